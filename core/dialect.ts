@@ -1,0 +1,137 @@
+import type { Json } from './json.ts';
+import type { RecordDefinition, RecordStore, RecordValues, RecordWrite } from './records.ts';
+import type { SchemaModel } from './schema/model.ts';
+import type { Operation } from './schema/operation.ts';
+import type { FieldType } from './schema/types.ts';
+
+/** Everything core knows of an engine. All but `connect` is pure. */
+export interface Dialect {
+  readonly name: string;
+  /** The engine's name of each field type, for documentation and `svc doctor`: a missing one does not compile. */
+  readonly types: Readonly<Record<FieldType, string>>;
+  readonly capabilities: Capabilities;
+  /** Throws `not_supported`, `name_invalid` or `field_invalid` before anything has run. */
+  compile(operation: Operation, before: SchemaModel): readonly Statement[];
+  /** What the catalog can tell of a model: types, lengths and names as introspection would give them back. */
+  seen(model: SchemaModel): SchemaModel;
+  connect(url: string, options: ConnectOptions): Promise<Connection>;
+  /** The physical database behind a URL, without credentials: equal for two URLs of one database. */
+  identify(url: string): string;
+}
+
+export interface Capabilities {
+  /** DDL commits and rolls back together with the history row. */
+  readonly transactionalDdl: boolean;
+  /** Bytes of the longest name. */
+  readonly identifierBytes: number;
+  readonly foreignKeys: boolean;
+  readonly uniqueIndexes: boolean;
+  readonly checks: boolean;
+}
+
+export interface Statement {
+  /** For people: what `--dry-run` prints and errors quote. */
+  readonly text: string;
+  /** What is run; opaque to core, but JSON: the journal keeps it. */
+  readonly run: Json;
+  /** Can be in a transaction with others and with the history write. */
+  readonly transactional: boolean;
+  /** Destroys data that no rollback brings back. */
+  readonly destructive: boolean;
+  /** Run before `run` when an interrupted attempt may have left something (an invalid index). */
+  readonly repair?: Json;
+  /** A query that gives a row when the statement has taken effect; only raw statements have one. */
+  readonly check?: string;
+}
+
+export interface ConnectOptions {
+  /** PostgreSQL: where tables live; every name is qualified with it. */
+  readonly schema?: string;
+  /** Milliseconds until a connection attempt is given up; default 10,000. */
+  readonly connectTimeoutMs?: number;
+  /** Milliseconds a DDL statement waits for a table lock before it lets others pass and tries again; default 500. */
+  readonly lockTimeoutMs?: number;
+  /** Anything else the dialect documents. */
+  readonly [option: string]: unknown;
+}
+
+/** Statements and record writes that belong together. */
+export interface Segment {
+  /** True: everything commits or nothing does. False: one statement, journaled by its caller before and after. */
+  readonly transactional: boolean;
+  readonly statements: readonly Statement[];
+  readonly writes: readonly RecordWrite[];
+}
+
+export interface RunOutcome {
+  /** Segments that are committed, from the first. */
+  readonly committed: number;
+  readonly failure?: {
+    /** Of the segment at index `committed`: the statement that failed, or undefined for its record writes. */
+    readonly statement: number | undefined;
+    readonly error: unknown;
+  };
+}
+
+/** Lock, DDL and history share one session; records and update may use others beside it. */
+export interface Connection {
+  /**
+   * Runs segments in order until one fails, in as few round trips as the engine allows. The writes of a segment
+   * lose with `lock_lost` when the epoch they were planned under is over.
+   */
+  run(segments: readonly Segment[], epoch: number): Promise<RunOutcome>;
+  /** Rows of a query in the engine's own words: what `check` and a person's questions need. */
+  query(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
+  /** The catalog as a model, without system tables; all collections or those named. */
+  introspect(collections?: readonly string[]): Promise<SchemaModel>;
+  /** `Dialect.seen`, with expressions in the server's own spelling. */
+  seen(model: SchemaModel): Promise<SchemaModel>;
+  records<R extends RecordValues>(definition: RecordDefinition<R>): RecordStore<R>;
+  /** Creates the tables of these records where they are missing and adds columns that are new. Under the lock. */
+  ensure(definitions: readonly RecordDefinition<RecordValues>[]): Promise<void>;
+  update(job: UpdateJob): Promise<UpdateResult>;
+  /** The engine's clock. */
+  now(): Promise<Date>;
+  /** Rows in a collection, up to `limit`: tells an empty table from one with data. */
+  count(collection: string, limit: number): Promise<number>;
+  /** A hint that something changed: may be lost, late or repeated. */
+  watch?(topic: string, hint: () => void): Promise<() => Promise<void>>;
+  /**
+   * One migrator per database; others wait. `work` gets an epoch that only grows. A lock that is not had in
+   * time is `lock_timeout`; a process that died never leaves one.
+   */
+  exclusively<T>(work: (epoch: number) => Promise<T>, options?: LockOptions): Promise<T>;
+  close(): Promise<void>;
+}
+
+export interface LockOptions {
+  /** Milliseconds; default 60,000. */
+  readonly timeoutMs?: number;
+  /** Called once when the lock is not had at once. */
+  readonly onWait?: () => void;
+  readonly signal?: AbortSignal;
+}
+
+/** `db.update`, checked and normalised. */
+export interface UpdateJob {
+  readonly table: string;
+  readonly set: readonly Assignment[];
+  readonly where: readonly Condition[];
+  /** Names the job over crashes, where the engine works in batches. */
+  readonly key: string;
+  readonly fields: SchemaModel;
+}
+
+export type Assignment =
+  | { readonly field: string; readonly value: Json }
+  | { readonly field: string; readonly concat: readonly ({ readonly field: string } | { readonly literal: string })[] }
+  | { readonly field: string; readonly now: true };
+
+export type Condition =
+  | { readonly field: string; readonly operator: 'eq' | 'ne' | 'gt' | 'gte' | 'lt' | 'lte'; readonly value: Json }
+  | { readonly field: string; readonly operator: 'in'; readonly value: readonly Json[] };
+
+export interface UpdateResult {
+  readonly matched: number;
+  readonly modified: number;
+}

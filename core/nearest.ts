@@ -1,0 +1,24 @@
+/** The name with the fewest edits from a mistyped one, when it is near enough to be meant. */
+export function nearest(name: string, names: readonly string[]): string | undefined {
+  let best: { name: string; edits: number } | undefined;
+  for (const candidate of names) {
+    const edits = distance(name.toLowerCase(), candidate.toLowerCase());
+    if (edits <= Math.max(1, Math.floor(candidate.length / 3)) && (!best || edits < best.edits))
+      best = { name: candidate, edits };
+  }
+  return best?.name;
+}
+
+/** Levenshtein's distance, one row at a time. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const substitute = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(substitute, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}

@@ -1,0 +1,48 @@
+import { SvcError } from './errors.ts';
+import { nearest } from './nearest.ts';
+
+/** Things plugins offer by name; who offered each is kept for `svc plugins list`. */
+export class Registry<T> {
+  readonly #entries = new Map<string, { readonly value: T; readonly plugin: string }>();
+  readonly kind: string;
+  #owner = '';
+
+  constructor(kind: string) {
+    this.kind = kind;
+  }
+
+  /** Whoever registers from now on is this plugin. */
+  own(plugin: string): void {
+    this.#owner = plugin;
+  }
+
+  register(name: string, value: T): void {
+    const taken = this.#entries.get(name);
+    if (taken) {
+      throw new SvcError('name_taken', `The ${this.kind} "${name}" is registered twice.`, {
+        why: `The plugins "${taken.plugin}" and "${this.#owner}" both register it.`,
+        next: ['Remove one of the two plugins from svc.config.'],
+      });
+    }
+    this.#entries.set(name, { value, plugin: this.#owner });
+  }
+
+  has(name: string): boolean {
+    return this.#entries.has(name);
+  }
+
+  get(name: string): T {
+    const entry = this.#entries.get(name);
+    if (entry) return entry.value;
+    const near = nearest(name, [...this.#entries.keys()]);
+    throw new SvcError('name_unknown', `No ${this.kind} is named "${name}".`, {
+      why: `Known: ${[...this.#entries.keys()].join(', ') || 'none'}.`,
+      next: near ? [`Did you mean "${near}"?`] : [`Add the plugin that registers the ${this.kind} to svc.config.`],
+    });
+  }
+
+  /** Names with the plugin that registered each. */
+  list(): { readonly name: string; readonly plugin: string }[] {
+    return [...this.#entries].map(([name, { plugin }]) => ({ name, plugin }));
+  }
+}

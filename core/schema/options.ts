@@ -1,0 +1,64 @@
+import type { Json } from '../json.ts';
+
+/** Third argument of `db.schema.create`; an engine refuses the options of another one. */
+export interface CreateOptions {
+  /** Adds `createdAt` and `updatedAt`: type timestamp, required, default now. */
+  readonly timestamps?: boolean;
+  readonly sqlOptions?: SqlOptions;
+  readonly mongoOptions?: MongoOptions;
+  readonly dynamoOptions?: DynamoOptions;
+  readonly cassandraOptions?: CassandraOptions;
+}
+
+export interface SqlOptions {
+  /** Records the migration without a change when an equal table exists; `table_differs` when it is not equal. */
+  readonly ifNotExists?: boolean;
+  /** The table lives as long as the session; recorded, and left out of the model. */
+  readonly temporary?: boolean;
+  /** PostgreSQL only: not written to the log, emptied after a crash of the server. */
+  readonly unlogged?: boolean;
+}
+
+export interface MongoOptions {
+  readonly capped?: boolean;
+  /** Bytes; a capped collection needs it. */
+  readonly size?: number;
+  readonly max?: number;
+  readonly validator?: { readonly [key: string]: Json };
+  readonly validationLevel?: string;
+  readonly validationAction?: string;
+}
+
+export interface DynamoKey {
+  readonly name: string;
+  readonly type: 'S' | 'N';
+}
+
+export interface DynamoOptions {
+  readonly partitionKey?: DynamoKey;
+  readonly sortKey?: DynamoKey;
+  readonly billingMode?: string;
+  readonly globalSecondaryIndexes?: readonly {
+    readonly name: string;
+    readonly partitionKey: DynamoKey;
+    readonly sortKey?: DynamoKey;
+    readonly projection?: string;
+  }[];
+  readonly localSecondaryIndexes?: readonly {
+    readonly name: string;
+    readonly sortKey: DynamoKey;
+    readonly projection?: string;
+  }[];
+  readonly streamEnabled?: boolean;
+  readonly streamViewType?: string;
+  readonly ttlAttribute?: string;
+}
+
+export interface CassandraOptions {
+  readonly partitionKey?: readonly string[];
+  readonly clusteringColumns?: readonly string[];
+  readonly clusteringOrder?: readonly { readonly column: string; readonly order: 'ASC' | 'DESC' }[];
+  /** Seconds. */
+  readonly defaultTTL?: number;
+  readonly compaction?: { readonly class: string; readonly [key: string]: Json };
+}
