@@ -1,6 +1,6 @@
 import type { Json } from './json.ts';
-import type { RecordDefinition, RecordStore, RecordValues, RecordWrite } from './records.ts';
-import type { SchemaModel } from './schema/model.ts';
+import type { AnyRecordDefinition, RecordDefinition, RecordStore, RecordWrite } from './records.ts';
+import type { Collection, SchemaModel } from './schema/model.ts';
 import type { Operation } from './schema/operation.ts';
 import type { FieldType } from './schema/types.ts';
 
@@ -66,6 +66,8 @@ export interface Segment {
 export interface RunOutcome {
   /** Segments that are committed, from the first. */
   readonly committed: number;
+  /** Of each committed segment, for each of its writes, what CLOCK (a Date) and ELAPSED (a number) became, by column. */
+  readonly written: readonly (readonly Readonly<Record<string, Date | number>>[])[];
   readonly failure?: {
     /** Of the segment at index `committed`: the statement that failed, or undefined for its record writes. */
     readonly statement: number | undefined;
@@ -75,6 +77,8 @@ export interface RunOutcome {
 
 /** Lock, DDL and history share one session; records and update may use others beside it. */
 export interface Connection {
+  /** What answers, for people: `PostgreSQL 15.20`. */
+  readonly server?: string;
   /**
    * Runs segments in order until one fails, in as few round trips as the engine allows. The writes of a segment
    * lose with `lock_lost` when the epoch they were planned under is over.
@@ -86,9 +90,9 @@ export interface Connection {
   introspect(collections?: readonly string[]): Promise<SchemaModel>;
   /** `Dialect.seen`, with expressions in the server's own spelling. */
   seen(model: SchemaModel): Promise<SchemaModel>;
-  records<R extends RecordValues>(definition: RecordDefinition<R>): RecordStore<R>;
+  records<R extends object>(definition: RecordDefinition<R>): RecordStore<R>;
   /** Creates the tables of these records where they are missing and adds columns that are new. Under the lock. */
-  ensure(definitions: readonly RecordDefinition<RecordValues>[]): Promise<void>;
+  ensure(definitions: readonly AnyRecordDefinition[]): Promise<void>;
   update(job: UpdateJob): Promise<UpdateResult>;
   /** The engine's clock. */
   now(): Promise<Date>;
@@ -97,8 +101,8 @@ export interface Connection {
   /** A hint that something changed: may be lost, late or repeated. */
   watch?(topic: string, hint: () => void): Promise<() => Promise<void>>;
   /**
-   * One migrator per database; others wait. `work` gets an epoch that only grows. A lock that is not had in
-   * time is `lock_timeout`; a process that died never leaves one.
+   * One migrator per database; others wait. `work` gets an epoch: one more than the last holder's, whoever that
+   * was. A lock that is not had in time is `lock_timeout`; a process that died never leaves one.
    */
   exclusively<T>(work: (epoch: number) => Promise<T>, options?: LockOptions): Promise<T>;
   close(): Promise<void>;
@@ -119,7 +123,7 @@ export interface UpdateJob {
   readonly where: readonly Condition[];
   /** Names the job over crashes, where the engine works in batches. */
   readonly key: string;
-  readonly fields: SchemaModel;
+  readonly collection: Collection;
 }
 
 export type Assignment =

@@ -5,7 +5,7 @@ import type { FieldType } from './schema/types.ts';
  * One record is atomic, two never are: every protocol on top survives a crash between two writes.
  * Only declared indexes can be asked.
  */
-export interface RecordStore<R extends RecordValues> {
+export interface RecordStore<R extends object> {
   insert(record: Writable<R>): Promise<'inserted' | 'exists'>;
   /** Linearizable: sees every write that was answered before. */
   get(key: string): Promise<Versioned<R> | undefined>;
@@ -44,7 +44,7 @@ export interface Guard<R> {
   readonly epoch?: number;
 }
 
-export interface RecordDefinition<R extends RecordValues> {
+export interface RecordDefinition<R extends object> {
   /** The table; its name begins with `_svc_`. */
   readonly collection: string;
   /** A string column. */
@@ -87,10 +87,25 @@ export interface Page<R> {
   readonly cursor?: string;
 }
 
-/** A write that is committed together with the statements of its segment. */
-export interface RecordWrite<R extends RecordValues = RecordValues> {
-  readonly definition: RecordDefinition<R>;
+/** A write that is committed together with the statements of its segment; `recordWrite` makes one. */
+export interface RecordWrite {
+  readonly definition: AnyRecordDefinition;
   /** Inserts where `version` is absent, else replaces that version. */
   readonly version?: number;
-  readonly record: Writable<R>;
+  readonly record: Writable<RecordValues>;
+}
+
+export type AnyRecordDefinition = RecordDefinition<RecordValues>;
+
+/** Forgets the type of a record: what carries writes of several kinds cannot keep it. */
+export function recordWrite<R extends object>(
+  definition: RecordDefinition<R>,
+  record: Writable<R>,
+  version?: number,
+): RecordWrite {
+  return { ...({ definition, record } as unknown as RecordWrite), ...(version !== undefined && { version }) };
+}
+
+export function anyDefinition<R extends object>(definition: RecordDefinition<R>): AnyRecordDefinition {
+  return definition as unknown as AnyRecordDefinition;
 }

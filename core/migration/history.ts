@@ -1,5 +1,5 @@
 import type { Statement } from '../dialect.ts';
-import type { RecordDefinition, RecordValues } from '../records.ts';
+import type { RecordDefinition } from '../records.ts';
 import type { Migration } from './migration.ts';
 
 export const HISTORY_VERSION = 1;
@@ -8,7 +8,7 @@ export type Origin = 'api' | 'engine' | 'file';
 export type Status = 'applying' | 'completed' | 'failed' | 'rolled_back';
 
 /** A row of `_svc_migrations`. */
-export interface HistoryRow extends RecordValues {
+export interface HistoryRow {
   readonly tag: string;
   /** Order of application: grows with each up, over all origins. */
   readonly seq: number;
@@ -54,7 +54,7 @@ export const history: RecordDefinition<HistoryRow> = {
 };
 
 /** The one row of `_svc_meta`. The epoch is moved by the lock; the rest is written when a database is first used. */
-export interface MetaRow extends RecordValues {
+export interface MetaRow {
   readonly id: 'meta';
   readonly version: number;
   readonly product: string;
@@ -76,7 +76,7 @@ export const meta: RecordDefinition<MetaRow> = {
 };
 
 /** A migration that cannot commit as one: its compiled steps are what a resume runs, even under a newer SDK. */
-export interface JournalRow extends RecordValues {
+export interface JournalRow {
   readonly tag: string;
   readonly direction: 'up' | 'down';
   readonly steps: readonly JournalStep[];
@@ -107,7 +107,7 @@ export const journal: RecordDefinition<JournalRow> = {
 };
 
 /** What a person decided about a migration: `resolve`, `baseline`, `adopt`. */
-export interface AuditRow extends RecordValues {
+export interface AuditRow {
   readonly id: string;
   readonly at: Date;
   readonly tag: string;

@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto';
+import type { Assignment, Condition, Connection, UpdateJob } from '../dialect.ts';
+import { SvcError } from '../errors.ts';
+import { canonicalJson, isPlainObject, type Json } from '../json.ts';
+import { nearest } from '../nearest.ts';
+import type { Collection, Field } from '../schema/model.ts';
+
+export interface UpdateRequest {
+  readonly table: string;
+  /** Values by field: a literal, null, or `{ $CONCAT: [...] }` of field names, literal strings and `{ $literal }`. */
+  readonly data: { readonly [field: string]: Json };
+  /** Equality, null, or `{ $gt, $gte, $lt, $lte, $ne, $in }`; all must hold. */
+  readonly where?: { readonly [field: string]: Json };
+  /** Says that every row is meant. */
+  readonly all?: boolean;
+}
+
+const OPERATORS = { $ne: 'ne', $gt: 'gt', $gte: 'gte', $lt: 'lt', $lte: 'lte' } as const;
+const CONCATENATES = new Set(['string', 'text', 'enum', 'uuid', 'integer', 'bigint', 'smallint']);
+
+/** The request against the table as the catalog has it. Throws `update_invalid` before anything has changed. */
+export async function updateJob(request: UpdateRequest, connection: Connection): Promise<UpdateJob> {
+  const { table, data, where, all } = request;
+  if ((where === undefined || Object.keys(where).length === 0) && all !== true) {
+    throw invalid('An update needs `where`, or `all: true` where every row is meant.');
+  }
+  if (where !== undefined && all === true) throw invalid('`where` and `all: true` contradict each other.');
+  if (!isPlainObject(data) || Object.keys(data).length === 0) throw invalid('`data` names no field.');
+  const collection = (await connection.introspect([table])).get(table);
+  if (!collection)
+    throw new SvcError('collection_unknown', `The table "${table}" does not exist.`, { state: 'Nothing was changed.' });
+  const set = Object.entries(data).map(([name, value]) => assignment(fieldOf(collection, name), value, collection));
+  const key = createHash('sha256')
+    .update(canonicalJson({ table, data, where: where ?? null }))
+    .digest('hex');
+  return {
+    table,
+    collection,
+    set: [...set, ...touched(collection, data)],
+    where: Object.entries(where ?? {}).flatMap(([name, value]) => conditions(fieldOf(collection, name), value)),
+    key,
+  };
+}
+
+function assignment(field: Field, value: Json, collection: Collection): Assignment {
+  if (!isPlainObject(value) || !('$CONCAT' in value)) return { field: field.name, value };
+  const parts = value.$CONCAT;
+  if (!Array.isArray(parts) || parts.length === 0 || Object.keys(value).length > 1) {
+    throw invalid(`${field.name}: $CONCAT takes an array of field names and literal strings, and stands alone.`);
+  }
+  return { field: field.name, concat: parts.map((part: unknown) => concatPart(part, field, collection)) };
+}
+
+function concatPart(part: unknown, target: Field, collection: Collection): { field: string } | { literal: string } {
+  if (isPlainObject(part) && typeof part.$literal === 'string' && Object.keys(part).length === 1)
+    return { literal: part.$literal };
+  if (typeof part !== 'string')
+    throw invalid(`${target.name}: an element of $CONCAT is a string or { "$literal": string }.`);
+  const field = collection.fields.get(part);
+  if (!field) return { literal: part };
+  if (!CONCATENATES.has(field.type)) {
+    throw invalid(`${target.name}: $CONCAT cannot read "${part}", which is of type ${field.type}.`, [
+      `It reads fields of these types: ${[...CONCATENATES].join(', ')}.`,
+      `If the text "${part}" is meant: { "$literal": ${JSON.stringify(part)} }.`,
+    ]);
+  }
+  return { field: part };
+}
+
+/** A table made with `timestamps: true` has its `updatedAt` set. */
+function touched({ fields }: Collection, data: UpdateRequest['data']): Assignment[] {
+  const stamped = fields.get('createdAt')?.type === 'timestamp' && fields.get('updatedAt')?.type === 'timestamp';
+  return stamped && !('updatedAt' in data) ? [{ field: 'updatedAt', now: true }] : [];
+}
+
+function conditions(field: Field, value: Json): Condition[] {
+  const asked = isPlainObject(value) ? Object.entries(value as Record<string, Json>) : [];
+  if (!asked.some(([operator]) => operator.startsWith('$'))) return [{ field: field.name, operator: 'eq', value }];
+  return asked.map(([operator, operand]): Condition => {
+    if (operator === '$in') {
+      if (Array.isArray(operand)) return { field: field.name, operator: 'in', value: operand as readonly Json[] };
+      throw invalid(`${field.name}: $in takes an array.`);
+    }
+    const known = OPERATORS[operator as keyof typeof OPERATORS];
+    if (!known) {
+      throw invalid(`${field.name}: "${operator}" is not an operator.`, [
+        `Known: ${[...Object.keys(OPERATORS), '$in'].join(', ')}.`,
+      ]);
+    }
+    if (operand === null && known !== 'ne') throw invalid(`${field.name}: ${operator} cannot compare with null.`);
+    return { field: field.name, operator: known, value: operand };
+  });
+}
+
+function fieldOf(collection: Collection, name: string): Field {
+  const field = collection.fields.get(name);
+  if (field) return field;
+  const near = nearest(name, [...collection.fields.keys()]);
+  throw new SvcError('field_unknown', `The table "${collection.name}" has no field "${name}".`, {
+    state: 'Nothing was changed.',
+    ...(near !== undefined && { next: [`Did you mean "${near}"?`] }),
+  });
+}
+
+function invalid(message: string, next: readonly string[] = []): SvcError {
+  return new SvcError('update_invalid', message, { state: 'Nothing was changed.', next });
+}

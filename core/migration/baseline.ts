@@ -1,0 +1,80 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Adapter } from '../database/adapter.ts';
+import { SvcError } from '../errors.ts';
+import { CLOCK, type RecordWrite, recordWrite, type Writable } from '../records.ts';
+import { replay } from '../schema/apply.ts';
+import { differences } from '../schema/differences.ts';
+import { version } from '../version.ts';
+import { actor } from './actor.ts';
+import { checksum } from './checksum.ts';
+import type { Execution } from './execute.ts';
+import { type HistoryRow, history } from './history.ts';
+import type { Migration } from './migration.ts';
+import { type Defined, reconcile, refuseTrouble } from './reconcile.ts';
+import { auditWrite } from './resolve.ts';
+import { unknownTag } from './run.ts';
+import { type SessionOptions, underLock } from './session.ts';
+import { touches } from './touches.ts';
+
+/** Records pending migrations as applied without running them, where the catalog shows that their work is there. */
+export function baseline(
+  adapter: Adapter,
+  defined: readonly Defined[],
+  options: SessionOptions & { readonly to?: string } = {},
+): Promise<{ readonly tags: readonly string[] }> {
+  if (options.to !== undefined && !defined.some(({ migration }) => migration.tag === options.to)) {
+    return Promise.reject(unknownTag(options.to, 'No file defines it.'));
+  }
+  return underLock(adapter, options, async (run) => {
+    const standing = reconcile(defined, run.ledger);
+    refuseTrouble(standing);
+    const pending = standing.pending
+      .map(({ migration }) => migration)
+      .filter(({ tag }) => options.to === undefined || tag <= options.to);
+    if (pending.length === 0) return { tags: [] };
+    await refuseAbsent(run, pending);
+    let seq = run.ledger.lastSeq;
+    const writes = pending.flatMap((migration) => [auditWrite(migration, 'baseline'), write(run, migration, ++seq)]);
+    const outcome = await adapter.connection.run([{ transactional: true, statements: [], writes }], run.epoch);
+    if (outcome.failure) throw outcome.failure.error;
+    return { tags: pending.map(({ tag }) => tag) };
+  });
+}
+
+async function refuseAbsent({ adapter, ledger }: Execution, pending: readonly Migration[]): Promise<void> {
+  const operations = pending.flatMap((migration) => migration.up);
+  const model = replay(operations, await ledger.model(adapter.connection));
+  const names = new Set(operations.flatMap(touches));
+  const expected = await adapter.connection.seen(new Map([...model].filter(([name]) => names.has(name))));
+  const found = await adapter.connection.introspect([...names]);
+  if (isDeepStrictEqual(expected, found)) return;
+  throw new SvcError('drift', 'The database is not what the migrations would have made of it.', {
+    why: differences(expected, found).join('; '),
+    state: 'Nothing was recorded.',
+    next: ['svc db schema pull    writes the schema file and the migration that fit the database'],
+    details: { differences: differences(expected, found) },
+  });
+}
+
+function write({ ledger, epoch }: Execution, migration: Migration, seq: number): RecordWrite {
+  const known = ledger.entries.get(migration.tag)?.version;
+  const record: Writable<HistoryRow> = {
+    tag: migration.tag,
+    seq,
+    name: migration.name,
+    origin: 'file',
+    status: 'completed',
+    applied_at: CLOCK,
+    rolled_back_at: null,
+    duration_ms: 0,
+    checksum: checksum(migration),
+    migration,
+    step: 0,
+    steps: 0,
+    error: null,
+    sdk_version: version,
+    applied_by: actor(),
+    epoch,
+  };
+  return recordWrite(history, record, known);
+}

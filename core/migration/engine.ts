@@ -1,0 +1,162 @@
+import type { Adapter } from '../database/adapter.ts';
+import { SvcError } from '../errors.ts';
+import { checksum } from './checksum.ts';
+import { type Execution, execute } from './execute.ts';
+import type { Origin, Status } from './history.ts';
+import { checkOwner, Ledger, type LedgerEntry } from './ledger.ts';
+import type { Migration } from './migration.ts';
+import { type PlannedMigration, planMigration } from './plan.ts';
+import { problems } from './problems.ts';
+import { type Resolution, type ResolveReport, resolve } from './resolve.ts';
+import { planReverse } from './run.ts';
+import { underLock } from './session.ts';
+
+export interface EngineResult {
+  readonly tag: string;
+  readonly status: 'completed' | 'skipped' | 'rolled_back';
+  readonly durationMs: number;
+  /** What was sent to the database. */
+  readonly statements: readonly string[];
+}
+
+/** SPEC 2.13, with what `getHistory({ all: true })` needs to tell the others apart. */
+export interface HistoryEntry {
+  readonly tag: string;
+  readonly name: string;
+  /** Absent on a row that was never applied to its end. */
+  readonly appliedAt?: Date;
+  readonly checksum: string;
+  readonly migration: Migration;
+  /** Order of application. */
+  readonly seq: number;
+  readonly origin: Origin;
+  readonly status: Status;
+}
+
+/** SPEC 2.13. */
+export interface MigrationStatus {
+  readonly total: number;
+  readonly completed: number;
+  readonly pending: number;
+  /** The last one of the whole history. */
+  readonly lastApplied?: HistoryEntry;
+  readonly pendingMigrations: readonly Migration[];
+}
+
+/** Applies and takes back migrations on one database. Every call takes the lock, so several engines exclude one another. */
+export class MigrationEngine {
+  readonly #adapter: Adapter;
+
+  /** From `db.getAdapter()`. */
+  constructor(adapter: Adapter) {
+    this.#adapter = adapter;
+  }
+
+  /** `skipped` where it is applied already. Throws `migration_edited` where something else is applied under its tag. */
+  up(migration: Migration): Promise<EngineResult> {
+    refuseInvalid(migration);
+    return underLock(this.#adapter, {}, async (run) => {
+      const known = run.ledger.entries.get(migration.tag);
+      if (known?.row.status === 'completed') {
+        refuseOther(migration, known);
+        return { tag: migration.tag, status: 'skipped', durationMs: 0, statements: [] };
+      }
+      const draft = await run.ledger.draft(this.#adapter.connection);
+      return runOne(run, await planMigration(this.#adapter, migration, 'up', 'engine', draft));
+    });
+  }
+
+  /** Runs its `down`, also when it is not the last one, where that fits the schema as it is: else `not_reversible_now`. */
+  down(migration: Migration): Promise<EngineResult> {
+    refuseInvalid(migration);
+    return underLock(this.#adapter, {}, async (run) => {
+      const known = run.ledger.entries.get(migration.tag);
+      if (known?.row.status !== 'completed') {
+        throw new SvcError('migration_not_applied', `The migration "${migration.tag}" is not applied.`, {
+          state: 'Nothing was changed.',
+          next: ['engine.getHistory() tells what is.'],
+        });
+      }
+      refuseOther(migration, known);
+      const draft = await run.ledger.draft(this.#adapter.connection);
+      return runOne(run, await planReverse(this.#adapter, migration, known.row.origin, draft));
+    });
+  }
+
+  /** The completed ones in the order of application; with `all` every row there is. */
+  async getHistory(options: { readonly all?: boolean } = {}): Promise<HistoryEntry[]> {
+    const entries = await this.#entries();
+    return options.all ? entries : entries.filter(({ status }) => status === 'completed');
+  }
+
+  async getStatus({
+    definedMigrations,
+  }: {
+    readonly definedMigrations: readonly Migration[];
+  }): Promise<MigrationStatus> {
+    const completed = await this.getHistory();
+    const tags = new Set(completed.map(({ tag }) => tag));
+    const pendingMigrations = definedMigrations
+      .filter(({ tag }) => !tags.has(tag))
+      .sort((a, b) => (a.tag < b.tag ? -1 : 1));
+    const done = definedMigrations.length - pendingMigrations.length;
+    const lastApplied = completed.at(-1);
+    return {
+      total: definedMigrations.length,
+      completed: done,
+      pending: pendingMigrations.length,
+      ...(lastApplied && { lastApplied }),
+      pendingMigrations,
+    };
+  }
+
+  /** A person's decision about a migration that stopped half-way. */
+  resolve(tag: string, action: Resolution): Promise<ResolveReport> {
+    return resolve(this.#adapter, tag, action);
+  }
+
+  async #entries(): Promise<HistoryEntry[]> {
+    await checkOwner(this.#adapter);
+    const entries = await Ledger.readWhole(this.#adapter.connection);
+    return entries.map(({ row, migration }) => ({
+      tag: row.tag,
+      name: row.name,
+      ...(row.applied_at && { appliedAt: row.applied_at }),
+      checksum: row.checksum,
+      migration,
+      seq: row.seq,
+      origin: row.origin,
+      status: row.status,
+    }));
+  }
+}
+
+/** Runs one planned migration and says what came of it. */
+export async function runOne(run: Execution, planned: PlannedMigration): Promise<EngineResult> {
+  await execute(run, [planned]);
+  const row = run.ledger.entries.get(planned.tag)?.row;
+  return {
+    tag: planned.tag,
+    status: planned.direction === 'up' ? 'completed' : 'rolled_back',
+    durationMs: row?.duration_ms ?? 0,
+    statements: planned.statements.map(({ text }) => text),
+  };
+}
+
+function refuseInvalid(migration: Migration): void {
+  const found = problems(migration);
+  if (found.length === 0) return;
+  throw new SvcError('migration_invalid', 'The migration is not valid.', {
+    why: found.join(' '),
+    state: 'Nothing was changed.',
+  });
+}
+
+function refuseOther(migration: Migration, { row }: LedgerEntry): void {
+  if (row.checksum === checksum(migration)) return;
+  throw new SvcError('migration_edited', `Another migration is applied under the tag "${migration.tag}".`, {
+    why: 'Its checksum is not the one in the history.',
+    state: 'Nothing was changed.',
+    next: ['Give the changed migration a tag of its own.'],
+  });
+}

@@ -1,0 +1,55 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Connection } from '../dialect.ts';
+import { replay } from '../schema/apply.ts';
+import type { SchemaModel } from '../schema/model.ts';
+import type { Execution } from './execute.ts';
+import type { JournalStep } from './history.ts';
+import { modelOf } from './ledger.ts';
+import type { PlannedMigration } from './plan.ts';
+import { touches } from './touches.ts';
+
+/** Whether a step that was started took effect: its own check, or the catalog against the model before and after it. */
+export async function outcomeOf(
+  run: Execution,
+  planned: PlannedMigration,
+  step: JournalStep,
+): Promise<'done' | 'not done' | 'unknown'> {
+  const { connection } = run.adapter;
+  const operations = planned.migration[planned.direction];
+  const operation = operations[step.operation];
+  if (!operation) return 'unknown';
+  if (operation.type === 'raw') {
+    const check = step.statements[0]?.check;
+    if (check === undefined) return 'unknown';
+    return (await connection.query(check)).length > 0 ? 'done' : 'not done';
+  }
+  const before = replay(operations.slice(0, step.operation), await modelBefore(run, planned));
+  const after = replay([operation], before);
+  const names = touches(operation);
+  const found = await connection.introspect(names);
+  if (await equals(connection, found, after, names)) return 'done';
+  if (await equals(connection, found, before, names)) return 'not done';
+  return 'unknown';
+}
+
+/** Of the completed migrations; a migration that was on its way down counts as one of them. */
+async function modelBefore({ adapter, ledger }: Execution, planned: PlannedMigration): Promise<SchemaModel> {
+  const completed = await ledger.migrations(adapter.connection);
+  const seq = ledger.entries.get(planned.tag)?.row.seq ?? 0;
+  const migrations = completed.map((entry) => ({ seq: entry.row.seq, migration: entry.migration }));
+  if (planned.direction === 'down') migrations.push({ seq, migration: planned.migration });
+  return modelOf(
+    migrations.sort((a, b) => a.seq - b.seq).map(({ migration }) => migration),
+    adapter.connection,
+  );
+}
+
+async function equals(
+  connection: Connection,
+  found: SchemaModel,
+  model: SchemaModel,
+  names: readonly string[],
+): Promise<boolean> {
+  const part = new Map([...model].filter(([name]) => names.includes(name)));
+  return isDeepStrictEqual(await connection.seen(part), found);
+}

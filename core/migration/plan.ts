@@ -1,0 +1,122 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Adapter } from '../database/adapter.ts';
+import type { Statement } from '../dialect.ts';
+import { isSvcError, SvcError } from '../errors.ts';
+import { change } from '../schema/apply.ts';
+import { defineCollection } from '../schema/define.ts';
+import { differences } from '../schema/differences.ts';
+import type { Draft } from '../schema/draft.ts';
+import type { Collection } from '../schema/model.ts';
+import type { CreateCollection, Operation } from '../schema/operation.ts';
+import { checksum } from './checksum.ts';
+import type { JournalStep, Origin } from './history.ts';
+import type { Migration } from './migration.ts';
+import { needs } from './touches.ts';
+
+export type Direction = 'up' | 'down';
+
+/** A migration whose every statement is known: nothing has run yet. */
+export interface PlannedMigration {
+  readonly tag: string;
+  readonly origin: Origin;
+  readonly direction: Direction;
+  readonly migration: Migration;
+  readonly checksum: string;
+  readonly steps: readonly JournalStep[];
+  readonly statements: readonly Statement[];
+}
+
+/** Compiles one direction of a migration and moves the draft on. A refusal names the migration and the operation. */
+export async function planMigration(
+  adapter: Adapter,
+  migration: Migration,
+  direction: Direction,
+  origin: Origin,
+  draft: Draft,
+): Promise<PlannedMigration> {
+  const compiled: { operation: number; statement: Statement }[] = [];
+  for (const [index, operation] of migration[direction].entries()) {
+    try {
+      for (const statement of await planOperation(adapter, operation, draft))
+        compiled.push({ operation: index, statement });
+    } catch (error) {
+      if (!isSvcError(error)) throw error;
+      throw error.with({
+        where: error.where ?? `${migration.tag} ${direction}[${index}]`,
+        state: 'Nothing was changed.',
+        details: { tag: migration.tag },
+      });
+    }
+  }
+  return {
+    tag: migration.tag,
+    origin,
+    direction,
+    migration,
+    checksum: checksum(migration),
+    steps: segment(compiled),
+    statements: compiled.map(({ statement }) => statement),
+  };
+}
+
+async function planOperation(adapter: Adapter, operation: Operation, draft: Draft): Promise<readonly Statement[]> {
+  if (operation.type === 'raw') return adapter.dialect.compile(operation, draft);
+  const missing = needs(operation).filter((name) => !draft.has(name));
+  if (missing.length > 0) {
+    for (const [name, collection] of await adapter.connection.introspect(missing)) draft.set(name, collection);
+  }
+  if (
+    operation.type === 'createCollection' &&
+    operation.options?.sqlOptions?.ifNotExists &&
+    (await existsAlready(adapter, operation, draft))
+  ) {
+    return [];
+  }
+  const statements = adapter.dialect.compile(operation, draft);
+  change(draft, operation);
+  return statements;
+}
+
+/** `ifNotExists` is recorded without a change only where the table is what the definition says. */
+async function existsAlready(adapter: Adapter, operation: CreateCollection, draft: Draft): Promise<boolean> {
+  const found = await adapter.connection.introspect([operation.name]);
+  if (!found.has(operation.name)) return false;
+  const defined = defineCollection(operation);
+  const expected = await adapter.connection.seen(new Map([[operation.name, defined]]));
+  if (!isDeepStrictEqual(withoutSupport(expected), withoutSupport(found))) {
+    throw new SvcError(
+      'table_differs',
+      `The table "${operation.name}" already exists and is not what the definition says.`,
+      {
+        why: differences(expected, found).join('; '),
+        state: 'Nothing was changed.',
+        next: ['Change the definition to what is there, or use another name.'],
+      },
+    );
+  }
+  if (!draft.has(operation.name)) draft.set(operation.name, defined);
+  return true;
+}
+
+/** A create operation defines fields; indexes and constraints come from operations of their own. */
+function withoutSupport(model: ReadonlyMap<string, Collection>): ReadonlyMap<string, Collection> {
+  return new Map(
+    [...model].map(([name, collection]) => [name, { ...collection, indexes: new Map(), constraints: new Map() }]),
+  );
+}
+
+/** Neighbours that can be in one transaction become one step; a statement that cannot is a step of its own. */
+function segment(compiled: readonly { operation: number; statement: Statement }[]): JournalStep[] {
+  const steps: { operation: number; transactional: boolean; statements: Statement[] }[] = [];
+  for (const { operation, statement } of compiled) {
+    const last = steps.at(-1);
+    if (last?.transactional && statement.transactional) last.statements.push(statement);
+    else steps.push({ operation, transactional: statement.transactional, statements: [statement] });
+  }
+  return steps;
+}
+
+/** Commits together with its history row: all of it or nothing. */
+export function isAtomic(planned: PlannedMigration): boolean {
+  return planned.steps.length === 0 || (planned.steps.length === 1 && planned.steps[0]?.transactional === true);
+}

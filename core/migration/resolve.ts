@@ -1,0 +1,96 @@
+import { v7 as uuid } from 'uuid';
+import type { Adapter } from '../database/adapter.ts';
+import { SvcError } from '../errors.ts';
+import { CLOCK, type RecordWrite, recordWrite, type Writable } from '../records.ts';
+import { actor } from './actor.ts';
+import type { Execution } from './execute.ts';
+import { audit, type HistoryRow, history, journal } from './history.ts';
+import { resume } from './journal.ts';
+import { unknownTag } from './run.ts';
+import { type SessionOptions, underBareLock } from './session.ts';
+
+export const RESOLUTIONS = ['retry', 'applied', 'rolled-back', 'failed', 'forget'] as const;
+export type Resolution = (typeof RESOLUTIONS)[number];
+
+export interface ResolveReport {
+  readonly tag: string;
+  readonly action: Resolution;
+  readonly status: HistoryRow['status'] | 'forgotten';
+}
+
+/**
+ * A person's decision about a migration that stopped half-way, kept in `_svc_audit`: `retry` runs the rest,
+ * `applied` and `rolled-back` record what was done by hand, `failed` marks it, `forget` takes it out of the history.
+ */
+export function resolve(
+  adapter: Adapter,
+  tag: string,
+  action: Resolution,
+  options: SessionOptions = {},
+): Promise<ResolveReport> {
+  return underBareLock(adapter, options, async (run) => {
+    const stored = await adapter.connection.records(history).get(tag);
+    if (!stored) throw unknownTag(tag, 'The history has no row of that tag.');
+    const { record, version } = stored;
+    refuseNeedless(record, action);
+    if (action === 'retry') {
+      await adapter.connection.run(
+        [{ transactional: true, statements: [], writes: [auditWrite(record, action)] }],
+        run.epoch,
+      );
+      await resume(run, { row: record, version }, true);
+      return { tag, action, status: run.ledger.entries.get(tag)?.row.status ?? 'completed' };
+    }
+    const next = action === 'forget' ? undefined : decided(record, action, run.epoch);
+    const writes = [auditWrite(record, action)];
+    if (next) writes.push(recordWrite(history, next, version));
+    const outcome = await adapter.connection.run([{ transactional: true, statements: [], writes }], run.epoch);
+    if (outcome.failure) throw outcome.failure.error;
+    if (!next) await adapter.connection.records(history).remove(tag, version);
+    if (action !== 'failed') await dropJournal(run, tag);
+    return { tag, action, status: (next?.status as HistoryRow['status'] | undefined) ?? 'forgotten' };
+  });
+}
+
+function refuseNeedless(row: HistoryRow, action: Resolution): void {
+  const open = row.status === 'failed' || row.status === 'applying';
+  if (open || action === 'forget' || action === 'failed') return;
+  throw new SvcError('check_failed', `The migration "${row.tag}" needs no decision.`, {
+    why: `Its status is ${row.status}.`,
+    state: 'Nothing was changed.',
+    next: action === 'rolled-back' ? ['svc db migrate rollback'] : ['svc db migrate status'],
+  });
+}
+
+function decided(
+  row: HistoryRow,
+  action: Exclude<Resolution, 'retry' | 'forget'>,
+  epoch: number,
+): Writable<HistoryRow> {
+  switch (action) {
+    case 'applied':
+      return {
+        ...row,
+        status: 'completed',
+        applied_at: CLOCK,
+        rolled_back_at: null,
+        step: row.steps,
+        error: null,
+        epoch,
+      };
+    case 'rolled-back':
+      return { ...row, status: 'rolled_back', rolled_back_at: CLOCK, step: 0, error: null, epoch };
+    case 'failed':
+      return { ...row, status: 'failed', error: row.error ?? 'Marked as failed by a person.', epoch };
+  }
+}
+
+export function auditWrite(row: Pick<HistoryRow, 'tag'>, action: string): RecordWrite {
+  return recordWrite(audit, { id: uuid(), at: CLOCK, tag: row.tag, action, actor: actor(), before: row });
+}
+
+async function dropJournal({ adapter }: Execution, tag: string): Promise<void> {
+  const store = adapter.connection.records(journal);
+  const left = await store.get(tag);
+  if (left) await store.remove(tag, left.version);
+}

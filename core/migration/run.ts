@@ -1,0 +1,328 @@
+import type { Adapter } from '../database/adapter.ts';
+import { isSvcError, SvcError } from '../errors.ts';
+import type { Draft } from '../schema/draft.ts';
+import type { SchemaModel } from '../schema/model.ts';
+import { type Execution, execute } from './execute.ts';
+import { checkMeta, checkOwner, Ledger, type LedgerEntry } from './ledger.ts';
+import { type PlannedMigration, planMigration } from './plan.ts';
+import { type Defined, reconcile, refuseTrouble } from './reconcile.ts';
+import { type SessionOptions, underLock } from './session.ts';
+
+export type RunEvent =
+  | { readonly type: 'waiting' }
+  | {
+      readonly type: 'planned';
+      readonly direction: 'up' | 'down';
+      readonly migrations: readonly PlannedMigration[];
+      readonly from?: string;
+      readonly to?: string;
+    }
+  | { readonly type: 'started'; readonly tag: string }
+  | {
+      readonly type: 'finished';
+      readonly tag: string;
+      readonly status: 'completed' | 'rolled_back';
+      readonly durationMs: number;
+      readonly statements: readonly string[];
+    }
+  | { readonly type: 'notice'; readonly message: string };
+
+export interface RunOptions extends Omit<SessionOptions, 'onWait'> {
+  /** Up: the last migration to apply. Down: the one to go back to, which stays. */
+  readonly to?: string;
+  readonly allowDestructive?: boolean;
+  readonly onEvent?: (event: RunEvent) => void;
+  /** Asked with the plan before the lock is taken; refuses by throwing. */
+  readonly confirm?: (plan: readonly PlannedMigration[]) => Promise<void>;
+}
+
+export interface RollbackOptions extends RunOptions {
+  /** How many of the last ones; default 1. */
+  readonly count?: number;
+}
+
+export interface RunReport {
+  readonly migrations: readonly {
+    readonly tag: string;
+    readonly status: 'completed' | 'rolled_back';
+    readonly durationMs: number;
+    readonly statements: number;
+  }[];
+  /** Statements that were run. */
+  readonly steps: number;
+  readonly durationMs: number;
+}
+
+/** What `migrate` would run. Takes no lock and writes nothing. */
+export async function plan(
+  adapter: Adapter,
+  defined: readonly Defined[],
+  options: RunOptions = {},
+): Promise<PlannedMigration[]> {
+  return planUp(adapter, await readable(adapter, options), defined, options);
+}
+
+/** What `rollback` would run. Takes no lock and writes nothing. */
+export async function planRollback(adapter: Adapter, options: RollbackOptions = {}): Promise<PlannedMigration[]> {
+  return planDown(adapter, await readable(adapter, options), options);
+}
+
+/** Applies what is pending, in tag order. With nothing to do it neither locks nor writes. */
+export async function migrate(
+  adapter: Adapter,
+  defined: readonly Defined[],
+  options: RunOptions = {},
+): Promise<RunReport> {
+  const clock = performance.now();
+  if (options.to !== undefined && !defined.some(({ migration }) => migration.tag === options.to)) {
+    throw unknownTag(options.to, 'No file defines it.');
+  }
+  const ledger = await readable(adapter, options);
+  const standing = reconcile(defined, ledger);
+  refuseTrouble(standing);
+  if (chosen(standing.pending, options.to).length === 0 && standing.interrupted.length === 0 && !options.adopt)
+    return report([], clock);
+  const confirmed = options.confirm && (await planUp(adapter, ledger, defined, options));
+  if (confirmed) await options.confirm?.(confirmed);
+  return locked(adapter, options, clock, async (run) => {
+    const planned = await planUp(adapter, run.ledger, defined, options);
+    refuseUnseen(planned, confirmed);
+    tellOutOfOrder(planned, run.ledger, options);
+    return planned;
+  });
+}
+
+/** Takes back the last `count` migrations of every origin, or all after `to`, in reverse order of application. */
+export async function rollback(adapter: Adapter, options: RollbackOptions = {}): Promise<RunReport> {
+  const clock = performance.now();
+  const ledger = await readable(adapter, options);
+  const first = await planDown(adapter, ledger, options);
+  if (first.length === 0 && reconcile([], ledger).interrupted.length === 0) return report([], clock);
+  if (options.confirm) await options.confirm(first);
+  return locked(adapter, options, clock, async (run) => {
+    const planned = await planDown(adapter, run.ledger, options);
+    refuseUnseen(planned, options.confirm ? first : undefined);
+    return planned;
+  });
+}
+
+/** The model that the history tells. Takes no lock. */
+export async function historyModel(adapter: Adapter): Promise<SchemaModel> {
+  await checkOwner(adapter);
+  return (await Ledger.read(adapter.connection)).model(adapter.connection);
+}
+
+async function locked(
+  adapter: Adapter,
+  options: RunOptions,
+  clock: number,
+  planning: (run: Execution) => Promise<PlannedMigration[]>,
+): Promise<RunReport> {
+  const { onEvent } = options;
+  const finished: RunReport['migrations'][number][] = [];
+  let steps = 0;
+  const onWait = () => onEvent?.({ type: 'waiting' });
+  return underLock(adapter, { ...options, onWait }, async (session) => {
+    const run: Execution = {
+      ...session,
+      started: ({ tag }) => onEvent?.({ type: 'started', tag }),
+      finished: (planned, { row }) => {
+        const status = row.status === 'rolled_back' ? 'rolled_back' : 'completed';
+        const durationMs = row.duration_ms ?? 0;
+        finished.push({ tag: row.tag, status, durationMs, statements: planned.statements.length });
+        steps += planned.statements.length;
+        onEvent?.({
+          type: 'finished',
+          tag: row.tag,
+          status,
+          durationMs,
+          statements: planned.statements.map(({ text }) => text),
+        });
+      },
+    };
+    const before = run.ledger.completed().at(-1)?.row.tag;
+    const planned = await planning(run);
+    const last = planned.at(-1);
+    if (last) {
+      onEvent?.({
+        type: 'planned',
+        direction: last.direction,
+        migrations: planned,
+        to: last.tag,
+        ...(before !== undefined && { from: before }),
+      });
+      await execute(run, planned);
+    }
+    return { ...report(finished, clock), steps };
+  });
+}
+
+function report(migrations: RunReport['migrations'], clock: number): RunReport {
+  return {
+    migrations,
+    steps: migrations.reduce((sum, { statements }) => sum + statements, 0),
+    durationMs: performance.now() - clock,
+  };
+}
+
+async function readable(adapter: Adapter, options: RunOptions): Promise<Ledger> {
+  await (options.adopt ? checkMeta(adapter) : checkOwner(adapter));
+  return Ledger.read(adapter.connection);
+}
+
+async function planUp(
+  adapter: Adapter,
+  ledger: Ledger,
+  defined: readonly Defined[],
+  options: RunOptions,
+): Promise<PlannedMigration[]> {
+  const standing = reconcile(defined, ledger);
+  refuseTrouble(standing);
+  const pending = chosen(standing.pending, options.to).filter(
+    ({ migration }) => ledger.entries.get(migration.tag)?.row.status !== 'applying',
+  );
+  if (pending.length === 0) return [];
+  const draft = await ledger.draft(adapter.connection);
+  const planned: PlannedMigration[] = [];
+  for (const { migration } of pending) planned.push(await planPending(adapter, migration, draft, ledger));
+  if (!options.allowDestructive && !options.confirm) refuseDestructive(planned);
+  return planned;
+}
+
+async function planPending(
+  adapter: Adapter,
+  migration: Defined['migration'],
+  draft: Draft,
+  ledger: Ledger,
+): Promise<PlannedMigration> {
+  try {
+    return await planMigration(adapter, migration, 'up', 'file', draft);
+  } catch (error) {
+    const maker = isSvcError(error) && error.code === 'collection_exists' ? makerOf(migration, ledger) : undefined;
+    if (!maker) throw error;
+    throw new SvcError(
+      'origin_conflict',
+      `"${migration.tag}" creates a table that already exists: "${maker.row.tag}" made it through the API.`,
+      {
+        state: 'Nothing was changed.',
+        next: [
+          `svc db migrate export    writes the API's migrations as files; then remove what ${migration.tag} repeats`,
+        ],
+        cause: error,
+      },
+    );
+  }
+}
+
+/** The API's migration that made a table which a file wants to create. */
+function makerOf(migration: Defined['migration'], ledger: Ledger): LedgerEntry | undefined {
+  const wanted = new Set(
+    migration.up.flatMap((operation) => (operation.type === 'createCollection' ? [operation.name] : [])),
+  );
+  return ledger
+    .completed()
+    .find(
+      ({ row, migration: made }) =>
+        row.origin !== 'file' &&
+        made?.up.some((operation) => operation.type === 'createCollection' && wanted.has(operation.name)),
+    );
+}
+
+async function planDown(adapter: Adapter, ledger: Ledger, options: RollbackOptions): Promise<PlannedMigration[]> {
+  const failed = reconcile([], ledger).failed;
+  refuseTrouble({ pending: [], interrupted: [], edited: [], missing: [], failed });
+  const completed = await ledger.migrations(adapter.connection);
+  const back = options.to === undefined ? completed.slice(-(options.count ?? 1)) : after(completed, options.to);
+  const draft = await ledger.draft(adapter.connection);
+  const planned: PlannedMigration[] = [];
+  for (const { migration, row } of back.reverse())
+    planned.push(await planReverse(adapter, migration, row.origin, draft));
+  return planned;
+}
+
+/** The way back of one migration, from the model as it is. */
+export async function planReverse(
+  adapter: Adapter,
+  migration: Defined['migration'],
+  origin: PlannedMigration['origin'],
+  draft: Draft,
+): Promise<PlannedMigration> {
+  if (migration.down.length === 0 && migration.up.length > 0) {
+    throw new SvcError('irreversible', `The migration "${migration.tag}" has no way back.`, {
+      why: migration.irreversible ?? 'Its down is empty.',
+      state: 'Nothing was changed.',
+      next: ['Write a new migration that repairs what is wrong: svc db migrate create <name>'],
+    });
+  }
+  try {
+    return await planMigration(adapter, migration, 'down', origin, draft);
+  } catch (error) {
+    if (!isSvcError(error)) throw error;
+    throw new SvcError('not_reversible_now', `"${migration.tag}" cannot be rolled back from the schema as it is now.`, {
+      why: [error.message, error.why].filter(Boolean).join(' '),
+      state: 'Nothing was changed.',
+      next: ['Roll back the migrations after it first: svc db migrate rollback -n <count>'],
+      cause: error,
+    });
+  }
+}
+
+function after<T extends LedgerEntry>(completed: readonly T[], tag: string): T[] {
+  const index = completed.findIndex(({ row }) => row.tag === tag);
+  if (index < 0) throw unknownTag(tag, 'It is not among the completed migrations.');
+  return completed.slice(index + 1);
+}
+
+function chosen(pending: readonly Defined[], to: string | undefined): readonly Defined[] {
+  return to === undefined ? pending : pending.filter(({ migration }) => migration.tag <= to);
+}
+
+export function unknownTag(tag: string, why: string): SvcError {
+  return new SvcError('migration_unknown', `There is no migration "${tag}" here.`, {
+    why,
+    state: 'Nothing was changed.',
+    next: ['svc db migrate status'],
+  });
+}
+
+function tellOutOfOrder(planned: readonly PlannedMigration[], ledger: Ledger, { onEvent }: RunOptions): void {
+  const files = ledger.completed().filter(({ row }) => row.origin === 'file');
+  const newest =
+    files
+      .map(({ row }) => row.tag)
+      .sort()
+      .at(-1) ?? '';
+  const older = planned.filter(({ tag }) => tag < newest).map(({ tag }) => tag);
+  if (older.length === 0) return;
+  const message = `Older than "${newest}", which is applied already, as after a branch merge: ${older.join(', ')}. The history keeps the order of application.`;
+  onEvent?.({ type: 'notice', message });
+}
+
+function refuseDestructive(planned: readonly PlannedMigration[]): void {
+  const lost = planned.flatMap(({ tag, statements }) =>
+    statements.filter(({ destructive }) => destructive).map(({ text }) => `${tag}: ${text}`),
+  );
+  if (lost.length === 0) return;
+  throw new SvcError(
+    'destructive',
+    `${lost.length} pending ${lost.length === 1 ? 'statement destroys' : 'statements destroy'} data.`,
+    {
+      why: lost.slice(0, 3).join('; '),
+      state: 'Nothing was changed.',
+      next: ['Look first: svc db migrate --dry-run', 'Then: svc db migrate --allow-destructive'],
+      details: { statements: lost },
+    },
+  );
+}
+
+/** Between the question and the lock others may have applied some of it: less is fine, more was not agreed to. */
+function refuseUnseen(planned: readonly PlannedMigration[], confirmed: readonly PlannedMigration[] | undefined): void {
+  if (!confirmed) return;
+  const seen = new Map(confirmed.map(({ tag, checksum }) => [tag, checksum]));
+  const unseen = planned.find(({ tag, checksum }) => seen.get(tag) !== checksum);
+  if (!unseen) return;
+  throw new SvcError('check_failed', `"${unseen.tag}" came in between: the plan is not the one that was shown.`, {
+    state: 'Nothing was changed.',
+    next: ['Run the command again.'],
+  });
+}

@@ -1,0 +1,26 @@
+const TAG = /^(?!\.)[A-Za-z0-9_.-]{1,128}$/;
+const STAMPED = /^\d{8}_\d{6}_(.+)$/;
+
+/** `<YYYYMMDD>_<HHMMSS>_<name>`, in UTC; what a tag cannot hold becomes `_`. */
+export function generateTag(name: string, at: Date = new Date()): string {
+  const stamp = at.toISOString().replace(/[-:]/g, '').replace('T', '_').slice(0, 15);
+  const kept = name.replace(/[^A-Za-z0-9_-]+/g, '_') || '_';
+  return `${stamp}_${kept}`.slice(0, 128);
+}
+
+export function isTag(tag: unknown): tag is string {
+  return typeof tag === 'string' && TAG.test(tag);
+}
+
+/** The part of a tag after the time. */
+export function nameOfTag(tag: string): string {
+  return STAMPED.exec(tag)?.[1] ?? tag;
+}
+
+/** A tag of that name that is not taken: the seconds move on until it is free. */
+export function freeTag(name: string, at: Date, taken: (tag: string) => boolean): string {
+  for (let time = at.getTime(); ; time += 1000) {
+    const tag = generateTag(name, new Date(time));
+    if (!taken(tag)) return tag;
+  }
+}

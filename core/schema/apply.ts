@@ -1,0 +1,281 @@
+import { isDeepStrictEqual } from 'node:util';
+import { SvcError } from '../errors.ts';
+import { checkForeignKey, checkKeysHold, checkPrimaryKey } from './checks.ts';
+import { defineCollection, defineConstraint, defineField, defineIndex } from './define.ts';
+import { refuseFieldInUse } from './dependents.ts';
+import { Draft } from './draft.ts';
+import { changedField } from './field-changes.ts';
+import { referencesTo } from './keys.ts';
+import { collectionOf, exists, fieldOf, unknown } from './lookup.ts';
+import type { Collection, Constraint, Field, Index, SchemaModel } from './model.ts';
+import { checkName } from './names.ts';
+import type {
+  AddConstraint,
+  AddField,
+  CreateCollection,
+  CreateIndex,
+  DropCollection,
+  DropConstraint,
+  DropField,
+  DropIndex,
+  ModifyField,
+  Operation,
+  RenameCollection,
+  RenameField,
+} from './operation.ts';
+import { renamedOptions } from './option-fields.ts';
+
+export { dependents, dependentsOfCollection } from './dependents.ts';
+
+/** The model after an operation; whatever the operation may not do is refused. */
+export function apply(model: SchemaModel, operation: Operation): SchemaModel {
+  const draft = new Map(model);
+  change(draft, operation);
+  return draft;
+}
+
+/** The model after operations in order, in time that grows with their number and not with the number of tables. */
+export function replay(operations: Iterable<Operation>, onto: SchemaModel = new Map()): SchemaModel {
+  const draft = new Draft(onto);
+  for (const operation of operations) change(draft, operation);
+  return new Map(draft);
+}
+
+/** Moves a draft on by one operation. A refusal leaves it as it was. */
+export function change(draft: Map<string, Collection>, operation: Operation): void {
+  switch (operation.type) {
+    case 'createCollection':
+      createCollection(draft, operation);
+      break;
+    case 'dropCollection':
+      dropCollection(draft, operation);
+      break;
+    case 'renameCollection':
+      renameCollection(draft, operation);
+      break;
+    case 'addField':
+      addField(draft, operation);
+      break;
+    case 'dropField':
+      dropField(draft, operation);
+      break;
+    case 'renameField':
+      renameField(draft, operation);
+      break;
+    case 'modifyField':
+      modifyField(draft, operation);
+      break;
+    case 'createIndex':
+      createIndex(draft, operation);
+      break;
+    case 'dropIndex':
+      dropIndex(draft, operation);
+      break;
+    case 'addConstraint':
+      addConstraint(draft, operation);
+      break;
+    case 'dropConstraint':
+      dropConstraint(draft, operation);
+      break;
+    case 'raw':
+      break;
+    default:
+      operation satisfies never;
+  }
+}
+
+type Changing = Map<string, Collection>;
+
+function createCollection(draft: Changing, operation: CreateCollection): void {
+  const collection = defineCollection(operation);
+  refuseSystemName(operation.name);
+  const { temporary, ifNotExists } = operation.options?.sqlOptions ?? {};
+  if (temporary) return;
+  const existing = draft.get(operation.name);
+  if (existing && ifNotExists) {
+    const { fields, options } = existing;
+    if (isDeepStrictEqual({ fields, options }, { fields: collection.fields, options: collection.options })) return;
+    throw new SvcError(
+      'table_differs',
+      `The table "${operation.name}" already exists and is not what the definition says.`,
+      {
+        next: ['Change the definition to what is there, or use another name.'],
+      },
+    );
+  }
+  if (existing) throw exists('collection', operation.name);
+  draft.set(operation.name, collection);
+}
+
+function refuseSystemName(name: string): void {
+  if (!name.startsWith('_svc_')) return;
+  throw new SvcError('name_invalid', `"${name}" cannot be the name of a table.`, {
+    why: 'Names that begin with _svc_ are kept for the tables of svc itself.',
+    next: ['Choose another name.'],
+  });
+}
+
+function dropCollection(draft: Changing, { collection, cascade }: DropCollection): void {
+  collectionOf(draft, collection);
+  const others = referencesTo(draft, collection).filter((reference) => reference.collection !== collection);
+  if (others.length > 0 && !cascade) {
+    throw new SvcError(
+      'collection_referenced',
+      `The table "${collection}" cannot be dropped: foreign keys point at it.`,
+      {
+        why: others.map((other) => `"${other.foreignKey.name}" of "${other.collection}" references it.`).join(' '),
+        next: ['Drop those foreign keys first.', 'Or drop the table with cascade, which drops them.'],
+      },
+    );
+  }
+  for (const other of others)
+    dropConstraint(draft, { collection: other.collection, constraint: other.foreignKey.name });
+  draft.delete(collection);
+}
+
+function renameCollection(draft: Changing, { collection: from, to }: RenameCollection): void {
+  const collection = collectionOf(draft, from);
+  checkName(to, 'table');
+  refuseSystemName(to);
+  if (draft.has(to)) throw exists('collection', to);
+  const pointing = new Set(referencesTo(draft, from).map((reference) => reference.collection));
+  draft.delete(from);
+  draft.set(to, { ...collection, name: to });
+  for (const name of pointing) {
+    const pointer = collectionOf(draft, name === from ? to : name);
+    draft.set(pointer.name, {
+      ...pointer,
+      constraints: mapValues(pointer.constraints, (constraint) =>
+        constraint.type === 'foreignKey' && constraint.references.table === from
+          ? { ...constraint, references: { ...constraint.references, table: to } }
+          : constraint,
+      ),
+    });
+  }
+}
+
+function addField(draft: Changing, operation: AddField): void {
+  const collection = collectionOf(draft, operation.collection);
+  const { name, ...definition } = operation.field;
+  const field = defineField(name, definition, collection.name);
+  if (collection.fields.has(name)) throw exists('field', name, collection.name);
+  const next = { ...collection, fields: new Map(collection.fields).set(name, field) };
+  checkPrimaryKey(next);
+  checkKeysHold(draft, collection, next);
+  draft.set(collection.name, next);
+}
+
+function dropField(draft: Changing, { collection: name, field }: DropField): void {
+  const collection = collectionOf(draft, name);
+  fieldOf(collection, field);
+  refuseFieldInUse(draft, collection, field);
+  draft.set(name, { ...collection, fields: without(collection.fields, field) });
+}
+
+function renameField(draft: Changing, { collection: name, from, to }: RenameField): void {
+  const collection = collectionOf(draft, name);
+  const field = fieldOf(collection, from);
+  checkName(to, 'field');
+  if (collection.fields.has(to)) throw exists('field', to, name);
+  for (const constraint of collection.constraints.values()) {
+    if (constraint.type !== 'check' || !constraint.columns.includes(from)) continue;
+    throw new SvcError(
+      'field_in_use',
+      `The field "${name}.${from}" cannot be renamed: the check "${constraint.name}" reads it.`,
+      {
+        why: 'The expression of a check is text, which does not follow a rename on every engine.',
+        next: ['Drop the check, rename the field, and add the check with the new name.'],
+      },
+    );
+  }
+  const follow = (column: string) => (column === from ? to : column);
+  const fields = [...collection.fields].map(([key, value]): [string, Field] =>
+    key === from ? [to, { ...field, name: to }] : [key, value],
+  );
+  const pointing = new Set(referencesTo(draft, name).map((reference) => reference.collection));
+  draft.set(name, {
+    ...collection,
+    fields: new Map(fields),
+    indexes: mapValues(collection.indexes, (index) => ({
+      ...index,
+      columns: index.columns.map((column) => ({ ...column, name: follow(column.name) })),
+    })),
+    constraints: mapValues(collection.constraints, (constraint) => ({
+      ...constraint,
+      columns: constraint.columns.map(follow),
+    })),
+    options: renamedOptions(collection.options, from, to),
+  });
+  for (const pointer of pointing) {
+    const other = collectionOf(draft, pointer);
+    draft.set(pointer, {
+      ...other,
+      constraints: mapValues(other.constraints, (constraint) =>
+        constraint.type === 'foreignKey' && constraint.references.table === name
+          ? {
+              ...constraint,
+              references: { ...constraint.references, columns: constraint.references.columns.map(follow) },
+            }
+          : constraint,
+      ),
+    });
+  }
+}
+
+function modifyField(draft: Changing, operation: ModifyField): void {
+  const collection = collectionOf(draft, operation.collection);
+  const field = fieldOf(collection, operation.field);
+  const changed = changedField(field, operation.changes, collection.name);
+  const next = { ...collection, fields: new Map(collection.fields).set(field.name, changed) };
+  checkPrimaryKey(next);
+  checkKeysHold(draft, collection, next);
+  draft.set(collection.name, next);
+}
+
+function createIndex(draft: Changing, operation: CreateIndex): void {
+  const collection = collectionOf(draft, operation.collection);
+  const index = defineIndex(operation);
+  if (collection.indexes.has(index.name)) throw exists('index', index.name, collection.name);
+  for (const column of index.columns) fieldOf(collection, column.name);
+  draft.set(collection.name, { ...collection, indexes: new Map(collection.indexes).set(index.name, index) });
+}
+
+function dropIndex(draft: Changing, { collection: name, index }: Pick<DropIndex, 'collection' | 'index'>): void {
+  const collection = collectionOf(draft, name);
+  if (!collection.indexes.has(index)) throw unknown('index', index, collection.indexes.keys(), name);
+  const next = { ...collection, indexes: without<Index>(collection.indexes, index) };
+  checkKeysHold(draft, collection, next);
+  draft.set(name, next);
+}
+
+function addConstraint(draft: Changing, operation: AddConstraint): void {
+  const collection = collectionOf(draft, operation.collection);
+  const constraint = defineConstraint(operation.constraint, collection.name, collection.fields.keys());
+  if (collection.constraints.has(constraint.name)) throw exists('constraint', constraint.name, collection.name);
+  for (const column of constraint.columns) fieldOf(collection, column);
+  if (constraint.type === 'foreignKey') checkForeignKey(draft, collection, constraint);
+  const next = { ...collection, constraints: new Map(collection.constraints).set(constraint.name, constraint) };
+  checkPrimaryKey(next);
+  draft.set(collection.name, next);
+}
+
+function dropConstraint(draft: Changing, operation: Pick<DropConstraint, 'collection' | 'constraint'>): void {
+  const collection = collectionOf(draft, operation.collection);
+  const { constraint } = operation;
+  if (!collection.constraints.has(constraint)) {
+    throw unknown('constraint', constraint, collection.constraints.keys(), collection.name);
+  }
+  const next = { ...collection, constraints: without<Constraint>(collection.constraints, constraint) };
+  checkKeysHold(draft, collection, next);
+  draft.set(collection.name, next);
+}
+
+function without<V>(map: ReadonlyMap<string, V>, key: string): Map<string, V> {
+  const copy = new Map(map);
+  copy.delete(key);
+  return copy;
+}
+
+function mapValues<V>(map: ReadonlyMap<string, V>, follow: (value: V) => V): Map<string, V> {
+  return new Map([...map].map(([key, value]) => [key, follow(value)]));
+}

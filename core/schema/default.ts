@@ -1,0 +1,120 @@
+import { canonicalJson, isPlainObject, type Json } from '../json.ts';
+import type { Default, Field } from './model.ts';
+import type { FieldType } from './types.ts';
+
+const INTEGER_BITS: Partial<Record<FieldType, bigint>> = { smallint: 16n, integer: 32n, bigint: 64n };
+
+const LITERALS: Partial<Record<FieldType, { readonly pattern: RegExp; readonly example: string }>> = {
+  date: { pattern: /^\d{4}-\d\d-\d\d$/, example: '2026-01-31' },
+  time: { pattern: /^\d\d:\d\d(:\d\d(\.\d{1,3})?)?$/, example: '23:59:59.999' },
+  datetime: { pattern: /^\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,3})?)?$/, example: '2026-01-31T23:59:59.999' },
+  timestamp: {
+    pattern: /^\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:?\d\d)$/,
+    example: '2026-01-31T23:59:59.999Z',
+  },
+  uuid: { pattern: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i, example: '00000000-0000-4000-8000-000000000000' },
+};
+
+/** Types whose default may be `'now'`. */
+export const CLOCK_TYPES: ReadonlySet<FieldType> = new Set(['date', 'time', 'datetime', 'timestamp']);
+
+export function isExpression(value: Default): value is { readonly $expression: string } {
+  return isPlainObject(value) && typeof value.$expression === 'string' && Object.keys(value).length === 1;
+}
+
+type Fitted = { readonly value: Default } | { readonly problem: string };
+
+/** The default in normal form, or why it does not fit the field. Numbers that JSON cannot hold are written as strings. */
+export function fittedDefault(value: Json, field: Omit<Field, 'default' | 'name'>): Fitted {
+  if (isPlainObject(value) && Object.hasOwn(value, '$expression')) {
+    const text = value.$expression;
+    return isExpression(value) && typeof text === 'string' && text.trim() !== ''
+      ? { value: { $expression: text } }
+      : { problem: 'an expression is { "$expression": "text" } and nothing beside it' };
+  }
+  return fittedLiteral(value, field);
+}
+
+function fittedLiteral(value: Json, field: Omit<Field, 'default' | 'name'>): Fitted {
+  const { type } = field;
+  switch (type) {
+    case 'smallint':
+    case 'integer':
+    case 'bigint':
+      return fittedInteger(value, type);
+    case 'float':
+    case 'double':
+      return typeof value === 'number' && Number.isFinite(value) ? { value: value + 0 } : wanted('a number', type);
+    case 'decimal':
+      return fittedDecimal(value);
+    case 'boolean':
+      return typeof value === 'boolean' ? { value } : wanted('true or false', type);
+    case 'string':
+    case 'text':
+      if (typeof value !== 'string') return wanted('a string', type);
+      if (field.length !== undefined && [...value].length > field.length) {
+        return { problem: `it is longer than ${field.length} characters` };
+      }
+      return { value };
+    case 'enum':
+      return typeof value === 'string' && field.enumValues?.includes(value)
+        ? { value }
+        : wanted(`one of ${(field.enumValues ?? []).join(', ')}`, type);
+    case 'date':
+    case 'time':
+    case 'datetime':
+    case 'timestamp':
+    case 'uuid':
+      return fittedText(value, type);
+    case 'json':
+      return { value: JSON.parse(canonicalJson(value)) as Json };
+    case 'array':
+      return fittedArray(value, field.items ?? 'string');
+    case 'binary':
+    case 'blob':
+      return { problem: `a default of type ${type} is written in the engine's words: { "$expression": "…" }` };
+  }
+}
+
+function fittedInteger(value: Json, type: FieldType): Fitted {
+  const digits = typeof value === 'string' && type === 'bigint' && /^-?\d{1,20}$/.test(value);
+  if (!digits && !Number.isSafeInteger(value)) return wanted('a whole number', type);
+  const whole = BigInt(value as string | number);
+  const bits = INTEGER_BITS[type] ?? 64n;
+  if (BigInt.asIntN(Number(bits), whole) !== whole) return { problem: `it is out of range for type ${type}` };
+  const number = Number(whole);
+  return { value: Number.isSafeInteger(number) ? number : whole.toString() };
+}
+
+function fittedDecimal(value: Json): Fitted {
+  if (typeof value === 'number' && Number.isFinite(value)) return { value: value + 0 };
+  if (typeof value !== 'string' || !/^-?\d+(\.\d+)?$/.test(value)) return wanted('a number', 'decimal');
+  const number = Number(value);
+  return { value: String(number) === value ? number : value };
+}
+
+function fittedText(value: Json, type: FieldType): Fitted {
+  if (value === 'now' && CLOCK_TYPES.has(type)) return { value };
+  const literal = LITERALS[type];
+  if (typeof value === 'string' && literal?.pattern.test(value)) {
+    return { value: type === 'uuid' ? value.toLowerCase() : value };
+  }
+  const now = CLOCK_TYPES.has(type) ? '"now" or ' : '';
+  return wanted(`${now}a string like "${literal?.example}"`, type);
+}
+
+function fittedArray(value: Json, items: FieldType): Fitted {
+  if (!Array.isArray(value)) return wanted('an array', 'array');
+  const fitted: Json[] = [];
+  for (const item of value as readonly Json[]) {
+    const one: Fitted =
+      item === null || item === 'now' ? wanted('a literal', items) : fittedLiteral(item, { type: items });
+    if ('problem' in one) return one;
+    fitted.push(one.value as Json);
+  }
+  return { value: fitted };
+}
+
+function wanted(what: string, type: FieldType): Fitted {
+  return { problem: `the type ${type} wants ${what}` };
+}
