@@ -88,6 +88,8 @@ export interface Connection {
   query(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
   /** The catalog as a model, without system tables; all collections or those named. */
   introspect(collections?: readonly string[]): Promise<SchemaModel>;
+  /** What a catalog has that `introspect` cannot say or only nearly, for a person to read. */
+  unreadable(): Promise<readonly Unreadable[]>;
   /** `Dialect.seen`, with expressions in the server's own spelling. */
   seen(model: SchemaModel): Promise<SchemaModel>;
   records<R extends object>(definition: RecordDefinition<R>): RecordStore<R>;
@@ -98,7 +100,7 @@ export interface Connection {
   now(): Promise<Date>;
   /** Rows in a collection, up to `limit`: tells an empty table from one with data. */
   count(collection: string, limit: number): Promise<number>;
-  /** A hint that something changed: may be lost, late or repeated. */
+  /** A hint that records of a collection (`topic`) changed: may be lost, late or repeated. */
   watch?(topic: string, hint: () => void): Promise<() => Promise<void>>;
   /**
    * One migrator per database; others wait. `work` gets an epoch: one more than the last holder's, whoever that
@@ -106,6 +108,13 @@ export interface Connection {
    */
   exclusively<T>(work: (epoch: number) => Promise<T>, options?: LockOptions): Promise<T>;
   close(): Promise<void>;
+}
+
+export interface Unreadable {
+  readonly collection: string;
+  readonly field?: string;
+  /** Continues "the table …" or "the field …": `has the type money, which …`. */
+  readonly what: string;
 }
 
 export interface LockOptions {

@@ -71,6 +71,7 @@ export interface RecordIndex<R> {
 
 export interface PageQuery<R> {
   readonly equals?: Partial<R>;
+  /** Bounds of the sort column, both inclusive. */
   readonly from?: RecordValue;
   readonly to?: RecordValue;
   readonly direction?: 'asc' | 'desc';

@@ -8,7 +8,7 @@ import { changedField } from './field-changes.ts';
 import { referencesTo } from './keys.ts';
 import { collectionOf, exists, fieldOf, unknown } from './lookup.ts';
 import type { Collection, Constraint, Field, Index, SchemaModel } from './model.ts';
-import { checkName } from './names.ts';
+import { checkName, checkTableName } from './names.ts';
 import type {
   AddConstraint,
   AddField,
@@ -88,7 +88,7 @@ type Changing = Map<string, Collection>;
 
 function createCollection(draft: Changing, operation: CreateCollection): void {
   const collection = defineCollection(operation);
-  refuseSystemName(operation.name);
+  checkTableName(operation.name);
   const { temporary, ifNotExists } = operation.options?.sqlOptions ?? {};
   if (temporary) return;
   const existing = draft.get(operation.name);
@@ -105,14 +105,6 @@ function createCollection(draft: Changing, operation: CreateCollection): void {
   }
   if (existing) throw exists('collection', operation.name);
   draft.set(operation.name, collection);
-}
-
-function refuseSystemName(name: string): void {
-  if (!name.startsWith('_svc_')) return;
-  throw new SvcError('name_invalid', `"${name}" cannot be the name of a table.`, {
-    why: 'Names that begin with _svc_ are kept for the tables of svc itself.',
-    next: ['Choose another name.'],
-  });
 }
 
 function dropCollection(draft: Changing, { collection, cascade }: DropCollection): void {
@@ -135,8 +127,7 @@ function dropCollection(draft: Changing, { collection, cascade }: DropCollection
 
 function renameCollection(draft: Changing, { collection: from, to }: RenameCollection): void {
   const collection = collectionOf(draft, from);
-  checkName(to, 'table');
-  refuseSystemName(to);
+  checkTableName(to);
   if (draft.has(to)) throw exists('collection', to);
   const pointing = new Set(referencesTo(draft, from).map((reference) => reference.collection));
   draft.delete(from);
@@ -204,7 +195,7 @@ function renameField(draft: Changing, { collection: name, from, to }: RenameFiel
       ...constraint,
       columns: constraint.columns.map(follow),
     })),
-    options: renamedOptions(collection.options, from, to),
+    options: renamedOptions(collection.options, follow),
   });
   for (const pointer of pointing) {
     const other = collectionOf(draft, pointer);

@@ -1,5 +1,5 @@
 import { SvcError } from '../errors.ts';
-import { comparable, isKey, referencesTo } from './keys.ts';
+import { comparable, isKey, primaryFields, referencesTo } from './keys.ts';
 import { fieldOf, unknown } from './lookup.ts';
 import type { Collection, Constraint, ForeignKey, SchemaModel } from './model.ts';
 
@@ -64,7 +64,7 @@ export function checkPrimaryKey(collection: Collection): void {
   const constraints = [...collection.constraints.values()].filter((constraint) => constraint.type === 'primaryKey');
   const [first, second] = constraints;
   if (!first) return;
-  const flagged = [...collection.fields.values()].filter((field) => field.primaryKey).map((field) => field.name);
+  const flagged = primaryFields(collection);
   if (second || flagged.length > 0) {
     const other = second ? `the constraint "${first.name}"` : listed(flagged);
     throw cannotHold(collection.name, second ?? first, `The table has a primary key already: ${other}.`, [

@@ -8,7 +8,8 @@ import type { CreateOptions } from './options.ts';
 export { defineConstraint, writtenConstraint } from './constraint.ts';
 export { defineField, writtenField } from './field.ts';
 
-const TIMESTAMPS: readonly NamedField[] = ['createdAt', 'updatedAt'].map((name) => ({
+/** What the option `timestamps` adds. */
+export const TIMESTAMPS: readonly NamedField[] = ['createdAt', 'updatedAt'].map((name) => ({
   name,
   type: 'timestamp',
   required: true,
@@ -51,7 +52,7 @@ export function tableOptions(written: CreateOptions, table: string): TableOption
     throw new SvcError('schema_invalid', `The table "${table}" is capped and has no size.`, {
       why: 'MongoDB needs the size of a capped collection, in bytes.',
       next: ['Add "size" to its mongoOptions.'],
-      details: { path: ['options', 'mongoOptions', 'capped'] },
+      details: { path: ['mongoOptions', 'capped'] },
     });
   }
   return options;

@@ -1,5 +1,5 @@
 import { referrers } from './draft.ts';
-import type { Collection, Field, ForeignKey, SchemaModel } from './model.ts';
+import type { Collection, Constraint, Field, ForeignKey, Index, SchemaModel } from './model.ts';
 import type { FieldType } from './types.ts';
 
 /** A foreign key with the table that has it. */
@@ -21,23 +21,37 @@ export function referencesTo(model: SchemaModel, table: string): Reference[] {
   return found;
 }
 
-/** Sets of columns of which no two rows have the same values, each with what makes it so. */
-export function uniqueKeys(collection: Collection): { readonly columns: ReadonlySet<string>; readonly by: string }[] {
-  const keys: { columns: ReadonlySet<string>; by: string }[] = [];
-  const primary = [...collection.fields.values()].filter((field) => field.primaryKey).map((field) => field.name);
-  if (primary.length > 0) keys.push({ columns: new Set(primary), by: 'primaryKey' });
+/** A set of columns of which no two rows have the same values, and what makes it so. */
+export interface UniqueKey {
+  readonly columns: ReadonlySet<string>;
+  readonly by:
+    | { readonly primaryKey: true }
+    | { readonly field: Field }
+    | { readonly constraint: Constraint }
+    | { readonly index: Index };
+}
+
+export function uniqueKeys(collection: Collection): UniqueKey[] {
+  const keys: UniqueKey[] = [];
+  const primary = primaryFields(collection);
+  if (primary.length > 0) keys.push({ columns: new Set(primary), by: { primaryKey: true } });
   for (const field of collection.fields.values()) {
-    if (field.unique) keys.push({ columns: new Set([field.name]), by: `unique ${field.name}` });
+    if (field.unique) keys.push({ columns: new Set([field.name]), by: { field } });
   }
   for (const constraint of collection.constraints.values()) {
     if (constraint.type === 'unique' || constraint.type === 'primaryKey') {
-      keys.push({ columns: new Set(constraint.columns), by: `constraint ${constraint.name}` });
+      keys.push({ columns: new Set(constraint.columns), by: { constraint } });
     }
   }
   for (const index of collection.indexes.values()) {
-    if (index.unique) keys.push({ columns: new Set(index.columns.map(({ name }) => name)), by: `index ${index.name}` });
+    if (index.unique) keys.push({ columns: new Set(index.columns.map(({ name }) => name)), by: { index } });
   }
   return keys;
+}
+
+/** Fields that say `primaryKey: true`, in the order of the key. */
+export function primaryFields(collection: Collection): string[] {
+  return [...collection.fields.values()].filter((field) => field.primaryKey).map((field) => field.name);
 }
 
 export function isKey(collection: Collection, columns: readonly string[]): boolean {

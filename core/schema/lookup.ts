@@ -11,6 +11,9 @@ const WORDS: Readonly<Record<Kind, string>> = {
   constraint: 'constraint',
 };
 
+/** Names an error lists at most. */
+const LISTED = 12;
+
 export function collectionOf(model: SchemaModel, name: string): Collection {
   const collection = model.get(name);
   if (collection) return collection;
@@ -25,11 +28,14 @@ export function fieldOf(collection: Collection, name: string): Field {
 
 /** `<kind>_unknown`, with the name that was probably meant. */
 export function unknown(kind: Kind, name: string, known: Iterable<string>, table?: string): SvcError {
-  const near = nearest(name, [...known]);
+  const names = [...known];
+  const near = nearest(name, names);
+  const listed = names.slice(0, LISTED).join(', ') || 'none';
   return new SvcError(
     `${kind}_unknown` satisfies ErrorCode,
     `The ${WORDS[kind]} ${quoted(name, table)} does not exist.`,
     {
+      why: `Known: ${listed}${names.length > LISTED ? `, and ${names.length - LISTED} more` : ''}.`,
       ...(near !== undefined && { next: [`Did you mean "${near}"?`] }),
     },
   );

@@ -39,6 +39,16 @@ export function checkName(name: unknown, kind: string): asserts name is string {
   });
 }
 
+/** The same for a table, whose name may not be one of ours. */
+export function checkTableName(name: unknown): asserts name is string {
+  checkName(name, 'table');
+  if (!name.startsWith('_svc_')) return;
+  throw new SvcError('name_invalid', `"${name}" cannot be the name of a table.`, {
+    why: 'Names that begin with _svc_ are kept for the tables of svc itself.',
+    next: ['Choose another name.'],
+  });
+}
+
 function nameProblem(name: unknown): string | undefined {
   if (typeof name !== 'string') return 'A name is a string.';
   if (name === '') return 'It is empty.';

@@ -4,19 +4,16 @@ import type { DynamoKey } from './options.ts';
 /** Fields that the options of a table name: keys of DynamoDB and Cassandra. */
 export function optionFields(options: TableOptions): ReadonlySet<string> {
   const found = new Set<string>();
-  mapped(options, (name) => {
+  renamedOptions(options, (name) => {
     found.add(name);
     return name;
   });
   return found;
 }
 
-/** The options after a field was renamed. */
-export function renamedOptions(options: TableOptions, from: string, to: string): TableOptions {
-  return optionFields(options).has(from) ? mapped(options, (name) => (name === from ? to : name)) : options;
-}
-
-function mapped(options: TableOptions, rename: (name: string) => string): TableOptions {
+/** The options with each field they name under the name that `rename` gives it. */
+export function renamedOptions(options: TableOptions, rename: (name: string) => string): TableOptions {
+  if (!options.dynamoOptions && !options.cassandraOptions) return options;
   const { dynamoOptions: dynamo, cassandraOptions: cassandra } = options;
   const key = (of: DynamoKey): DynamoKey => ({ ...of, name: rename(of.name) });
   return {

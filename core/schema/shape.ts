@@ -1,4 +1,4 @@
-import { canonicalJson, isPlainObject } from '../json.ts';
+import { isPlainObject } from '../json.ts';
 import { nearest } from '../nearest.ts';
 
 /** What a piece of JSON from outside may look like. A property that is `undefined` counts as absent. */
@@ -7,6 +7,7 @@ export type Shape =
   | 'boolean'
   | 'number'
   | 'json'
+  | 'any'
   | { readonly oneOf: readonly string[] }
   | { readonly list: Shape }
   | { readonly map: Shape }
@@ -23,6 +24,7 @@ export interface Problem {
 
 /** Where a value is not of the shape, all places at once; never throws. */
 export function shapeProblems(value: unknown, shape: Shape, path: Path = []): Problem[] {
+  if (shape === 'any') return [];
   if (shape === 'json') return jsonProblems(value, path);
   if (typeof shape === 'string') return typeof value === shape ? [] : [expected(value, `a ${shape}`, path)];
   if ('oneOf' in shape) {
@@ -74,11 +76,17 @@ function propertyProblems(
 
 function jsonProblems(value: unknown, path: Path): Problem[] {
   try {
-    canonicalJson(value);
-    return [];
+    return isJson(value) ? [] : [{ path, text: 'is not a JSON value' }];
   } catch {
-    return [{ path, text: 'is not a JSON value' }];
+    return [{ path, text: 'is nested too deeply' }];
   }
+}
+
+function isJson(value: unknown): boolean {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return true;
+  if (typeof value === 'number') return Number.isFinite(value);
+  if (Array.isArray(value)) return value.every(isJson);
+  return isPlainObject(value) && Object.values(value).every((item) => item === undefined || isJson(item));
 }
 
 function expected(value: unknown, what: string, path: Path): Problem {

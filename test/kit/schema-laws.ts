@@ -1,0 +1,184 @@
+import * as assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { isSvcError } from '../../core/errors.ts';
+import { apply, replay } from '../../core/schema/apply.ts';
+import { type Declaration, declarationOf } from '../../core/schema/declaration.ts';
+import { declare } from '../../core/schema/declare.ts';
+import { defineField, writtenField } from '../../core/schema/define.ts';
+import { diff } from '../../core/schema/diff.ts';
+import { invert, invertAll } from '../../core/schema/invert.ts';
+import type { SchemaModel } from '../../core/schema/model.ts';
+import type { Operation } from '../../core/schema/operation.ts';
+import { operationProblems } from '../../core/schema/problems.ts';
+import type { Renames } from '../../core/schema/renames.ts';
+import { CHOICES, models, moves, type Played, play, related, type SchemaChoices } from './arbitrary.ts';
+
+type Test = (name: string, body: () => unknown, options: { timeoutMs: number }) => void;
+
+const runs = Number(process.env.SVC_TEST_RUNS ?? '1');
+
+/** Runs a property over seeded random cases; a failing one is shrunk and told with its seed and what went wrong. */
+export function holds<T>(property: fc.IProperty<T>, cases: number): void {
+  const seed = Number(process.env.SVC_TEST_SEED ?? '20261121');
+  const result = fc.check(property, { seed, numRuns: Math.ceil(cases * runs) });
+  if (!result.failed) return;
+  const error = result.errorInstance;
+  const what =
+    error instanceof Error ? `${error.message}${'why' in error ? ` ${String(error.why)}` : ''}` : String(error);
+  throw new Error(
+    [
+      `Failed after ${result.numRuns} cases, shrunk ${result.numShrinks} times: ${what}`,
+      `Again with SVC_TEST_SEED=${result.seed} (path ${result.counterexamplePath})`,
+      fc.stringify(result.counterexample),
+    ].join('\n'),
+    { cause: error },
+  );
+}
+
+/** What must be true of apply, invert and diff for every schema that these choices can make. */
+export function schemaLaws(declareTest: Test, choices: SchemaChoices = CHOICES, cases = 1_000): void {
+  const test = (name: string, body: () => unknown) =>
+    declareTest(name, body, { timeoutMs: 30_000 * Math.max(1, runs) });
+
+  test('diff(a, a) = []', () => {
+    holds(
+      fc.property(models(choices), (model) => {
+        assert.deepEqual(diff(model, model), []);
+        assert.deepEqual(diff(model, new Map([...model].reverse())), []);
+      }),
+      cases,
+    );
+  });
+
+  test('diff from nothing makes the model, and diff to nothing takes it away', () => {
+    holds(
+      fc.property(models(choices), (model) => {
+        assert.deepEqual(replay(diff(new Map(), model)), model);
+        assert.deepEqual(replay(diff(model, new Map()), model), new Map());
+      }),
+      cases,
+    );
+  });
+
+  test('apply(apply(s, op), invert(op, s)) = s', () => {
+    holds(
+      fc.property(moves(40, choices), (list) => {
+        let model: SchemaModel = new Map();
+        for (const operation of play(list, model, choices).operations) {
+          const after = apply(model, operation);
+          assert.deepEqual(replay(invert(operation, model), after), model);
+          model = after;
+        }
+      }),
+      cases,
+    );
+  });
+
+  test('fold(a, diff(a, b)) = b with renames, and its way back leads back', () => {
+    holds(
+      fc.property(related(choices), ({ from, model, renames }) => leads(from, model, renames)),
+      cases * 4,
+    );
+  });
+
+  test('fold(a, diff(a, b)) = b with some of the renames', () => {
+    holds(
+      fc.property(related(choices), fc.nat(255), ({ from, model, renames }, mask) =>
+        leads(from, model, some(renames, mask)),
+      ),
+      cases,
+    );
+  });
+
+  test('fold(a, diff(a, b)) = b of two schemas that know nothing of one another', () => {
+    holds(
+      fc.property(models(choices), models(choices), (from, to) =>
+        leads(from, to, { collections: new Map(), fields: new Map() }),
+      ),
+      cases,
+    );
+  });
+
+  test('a rename drops nothing', () => {
+    const renaming = {
+      ...choices,
+      kinds: ['renameCollection', 'renameField', 'swapFields', 'swapCollections'] as const,
+    };
+    holds(
+      fc.property(models(choices), moves(10, renaming), (from, list) => {
+        const { model, renames } = play(list, from, renaming);
+        const kinds = new Set(diff(from, model, renames).map(({ type }) => type));
+        for (const type of ['dropCollection', 'dropField', 'modifyField', 'dropIndex'] as const)
+          assert.ok(!kinds.has(type), type);
+      }),
+      cases,
+    );
+  });
+
+  test('operations are JSON, and mean the same after it', () => {
+    holds(
+      fc.property(models(choices), (model) => {
+        const operations = JSON.parse(JSON.stringify(diff(new Map(), model))) as Operation[];
+        for (const operation of operations) assert.deepEqual(operationProblems(operation), []);
+        assert.deepEqual(replay(operations), model);
+      }),
+      cases,
+    );
+  });
+
+  test('a written field defines the field', () => {
+    holds(
+      fc.property(models(choices), (model) => {
+        for (const collection of model.values()) {
+          for (const field of collection.fields.values()) {
+            const { name, ...definition } = writtenField(field);
+            assert.deepEqual(defineField(name, definition, collection.name), field);
+          }
+        }
+      }),
+      cases,
+    );
+  });
+
+  test('a schema file written from a model declares the model', () => {
+    holds(
+      fc.property(models(choices), (model) => {
+        fc.pre([...model.values()].every(hasPrimaryKey));
+        const written = JSON.parse(JSON.stringify(declarationOf(model))) as Declaration;
+        assert.deepEqual(declare(written), { model, renames: { collections: new Map(), fields: new Map() } });
+      }),
+      cases,
+    );
+  });
+}
+
+function leads(from: SchemaModel, to: SchemaModel, renames: Renames): void {
+  let operations: Operation[];
+  try {
+    operations = diff(from, to, renames);
+  } catch (error) {
+    if (isSvcError(error) && error.code === 'options_cannot_change') return;
+    throw error;
+  }
+  assert.deepEqual(replay(operations, from), to);
+  assert.deepEqual(replay(invertAll(operations, from), to), from);
+}
+
+function some({ collections, fields }: Played['renames'], mask: number): Renames {
+  const kept = new Map([...collections].filter((_, index) => mask & (1 << (index % 8))));
+  const named = new Map([...collections].map(([old, name]) => [name, old]));
+  return {
+    collections: kept,
+    // A table whose rename is not told is another table: its fields have no past.
+    fields: new Map(
+      [...fields].filter(([name]) => kept.has(named.get(name) ?? '') || (!named.has(name) && !kept.has(name))),
+    ),
+  };
+}
+
+function hasPrimaryKey({ fields, constraints }: SchemaModel extends ReadonlyMap<string, infer C> ? C : never): boolean {
+  return (
+    [...fields.values()].some((field) => field.primaryKey) ||
+    [...constraints.values()].some((constraint) => constraint.type === 'primaryKey')
+  );
+}

@@ -1,0 +1,81 @@
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/**
+ * Runs test files, each in a process of its own: without arguments all of test/*.test.ts, else those whose names
+ * contain one of the arguments, and those that an argument names by its path.
+ */
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const jobs = Math.max(1, Number(process.env.SVC_TEST_JOBS ?? 2) || 2);
+/** A file that loops without ever giving way has no timer of its own left to stop it. */
+const FILE_TIMEOUT_MS = 10 * 60_000;
+
+interface Result {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: readonly string[];
+}
+
+function runFile(file: string): Promise<{ output: string; status: string }> {
+  return new Promise((settle) => {
+    const child = spawn(process.execPath, ['--import', 'tsx', file], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+    let output = '';
+    child.stdout.setEncoding('utf8').on('data', (text) => (output += text));
+    child.stderr.setEncoding('utf8').on('data', (text) => (output += text));
+    const timer = setTimeout(() => child.kill('SIGKILL'), FILE_TIMEOUT_MS);
+    const done = (status: string) => {
+      clearTimeout(timer);
+      settle({ output, status });
+    };
+    child.on('error', (error) => done(error.message));
+    child.on('close', (code, signal) => done(signal ?? String(code)));
+  });
+}
+
+function read(output: string, status: string): Result {
+  const closing = /^# .+: (\d+) passed, (\d+) failed, (\d+) skipped$/m.exec(output);
+  const skipped = [...output.matchAll(/^# skipped: (.+)$/gm)].map((match) => match[1] ?? '');
+  const passed = Number(closing?.[1] ?? 0);
+  const failed = Number(closing?.[2] ?? 0);
+  // A file without its closing line was killed; one that ended badly after a good one still failed.
+  return { passed, failed: closing && status === '0' ? failed : Math.max(1, failed), skipped };
+}
+
+const wanted = process.argv.slice(2);
+const paths = wanted.filter((name) => name.endsWith('.ts') && existsSync(resolve(root, name)));
+const parts = wanted.filter((name) => !paths.includes(name));
+const named = (await readdir(join(root, 'test')))
+  .filter((name) => name.endsWith('.test.ts') && (wanted.length === 0 || parts.some((part) => name.includes(part))))
+  .map((name) => join('test', name));
+const files = [...new Set([...paths, ...named])].sort();
+
+const totals = { passed: 0, failed: 0, skipped: 0 };
+if (files.length === 0) {
+  console.log(`no test file in test/ is named like ${wanted.join(', ') || '*.test.ts'}`);
+  totals.failed = 1;
+}
+
+const queue = [...files];
+async function worker(): Promise<void> {
+  for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
+    const started = performance.now();
+    const { output, status } = await runFile(file);
+    const result = read(output, status);
+    totals.passed += result.passed;
+    totals.failed += result.failed;
+    totals.skipped += result.skipped.length;
+    const seconds = ((performance.now() - started) / 1000).toFixed(1);
+    const counts = `${result.passed} passed, ${result.failed} failed, ${result.skipped.length} skipped`;
+    console.log(`${result.failed > 0 ? 'FAIL' : 'ok  '} ${file}: ${counts} (${seconds} s)`);
+    for (const reason of result.skipped) console.log(`     skipped: ${reason}`);
+    if (result.failed > 0) console.log(`${output.trimEnd()}\n     ended with ${status}`);
+  }
+}
+await Promise.all(Array.from({ length: jobs }, worker));
+
+console.log(`${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`);
+process.exitCode = totals.failed > 0 ? 1 : 0;

@@ -1,0 +1,197 @@
+import * as assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { jsonText } from '../config/json-layout.ts';
+import { readSchemaFile, SCHEMA_FILE, schemaFileWith } from '../config/schema-file.ts';
+import { SvcError } from '../core/errors.ts';
+import { FIELD_PROPERTIES } from '../core/schema/field.ts';
+import { OPERATION_TYPES } from '../core/schema/operation.ts';
+import { FIELD_TYPES } from '../core/schema/types.ts';
+import { folder } from './kit/folder.ts';
+import { test } from './kit/test.ts';
+
+const read = (text: string, databases = ['main']) => readSchemaFile(folder({ [SCHEMA_FILE]: text }), databases);
+
+async function declared(text: string) {
+  const entry = (await read(text)).get('main');
+  assert.ok(entry);
+  return entry.declare(new Map());
+}
+
+async function refused(work: Promise<unknown>): Promise<SvcError> {
+  const error = await work.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  assert.ok(error instanceof SvcError, `no refusal: ${error}`);
+  return error;
+}
+
+const users = (fields: string) =>
+  `[\n  { "db": "main", "tables": {\n    "users": {\n      "id": "integer",\n${fields}\n    }\n  } }\n]`;
+const keyed = (fields: string) => users(fields).replace('"integer"', '{ "type": "Integer", "primaryKey": true }');
+
+const BAD: readonly [what: string, text: string, code: string, place: string, words: RegExp][] = [
+  ['an empty file', '', 'schema_invalid', ':1:1', /value is expected/],
+  ['what is not JSON', '[\n  { "db": main }\n]', 'schema_invalid', ':2:11', /word that JSON does not know/],
+  ['a comment', '[\n  // tables\n]', 'schema_invalid', ':2:3', /Comments/],
+  [
+    'a comma before the end',
+    '[\n  { "db": "main", "tables": {}, }\n]',
+    'schema_invalid',
+    ':2:33',
+    /comma before a closing/,
+  ],
+  ['a missing comma', '[\n  { "db": "main"\n    "tables": {} }\n]', 'schema_invalid', ':3:5', /comma is expected/],
+  ['single quotes', "[{ 'db': 1 }]", 'schema_invalid', ':1:4', /./],
+  ['a string without end', '[{ "db": "main }]', 'schema_invalid', ':1:10', /string does not end/],
+  ['a second value', '[]\n[]', 'schema_invalid', ':2:1', /goes on/],
+  ['an object instead of the list', '{ "db": "main", "tables": {} }', 'schema_invalid', ':1:1', /expected an array/],
+  ['an entry without tables', '[\n  { "db": "main" }\n]', 'schema_invalid', ':2:3', /tables is missing/],
+  [
+    'a name nobody knows',
+    '[\n  { "db": "main", "tables": {}, "index": {} }\n]',
+    'schema_invalid',
+    ':2:33',
+    /did you mean "indexes"/,
+  ],
+  [
+    'a table twice',
+    '[{ "db": "main", "tables": {\n  "a": {},\n  "b": {},\n  "a": {} } }]',
+    'schema_invalid',
+    ':4:3',
+    /./,
+  ],
+  ['a field twice', keyed('      "id": "integer"'), 'schema_invalid', ':5:7', /./],
+  ['an escaped name twice', '[{ "db": "main", "d\\u0062": 1, "tables": {} }]', 'schema_invalid', ':1:18', /./],
+  ['a database that is not configured', '[{ "db": "mian", "tables": {} }]', 'database_unknown', ':1:4', /main/],
+  [
+    'two entries of one database',
+    '[{ "db": "main", "tables": {} },\n { "db": "main", "tables": {} }]',
+    'schema_invalid',
+    ':2:4',
+    /./,
+  ],
+  ['an unknown type', keyed('      "age": { "type": "integr" }'), 'field_type_unknown', ':5:16', /integer/],
+  ['an unknown type in short', keyed('      "age": "integr"'), 'field_type_unknown', ':5:7', /integer/],
+  [
+    'an unknown property',
+    keyed('      "age": { "type": "integer", "uniqe": true }'),
+    'field_invalid',
+    ':5:35',
+    /unique/,
+  ],
+  [
+    'a length that is no number',
+    keyed('      "name": { "type": "string", "length": "9" }'),
+    'field_invalid',
+    ':5:35',
+    /number/,
+  ],
+  [
+    'a decimal whose scale is too large',
+    keyed('      "a": { "type": "decimal", "precision": 3, "scale": 4 }'),
+    'field_invalid',
+    ':5:49',
+    /scale/,
+  ],
+  [
+    'a default that does not fit',
+    keyed('      "on": { "type": "boolean", "default": "yes" }'),
+    'field_invalid',
+    ':5:34',
+    /boolean/,
+  ],
+  ['a primary key missing', users('      "name": "string"'), 'schema_invalid', ':3:5', /primary/],
+  [
+    'a foreign key to nowhere',
+    keyed('      "team": { "type": "integer", "references": { "table": "teams", "column": "id" } }'),
+    'collection_unknown',
+    ':5:36',
+    /teams/,
+  ],
+];
+
+for (const [what, text, code, place, words] of BAD) {
+  test(`refuses ${what}, with line and column`, async () => {
+    const error = await refused(declared(text));
+    assert.equal(error.code, code, error.message);
+    assert.equal(error.where, `${SCHEMA_FILE}${place}`);
+    assert.match([error.message, error.why, ...error.next].join(' '), words);
+    assert.ok(error.next.length > 0 || error.why, 'it says what to do, or why');
+  });
+}
+
+test('a place counts lines of every kind and not the byte order mark', async () => {
+  const error = await refused(declared(`\ufeff[\r\n  { "db": "main", "tables": { "a": { "x": "nope" } } }\r\n]`));
+  assert.equal(error.where, `${SCHEMA_FILE}:2:38`);
+});
+
+test('a missing file says what makes one', async () => {
+  const error = await refused(readSchemaFile(folder(), ['main']));
+  assert.equal(error.code, 'schema_missing');
+  assert.ok(error.next.includes('svc init'));
+});
+
+test('type names match without regard to case, names are free', async () => {
+  const { model } = await declared(
+    JSON.stringify([
+      {
+        db: 'main',
+        tables: { 'a "b" 😀': { __proto__id: 'uuid', ID: { type: 'UuId', primaryKey: true }, constructor: 'TEXT' } },
+      },
+    ]),
+  );
+  assert.deepEqual(
+    [...(model.get('a "b" 😀')?.fields.values() ?? [])].map(({ type }) => type),
+    ['uuid', 'uuid', 'text'],
+  );
+});
+
+test('a colon or a quote inside a string is no name', async () => {
+  const { model } = await declared(keyed('      "note": { "type": "text", "default": "a\\": \\"b\\": {\\"c\\":1}" }'));
+  assert.equal(model.get('users')?.fields.get('note')?.default, 'a": "b": {"c":1}');
+});
+
+test('a thousand tables are read', async () => {
+  const tables = Object.fromEntries(
+    Array.from({ length: 1000 }, (_, index) => [
+      `t${index}`,
+      { id: { type: 'integer', primaryKey: true }, name: { type: 'string', length: 40 } },
+    ]),
+  );
+  assert.equal((await declared(JSON.stringify([{ db: 'main', tables }]))).model.size, 1000);
+});
+
+test('a declaration takes the place of one entry and leaves the others', async () => {
+  const events = { db: 'events', tables: { log: { id: { type: 'uuid', primaryKey: true } } } };
+  const root = folder({ [SCHEMA_FILE]: [{ db: 'main', tables: { old: {} } }, events] });
+  const { text } = await schemaFileWith(root, 'main', { tables: { fresh: { id: 'integer' } } });
+  assert.deepEqual(JSON.parse(text), [{ db: 'main', tables: { fresh: { id: 'integer' } } }, events]);
+});
+
+test('what is laid out is the same JSON', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 6 }), (value) => {
+      const plain = JSON.parse(JSON.stringify(value));
+      assert.deepEqual(JSON.parse(jsonText(plain)), plain);
+    }),
+  );
+});
+
+test('the published JSON Schema knows what the code knows', () => {
+  const { definitions } = JSON.parse(readFileSync(join(import.meta.dirname, '../config/schema.json'), 'utf8'));
+  assert.deepEqual(definitions.type.anyOf[0].enum, FIELD_TYPES);
+  assert.deepEqual(
+    definitions.operation.anyOf.map(
+      (operation: { properties: { type: { const: string } } }) => operation.properties.type.const,
+    ),
+    OPERATION_TYPES,
+  );
+  assert.deepEqual(
+    Object.keys(definitions.namedField.properties).sort(),
+    ['name', ...Object.keys(FIELD_PROPERTIES)].sort(),
+  );
+  assert.match('DateTime', new RegExp(definitions.type.anyOf[1].pattern));
+});
