@@ -1,0 +1,45 @@
+import { SvcError } from '../core/errors.ts';
+import type { SvcCommand } from './base.ts';
+
+export interface Question {
+  readonly message: string;
+  /** The flag that answers it where nobody can be asked. */
+  readonly flag: string;
+}
+
+/** Whether somebody can be asked: a terminal on both ends, and no `--json`. */
+export function canAsk(command: SvcCommand): boolean {
+  return !command.json && process.stdin.isTTY === true && process.stderr.isTTY === true;
+}
+
+/** Asks yes or no. Throws `confirmation_required` where there is no terminal. */
+export async function confirm(command: SvcCommand, question: Question): Promise<boolean> {
+  mustAsk(command, question);
+  const { confirm } = await import('@inquirer/prompts');
+  return confirm({ message: question.message, default: false }, onTerminal(command));
+}
+
+/** Asks for one of several. Throws `confirmation_required` where there is no terminal. */
+export async function choose<T>(
+  command: SvcCommand,
+  question: Question,
+  choices: readonly { readonly name: string; readonly value: T }[],
+): Promise<T> {
+  mustAsk(command, question);
+  const { select } = await import('@inquirer/prompts');
+  return select({ message: question.message, choices: [...choices] }, onTerminal(command));
+}
+
+function mustAsk(command: SvcCommand, { message, flag }: Question): void {
+  if (canAsk(command)) return;
+  throw new SvcError('confirmation_required', `A question needs an answer: ${message}`, {
+    why: 'There is no terminal to ask on.',
+    state: 'Nothing was changed.',
+    next: [flag],
+  });
+}
+
+/** stdout is for data: questions go to stderr. */
+function onTerminal(command: SvcCommand): { output: NodeJS.WriteStream; signal: AbortSignal } {
+  return { output: process.stderr, signal: command.signal };
+}

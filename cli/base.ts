@@ -1,0 +1,113 @@
+import { type BaseContext, Command, Option } from 'clipanion';
+import type { Runtime } from '../config/runtime.ts';
+import { isSvcError, SvcError } from '../core/errors.ts';
+import { exitStatus } from './exit.ts';
+import { type Colors, errorLines, errorObject } from './print.ts';
+
+export interface SvcContext extends BaseContext {
+  /** Aborted by the first Ctrl-C or SIGTERM: finish the step that runs, journal it, release the lock. */
+  readonly signal: AbortSignal;
+  /** Colours of stdout and of stderr. */
+  readonly colors: { readonly stdout: Colors; readonly stderr: Colors };
+}
+
+/** What a command gives back; `--json` prints it as one object. */
+export interface Answer {
+  /** Default `ok`. */
+  readonly code?: string;
+  readonly data?: Readonly<Record<string, unknown>>;
+  readonly nextActions?: readonly string[];
+  /** Exit status; default 0. Anything else prints `ok: false`. */
+  readonly exit?: number;
+}
+
+/** What every command takes, and how it answers and refuses. A command implements `run`. */
+export abstract class SvcCommand extends Command<SvcContext> {
+  json = Option.Boolean('--json', false, { description: 'One JSON object on stdout instead of text.' });
+  configFile = Option.String('--config', { description: 'The configuration file, instead of the nearest svc.config.' });
+  env = Option.String('--env', { description: 'The environment, instead of the one that is linked.' });
+
+  #runtime: Promise<Runtime> | undefined;
+
+  abstract run(): Promise<Answer | undefined>;
+
+  override async execute(): Promise<number> {
+    try {
+      return this.#answer((await this.run()) ?? {});
+    } catch (error) {
+      const refusal = asRefusal(error);
+      if (!refusal) throw error;
+      return this.#refuse(refusal);
+    } finally {
+      await this.#runtime?.then((runtime) => runtime.close()).catch(() => {}); // the outcome is settled by now
+    }
+  }
+
+  /** The configuration, found and checked when first asked for. */
+  runtime(): Promise<Runtime> {
+    this.#runtime ??= import('../config/runtime.ts').then(({ loadRuntime }) =>
+      loadRuntime({
+        ...(this.configFile !== undefined && { configFile: this.configFile }),
+        ...(this.env !== undefined && { env: this.env }),
+      }),
+    );
+    return this.#runtime;
+  }
+
+  get signal(): AbortSignal {
+    return this.context.signal;
+  }
+
+  /** Colours for what `print` writes. */
+  get colors(): Colors {
+    return this.context.colors.stdout;
+  }
+
+  /** A line of data on stdout; nothing with `--json`. */
+  print(line = ''): void {
+    if (!this.json) this.context.stdout.write(`${line}\n`);
+  }
+
+  /** A line for the person who waits, on stderr; nothing with `--json`. */
+  note(line: string): void {
+    if (!this.json) this.context.stderr.write(`${line}\n`);
+  }
+
+  /** A line that must not be missed, on stderr, with `--json` too. */
+  warn(line: string): void {
+    this.context.stderr.write(`${this.context.colors.stderr.yellow('warning')} ${line}\n`);
+  }
+
+  #answer({ code = 'ok', data = {}, nextActions = [], exit = 0 }: Answer): number {
+    if (this.json) this.#object({ ok: exit === 0, code, ...data, nextActions });
+    else for (const [index, action] of nextActions.entries()) this.note(`${index === 0 ? 'next' : '    '}  ${action}`);
+    return exit;
+  }
+
+  #refuse(error: SvcError): number {
+    if (this.json) this.#object(errorObject(error));
+    else for (const line of errorLines(error, this.context.colors.stderr)) this.context.stderr.write(`${line}\n`);
+    return exitStatus(error.code);
+  }
+
+  #object(value: Readonly<Record<string, unknown>>): void {
+    this.context.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+  }
+}
+
+/** What is not a bug of ours: a refusal, a prompt that was left with Ctrl-C, a file system that says no. */
+export function asRefusal(error: unknown): SvcError | undefined {
+  if (isSvcError(error)) return error;
+  if (!(error instanceof Error)) return undefined;
+  if (error.name === 'ExitPromptError' || error.name === 'AbortPromptError') {
+    return new SvcError('interrupted', 'Interrupted at a question.', { state: 'Nothing was changed.', cause: error });
+  }
+  if ('syscall' in error && 'path' in error && typeof error.path === 'string') {
+    return new SvcError('file_failed', 'The file system refused.', {
+      why: error.message,
+      where: error.path,
+      cause: error,
+    });
+  }
+  return undefined;
+}

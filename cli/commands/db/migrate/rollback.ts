@@ -1,0 +1,65 @@
+import { Command, Option } from 'clipanion';
+import { SvcError } from '../../../../core/errors.ts';
+import { planRollback, rollback } from '../../../../core/migration/run.ts';
+import type { Answer } from '../../../base.ts';
+import { DatabaseCommand } from '../../../db/command.ts';
+import { consentToRollback } from '../../../db/consent.ts';
+import { countOf, secondsOf } from '../../../db/numbers.ts';
+import { planData, planText } from '../../../db/plan-text.ts';
+import { progress } from '../../../db/progress.ts';
+import { counted, milliseconds } from '../../../db/words.ts';
+
+export default class Rollback extends DatabaseCommand {
+  static override paths = [['db', 'migrate', 'rollback']];
+  static override usage = Command.Usage({
+    description: 'Takes back the last migrations.',
+    details:
+      'One without -n. Migrations of every origin count, in reverse order of application. Rows that a drop destroyed do not come back.',
+    examples: [
+      ['The last one', 'svc db migrate rollback'],
+      ['The last three', 'svc db migrate rollback -n 3'],
+      ['Everything after one', 'svc db migrate rollback --to 20261120_103000_orders'],
+    ],
+  });
+
+  count = Option.String('-n,--count', { description: 'How many; default 1.' });
+  to = Option.String('--to', { description: 'The migration to go back to, which stays.' });
+  dryRun = Option.Boolean('--dry-run', false, { description: 'Prints the statements and runs nothing.' });
+  yes = Option.Boolean('--yes,-y', false, { description: 'Answers questions, and lets into a protected environment.' });
+  lockTimeout = Option.String('--lock-timeout', { description: 'Seconds to wait for another migrator; default 60.' });
+  verbose = Option.Boolean('-v,--verbose', false, { description: 'Shows every statement.' });
+
+  async run(): Promise<Answer> {
+    const count = countOf('-n', this.count);
+    const lockTimeoutMs = secondsOf('--lock-timeout', this.lockTimeout);
+    if (count !== undefined && this.to !== undefined) {
+      throw new SvcError('usage', '-n and --to say two different things.', {
+        state: 'Nothing was changed.',
+        next: ['Use one of them.'],
+      });
+    }
+    const tag = await this.oneTag('rollback');
+    const label = await this.label(tag);
+    const adapter = await this.connect(tag);
+    const which = { ...(count !== undefined && { count }), ...(this.to !== undefined && { to: this.to }) };
+    if (this.dryRun) {
+      const planned = await planRollback(adapter, which);
+      this.print(planText(`${label}: ${counted(planned.length, 'migration')} back`, planned));
+      return { data: { database: tag, plan: planData(planned) } };
+    }
+    const report = await rollback(adapter, {
+      ...which,
+      signal: this.signal,
+      confirm: consentToRollback(this, label, this.yes),
+      onEvent: progress(this, label, this.verbose),
+      ...(lockTimeoutMs !== undefined && { lockTimeoutMs }),
+    });
+    const { migrations, steps, durationMs } = report;
+    this.print(
+      migrations.length === 0
+        ? `Nothing to roll back in ${label}.`
+        : `${counted(migrations.length, 'migration')} rolled back, ${counted(steps, 'step')}, ${milliseconds(durationMs)}`,
+    );
+    return { data: { database: tag, ...report } };
+  }
+}

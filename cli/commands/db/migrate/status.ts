@@ -1,0 +1,87 @@
+import { Command, Option } from 'clipanion';
+import { type StatusEntry, type StatusReport, status } from '../../../../core/migration/status.ts';
+import type { Answer } from '../../../base.ts';
+import { DatabaseCommand } from '../../../db/command.ts';
+import { eachDatabase } from '../../../db/each-database.ts';
+import { milliseconds, minute } from '../../../db/words.ts';
+import { oneLine } from '../../../print.ts';
+
+export default class Status extends DatabaseCommand {
+  static override paths = [['db', 'migrate', 'status']];
+  static override usage = Command.Usage({
+    description: 'Shows what is applied and what is pending.',
+    details: 'Takes no lock and writes nothing. Times are UTC.',
+    examples: [
+      ['Every database', 'svc db migrate status'],
+      ['In a pipeline: ends with 4 while migrations are pending', 'svc db migrate status --check'],
+    ],
+  });
+
+  check = Option.Boolean('--check', false, {
+    description:
+      'Ends with 4 where migrations are pending, 5 where files and history differ, 6 where one is half done.',
+  });
+
+  async run(): Promise<Answer> {
+    const databases = await eachDatabase(this, async (tag) => {
+      const defined = await this.migrations(tag);
+      const adapter = await this.connect(tag);
+      const report = await status(adapter, defined);
+      await adapter.connection.close();
+      this.print(
+        [headline(report, await this.label(tag)), ...report.entries.map((entry) => this.#line(entry))].join('\n'),
+      );
+      return report;
+    });
+    const entries = databases.flatMap((database) => database.entries);
+    return {
+      data: { env: (await this.runtime()).env, databases },
+      nextActions: nextActions(entries),
+      ...(this.check && outcome(entries)),
+    };
+  }
+
+  #line(entry: StatusEntry): string {
+    const { tag, state, appliedAt, durationMs } = entry;
+    if (state === 'pending') return `[ ] ${tag}`;
+    if (state !== 'completed') return `${this.colors.red('[!]')} ${tag}  ${trouble(entry)}`;
+    const when = appliedAt ? `applied ${minute(appliedAt)}` : 'applied';
+    const took = durationMs === undefined ? '' : `  ${milliseconds(durationMs)}`;
+    return `${this.colors.green('[x]')} ${tag}  ${when}${took}`;
+  }
+}
+
+function headline({ state, pending }: StatusReport, label: string): string {
+  return `${state === 'PENDING' ? `PENDING ${pending}` : state}  ${label}`;
+}
+
+function trouble({ state, step = 0, steps = 0, error, file }: StatusEntry): string {
+  switch (state) {
+    case 'failed':
+      return `failed at step ${Math.min(step + 1, steps)} of ${steps}${error === undefined ? '' : `: ${oneLine(error)}`}`;
+    case 'interrupted':
+      return `interrupted at step ${Math.min(step + 1, steps)} of ${steps}`;
+    case 'edited':
+      return `edited after it was applied${file === undefined ? '' : `: ${file}`}`;
+    default:
+      return 'its file is missing';
+  }
+}
+
+function nextActions(entries: readonly StatusEntry[]): string[] {
+  const failed = entries.find(({ state }) => state === 'failed');
+  if (failed) return [`svc db migrate resolve ${failed.tag} --retry | --applied | --rolled-back`];
+  const missing = entries.find(({ state }) => state === 'missing');
+  if (missing) return [`Restore its file, or: svc db migrate export ${missing.tag}`];
+  const edited = entries.find(({ state }) => state === 'edited');
+  if (edited) return [`Restore ${edited.file ?? edited.tag}, and put the change into a new migration.`];
+  return entries.some(({ state }) => state !== 'completed') ? ['svc db migrate'] : [];
+}
+
+function outcome(entries: readonly StatusEntry[]): Pick<Answer, 'code' | 'exit'> {
+  const states = new Set(entries.map(({ state }) => state));
+  if (states.has('failed')) return { code: 'migration_half_done', exit: 6 };
+  if (states.has('edited')) return { code: 'migration_edited', exit: 5 };
+  if (states.has('missing')) return { code: 'migration_missing', exit: 5 };
+  return states.has('pending') || states.has('interrupted') ? { code: 'pending', exit: 4 } : {};
+}

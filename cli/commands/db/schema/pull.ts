@@ -1,0 +1,105 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Command, Option } from 'clipanion';
+import { generate, modelOfFiles } from '../../../../config/generate.ts';
+import { migrationText } from '../../../../config/migration-files.ts';
+import { replaceFile, writeNewFiles } from '../../../../config/new-files.ts';
+import { pulled } from '../../../../config/pull.ts';
+import { schemaEntry } from '../../../../config/schema-entry.ts';
+import { SCHEMA_FILE, schemaFileWith } from '../../../../config/schema-file.ts';
+import { SvcError } from '../../../../core/errors.ts';
+import { status } from '../../../../core/migration/status.ts';
+import type { Answer } from '../../../base.ts';
+import { DatabaseCommand } from '../../../db/command.ts';
+import { counted } from '../../../db/words.ts';
+
+export default class Pull extends DatabaseCommand {
+  static override paths = [['db', 'schema', 'pull']];
+  static override usage = Command.Usage({
+    description:
+      'Writes the schema file, and a migration for what no migration file makes, from a database that exists.',
+    details:
+      'Changes nothing in the database. Afterwards svc db migrate baseline records the migration as applied, and svc db schema generate finds nothing to do. A schema file that says something else is kept under another name.',
+    examples: [
+      ['An existing database', 'svc db schema pull'],
+      ['With a name for the migration', 'svc db schema pull --db main --name as_it_was'],
+    ],
+  });
+
+  name = Option.String('--name', { description: 'The name in the tag of the migration.' });
+  rename = Option.Array('--rename', [], {
+    description: '<table>.<old field>:<new field> or <old table>:<new table>; may be repeated.',
+  });
+  drop = Option.Array('--drop', [], {
+    description: 'A table or <table>.<field> that is gone and was not renamed; may be repeated.',
+  });
+
+  async run(): Promise<Answer> {
+    const tag = await this.oneTag('pull');
+    const runtime = await this.runtime();
+    const { root } = runtime;
+    const files = await this.migrations(tag);
+    const adapter = await this.connect(tag);
+    await this.#refusePending(
+      tag,
+      (await status(adapter, files)).entries.filter(({ state }) => state !== 'completed').length,
+    );
+    const model = modelOfFiles(files);
+    const { connection } = adapter;
+    const { declaration, leftOut } = pulled(await connection.introspect(), model, await connection.seen(model));
+    for (const table of leftOut) this.warn(`The table "${table}" is left out: it has no primary key.`);
+    const generated = await generate({
+      dialect: adapter.dialect,
+      files,
+      entry: schemaEntry(tag, declaration),
+      at: new Date(),
+      rename: this.rename,
+      drop: this.drop,
+      ...(this.name !== undefined && { name: this.name }),
+    });
+    const schema = await schemaFileWith(root, tag, declaration);
+    const kept = this.#keep(root, schema.text);
+    writeNewFiles(root, [
+      ...generated.map(({ file, migration }) => ({ file, text: migrationText(migration) })),
+      ...(kept ? [kept] : []),
+    ]);
+    replaceFile(root, schema);
+    for (const { file } of [...generated, schema]) this.print(file);
+    if (kept) this.note(`The schema file that was there is kept as ${kept.file}`);
+    this.note(`${counted(Object.keys(declaration.tables).length, 'table')} of ${await this.label(tag)}`);
+    return {
+      data: {
+        database: tag,
+        schema: schema.file,
+        kept: kept?.file ?? null,
+        migrations: generated.map(({ file }) => file),
+        tables: Object.keys(declaration.tables),
+        leftOut,
+      },
+      nextActions: generated.length > 0 ? ['svc db migrate baseline'] : [],
+    };
+  }
+
+  async #refusePending(tag: string, open: number): Promise<void> {
+    if (open === 0) return;
+    throw new SvcError(
+      'pending',
+      `${counted(open, 'migration')} of ${await this.label(tag)} ${open === 1 ? 'is' : 'are'} not applied.`,
+      {
+        why: 'What they make is not in the database yet: a migration from what is there would undo it.',
+        state: 'Nothing was written.',
+        next: ['svc db migrate', 'svc db migrate status'],
+      },
+    );
+  }
+
+  /** What a schema file said before, where it said something else. */
+  #keep(root: string, text: string): { readonly file: string; readonly text: string } | undefined {
+    const path = join(root, SCHEMA_FILE);
+    if (!existsSync(path)) return undefined;
+    const before = readFileSync(path, 'utf8');
+    if (before === text) return undefined;
+    const stamp = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '_');
+    return { file: SCHEMA_FILE.replace('.json', `.before_${stamp}.json`), text: before };
+  }
+}

@@ -1,0 +1,168 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { Command, Option } from 'clipanion';
+import { SEARCH_PLACES } from '../../config/find.ts';
+import { LINK_FILE } from '../../config/link.ts';
+import { SvcError } from '../../core/errors.ts';
+import { isPlainObject } from '../../core/json.ts';
+import manifest from '../../package.json' with { type: 'json' };
+import { type Answer, SvcCommand } from '../base.ts';
+import { installPackages } from '../install.ts';
+import { sdkSpec } from '../sdk-spec.ts';
+
+const PGLITE = '@electric-sql/pglite';
+
+export default class Init extends SvcCommand {
+  static override paths = [['init']];
+  static override usage = Command.Usage({
+    description: 'Makes a project whose next command works.',
+    details:
+      'Writes svc.config.ts with an embedded PostgreSQL for development, an example schema, package.json and .gitignore, and installs what they need. A file that exists is kept as it is.',
+    examples: [
+      ['A new project in an empty folder', 'svc init'],
+      ['Only the files', 'svc init --no-install'],
+    ],
+  });
+
+  product = Option.String('--product', { description: "The product's name, instead of the package's." });
+  skipInstall = Option.Boolean('--no-install', false, { description: 'Writes the files and installs nothing.' });
+
+  async run(): Promise<Answer> {
+    const root = process.cwd();
+    const env = this.env ?? 'dev';
+    const project = packageOf(root);
+    const product = this.product ?? nameFrom(typeof project?.name === 'string' ? project.name : basename(root));
+
+    for (const [flag, value] of Object.entries({ '--product': product, '--env': env })) {
+      if (/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$/.test(value)) continue;
+      throw new SvcError('usage', `${flag} must be a name of A-Z a-z 0-9 _ . -`, { state: 'Nothing was written.' });
+    }
+
+    const created: string[] = [];
+    const kept: string[] = [];
+    const write = (file: string, text: string): void => {
+      const path = join(root, file);
+      mkdirSync(dirname(path), { recursive: true });
+      try {
+        writeFileSync(path, text, { flag: 'wx' });
+        created.push(file);
+      } catch (error) {
+        if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+        kept.push(file);
+      }
+    };
+
+    const config = SEARCH_PLACES.find((place) => place !== 'package.json' && existsSync(join(root, place)));
+    if (config === undefined) write('svc.config.ts', configText(product, env));
+    else kept.push(config);
+    write('svc/database/schema.json', SCHEMA);
+    write(LINK_FILE, `${JSON.stringify({ product, env }, null, 2)}\n`);
+    const missing = writePackage(root, project, product);
+    (project ? kept : created).push('package.json');
+    if (extendGitignore(root)) created.push('.gitignore');
+
+    for (const file of created) this.print(`created  ${file}`);
+    for (const file of kept)
+      this.print(`${missing.length > 0 && file === 'package.json' ? 'extended' : 'kept    '} ${file}`);
+    if (!this.skipInstall) await installPackages(root, (line) => this.note(line));
+    return {
+      data: { product, env, created, kept },
+      nextActions: [
+        ...(this.skipInstall ? ['npm install'] : []),
+        'npx svc db schema generate',
+        'npx svc db migrate',
+        'npx svc db migrate status',
+      ],
+    };
+  }
+}
+
+function packageOf(root: string): Record<string, unknown> | undefined {
+  const file = join(root, 'package.json');
+  if (!existsSync(file)) return undefined;
+  try {
+    const found: unknown = JSON.parse(readFileSync(file, 'utf8'));
+    if (isPlainObject(found)) return found;
+  } catch {
+    // told below: it is not an object either way
+  }
+  throw new SvcError('file_invalid', 'package.json is not a JSON object.', {
+    state: 'Nothing was written.',
+    next: ['Mend package.json, then run svc init again.'],
+    where: file,
+  });
+}
+
+/** Adds the packages that are not listed yet, and gives their names. */
+function writePackage(root: string, project: Record<string, unknown> | undefined, product: string): string[] {
+  const listed = { ...asObject(project?.devDependencies), ...asObject(project?.dependencies) };
+  const wanted = { [PGLITE]: manifest.devDependencies[PGLITE], [manifest.name]: sdkSpec() };
+  const missing = Object.entries(wanted).filter(([name]) => !(name in listed));
+  if (project && missing.length === 0) return [];
+  const base = project ?? { name: product.toLowerCase(), private: true, type: 'module' };
+  const dependencies = { ...asObject(base.dependencies), ...Object.fromEntries(missing) };
+  writeFileSync(join(root, 'package.json'), `${JSON.stringify({ ...base, dependencies }, null, 2)}\n`);
+  return missing.map(([name]) => name);
+}
+
+function asObject(value: unknown): Record<string, unknown> {
+  return isPlainObject(value) ? value : {};
+}
+
+function extendGitignore(root: string): boolean {
+  const file = resolve(root, '.gitignore');
+  const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
+  const lines = new Set(text.split(/\r?\n/).map((line) => line.trim()));
+  const missing = ['node_modules/', '.svc/', '.env'].filter(
+    (line) => !lines.has(line) && !lines.has(line.replace(/\/$/, '')),
+  );
+  if (missing.length === 0) return false;
+  writeFileSync(file, `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${missing.join('\n')}\n`);
+  return true;
+}
+
+/** A product's name out of a package's or a folder's. */
+function nameFrom(text: string): string {
+  return (
+    text
+      .replace(/^@[^/]*\//, '')
+      .replace(/[^A-Za-z0-9_.-]+/g, '-')
+      .replace(/^[-.]+/, '')
+      .slice(0, 63) || 'app'
+  );
+}
+
+function configText(product: string, env: string): string {
+  return `import { defineConfig } from '@svc/sdk/config';
+
+export default defineConfig({
+  product: '${product}',
+  env: '${env}',
+  databases: {
+    main: {
+      dialect: 'postgresql',
+      url: {
+        ${/^[A-Za-z_]\w*$/.test(env) ? env : `'${env}'`}: 'pglite://./.svc/main', // an embedded PostgreSQL in this folder
+        prd: process.env.DATABASE_URL, // postgresql://user:password@host:5432/name
+      },
+    },
+  },
+  environments: { prd: { protected: true } },
+});
+`;
+}
+
+const SCHEMA = `[
+  {
+    "db": "main",
+    "tables": {
+      "notes": {
+        "id": { "type": "Integer", "primaryKey": true, "autoGenerate": true },
+        "title": { "type": "String", "length": 200, "required": true },
+        "body": { "type": "Text" },
+        "createdAt": { "type": "Timestamp", "required": true, "default": "now" }
+      }
+    }
+  }
+]
+`;

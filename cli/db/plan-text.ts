@@ -1,0 +1,44 @@
+import type { Statement } from '../../core/dialect.ts';
+import type { Migration } from '../../core/migration/migration.ts';
+
+export interface Step {
+  readonly migration: Migration;
+  readonly statements: readonly Statement[];
+}
+
+/** A plan as text for the engine's own shell: what destroys data, and what a migration loses, stands in comments. */
+export function planText(label: string, steps: readonly Step[]): string {
+  const lines = [`-- ${label}`];
+  for (const { migration, statements } of steps) {
+    lines.push('', `-- ${migration.tag}`);
+    for (const loss of migration.lossy ?? []) lines.push(`-- lossy: ${comment(loss)}`);
+    if (migration.irreversible !== undefined) lines.push(`-- irreversible: ${comment(migration.irreversible)}`);
+    for (const statement of statements) {
+      if (statement.destructive) lines.push('-- destructive:');
+      if (!statement.transactional) lines.push('-- not in a transaction:');
+      lines.push(terminated(statement.text));
+    }
+  }
+  return lines.join('\n');
+}
+
+function comment(text: string): string {
+  return text.replace(/\s*[\r\n]+\s*/g, ' ');
+}
+
+/** A last line may be a comment, which would swallow the semicolon. */
+function terminated(text: string): string {
+  const trimmed = text.trimEnd();
+  if (trimmed.endsWith(';')) return trimmed;
+  return trimmed.slice(trimmed.lastIndexOf('\n') + 1).includes('--') ? `${trimmed}\n;` : `${trimmed};`;
+}
+
+/** A plan as `--json` gives it. */
+export function planData(steps: readonly Step[]): object[] {
+  return steps.map(({ migration, statements }) => ({
+    tag: migration.tag,
+    ...(migration.lossy && { lossy: migration.lossy }),
+    ...(migration.irreversible !== undefined && { irreversible: migration.irreversible }),
+    statements: statements.map(({ text, transactional, destructive }) => ({ text, transactional, destructive })),
+  }));
+}

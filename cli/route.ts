@@ -1,0 +1,23 @@
+import { nearest } from '../core/nearest.ts';
+import { type CommandEntry, table } from './table.ts';
+
+/** The words before the first option, and the command they name: the longest path that fits. */
+export function route(args: readonly string[]): { readonly entry?: CommandEntry; readonly words: readonly string[] } {
+  const end = args.findIndex((word) => word.startsWith('-'));
+  const words = end < 0 ? args : args.slice(0, end);
+  for (let length = words.length; length > 0; length--) {
+    const entry = commandAt(words.slice(0, length).join(' '));
+    if (entry) return { entry, words };
+  }
+  return { words };
+}
+
+/** The command that was probably meant. */
+export function nearestCommand(words: readonly string[]): string | undefined {
+  const paths = table.map((entry) => entry.path);
+  return nearest(words.join(' '), paths) ?? nearest(words.slice(0, -1).join(' '), paths);
+}
+
+function commandAt(path: string): CommandEntry | undefined {
+  return table.find((entry) => entry.path === path);
+}

@@ -1,0 +1,170 @@
+import type { Dialect, Statement } from '../core/dialect.ts';
+import { isSvcError, SvcError } from '../core/errors.ts';
+import type { Migration } from '../core/migration/migration.ts';
+import { nameOfTag } from '../core/migration/tag.ts';
+import { change } from '../core/schema/apply.ts';
+import type { Declared } from '../core/schema/declare.ts';
+import { diff } from '../core/schema/diff.ts';
+import { Draft } from '../core/schema/draft.ts';
+import { invert } from '../core/schema/invert.ts';
+import { lossy } from '../core/schema/lossy.ts';
+import type { SchemaModel } from '../core/schema/model.ts';
+import type { Operation } from '../core/schema/operation.ts';
+import { type UndecidedRename, undecided } from '../core/schema/rename.ts';
+import { generatedName } from './generated-name.ts';
+import { type MigrationFile, migrationFile } from './migration-files.ts';
+import { nextTag } from './next-tag.ts';
+import { decisions, dropKey } from './renames.ts';
+import type { SchemaEntry } from './schema-entry.ts';
+
+export interface Generation {
+  readonly dialect: Dialect;
+  readonly files: readonly MigrationFile[];
+  readonly entry: SchemaEntry;
+  readonly at: Date;
+  readonly name?: string;
+  readonly rename: readonly string[];
+  readonly drop: readonly string[];
+  /** Indexes on tables that exist already are built without locking them out of use. */
+  readonly concurrently?: boolean;
+  /** Asked about each name that is gone and that the flags leave open, with what it may have become; without it that is refused. */
+  readonly decide?: (pairs: readonly UndecidedRename[]) => Promise<UndecidedRename | 'drop'>;
+}
+
+export interface Generated {
+  /** From the folder of the configuration. */
+  readonly file: string;
+  readonly migration: Migration;
+  readonly statements: readonly Statement[];
+}
+
+/** The migrations that lead from the files to the schema file; none where they agree. Sees no database. */
+export async function generate(generation: Generation): Promise<Generated[]> {
+  const { dialect, files, entry, at } = generation;
+  const before = modelOfFiles(files);
+  const target = await decided(generation, before);
+  const operations = diff(before, target.model, target.renames).map((operation) =>
+    generation.concurrently ? concurrent(operation, before) : operation,
+  );
+  let newest = files.at(-1)?.migration.tag;
+  return parts(operations, dialect, before).map((part): Generated => {
+    const tag = nextTag(generation.name ?? generatedName(part.up), at, newest);
+    newest = tag;
+    const { statements, ...content } = part;
+    const migration = { tag, name: nameOfTag(tag), ...content };
+    return { file: migrationFile(entry.db, tag), migration, statements };
+  });
+}
+
+/** What the migration files make of an empty database. */
+export function modelOfFiles(files: readonly MigrationFile[]): Draft {
+  const model = new Draft();
+  for (const { migration, file } of files) {
+    for (const [index, operation] of migration.up.entries()) {
+      try {
+        change(model, operation);
+      } catch (error) {
+        if (!isSvcError(error)) throw error;
+        throw error.with({
+          where: `${file} up[${index}]`,
+          ...(error.code === 'collection_unknown' && {
+            why: 'The migration files before it do not create the table.',
+            next: [
+              ...error.next,
+              'A table made through the API: svc db migrate export',
+              'A table that was there before: svc db schema pull',
+            ],
+          }),
+        });
+      }
+    }
+  }
+  return model;
+}
+
+async function decided({ entry, rename, drop, decide }: Generation, before: SchemaModel): Promise<Declared> {
+  const { renames, drops } = decisions({ rename, drop }, entry, before);
+  for (;;) {
+    const target = await entry.declare(before, renames);
+    const open = undecided(before, target.model, target.renames).filter((pair) => !drops.has(dropKey(pair)));
+    const [first] = open;
+    if (!first) return target;
+    if (!decide) throw renameUndecided(open);
+    const answer = await decide(open.filter((pair) => pair.kind === first.kind && dropKey(pair) === dropKey(first)));
+    if (answer === 'drop') drops.add(dropKey(first));
+    else renames.push(answer);
+  }
+}
+
+function renameUndecided(open: readonly UndecidedRename[]): SvcError {
+  const flags = open.map((pair) => ({ rename: renameFlag(pair), drop: `--drop ${dropKey(pair)}` }));
+  return new SvcError('rename_undecided', 'Renamed, or dropped and added? That is not decided.', {
+    why: open.map((pair) => `${dropKey(pair)} is gone and ${newName(pair)} is new.`).join(' '),
+    state: 'Nothing was written.',
+    next: flags.map(({ rename, drop }) => `${rename} or ${drop}`),
+    details: { undecided: open.map((pair, index) => ({ ...pair, flags: flags[index] })) },
+  });
+}
+
+export function newName({ kind, collection, to }: UndecidedRename): string {
+  return kind === 'collection' ? to : `${collection}.${to}`;
+}
+
+function renameFlag(pair: UndecidedRename): string {
+  return `--rename ${dropKey(pair)}:${pair.to}`;
+}
+
+function concurrent(operation: Operation, before: SchemaModel): Operation {
+  if (operation.type !== 'createIndex' || !before.has(operation.collection)) return operation;
+  return { ...operation, sqlOptions: { concurrently: true } };
+}
+
+type Part = Pick<Migration, 'up' | 'down' | 'irreversible' | 'lossy'> & { readonly statements: readonly Statement[] };
+
+interface OpenPart {
+  readonly up: Operation[];
+  readonly down: Operation[];
+  readonly lossy: string[];
+  readonly statements: Statement[];
+  readonly alone: boolean;
+}
+
+/** One migration, or several where a statement cannot be in a transaction with the others. */
+function parts(operations: readonly Operation[], dialect: Dialect, before: SchemaModel): Part[] {
+  const model = new Draft(before);
+  const found: Part[] = [];
+  let open: OpenPart | undefined;
+  const close = (): void => {
+    if (open) found.push(closed(open, dialect, model));
+    open = undefined;
+  };
+  for (const operation of operations) {
+    const statements = dialect.compile(operation, model);
+    const alone = dialect.capabilities.transactionalDdl && statements.some(({ transactional }) => !transactional);
+    if (alone || open?.alone) close();
+    open ??= { up: [], down: [], lossy: [], statements: [], alone };
+    open.up.push(operation);
+    open.down.unshift(...invert(operation, model));
+    open.lossy.push(...lossy(operation, model));
+    open.statements.push(...statements);
+    change(model, operation);
+  }
+  close();
+  return found;
+}
+
+/** The way back is compiled too: what the engine refuses there makes the migration irreversible, and it says so. */
+function closed({ up, down, lossy, statements }: OpenPart, dialect: Dialect, after: SchemaModel): Part {
+  const content = { up, statements, ...(lossy.length > 0 && { lossy }) };
+  const model = new Draft(after);
+  try {
+    for (const operation of down) {
+      dialect.compile(operation, model);
+      change(model, operation);
+    }
+  } catch (error) {
+    if (!isSvcError(error) || error.code !== 'not_supported') throw error;
+    return { ...content, down: [], irreversible: [error.message, error.why].filter(Boolean).join(' ') };
+  }
+  return { ...content, down };
+}

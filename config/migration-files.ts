@@ -1,0 +1,126 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { isSvcError, SvcError } from '../core/errors.ts';
+import type { Migration } from '../core/migration/migration.ts';
+import { problems } from '../core/migration/problems.ts';
+import type { Defined } from '../core/migration/reconcile.ts';
+import { isTag, nameOfTag } from '../core/migration/tag.ts';
+import type { Path } from '../core/schema/shape.ts';
+import { jsonText } from './json-layout.ts';
+import { type JsonText, parseJsonText, placeOf } from './json-text.ts';
+
+/** Where the migrations of a database stand, from the folder of the configuration. */
+export function migrationsFolder(db: string): string {
+  return `svc/database/migrations/${db}`;
+}
+
+export function migrationFile(db: string, tag: string): string {
+  return `${migrationsFolder(db)}/${tag}.json`;
+}
+
+/** From a migration file to the JSON Schema that the package carries. */
+const SCHEMA = '../../../../node_modules/@svc/sdk/dist/schema.json';
+
+/** A migration as its file says it. */
+export function migrationText(migration: Migration): string {
+  return jsonText({ $schema: SCHEMA, ...migration });
+}
+
+const ENDINGS: ReadonlySet<string> = new Set(['.json', '.ts', '.js', '.mjs']);
+
+export type MigrationFile = Required<Pick<Defined, 'migration' | 'file'>>;
+
+/** The files of a database in tag order, unread. Throws `tag_invalid` or `tag_taken`, naming the file. */
+export function migrationFiles(root: string, db: string): { readonly tag: string; readonly file: string }[] {
+  const folder = migrationsFolder(db);
+  const files = new Map<string, string>();
+  for (const name of list(join(root, folder))) {
+    const ending = extname(name);
+    if (name.startsWith('.') || name.endsWith('.d.ts') || !ENDINGS.has(ending)) continue;
+    const tag = name.slice(0, -ending.length);
+    const file = `${folder}/${name}`;
+    refuseTag(tag, file, files.get(tag));
+    files.set(tag, file);
+  }
+  return [...files].sort(([a], [b]) => (a < b ? -1 : 1)).map(([tag, file]) => ({ tag, file }));
+}
+
+/** The migrations of a database in tag order. Throws `migration_invalid`, naming the place, and what `migrationFiles` throws. */
+export async function readMigrations(root: string, db: string): Promise<MigrationFile[]> {
+  const found: MigrationFile[] = [];
+  for (const { tag, file } of migrationFiles(root, db)) {
+    found.push({ migration: await readMigration(root, file, tag), file });
+  }
+  return found;
+}
+
+function list(folder: string): readonly string[] {
+  return existsSync(folder) ? readdirSync(folder) : [];
+}
+
+function refuseTag(tag: string, file: string, taken: string | undefined): void {
+  if (taken !== undefined) {
+    throw new SvcError('tag_taken', `Two files define the migration "${tag}".`, {
+      why: `${taken} and ${file} have the same name.`,
+      next: ['Remove or rename one of the two.'],
+      where: file,
+    });
+  }
+  if (!isTag(tag)) {
+    throw new SvcError('tag_invalid', `"${tag}" cannot be the tag of a migration.`, {
+      why: 'A tag has 1 to 128 characters of A-Z a-z 0-9 _ . - and does not begin with a dot.',
+      next: ['Rename the file, and the tag in it.'],
+      where: file,
+    });
+  }
+}
+
+async function readMigration(root: string, file: string, tag: string): Promise<Migration> {
+  if (!file.endsWith('.json')) return checked(await loadMigration(join(root, file), file), file, tag);
+  const source: JsonText = { file, text: readFileSync(join(root, file), 'utf8'), code: 'migration_invalid' };
+  return checked(await parseJsonText(source), file, tag, source);
+}
+
+async function loadMigration(path: string, file: string): Promise<unknown> {
+  const { loadModule } = await import('./module.ts');
+  try {
+    return await loadModule(path);
+  } catch (error) {
+    if (isSvcError(error)) throw error.where === undefined ? error.with({ where: file }) : error;
+    throw new SvcError('migration_invalid', `${file} threw while it was loaded.`, {
+      why: error instanceof Error ? `${error.name}: ${error.message}` : String(error),
+      next: ['Mend the file.'],
+      where: file,
+      cause: error,
+    });
+  }
+}
+
+/** In a file the name may be left to the tag. */
+type Unnamed = Omit<Migration, 'name'> & { readonly name?: string };
+
+async function checked(value: unknown, file: string, tag: string, source?: JsonText): Promise<Migration> {
+  const found = problems(value);
+  const own = (value as Partial<Migration> | undefined)?.tag;
+  if (found.length === 0 && own === tag) return { name: nameOfTag(tag), ...(value as Unnamed) };
+  const [first] = found;
+  const path: Path = first === undefined ? ['tag'] : pathIn(first);
+  throw new SvcError('migration_invalid', `${file} is not a migration that can be applied.`, {
+    why: found.slice(0, 3).join(' ') || `Its tag is "${own}" and its file name says "${tag}".`,
+    next: [
+      first === undefined
+        ? 'Make the tag and the name of the file agree.'
+        : source
+          ? 'Mend the file.'
+          : 'Export a migration object as default: migration(tag)…build().',
+    ],
+    where: source ? await placeOf(source, path) : file,
+    ...(found.length > 0 && { details: { problems: found } }),
+  });
+}
+
+/** The words and indexes a problem begins with; as many of them as lead somewhere are its place: `up[2] fields[0].type is missing.` */
+function pathIn(problem: string): Path {
+  const steps = [...problem.matchAll(/"([^"]+)"|([A-Za-z]\w*)|\[(\d+)\]/g)].slice(0, 12);
+  return steps.map(([, quoted, word, index]) => quoted ?? word ?? Number(index));
+}

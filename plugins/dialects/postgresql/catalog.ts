@@ -1,0 +1,92 @@
+import { type Exec, rowsOf } from '../../sql/session.ts';
+import { text } from './literal.ts';
+
+export interface CatalogTable {
+  readonly name: string;
+  readonly unlogged: boolean;
+  readonly partitioned: boolean;
+  readonly columns: readonly CatalogColumn[];
+  readonly constraints: readonly CatalogConstraint[];
+  readonly indexes: readonly CatalogIndex[];
+}
+
+export interface CatalogColumn {
+  readonly number: number;
+  readonly name: string;
+  readonly type: string;
+  readonly required: boolean;
+  readonly default: string | null;
+  /** `a` always, `d` by default, empty for none. */
+  readonly identity: string;
+  readonly generated: string;
+}
+
+export interface CatalogConstraint {
+  readonly name: string;
+  /** `p` primary key, `u` unique, `f` foreign key, `c` check, `x` exclusion, `t` trigger. */
+  readonly type: string;
+  readonly columns: readonly number[];
+  /** The other table, null where it is in another schema; and its columns. */
+  readonly table: string | null;
+  readonly target: readonly string[] | null;
+  readonly onUpdate: string;
+  readonly onDelete: string;
+  readonly plain: boolean;
+  readonly expression: string | null;
+}
+
+export interface CatalogIndex {
+  readonly name: string;
+  readonly unique: boolean;
+  readonly valid: boolean;
+  /** B-tree, no expression, no predicate, nothing included. */
+  readonly plain: boolean;
+  readonly columns: readonly number[];
+  /** Bit 1: descending, bit 2: nulls first. */
+  readonly options: readonly number[];
+}
+
+/** Everything of the tables of a schema in one query, whatever their number. `tables` may be of the session (pg_temp). */
+export async function readCatalog(exec: Exec, schema: string, tables?: readonly string[]): Promise<CatalogTable[]> {
+  if (tables?.length === 0) return [];
+  const named = tables ? `AND c.relname IN (${tables.map(text).join(', ')})` : '';
+  const rows = await rowsOf(exec, query(schema, named));
+  return rows.map((row) => ({
+    name: String(row.name),
+    unlogged: row.persistence === 'u',
+    partitioned: row.kind === 'p',
+    columns: listOf<CatalogColumn>(row.columns),
+    constraints: listOf<CatalogConstraint>(row.constraints),
+    indexes: listOf<CatalogIndex>(row.indexes),
+  }));
+}
+
+function listOf<T>(value: unknown): readonly T[] {
+  return Array.isArray(value) ? (value as T[]) : [];
+}
+
+const query = (schema: string, named: string) => `
+WITH rel AS MATERIALIZED (
+  SELECT c.oid, c.relname, c.relkind, c.relpersistence FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE n.nspname = ${text(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname !~ '^_svc_' ${named})
+SELECT r.relname AS name, r.relkind AS kind, r.relpersistence AS persistence, a.j AS columns, k.j AS constraints, x.j AS indexes FROM rel r
+LEFT JOIN LATERAL (SELECT json_agg(json_build_object('number', a.attnum, 'name', a.attname,
+    'type', format_type(a.atttypid, a.atttypmod), 'required', a.attnotnull, 'default', pg_get_expr(d.adbin, d.adrelid),
+    'identity', a.attidentity, 'generated', a.attgenerated) ORDER BY a.attnum) j
+  FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+  WHERE a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped) a ON true
+LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', c.conname, 'type', c.contype, 'columns', c.conkey,
+    'table', CASE WHEN f.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = r.oid) THEN f.relname END,
+    'target', CASE WHEN c.contype = 'f' THEN (SELECT json_agg(t.attname ORDER BY u.n) FROM unnest(c.confkey) WITH ORDINALITY u(num, n)
+      JOIN pg_attribute t ON t.attrelid = c.confrelid AND t.attnum = u.num) END,
+    'onUpdate', c.confupdtype, 'onDelete', c.confdeltype,
+    'plain', c.convalidated AND NOT c.condeferrable AND c.confmatchtype IN (' ', 's') AND NOT (c.contype = 'c' AND c.connoinherit),
+    'expression', CASE WHEN c.contype = 'c' THEN pg_get_expr(c.conbin, c.conrelid) END) ORDER BY c.conname) j
+  FROM pg_constraint c LEFT JOIN pg_class f ON f.oid = c.confrelid WHERE c.conrelid = r.oid AND c.contype <> 'n') k ON true
+LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', ic.relname, 'unique', i.indisunique, 'valid', i.indisvalid,
+    'plain', am.amname = 'btree' AND i.indexprs IS NULL AND i.indpred IS NULL AND i.indnatts = i.indnkeyatts,
+    'columns', i.indkey::int2[], 'options', i.indoption::int2[]) ORDER BY ic.relname) j
+  FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid JOIN pg_am am ON am.oid = ic.relam
+  WHERE i.indrelid = r.oid AND NOT EXISTS (SELECT 1 FROM pg_constraint con WHERE con.conindid = i.indexrelid AND con.conrelid = i.indrelid
+    AND con.contype IN ('p', 'u', 'x'))) x ON true
+ORDER BY r.oid`;

@@ -1,0 +1,123 @@
+import type { Connection } from '../../../core/dialect.ts';
+import { SvcError } from '../../../core/errors.ts';
+import { recordStore } from '../../sql/record-store.ts';
+import { type Result, rowsOf, type Session } from '../../sql/session.ts';
+import { readCatalog } from './catalog.ts';
+import { codeOf, refusal } from './errors.ts';
+import { quote } from './grammar.ts';
+import { readTables } from './introspect.ts';
+import { text } from './literal.ts';
+import { exclusively, type LockPlace, type Turns } from './lock.ts';
+import { channel, ensureTables, recordHome } from './records.ts';
+import { runSegments } from './run.ts';
+import { seen } from './seen.ts';
+import type { Settings } from './settings.ts';
+import { spelled } from './spelled.ts';
+import { updateText } from './update.ts';
+
+export interface Opened {
+  readonly session: Session;
+  readonly settings: Settings;
+  readonly turns: Turns;
+  watch(channel: string, hint: () => void): Promise<() => Promise<void>>;
+}
+
+/** A connection over a session that has begun, whoever serves it. */
+export async function connectionOver({ session, settings, turns, watch }: Opened): Promise<Connection> {
+  const { name, backend, exists, version } = await greet(session, settings);
+  const schema = `${quote(name)}.`;
+  const place: LockPlace = { session, schema, backend, turns, missingSchema: exists ? undefined : quote(name) };
+  const home = recordHome(session, schema);
+  const rows = async (text: string): Promise<Result['rows']> => {
+    try {
+      return await rowsOf(session.exec, text);
+    } catch (error) {
+      throw refusal(error);
+    }
+  };
+  const read = async (collections?: readonly string[]) => {
+    try {
+      return readTables(await readCatalog(session.exec, name, collections));
+    } catch (error) {
+      throw refusal(error);
+    }
+  };
+  return {
+    server: `PostgreSQL ${Math.floor(version / 10000)}.${version % 10000}`,
+    run: (segments, epoch) => runSegments({ session, schema, settings }, segments, epoch),
+    query: rows,
+    introspect: async (collections) => (await read(collections)).model,
+    unreadable: async () => (await read()).unreadable,
+    async seen(model) {
+      try {
+        return await spelled(session, seen(model));
+      } catch (error) {
+        throw refusal(error);
+      }
+    },
+    records: (definition) => recordStore(home, definition),
+    ensure: (definitions) => ensureTables(session, schema, definitions),
+    async update(job) {
+      const [row] = await rows(updateText(job, schema));
+      const modified = Number(row?.modified);
+      // Counted on one snapshot, changed on a newer one: other sessions may have come in between.
+      return { matched: Math.max(Number(row?.matched), modified), modified };
+    },
+    async now() {
+      const [row] = await rows('SELECT clock_timestamp() AS now');
+      return new Date(row?.now as Date | string);
+    },
+    async count(collection, limit) {
+      const [row] = await rows(
+        `SELECT count(*) AS count FROM (SELECT 1 FROM ${schema}${quote(collection)} LIMIT ${limit}) AS counted`,
+      );
+      return Number(row?.count);
+    },
+    watch: (topic, hint) => watch(channel(schema, topic), hint),
+    exclusively: (work, options) => exclusively(place, work, options),
+    close: () => session.close(),
+  };
+}
+
+interface Greeting {
+  readonly name: string;
+  readonly backend: number;
+  readonly exists: boolean;
+  /** As `server_version_num` has it. */
+  readonly version: number;
+}
+
+const OLDEST = 120000;
+/** The backend of a client that died stops within this time, and with it the lock is free. */
+const CHECK_CLIENT = "set_config('client_connection_check_interval', '200ms', false)";
+
+async function greet(session: Session, { schema }: Settings): Promise<Greeting> {
+  const version = "current_setting('server_version_num')::int";
+  const exists = schema === undefined ? 'true' : `to_regnamespace(${text(quote(schema))}) IS NOT NULL`;
+  const ask = (alive: string) =>
+    rowsOf(
+      session.exec,
+      `SELECT current_schema() AS name, pg_backend_pid() AS backend, ${version} AS version, ${exists} AS exists${alive}`,
+    );
+  const rows = await ask(`, CASE WHEN ${version} >= 140000 THEN ${CHECK_CLIENT} END AS alive`)
+    // Some platforms cannot watch a client.
+    .catch((error) => (codeOf(error) === '22023' ? ask('') : Promise.reject(error)))
+    .catch((error) => {
+      throw refusal(error);
+    });
+  const row = rows[0];
+  if (Number(row?.version) < OLDEST) {
+    throw new SvcError('not_supported', 'This PostgreSQL server is too old.', {
+      why: `It has version ${Math.floor(Number(row?.version) / 10000)}; 12 is the oldest that svc knows.`,
+    });
+  }
+  const current = row?.name;
+  const name = schema ?? (typeof current === 'string' ? current : undefined);
+  if (name === undefined) {
+    throw new SvcError('config_invalid', 'The database user has no schema to put tables into.', {
+      why: 'No schema of its search_path exists.',
+      next: ["Say which: schema: 'public' beside the URL in svc.config."],
+    });
+  }
+  return { name, backend: Number(row?.backend), exists: row?.exists === true, version: Number(row?.version) };
+}

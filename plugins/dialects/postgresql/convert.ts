@@ -1,0 +1,65 @@
+import type { Field } from '../../../core/schema/model.ts';
+import type { FieldType } from '../../../core/schema/types.ts';
+import { columnType } from './types.ts';
+
+const TEXTS: ReadonlySet<FieldType> = new Set(['string', 'text', 'enum']);
+const INTEGERS: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint']);
+const NUMBERS: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint', 'float', 'double', 'decimal']);
+const BYTES: ReadonlySet<FieldType> = new Set(['binary', 'blob']);
+const MOMENTS: ReadonlySet<FieldType> = new Set(['date', 'datetime', 'timestamp']);
+
+/**
+ * How values of a column become values of another type; undefined where an assignment says it, which unlike a cast
+ * refuses to cut a text. `column` is quoted.
+ */
+export function converted(column: string, from: Field, to: Field): string | undefined {
+  const type = columnType(to, '');
+  const text = (value: string) => (TEXTS.has(to.type) ? value : `(${value})::${type}`);
+  if (from.type === to.type && from.type !== 'array') return undefined;
+  if (TEXTS.has(from.type) && TEXTS.has(to.type)) return undefined;
+  if (BYTES.has(from.type) && BYTES.has(to.type)) return undefined;
+  if (NUMBERS.has(from.type) && NUMBERS.has(to.type)) return undefined;
+  if (to.type === 'json') return TEXTS.has(from.type) ? `${column}::jsonb` : `to_jsonb(${column})`;
+  if (from.type === 'json') return text(`${column} #>> '{}'`);
+  if (from.type === 'array' && to.type === 'array') return `${column}::text[]::${type}`;
+  if (to.type === 'array') {
+    const item = type.slice(0, -2);
+    return `CASE WHEN ${column} IS NULL THEN NULL ELSE ARRAY[${column}::text::${item}] END`;
+  }
+  if (BYTES.has(from.type) && TEXTS.has(to.type)) return `convert_from(${column}, 'UTF8')`;
+  if (TEXTS.has(from.type) && BYTES.has(to.type)) return `convert_to(${column}, 'UTF8')`;
+  if (from.type === 'boolean' && INTEGERS.has(to.type)) return `${column}::integer::${type}`;
+  if (INTEGERS.has(from.type) && to.type === 'boolean') return `${column}::bigint <> 0`;
+  // The session's time zone would decide otherwise.
+  if (from.type === 'timestamp' && MOMENTS.has(to.type)) return `(${column} AT TIME ZONE 'UTC')::${type}`;
+  if (from.type === 'timestamp' && to.type === 'time') return `(${column} AT TIME ZONE 'UTC')::${type}`;
+  if (MOMENTS.has(from.type) && to.type === 'timestamp') return `${column}::timestamp AT TIME ZONE 'UTC'`;
+  if (MOMENTS.has(from.type) && MOMENTS.has(to.type)) return `${column}::${type}`;
+  if (from.type === 'datetime' && to.type === 'time') return `${column}::${type}`;
+  return text(`${column}::text`);
+}
+
+const WIDER: Partial<Record<FieldType, readonly FieldType[]>> = {
+  smallint: ['integer', 'bigint', 'float', 'double'],
+  integer: ['smallint', 'bigint', 'double'],
+  bigint: ['smallint', 'integer'],
+  float: ['double'],
+  date: ['datetime', 'timestamp'],
+  datetime: ['timestamp'],
+  timestamp: ['datetime'],
+  string: ['enum'],
+  text: ['string', 'enum'],
+  enum: ['string'],
+  binary: ['blob'],
+  blob: ['binary'],
+  uuid: ['string'],
+  boolean: ['smallint', 'integer', 'bigint'],
+};
+
+/** Whether values lose something without an error. What does not fit at all is an error of the statement instead. */
+export function losesSilently(from: Field, to: Field): boolean {
+  if (to.type === 'text' || to.type === 'json') return false;
+  if (from.type !== to.type) return !WIDER[from.type]?.includes(to.type) && !TEXTS.has(from.type);
+  if (from.type === 'decimal') return (to.scale ?? 0) < (from.scale ?? 0);
+  return false;
+}

@@ -1,0 +1,157 @@
+import type { Json } from '../../../core/json.ts';
+import { isExpression } from '../../../core/schema/default.ts';
+import type { Default, Field } from '../../../core/schema/model.ts';
+import type { FieldType } from '../../../core/schema/types.ts';
+
+const NOW: readonly RegExp[] = [
+  /^(now\(\)|current_timestamp(\(\d\))?|transaction_timestamp\(\)|localtimestamp(\(\d\))?|localtime(\(\d\))?|current_date)$/i,
+  /^\(?(now\(\)|current_timestamp)\)?::(timestamp|date|time)/i,
+];
+const UUID = /^\(?gen_random_uuid\(\)\)?(::text|::character varying)?$/;
+
+/** A default as the catalog spells it; undefined where it is what `autoGenerate` stands for. */
+export function readDefault(spelled: string, field: Omit<Field, 'default' | 'name'>): Default | undefined {
+  if (UUID.test(spelled) && (field.type === 'uuid' || field.type === 'string')) return undefined;
+  if (/^nextval\('.*'::regclass\)$/.test(spelled)) return undefined;
+  if (isClock(field.type) && NOW.some((pattern) => pattern.test(spelled))) return 'now';
+  const found = literalOf(spelled);
+  const value = found === undefined ? undefined : fromText(found, field);
+  return value === undefined ? { $expression: spelled } : canonicalDefault(value, field);
+}
+
+const isClock = (type: FieldType) => type === 'date' || type === 'time' || type === 'datetime' || type === 'timestamp';
+
+/** The text of a constant: `'it''s'::text`, `5`, `'-5'::integer`, `true`. */
+function literalOf(spelled: string): string | undefined {
+  const quoted = /^'((?:[^']|'')*)'(?:::.+)?$/s.exec(spelled);
+  if (quoted?.[1] !== undefined && !/^'(?:[^']|'')*'::.*[('+]/s.test(spelled.replace(/\(\d+(,\d+)?\)/g, ''))) {
+    return quoted[1].replaceAll("''", "'");
+  }
+  const plain = /^\(?(-?\d+(?:\.\d+)?)\)?(?:::[a-z ]+(?:\(\d+(?:,\d+)?\))?)?$/.exec(spelled);
+  if (plain) return plain[1];
+  return spelled === 'true' || spelled === 'false' ? spelled : undefined;
+}
+
+/** A value of the field from the engine's text of it; undefined where it is none. */
+function fromText(text: string, field: Pick<Field, 'type' | 'items'>): Json | undefined {
+  switch (field.type) {
+    case 'smallint':
+    case 'integer':
+    case 'bigint':
+      return /^-?\d+$/.test(text) ? whole(text) : undefined;
+    case 'float':
+    case 'double':
+      return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : undefined;
+    case 'decimal':
+      return /^-?\d+(\.\d+)?$/.test(text) ? text : undefined;
+    case 'boolean':
+      return text === 'true' || text === 't' ? true : text === 'false' || text === 'f' ? false : undefined;
+    case 'json':
+      return parsed(text);
+    case 'array':
+      return arrayOf(text, field.items ?? 'string');
+    case 'binary':
+    case 'blob':
+      return undefined;
+    default:
+      return text;
+  }
+}
+
+function whole(text: string): number | string {
+  return Number.isSafeInteger(Number(text)) ? Number(text) : text;
+}
+
+function parsed(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+}
+
+/** `{a,"b c",NULL}` of one dimension. */
+function arrayOf(text: string, items: FieldType): Json[] | undefined {
+  if (!text.startsWith('{') || !text.endsWith('}')) return undefined;
+  const found: Json[] = [];
+  for (const [, quoted, plain] of text.slice(1, -1).matchAll(/(?:"((?:[^"\\]|\\.)*)"|([^,]+))(?:,|$)/gs)) {
+    const element = quoted === undefined ? plain : quoted.replace(/\\(.)/gs, '$1');
+    const value =
+      element === undefined || (quoted === undefined && element === 'NULL') ? null : fromText(element, { type: items });
+    if (value === undefined) return undefined;
+    found.push(value);
+  }
+  return found;
+}
+
+/** The one spelling of a literal that model and catalog share. */
+export function canonicalDefault(value: Default, field: Pick<Field, 'type' | 'items'>): Default {
+  if (isExpression(value) || value === 'now') return value;
+  return canonicalValue(value as Json, field);
+}
+
+function canonicalValue(value: Json, { type, items }: Pick<Field, 'type' | 'items'>, item = false): Json {
+  switch (type) {
+    case 'decimal':
+      return decimal(String(value));
+    case 'float':
+      // The items of an array are stored as what they are; a default keeps the digits it was given.
+      return item ? shortestReal(Number(value)) : value;
+    case 'time':
+      return clock(String(value));
+    case 'datetime':
+      return wallClock(String(value));
+    case 'timestamp':
+      return moment(String(value));
+    case 'uuid':
+      return String(value).toLowerCase();
+    case 'array':
+      return (value as readonly Json[]).map((one) =>
+        one === null ? null : canonicalValue(one, { type: items ?? 'string' }, true),
+      );
+    default:
+      return value;
+  }
+}
+
+/** Every digit; a number where it prints the same digits. */
+function decimal(text: string): Json {
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(text) ?? [];
+  const shift = Number(exponent);
+  const digits = whole + fraction;
+  const point = whole.length + shift;
+  const plain =
+    point <= 0
+      ? `0.${'0'.repeat(-point)}${digits}`
+      : point >= digits.length
+        ? digits + '0'.repeat(point - digits.length)
+        : `${digits.slice(0, point)}.${digits.slice(point)}`;
+  const full = sign + plain;
+  return String(Number(full)) === full ? Number(full) : full;
+}
+
+function shortestReal(value: number): number {
+  const stored = Math.fround(value);
+  for (let digits = 1; digits < 10; digits += 1) {
+    const shorter = Number(value.toPrecision(digits));
+    if (Math.fround(shorter) === stored) return shorter;
+  }
+  return value;
+}
+
+function clock(text: string): string {
+  const [, minutes = '', seconds = '00', fraction = ''] = /^(\d\d:\d\d)(?::(\d\d)(?:\.(\d+))?)?$/.exec(text) ?? [];
+  const rest = fraction.replace(/0+$/, '');
+  return minutes === '' ? text : `${minutes}:${seconds}${rest === '' ? '' : `.${rest}`}`;
+}
+
+function wallClock(text: string): string {
+  const [day = '', time = ''] = text.split(/[ T]/);
+  return `${day}T${clock(time)}`;
+}
+
+function moment(text: string): string {
+  const at = new Date(text.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00'));
+  return Number.isNaN(at.getTime()) ? text : `${wallClock(at.toISOString().slice(0, -1))}Z`;
+}

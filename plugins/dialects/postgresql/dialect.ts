@@ -1,0 +1,46 @@
+import type { Dialect } from '../../../core/dialect.ts';
+import { compileSql } from '../../sql/compile.ts';
+import { connectionOver } from './connection.ts';
+import { refusal } from './errors.ts';
+import { grammar } from './grammar.ts';
+import { identify, isEmbedded } from './identify.ts';
+import { Turns } from './lock.ts';
+import { openPglite } from './pglite.ts';
+import { seen } from './seen.ts';
+import { openServer } from './server.ts';
+import { settingsOf } from './settings.ts';
+import { columnTypes } from './types.ts';
+import { watchServer } from './watch.ts';
+
+/** PostgreSQL from version 12 on, and PGlite for URLs that begin with `pglite://`. */
+export const postgresql: Dialect = {
+  name: 'postgresql',
+  types: columnTypes,
+  capabilities: {
+    transactionalDdl: true,
+    identifierBytes: grammar.identifierBytes,
+    foreignKeys: true,
+    uniqueIndexes: true,
+    checks: true,
+  },
+  compile: (operation, before) => compileSql(grammar, operation, before),
+  seen,
+  identify,
+  async connect(url, options) {
+    const settings = settingsOf(options);
+    identify(url);
+    if (isEmbedded(url)) return connectionOver({ settings, ...(await openPglite(url, settings)) });
+    const session = await openServer(url, settings);
+    try {
+      return await connectionOver({
+        session,
+        settings,
+        turns: new Turns(),
+        watch: (channel, hint) => watchServer(url, settings, channel, hint),
+      });
+    } catch (error) {
+      await session.close().catch(() => undefined);
+      throw refusal(error);
+    }
+  },
+};

@@ -1,0 +1,116 @@
+import { type ErrorCode, isSvcError, SvcError } from '../../../core/errors.ts';
+
+interface EngineError extends Error {
+  readonly code?: string;
+  readonly detail?: string;
+  readonly hint?: string;
+}
+
+/** The engine's five-character code, or Node's. */
+export function codeOf(error: unknown): string | undefined {
+  return error instanceof Error ? (error as EngineError).code : undefined;
+}
+
+interface Meaning {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly next?: readonly string[];
+}
+
+const UNREACHABLE: Meaning = {
+  code: 'connection_failed',
+  message: 'The PostgreSQL server cannot be reached.',
+  next: ['Check that the server runs, and the host and port of the URL.'],
+};
+const LOST: Meaning = {
+  code: 'connection_lost',
+  message: 'The connection to PostgreSQL was lost.',
+  next: ['Run the command again: it finds out what was committed.'],
+};
+const POOLED: Meaning = {
+  code: 'pooler_unsupported',
+  message: 'A transaction pooler stands before PostgreSQL: the migration lock would not hold.',
+  next: ["Use the server's own port in the URL, or a pooler in session mode."],
+};
+export const pooled = (why: string): SvcError =>
+  new SvcError(POOLED.code, POOLED.message, { why, next: POOLED.next ?? [] });
+
+const MEANINGS: Readonly<Record<string, Meaning>> = {
+  ECONNREFUSED: UNREACHABLE,
+  ENOTFOUND: UNREACHABLE,
+  EAI_AGAIN: UNREACHABLE,
+  ETIMEDOUT: UNREACHABLE,
+  EHOSTUNREACH: UNREACHABLE,
+  ENETUNREACH: UNREACHABLE,
+  ENOENT: UNREACHABLE,
+  '53300': UNREACHABLE,
+  '57P03': UNREACHABLE,
+  ECONNRESET: LOST,
+  EPIPE: LOST,
+  '57P01': LOST,
+  '57P02': LOST,
+  '57P05': LOST,
+  '25P03': LOST,
+  '08P01': POOLED,
+  '3D000': {
+    code: 'database_missing',
+    message: 'The database does not exist on the server.',
+    next: ['Create it, or correct the URL.'],
+  },
+  '42501': {
+    code: 'permission_denied',
+    message: 'The database user may not do this.',
+    next: ['Use a user that may, or grant it: GRANT CREATE, USAGE ON SCHEMA <schema> TO <user>'],
+  },
+  '42P07': { code: 'collection_exists', message: 'The table or index already exists.' },
+  '42710': { code: 'constraint_exists', message: 'The constraint already exists.' },
+  '42701': { code: 'field_exists', message: 'The field already exists.' },
+  '42P01': { code: 'collection_unknown', message: 'The table does not exist.' },
+  '2BP01': {
+    code: 'collection_referenced',
+    message: 'Something else in the database depends on it.',
+    next: ['Drop what depends on it first; svc drops only what its migrations know.'],
+  },
+  '55P03': {
+    code: 'migration_failed',
+    message: 'Another session keeps a lock on the table.',
+    next: ['Look who: SELECT * FROM pg_stat_activity', 'Run the command again when it is gone.'],
+  },
+  '42883': { code: 'migration_failed', message: 'The server does not know a function that is used.' },
+};
+
+const CLASSES: Readonly<Record<string, Meaning>> = {
+  '08': LOST,
+  '28': {
+    code: 'authentication_failed',
+    message: 'PostgreSQL refused the credentials.',
+    next: ['Check the user and the password of the URL.'],
+  },
+  '23': { code: 'data_violates', message: 'Rows in the table do not allow the change.' },
+  '22': { code: 'data_violates', message: 'A value in the table does not allow the change.' },
+};
+
+const FAILED: Meaning = { code: 'migration_failed', message: 'PostgreSQL refused a statement.' };
+
+/** The engine's error as a refusal, its code and words in `why`. What is none of the engine's stays as it is. */
+export function refusal(error: unknown): unknown {
+  if (!(error instanceof Error) || isSvcError(error)) return error;
+  const { code, detail, hint } = error as EngineError;
+  if (code === undefined && !/connection|timeout|ended|closed/i.test(error.message)) return error;
+  const meaning = code === undefined ? (/timeout/i.test(error.message) ? UNREACHABLE : LOST) : meaningOf(code);
+  if (code !== undefined && meaning === FAILED && !/^[0-9A-Z]{5}$/.test(code)) return error;
+  const words = [code === undefined ? error.message : `${code}: ${error.message}`, detail, hint]
+    .filter(Boolean)
+    .join(' ');
+  const generator = code === '42883' && error.message.includes('gen_random_uuid');
+  return new SvcError(meaning.code, meaning.message, {
+    why: generator ? `${words} PostgreSQL has gen_random_uuid() from version 13 on.` : words,
+    next: generator ? ['CREATE EXTENSION pgcrypto'] : (meaning.next ?? []),
+    details: code === undefined ? {} : { engineCode: code },
+    cause: error,
+  });
+}
+
+function meaningOf(code: string): Meaning {
+  return MEANINGS[code] ?? (/^[0-9A-Z]{5}$/.test(code) ? CLASSES[code.slice(0, 2)] : undefined) ?? FAILED;
+}

@@ -1,0 +1,38 @@
+import { resolve } from 'node:path';
+import { SvcError } from '../../../core/errors.ts';
+import { withoutPassword } from '../../../core/url.ts';
+
+const EMBEDDED = 'pglite://';
+
+export const isEmbedded = (url: string): boolean => url.startsWith(EMBEDDED);
+
+/** The folder of an embedded database; undefined for one in memory. */
+export function folderOf(url: string): string | undefined {
+  const path = url.slice(EMBEDDED.length).replace(/[?#].*$/, '');
+  if (path === '') throw invalid(url, 'It names neither a folder nor memory.');
+  return path === 'memory' ? undefined : resolve(decodeURIComponent(path));
+}
+
+/** Host, port and database, or the folder. Throws `url_invalid`. */
+export function identify(url: string): string {
+  if (isEmbedded(url)) return `pglite:${folderOf(url) ?? 'memory'}`;
+  let parsed: URL;
+  try {
+    parsed = new URL(url);
+  } catch {
+    throw invalid(url, 'It is not a URL.');
+  }
+  if (parsed.protocol !== 'postgres:' && parsed.protocol !== 'postgresql:') {
+    throw invalid(url, `It begins with ${parsed.protocol}//.`);
+  }
+  const database = decodeURIComponent(parsed.pathname.slice(1)) || parsed.username;
+  const host = parsed.searchParams.get('host') ?? parsed.hostname;
+  return `postgresql:${(host || 'localhost').toLowerCase()}:${parsed.port || '5432'}/${database}`;
+}
+
+function invalid(url: string, why: string): SvcError {
+  return new SvcError('url_invalid', 'The URL of a PostgreSQL database cannot be used.', {
+    why: `${why} (${withoutPassword(url)})`,
+    next: ['Write postgresql://user:password@host:5432/database, pglite://./folder or pglite://memory.'],
+  });
+}

@@ -1,0 +1,77 @@
+import { SvcError } from '../../../core/errors.ts';
+import type { Json } from '../../../core/json.ts';
+import type { Field } from '../../../core/schema/model.ts';
+import type { FieldType } from '../../../core/schema/types.ts';
+import { columnType } from './types.ts';
+
+/** A string literal; relies on `standard_conforming_strings`, which the session sets. */
+export function text(value: string): string {
+  if (value.includes('\0')) {
+    throw new SvcError('value_invalid', 'A text contains a NUL character, which PostgreSQL cannot store.', {
+      next: ['Remove the character.'],
+    });
+  }
+  return `'${value.replaceAll("'", "''")}'`;
+}
+
+/** A literal of the field's type. Numbers are left untyped, so that they are stored with the digits they were given. */
+export function literal(value: Json, field: Omit<Field, 'name'>): string {
+  if (value === null) return 'NULL';
+  switch (field.type) {
+    case 'integer':
+    case 'bigint':
+    case 'smallint':
+    case 'float':
+    case 'double':
+    case 'decimal':
+      return number(value);
+    case 'boolean':
+      return typeof value === 'boolean' ? String(value) : text(String(value));
+    case 'json':
+      return `${json(value)}::jsonb`;
+    case 'array':
+      return `${text(arrayText(asArray(value), field.items ?? 'string'))}::${columnType(field, '')}`;
+    case 'string':
+    case 'text':
+    case 'enum':
+    case 'binary':
+    case 'blob':
+      return text(typeof value === 'string' ? value : JSON.stringify(value));
+    case 'date':
+    case 'time':
+    case 'datetime':
+    case 'timestamp':
+    case 'uuid':
+      return `${text(typeof value === 'string' ? value : JSON.stringify(value))}::${columnType(field, '')}`;
+  }
+}
+
+function number(value: Json): string {
+  const written = String(value);
+  if (/^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(written)) return written;
+  return text(typeof value === 'string' ? value : JSON.stringify(value));
+}
+
+function json(value: Json): string {
+  const written = JSON.stringify(value);
+  if (/(?<!\\)(\\\\)*\\u0000/.test(written)) {
+    throw new SvcError('value_invalid', 'A JSON value contains a NUL character, which PostgreSQL cannot store.', {
+      next: ['Remove the character.'],
+    });
+  }
+  return text(written);
+}
+
+function asArray(value: Json): readonly Json[] {
+  if (Array.isArray(value)) return value;
+  throw new SvcError('value_invalid', `An array is wanted and ${JSON.stringify(value)} was given.`);
+}
+
+/** `{"a","b"}`: every element quoted, so that none is taken for NULL or for a bracket. */
+function arrayText(values: readonly Json[], items: FieldType): string {
+  return `{${values.map((value) => (value === null ? 'NULL' : quoted(items === 'json' || typeof value !== 'string' ? JSON.stringify(value) : value))).join(',')}}`;
+}
+
+function quoted(element: string): string {
+  return `"${element.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
+}

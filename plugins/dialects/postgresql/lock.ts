@@ -1,0 +1,164 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { LockOptions } from '../../../core/dialect.ts';
+import { SvcError } from '../../../core/errors.ts';
+import { type Exec, rowsOf, type Session } from '../../sql/session.ts';
+import { epochTable, lockKey } from './epoch.ts';
+import { codeOf, pooled, refusal } from './errors.ts';
+
+const FIRST_POLL_MS = 5;
+const LONGEST_POLL_MS = 200;
+
+export interface LockPlace {
+  readonly session: Session;
+  /** Quoted, with its dot. */
+  readonly schema: string;
+  /** Quoted, where it did not exist when the session began. */
+  readonly missingSchema?: string | undefined;
+  /** Of the session as it began: another one means that a pooler hands statements around. */
+  readonly backend: number;
+  /** Before the lock of the session, which its own holder could take twice. */
+  readonly turns: Turns;
+}
+
+/**
+ * The lock as a bracket. It is polled: a session that waits inside the server deadlocks with a concurrent index
+ * build of the holder. It ends with its session, whatever becomes of the process.
+ */
+export async function exclusively<T>(
+  place: LockPlace,
+  work: (epoch: number) => Promise<T>,
+  options: LockOptions = {},
+): Promise<T> {
+  const { session, turns } = place;
+  const key = lockKey(place.schema);
+  const deadline = performance.now() + (options.timeoutMs ?? 60_000);
+  const told = once(options.onWait);
+  const done = await turns.take(deadline, told, options.signal);
+  try {
+    const epoch = await acquire(place, key, deadline, told, options.signal);
+    try {
+      return await work(epoch);
+    } finally {
+      // A session that is gone has let go already.
+      await session.exec(`SELECT pg_advisory_unlock(${key})`).catch(() => undefined);
+    }
+  } finally {
+    done();
+  }
+}
+
+async function acquire(
+  place: LockPlace,
+  key: string,
+  deadline: number,
+  told: () => void,
+  signal?: AbortSignal,
+): Promise<number> {
+  let pause = FIRST_POLL_MS;
+  for (;;) {
+    if (signal?.aborted)
+      throw new SvcError('interrupted', 'The run was interrupted while it waited for the lock.', {
+        state: 'Nothing was changed.',
+      });
+    const epoch = await place.session
+      .alone((exec) => tryAcquire(exec, place, key))
+      .catch((error) => {
+        throw refusal(error);
+      });
+    if (epoch !== undefined) return epoch;
+    told();
+    if (performance.now() + pause > deadline) throw timedOut();
+    await wait(pause, undefined, signal ? { signal } : {}).catch(() => undefined);
+    pause = Math.min(pause * 2, LONGEST_POLL_MS);
+  }
+}
+
+/** One round trip when the row of the epoch is there, which it is but for the first time. */
+async function tryAcquire(
+  exec: Exec,
+  { schema, backend, missingSchema }: LockPlace,
+  key: string,
+): Promise<number | undefined> {
+  const table = epochTable(schema);
+  const moved = `UPDATE ${table} SET epoch = epoch + 1 FROM lock WHERE lock.got RETURNING epoch`;
+  const lock = `SELECT pg_try_advisory_lock(${key}) AS got`;
+  const told = (row: Readonly<Record<string, unknown>> | undefined) => {
+    if (Number(row?.backend) !== backend)
+      throw pooled('Two statements of one connection ran in two sessions of the server.');
+    return row?.got === true;
+  };
+  try {
+    const text = `WITH lock AS MATERIALIZED (${lock}), moved AS (${moved}) SELECT got, pg_backend_pid() AS backend, (SELECT epoch FROM moved) AS epoch FROM lock`;
+    const [row] = await rowsOf(exec, text);
+    if (!told(row)) return undefined;
+    if (row?.epoch !== null) return Number(row?.epoch);
+  } catch (error) {
+    if (codeOf(error) !== '42P01') {
+      // The lock of a session outlives the statement that took it and failed.
+      await exec(`SELECT pg_advisory_unlock(${key})`).catch(() => undefined);
+      throw error;
+    }
+    const [row] = await rowsOf(exec, `${lock}, pg_backend_pid() AS backend`);
+    if (!told(row)) return undefined;
+  }
+  try {
+    // Under the lock, or creating it would race.
+    if (missingSchema !== undefined) await exec(`CREATE SCHEMA IF NOT EXISTS ${missingSchema}`);
+    await exec(
+      `CREATE TABLE IF NOT EXISTS ${table} (one boolean PRIMARY KEY DEFAULT true CHECK (one), epoch bigint NOT NULL)`,
+    );
+    await exec(`INSERT INTO ${table} (epoch) VALUES (0) ON CONFLICT DO NOTHING`);
+    const [row] = await rowsOf(exec, `UPDATE ${table} SET epoch = epoch + 1 RETURNING epoch`);
+    return Number(row?.epoch);
+  } catch (error) {
+    await exec(`SELECT pg_advisory_unlock(${key})`).catch(() => undefined);
+    throw error;
+  }
+}
+
+function timedOut(): SvcError {
+  return new SvcError('lock_timeout', 'Another process is migrating this database.', {
+    why: 'It kept the lock for as long as this one waited.',
+    state: 'Nothing was changed.',
+    next: ['Run the command again when it is done, or wait longer: --lock-timeout 300'],
+  });
+}
+
+function once(tell: (() => void) | undefined): () => void {
+  let told = false;
+  return () => {
+    if (!told) tell?.();
+    told = true;
+  };
+}
+
+/** Callers of one session, one after the other. */
+export class Turns {
+  #last: Promise<void> = Promise.resolve();
+  #busy = 0;
+
+  /** Gives what ends the turn. */
+  async take(deadline: number, told: () => void, signal?: AbortSignal): Promise<() => void> {
+    const before = this.#last;
+    let end = () => {};
+    const mine = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    this.#last = before.then(() => mine);
+    if (this.#busy > 0) told();
+    this.#busy += 1;
+    const done = () => {
+      this.#busy -= 1;
+      end();
+    };
+    const late = new AbortController();
+    const gone = wait(Math.max(0, deadline - performance.now()), 'late' as const, {
+      signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal,
+    }).catch(() => 'late' as const);
+    const first = await Promise.race([before, gone]);
+    late.abort();
+    if (first !== 'late') return done;
+    done();
+    throw timedOut();
+  }
+}

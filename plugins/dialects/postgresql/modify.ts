@@ -1,0 +1,82 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Statement } from '../../../core/dialect.ts';
+import type { Collection, Field } from '../../../core/schema/model.ts';
+import { defaultText, fieldConstraints, primaryKey } from '../../sql/column.ts';
+import { alter, keyAfter } from '../../sql/compile.ts';
+import type { Grammar } from '../../sql/grammar.ts';
+import { derivedConstraints, primaryKeyFields, primaryKeyName } from '../../sql/names.ts';
+import { SCHEMA, statement } from '../../sql/text.ts';
+import { converted, losesSilently } from './convert.ts';
+
+/** One ALTER TABLE: the engine orders its clauses so that constraints fall before and rise after the column changes. */
+export function modifyField(grammar: Grammar, before: Collection, from: Field, to: Field): Statement[] {
+  const { quote } = grammar;
+  const table = before.name;
+  const column = quote(from.name);
+  const clauses: string[] = [];
+  const clause = (text: string) => clauses.push(`ALTER COLUMN ${column} ${text}`);
+
+  const dropped = derivedConstraints(grammar, from).map((name) => name(table, from.name));
+  const old = fieldConstraints(grammar, from, table);
+  const fresh = fieldConstraints(grammar, to, table);
+  const keyChanges = from.primaryKey !== to.primaryKey;
+  if (keyChanges && primaryKeyFields(before).length > 0)
+    clauses.push(grammar.dropConstraint(quote(primaryKeyName(table))));
+  for (const [index, name] of dropped.entries()) {
+    if (!fresh.includes(old[index] ?? '')) clauses.push(grammar.dropConstraint(quote(name)));
+  }
+
+  const oldType = grammar.columnType(from, table);
+  const newType = grammar.columnType(to, table);
+  const retyped = oldType !== newType;
+  const was = defaultOf(grammar, from);
+  const is = defaultOf(grammar, to);
+  const identity = isIdentity(from);
+  // A clause of the same ALTER would still see the identity of the old type, or the old type of the new identity.
+  const found: Statement[] = [];
+  if (identity && !isIdentity(to))
+    found.push(alter(grammar, table, [`ALTER COLUMN ${column} DROP IDENTITY IF EXISTS`]));
+  else if (was !== undefined && (retyped || was !== is)) clause('DROP DEFAULT');
+  if (retyped) {
+    const using = converted(column, from, to);
+    clause(`TYPE ${newType}${using === undefined ? '' : ` USING ${using}`}`);
+  }
+  if (is !== undefined && (retyped || was !== is)) clause(`SET DEFAULT ${is}`);
+  if (isRequired(to) && !isRequired(from)) clause('SET NOT NULL');
+  if (!isRequired(to) && isRequired(from)) clause('DROP NOT NULL');
+  for (const constraint of fresh) if (!old.includes(constraint)) clauses.push(`ADD ${constraint}`);
+  const key = keyAfter(before, to);
+  if (keyChanges && key.length > 0) clauses.push(`ADD ${primaryKey(grammar, key, table)}`);
+
+  if (clauses.length > 0) {
+    const destructive = (retyped || !isDeepStrictEqual(from.type, to.type)) && losesSilently(from, to);
+    found.push(alter(grammar, table, clauses, { destructive }));
+  }
+  if (isIdentity(to) && !identity) {
+    found.push(alter(grammar, table, [`ALTER COLUMN ${column} ADD ${grammar.generated(to) ?? ''}`]));
+    found.push(continueFromLast(grammar, table, from.name));
+  }
+  return found;
+}
+
+function defaultOf(grammar: Grammar, field: Field): string | undefined {
+  if (field.autoGenerate && !isIdentity(field)) return grammar.generated(field)?.replace(/^DEFAULT /, '');
+  return defaultText(grammar, field);
+}
+
+export function isIdentity({ autoGenerate, type }: Field): boolean {
+  return autoGenerate === true && (type === 'integer' || type === 'bigint' || type === 'smallint');
+}
+
+/** An identity column is never null, said or not. */
+function isRequired(field: Field): boolean {
+  return field.required === true || isIdentity(field);
+}
+
+/** A new identity starts at 1, where rows may be already. */
+function continueFromLast({ quote, text }: Grammar, table: string, field: string): Statement {
+  const column = `t.${quote(field)}`;
+  return statement(
+    `SELECT setval(d.objid::regclass, max(${column})) FROM ${SCHEMA}${quote(table)} t JOIN pg_attribute a ON a.attrelid = t.tableoid AND a.attname = ${text(field)} JOIN pg_depend d ON d.refobjid = t.tableoid AND d.refobjsubid = a.attnum AND d.deptype = 'i' AND d.classid = 'pg_class'::regclass GROUP BY d.objid HAVING max(${column}) > 0`,
+  );
+}

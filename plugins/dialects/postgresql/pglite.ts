@@ -1,0 +1,125 @@
+import { mkdir } from 'node:fs/promises';
+import type { PGlite } from '@electric-sql/pglite';
+import { SvcError } from '../../../core/errors.ts';
+import { Queue } from '../../sql/queue.ts';
+import type { Exec, Session } from '../../sql/session.ts';
+import type { Opened } from './connection.ts';
+import { codeOf, refusal } from './errors.ts';
+import { lockFolder } from './folder-lock.ts';
+import { quote } from './grammar.ts';
+import { folderOf } from './identify.ts';
+import { Turns } from './lock.ts';
+import type { Settings } from './settings.ts';
+
+/*
+ * PGlite is PostgreSQL in this process, with one session for all. It ignores lock_timeout and statement_timeout,
+ * gives every advisory lock at once, and never calls fsync: a process that is killed loses nothing, a power cut may.
+ * So callers of one folder share one instance, the turns before the lock are the lock, and `lockFolder` keeps other
+ * processes out.
+ */
+
+interface Shared {
+  readonly pglite: PGlite;
+  readonly queue: Queue;
+  readonly turns: Turns;
+  readonly unlock: () => Promise<void>;
+}
+
+interface Entry {
+  users: number;
+  readonly ready: Promise<Shared>;
+}
+
+const MEMORY = ':memory:';
+const open = new Map<string, Entry>();
+/** A folder that is being closed is opened again only afterwards. */
+const closing = new Map<string, Promise<void>>();
+
+export async function openPglite(url: string, settings: Settings): Promise<Omit<Opened, 'settings'>> {
+  const folder = folderOf(url);
+  const key = folder ?? MEMORY;
+  while (closing.has(key)) await closing.get(key);
+  let entry = open.get(key);
+  if (!entry) {
+    entry = { users: 0, ready: start(folder, settings) };
+    open.set(key, entry);
+  }
+  entry.users += 1;
+  const mine = entry;
+  try {
+    const shared = await mine.ready;
+    const session = sessionOf(shared, () => leave(key, mine));
+    if (settings.schema !== undefined) await session.exec(`SET search_path TO ${quote(settings.schema)}`);
+    return {
+      session,
+      turns: shared.turns,
+      async watch(channel, hint) {
+        const stop = await shared.pglite.listen(channel, () => hint());
+        return () => stop();
+      },
+    };
+  } catch (error) {
+    mine.users -= 1;
+    if (mine.users === 0 && open.get(key) === mine) open.delete(key);
+    throw error;
+  }
+}
+
+async function start(folder: string | undefined, { folderWaitMs }: Settings): Promise<Shared> {
+  const { PGlite: Instance } = await driver();
+  const unlock = folder === undefined ? async () => {} : await lockFolder(folder, folderWaitMs);
+  try {
+    if (folder !== undefined) await mkdir(folder, { recursive: true });
+    const pglite = folder === undefined ? await Instance.create() : await Instance.create(folder);
+    await pglite.exec("SET timezone = 'UTC'; SET standard_conforming_strings = on; SET extra_float_digits = 1");
+    return { pglite, queue: new Queue(), turns: new Turns(), unlock };
+  } catch (error) {
+    await unlock();
+    throw refusal(error);
+  }
+}
+
+async function leave(key: string, entry: Entry): Promise<void> {
+  entry.users -= 1;
+  if (entry.users > 0) return;
+  open.delete(key);
+  const done = entry.ready.then(async ({ pglite, unlock }) => {
+    await pglite.close();
+    await unlock();
+  });
+  closing.set(key, done);
+  try {
+    await done;
+  } finally {
+    closing.delete(key);
+  }
+}
+
+function sessionOf({ pglite, queue }: Shared, leaving: () => Promise<void>): Session {
+  let left: Promise<void> | undefined;
+  const send: Exec = async (text) => {
+    if (left) throw new SvcError('connection_lost', 'The connection to PGlite is closed.');
+    const answers = await pglite.exec(text);
+    return answers.map(({ rows, affectedRows }) => ({ rows, count: rows.length || (affectedRows ?? 0) }));
+  };
+  return {
+    exec: (text) => queue.run(() => send(text)),
+    alone: (work) => queue.run(() => work(send)),
+    close() {
+      left ??= leaving();
+      return left;
+    },
+  };
+}
+
+async function driver(): Promise<typeof import('@electric-sql/pglite')> {
+  try {
+    return await import('@electric-sql/pglite');
+  } catch (error) {
+    if (codeOf(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
+    throw new SvcError('driver_missing', 'PGlite is not installed.', {
+      next: ['npm install @electric-sql/pglite'],
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,216 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { RunOutcome, Segment, Statement } from '../../../core/dialect.ts';
+import { isSvcError } from '../../../core/errors.ts';
+import type { Json } from '../../../core/json.ts';
+import { type Exec, type Result, rowsOf, type Session } from '../../sql/session.ts';
+import { resolved } from '../../sql/text.ts';
+import { codeOf, refusal } from './errors.ts';
+import { quote } from './grammar.ts';
+import { text } from './literal.ts';
+import { engineColumns, readBack, writeLost, writeText, writtenValues } from './records.ts';
+import type { Settings } from './settings.ts';
+
+const PACKET_SEGMENTS = 50;
+const PACKET_CHARACTERS = 256 * 1024;
+/** Another session was in the way: the same segment may pass in a moment. */
+const PASSING: ReadonlySet<string | undefined> = new Set(['55P03', '40P01', '40001']);
+/** What a record write fails with when it lost: another version, an epoch that is over, a row that is there already. */
+const LOST_WRITE: ReadonlySet<string | undefined> = new Set(['22012', '23502', '23505']);
+
+export interface RunPlace {
+  readonly session: Session;
+  readonly schema: string;
+  readonly settings: Settings;
+}
+
+type Written = RunOutcome['written'][number];
+
+interface PacketOutcome {
+  readonly written: readonly Written[];
+  readonly failure?: NonNullable<RunOutcome['failure']>;
+  /** The segment after the written ones may be tried again. */
+  readonly again?: boolean;
+}
+
+let packets = 0;
+
+export async function runSegments(place: RunPlace, segments: readonly Segment[], epoch: number): Promise<RunOutcome> {
+  const written: Written[] = [];
+  let retries = 0;
+  while (written.length < segments.length) {
+    const before = written.length;
+    const packet = packetOf(place, segments, before, epoch);
+    const outcome = await place.session.alone((exec) =>
+      packet.segments[0]?.transactional === false
+        ? runAlone(place, exec, packet.segments[0])
+        : runPacket(place, exec, packet),
+    );
+    written.push(...outcome.written);
+    if (written.length > before) retries = 0;
+    if (!outcome.failure) continue;
+    if (!outcome.again || retries >= place.settings.lockRetries)
+      return { committed: written.length, written, failure: outcome.failure };
+    // Whoever waited behind us goes first.
+    await wait(Math.min(2000, 50 * 2 ** retries) * (0.5 + Math.random() / 2));
+    retries += 1;
+  }
+  return { committed: written.length, written };
+}
+
+interface Packet {
+  readonly id: string;
+  readonly segments: readonly Segment[];
+  readonly text: string;
+}
+
+function packetOf(place: RunPlace, segments: readonly Segment[], from: number, epoch: number): Packet {
+  packets += 1;
+  const id = `${process.pid}.${packets}`;
+  const taken: Segment[] = [];
+  let all = '';
+  for (const segment of segments.slice(from, from + PACKET_SEGMENTS)) {
+    if (!segment.transactional) {
+      if (taken.length === 0) taken.push(segment);
+      break;
+    }
+    const next = segmentText(place, segment, epoch, id, taken.length);
+    if (taken.length > 0 && all.length + next.length > PACKET_CHARACTERS) break;
+    all += next;
+    taken.push(segment);
+  }
+  return { id, segments: taken, text: all };
+}
+
+/** One transaction. What it sets falls back with it, so `svc.done` tells which was the last to commit. */
+function segmentText(place: RunPlace, segment: Segment, epoch: number, id: string, index: number): string {
+  const begin = `BEGIN; SELECT set_config('svc.done', '${id}:${index + 1}', false), set_config('svc.began', clock_timestamp()::text, false)`;
+  const statements = segment.statements.map((statement) => statementText(place, statement.run));
+  const writes = segment.writes.map((write, at) => writeText(write, place.schema, epoch, `${index}.${at}`));
+  // A text of a user may end in a comment.
+  return `${[begin, ...statements, ...writes, 'COMMIT'].join('\n;')};\n`;
+}
+
+function statementText(place: RunPlace, run: Json): string {
+  const found = resolved(run, place.schema);
+  if (found === undefined) throw new Error('this step cannot be in a transaction');
+  return found;
+}
+
+async function runPacket(place: RunPlace, exec: Exec, packet: Packet): Promise<PacketOutcome> {
+  try {
+    return { written: writtenOf(packet, await exec(packet.text)) };
+  } catch (error) {
+    try {
+      await exec('ROLLBACK');
+      const done = await doneOf(exec, packet.id);
+      const written = await writtenBefore(place, exec, packet, done);
+      const again = PASSING.has(codeOf(error));
+      const failed = packet.segments[done];
+      // With one statement there is no doubt which one had to wait.
+      const blocked = { statement: failed?.statements.length === 1 ? 0 : undefined, error: refusal(error) };
+      return { written, failure: again || !failed ? blocked : await diagnosed(place, exec, failed, error), again };
+    } catch (second) {
+      // Nobody can say what the server made of it: the caller reads the history again.
+      return { written: [], failure: { statement: undefined, error: lostOr(second, error) } };
+    }
+  }
+}
+
+function lostOr(second: unknown, first: unknown): unknown {
+  const told = refusal(first);
+  return isSvcError(told) && told.code === 'connection_lost' ? told : refusal(second);
+}
+
+async function doneOf(exec: Exec, id: string): Promise<number> {
+  const [row] = await rowsOf(exec, "SELECT current_setting('svc.done', true) AS done");
+  const [packet, done] = String(row?.done ?? '').split(':');
+  return packet === id ? Number(done) : 0;
+}
+
+function writtenOf(packet: Packet, results: readonly Result[]): Written[] {
+  const marked = new Map<string, Result['rows'][number]>();
+  for (const { rows } of results) {
+    for (const row of rows) if (typeof row.svc_write === 'string') marked.set(row.svc_write, row);
+  }
+  return packet.segments.map(({ writes }, index) =>
+    writes.map((write, at) => writtenValues(write, marked.get(`${index}.${at}`) ?? {})),
+  );
+}
+
+/** The answers before an error are lost with it: what the engine filled in is read again. */
+async function writtenBefore(place: RunPlace, exec: Exec, packet: Packet, done: number): Promise<Written[]> {
+  const found: Written[] = [];
+  for (const { writes } of packet.segments.slice(0, done)) {
+    const values = [];
+    for (const write of writes) {
+      const [row] = engineColumns(write).length > 0 ? await rowsOf(exec, readBack(write, place.schema)) : [];
+      values.push(row ? writtenValues(write, row) : {});
+    }
+    found.push(values);
+  }
+  return found;
+}
+
+/** Runs the segment once more, statement by statement and never to be committed, to name the one that fails. */
+async function diagnosed(
+  place: RunPlace,
+  exec: Exec,
+  segment: Segment,
+  error: unknown,
+): Promise<NonNullable<RunOutcome['failure']>> {
+  const told = refusal(error);
+  await exec('BEGIN');
+  try {
+    for (const [index, statement] of segment.statements.entries()) {
+      try {
+        await exec(statementText(place, statement.run));
+      } catch (again) {
+        return { statement: codeOf(again) === codeOf(error) ? index : undefined, error: told };
+      }
+    }
+  } finally {
+    await exec('ROLLBACK');
+  }
+  return {
+    statement: undefined,
+    error: LOST_WRITE.has(codeOf(error)) && segment.writes.length > 0 ? writeLost(error) : told,
+  };
+}
+
+/** A statement that cannot be in a transaction. It waits for locks as long as it takes: cut off it leaves half an index. */
+async function runAlone(place: RunPlace, exec: Exec, segment: Segment): Promise<PacketOutcome> {
+  const [statement, ...more] = segment.statements;
+  if (!statement || more.length > 0 || segment.writes.length > 0)
+    throw new Error('a step outside a transaction is one statement');
+  try {
+    await exec('SET lock_timeout = 0');
+    try {
+      await runOne(place, exec, statement.run);
+    } catch (error) {
+      await repair(place, exec, statement);
+      throw error;
+    } finally {
+      await exec(`SET lock_timeout = ${place.settings.lockTimeoutMs}`);
+    }
+    return { written: [[]] };
+  } catch (error) {
+    return { written: [], failure: { statement: 0, error: refusal(error) } };
+  }
+}
+
+async function runOne(place: RunPlace, exec: Exec, run: Json): Promise<void> {
+  const found = resolved(run, place.schema);
+  if (found !== undefined) await exec(found);
+  else await dropInvalidIndex(place, exec, (run as { readonly dropInvalidIndex: string }).dropInvalidIndex);
+}
+
+async function repair(place: RunPlace, exec: Exec, { repair: mend }: Statement): Promise<void> {
+  // The failure that led here is the one to tell; what cannot be mended now is mended before the next attempt.
+  if (mend !== undefined) await runOne(place, exec, mend).catch(() => undefined);
+}
+
+async function dropInvalidIndex({ schema }: RunPlace, exec: Exec, name: string): Promise<void> {
+  const index = `${schema}${quote(name)}`;
+  const invalid = `SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(${text(index)}) AND NOT indisvalid`;
+  if ((await rowsOf(exec, invalid)).length > 0) await exec(`DROP INDEX CONCURRENTLY ${index}`);
+}

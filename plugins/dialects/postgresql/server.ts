@@ -1,0 +1,96 @@
+import type { Client, ClientConfig } from 'pg';
+import { SvcError } from '../../../core/errors.ts';
+import { Queue } from '../../sql/queue.ts';
+import type { Exec, Result, Session } from '../../sql/session.ts';
+import { codeOf, refusal } from './errors.ts';
+import { quote } from './grammar.ts';
+import type { Settings } from './settings.ts';
+
+/** A session of a server, and what it said when it began. */
+export interface ServerSession extends Session {
+  readonly client: Client;
+}
+
+/** Connects with every setting in the startup packet. Throws `driver_missing` or what the server says. */
+export async function openServer(url: string, settings: Settings): Promise<ServerSession> {
+  const { default: pg } = await driver();
+  const client = new pg.Client({ ...config(url), ...startup(settings) });
+  let lost: Error | undefined;
+  // Unheard it would end the process; whoever asks next is told.
+  client.on('error', (error) => {
+    lost ??= error;
+  });
+  try {
+    await client.connect();
+  } catch (error) {
+    void client.end().catch(() => undefined);
+    throw refusal(error);
+  }
+  const queue = new Queue();
+  const send: Exec = async (text) => {
+    if (lost) throw refusal(lost);
+    try {
+      const answered = (await client.query(text)) as unknown as Answer | readonly Answer[];
+      return (Array.isArray(answered) ? answered : [answered]).map(result);
+    } catch (error) {
+      throw lost && codeOf(error) === undefined ? refusal(lost) : error;
+    }
+  };
+  return {
+    client,
+    exec: (text) => queue.run(() => send(text)),
+    alone: (work) => queue.run(() => work(send)),
+    async close() {
+      await client.end();
+    },
+  };
+}
+
+interface Answer {
+  readonly rows: readonly Record<string, unknown>[];
+  readonly rowCount: number | null;
+}
+
+const result = ({ rows, rowCount }: Answer): Result => ({ rows, count: rowCount ?? 0 });
+
+async function driver(): Promise<typeof import('pg')> {
+  try {
+    return await import('pg');
+  } catch (error) {
+    if (codeOf(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
+    throw new SvcError('driver_missing', 'The driver of PostgreSQL is not installed.', {
+      next: ['npm install pg'],
+      cause: error,
+    });
+  }
+}
+
+function config(url: string): ClientConfig {
+  return { connectionString: url };
+}
+
+/** What the whole session needs, sent with the first packet: no round trip. */
+function startup({ schema, connectTimeoutMs, lockTimeoutMs }: Settings): ClientConfig {
+  const parameters: Readonly<Record<string, string>> = {
+    lock_timeout: String(lockTimeoutMs),
+    statement_timeout: '0',
+    idle_in_transaction_session_timeout: '0',
+    tcp_keepalives_idle: '30',
+    standard_conforming_strings: 'on',
+    timezone: 'UTC',
+    datestyle: 'ISO',
+    intervalstyle: 'postgres',
+    extra_float_digits: '1',
+    bytea_output: 'hex',
+    client_min_messages: 'warning',
+    ...(schema !== undefined && { search_path: quote(schema) }),
+  };
+  return {
+    application_name: 'svc',
+    connectionTimeoutMillis: connectTimeoutMs,
+    keepAlive: true,
+    options: Object.entries(parameters)
+      .map(([name, value]) => `-c ${name}=${value.replaceAll('\\', '\\\\').replaceAll(' ', '\\ ')}`)
+      .join(' '),
+  };
+}

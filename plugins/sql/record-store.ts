@@ -1,0 +1,191 @@
+import { SvcError } from '../../core/errors.ts';
+import type { Json } from '../../core/json.ts';
+import type {
+  Guard,
+  Page,
+  PageQuery,
+  RecordDefinition,
+  RecordStore,
+  RecordValue,
+  RecordValues,
+  Versioned,
+  Writable,
+} from '../../core/records.ts';
+import { type Exec, rowsOf } from './session.ts';
+import { type RecordGrammar, readValue, recordValue } from './value.ts';
+
+/** The column that counts the replaces of a record. */
+export const VERSION = '_version';
+
+/** Where records live and what the engine's errors mean. */
+export interface RecordHome {
+  readonly exec: Exec;
+  readonly grammar: RecordGrammar;
+  /** Quoted, with its dot. */
+  readonly schema: string;
+  isMissing(error: unknown): boolean;
+  isDuplicate(error: unknown): boolean;
+  refusal(error: unknown): unknown;
+  /** True while the epoch stands, and keeps it standing until the statement's transaction is over. */
+  epochStands(epoch: number): string;
+  /** Sent with every write, for those who watch. */
+  notify(collection: string): string;
+}
+
+export function recordStore<R extends object>(home: RecordHome, definition: RecordDefinition<R>): RecordStore<R> {
+  const { grammar } = home;
+  const { quote } = grammar;
+  const table = `${home.schema}${quote(definition.collection)}`;
+  const columns = Object.keys(definition.columns) as (keyof R & string)[];
+  const key = quote(definition.key);
+  const version = quote(VERSION);
+  const say = (column: keyof R & string, value: unknown) =>
+    recordValue(grammar, value as RecordValue, definition.columns[column]);
+  const write = (text: string) => home.exec(`${text}${home.notify(definition.collection)}`);
+
+  const read = (row: Readonly<Record<string, unknown>>, wanted: readonly (keyof R & string)[]): Versioned<R> => ({
+    record: Object.fromEntries(
+      wanted.map((column) => [column, readValue(row[column], definition.columns[column])]),
+    ) as unknown as R,
+    version: Number(row[VERSION]),
+  });
+  const get = async (id: string): Promise<Versioned<R> | undefined> => {
+    const found = await orNothing(
+      home,
+      `SELECT ${list(quote, [...columns, VERSION])} FROM ${table} WHERE ${key} = ${say(definition.key, id)}`,
+    );
+    return found[0] && read(found[0], columns);
+  };
+  const why = async (id: string, asked: number): Promise<'missing' | 'stale' | undefined> => {
+    const current = await get(id);
+    if (!current) return 'missing';
+    return current.version === asked ? undefined : 'stale';
+  };
+
+  return {
+    async insert(record) {
+      const values = columns.map((column) => say(column, record[column]));
+      try {
+        await write(
+          `INSERT INTO ${table} (${list(quote, [...columns, VERSION])}) VALUES (${[...values, '1'].join(', ')})`,
+        );
+        return 'inserted';
+      } catch (error) {
+        if (home.isDuplicate(error)) return 'exists';
+        throw home.refusal(error);
+      }
+    },
+    get,
+    async replace(id, asked, record: Writable<R>, guard: Guard<R> = {}) {
+      const set = columns.map((column) => `${quote(column)} = ${say(column, record[column])}`);
+      const conditions = [`${key} = ${say(definition.key, id)}`, `${version} = ${asked}`];
+      if (guard.before !== undefined) conditions.push(`${quote(guard.before)} > ${grammar.clock}`);
+      if (guard.epoch !== undefined) conditions.push(home.epochStands(guard.epoch));
+      const changed = await attempt(home, () =>
+        write(`UPDATE ${table} SET ${set.join(', ')}, ${version} = ${version} + 1 WHERE ${conditions.join(' AND ')}`),
+      );
+      if (changed > 0) return 'replaced';
+      const reason = await why(id, asked);
+      if (reason) return reason;
+      if (guard.epoch === undefined) return guard.before === undefined ? 'stale' : 'late';
+      const stands = await rowsOf(home.exec, `SELECT 1 AS stands WHERE ${home.epochStands(guard.epoch)}`);
+      return stands.length > 0 && guard.before !== undefined ? 'late' : 'stale';
+    },
+    async remove(id, asked) {
+      const changed = await attempt(home, () =>
+        write(`DELETE FROM ${table} WHERE ${key} = ${say(definition.key, id)} AND ${version} = ${asked}`),
+      );
+      return changed > 0 ? 'removed' : ((await why(id, asked)) ?? 'stale');
+    },
+    async page(name, query) {
+      const index = definition.indexes.find((one) => one.name === name);
+      if (!index) throw new Error(`${definition.collection} has no index ${name}`);
+      if (!Number.isInteger(query.limit) || query.limit < 1 || query.limit > 1000) {
+        throw new SvcError('value_invalid', `A page has 1 to 1,000 records, not ${query.limit}.`);
+      }
+      const wanted = query.columns ?? columns;
+      const down = query.direction === 'desc';
+      const order = down ? ' DESC' : '';
+      const sort = quote(index.sort);
+      const conditions = index.equals.map((column) => {
+        if (query.equals?.[column] === undefined) throw new Error(`${name} needs a value for ${column}`);
+        return `${quote(column)} = ${say(column, query.equals[column])}`;
+      });
+      if (query.from !== undefined) conditions.push(`${sort} >= ${say(index.sort, query.from)}`);
+      if (query.to !== undefined) conditions.push(`${sort} <= ${say(index.sort, query.to)}`);
+      if (query.cursor !== undefined) {
+        const [at, id] = cursorValues(query.cursor);
+        const last = definition.columns[index.sort].type === 'timestamp' ? new Date(String(at)) : at;
+        conditions.push(`(${sort}, ${key}) ${down ? '<' : '>'} (${say(index.sort, last)}, ${say(definition.key, id)})`);
+      }
+      const read_ = [...new Set([...wanted, index.sort, definition.key])];
+      const rows = await orNothing(
+        home,
+        `SELECT ${list(quote, [...read_, VERSION])} FROM ${table}${conditions.length > 0 ? ` WHERE ${conditions.join(' AND ')}` : ''} ORDER BY ${sort}${order}, ${key}${order} LIMIT ${query.limit + 1}`,
+      );
+      const records = rows.slice(0, query.limit).map((row) => read(row, wanted));
+      const last = rows.length > query.limit ? rows[query.limit - 1] : undefined;
+      if (!last) return { records };
+      const at = readValue(last[index.sort], definition.columns[index.sort]);
+      return { records, cursor: Buffer.from(JSON.stringify([at, last[definition.key]])).toString('base64url') };
+    },
+  } satisfies RecordStore<R> & { page(index: string, query: PageQuery<R>): Promise<Page<R>> };
+}
+
+const list = (quote: (name: string) => string, names: readonly string[]): string => names.map(quote).join(', ');
+
+/** Rows changed; a table that is not there has none. */
+async function attempt(home: RecordHome, write: () => ReturnType<Exec>): Promise<number> {
+  try {
+    return (await write())[0]?.count ?? 0;
+  } catch (error) {
+    if (home.isMissing(error)) return 0;
+    throw home.refusal(error);
+  }
+}
+
+async function orNothing(home: RecordHome, text: string): ReturnType<typeof rowsOf> {
+  try {
+    return await rowsOf(home.exec, text);
+  } catch (error) {
+    if (home.isMissing(error)) return [];
+    throw home.refusal(error);
+  }
+}
+
+function cursorValues(cursor: string): readonly [Json, Json] {
+  try {
+    const [at, id, ...more] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as Json[];
+    if (at !== undefined && id !== undefined && more.length === 0) return [at, id];
+  } catch {
+    // Told below, as for a cursor of another shape.
+  }
+  throw new SvcError('value_invalid', 'The cursor is not one that a page gave.');
+}
+
+/** What makes the table of a definition, or adds what a newer definition has; safe to repeat. */
+export function recordTable(
+  grammar: RecordGrammar,
+  schema: string,
+  definition: RecordDefinition<RecordValues>,
+): string[] {
+  const { quote } = grammar;
+  const table = `${schema}${quote(definition.collection)}`;
+  const columns = Object.entries(definition.columns).map(([name, column]) => ({
+    name,
+    text: `${quote(name)} ${grammar.columnType({ type: column.type }, definition.collection)}`,
+    required: !column.nullable,
+  }));
+  const lines = columns.map(({ name, text, required }) =>
+    name === definition.key ? `${text} PRIMARY KEY` : required ? `${text} NOT NULL` : text,
+  );
+  return [
+    `CREATE TABLE IF NOT EXISTS ${table} (${[...lines, `${quote(VERSION)} bigint NOT NULL`].join(', ')})`,
+    // A column of a newer definition has no value in older rows.
+    ...columns.map(({ text }) => `ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${text}`),
+    ...definition.indexes.map(
+      ({ name, equals, sort }) =>
+        `CREATE INDEX IF NOT EXISTS ${quote(`${definition.collection}_${name}`)} ON ${table} (${list(quote, [...new Set([...equals, sort, definition.key])])})`,
+    ),
+  ];
+}

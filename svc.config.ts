@@ -1,0 +1,13 @@
+import { defineConfig } from './config/define.ts';
+
+/** For trying the command line in a clone: an embedded PostgreSQL, or the server that the tests use. */
+export default defineConfig({
+  product: 'svc',
+  env: 'dev',
+  databases: {
+    main: {
+      dialect: 'postgresql',
+      url: { dev: 'pglite://./.svc/main', server: process.env.SVC_TEST_POSTGRESQL_URL },
+    },
+  },
+});

@@ -1,0 +1,320 @@
+import * as assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { cleanEnv, command } from './kit/cli.ts';
+import { freshDatabase, unavailable } from './kit/postgresql.ts';
+import { type Project, project } from './kit/project.ts';
+import { id, json, LONG, ok, tagOf, users, withAge } from './kit/shop.ts';
+import { test as declare } from './kit/test.ts';
+
+const missing = await unavailable();
+
+function test(name: string, body: () => Promise<void>, options: typeof LONG): void {
+  if (missing === undefined) declare(name, body, options);
+  else declare.skip(name, missing);
+}
+
+type Query = (text: string) => Promise<Record<string, unknown>[]>;
+
+/** Runs a body on a project whose `main` is a database of its own. */
+async function onServer(body: (shop: Project, query: Query) => Promise<void>): Promise<void> {
+  const { url, query, drop } = await freshDatabase();
+  try {
+    await body(project({ main: url }), query);
+  } finally {
+    await drop();
+  }
+}
+
+test(
+  '--dry-run prints statements that the server takes, and changes nothing',
+  () =>
+    onServer(async ({ svc, schema, files }, query) => {
+      schema(users);
+      assert.match(ok(await svc('db', 'schema', 'generate', '--dry-run')).stdout, /CREATE TABLE/);
+      assert.deepEqual(files(), []);
+      ok(await svc('db', 'schema', 'generate'));
+      const { stdout } = ok(await svc('db', 'migrate', '--dry-run'));
+      assert.deepEqual(await query("select 1 from pg_tables where schemaname = 'public'"), []);
+      await query(`begin; ${stdout}; rollback`);
+      ok(await svc('db', 'migrate'));
+      schema({ users: { id } });
+      ok(await svc('db', 'schema', 'generate'));
+      assert.match(
+        ok(await svc('db', 'migrate', '--dry-run')).stdout,
+        /-- lossy: .*users\.email[\s\S]*-- destructive:\nALTER TABLE/,
+      );
+      assert.match(ok(await svc('db', 'migrate', 'rollback', '--dry-run')).stdout, /-- destructive:\nDROP TABLE/);
+      assert.match(ok(await svc('db', 'migrate', 'status')).stdout, /^PENDING 1/);
+    }),
+  LONG,
+);
+
+test(
+  'what destroys data needs --allow-destructive, and --yes is not enough',
+  () =>
+    onServer(async ({ svc, schema }) => {
+      schema(users);
+      ok(await svc('db', 'schema', 'generate'));
+      ok(await svc('db', 'migrate'));
+      schema({ users: { id } });
+      assert.match(ok(await svc('db', 'schema', 'generate')).stderr, /warning .*destroys data/);
+      assert.match(ok(await svc('db', 'migrate'), 8).stderr, /destructive/);
+      ok(await svc('db', 'migrate', '--yes'), 8);
+      ok(await svc('db', 'migrate', '--allow-destructive'));
+    }),
+  LONG,
+);
+
+test(
+  'a protected environment needs --yes for whatever changes it',
+  () =>
+    onServer(async ({ svc, schema }) => {
+      schema(users);
+      ok(await svc('db', 'schema', 'generate'));
+      const refused = ok(await svc('db', 'migrate', '--env', 'prd', '--json'), 2);
+      assert.equal(json(refused).code, 'protected_env');
+      assert.match(ok(await svc('db', 'migrate', 'status', '--env', 'prd')).stdout, /^PENDING 1 {2}main \(prd\)/);
+      ok(await svc('db', 'migrate', '--env', 'prd', '--yes'));
+      ok(await svc('db', 'migrate', '--env', 'prd'), 0);
+      ok(await svc('db', 'migrate', 'rollback', '--env', 'prd'), 2);
+      const tag = json(await svc('db', 'migrate', 'status', '--env', 'prd', '--json')).databases[0].lastApplied;
+      ok(await svc('db', 'migrate', 'resolve', tag, '--failed', '--env', 'prd'), 2);
+      ok(await svc('db', 'migrate', 'baseline', '--env', 'prd'), 2);
+      ok(await svc('db', 'migrate', 'rollback', '--env', 'prd', '--yes'));
+    }),
+  LONG,
+);
+
+test(
+  'an edited and a missing file stop the run',
+  () =>
+    onServer(async ({ svc, schema, files, read, write }) => {
+      schema(users);
+      ok(await svc('db', 'schema', 'generate'));
+      ok(await svc('db', 'migrate'));
+      const file = `svc/database/migrations/main/${files()[0]}`;
+      const text = read(file);
+      write(file, JSON.stringify(JSON.parse(text)));
+      assert.match(ok(await svc('db', 'migrate', 'status', '--check')).stdout, /^OK/);
+      write(file, text.replace('"email"', '"mail"'));
+      assert.equal(json(ok(await svc('db', 'migrate', '--json'), 5)).code, 'migration_edited');
+      assert.match(ok(await svc('db', 'migrate', 'status', '--check'), 5).stdout, /^FAILED[\s\S]*\[!\] .*edited/);
+      write(file, '{');
+      assert.match(ok(await svc('db', 'migrate'), 2).stderr, /where .*create_users\.json:1:2/);
+    }),
+  LONG,
+);
+
+test(
+  'a lost file comes back out of the history',
+  () =>
+    onServer(async ({ root, svc, schema, files, read }) => {
+      schema(users);
+      ok(await svc('db', 'schema', 'generate'));
+      ok(await svc('db', 'migrate'));
+      const [name] = files();
+      const file = `svc/database/migrations/main/${name}`;
+      const text = read(file);
+      rmSync(`${root}/${file}`);
+      assert.equal(json(ok(await svc('db', 'migrate', '--json'), 5)).code, 'migration_missing');
+      assert.match(ok(await svc('db', 'migrate', 'status')).stdout, /\[!\] .*its file is missing/);
+      assert.equal(ok(await svc('db', 'migrate', 'export', tagOf(name))).stdout, `${file}\n`);
+      assert.deepEqual(JSON.parse(read(file)), JSON.parse(text));
+      assert.equal(ok(await svc('db', 'migrate')).stdout, 'Nothing to do in main (dev).\n');
+      ok(await svc('db', 'migrate', 'export', 'never_heard_of'), 2);
+    }),
+  LONG,
+);
+
+test(
+  'pull keeps what the schema file said before, and refuses while migrations are pending',
+  () =>
+    onServer(async ({ root, svc, schema, read }, query) => {
+      await query('create table notes (id int primary key)');
+      schema(users);
+      ok(await svc('db', 'schema', 'generate'));
+      assert.equal(json(ok(await svc('db', 'schema', 'pull', '--json'), 4)).code, 'pending');
+      rmSync(`${root}/svc/database/migrations`, { recursive: true });
+      const { kept } = json(ok(await svc('db', 'schema', 'pull', '--json')));
+      assert.deepEqual(JSON.parse(read(kept))[0].tables, users);
+      assert.deepEqual(Object.keys(JSON.parse(read('svc/database/schema.json'))[0].tables), ['notes']);
+    }),
+  LONG,
+);
+
+test(
+  'a TypeScript migration is applied and taken back',
+  () =>
+    onServer(async ({ svc, write }, query) => {
+      const file = ok(await svc('db', 'migrate', 'create', 'views', '--ts')).stdout.trim();
+      const tag = tagOf(file);
+      write(
+        file,
+        `import { migration } from '@svc/sdk';\nexport default migration('${tag}').raw('postgresql', 'CREATE VIEW one AS SELECT 1 AS x', { down: 'DROP VIEW one' }).build();\n`,
+      );
+      ok(await svc('db', 'migrate'));
+      assert.deepEqual(await query('select x from one'), [{ x: 1 }]);
+      ok(await svc('db', 'migrate', 'rollback'));
+      assert.deepEqual(await query("select 1 from pg_views where viewname = 'one'"), []);
+    }),
+  LONG,
+);
+
+test(
+  '--to stops there, and rollback --to goes back there',
+  () =>
+    onServer(async ({ svc, schema, files }) => {
+      for (const tables of [users, withAge, { ...withAge, logs: { id } }]) {
+        schema(tables);
+        ok(await svc('db', 'schema', 'generate'));
+      }
+      const tags = files().map(tagOf);
+      ok(await svc('db', 'migrate', '--to', tags[1] ?? ''));
+      const state = async () => json(await svc('db', 'migrate', 'status', '--json')).databases[0];
+      assert.equal((await state()).lastApplied, tags[1]);
+      ok(await svc('db', 'migrate'));
+      ok(await svc('db', 'migrate', 'rollback', '--to', tags[0] ?? ''));
+      assert.deepEqual([(await state()).completed, (await state()).pending], [1, 2]);
+      ok(await svc('db', 'migrate', '--to', 'nowhere'), 2);
+      ok(await svc('db', 'migrate', 'rollback', '--to', 'nowhere'), 2);
+    }),
+  LONG,
+);
+
+test(
+  'several databases: in order, to the first failure; what needs one is refused',
+  async () => {
+    const [first, second] = [await freshDatabase(), await freshDatabase()];
+    try {
+      const shop = project({ main: first.url, broken: 'postgresql://postgres@127.0.0.1:1/none', other: second.url });
+      shop.schema([
+        { db: 'main', tables: users },
+        { db: 'other', tables: users },
+      ]);
+      assert.match(ok(await shop.svc('db', 'schema', 'generate')).stderr, /no entry for "broken"/);
+      const migrated = ok(await shop.svc('db', 'migrate', '--json'), 1);
+      const { code, details } = json(migrated);
+      assert.equal(code, 'connection_failed');
+      assert.deepEqual(
+        details.databases.map(
+          ({ database, migrations, started }: { database: string; migrations?: unknown[]; started?: boolean }) => [
+            database,
+            migrations?.length,
+            started,
+          ],
+        ),
+        [
+          ['main', 1, undefined],
+          ['broken', undefined, undefined],
+          ['other', undefined, false],
+        ],
+      );
+      assert.match(ok(await shop.svc('db', 'migrate', 'status'), 1).stderr, /broken: failed; not started: other/);
+      for (const args of [['rollback'], ['--to', 'x'], ['resolve', 'x', '--retry'], ['export'], ['create', 'x']]) {
+        assert.equal(
+          json(ok(await shop.svc('db', 'migrate', ...args, '--json'), 2)).code,
+          'database_ambiguous',
+          args.join(' '),
+        );
+      }
+      ok(await shop.svc('db', 'migrate', '--db', 'other'));
+      ok(await shop.svc('db', 'migrate', 'rollback', '--db', 'other'));
+      assert.equal(json(ok(await shop.svc('db', 'migrate', '--db', 'othr', '--json'), 2)).code, 'database_unknown');
+    } finally {
+      await first.drop();
+      await second.drop();
+    }
+  },
+  LONG,
+);
+
+test(
+  'a database of another product is refused until it is adopted',
+  () =>
+    onServer(async ({ svc, schema, read, write }) => {
+      schema(users);
+      ok(await svc('db', 'schema', 'generate'));
+      ok(await svc('db', 'migrate'));
+      write('svc.config.json', read('svc.config.json').replace('"shop"', '"bar"'));
+      assert.equal(json(ok(await svc('db', 'migrate', '--json'), 2)).code, 'database_foreign');
+      ok(await svc('db', 'migrate', 'status'), 2);
+      ok(await svc('db', 'migrate', '--adopt'));
+      assert.match(ok(await svc('db', 'migrate', 'status')).stdout, /^OK/);
+    }),
+  LONG,
+);
+
+test(
+  'a lock that is held ends with 7 after --lock-timeout',
+  () =>
+    onServer(async ({ root, svc, schema, write }) => {
+      schema(users);
+      ok(await svc('db', 'schema', 'generate'));
+      write('svc/database/migrations/main/20000101_000000_slow.json', {
+        tag: '20000101_000000_slow',
+        up: [{ type: 'raw', dialect: 'postgresql', statement: 'SELECT pg_sleep(6)' }],
+        down: [],
+      });
+      const [node, ...before] = command;
+      const slow = spawn(node, [...before, 'db', 'migrate'], {
+        cwd: root,
+        env: cleanEnv(),
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      const ended = new Promise<number | null>((settle) => slow.on('close', settle));
+      await new Promise<void>((settle) =>
+        slow.stderr.setEncoding('utf8').on('data', (text: string) => text.includes('Migrating') && settle()),
+      );
+      const waited = ok(await svc('db', 'migrate', '--lock-timeout', '0.2'), 7);
+      assert.match(waited.stderr, /waiting for it[\s\S]*lock_timeout/);
+      assert.equal(await ended, 0);
+    }),
+  LONG,
+);
+
+test(
+  'a reader that goes away ends the command quietly',
+  () =>
+    onServer(async ({ root, svc, schema }) => {
+      schema(users);
+      ok(await svc('db', 'schema', 'generate'));
+      const [node, ...before] = command;
+      const child = spawn(node, [...before, 'db', 'migrate', '--dry-run'], {
+        cwd: root,
+        env: cleanEnv(),
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      child.stdout.destroy();
+      let stderr = '';
+      child.stderr.setEncoding('utf8').on('data', (text: string) => {
+        stderr += text;
+      });
+      assert.equal(await new Promise((settle) => child.on('close', settle)), 0);
+      assert.equal(stderr, '');
+    }),
+  LONG,
+);
+
+const MISUSE: readonly [args: readonly string[], code: string][] = [
+  [['db', 'migrate', 'rollback', '-n', '0'], 'usage'],
+  [['db', 'migrate', 'rollback', '-n', 'two'], 'usage'],
+  [['db', 'migrate', 'rollback', '-n', '1', '--to', 'x'], 'usage'],
+  [['db', 'migrate', '--lock-timeout', 'soon'], 'usage'],
+  [['db', 'migrate', 'resolve', 'x'], 'usage'],
+  [['db', 'migrate', 'resolve', 'x', '--retry', '--forget'], 'usage'],
+  [['db', 'schema', 'generate'], 'schema_missing'],
+  [['db', 'schema', 'generate', '--db', 'nope'], 'database_unknown'],
+];
+
+test(
+  'what cannot be meant is refused with 2 before anything is contacted',
+  async () => {
+    const nowhere = project({ main: 'postgresql://postgres@127.0.0.1:1/none' });
+    for (const [args, code] of MISUSE) {
+      const { stdout } = ok(await nowhere.svc(...args, '--json'), 2);
+      assert.equal(JSON.parse(stdout).code, code, args.join(' '));
+    }
+  },
+  LONG,
+);

@@ -1,0 +1,196 @@
+import * as assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { svc } from './kit/cli.ts';
+import { folder } from './kit/folder.ts';
+import { test } from './kit/test.ts';
+
+const read = (root: string, file: string): string => readFileSync(join(root, file), 'utf8');
+const json = (root: string, file: string) => JSON.parse(read(root, file));
+const SPEC = { SVC_SDK_SPEC: 'file:../svc-sdk.tgz' };
+
+test('init in an empty folder writes a project that the next command can load', async () => {
+  const cwd = folder();
+  const { status, stdout, stderr } = await svc(['init', '--no-install', '--product', 'shop'], { cwd, env: SPEC });
+  assert.equal(status, 0, stderr);
+  for (const file of ['svc.config.ts', 'svc/database/schema.json', 'svc/config.json', 'package.json', '.gitignore']) {
+    assert.ok(stdout.includes(`created  ${file}`), stdout);
+    assert.ok(existsSync(join(cwd, file)), file);
+  }
+  assert.match(stderr, /npx svc db schema generate[\s\S]*npx svc db migrate/);
+  assert.deepEqual(json(cwd, 'svc/config.json'), { product: 'shop', env: 'dev' });
+  assert.equal(json(cwd, 'package.json').dependencies['@svc/sdk'], SPEC.SVC_SDK_SPEC);
+  const ours = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  assert.equal(
+    json(cwd, 'package.json').dependencies['@electric-sql/pglite'],
+    ours.devDependencies['@electric-sql/pglite'],
+  );
+  const [entry] = json(cwd, 'svc/database/schema.json');
+  assert.deepEqual([entry.db, Object.keys(entry.tables)], ['main', ['notes']]);
+  const next = await svc(['plugins', 'list', '--json'], { cwd });
+  assert.deepEqual(
+    [next.status, JSON.parse(next.stdout).plugins[0].name],
+    [0, 'postgresql'],
+    next.stdout + next.stderr,
+  );
+});
+
+test('init keeps what exists, adds what is missing, and changes nothing the second time', async () => {
+  const cwd = folder({
+    'package.json': { name: '@acme/my shop', scripts: { start: 'x' }, devDependencies: { '@svc/sdk': '^9' } },
+    'svc/database/schema.json': '[]',
+    '.gitignore': 'node_modules\nmine',
+  });
+  const first = await svc(['init', '--no-install'], { cwd });
+  assert.equal(first.status, 0, first.stderr);
+  assert.match(first.stdout, /kept +svc\/database\/schema\.json/);
+  assert.match(first.stdout, /extended +package\.json/);
+  assert.equal(read(cwd, 'svc/database/schema.json'), '[]');
+  assert.equal(read(cwd, '.gitignore'), 'node_modules\nmine\n.svc/\n.env\n');
+  const manifest = json(cwd, 'package.json');
+  assert.deepEqual([manifest.scripts, manifest.devDependencies], [{ start: 'x' }, { '@svc/sdk': '^9' }]);
+  assert.deepEqual(Object.keys(manifest.dependencies), ['@electric-sql/pglite']);
+  assert.match(read(cwd, 'svc.config.ts'), /product: 'my-shop'/);
+  const files = ['package.json', '.gitignore', 'svc.config.ts', 'svc/config.json'];
+  const before = files.map((file) => read(cwd, file));
+  const second = await svc(['init', '--no-install', '--json'], { cwd });
+  assert.deepEqual(JSON.parse(second.stdout).created, []);
+  assert.deepEqual(
+    files.map((file) => read(cwd, file)),
+    before,
+  );
+});
+
+test('init writes no second configuration beside one of another kind', async () => {
+  const cwd = folder({ 'svc.config.yaml': 'product: shop\nenv: dev\n' });
+  assert.equal((await svc(['init', '--no-install'], { cwd })).status, 0);
+  assert.ok(!existsSync(join(cwd, 'svc.config.ts')));
+});
+
+test('init refuses a package.json that is none, and names it could not write down, before it writes', async () => {
+  const broken = folder({ 'package.json': '{' });
+  const { status, stderr } = await svc(['init', '--no-install'], { cwd: broken });
+  assert.deepEqual([status, existsSync(join(broken, 'svc.config.ts'))], [2, false]);
+  assert.match(stderr, /file_invalid/);
+  const empty = folder();
+  assert.equal((await svc(['init', '--no-install', '--product', "it's"], { cwd: empty })).status, 2);
+  assert.ok(!existsSync(join(empty, 'svc.config.ts')));
+});
+
+test('an installation that fails says that the files are there', async () => {
+  const cwd = folder();
+  const { status, stderr } = await svc(['init'], { cwd, env: { PATH: cwd } });
+  assert.equal(status, 1);
+  assert.match(stderr, /install_failed[\s\S]*The files are written\.[\s\S]*npm install/);
+  assert.ok(existsSync(join(cwd, 'svc.config.ts')));
+});
+
+const TWO = {
+  product: 'shop',
+  env: 'dev',
+  databases: { main: { dialect: 'postgresql', url: { dev: 'pglite://memory', staging: 'pglite://memory' } } },
+};
+
+test('link writes the environment, and is the one to settle a disagreement', async () => {
+  const cwd = folder({ 'svc.config.json': TWO, 'a/b': '' });
+  const first = await svc(['link', '--env', 'staging'], { cwd: join(cwd, 'a') });
+  assert.equal(first.status, 0, first.stderr);
+  assert.deepEqual(json(cwd, 'svc/config.json'), { product: 'shop', env: 'staging' });
+  const conflict = await svc(['plugins', 'list', '--json'], { cwd, env: { SVC_ENV: 'dev' } });
+  assert.deepEqual([conflict.status, JSON.parse(conflict.stdout).code], [2, 'env_conflict']);
+  assert.equal((await svc(['link', '--env', 'dev', '--json'], { cwd, env: { SVC_ENV: 'dev' } })).status, 0);
+  assert.deepEqual(json(cwd, 'svc/config.json'), { product: 'shop', env: 'dev' });
+});
+
+test('link refuses an environment that no database knows, and leaves the link as it was', async () => {
+  const cwd = folder({ 'svc.config.json': TWO });
+  const { status, stderr } = await svc(['link', '--env', 'stagin'], { cwd });
+  assert.equal(status, 2);
+  assert.match(stderr, /env_unknown[\s\S]*svc link --env staging/);
+  assert.ok(!existsSync(join(cwd, 'svc')));
+});
+
+// ---- doctor
+
+async function doctor(cwd: string, args: readonly string[] = []) {
+  const { status, stdout, stderr } = await svc(['doctor', '--json', ...args], { cwd });
+  assert.equal(stderr, '');
+  const { ok, checks } = JSON.parse(stdout);
+  assert.equal(ok, status === 0);
+  return { status, checks: checks as { name: string; result: string; message: string; next?: string[] }[], stdout };
+}
+
+test('doctor finds everything in order on PGlite, and leaves no history behind', async () => {
+  const cwd = folder({
+    'svc.config.json': { ...TWO, databases: { main: { dialect: 'postgresql', url: { dev: 'pglite://./.svc/main' } } } },
+  });
+  for (const _ of ['new', 'again']) {
+    const { status, checks } = await doctor(cwd);
+    assert.equal(status, 0, JSON.stringify(checks, null, 1));
+    assert.deepEqual(
+      [...new Set(checks.map((check) => check.name))],
+      ['node', 'configuration', 'environment', 'plugins', 'database main'],
+    );
+    assert.ok(checks.some((check) => /no history yet/.test(check.message)));
+    assert.ok(
+      checks.some((check) => /PostgreSQL \d+/.test(check.message)),
+      'the server says its version',
+    );
+  }
+  const text = await svc(['doctor'], { cwd });
+  assert.match(text.stdout, /^ok {4}node: [\d.]+$/m);
+  assert.match(text.stdout, /Nothing stands in the way\.\n$/);
+});
+
+test('doctor says what stands in the way, and never a password', async () => {
+  const url = (rest: string): object => ({
+    dialect: 'postgresql',
+    url: { dev: `postgresql://postgres:hush-hush@127.0.0.1:${rest}` },
+  });
+  const cwd = folder({
+    'svc.config.json': {
+      ...TWO,
+      databases: {
+        down: url('1/postgres'),
+        missing: url('5432/is_not_there_at_all'),
+        other: { dialect: 'postgresql', url: { prd: 'postgresql://h/d' } },
+        typo: { dialect: 'postgers', url: { dev: 'x://y' } },
+      },
+    },
+  });
+  const { status, checks, stdout } = await doctor(cwd);
+  assert.equal(status, 1);
+  const of = (tag: string) => checks.find((check) => check.name === `database ${tag}`);
+  for (const tag of ['down', 'missing', 'other', 'typo']) {
+    assert.equal(of(tag)?.result, 'fail', tag);
+    assert.ok((of(tag)?.next ?? []).length > 0, tag);
+  }
+  assert.ok(!stdout.includes('hush-hush'));
+  assert.deepEqual(
+    (await doctor(cwd, ['--db', 'other', '--env', 'dev'])).checks.filter((check) => check.name.startsWith('database'))
+      .length,
+    1,
+  );
+});
+
+test('doctor without a configuration still says what it can', async () => {
+  const { status, checks } = await doctor(folder());
+  assert.equal(status, 1);
+  assert.deepEqual(
+    checks.map((check) => [check.name, check.result]),
+    [
+      ['node', 'ok'],
+      ['configuration', 'fail'],
+    ],
+  );
+});
+
+test('a config that throws is told with its line by every command', async () => {
+  const cwd = folder({ 'svc.config.ts': `const a: number = 1;\nthrow new Error('no database today ' + a);\n` });
+  const { status, stderr } = await svc(['plugins', 'list'], { cwd });
+  assert.equal(status, 2);
+  assert.match(stderr, /config_failed[\s\S]*no database today 1[\s\S]*svc\.config\.ts:2:\d+/);
+  assert.ok(stderr.trimEnd().split('\n').length <= 5);
+  writeFileSync(join(cwd, 'svc.config.ts'), `export default { product: 'shop', env: 'dev' };\n`);
+  assert.equal((await svc(['plugins', 'list'], { cwd })).status, 0);
+});

@@ -1,0 +1,269 @@
+import * as assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { colorsFor, errorLines } from '../cli/print.ts';
+import { table } from '../cli/table.ts';
+import { isSvcError, SvcError } from '../core/errors.ts';
+import { cleanEnv, command, scripted, svc } from './kit/cli.ts';
+import { folder } from './kit/folder.ts';
+import { terminal } from './kit/terminal.ts';
+import { test } from './kit/test.ts';
+
+const COMMANDS = fileURLToPath(new URL('../cli/commands', import.meta.url));
+const PLAIN = { product: 'shop', env: 'dev' };
+const ESCAPE = '\u001b[';
+const cwd = folder({ 'svc.config.json': PLAIN });
+
+test('--version and -v answer on stdout', async () => {
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  for (const flag of ['--version', '-v']) {
+    assert.deepEqual(await svc([flag], { cwd }), { status: 0, stdout: `${version}\n`, stderr: '' });
+  }
+});
+
+test('--help lists every command on a line of its own, and --help of a group only its own', async () => {
+  const all = await svc(['--help'], { cwd });
+  assert.deepEqual([all.status, all.stderr], [0, '']);
+  for (const { path, summary } of table) {
+    assert.ok(
+      all.stdout.split('\n').some((line) => line.includes(`svc ${path} `) && line.endsWith(summary)),
+      path,
+    );
+  }
+  assert.equal((await svc([], { cwd })).stdout, all.stdout);
+  const group = await svc(['plugins', '--help'], { cwd });
+  assert.equal(group.status, 0);
+  assert.match(group.stdout, /svc plugins list/);
+  assert.doesNotMatch(group.stdout, /svc init/);
+});
+
+test('every file is a command of the table, under the path that is typed, with a summary and an example', async () => {
+  const files = readdirSync(COMMANDS, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+  const declared = new Set<string>();
+  for (const { path, summary, load } of table) {
+    const { default: Class } = await load();
+    assert.deepEqual(Class.paths, [path.split(' ')], path);
+    assert.ok((Class.usage?.examples ?? []).length > 0, `${path} has no example`);
+    for (const [, example] of Class.usage?.examples ?? []) assert.ok(example.startsWith(`svc ${path}`), example);
+    assert.ok(summary.length > 0 && summary.length < 80 && !summary.endsWith('.'), summary);
+    declared.add(path);
+  }
+  for (const file of files) {
+    const text = readFileSync(join(COMMANDS, file), 'utf8');
+    if (!/export default class/.test(text)) continue;
+    const path = file.replace(/\.ts$/, '').replaceAll('/', ' ');
+    assert.ok(
+      declared.has(path) || declared.has(path.replace(/ index$/, '')),
+      `cli/commands/${file} is not in the table`,
+    );
+  }
+});
+
+test('only the command that is typed is imported', () => {
+  const text = readFileSync(new URL('../cli/table.ts', import.meta.url), 'utf8');
+  assert.doesNotMatch(text, /^import (?!type).*commands/m);
+  const main = readFileSync(new URL('../cli/main.ts', import.meta.url), 'utf8');
+  assert.deepEqual(
+    [...main.matchAll(/^import .*from '(.*)'/gm)].map(([, from]) => from),
+    ['../core/version.ts'],
+  );
+});
+
+test('--help of a command shows its options and an example', async () => {
+  const { status, stdout } = await svc(['link', '--help'], { cwd });
+  assert.equal(status, 0);
+  for (const part of ['--env <value>', '--json', 'svc link --env staging']) assert.ok(stdout.includes(part), part);
+});
+
+const MISTYPED: readonly (readonly [readonly string[], RegExp])[] = [
+  [['plugin', 'lst'], /"svc plugin lst" is not a command.*Did you mean "svc plugins list"\?/s],
+  [['intt'], /Did you mean "svc init"\?/],
+  [['nothing-like-it'], /svc --help/],
+  [['plugins'], /needs a subcommand/],
+  [['plugins', 'list', '--jsn'], /has no option --jsn.*Did you mean --json\?/s],
+  [['plugins', 'list', 'more'], /does not take "more"/],
+  [['link', '--env'], /--env/],
+  [['link'], /needs the environment/],
+];
+for (const [args, said] of MISTYPED) {
+  test(`svc ${args.join(' ')} is refused with status 2, on stderr alone`, async () => {
+    const { status, stdout, stderr } = await svc(args, { cwd });
+    assert.deepEqual([status, stdout], [2, '']);
+    assert.match(stderr, said);
+    assert.ok(stderr.trimEnd().split('\n').length <= 5, stderr);
+  });
+}
+
+test('--json makes one object of an answer, of a refusal and of what was mistyped', async () => {
+  const answer = await svc(['plugins', 'list', '--json'], { cwd });
+  assert.deepEqual([answer.status, answer.stderr], [0, '']);
+  assert.deepEqual(JSON.parse(answer.stdout), { ok: true, code: 'ok', plugins: [], nextActions: [] });
+  for (const [args, code] of [
+    [['plugins', 'list', '--json', '--config', 'none.json'], 'config_missing'],
+    [['plugins', 'list', '--json', '--unknown'], 'usage'],
+  ] as const) {
+    const refusal = await svc(args, { cwd });
+    assert.deepEqual([refusal.status, refusal.stderr], [2, '']);
+    const { ok, code: said, nextActions, message } = JSON.parse(refusal.stdout);
+    assert.deepEqual([ok, said], [false, code]);
+    assert.ok(message.length > 0 && Array.isArray(nextActions));
+  }
+});
+
+test('a refusal has five lines at most, and obeys no control character of others', () => {
+  const error = new SvcError('migration_failed', 'It\nfailed.', {
+    why: `a\n  b \u001b[31mred \u202e`,
+    state: 's',
+    next: ['one', 'two'],
+    where: 'file.ts:1:2',
+  });
+  assert.ok(isSvcError(error));
+  const lines = errorLines(error, colorsFor({ isTTY: false }, [], {}));
+  assert.deepEqual(lines, [
+    'error It failed. (migration_failed)',
+    '  why   a b \\u{1b}[31mred \\u{202e}',
+    '  state s',
+    '  next  one | two',
+    '  where file.ts:1:2',
+  ]);
+});
+
+test('a bug keeps its stack and ends with 1', async () => {
+  const script = scriptOf(`throw new TypeError('unforeseen');`);
+  const { status, stdout, stderr } = await svc([], { cwd, script });
+  assert.deepEqual([status, stdout], [1, '']);
+  assert.match(stderr, /TypeError: unforeseen\n\s+at /);
+});
+
+test('colour on a terminal, and not with NO_COLOR, in CI, with --no-color or in a pipe', async () => {
+  const shown = async (args: readonly string[], env: Record<string, string> = {}): Promise<string> => {
+    const screen = terminal(args, { cwd, env });
+    await screen.ended;
+    return screen.shown();
+  };
+  assert.ok((await shown(['--help'])).includes(ESCAPE));
+  assert.ok((await shown(['nothing'])).includes(ESCAPE));
+  for (const env of [{ NO_COLOR: '1' }, { CI: 'true' }, { TERM: 'dumb' }])
+    assert.ok(!(await shown(['--help'], env)).includes(ESCAPE));
+  assert.ok(!(await shown(['--help', '--no-color'])).includes(ESCAPE));
+  assert.ok(!(await shown(['doctor', '--no-color'])).includes(ESCAPE));
+  assert.ok(!(await svc(['--help'], { cwd })).stdout.includes(ESCAPE));
+});
+
+test('a reader that goes away ends it quietly', async () => {
+  const [node, ...words] = [...command, '--help'] as const;
+  const child = spawn(node, words, { cwd, env: cleanEnv(), stdio: ['ignore', 'pipe', 'pipe'] });
+  child.stdout.destroy();
+  let stderr = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  const status = await new Promise((settle) => child.on('close', settle));
+  assert.deepEqual([status, stderr], [0, '']);
+});
+
+const FULL = '/dev/full';
+if (existsSync(FULL)) {
+  test('a disk that is full under stdout is told, and is no success', async () => {
+    const full = openSync(FULL, 'w');
+    const [node, ...words] = [...command, '--help'] as const;
+    const child = spawn(node, words, { cwd, env: cleanEnv(), stdio: ['ignore', full, 'pipe'] });
+    let stderr = '';
+    child.stderr?.on('data', (chunk: Buffer) => {
+      stderr += chunk.toString();
+    });
+    const status = await new Promise((settle) => child.on('close', settle));
+    closeSync(full);
+    assert.equal(status, 1);
+    assert.match(stderr, /ENOSPC/);
+  });
+} else test.skip('a disk that is full under stdout', 'this system has no /dev/full');
+
+// ---- questions and signals, with a command of the test's own in the real frame
+
+/** A command `probe` whose body is this text, in a process of its own. */
+function scriptOf(body: string): string {
+  const url = (path: string): string => new URL(`../${path}`, import.meta.url).href;
+  return join(
+    folder({
+      'package.json': { type: 'module' },
+      'probe.ts': `
+import { table } from '${url('cli/table.ts')}';
+import { start } from '${url('cli/start.ts')}';
+import { SvcCommand } from '${url('cli/base.ts')}';
+import { confirm, choose } from '${url('cli/ask.ts')}';
+import { SvcError } from '${url('core/errors.ts')}';
+class Probe extends SvcCommand {
+  static paths = [['probe']];
+  async run() {
+    ${body}
+  }
+}
+void [confirm, choose, SvcError];
+(table as any).push({ path: 'probe', summary: 'Probe', load: async () => ({ default: Probe }) });
+process.exitCode = await start(['probe', ...process.argv.slice(2)]);
+`,
+    }),
+    'probe.ts',
+  );
+}
+
+const ASKS = `const yes = await confirm(this, { message: 'Really?', flag: '--yes' }); this.print('said ' + yes);`;
+
+test('a question is asked on a terminal', async () => {
+  const screen = terminal([], { cwd, script: scriptOf(ASKS) });
+  await screen.until('Really?');
+  screen.type('y\r');
+  await screen.until('said true');
+  assert.equal(await screen.ended, 0);
+});
+
+test('a question without a terminal, or with --json, is refused with the flag that answers it', async () => {
+  const script = scriptOf(ASKS);
+  const { status, stdout, stderr } = await svc([], { cwd, script });
+  assert.deepEqual([status, stdout], [2, '']);
+  assert.match(stderr, /Really\?.*next\s+--yes/s);
+  assert.equal(JSON.parse((await svc(['--json'], { cwd, script })).stdout).code, 'confirmation_required');
+});
+
+test('Ctrl-C at a question ends with 130', async () => {
+  const screen = terminal([], { cwd, script: scriptOf(ASKS) });
+  await screen.until('Really?');
+  screen.type('\u0003');
+  assert.equal(await screen.ended, 130);
+});
+
+const WAITS = `
+this.note('running');
+const end = Date.now() + 20000;
+while (!this.signal.aborted && Date.now() < end) await new Promise((next) => setTimeout(next, 5));
+this.note('finishing the step');
+if (process.argv.includes('--stuck')) await new Promise((next) => setTimeout(next, 20000));
+throw new SvcError('interrupted', 'Stopped.', { state: '2 of 5 steps are committed.' });`;
+
+test('the first Ctrl-C lets the step finish, the second one ends at once', async () => {
+  const script = scriptOf(WAITS);
+  const polite = terminal([], { cwd, script });
+  await polite.until('running');
+  polite.type('\u0003');
+  assert.equal(await polite.ended, 130);
+  assert.match(polite.shown(), /finishing the step[\s\S]*2 of 5 steps are committed/);
+});
+
+test('SIGTERM is the same', async () => {
+  const [node, ...words] = scripted(scriptOf(WAITS.replace(`process.argv.includes('--stuck')`, 'true')));
+  const child = spawn(node, words, { cwd, env: cleanEnv(), stdio: ['ignore', 'ignore', 'pipe'] });
+  let stderr = '';
+  const closed = new Promise((settle) => child.on('close', settle));
+  child.stderr.on('data', (chunk: Buffer) => {
+    const before = stderr;
+    stderr += chunk.toString();
+    for (const mark of ['running', 'finishing the step']) {
+      if (stderr.includes(mark) && !before.includes(mark)) child.kill('SIGTERM');
+    }
+  });
+  assert.equal(await closed, 130);
+  assert.match(stderr, /once more ends at once/);
+});

@@ -1,0 +1,319 @@
+import * as assert from 'node:assert/strict';
+import type { Adapter } from '../core/database/adapter.ts';
+import { isSvcError } from '../core/errors.ts';
+import type { Kernel } from '../core/kernel.ts';
+import { baseline } from '../core/migration/baseline.ts';
+import { migration } from '../core/migration/builder.ts';
+import { MigrationEngine } from '../core/migration/engine.ts';
+import type { Migration } from '../core/migration/migration.ts';
+import { migrate, plan, planRollback, rollback } from '../core/migration/run.ts';
+import { status } from '../core/migration/status.ts';
+import { engines } from './kit/engines.ts';
+import { test } from './kit/test.ts';
+
+const users = migration('20260101_000000_create_users')
+  .createCollection('users', [
+    { name: 'id', type: 'integer', primaryKey: true },
+    { name: 'email', type: 'string', length: 100, required: true, unique: true },
+  ])
+  .build();
+const age = migration('20260102_000000_add_age').addField('users', { name: 'age', type: 'integer' }).build();
+const orders = migration('20260103_000000_create_orders')
+  .createCollection('orders', [
+    { name: 'id', type: 'integer', primaryKey: true },
+    { name: 'user_id', type: 'integer' },
+  ])
+  .addConstraint('orders', {
+    name: 'orders_user_id_fkey',
+    type: 'foreignKey',
+    columns: ['user_id'],
+    references: { table: 'users', columns: ['id'] },
+  })
+  .createIndex('orders', 'orders_user', [{ name: 'user_id' }])
+  .build();
+const all = [users, age, orders];
+const files = (...migrations: Migration[]) => migrations.map((one) => ({ migration: one }));
+
+const refused = async (
+  work: Promise<unknown>,
+  code: string,
+): Promise<{ message: string; why?: string; state?: string; next: readonly string[] }> => {
+  try {
+    await work;
+  } catch (error) {
+    if (isSvcError(error) && error.code === code) return error as never;
+    throw error;
+  }
+  throw new Error(`${code} was expected, and nothing was refused`);
+};
+const tables = async ({ connection }: Adapter) => [...(await connection.introspect()).keys()].sort();
+
+for (const engine of engines) {
+  if (engine.missing !== undefined) {
+    test.skip(`${engine.name}: migrations`, engine.missing);
+    continue;
+  }
+  const on = (name: string, body: (adapter: Adapter, again: () => Promise<Adapter>, kernel: Kernel) => Promise<void>) =>
+    test(`${engine.name}: ${name}`, () => engine.withDatabase(body));
+
+  on('up, again up, down, down again', async (adapter) => {
+    const runner = new MigrationEngine(adapter);
+    const first = await runner.up(users);
+    assert.equal(first.status, 'completed');
+    assert.equal(first.tag, users.tag);
+    assert.ok(first.durationMs >= 0 && first.statements.length >= 1);
+    assert.equal((await runner.up(users)).status, 'skipped');
+    assert.deepEqual(await tables(adapter), ['users']);
+    assert.equal((await runner.down(users)).status, 'rolled_back');
+    assert.deepEqual(await tables(adapter), []);
+    await refused(runner.down(users), 'migration_not_applied');
+    assert.equal((await runner.up(users)).status, 'completed');
+  });
+
+  on('history tells what was applied, in the order of application', async (adapter) => {
+    const runner = new MigrationEngine(adapter);
+    assert.deepEqual(await runner.getHistory(), []);
+    for (const one of all) await runner.up(one);
+    await runner.down(orders);
+    const history = await runner.getHistory();
+    assert.deepEqual(
+      history.map(({ tag, seq, name, origin }) => [tag, seq, name, origin]),
+      [
+        [users.tag, 1, 'create_users', 'engine'],
+        [age.tag, 2, 'add_age', 'engine'],
+      ],
+    );
+    assert.deepEqual(history[0]?.migration, users);
+    assert.match(history[0]?.checksum ?? '', /^[0-9a-f]{64}$/);
+    assert.ok(Math.abs(Date.now() - (history[0]?.appliedAt?.getTime() ?? 0)) < 120_000);
+    assert.deepEqual(
+      (await runner.getHistory({ all: true })).map((row) => row.status),
+      ['completed', 'completed', 'rolled_back'],
+    );
+    const where = await runner.getStatus({ definedMigrations: all });
+    assert.deepEqual([where.total, where.completed, where.pending, where.lastApplied?.name], [3, 2, 1, 'add_age']);
+    assert.deepEqual(
+      where.pendingMigrations.map(({ name }) => name),
+      ['create_orders'],
+    );
+    await runner.up(orders);
+    assert.deepEqual(
+      (await runner.getHistory()).map(({ seq }) => seq),
+      [1, 2, 4].slice(0, 2).concat((await runner.getHistory())[2]?.seq ?? 0),
+    );
+  });
+
+  on('down of one that is not the last works where it fits, and is refused where it does not', async (adapter) => {
+    const runner = new MigrationEngine(adapter);
+    for (const one of all) await runner.up(one);
+    assert.equal((await runner.down(age)).status, 'rolled_back');
+    const refusal = await refused(runner.down(users), 'not_reversible_now');
+    assert.match(refusal.why ?? '', /orders_user_id_fkey/);
+    assert.deepEqual(await tables(adapter), ['orders', 'users']);
+  });
+
+  on('another migration under an applied tag is refused', async (adapter) => {
+    const runner = new MigrationEngine(adapter);
+    await runner.up(users);
+    await refused(runner.up({ ...users, up: [] }), 'migration_edited');
+    await refused(runner.down({ ...users, down: [] }), 'migration_edited');
+  });
+
+  on('a table that exists is refused with `already exists`, known to svc or not', async (adapter) => {
+    const runner = new MigrationEngine(adapter);
+    await runner.up(users);
+    const twice = migration('20260109_000000_again')
+      .createCollection('users', [{ name: 'id', type: 'integer', primaryKey: true }])
+      .build();
+    assert.match((await refused(runner.up(twice), 'collection_exists')).message, /already exists/);
+    await adapter.connection.query('CREATE TABLE foreign_one (id integer primary key)');
+    const made = migration('20260109_000001_other')
+      .createCollection('foreign_one', [{ name: 'id', type: 'integer', primaryKey: true }])
+      .build();
+    assert.match((await refused(runner.up(made), 'collection_exists')).message, /already exists/);
+    assert.deepEqual(
+      (await runner.getHistory()).map(({ tag }) => tag),
+      [users.tag],
+    );
+  });
+
+  on('a migration that fails at its third step of five leaves nothing and says so', async (adapter) => {
+    const bad = migration('20260104_000000_bad')
+      .createCollection('a', [{ name: 'id', type: 'integer', primaryKey: true }])
+      .createCollection('b', [{ name: 'id', type: 'integer', primaryKey: true }])
+      .raw('postgresql', 'SELECT 1 / 0', { down: 'SELECT 1' })
+      .createCollection('c', [{ name: 'id', type: 'integer', primaryKey: true }])
+      .createCollection('d', [{ name: 'id', type: 'integer', primaryKey: true }])
+      .build();
+    const error = await refused(migrate(adapter, files(...all, bad)), 'migration_failed');
+    assert.match(error.state ?? '', /Nothing of it stays; 3 of 4/);
+    assert.match((error as { where?: string }).where ?? '', /step 3 of 5: SELECT 1 \/ 0/);
+    assert.match(error.why ?? '', /22012.*division by zero/);
+    assert.deepEqual(await tables(adapter), ['orders', 'users']);
+    const report = await status(adapter, files(...all, bad));
+    assert.deepEqual([report.state, report.completed, report.pending], ['PENDING', 3, 1]);
+  });
+
+  on('migrate applies what is pending, in tag order, once', async (adapter) => {
+    const events: string[] = [];
+    const report = await migrate(adapter, files(orders, users, age), {
+      onEvent: (event) => events.push('tag' in event ? `${event.type} ${event.tag}` : event.type),
+    });
+    assert.deepEqual(
+      report.migrations.map(({ tag }) => tag),
+      all.map(({ tag }) => tag),
+    );
+    assert.equal(events[0], 'planned');
+    assert.equal(events.filter((event) => event.startsWith('finished')).length, 3);
+    const again = await migrate(adapter, files(...all));
+    assert.deepEqual(again.migrations, []);
+    assert.deepEqual((await status(adapter, files(...all))).state, 'OK');
+  });
+
+  on('--to stops at a tag, and an unknown one is refused', async (adapter) => {
+    await migrate(adapter, files(...all), { to: age.tag });
+    assert.equal((await status(adapter, files(...all))).completed, 2);
+    await refused(migrate(adapter, files(...all), { to: 'nope' }), 'migration_unknown');
+  });
+
+  on('planning writes nothing, not even on first use', async (adapter) => {
+    const planned = await plan(adapter, files(...all));
+    assert.equal(planned.length, 3);
+    assert.equal((await status(adapter, files(...all))).pending, 3);
+    const rows = await adapter.connection.query(`select relname from pg_class where relname like '\\_svc\\_%'`);
+    assert.deepEqual(rows, []);
+  });
+
+  on('edited and missing files stop the run before anything', async (adapter) => {
+    await migrate(adapter, files(users, age));
+    await refused(migrate(adapter, files({ ...users, up: [] }, age, orders)), 'migration_edited');
+    await refused(migrate(adapter, files(age, orders)), 'migration_missing');
+    assert.deepEqual(await tables(adapter), ['users']);
+    const report = await status(adapter, files({ ...users, up: [] }, orders));
+    assert.deepEqual(
+      report.entries.map(({ tag, state }) => [tag, state]),
+      [
+        [users.tag, 'edited'],
+        [age.tag, 'missing'],
+        [orders.tag, 'pending'],
+      ],
+    );
+    assert.equal(report.state, 'FAILED');
+  });
+
+  on('one older than what is applied runs after a branch merge, with a notice', async (adapter) => {
+    await migrate(adapter, files(users, orders));
+    const notices: string[] = [];
+    await migrate(adapter, files(...all), {
+      onEvent: (event) => event.type === 'notice' && notices.push(event.message),
+    });
+    assert.match(notices.join(), /Older than "20260103/);
+    assert.deepEqual(
+      (await new MigrationEngine(adapter).getHistory()).map(({ tag }) => tag),
+      [users.tag, orders.tag, age.tag],
+    );
+  });
+
+  on('rollback takes back the last ones, or all after a tag', async (adapter) => {
+    await migrate(adapter, files(...all));
+    assert.deepEqual(
+      (await planRollback(adapter)).map(({ tag }) => tag),
+      [orders.tag],
+    );
+    assert.deepEqual(
+      (await rollback(adapter, { count: 2 })).migrations.map(({ tag, status: outcome }) => [tag, outcome]),
+      [
+        [orders.tag, 'rolled_back'],
+        [age.tag, 'rolled_back'],
+      ],
+    );
+    await migrate(adapter, files(...all));
+    await rollback(adapter, { to: users.tag });
+    assert.deepEqual(
+      (await new MigrationEngine(adapter).getHistory()).map(({ tag }) => tag),
+      [users.tag],
+    );
+    await refused(rollback(adapter, { to: orders.tag }), 'migration_unknown');
+    await rollback(adapter);
+    assert.deepEqual(await tables(adapter), []);
+    assert.deepEqual((await rollback(adapter)).migrations, []);
+  });
+
+  on('an irreversible migration is not rolled back', async (adapter) => {
+    const oneWay = migration('20260105_000000_one_way').raw('postgresql', 'CREATE TABLE one_way (id int)').build();
+    await migrate(adapter, files(oneWay));
+    await refused(rollback(adapter), 'irreversible');
+  });
+
+  on('destructive steps need to be allowed', async (adapter) => {
+    await migrate(adapter, files(users, age));
+    const drop = migration('20260106_000000_drop')
+      .dropField('users', 'age', { was: { type: 'integer' } })
+      .build();
+    await refused(migrate(adapter, files(users, age, drop)), 'destructive');
+    assert.equal((await status(adapter, files(users, age, drop))).pending, 1);
+    await migrate(adapter, files(users, age, drop), { allowDestructive: true });
+    assert.equal((await status(adapter, files(users, age, drop))).pending, 0);
+  });
+
+  on('a refused confirmation changes nothing', async (adapter) => {
+    await assert.rejects(migrate(adapter, files(users), { confirm: () => Promise.reject(new Error('no')) }), /no/);
+    assert.deepEqual(await tables(adapter), []);
+  });
+
+  on('a tap on migration:up can stop a run before the migration, not after', async (adapter, _again, kernel) => {
+    const seen: string[] = [];
+    kernel.hooks['migration:up'].tapPromise('test', async (step) => {
+      seen.push(`${step.direction} ${step.migration.tag}`);
+      if (step.migration.tag === age.tag) throw new Error('not on a Friday');
+    });
+    const refusal = await refused(migrate(adapter, files(...all)), 'hook_refused');
+    assert.match(refusal.why ?? '', /not on a Friday/);
+    assert.deepEqual(seen, [`up ${users.tag}`, `up ${age.tag}`]);
+    assert.deepEqual(await tables(adapter), ['users']);
+  });
+
+  on('a database of another product is refused, and taken over when asked', async (adapter, again) => {
+    await migrate(adapter, files(users));
+    const other = { ...(await again()), product: 'bank' };
+    await refused(status(other, []), 'database_foreign');
+    await refused(migrate(other, files(users)), 'database_foreign');
+    await migrate(other, files(users), { adopt: true });
+    assert.equal((await status(other, files(users))).state, 'OK');
+  });
+
+  on('a history of a newer version is refused', async (adapter) => {
+    await migrate(adapter, files(users));
+    await adapter.connection.query('UPDATE _svc_meta SET version_ = version_'.replaceAll('version_', '"version"'));
+    const store = adapter.connection.records((await import('../core/migration/history.ts')).meta);
+    const found = await store.get('meta');
+    assert.ok(found);
+    await store.replace('meta', found.version, { ...found.record, version: 99 } as never);
+    await refused(status(adapter, []), 'history_newer');
+    await refused(migrate(adapter, files(users, age)), 'history_newer');
+  });
+
+  on('baseline records what is there, and refuses what is not', async (adapter) => {
+    await refused(baseline(adapter, files(users)), 'drift');
+    await adapter.connection.query(
+      'CREATE TABLE users (id integer CONSTRAINT users_pkey PRIMARY KEY, email varchar(100) NOT NULL CONSTRAINT users_email_key UNIQUE)',
+    );
+    assert.deepEqual((await baseline(adapter, files(users, age), { to: users.tag })).tags, [users.tag]);
+    assert.equal((await status(adapter, files(users, age))).completed, 1);
+    await migrate(adapter, files(users, age));
+  });
+
+  on('a table that svc did not make can be changed, and what was done to it is replayed', async (adapter) => {
+    await adapter.connection.query('CREATE TABLE legacy (id integer CONSTRAINT legacy_pkey PRIMARY KEY)');
+    const change = migration('20260107_000000_legacy').addField('legacy', { name: 'note', type: 'text' }).build();
+    await migrate(adapter, files(change));
+    const more = migration('20260108_000000_legacy').addField('legacy', { name: 'more', type: 'text' }).build();
+    await migrate(adapter, files(change, more));
+    assert.deepEqual(
+      [...((await adapter.connection.introspect()).get('legacy')?.fields.keys() ?? [])],
+      ['id', 'note', 'more'],
+    );
+    await rollback(adapter, { count: 2 });
+    assert.deepEqual([...((await adapter.connection.introspect()).get('legacy')?.fields.keys() ?? [])], ['id']);
+  });
+}

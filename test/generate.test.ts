@@ -1,0 +1,346 @@
+import * as assert from 'node:assert/strict';
+import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { type Generated, type Generation, generate, modelOfFiles } from '../config/generate.ts';
+import { type MigrationFile, migrationText, readMigrations } from '../config/migration-files.ts';
+import { writeNewFiles } from '../config/new-files.ts';
+import { nextTag } from '../config/next-tag.ts';
+import { schemaEntry } from '../config/schema-entry.ts';
+import { SvcError } from '../core/errors.ts';
+import type { Migration } from '../core/migration/migration.ts';
+import { isTag } from '../core/migration/tag.ts';
+import { replay } from '../core/schema/apply.ts';
+import type { Declaration } from '../core/schema/declaration.ts';
+import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
+import { folder } from './kit/folder.ts';
+import { test } from './kit/test.ts';
+
+const FOLDER = 'svc/database/migrations/main';
+const AT = new Date('2026-11-20T10:30:00Z');
+const id = { type: 'Integer', primaryKey: true, autoGenerate: true } as const;
+
+type Options = Partial<Omit<Generation, 'entry'>>;
+
+function make(
+  tables: Declaration['tables'],
+  options: Options & { more?: Partial<Declaration> } = {},
+): Promise<Generated[]> {
+  const { more, ...rest } = options;
+  const entry = schemaEntry('main', { tables, ...more });
+  return generate({ dialect: postgresql, files: [], entry, at: AT, rename: [], drop: [], ...rest });
+}
+
+/** The files that generated migrations would be. */
+const filesOf = (generated: readonly Generated[]): MigrationFile[] =>
+  generated.map(({ file, migration }) => ({ file, migration }));
+
+async function refused(work: Promise<unknown>): Promise<SvcError> {
+  const error = await work.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  assert.ok(error instanceof SvcError, `no refusal: ${error}`);
+  return error;
+}
+
+test('a new table: its migration with up, down, tag and statements', async () => {
+  const [one, ...others] = await make({ users: { id, email: { type: 'String', length: 200, unique: true } } });
+  assert.equal(others.length, 0);
+  assert.equal(one?.file, `${FOLDER}/20261120_103000_create_users.json`);
+  assert.equal(one?.migration.tag, '20261120_103000_create_users');
+  assert.equal(one?.migration.name, 'create_users');
+  assert.deepEqual(one?.migration.up, [
+    {
+      type: 'createCollection',
+      name: 'users',
+      fields: [
+        { name: 'id', type: 'integer', primaryKey: true, autoGenerate: true },
+        { name: 'email', type: 'string', unique: true, length: 200 },
+      ],
+    },
+  ]);
+  assert.deepEqual(one?.migration.down, [{ type: 'dropCollection', collection: 'users' }]);
+  assert.match(one?.statements[0]?.text ?? '', /CREATE TABLE/);
+});
+
+test('what was generated and read back leaves nothing to generate', async () => {
+  const tables = {
+    teams: { id, name: { type: 'string', required: true } },
+    users: {
+      id,
+      team: { type: 'integer', references: { table: 'teams', column: 'id', onDelete: 'CASCADE' } },
+      at: { type: 'timestamp', default: 'now' },
+    },
+  };
+  const more = {
+    indexes: { users: [{ columns: ['team', { name: 'at', order: 'desc' }] }] },
+    constraints: { users: [{ type: 'check' as const, expression: 'id > 0' }] },
+  };
+  const first = await make(tables, { more });
+  const root = folder();
+  writeNewFiles(
+    root,
+    first.map(({ file, migration }) => ({ file, text: migrationText(migration) })),
+  );
+  const files = await readMigrations(root, 'main');
+  assert.deepEqual(
+    files.map(({ migration: { $schema: _, ...migration } }) => migration),
+    first.map(({ migration }) => JSON.parse(JSON.stringify(migration))),
+  );
+  assert.deepEqual(await make(tables, { more, files }), []);
+});
+
+test('the way back of every generated migration leads back', async () => {
+  const first = filesOf(await make({ users: { id, name: 'string' }, logs: { id, line: 'text' } }));
+  const before = modelOfFiles(first);
+  const second = await make(
+    { users: { id, nick: 'string', age: 'smallint' } },
+    { files: first, rename: ['users.name:nick'] },
+  );
+  const after = modelOfFiles([...first, ...filesOf(second)]);
+  assert.notDeepEqual(after, before);
+  let model = replay([], after);
+  for (const { migration } of [...second].reverse()) model = replay(migration.down, model);
+  assert.deepEqual(model, replay([], before));
+});
+
+test('a drop says that rows do not come back', async () => {
+  const files = filesOf(await make({ users: { id, name: 'string' }, logs: { id } }));
+  const [one] = await make({ users: { id } }, { files });
+  assert.deepEqual(one?.migration.lossy?.length, 2);
+  assert.ok(one?.statements.some(({ destructive }) => destructive));
+  assert.ok(one?.migration.down.some(({ type }) => type === 'createCollection'));
+});
+
+test('names of migrations follow the change', async () => {
+  const users = { id, name: 'string' } as const;
+  const base = filesOf(await make({ users }));
+  const cases: [Declaration['tables'], string, Options?][] = [
+    [{ users: { ...users, age: 'integer' } }, 'add_age_to_users'],
+    [{ users: { id } }, 'drop_name_from_users'],
+    [{ users: { id, nick: 'string' } }, 'rename_name_to_nick_in_users', { rename: ['users.name:nick'] }],
+    [{ people: users }, 'rename_users_to_people', { rename: ['users:people'] }],
+    [{ users: { ...users, a: 'text', b: 'text' } }, 'update_users'],
+    [{ users, a: { id }, b: { id } }, 'create_a_and_b'],
+    [{ users, a: { id }, b: { id }, c: { id } }, 'create_tables'],
+    [{ users: { ...users, age: 'integer' }, a: { id } }, 'update_schema'],
+    [{ users: { id, name: { type: 'string', length: 9 } } }, 'change_name_of_users'],
+    [{ users: { ...users, age: 'integer' } }, 'a_b_c', { name: 'a b/c' }],
+  ];
+  for (const [tables, name, options] of cases) {
+    const made = await make(tables, { files: base, ...options });
+    assert.deepEqual(
+      made.map(({ migration }) => migration.name),
+      [name],
+    );
+  }
+});
+
+test('a like pair of names is never dropped and added without a decision', async () => {
+  const files = filesOf(await make({ users: { id, name: 'string', bio: 'string' } }));
+  const tables = { users: { id, full_name: 'string', about: 'string' } };
+  const error = await refused(make(tables, { files }));
+  assert.equal(error.code, 'rename_undecided');
+  assert.ok(error.next.includes('--rename users.name:full_name or --drop users.name'), error.next.join('\n'));
+  const [one] = await make(tables, { files, rename: ['users.name:full_name'], drop: ['users.bio'] });
+  assert.deepEqual(
+    new Set(one?.migration.up.map(({ type }) => type)),
+    new Set(['renameField', 'dropField', 'addField']),
+  );
+});
+
+test('renamedFrom in the schema file decides too, once and for all', async () => {
+  const files = filesOf(await make({ users: { id, name: 'string' } }));
+  const tables = { users: { id, nick: { type: 'string', renamedFrom: 'name' } } };
+  const second = await make(tables, { files });
+  assert.deepEqual(second[0]?.migration.up, [{ type: 'renameField', collection: 'users', from: 'name', to: 'nick' }]);
+  assert.deepEqual(await make(tables, { files: [...files, ...filesOf(second)] }), []);
+});
+
+test('whoever can be asked is asked about each name that is gone', async () => {
+  const files = filesOf(await make({ users: { id, name: 'string', bio: 'string' } }));
+  const asked: string[] = [];
+  const [one] = await make(
+    { users: { id, a: 'string', b: 'string' } },
+    {
+      files,
+      decide: async (pairs) => {
+        asked.push(`${pairs[0]?.from}: ${pairs.map(({ to }) => to).join(' ')}`);
+        return pairs[0]?.from === 'name' ? (pairs.find(({ to }) => to === 'b') ?? 'drop') : 'drop';
+      },
+    },
+  );
+  assert.deepEqual(asked, ['name: a b', 'bio: a']);
+  assert.deepEqual(one?.migration.up.map(({ type }) => type).sort(), ['addField', 'dropField', 'renameField']);
+});
+
+test('a table and a field of it are renamed by flags, names with dots and colons included', async () => {
+  const files = filesOf(await make({ 'a.b': { id, 'x:y': 'string' } }));
+  const [one] = await make({ 'c:d': { id, 'z.z': 'string' } }, { files, rename: ['c:d.x:y:z.z', 'a.b:c:d'] });
+  assert.deepEqual(one?.migration.up, [
+    { type: 'renameCollection', collection: 'a.b', to: 'c:d' },
+    { type: 'renameField', collection: 'c:d', from: 'x:y', to: 'z.z' },
+  ]);
+});
+
+test('a flag that fits nothing is refused, and so is the drop of what no file created', async () => {
+  const files = filesOf(await make({ users: { id } }));
+  const tables = { users: { id, nick: 'string' } };
+  assert.equal((await refused(make(tables, { files, rename: ['users.nam:nick'] }))).code, 'usage');
+  const table = await refused(make(tables, { files, drop: ['legacy'] }));
+  assert.equal(table.code, 'collection_unknown');
+  assert.ok(table.next.includes('svc db schema pull'));
+  assert.equal((await refused(make(tables, { files, drop: ['users.legacy'] }))).code, 'field_unknown');
+});
+
+test('what the engine cannot do is refused before anything is written', async () => {
+  const error = await refused(make({ ['n'.repeat(64)]: { id } }));
+  assert.equal(error.code, 'name_invalid');
+  assert.equal((await refused(make({ t: { id, cents: 'decimal' } }))).code, 'field_invalid');
+});
+
+test('a statement that cannot be in a transaction gets a migration of its own', async () => {
+  const files = filesOf(await make({ users: { id, name: 'string' } }));
+  const made = await make(
+    { users: { id, name: 'string', age: 'integer' }, logs: { id, line: 'text' } },
+    { files, concurrently: true, more: { indexes: { users: [{ columns: ['name'] }], logs: [{ columns: ['line'] }] } } },
+  );
+  const alone = made.filter(({ statements }) => statements.some(({ transactional }) => !transactional));
+  assert.equal(alone.length, 1);
+  assert.deepEqual(
+    alone[0]?.migration.up.map((operation) => operation.type === 'createIndex' && operation.collection),
+    ['users'],
+  );
+  const tags = made.map(({ migration }) => migration.tag);
+  assert.deepEqual(tags, [...new Set(tags)].sort());
+});
+
+test('a tag is never below the newest file', async () => {
+  const files: MigrationFile[] = [
+    { file: 'f', migration: { tag: '20991231_235959_far', name: 'far', up: [], down: [] } },
+  ];
+  const [one] = await make({ users: { id } }, { files });
+  assert.equal(one?.migration.tag, '21000101_000000_create_users');
+  const last: MigrationFile[] = [{ file: 'f', migration: { tag: 'zzz', name: 'zzz', up: [], down: [] } }];
+  assert.equal((await refused(make({ users: { id } }, { files: last }))).code, 'tag_invalid');
+  fc.assert(
+    fc.property(
+      fc.string(),
+      fc.date({ noInvalidDate: true, min: new Date(0), max: new Date('2100-01-01') }),
+      fc.date({ noInvalidDate: true, min: new Date(0), max: new Date('2100-01-01') }),
+      (name, a, b) => {
+        const first = nextTag(name, a, undefined);
+        const second = nextTag(name, b, first);
+        assert.ok(isTag(first) && isTag(second) && second > first);
+      },
+    ),
+  );
+});
+
+test('a file that changes a table no file created is named', async () => {
+  const migration: Migration = {
+    tag: 'a',
+    name: 'a',
+    up: [{ type: 'dropField', collection: 'ghosts', field: 'x' }],
+    down: [],
+  };
+  const error = await refused(make({}, { files: [{ file: `${FOLDER}/a.json`, migration }] }));
+  assert.equal(error.code, 'collection_unknown');
+  assert.equal(error.where, `${FOLDER}/a.json up[0]`);
+  assert.ok(error.next.some((line) => line.includes('svc db schema pull')));
+});
+
+const good = { tag: 'a', name: 'a', up: [], down: [] };
+
+const BAD_FILES: readonly [what: string, files: Record<string, string | object>, code: string, where: string][] = [
+  ['what is not JSON', { 'a.json': '{\n  "tag": "a",\n}' }, 'migration_invalid', 'a.json:3:1'],
+  [
+    'a name that stands twice',
+    { 'a.json': '{ "tag": "a",\n"up": [], "down": [], "up": [] }' },
+    'migration_invalid',
+    'a.json:2:23',
+  ],
+  ['a tag that is not the name of the file', { 'b.json': good }, 'migration_invalid', 'b.json:2:3'],
+  [
+    'an operation nobody knows',
+    { 'a.json': { ...good, up: [{ type: 'explode' }] } },
+    'migration_invalid',
+    'a.json:6:7',
+  ],
+  [
+    'a property missing deep inside',
+    { 'a.json': { ...good, up: [{ type: 'createCollection', name: 'x', fields: [{ name: 'y' }] }] } },
+    'migration_invalid',
+    'a.json:9:9',
+  ],
+  ['a property nobody knows', { 'a.json': { ...good, ups: [] } }, 'migration_invalid', 'a.json:6:3'],
+  ['two files of one tag', { 'a.json': good, 'a.mjs': '' }, 'tag_taken', 'a.mjs'],
+  ['a name that is no tag', { 'a b.json': good }, 'tag_invalid', 'a b.json'],
+  ['a module that throws', { 'a.mjs': 'throw new Error("no");' }, 'migration_invalid', 'a.mjs'],
+  ['a module without a default export', { 'a.mjs': 'export const x = 1;' }, 'migration_invalid', 'a.mjs'],
+];
+
+for (const [what, files, code, where] of BAD_FILES) {
+  test(`a migration file: ${what} is refused with its place`, async () => {
+    const root = folder(
+      Object.fromEntries(Object.entries(files).map(([name, content]) => [`${FOLDER}/${name}`, content])),
+    );
+    const error = await refused(readMigrations(root, 'main'));
+    assert.equal(error.code, code, `${error.message} ${error.why}`);
+    assert.equal(error.where, `${FOLDER}/${where}`);
+  });
+}
+
+test('migration files are read in tag order, of every kind, and nothing else is', async () => {
+  const root = folder({
+    [`${FOLDER}/b.json`]: { tag: 'b', up: [], down: [] },
+    [`${FOLDER}/a.ts`]:
+      "import { migration } from '@svc/sdk';\nconst tag: string = 'a';\nexport default migration(tag).createCollection('t', [{ name: 'id', type: 'integer' }]).build();\n",
+    [`${FOLDER}/c.mjs`]: "export default { tag: 'c', name: 'c', up: [], down: [] };",
+    [`${FOLDER}/README.md`]: 'about these',
+    [`${FOLDER}/.1.d.json.draft`]: 'half',
+    [`${FOLDER}/d.d.ts`]: 'export {};',
+  });
+  const files = await readMigrations(root, 'main');
+  assert.deepEqual(
+    files.map(({ migration }) => migration.tag),
+    ['a', 'b', 'c'],
+  );
+  assert.deepEqual(files[0]?.migration.down, [{ type: 'dropCollection', collection: 't' }]);
+  assert.equal(files[1]?.migration.name, 'b');
+  assert.deepEqual(await readMigrations(root, 'other'), []);
+});
+
+test('new files are all written or none, and never over what is there', async () => {
+  const root = folder({ 'b.json': 'mine' });
+  const error = await refused(
+    Promise.resolve().then(() =>
+      writeNewFiles(root, [
+        { file: 'a.json', text: '1' },
+        { file: 'b.json', text: '2' },
+      ]),
+    ),
+  );
+  assert.equal(error.code, 'file_exists');
+  assert.deepEqual(readdirSync(root), ['b.json']);
+  writeFileSync(join(root, 'blocked'), '');
+  assert.throws(() =>
+    writeNewFiles(root, [
+      { file: 'a.json', text: '1' },
+      { file: 'blocked/c.json', text: '2' },
+    ]),
+  );
+  assert.deepEqual(readdirSync(root).sort(), ['b.json', 'blocked']);
+  symlinkSync('nowhere', join(root, 'late.json')); // looks free and is not: as if somebody came in between
+  assert.throws(() =>
+    writeNewFiles(root, [
+      { file: 'a.json', text: '1' },
+      { file: 'late.json', text: '2' },
+    ]),
+  );
+  assert.deepEqual(readdirSync(root).sort(), ['b.json', 'blocked', 'late.json']);
+  writeNewFiles(root, [{ file: 'x/y/a.json', text: 'whole' }]);
+  assert.equal(readFileSync(join(root, 'x/y/a.json'), 'utf8'), 'whole');
+  assert.deepEqual(readdirSync(join(root, 'x/y')), ['a.json']);
+});

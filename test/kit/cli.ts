@@ -1,0 +1,50 @@
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+const LOADER = import.meta.resolve('tsx');
+const MAIN = fileURLToPath(new URL('../../cli/main.ts', import.meta.url));
+
+/** What to spawn for the real CLI, from any folder. */
+export const command: readonly [string, ...string[]] = [process.execPath, '--import', LOADER, MAIN];
+
+/** What to spawn for a script of a test instead. */
+export function scripted(script: string): readonly [string, ...string[]] {
+  return [process.execPath, '--import', LOADER, script];
+}
+
+export interface Ran {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunOptions {
+  /** A script to run instead of the CLI. */
+  readonly script?: string;
+  readonly cwd: string;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+/** An environment in which nothing of the tester's own decides. */
+export function cleanEnv(more: RunOptions['env'] = {}): NodeJS.ProcessEnv {
+  const { SVC_ENV: _env, NO_COLOR: _color, CI: _ci, FORCE_COLOR: _force, ...rest } = process.env;
+  return { ...rest, ...more };
+}
+
+/** Runs the real CLI in a process of its own. */
+export function svc(args: readonly string[], { cwd, env, script }: RunOptions): Promise<Ran> {
+  const [node, ...before] = script === undefined ? command : scripted(script);
+  return new Promise((settle, fail) => {
+    const child = spawn(node, [...before, ...args], { cwd, env: cleanEnv(env), stdio: ['ignore', 'pipe', 'pipe'] });
+    let stdout = '';
+    let stderr = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text;
+    });
+    child.on('error', fail);
+    child.on('close', (status) => settle({ status, stdout, stderr }));
+  });
+}

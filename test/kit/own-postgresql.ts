@@ -1,0 +1,192 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import pg from 'pg';
+
+const PASSWORD = 'correct horse';
+const PATIENCE_MS = 30_000;
+
+/** A server that only this test has, so that it may be killed: every user needs a password. */
+export interface OwnServer {
+  readonly port: number;
+  url(user?: string, password?: string, database?: string): string;
+  /** As the superuser, beside whatever is under test. */
+  query(text: string, database?: string): Promise<Record<string, unknown>[]>;
+  /** SIGKILL to the postmaster and all its children, as when the machine loses power. */
+  kill(): Promise<void>;
+  /** Starts it again on the same data. */
+  start(): Promise<void>;
+  remove(): Promise<void>;
+}
+
+/** Why no server of our own can be started here, or nothing. */
+export function unavailable(): string | undefined {
+  if (binaries() === undefined) return 'initdb and postgres are not installed in /usr/lib/postgresql';
+  if (account() === undefined) return 'a PostgreSQL server does not run as root, and there is no user postgres';
+  return undefined;
+}
+
+/** `data` is a folder to keep it in (it must not exist), instead of a new one. */
+export async function ownServer(data?: string): Promise<OwnServer> {
+  const bin = binaries();
+  const who = account();
+  if (bin === undefined || who === undefined) throw new Error(unavailable());
+  const home = mkdtempSync(join(tmpdir(), 'svc-own-pg-'));
+  chmodSync(home, 0o777);
+  const folder = data ?? join(home, 'data');
+  const password = join(home, 'password');
+  writeFileSync(password, PASSWORD);
+  const as = { uid: who.uid, gid: who.gid, cwd: home, env: { PATH: process.env.PATH, LC_ALL: 'C' } };
+  await ended(
+    spawn(
+      join(bin, 'initdb'),
+      ['-D', folder, '-U', 'postgres', '-A', 'scram-sha-256', '-E', 'UTF8', '--no-sync', `--pwfile=${password}`],
+      { ...as, stdio: ['ignore', 'ignore', 'pipe'] },
+    ),
+  );
+  const port = await freePort();
+  let running: ChildProcess | undefined;
+  const url = (user = 'postgres', secret = PASSWORD, database = 'postgres'): string =>
+    `postgresql://${encodeURIComponent(user)}:${encodeURIComponent(secret)}@127.0.0.1:${port}/${database}`;
+  const query = async (text: string, database?: string): Promise<Record<string, unknown>[]> => {
+    const client = new pg.Client({ connectionString: url(undefined, undefined, database) });
+    client.on('error', () => {});
+    await client.connect();
+    try {
+      return (await client.query(text)).rows ?? [];
+    } finally {
+      await client.end().catch(() => {});
+    }
+  };
+  const server: OwnServer = {
+    port,
+    url,
+    query,
+    async kill() {
+      const child = running;
+      running = undefined;
+      if (!child?.pid || child.exitCode !== null) return;
+      const gone = once(child, 'close');
+      const backends = childrenOf(child.pid);
+      for (const pid of [child.pid, ...backends]) kill(pid);
+      await gone;
+      await until(() => backends.every((pid) => !isAlive(pid)), 'the backends went on');
+    },
+    async start() {
+      const settings = [
+        'fsync=off',
+        `unix_socket_directories=${home}`,
+        'shared_buffers=16MB',
+        'max_wal_size=32MB',
+        'min_wal_size=32MB',
+      ];
+      running = spawn(
+        join(bin, 'postgres'),
+        ['-D', folder, '-p', String(port), '-h', '127.0.0.1', ...settings.flatMap((setting) => ['-c', setting])],
+        { ...as, stdio: ['ignore', 'ignore', 'pipe'] },
+      );
+      let log = '';
+      running.stderr?.on('data', (text) => {
+        log += text;
+      });
+      const deadline = Date.now() + PATIENCE_MS;
+      for (;;) {
+        const error = await query('SELECT 1').then(
+          () => undefined,
+          (reason: unknown) => reason,
+        );
+        if (error === undefined) return;
+        if (Date.now() > deadline || running.exitCode !== null)
+          throw new Error(`The server did not start: ${error}\n${log}`);
+        await wait(20);
+      }
+    },
+    async remove() {
+      await server.kill();
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+  await server.start();
+  return server;
+}
+
+function binaries(): string | undefined {
+  const root = '/usr/lib/postgresql';
+  if (!existsSync(root)) return undefined;
+  return readdirSync(root)
+    .sort((a, b) => Number(b) - Number(a))
+    .map((version) => join(root, version, 'bin'))
+    .find((bin) => existsSync(join(bin, 'initdb')) && existsSync(join(bin, 'postgres')));
+}
+
+function account(): { uid: number; gid: number } | undefined {
+  const { uid, gid } = userInfo();
+  if (uid !== 0) return { uid, gid };
+  const line = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .find((entry) => entry.startsWith('postgres:'))
+    ?.split(':');
+  return line && { uid: Number(line[2]), gid: Number(line[3]) };
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  let words = '';
+  child.stderr?.on('data', (text) => {
+    words += text;
+  });
+  const [code] = await once(child, 'close');
+  if (code !== 0) throw new Error(`initdb ended with ${code}: ${words}`);
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  await new Promise((closed) => server.close(closed));
+  if (typeof address === 'object' && address) return address.port;
+  throw new Error('no free port');
+}
+
+function childrenOf(parent: number): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+        return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === parent;
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It is gone already.
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2)[0] !== 'Z';
+  } catch {
+    return false;
+  }
+}
+
+/** Waits for a condition, with a deadline. */
+export async function until(holds: () => boolean | Promise<boolean>, otherwise: string): Promise<void> {
+  const deadline = Date.now() + PATIENCE_MS;
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error(otherwise);
+    await wait(10);
+  }
+}

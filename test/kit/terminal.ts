@@ -1,0 +1,62 @@
+import { spawn } from '@lydell/node-pty';
+import { cleanEnv, command, type RunOptions, scripted } from './cli.ts';
+
+export interface Terminal {
+  /** Everything the terminal showed so far. */
+  readonly shown: () => string;
+  /** Waits until the terminal shows the text. */
+  until(text: string | RegExp): Promise<void>;
+  type(keys: string): void;
+  readonly ended: Promise<number>;
+}
+
+const PATIENCE_MS = 20_000;
+
+/** The real CLI on a pseudo-terminal. */
+export function terminal(args: readonly string[], { cwd, env, script }: RunOptions): Terminal {
+  const [node, ...before] = script === undefined ? command : scripted(script);
+  const child = spawn(node, [...before, ...args], {
+    cwd,
+    env: cleanEnv({ TERM: 'xterm-256color', ...env }),
+    cols: 200,
+    rows: 50,
+  });
+  let shown = '';
+  let exited: number | undefined;
+  const listeners = new Set<() => void>();
+  const changed = (): void => {
+    for (const listener of listeners) listener();
+  };
+  child.onData((data) => {
+    shown += data;
+    changed();
+  });
+  const ended = new Promise<number>((settle) => {
+    child.onExit(({ exitCode }) => {
+      exited = exitCode;
+      settle(exitCode);
+      changed();
+    });
+  });
+  return {
+    shown: () => shown,
+    type: (keys) => child.write(keys),
+    ended,
+    until: (text) =>
+      new Promise((settle, fail) => {
+        const late = setTimeout(() => finish(new Error(`The terminal never showed ${text}:\n${shown}`)), PATIENCE_MS);
+        const finish = (error?: Error): void => {
+          clearTimeout(late);
+          listeners.delete(look);
+          if (error) fail(error);
+          else settle();
+        };
+        const look = (): void => {
+          if (typeof text === 'string' ? shown.includes(text) : text.test(shown)) finish();
+          else if (exited !== undefined) finish(new Error(`The command ended before it showed ${text}:\n${shown}`));
+        };
+        listeners.add(look);
+        look();
+      }),
+  };
+}

@@ -1,0 +1,167 @@
+import * as assert from 'node:assert/strict';
+import type { Connection } from '../core/dialect.ts';
+import { isSvcError } from '../core/errors.ts';
+import type { SchemaModel } from '../core/schema/model.ts';
+import type { Operation } from '../core/schema/operation.ts';
+import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
+import { type FreshDatabase, freshDatabase, unavailable } from './kit/postgresql.ts';
+import { test } from './kit/test.ts';
+
+const missing = await unavailable();
+const on = (name: string, body: (database: FreshDatabase) => Promise<void>) => {
+  if (missing) return void test.skip(name, missing);
+  test(name, async () => {
+    const database = await freshDatabase();
+    try {
+      await body(database);
+    } finally {
+      await database.drop();
+    }
+  });
+};
+const coded =
+  (code: string, words = /./) =>
+  (error: unknown) =>
+    isSvcError(error) && error.code === code && words.test(`${error.message} ${error.why}`);
+
+async function run(connection: Connection, operation: Operation, model: SchemaModel = new Map()) {
+  const statements = postgresql.compile(operation, model);
+  const transactional = statements.every((statement) => statement.transactional);
+  return connection.run([{ transactional, statements, writes: [] }], 0);
+}
+
+on('a wrong address, database or user is told with its code', async ({ url }) => {
+  const other = (change: (url: URL) => void) => {
+    const changed = new URL(url);
+    change(changed);
+    return postgresql.connect(changed.href, { connectTimeoutMs: 2000 });
+  };
+  await assert.rejects(
+    other((to) => (to.port = '1')),
+    coded('connection_failed', /ECONNREFUSED/),
+  );
+  await assert.rejects(
+    other((to) => (to.hostname = 'no-such-host.invalid')),
+    coded('connection_failed'),
+  );
+  await assert.rejects(
+    other((to) => (to.pathname = '/no_such_db')),
+    coded('database_missing', /3D000/),
+  );
+  await assert.rejects(
+    other((to) => (to.username = 'nobody_here')),
+    coded('authentication_failed', /28000/),
+  );
+  await assert.rejects(postgresql.connect('mysql://x', {}), coded('url_invalid'));
+});
+
+on('a session that is ended by the server frees the lock and says so', async ({ url, query }) => {
+  const first = await postgresql.connect(url, {});
+  const second = await postgresql.connect(url, {});
+  const outcome = first.exclusively(async () => {
+    await query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'svc' AND pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory')",
+    );
+    await second.exclusively(async () => {}, { timeoutMs: 5000 });
+    await first.now();
+  });
+  await assert.rejects(outcome, coded('connection_lost', /57P01/));
+  await first.close().catch(() => undefined);
+  await second.close();
+});
+
+on('everything lives in the schema that was asked for', async ({ url, query }) => {
+  const connection = await postgresql.connect(url, { schema: 'My "App"' });
+  await connection.exclusively(async (epoch) => {
+    const statements = postgresql.compile(
+      { type: 'createCollection', name: 't', fields: [{ name: 'id', type: 'integer' }] },
+      new Map(),
+    );
+    const raw = postgresql.compile(
+      { type: 'raw', dialect: 'postgresql', statement: 'INSERT INTO t VALUES (1)' },
+      new Map(),
+    );
+    const outcome = await connection.run(
+      [{ transactional: true, statements: [...statements, ...raw], writes: [] }],
+      epoch,
+    );
+    assert.equal(outcome.failure, undefined);
+  });
+  assert.deepEqual([...(await connection.introspect()).keys()], ['t']);
+  const found = await query("SELECT schemaname FROM pg_tables WHERE tablename IN ('t', '_svc_lock')");
+  assert.deepEqual(found, [{ schemaname: 'My "App"' }, { schemaname: 'My "App"' }]);
+  await connection.close();
+});
+
+on('a table that others use is waited for in short turns', async ({ url, query }) => {
+  const connection = await postgresql.connect(url, { lockTimeoutMs: 50, lockRetries: 2 });
+  const busy = await postgresql.connect(url, {});
+  await query('CREATE TABLE t (id integer)');
+  await busy.query('BEGIN');
+  await busy.query('SELECT * FROM t');
+  const model = await connection.introspect();
+  const add: Operation = { type: 'addField', collection: 't', field: { name: 'a', type: 'integer' } };
+  const outcome = await run(connection, add, model);
+  assert.ok(coded('migration_failed', /55P03/)(outcome.failure?.error));
+  assert.equal(outcome.failure?.statement, 0);
+  const patient = await postgresql.connect(url, { lockTimeoutMs: 20, lockRetries: 50 });
+  const waiting = run(patient, add, model);
+  await busy.query('COMMIT');
+  assert.equal((await waiting).failure, undefined);
+  await Promise.all([connection.close(), busy.close(), patient.close()]);
+});
+
+on('an index is built beside the work of others, and half of one is cleared away', async ({ url, query }) => {
+  const connection = await postgresql.connect(url, {});
+  await query('CREATE TABLE t (id integer); INSERT INTO t VALUES (1), (1)');
+  const model = await connection.introspect();
+  const create = (unique: boolean): Operation => ({
+    type: 'createIndex',
+    collection: 't',
+    index: 'i',
+    columns: [{ name: 'id' }],
+    unique,
+    sqlOptions: { concurrently: true },
+  });
+  const [statement] = postgresql.compile(create(true), model);
+  assert.equal(statement?.transactional, false);
+  assert.ok(coded('data_violates')((await run(connection, create(true), model)).failure?.error));
+  assert.deepEqual(await query("SELECT 1 FROM pg_class WHERE relname = 'i'"), []);
+  assert.equal((await run(connection, create(false), model)).failure, undefined);
+  assert.ok((await connection.introspect()).get('t')?.indexes.has('i'));
+  await connection.close();
+});
+
+on('a user who may only read is told what is missing', async ({ url, query }) => {
+  const role = `reader_${process.pid}_${Math.random().toString(36).slice(2)}`;
+  await query(`CREATE ROLE ${role} LOGIN`);
+  await query('REVOKE CREATE ON SCHEMA public FROM PUBLIC');
+  const reading = new URL(url);
+  reading.username = role;
+  const connection = await postgresql.connect(reading.href, {});
+  await assert.rejects(
+    connection.exclusively(async () => {}),
+    coded('permission_denied', /42501/),
+  );
+  await connection.close();
+  await query(`DROP ROLE ${role}`);
+});
+
+on('what the model cannot say of a table is reported', async ({ url, query }) => {
+  await query(
+    'CREATE TABLE t (id serial PRIMARY KEY, price money, at timestamptz, low integer GENERATED ALWAYS AS (1) STORED); CREATE INDEX e ON t ((id + 1)); CREATE VIEW v AS SELECT 1; CREATE TABLE p (id int) PARTITION BY RANGE (id); CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (1) TO (2)',
+  );
+  const connection = await postgresql.connect(url, {});
+  const model = await connection.introspect();
+  assert.deepEqual([...model.keys()].sort(), ['p', 't']);
+  assert.deepEqual(model.get('t')?.fields.get('id'), {
+    name: 'id',
+    type: 'integer',
+    primaryKey: true,
+    autoGenerate: true,
+    required: true,
+  });
+  const told = (await connection.unreadable()).map(({ collection, field }) => `${collection}.${field ?? ''}`).sort();
+  assert.deepEqual(told, ['p.', 't.', 't.at', 't.low', 't.price']);
+  await connection.close();
+});

@@ -1,0 +1,158 @@
+import * as assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { test } from './kit/test.ts';
+
+/**
+ * Runs the README. The words after a block's language say how: a path is written (and TypeScript compiled and run),
+ * `sh` runs in that project, `text` is what the last command printed, `sh existing` runs on a database made by hand,
+ * `sh clone` is run by .ci/run and `sh install` by test/packaging.ts.
+ */
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const readme = readFileSync(join(root, 'README.md'), 'utf8');
+const cli = join(root, 'dist', 'cli', 'main.js');
+
+interface Block {
+  readonly language: string;
+  readonly word: string;
+  readonly text: string;
+}
+
+const blocks: Block[] = [...readme.matchAll(/^```(\w*) ?(.*)\n([\s\S]*?)^```$/gm)].map(
+  ([, language = '', word = '', text = '']) => ({ language, word, text }),
+);
+
+const folder = mkdtempSync(join(tmpdir(), 'svc-readme-'));
+test.after(() => rmSync(folder, { recursive: true, force: true }));
+
+/** A project with the built package in its node_modules, as an installation would leave it. */
+async function project(name: string): Promise<string> {
+  const path = join(folder, name);
+  mkdirSync(join(path, 'node_modules', '.bin'), { recursive: true });
+  for (const scope of ['@svc', '@electric-sql']) mkdirSync(join(path, 'node_modules', scope));
+  symlinkSync(root, join(path, 'node_modules', '@svc', 'sdk'));
+  symlinkSync(cli, join(path, 'node_modules', '.bin', 'svc'));
+  for (const name of ['@electric-sql/pglite', '@types']) {
+    symlinkSync(join(root, 'node_modules', name), join(path, 'node_modules', name));
+  }
+  writeFileSync(join(path, 'package.json'), '{ "dependencies": { "@svc/sdk": "^0.1.0" } }'); // as npm install writes it
+  await run(path, 'svc init --no-install');
+  return path;
+}
+
+function run(cwd: string, command: string): Promise<string> {
+  const env = { ...process.env, PATH: `${join(cwd, 'node_modules', '.bin')}${delimiter}${process.env.PATH}` };
+  return new Promise((settle, reject) => {
+    execFile('sh', ['-c', command], { cwd, env }, (error, stdout, stderr) => {
+      if (error) reject(new Error(`${command}: ${error.code}\n${stdout}${stderr}`));
+      else settle(stdout);
+    }).stdin?.end();
+  });
+}
+
+/** npx looks the package up in ways that cost a second each; the path leads to the same file. */
+function commands(text: string): string[] {
+  return text
+    .trim()
+    .split('\n')
+    .map((line) => line.replace(/^npx /, ''));
+}
+
+/** Times and durations are not the same twice. */
+function shape(text: string): string {
+  return text.trim().replace(/\d+/g, '0');
+}
+
+test('the package is built', () => {
+  assert.ok(existsSync(cli), 'npm run build');
+  chmodSync(cli, 0o755);
+});
+
+test('every block says how it is run', () => {
+  for (const { language, word } of blocks) {
+    const known =
+      language === 'sh' ? ['', 'clone', 'install', 'existing'].includes(word) : word !== '' || language === 'text';
+    assert.ok(known, `\`\`\`${language} ${word}`);
+  }
+  assert.equal(blocks.length, readme.match(/^```\w/gm)?.length);
+});
+
+test('what it tells to run in a clone is what the CI runs', () => {
+  const ci = readFileSync(join(root, '.ci', 'run'), 'utf8');
+  const lines = blocks.filter(({ word }) => word === 'clone').flatMap(({ text }) => commands(text));
+  assert.ok(lines.length > 0);
+  for (const line of lines) assert.ok(ci.includes(`bash -c '${line}'`), line);
+});
+
+test('its links lead somewhere', () => {
+  const links = [...readme.matchAll(/\]\(([^)#]+)\)/g)].map((match) => match[1] ?? '');
+  assert.deepEqual(
+    links.filter((link) => !existsSync(join(root, link))),
+    [],
+  );
+});
+
+test(
+  'the project, block by block',
+  async () => {
+    const path = await project('app');
+    let printed = '';
+    for (const { language, word, text } of blocks.filter(
+      ({ word }) => !['clone', 'install', 'existing'].includes(word),
+    )) {
+      if (language === 'sh') for (const command of commands(text)) printed = await run(path, command);
+      else if (language === 'text') assert.equal(shape(printed), shape(text));
+      else {
+        mkdirSync(dirname(join(path, word)), { recursive: true });
+        writeFileSync(join(path, word), text);
+        if (language === 'ts') printed = await compileAndRun(path, word);
+      }
+    }
+    assert.match(printed, /^\d+ completed, 0 pending$/m);
+  },
+  { timeoutMs: 5 * 60_000 },
+);
+
+async function compileAndRun(path: string, file: string): Promise<string> {
+  const flags = '--ignoreConfig --strict --module nodenext --target es2023 --types node --outDir out';
+  await run(path, `"${process.execPath}" "${join(root, 'node_modules/typescript/bin/tsc')}" ${flags} ${file}`);
+  return run(path, `"${process.execPath}" out/${file.replace(/ts$/, 'js')}`);
+}
+
+test(
+  'a database that exists already',
+  async () => {
+    const path = await project('existing');
+    mkdirSync(join(path, '.svc'));
+    const { PGlite } = await import('@electric-sql/pglite');
+    const server = await PGlite.create(join(path, '.svc', 'main'));
+    await server.exec(`
+      create table authors (id int generated by default as identity primary key, name varchar(80) not null unique);
+      create table books (id uuid primary key default gen_random_uuid(), author int not null references authors on delete cascade, price numeric(10, 2));
+      create index books_by_price on books (author, price desc);
+    `);
+    await server.close();
+    rmSync(join(path, 'svc', 'database'), { recursive: true }); // what svc init wrote as an example
+    let printed = '';
+    for (const { text } of blocks.filter(({ word }) => word === 'existing')) {
+      for (const command of commands(text)) printed = await run(path, command);
+    }
+    assert.equal(printed.trim().split('\n').length, 1, printed);
+    assert.match(await run(path, 'svc db migrate status'), /^OK/);
+    assert.match(readFileSync(join(path, 'svc/database/schema.json'), 'utf8'), /"authors"/);
+  },
+  { timeoutMs: 5 * 60_000 },
+);
