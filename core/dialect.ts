@@ -51,6 +51,14 @@ export interface ConnectOptions {
   readonly connectTimeoutMs?: number;
   /** Milliseconds a DDL statement waits for a table lock before it lets others pass and tries again; default 500. */
   readonly lockTimeoutMs?: number;
+  /** Milliseconds to wait for a database that one process at a time can have open; default 0. */
+  readonly busyTimeoutMs?: number;
+  /** Embedded databases: milliseconds to wait for a folder that another process has open; default 0. */
+  readonly folderWaitMs?: number;
+  /** Called once when it has to wait. */
+  readonly onWait?: () => void;
+  /** Ends the waiting. */
+  readonly signal?: AbortSignal;
   /** Anything else the dialect documents. */
   readonly [option: string]: unknown;
 }

@@ -141,14 +141,14 @@ for (const engine of engines) {
     const bad = migration('20260104_000000_bad')
       .createCollection('a', [{ name: 'id', type: 'integer', primaryKey: true }])
       .createCollection('b', [{ name: 'id', type: 'integer', primaryKey: true }])
-      .raw('postgresql', 'SELECT 1 / 0', { down: 'SELECT 1' })
+      .raw('postgresql', 'SELEC 1', { down: 'SELECT 1' })
       .createCollection('c', [{ name: 'id', type: 'integer', primaryKey: true }])
       .createCollection('d', [{ name: 'id', type: 'integer', primaryKey: true }])
       .build();
     const error = await refused(migrate(adapter, files(...all, bad)), 'migration_failed');
     assert.match(error.state ?? '', /Nothing of it stays; 3 of 4/);
-    assert.match((error as { where?: string }).where ?? '', /step 3 of 5: SELECT 1 \/ 0/);
-    assert.match(error.why ?? '', /22012.*division by zero/);
+    assert.match((error as { where?: string }).where ?? '', /step 3 of 5: SELEC 1/);
+    assert.match(error.why ?? '', /42601.*syntax error/);
     assert.deepEqual(await tables(adapter), ['orders', 'users']);
     const report = await status(adapter, files(...all, bad));
     assert.deepEqual([report.state, report.completed, report.pending], ['PENDING', 3, 1]);

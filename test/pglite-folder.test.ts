@@ -31,7 +31,7 @@ test(
     try {
       const first = await holding(url);
       await assert.rejects(postgresql.connect(url, {}), inUse);
-      const waiting = postgresql.connect(url, { folderWaitMs: 20_000 });
+      const waiting = postgresql.connect(url, { busyTimeoutMs: 20_000 });
       first.stdin!.write('x');
       await (await waiting).close();
 

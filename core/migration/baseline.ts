@@ -14,6 +14,7 @@ import { type Defined, reconcile, refuseTrouble } from './reconcile.ts';
 import { auditWrite } from './resolve.ts';
 import { unknownTag } from './run.ts';
 import { type SessionOptions, underLock } from './session.ts';
+import { nameOfTag } from './tag.ts';
 import { touches } from './touches.ts';
 
 /** Records pending migrations as applied without running them, where the catalog shows that their work is there. */
@@ -61,7 +62,7 @@ function write({ ledger, epoch }: Execution, migration: Migration, seq: number):
   const record: Writable<HistoryRow> = {
     tag: migration.tag,
     seq,
-    name: migration.name,
+    name: migration.name ?? nameOfTag(migration.tag),
     origin: 'file',
     status: 'completed',
     applied_at: CLOCK,

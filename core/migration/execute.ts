@@ -8,9 +8,12 @@ import { type HistoryRow, history } from './history.ts';
 import { runJournaled } from './journal.ts';
 import type { Ledger, LedgerEntry } from './ledger.ts';
 import { isAtomic, type PlannedMigration } from './plan.ts';
+import { nameOfTag } from './tag.ts';
 
 /** Migrations that are sent together: each is still a transaction of its own. */
 const BATCH = 50;
+/** An interruption waits for what was sent: batches grow only while they are done in this time. */
+const QUICK_MS = 100;
 
 export interface Execution {
   readonly adapter: Adapter;
@@ -25,7 +28,8 @@ export interface Execution {
 export async function execute(run: Execution, planned: readonly PlannedMigration[]): Promise<void> {
   const hook = run.adapter.hooks[`migration:${planned[0]?.direction ?? 'up'}`];
   // A tap may refuse each one: then nothing behind it may have run.
-  const batchSize = hook.isUsed() ? 1 : BATCH;
+  const largest = hook.isUsed() ? 1 : BATCH;
+  let batchSize = 1;
   let done = 0;
   while (done < planned.length) {
     refuseInterrupted(run.signal, done, planned.length);
@@ -42,7 +46,9 @@ export async function execute(run: Execution, planned: readonly PlannedMigration
       continue;
     }
     for (const next of batch) await announce(run, next);
+    const clock = performance.now();
     await runAtomic(run, batch, done, planned.length);
+    batchSize = performance.now() - clock < QUICK_MS ? Math.min(largest, batchSize * 4) : 1;
     done += batch.length;
   }
 }
@@ -87,10 +93,13 @@ async function runAtomic(
   const failed = batch[outcome.committed];
   if (outcome.failure && failed) {
     const through = before + outcome.committed;
+    const counted = `${through} of ${total} migrations are ${failed.direction === 'up' ? 'applied' : 'rolled back'}`;
     throw failure(
       failed,
       outcome.failure,
-      `Nothing of it stays; ${through} of ${total} migrations are ${failed.direction === 'up' ? 'applied' : 'rolled back'}.`,
+      isSvcError(outcome.failure.error) && outcome.failure.error.code === 'connection_lost'
+        ? `At least ${counted}, each as a whole or not at all; the next run finds out.`
+        : `Nothing of it stays; ${counted}.`,
     );
   }
 }
@@ -116,12 +125,13 @@ export function rowAfter(planned: PlannedMigration, ledger: Ledger, seq: number,
   return {
     tag: planned.tag,
     seq: up ? seq : (previous?.seq ?? seq),
-    name: planned.migration.name,
+    // A migration by hand may leave its name to the tag.
+    name: planned.migration.name ?? nameOfTag(planned.tag),
     origin: planned.origin,
     status: up ? 'completed' : 'rolled_back',
     applied_at: up ? CLOCK : (previous?.applied_at ?? null),
     rolled_back_at: up ? null : CLOCK,
-    duration_ms: up ? ELAPSED : (previous?.duration_ms ?? null),
+    duration_ms: ELAPSED,
     checksum: planned.checksum,
     migration: planned.migration,
     step: up ? planned.statements.length : 0,
@@ -148,6 +158,7 @@ export function failure(
   const { error, statement } = failed;
   const index = statement === undefined ? undefined : offset + statement;
   const text = index === undefined ? undefined : planned.statements[index]?.text;
+  const again = `Correct "${planned.tag}" or what stands in its way, then run the command again.`;
   const facts = {
     state,
     where:
@@ -157,9 +168,10 @@ export function failure(
       ...(index !== undefined && { step: index + 1, steps: planned.statements.length, statement: text }),
     },
   };
-  if (isSvcError(error)) return error.with(facts);
+  if (isSvcError(error)) return error.with(error.next.length === 0 ? { ...facts, next: [again] } : facts);
   return new SvcError('migration_failed', `The migration "${planned.tag}" failed.`, {
     why: error instanceof Error ? error.message : String(error),
+    next: [again],
     cause: error,
     ...facts,
   });

@@ -1,6 +1,6 @@
 import type { RunOutcome, Segment, Statement } from '../dialect.ts';
 import { isSvcError, SvcError } from '../errors.ts';
-import { CLOCK, type RecordWrite, recordWrite, type Writable } from '../records.ts';
+import { type RecordWrite, recordWrite, type Writable } from '../records.ts';
 import { type Execution, failure, historyWrite, noteWritten, rowAfter } from './execute.ts';
 import { type HistoryRow, history, type JournalRow, journal } from './history.ts';
 import type { LedgerEntry } from './ledger.ts';
@@ -199,14 +199,21 @@ class Progress {
         offset,
       );
     }
-    const untouched = this.#journal.done === 0 && !this.#journal.started;
-    if (untouched) {
+    if (await this.#isUntouched()) {
       await this.#forget();
       return failure(this.#planned, failed, 'Nothing of it stays.', offset);
     }
     const why = failed.error instanceof Error ? failed.error.message : String(failed.error);
     const refusal = await this.fail(isSvcError(failed.error) ? (failed.error.why ?? why) : why);
     return failure(this.#planned, { error: refusal, statement: failed.statement }, refusal.state ?? '', offset);
+  }
+
+  /** Nothing is committed, and the catalog shows nothing of the step that failed. */
+  async #isUntouched(): Promise<boolean> {
+    const { done, started, steps } = this.#journal;
+    const [first] = steps;
+    if (done > 0 || !first) return false;
+    return !started || (await outcomeOf(this.#run, this.#planned, first)) === 'not done';
   }
 
   async #finish(): Promise<void> {
@@ -234,10 +241,7 @@ class Progress {
   }
 
   #completed(): Writable<HistoryRow> {
-    const row = this.#need();
-    return this.#planned.direction === 'up'
-      ? { ...row, duration_ms: Math.round(performance.now() - this.#clock), applied_at: CLOCK }
-      : row;
+    return { ...this.#need(), duration_ms: Math.round(performance.now() - this.#clock) };
   }
 
   #unfinished(status: 'applying' | 'failed', error: string | null): Writable<HistoryRow> {

@@ -44,6 +44,7 @@ export async function planMigration(
       throw error.with({
         where: error.where ?? `${migration.tag} ${direction}[${index}]`,
         state: 'Nothing was changed.',
+        ...(error.next.length === 0 && { next: [`Correct "${migration.tag}", then run the command again.`] }),
         details: { tag: migration.tag },
       });
     }

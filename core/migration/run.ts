@@ -120,26 +120,17 @@ async function locked(
 ): Promise<RunReport> {
   const { onEvent } = options;
   const finished: RunReport['migrations'][number][] = [];
-  let steps = 0;
-  const onWait = () => onEvent?.({ type: 'waiting' });
-  return underLock(adapter, { ...options, onWait }, async (session) => {
-    const run: Execution = {
-      ...session,
-      started: ({ tag }) => onEvent?.({ type: 'started', tag }),
-      finished: (planned, { row }) => {
-        const status = row.status === 'rolled_back' ? 'rolled_back' : 'completed';
-        const durationMs = row.duration_ms ?? 0;
-        finished.push({ tag: row.tag, status, durationMs, statements: planned.statements.length });
-        steps += planned.statements.length;
-        onEvent?.({
-          type: 'finished',
-          tag: row.tag,
-          status,
-          durationMs,
-          statements: planned.statements.map(({ text }) => text),
-        });
-      },
-    };
+  const watch: SessionOptions['watch'] = {
+    started: ({ tag }) => onEvent?.({ type: 'started', tag }),
+    finished: (planned, { row }) => {
+      const { tag, statements } = planned;
+      const status = row.status === 'rolled_back' ? 'rolled_back' : 'completed';
+      const durationMs = row.duration_ms ?? 0;
+      finished.push({ tag, status, durationMs, statements: statements.length });
+      onEvent?.({ type: 'finished', tag, status, durationMs, statements: statements.map(({ text }) => text) });
+    },
+  };
+  return underLock(adapter, { ...options, watch, onWait: () => onEvent?.({ type: 'waiting' }) }, async (run) => {
     const before = run.ledger.completed().at(-1)?.row.tag;
     const planned = await planning(run);
     const last = planned.at(-1);
@@ -153,7 +144,7 @@ async function locked(
       });
       await execute(run, planned);
     }
-    return { ...report(finished, clock), steps };
+    return report(finished, clock);
   });
 }
 

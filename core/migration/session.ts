@@ -7,10 +7,14 @@ import { claimDatabase, Ledger } from './ledger.ts';
 export interface SessionOptions extends Pick<LockOptions, 'onWait' | 'signal'> {
   /** Milliseconds; default 60,000. */
   readonly lockTimeoutMs?: number;
+  /** Told of a migration that a dead process had begun, too. */
+  readonly finished?: Execution['finished'];
   /** Takes a database over whose `_svc_meta` names another product, tag or environment. */
   readonly adopt?: boolean;
   /** What this process read last time, still true when nobody else held the lock since. */
   readonly known?: { readonly ledger: Ledger; readonly epoch: number } | undefined;
+  /** Told of each migration, one that is resumed included. */
+  readonly watch?: Pick<Execution, 'started' | 'finished'>;
 }
 
 /** The lock, the history as it is under it, and nothing half-done: what every writer starts from. */
@@ -31,12 +35,12 @@ export function underBareLock<T>(
   options: SessionOptions,
   work: (run: Execution) => Promise<T>,
 ): Promise<T> {
-  const { lockTimeoutMs, onWait, signal, adopt, known } = options;
+  const { lockTimeoutMs, onWait, signal, adopt, known, watch } = options;
   return adapter.connection.exclusively(
     async (epoch) => {
-      if (known && epoch === known.epoch + 1) return work({ adapter, epoch, signal, ledger: known.ledger });
+      if (known && epoch === known.epoch + 1) return work({ ...watch, adapter, epoch, signal, ledger: known.ledger });
       await claimDatabase(adapter, epoch, adopt ?? false);
-      return work({ adapter, epoch, signal, ledger: await Ledger.read(adapter.connection) });
+      return work({ ...watch, adapter, epoch, signal, ledger: await Ledger.read(adapter.connection) });
     },
     {
       ...(lockTimeoutMs !== undefined && { timeoutMs: lockTimeoutMs }),

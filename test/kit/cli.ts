@@ -1,11 +1,26 @@
 import { spawn } from 'node:child_process';
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const BUILT = join(ROOT, 'dist/cli/main.js');
 const LOADER = import.meta.resolve('tsx');
-const MAIN = fileURLToPath(new URL('../../cli/main.ts', import.meta.url));
 
-/** What to spawn for the real CLI, from any folder. */
-export const command: readonly [string, ...string[]] = [process.execPath, '--import', LOADER, MAIN];
+/** What to spawn for the real CLI, from any folder: the built one, which starts faster, unless a source is newer. */
+export const command: readonly [string, ...string[]] = isBuilt()
+  ? [process.execPath, BUILT]
+  : [process.execPath, '--import', LOADER, join(ROOT, 'cli/main.ts')];
+
+function isBuilt(): boolean {
+  if (!existsSync(BUILT)) return false;
+  const built = statSync(BUILT).mtimeMs;
+  return ['core', 'plugins', 'config', 'cli'].every((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).every(
+      (file) => statSync(join(ROOT, folder, file)).mtimeMs < built,
+    ),
+  );
+}
 
 /** What to spawn for a script of a test instead. */
 export function scripted(script: string): readonly [string, ...string[]] {

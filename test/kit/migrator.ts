@@ -26,7 +26,7 @@ function mortal<T extends object>(target: T): T {
   });
 }
 
-const adapter = await connectAdapter(postgresql, url, { folderWaitMs: 120_000 });
+const adapter = await connectAdapter(postgresql, url, { busyTimeoutMs: 120_000 });
 try {
   const connection: Connection = mortal(adapter.connection);
   const defined = JSON.parse(readFileSync(file, 'utf8')).map((migration: unknown) => ({ migration }));

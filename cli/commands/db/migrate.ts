@@ -1,15 +1,14 @@
 import { Command, Option } from 'clipanion';
 import { migrate, plan, type RunReport } from '../../../core/migration/run.ts';
 import type { Answer } from '../../base.ts';
-import { DatabaseCommand } from '../../db/command.ts';
 import { consentToMigrate } from '../../db/consent.ts';
 import { eachDatabase } from '../../db/each-database.ts';
-import { secondsOf } from '../../db/numbers.ts';
+import { MigratorCommand } from '../../db/migrator-command.ts';
 import { planData, planText } from '../../db/plan-text.ts';
 import { progress } from '../../db/progress.ts';
 import { counted, milliseconds } from '../../db/words.ts';
 
-export default class Migrate extends DatabaseCommand {
+export default class Migrate extends MigratorCommand {
   static override paths = [['db', 'migrate']];
   static override usage = Command.Usage({
     description: 'Applies pending migrations.',
@@ -31,19 +30,15 @@ export default class Migrate extends DatabaseCommand {
   allowDestructive = Option.Boolean('--allow-destructive', false, {
     description: 'Allows statements that destroy data.',
   });
-  lockTimeout = Option.String('--lock-timeout', { description: 'Seconds to wait for another migrator; default 60.' });
   adopt = Option.Boolean('--adopt', false, {
     description: 'Takes over a database of another product, tag or environment.',
   });
   verbose = Option.Boolean('-v,--verbose', false, { description: 'Shows every statement.' });
 
   async run(): Promise<Answer> {
-    const lockTimeoutMs = secondsOf('--lock-timeout', this.lockTimeout);
     if (this.to !== undefined) await this.oneTag('--to');
     if (this.adopt) await this.oneTag('--adopt');
-    const databases = await eachDatabase(this, (tag) =>
-      this.dryRun ? this.#show(tag) : this.#apply(tag, lockTimeoutMs),
-    );
+    const databases = await eachDatabase(this, (tag) => (this.dryRun ? this.#show(tag) : this.#apply(tag)));
     return { data: { databases } };
   }
 
@@ -54,17 +49,17 @@ export default class Migrate extends DatabaseCommand {
     return { plan: planData(planned) };
   }
 
-  async #apply(tag: string, lockTimeoutMs: number | undefined): Promise<RunReport> {
+  async #apply(tag: string): Promise<RunReport> {
     const label = await this.label(tag);
     const defined = await this.migrations(tag);
-    const adapter = await this.connect(tag);
+    const adapter = await this.connectToChange(tag, lockTimeoutMs);
     const confirm = await consentToMigrate(this, label, this);
     const report = await migrate(adapter, defined, {
       ...this.#options(),
       allowDestructive: this.allowDestructive,
       signal: this.signal,
       onEvent: progress(this, label, this.verbose),
-      ...(lockTimeoutMs !== undefined && { lockTimeoutMs }),
+      ...this.lock,
       ...(confirm && { confirm }),
     });
     await adapter.connection.close();

@@ -22,6 +22,16 @@ const UNREACHABLE: Meaning = {
   message: 'The PostgreSQL server cannot be reached.',
   next: ['Check that the server runs, and the host and port of the URL.'],
 };
+const FULL: Meaning = {
+  code: 'connection_failed',
+  message: 'The PostgreSQL server takes no more connections.',
+  next: ['Close others, or raise the limit: max_connections, or CONNECTION LIMIT of the role or database.'],
+};
+const REFUSED: Meaning = {
+  code: 'authentication_failed',
+  message: 'PostgreSQL refused the credentials.',
+  next: ['Check the user and the password of the URL.'],
+};
 const LOST: Meaning = {
   code: 'connection_lost',
   message: 'The connection to PostgreSQL was lost.',
@@ -35,6 +45,10 @@ const POOLED: Meaning = {
 export const pooled = (why: string): SvcError =>
   new SvcError(POOLED.code, POOLED.message, { why, next: POOLED.next ?? [] });
 
+function violation(next: string): Meaning {
+  return { code: 'data_violates', message: 'Rows in the table do not allow the change.', next: [next] };
+}
+
 const MEANINGS: Readonly<Record<string, Meaning>> = {
   ECONNREFUSED: UNREACHABLE,
   ENOTFOUND: UNREACHABLE,
@@ -43,7 +57,7 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   EHOSTUNREACH: UNREACHABLE,
   ENETUNREACH: UNREACHABLE,
   ENOENT: UNREACHABLE,
-  '53300': UNREACHABLE,
+  '53300': FULL,
   '57P03': UNREACHABLE,
   ECONNRESET: LOST,
   EPIPE: LOST,
@@ -60,9 +74,23 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   '42501': {
     code: 'permission_denied',
     message: 'The database user may not do this.',
-    next: ['Use a user that may, or grant it: GRANT CREATE, USAGE ON SCHEMA <schema> TO <user>'],
+    next: [
+      'Use a user that may, or grant it: to migrate CREATE and USAGE on the schema and the tables themselves, to look SELECT on the tables.',
+    ],
   },
-  '42P07': { code: 'collection_exists', message: 'The table or index already exists.' },
+  '25006': {
+    code: 'permission_denied',
+    message: 'The database session is read-only.',
+    next: ['Use the primary server, or a user and a database without default_transaction_read_only.'],
+  },
+  '42P07': {
+    code: 'collection_exists',
+    message: 'The table or index already exists.',
+    next: [
+      'Use another name, or drop what is there.',
+      'Or take it over: svc db schema pull, then svc db migrate baseline',
+    ],
+  },
   '42710': { code: 'constraint_exists', message: 'The constraint already exists.' },
   '42701': { code: 'field_exists', message: 'The field already exists.' },
   '42P01': { code: 'collection_unknown', message: 'The table does not exist.' },
@@ -76,18 +104,19 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
     message: 'Another session keeps a lock on the table.',
     next: ['Look who: SELECT * FROM pg_stat_activity', 'Run the command again when it is gone.'],
   },
+  '23502': violation('Give the field a default, or fill the rows in a migration before it.'),
+  '23503': violation('Correct or delete the rows that point at nothing.'),
+  '23505': violation('Remove the duplicates, or leave uniqueness out.'),
+  '23514': violation('Correct or delete the rows that break the check.'),
   '42883': { code: 'migration_failed', message: 'The server does not know a function that is used.' },
 };
 
 const CLASSES: Readonly<Record<string, Meaning>> = {
   '08': LOST,
-  '28': {
-    code: 'authentication_failed',
-    message: 'PostgreSQL refused the credentials.',
-    next: ['Check the user and the password of the URL.'],
-  },
+  '28': REFUSED,
+  '53': { code: 'migration_failed', message: 'PostgreSQL has not enough disk, memory or connections left.' },
   '23': { code: 'data_violates', message: 'Rows in the table do not allow the change.' },
-  '22': { code: 'data_violates', message: 'A value in the table does not allow the change.' },
+  '22': { code: 'data_violates', message: 'A value does not allow the change.' },
 };
 
 const FAILED: Meaning = { code: 'migration_failed', message: 'PostgreSQL refused a statement.' };
@@ -96,6 +125,9 @@ const FAILED: Meaning = { code: 'migration_failed', message: 'PostgreSQL refused
 export function refusal(error: unknown): unknown {
   if (!(error instanceof Error) || isSvcError(error)) return error;
   const { code, detail, hint } = error as EngineError;
+  if (code === undefined && error.message.startsWith('SASL')) {
+    return new SvcError(REFUSED.code, REFUSED.message, { why: error.message, next: REFUSED.next ?? [], cause: error });
+  }
   if (code === undefined && !/connection|timeout|ended|closed/i.test(error.message)) return error;
   const meaning = code === undefined ? (/timeout/i.test(error.message) ? UNREACHABLE : LOST) : meaningOf(code);
   if (code !== undefined && meaning === FAILED && !/^[0-9A-Z]{5}$/.test(code)) return error;
@@ -113,4 +145,9 @@ export function refusal(error: unknown): unknown {
 
 function meaningOf(code: string): Meaning {
   return MEANINGS[code] ?? (/^[0-9A-Z]{5}$/.test(code) ? CLASSES[code.slice(0, 2)] : undefined) ?? FAILED;
+}
+
+/** The same refusal from a place before anything could be changed. */
+export function unchanged(error: unknown): unknown {
+  return isSvcError(error) && error.state === undefined ? error.with({ state: 'Nothing was changed.' }) : error;
 }

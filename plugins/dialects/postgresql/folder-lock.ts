@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { SvcError } from '../../../core/errors.ts';
 import { codeOf } from './errors.ts';
+import type { Settings } from './settings.ts';
 
 const POLL_MS = 50;
 
@@ -13,14 +14,17 @@ interface Owner {
   readonly started: string | null;
 }
 
+type Waiting = Pick<Settings, 'folderWaitMs' | 'onWait' | 'signal'>;
+
 /**
  * Keeps a folder for this process: PGlite opens one that another process has open without an error, and rows that
  * the other one committed are lost. The file stands beside the folder; a dead owner's is taken over. Gives what
- * lets go. Throws `database_in_use` after `waitMs`.
+ * lets go. Throws `database_in_use` after `folderWaitMs`.
  */
-export async function lockFolder(folder: string, waitMs: number): Promise<() => Promise<void>> {
+export async function lockFolder(folder: string, { folderWaitMs, onWait, signal }: Waiting): Promise<() => Promise<void>> {
   const file = `${folder}.lock`;
-  const deadline = performance.now() + waitMs;
+  const deadline = performance.now() + folderWaitMs;
+  let told = false;
   await mkdir(dirname(folder), { recursive: true });
   const own = `${file}.${randomUUID()}`;
   const me = JSON.stringify({ pid: process.pid, started: await startOf(process.pid) } satisfies Owner);
@@ -31,8 +35,13 @@ export async function lockFolder(folder: string, waitMs: number): Promise<() => 
       const owner = await ownerOf(file);
       if (owner === 'gone') continue;
       if (!(await isAlive(owner))) await takeOver(file);
+      else if (signal?.aborted) throw interrupted();
       else if (performance.now() + POLL_MS > deadline) throw inUse(folder, owner);
-      else await wait(POLL_MS);
+      else {
+        if (!told) onWait?.();
+        told = true;
+        await wait(POLL_MS);
+      }
     }
   } finally {
     await rm(own, { force: true });
@@ -104,6 +113,12 @@ async function startOf(pid: number): Promise<string | null> {
   } catch {
     return null;
   }
+}
+
+function interrupted(): SvcError {
+  return new SvcError('interrupted', 'The run was interrupted while it waited for the database folder.', {
+    state: 'Nothing was changed.',
+  });
 }
 
 function inUse(folder: string, { pid }: Owner): SvcError {

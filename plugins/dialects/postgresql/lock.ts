@@ -3,7 +3,7 @@ import type { LockOptions } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 import { type Exec, rowsOf, type Session } from '../../sql/session.ts';
 import { epochTable, lockKey } from './epoch.ts';
-import { codeOf, pooled, refusal } from './errors.ts';
+import { codeOf, pooled, refusal, unchanged } from './errors.ts';
 
 const FIRST_POLL_MS = 5;
 const LONGEST_POLL_MS = 200;
@@ -63,7 +63,7 @@ async function acquire(
     const epoch = await place.session
       .alone((exec) => tryAcquire(exec, place, key))
       .catch((error) => {
-        throw refusal(error);
+        throw unchanged(refusal(error));
       });
     if (epoch !== undefined) return epoch;
     told();

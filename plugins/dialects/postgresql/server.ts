@@ -2,7 +2,7 @@ import type { Client, ClientConfig } from 'pg';
 import { SvcError } from '../../../core/errors.ts';
 import { Queue } from '../../sql/queue.ts';
 import type { Exec, Result, Session } from '../../sql/session.ts';
-import { codeOf, refusal } from './errors.ts';
+import { codeOf, refusal, unchanged } from './errors.ts';
 import { quote } from './grammar.ts';
 import type { Settings } from './settings.ts';
 
@@ -24,7 +24,7 @@ export async function openServer(url: string, settings: Settings): Promise<Serve
     await client.connect();
   } catch (error) {
     void client.end().catch(() => undefined);
-    throw refusal(error);
+    throw unchanged(refusal(error));
   }
   const queue = new Queue();
   const send: Exec = async (text) => {

@@ -9,7 +9,7 @@ export interface Settings {
   /** Times a segment that met `lockTimeoutMs` is tried again. */
   readonly lockRetries: number;
   /** PGlite: milliseconds to wait for a folder that another process has open. */
-  readonly folderWaitMs: number;
+  readonly busyTimeoutMs: number;
 }
 
 export function settingsOf(options: ConnectOptions): Settings {
@@ -18,7 +18,7 @@ export function settingsOf(options: ConnectOptions): Settings {
     connectTimeoutMs: count(options.connectTimeoutMs, 10_000, 'connectTimeoutMs'),
     lockTimeoutMs: count(options.lockTimeoutMs, 500, 'lockTimeoutMs'),
     lockRetries: count(options.lockRetries, 20, 'lockRetries'),
-    folderWaitMs: count(options.folderWaitMs, 0, 'folderWaitMs'),
+    busyTimeoutMs: count(options.busyTimeoutMs, 0, 'busyTimeoutMs'),
   };
 }
 

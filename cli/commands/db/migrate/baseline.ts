@@ -1,11 +1,10 @@
 import { Command, Option } from 'clipanion';
 import { baseline } from '../../../../core/migration/baseline.ts';
 import type { Answer } from '../../../base.ts';
-import { DatabaseCommand } from '../../../db/command.ts';
-import { secondsOf } from '../../../db/numbers.ts';
+import { MigratorCommand } from '../../../db/migrator-command.ts';
 import { counted } from '../../../db/words.ts';
 
-export default class Baseline extends DatabaseCommand {
+export default class Baseline extends MigratorCommand {
   static override paths = [['db', 'migrate', 'baseline']];
   static override usage = Command.Usage({
     description: 'Records migrations as applied without running them.',
@@ -19,17 +18,15 @@ export default class Baseline extends DatabaseCommand {
 
   to = Option.String('--to', { description: 'The last migration to record.' });
   yes = Option.Boolean('--yes,-y', false, { description: 'Lets into a protected environment.' });
-  lockTimeout = Option.String('--lock-timeout', { description: 'Seconds to wait for another migrator; default 60.' });
 
   async run(): Promise<Answer> {
-    const lockTimeoutMs = secondsOf('--lock-timeout', this.lockTimeout);
     const database = await this.oneTag('baseline');
     await this.refuseProtected(this.yes);
     const defined = await this.migrations(database);
     const { tags } = await baseline(await this.connect(database), defined, {
       signal: this.signal,
       ...(this.to !== undefined && { to: this.to }),
-      ...(lockTimeoutMs !== undefined && { lockTimeoutMs }),
+      ...this.lock,
     });
     const label = await this.label(database);
     for (const tag of tags) this.note(`  ${tag}`);

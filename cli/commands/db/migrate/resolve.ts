@@ -2,10 +2,9 @@ import { Command, Option } from 'clipanion';
 import { SvcError } from '../../../../core/errors.ts';
 import { type Resolution, resolve } from '../../../../core/migration/resolve.ts';
 import type { Answer } from '../../../base.ts';
-import { DatabaseCommand } from '../../../db/command.ts';
-import { secondsOf } from '../../../db/numbers.ts';
+import { MigratorCommand } from '../../../db/migrator-command.ts';
 
-export default class Resolve extends DatabaseCommand {
+export default class Resolve extends MigratorCommand {
   static override paths = [['db', 'migrate', 'resolve']];
   static override usage = Command.Usage({
     description: 'Decides about a migration that stopped half-way.',
@@ -24,17 +23,15 @@ export default class Resolve extends DatabaseCommand {
   failed = Option.Boolean('--failed', false, { description: 'Marks it as failed: nothing runs until it is resolved.' });
   forget = Option.Boolean('--forget', false, { description: 'Removes it from the history.' });
   yes = Option.Boolean('--yes,-y', false, { description: 'Lets into a protected environment.' });
-  lockTimeout = Option.String('--lock-timeout', { description: 'Seconds to wait for another migrator; default 60.' });
 
   async run(): Promise<Answer> {
     const action = this.#action();
-    const lockTimeoutMs = secondsOf('--lock-timeout', this.lockTimeout);
     const database = await this.oneTag('resolve');
     await this.refuseProtected(this.yes);
-    const adapter = await this.connect(database);
+    const adapter = await this.connectToChange(database, lockTimeoutMs);
     const report = await resolve(adapter, this.tag, action, {
       signal: this.signal,
-      ...(lockTimeoutMs !== undefined && { lockTimeoutMs }),
+      ...this.lock,
     });
     this.print(`${report.tag} is ${report.status.replace('_', ' ')} in ${await this.label(database)}.`);
     return { data: { database, ...report }, nextActions: ['svc db migrate status'] };

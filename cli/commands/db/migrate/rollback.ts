@@ -2,14 +2,14 @@ import { Command, Option } from 'clipanion';
 import { SvcError } from '../../../../core/errors.ts';
 import { planRollback, rollback } from '../../../../core/migration/run.ts';
 import type { Answer } from '../../../base.ts';
-import { DatabaseCommand } from '../../../db/command.ts';
 import { consentToRollback } from '../../../db/consent.ts';
-import { countOf, secondsOf } from '../../../db/numbers.ts';
+import { MigratorCommand } from '../../../db/migrator-command.ts';
+import { countOf } from '../../../db/numbers.ts';
 import { planData, planText } from '../../../db/plan-text.ts';
 import { progress } from '../../../db/progress.ts';
 import { counted, milliseconds } from '../../../db/words.ts';
 
-export default class Rollback extends DatabaseCommand {
+export default class Rollback extends MigratorCommand {
   static override paths = [['db', 'migrate', 'rollback']];
   static override usage = Command.Usage({
     description: 'Takes back the last migrations.',
@@ -26,12 +26,10 @@ export default class Rollback extends DatabaseCommand {
   to = Option.String('--to', { description: 'The migration to go back to, which stays.' });
   dryRun = Option.Boolean('--dry-run', false, { description: 'Prints the statements and runs nothing.' });
   yes = Option.Boolean('--yes,-y', false, { description: 'Answers questions, and lets into a protected environment.' });
-  lockTimeout = Option.String('--lock-timeout', { description: 'Seconds to wait for another migrator; default 60.' });
   verbose = Option.Boolean('-v,--verbose', false, { description: 'Shows every statement.' });
 
   async run(): Promise<Answer> {
     const count = countOf('-n', this.count);
-    const lockTimeoutMs = secondsOf('--lock-timeout', this.lockTimeout);
     if (count !== undefined && this.to !== undefined) {
       throw new SvcError('usage', '-n and --to say two different things.', {
         state: 'Nothing was changed.',
@@ -40,7 +38,7 @@ export default class Rollback extends DatabaseCommand {
     }
     const tag = await this.oneTag('rollback');
     const label = await this.label(tag);
-    const adapter = await this.connect(tag);
+    const adapter = await this.connectToChange(tag, lockTimeoutMs);
     const which = { ...(count !== undefined && { count }), ...(this.to !== undefined && { to: this.to }) };
     if (this.dryRun) {
       const planned = await planRollback(adapter, which);
@@ -52,7 +50,7 @@ export default class Rollback extends DatabaseCommand {
       signal: this.signal,
       confirm: consentToRollback(this, label, this.yes),
       onEvent: progress(this, label, this.verbose),
-      ...(lockTimeoutMs !== undefined && { lockTimeoutMs }),
+      ...this.lock,
     });
     const { migrations, steps, durationMs } = report;
     this.print(

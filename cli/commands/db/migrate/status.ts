@@ -58,7 +58,8 @@ function headline({ state, pending }: StatusReport, label: string): string {
 function trouble({ state, step = 0, steps = 0, error, file }: StatusEntry): string {
   switch (state) {
     case 'failed':
-      return `failed at step ${Math.min(step + 1, steps)} of ${steps}${error === undefined ? '' : `: ${oneLine(error)}`}`;
+      // What the engine recorded begins with the step.
+      return `failed at ${error?.startsWith('step ') ? '' : `step ${Math.min(step + 1, steps)} of ${steps}${error === undefined ? '' : ': '}`}${oneLine(error ?? '')}`;
     case 'interrupted':
       return `interrupted at step ${Math.min(step + 1, steps)} of ${steps}`;
     case 'edited':

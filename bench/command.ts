@@ -1,0 +1,59 @@
+import { spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+export interface Command {
+  readonly program?: string;
+  readonly args: readonly string[];
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly timeoutMs?: number;
+}
+
+export interface Finished {
+  /** Milliseconds from the start of the process to its end. */
+  readonly ms: number;
+  readonly output: string;
+}
+
+/**
+ * Bare, so that the caller's environment is no part of the measure: NODE_EXTRA_CA_CERTS alone doubles the start of
+ * Node and with it the unit of every ratio.
+ */
+const ENVIRONMENT: NodeJS.ProcessEnv = process.argv.includes('--inherit-env')
+  ? process.env
+  : { PATH: process.env.PATH, HOME: process.env.HOME };
+
+/** Runs a whole process. Its output goes to a file, so that reading it costs this process nothing meanwhile. */
+export async function run({
+  program = process.execPath,
+  args,
+  cwd,
+  env,
+  timeoutMs = 120_000,
+}: Command): Promise<Finished> {
+  const path = join(tmpdir(), `svc-bench-${process.pid}.log`);
+  const out = openSync(path, 'w');
+  try {
+    const started = performance.now();
+    const child = spawn(program, args, {
+      cwd,
+      env: { ...ENVIRONMENT, NO_COLOR: '1', CI: '1', PGSSLMODE: 'disable', ...env },
+      stdio: ['ignore', out, out],
+    });
+    const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
+    const [code, signal] = await new Promise<[number | null, string | null]>((done, fail) => {
+      child.once('error', fail);
+      child.once('exit', (...how) => done(how));
+    });
+    const ms = performance.now() - started;
+    clearTimeout(timer);
+    const output = readFileSync(path, 'utf8');
+    if (code !== 0) throw new Error(`exit ${code ?? signal}: ${output.trim().slice(-400)}`);
+    return { ms, output };
+  } finally {
+    closeSync(out);
+    rmSync(path);
+  }
+}

@@ -1,0 +1,209 @@
+import { mkdir, symlink } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { bareStatements } from './bare.ts';
+import { type Step, svcMigration, svcSchemaFile, writeAll } from './workload.ts';
+
+/** A tool under measurement: the files it reads and the commands that are timed. */
+export interface Contender {
+  readonly name: string;
+  readonly how: string;
+  readonly program?: string;
+  prepare(folder: string, steps: readonly Step[]): Promise<void>;
+  readonly up: readonly string[];
+  /** With everything applied, the same command finds nothing to do; bare pg cannot know. */
+  readonly noop?: false;
+  readonly status?: readonly string[];
+  /** Counts what the tool has recorded. */
+  readonly recorded: string;
+}
+
+const here = fileURLToPath(new URL('.', import.meta.url));
+const root = join(here, '..');
+const peers = createRequire(join(here, 'peers/'));
+const { bin } = createRequire(import.meta.url)('../package.json') as { bin: { svc: string } };
+export const CLI = join(root, bin.svc);
+const script = (name: string, ...args: string[]): readonly string[] => [join(here, 'peers', name), ...args];
+const sqlFiles = (steps: readonly Step[], text: (step: Step) => string, extension: string) =>
+  steps.map((step) => [`migrations/${step.tag}${extension}`, text(step)] as const);
+
+export const svc: Contender = {
+  name: 'svc',
+  how: 'each migration a transaction with its history row',
+  prepare: async (folder, steps) => {
+    await writeAll(folder, [
+      ['package.json', JSON.stringify({ type: 'module', private: true })],
+      [
+        'svc.config.ts',
+        `import { defineConfig } from '@svc/sdk/config';
+
+export default defineConfig({
+  product: 'bench',
+  env: 'dev',
+  databases: { main: { dialect: 'postgresql', url: { dev: process.env.DATABASE_URL } } },
+});
+`,
+      ],
+      ['svc/config.json', JSON.stringify({ product: 'bench', env: 'dev' })],
+      ['svc/database/schema.json', JSON.stringify(svcSchemaFile(steps), null, 2)],
+      ...steps.map(
+        (step) =>
+          [
+            `svc/database/migrations/main/${step.tag}.json`,
+            `${JSON.stringify(svcMigration(step), null, 2)}\n`,
+          ] as const,
+      ),
+    ]);
+    await mkdir(join(folder, 'node_modules/@svc'), { recursive: true });
+    await symlink(root, join(folder, 'node_modules/@svc/sdk'));
+  },
+  up: [CLI, 'db', 'migrate'],
+  status: [CLI, 'db', 'migrate', 'status'],
+  recorded: "SELECT count(*) FROM _svc_migrations WHERE status = 'completed'",
+};
+
+const bare = (batch: number): Contender => ({
+  name: batch === 1 ? 'bare pg' : `bare pg, ${batch} a string`,
+  how: `the same statements and history writes, ${batch === 1 ? 'one round trip a migration' : `${batch} migrations a round trip, each a transaction`}`,
+  prepare: (folder, steps) => writeAll(folder, [['migrations.json', JSON.stringify(bareStatements(steps))]]),
+  up: script('bare-pg.mjs', 'up', String(batch)),
+  noop: false,
+  recorded: svc.recorded,
+});
+
+export const barePg = bare(1);
+export const barePgBatched = bare(50);
+
+export const drizzle: Contender = {
+  name: 'drizzle',
+  how: 'all in one transaction',
+  prepare: (folder, steps) =>
+    writeAll(folder, [
+      ...sqlFiles(steps, (step) => step.sql, '.sql'),
+      [
+        'migrations/meta/_journal.json',
+        JSON.stringify({
+          version: '7',
+          dialect: 'postgresql',
+          entries: steps.map(({ tag }, idx) => ({
+            idx,
+            version: '7',
+            when: Date.UTC(2026, 0, 1) + idx * 1000,
+            tag,
+            breakpoints: true,
+          })),
+        }),
+      ],
+    ]),
+  up: script('drizzle.mjs', 'up'),
+  recorded: 'SELECT count(*) FROM drizzle.__drizzle_migrations',
+};
+
+const others: readonly Contender[] = [
+  {
+    name: 'knex',
+    how: 'a transaction a migration',
+    prepare: (folder, steps) =>
+      writeAll(
+        folder,
+        sqlFiles(
+          steps,
+          ({ sql, table }) =>
+            `exports.up = (knex) => knex.raw(${JSON.stringify(sql)});\nexports.down = (knex) => knex.schema.dropTable('${table}');\n`,
+          '.cjs',
+        ),
+      ),
+    up: script('knex.mjs', 'up'),
+    status: script('knex.mjs', 'status'),
+    recorded: 'SELECT count(*) FROM knex_migrations',
+  },
+  {
+    name: 'kysely',
+    how: 'all in one transaction; its newest version for Node 20',
+    prepare: (folder, steps) =>
+      writeAll(
+        folder,
+        sqlFiles(
+          steps,
+          ({ sql, table }) =>
+            `export const up = (db) => db.executeQuery({ sql: ${JSON.stringify(sql)}, parameters: [], query: { kind: 'RawNode' } });\nexport const down = (db) => db.schema.dropTable('${table}').execute();\n`,
+          '.mjs',
+        ),
+      ),
+    up: script('kysely.mjs', 'up'),
+    status: script('kysely.mjs', 'status'),
+    recorded: 'SELECT count(*) FROM kysely_migration',
+  },
+  {
+    name: 'umzug',
+    how: 'no transaction over migration and row',
+    prepare: (folder, steps) =>
+      writeAll(
+        folder,
+        sqlFiles(steps, (step) => step.sql, '.sql'),
+      ),
+    up: script('umzug.mjs', 'up'),
+    status: script('umzug.mjs', 'status'),
+    recorded: 'SELECT count(*) FROM umzug_migrations',
+  },
+  {
+    name: 'typeorm',
+    how: 'all in one transaction',
+    prepare: (folder, steps) =>
+      writeAll(
+        folder,
+        steps.map(({ sql, table, tag }, index) => {
+          const name = `Create${table.replace('_', '')}${Date.UTC(2026, 0, 1) + index}`;
+          return [
+            `migrations/${tag}.cjs`,
+            `exports.${name} = class ${name} {\n  up(runner) { return runner.query(${JSON.stringify(sql)}); }\n  down(runner) { return runner.query('DROP TABLE ${table}'); }\n};\n`,
+          ] as const;
+        }),
+      ),
+    up: script('typeorm.mjs', 'up'),
+    status: script('typeorm.mjs', 'status'),
+    recorded: 'SELECT count(*) FROM migrations',
+  },
+  {
+    name: 'node-pg-migrate',
+    how: 'all in one transaction',
+    prepare: (folder, steps) =>
+      writeAll(
+        folder,
+        steps.map(
+          ({ sql, table }, index) =>
+            [
+              `migrations/${Date.UTC(2026, 0, 1) + index}_create-${table}.cjs`,
+              `exports.up = (pgm) => pgm.sql(${JSON.stringify(sql)});\nexports.down = (pgm) => pgm.dropTable('${table}');\n`,
+            ] as const,
+        ),
+      ),
+    up: script('node-pg-migrate.mjs', 'up'),
+    recorded: 'SELECT count(*) FROM pgmigrations',
+  },
+  {
+    name: 'dbmate',
+    how: 'a transaction a migration; a Go program, started without its npm wrapper',
+    get program() {
+      const { resolveBinary } = peers('dbmate') as { resolveBinary(): string };
+      return resolveBinary();
+    },
+    prepare: (folder, steps) =>
+      writeAll(
+        folder,
+        steps.map(
+          ({ sql, table, tag }) =>
+            [
+              `migrations/${tag.replace('_', '')}.sql`,
+              `-- migrate:up\n${sql}\n\n-- migrate:down\nDROP TABLE ${table};\n`,
+            ] as const,
+        ),
+      ),
+    up: ['--migrations-dir', 'migrations', '--no-dump-schema', 'migrate'],
+    status: ['--migrations-dir', 'migrations', '--no-dump-schema', 'status'],
+    recorded: 'SELECT count(*) FROM schema_migrations',
+  },
+];
+
+export const contenders: readonly Contender[] = [svc, barePg, barePgBatched, drizzle, ...others];

@@ -1,0 +1,153 @@
+import { readdir, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { run } from './command.ts';
+import { CLI, type Contender, svc } from './contenders.ts';
+import { databaseUrl, freshDatabase, value } from './database.ts';
+import { type Race, type Runner, race } from './race.ts';
+import { workload, writeAll } from './workload.ts';
+
+export interface Setting {
+  readonly folder: string;
+  readonly count: number;
+  readonly contenders: readonly Contender[];
+  readonly database: (name: string) => string;
+}
+
+/** One race and what its times are compared with. */
+export interface Measure {
+  readonly title: string;
+  readonly unit: string;
+  readonly race: Race;
+  readonly aims?: readonly Aim[];
+}
+
+/** `svc` at most so many times another; none given: faster than it. */
+export interface Aim {
+  readonly than: string;
+  readonly atMost: number;
+}
+
+export const NODE = 'node -e 0';
+const node: Runner = { name: NODE, lap: async () => (await run({ args: ['-e', '0'] })).ms };
+const kit = fileURLToPath(new URL('./peers/node_modules/drizzle-kit/bin.cjs', import.meta.url));
+
+export const home = (setting: Setting, { name }: Contender): string => join(setting.folder, setting.database(name));
+
+export async function prepare(setting: Setting): Promise<void> {
+  const steps = workload(setting.count);
+  for (const contender of setting.contenders) await contender.prepare(home(setting, contender), steps);
+}
+
+/** Everything pending, in an empty database; checked afterwards, so that nobody is fast by doing less. */
+export async function measurePending(setting: Setting, rounds: number, until: number): Promise<Measure> {
+  const { count, contenders } = setting;
+  const runners = contenders.map((contender) => ({ name: contender.name, lap: () => applyAll(setting, contender) }));
+  return {
+    title: `${count} pending migrations`,
+    unit: 'bare pg',
+    race: await race(runners, rounds, until),
+    aims: [
+      { than: 'bare pg', atMost: 1.15 },
+      ...contenders
+        .filter(({ name, noop }) => name !== svc.name && noop !== false)
+        .map(({ name }) => ({ than: name, atMost: 1 })),
+    ],
+  };
+}
+
+export async function applyAll(setting: Setting, contender: Contender): Promise<number> {
+  const url = await freshDatabase(setting.database(contender.name));
+  const { ms } = await run(command(setting, contender, contender.up, url));
+  const tables = await value(url, "SELECT count(*) FROM pg_tables WHERE tablename ~ '^t_[0-9]+$'");
+  const rows = await value(url, contender.recorded);
+  if (Number(tables) !== setting.count || Number(rows) !== setting.count) {
+    throw new Error(`left ${tables} tables and ${rows} records of ${setting.count}`);
+  }
+  return ms;
+}
+
+export const command = (setting: Setting, contender: Contender, args: readonly string[], url: string) => ({
+  ...(contender.program !== undefined && { program: contender.program }),
+  args,
+  cwd: home(setting, contender),
+  env: { DATABASE_URL: url },
+  timeoutMs: 180_000,
+});
+
+/** What a person waits for when nothing is to be done: after `measurePending` everything is applied. */
+export async function measureCold(setting: Setting, rounds: number, until: number): Promise<readonly Measure[]> {
+  const { contenders, count } = setting;
+  const withTool = contenders.filter(({ noop }) => noop !== false);
+  const lap = (contender: Contender, args: readonly string[]) => async (): Promise<number> =>
+    (await run(command(setting, contender, args, databaseUrl(setting.database(contender.name))))).ms;
+  const noop = withTool.map((contender) => ({ name: contender.name, lap: lap(contender, contender.up) }));
+  const status = withTool.flatMap((contender) =>
+    contender.status ? [{ name: contender.name, lap: lap(contender, contender.status) }] : [],
+  );
+  const version = { name: svc.name, lap: async () => (await run({ args: [CLI, '--version'] })).ms };
+  await race([...noop, ...status], 1);
+  const third = (until - performance.now()) / 3;
+  const begun = performance.now();
+  return [
+    {
+      title: `Nothing to do, ${count} applied`,
+      unit: NODE,
+      race: await race([node, ...noop], rounds, begun + third),
+      aims: [{ than: NODE, atMost: 2.2 }],
+    },
+    {
+      title: `Status, ${count} applied`,
+      unit: NODE,
+      race: await race([node, ...status], rounds, begun + 2 * third),
+      aims: [{ than: NODE, atMost: 3 }],
+    },
+    {
+      title: 'svc --version',
+      unit: NODE,
+      race: await race([node, version], rounds, until),
+      aims: [{ than: NODE, atMost: 1.3 }],
+    },
+  ];
+}
+
+/** The diff of a schema file with as many tables, none of them changed. No database is asked. */
+export async function measureGenerate(setting: Setting, rounds: number, until: number): Promise<Measure> {
+  const folder = join(setting.folder, 'drizzle-kit');
+  await writeAll(folder, [
+    [
+      'drizzle.config.ts',
+      `import { defineConfig } from 'drizzle-kit';\n\nexport default defineConfig({ dialect: 'postgresql', schema: './schema.ts', out: './drizzle' });\n`,
+    ],
+    [
+      'schema.ts',
+      [
+        `import { integer, pgTable, varchar } from 'drizzle-orm/pg-core';`,
+        ...workload(setting.count).map(
+          ({ table }) =>
+            `export const ${table} = pgTable('${table}', { id: integer().primaryKey().generatedByDefaultAsIdentity(), name: varchar({ length: 255 }).notNull() });`,
+        ),
+      ].join('\n'),
+    ],
+  ]);
+  await symlink(fileURLToPath(new URL('./peers/node_modules', import.meta.url)), join(folder, 'node_modules'));
+  const drizzleKit = { args: [kit, 'generate'], cwd: folder };
+  const ours = { args: [CLI, 'db', 'schema', 'generate'], cwd: home(setting, svc) };
+  await run(drizzleKit);
+  const runners: Runner[] = [
+    node,
+    { name: svc.name, lap: async () => (await run(ours)).ms },
+    { name: 'drizzle-kit', lap: async () => (await run(drizzleKit)).ms },
+  ];
+  await race(runners, 1);
+  const result = await race(runners, rounds, until);
+  const files = (await readdir(join(home(setting, svc), 'svc/database/migrations/main'))).length;
+  if (files !== setting.count)
+    throw new Error(`generate left ${files} files where nothing had changed since ${setting.count}`);
+  return {
+    title: `Schema generate, ${setting.count} unchanged tables`,
+    unit: NODE,
+    race: result,
+    aims: [{ than: NODE, atMost: 6 }],
+  };
+}

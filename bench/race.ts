@@ -1,0 +1,55 @@
+export interface Runner {
+  readonly name: string;
+  /** Milliseconds of one run. */
+  readonly lap: () => Promise<number>;
+}
+
+/** Times by runner, one per round; a runner that failed has the reason instead and is left out from then on. */
+export interface Race {
+  readonly times: ReadonlyMap<string, readonly number[]>;
+  readonly failures: ReadonlyMap<string, string>;
+}
+
+/** Lets the runners take turns, each round in another order, until the rounds are run or the time is up. */
+export async function race(
+  runners: readonly Runner[],
+  rounds: number,
+  until = Number.POSITIVE_INFINITY,
+): Promise<Race> {
+  const times = new Map(runners.map(({ name }) => [name, [] as number[]]));
+  const failures = new Map<string, string>();
+  for (let round = 0; round < rounds && (round === 0 || performance.now() < until); round++) {
+    const at = round % runners.length;
+    for (const { name, lap } of [...runners.slice(at), ...runners.slice(0, at)]) {
+      if (failures.has(name)) continue;
+      try {
+        times.get(name)?.push(await lap());
+      } catch (error) {
+        failures.set(name, error instanceof Error ? error.message : String(error));
+        times.delete(name);
+      }
+    }
+  }
+  return { times, failures };
+}
+
+export interface Spread {
+  readonly median: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+export function spread(values: readonly number[]): Spread {
+  const sorted = [...values].sort((a, b) => a - b);
+  const at = (index: number): number => sorted[index] ?? Number.NaN;
+  const half = (sorted.length - 1) / 2;
+  return { median: (at(Math.floor(half)) + at(Math.ceil(half))) / 2, min: at(0), max: at(sorted.length - 1) };
+}
+
+/** Ratios round by round, so that what slows a whole round cancels out. */
+export function ratios(race: Race, name: string, unit: string): Spread | undefined {
+  const times = race.times.get(name);
+  const base = race.times.get(unit);
+  if (!times?.length || !base?.length) return undefined;
+  return spread(times.flatMap((time, round) => (base[round] === undefined ? [] : [time / base[round]])));
+}

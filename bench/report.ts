@@ -1,0 +1,126 @@
+import { writeFile } from 'node:fs/promises';
+import { chart } from './chart.ts';
+import type { Contender } from './contenders.ts';
+import type { Growth } from './growth.ts';
+import type { Measure } from './measures.ts';
+import { ratios, type Spread, spread } from './race.ts';
+import { table } from './table.ts';
+
+export interface Results {
+  readonly measures: readonly Measure[];
+  readonly growth: readonly Growth[];
+  /** Milliseconds of each tenth of the calls, or why there are none. */
+  readonly calls: readonly number[] | string;
+  readonly contenders: readonly Contender[];
+  readonly facts: readonly string[];
+  /** Where results.md and results.svg go; a short or partial run writes none. */
+  readonly files: URL | undefined;
+}
+
+/** Prints what was measured and keeps it beside the bench. */
+export async function report(results: Results): Promise<void> {
+  const text = markdown(results);
+  console.log(text);
+  if (!results.files) return;
+  await writeFile(new URL('results.md', results.files), `${text.replace(/^# .*\n/, '$&\n![](results.svg)\n')}\n`);
+  await writeFile(new URL('results.svg', results.files), chart(results.measures));
+}
+
+function markdown({ measures, growth, calls, contenders, facts }: Results): string {
+  return [
+    '# Measured with `npm run bench`',
+    '',
+    "Wall time of whole processes, Node's own start included; median, fastest to slowest round. The contenders take turns,",
+    'and a ratio is the median of the ratios within each round.',
+    '',
+    ...facts.map((fact) => `- ${fact}`),
+    ...measures.flatMap((measure) => ['', `## ${measure.title}`, '', raceTable(measure, contenders)]),
+    '',
+    '## Aims',
+    '',
+    aims(measures),
+    ...(growth.length > 0 ? ['', '## Growth', '', growthTable(growth)] : []),
+    ...(calls.length > 0 ? ['', callsLine(calls)] : []),
+  ].join('\n');
+}
+
+function raceTable({ race, unit }: Measure, contenders: readonly Contender[]): string {
+  const how = new Map(contenders.map((contender) => [contender.name, contender.how]));
+  const pending = unit === 'bare pg';
+  const rows = [...race.times]
+    .sort(([, a], [, b]) => spread(a).median - spread(b).median)
+    .map(([name, times]) => {
+      const ratio = ratios(race, name, unit);
+      return [
+        name,
+        msText(spread(times)),
+        ratio ? ratioText(ratio) : '',
+        String(times.length),
+        ...(pending ? [how.get(name) ?? ''] : []),
+      ];
+    });
+  const failed = [...race.failures].map(([name, why]) => [
+    name,
+    'failed',
+    '',
+    '',
+    ...(pending ? [''] : []),
+    why.split('\n')[0] ?? '',
+  ]);
+  const head = ['', 'ms', `times ${unit}`, 'rounds', ...(pending ? ['how'] : [])];
+  return [table(head, rows), ...failed.map(([name, , , , ...why]) => `\n${name} failed: ${why.join(' ').trim()}`)].join(
+    '\n',
+  );
+}
+
+function aims(measures: readonly Measure[]): string {
+  const rows = measures.flatMap(({ title, race, aims: list = [] }) =>
+    list.map(({ than, atMost }) => {
+      const ratio = ratios(race, 'svc', than);
+      return [
+        title,
+        atMost === 1 ? `faster than ${than}` : `at most ${atMost} times ${than}`,
+        ratio ? ratioText(ratio) : 'not measured',
+        ratio ? (ratio.median <= atMost ? 'reached' : 'MISSED') : '',
+      ];
+    }),
+  );
+  return table(['', 'aim', 'svc', ''], rows);
+}
+
+/** The cost of 1,000 more, between neighbouring sizes: equal when the cost grows linearly. */
+function growthTable(growth: readonly Growth[]): string {
+  const sizes = [...new Set(growth.flatMap(({ points }) => points.map(({ size }) => size)))];
+  const steps = sizes.slice(1).map((size, index) => [sizes[index] ?? 0, size] as const);
+  const rows = growth.map(({ job, points, failure }) => {
+    const at = new Map(points.map(({ size, ms }) => [size, ms]));
+    const slope = ([from, to]: readonly [number, number]): string => {
+      const [a, b] = [at.get(from), at.get(to)];
+      return a === undefined || b === undefined ? '' : (((b - a) / (to - from)) * 1000).toFixed(0);
+    };
+    return [
+      job,
+      ...sizes.map((size) => at.get(size)?.toFixed(0) ?? ''),
+      ...steps.map(slope),
+      failure?.split('\n')[0] ?? '',
+    ];
+  });
+  const number = (count: number): string => count.toLocaleString('en');
+  const head = [
+    'ms',
+    ...sizes.map(number),
+    ...steps.map(([from, to]) => `per 1,000 more, ${number(from)} to ${number(to)}`),
+    '',
+  ];
+  return table(head, rows);
+}
+
+function callsLine(calls: readonly number[] | string): string {
+  if (typeof calls === 'string') return `Schema calls in one process failed: ${calls.split('\n')[0]}`;
+  return `\`db.schema.create\` in one process, ms of each tenth of the calls: ${calls.map((ms) => ms.toFixed(0)).join(', ')}.`;
+}
+
+const msText = ({ median, min, max }: Spread): string =>
+  `${median.toFixed(0)} (${min.toFixed(0)} to ${max.toFixed(0)})`;
+const ratioText = ({ median, min, max }: Spread): string =>
+  `${median.toFixed(2)} (${min.toFixed(2)} to ${max.toFixed(2)})`;

@@ -1,0 +1,18 @@
+import { Option } from 'clipanion';
+import type { Adapter } from '../../core/database/adapter.ts';
+import { DatabaseCommand } from './command.ts';
+import { secondsOf } from './numbers.ts';
+
+/** A command that takes the migration lock, and waits for whoever has it or has the database open. */
+export abstract class MigratorCommand extends DatabaseCommand {
+  lockTimeout = Option.String('--lock-timeout', { description: 'Seconds to wait for another migrator; default 60.' });
+
+  /** Throws `usage` for what is no number of seconds. */
+  get lock(): { readonly lockTimeoutMs: number } {
+    return { lockTimeoutMs: secondsOf('--lock-timeout', this.lockTimeout) ?? 60_000 };
+  }
+
+  override async connect(tag: string): Promise<Adapter> {
+    return (await this.runtime()).connect(tag, { busyTimeoutMs: this.lock.lockTimeoutMs });
+  }
+}
