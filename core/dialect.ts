@@ -53,9 +53,7 @@ export interface ConnectOptions {
   readonly lockTimeoutMs?: number;
   /** Milliseconds to wait for a database that one process at a time can have open; default 0. */
   readonly busyTimeoutMs?: number;
-  /** Embedded databases: milliseconds to wait for a folder that another process has open; default 0. */
-  readonly folderWaitMs?: number;
-  /** Called once when it has to wait. */
+  /** Called once when it has to wait that long. */
   readonly onWait?: () => void;
   /** Ends the waiting. */
   readonly signal?: AbortSignal;

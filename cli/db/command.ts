@@ -41,16 +41,6 @@ export abstract class DatabaseCommand extends SvcCommand {
     return (await this.runtime()).connect(tag);
   }
 
-  /** For what writes: waits for an embedded database that another process has open, as for the migration lock. */
-  async connectToChange(tag: string, waitMs = 60_000): Promise<Adapter> {
-    const label = await this.label(tag);
-    return (await this.runtime()).connect(tag, {
-      folderWaitMs: waitMs,
-      signal: this.signal,
-      onWait: () => this.note(`Another process has ${label} open: waiting for it …`),
-    });
-  }
-
   async migrations(tag: string): Promise<MigrationFile[]> {
     const { readMigrations } = await import('../../config/migration-files.ts');
     return readMigrations((await this.runtime()).root, tag);

@@ -13,6 +13,11 @@ export abstract class MigratorCommand extends DatabaseCommand {
   }
 
   override async connect(tag: string): Promise<Adapter> {
-    return (await this.runtime()).connect(tag, { busyTimeoutMs: this.lock.lockTimeoutMs });
+    const label = await this.label(tag);
+    return (await this.runtime()).connect(tag, {
+      busyTimeoutMs: this.lock.lockTimeoutMs,
+      signal: this.signal,
+      onWait: () => this.note(`Another process has ${label} open: waiting for it …`),
+    });
   }
 }

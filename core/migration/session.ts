@@ -7,8 +7,6 @@ import { claimDatabase, Ledger } from './ledger.ts';
 export interface SessionOptions extends Pick<LockOptions, 'onWait' | 'signal'> {
   /** Milliseconds; default 60,000. */
   readonly lockTimeoutMs?: number;
-  /** Told of a migration that a dead process had begun, too. */
-  readonly finished?: Execution['finished'];
   /** Takes a database over whose `_svc_meta` names another product, tag or environment. */
   readonly adopt?: boolean;
   /** What this process read last time, still true when nobody else held the lock since. */

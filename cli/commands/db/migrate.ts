@@ -52,7 +52,7 @@ export default class Migrate extends MigratorCommand {
   async #apply(tag: string): Promise<RunReport> {
     const label = await this.label(tag);
     const defined = await this.migrations(tag);
-    const adapter = await this.connectToChange(tag, lockTimeoutMs);
+    const adapter = await this.connect(tag);
     const confirm = await consentToMigrate(this, label, this);
     const report = await migrate(adapter, defined, {
       ...this.#options(),

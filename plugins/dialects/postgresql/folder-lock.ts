@@ -14,16 +14,19 @@ interface Owner {
   readonly started: string | null;
 }
 
-type Waiting = Pick<Settings, 'folderWaitMs' | 'onWait' | 'signal'>;
+type Waiting = Pick<Settings, 'busyTimeoutMs' | 'onWait' | 'signal'>;
 
 /**
  * Keeps a folder for this process: PGlite opens one that another process has open without an error, and rows that
  * the other one committed are lost. The file stands beside the folder; a dead owner's is taken over. Gives what
- * lets go. Throws `database_in_use` after `folderWaitMs`.
+ * lets go. Throws `database_in_use` after `busyTimeoutMs`.
  */
-export async function lockFolder(folder: string, { folderWaitMs, onWait, signal }: Waiting): Promise<() => Promise<void>> {
+export async function lockFolder(
+  folder: string,
+  { busyTimeoutMs, onWait, signal }: Waiting,
+): Promise<() => Promise<void>> {
   const file = `${folder}.lock`;
-  const deadline = performance.now() + folderWaitMs;
+  const deadline = performance.now() + busyTimeoutMs;
   let told = false;
   await mkdir(dirname(folder), { recursive: true });
   const own = `${file}.${randomUUID()}`;

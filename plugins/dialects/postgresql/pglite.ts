@@ -65,9 +65,9 @@ export async function openPglite(url: string, settings: Settings): Promise<Omit<
   }
 }
 
-async function start(folder: string | undefined, { busyTimeoutMs }: Settings): Promise<Shared> {
+async function start(folder: string | undefined, settings: Settings): Promise<Shared> {
   const { PGlite: Instance } = await driver();
-  const unlock = folder === undefined ? async () => {} : await lockFolder(folder, busyTimeoutMs);
+  const unlock = folder === undefined ? async () => {} : await lockFolder(folder, settings);
   try {
     if (folder !== undefined) await mkdir(folder, { recursive: true });
     const pglite = folder === undefined ? await Instance.create() : await Instance.create(folder);

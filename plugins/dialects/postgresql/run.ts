@@ -30,6 +30,8 @@ interface PacketOutcome {
   readonly failure?: NonNullable<RunOutcome['failure']>;
   /** The segment after the written ones may be tried again. */
   readonly again?: boolean;
+  /** Which segment failed is not known, as with an error of syntax, for which none of the packet was run. */
+  readonly divide?: boolean;
 }
 
 let packets = 0;
@@ -37,9 +39,10 @@ let packets = 0;
 export async function runSegments(place: RunPlace, segments: readonly Segment[], epoch: number): Promise<RunOutcome> {
   const written: Written[] = [];
   let retries = 0;
+  let most = PACKET_SEGMENTS;
   while (written.length < segments.length) {
     const before = written.length;
-    const packet = packetOf(place, segments, before, epoch);
+    const packet = packetOf(place, segments.slice(before, before + most), epoch);
     const outcome = await place.session.alone((exec) =>
       packet.segments[0]?.transactional === false
         ? runAlone(place, exec, packet.segments[0])
@@ -48,6 +51,10 @@ export async function runSegments(place: RunPlace, segments: readonly Segment[],
     written.push(...outcome.written);
     if (written.length > before) retries = 0;
     if (!outcome.failure) continue;
+    if (outcome.divide) {
+      most = 1;
+      continue;
+    }
     if (!outcome.again || retries >= place.settings.lockRetries)
       return { committed: written.length, written, failure: outcome.failure };
     // Whoever waited behind us goes first.
@@ -63,12 +70,12 @@ interface Packet {
   readonly text: string;
 }
 
-function packetOf(place: RunPlace, segments: readonly Segment[], from: number, epoch: number): Packet {
+function packetOf(place: RunPlace, segments: readonly Segment[], epoch: number): Packet {
   packets += 1;
   const id = `${process.pid}.${packets}`;
   const taken: Segment[] = [];
   let all = '';
-  for (const segment of segments.slice(from, from + PACKET_SEGMENTS)) {
+  for (const segment of segments) {
     if (!segment.transactional) {
       if (taken.length === 0) taken.push(segment);
       break;
@@ -108,7 +115,9 @@ async function runPacket(place: RunPlace, exec: Exec, packet: Packet): Promise<P
       const failed = packet.segments[done];
       // With one statement there is no doubt which one had to wait.
       const blocked = { statement: failed?.statements.length === 1 ? 0 : undefined, error: refusal(error) };
-      return { written, failure: again || !failed ? blocked : await diagnosed(place, exec, failed, error), again };
+      if (again || !failed) return { written, failure: blocked, again };
+      const failure = await diagnosed(place, exec, failed, error);
+      return { written, failure, divide: failure.statement === undefined && packet.segments.length - done > 1 };
     } catch (second) {
       // Nobody can say what the server made of it: the caller reads the history again.
       return { written: [], failure: { statement: undefined, error: lostOr(second, error) } };

@@ -10,6 +10,8 @@ export interface Settings {
   readonly lockRetries: number;
   /** PGlite: milliseconds to wait for a folder that another process has open. */
   readonly busyTimeoutMs: number;
+  readonly onWait: (() => void) | undefined;
+  readonly signal: AbortSignal | undefined;
 }
 
 export function settingsOf(options: ConnectOptions): Settings {
@@ -19,6 +21,8 @@ export function settingsOf(options: ConnectOptions): Settings {
     lockTimeoutMs: count(options.lockTimeoutMs, 500, 'lockTimeoutMs'),
     lockRetries: count(options.lockRetries, 20, 'lockRetries'),
     busyTimeoutMs: count(options.busyTimeoutMs, 0, 'busyTimeoutMs'),
+    onWait: options.onWait,
+    signal: options.signal,
   };
 }
 

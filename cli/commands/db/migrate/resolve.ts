@@ -28,7 +28,7 @@ export default class Resolve extends MigratorCommand {
     const action = this.#action();
     const database = await this.oneTag('resolve');
     await this.refuseProtected(this.yes);
-    const adapter = await this.connectToChange(database, lockTimeoutMs);
+    const adapter = await this.connect(database);
     const report = await resolve(adapter, this.tag, action, {
       signal: this.signal,
       ...this.lock,

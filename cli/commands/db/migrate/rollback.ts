@@ -38,7 +38,7 @@ export default class Rollback extends MigratorCommand {
     }
     const tag = await this.oneTag('rollback');
     const label = await this.label(tag);
-    const adapter = await this.connectToChange(tag, lockTimeoutMs);
+    const adapter = await this.connect(tag);
     const which = { ...(count !== undefined && { count }), ...(this.to !== undefined && { to: this.to }) };
     if (this.dryRun) {
       const planned = await planRollback(adapter, which);
