@@ -1,6 +1,5 @@
 import * as assert from 'node:assert/strict';
 import type { Adapter } from '../core/database/adapter.ts';
-import { isSvcError } from '../core/errors.ts';
 import type { Kernel } from '../core/kernel.ts';
 import { baseline } from '../core/migration/baseline.ts';
 import { migration } from '../core/migration/builder.ts';
@@ -9,6 +8,7 @@ import type { Migration } from '../core/migration/migration.ts';
 import { migrate, plan, planRollback, rollback } from '../core/migration/run.ts';
 import { status } from '../core/migration/status.ts';
 import { engines } from './kit/engines.ts';
+import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
 
 const users = migration('20260101_000000_create_users')
@@ -34,18 +34,6 @@ const orders = migration('20260103_000000_create_orders')
 const all = [users, age, orders];
 const files = (...migrations: Migration[]) => migrations.map((one) => ({ migration: one }));
 
-const refused = async (
-  work: Promise<unknown>,
-  code: string,
-): Promise<{ message: string; why?: string; state?: string; next: readonly string[] }> => {
-  try {
-    await work;
-  } catch (error) {
-    if (isSvcError(error) && error.code === code) return error as never;
-    throw error;
-  }
-  throw new Error(`${code} was expected, and nothing was refused`);
-};
 const tables = async ({ connection }: Adapter) => [...(await connection.introspect()).keys()].sort();
 
 for (const engine of engines) {
@@ -147,7 +135,7 @@ for (const engine of engines) {
       .build();
     const error = await refused(migrate(adapter, files(...all, bad)), 'migration_failed');
     assert.match(error.state ?? '', /Nothing of it stays; 3 of 4/);
-    assert.match((error as { where?: string }).where ?? '', /step 3 of 5: SELEC 1/);
+    assert.match(error.where ?? '', /step 3 of 5: SELEC 1/);
     assert.match(error.why ?? '', /42601.*syntax error/);
     assert.deepEqual(await tables(adapter), ['orders', 'users']);
     const report = await status(adapter, files(...all, bad));

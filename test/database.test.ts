@@ -1,0 +1,252 @@
+import * as assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
+import type { Adapter } from '../core/database/adapter.ts';
+import type { SchemaResult } from '../core/database/automatic.ts';
+import { Database } from '../core/database/database.ts';
+import { MigrationEngine } from '../core/migration/engine.ts';
+import { MigrationHelpers } from '../core/migration/helpers.ts';
+import { rollback } from '../core/migration/run.ts';
+import { engines } from './kit/engines.ts';
+import { refused } from './kit/refusal.ts';
+import { test } from './kit/test.ts';
+
+const catalog = ({ connection }: Adapter) => connection.introspect();
+const rows = async ({ connection }: Adapter, text: string) => connection.query(text);
+
+/** A call, and its way back: the catalog after `down` is the catalog before the call, and `up` leads forth again. */
+async function thereAndBack(adapter: Adapter, call: () => Promise<SchemaResult>): Promise<SchemaResult> {
+  const before = await catalog(adapter);
+  const result = await call();
+  const after = await catalog(adapter);
+  assert.ok(!isDeepStrictEqual(before, after), `${result.migration.tag} changed nothing`);
+  assert.ok(MigrationHelpers.validate(result.migration), MigrationHelpers.problems(result.migration).join());
+  assert.ok(result.durationMs >= 0 && result.statements.length > 0);
+  const engine = new MigrationEngine(adapter);
+  assert.equal((await engine.down(result.migration)).status, 'rolled_back');
+  assert.deepEqual(await catalog(adapter), before);
+  assert.equal((await engine.up(result.migration)).status, 'completed');
+  assert.deepEqual(await catalog(adapter), after);
+  return result;
+}
+
+for (const engine of engines) {
+  if (engine.missing !== undefined) {
+    test.skip(`${engine.name}: the schema API`, engine.missing);
+    continue;
+  }
+  const on = (name: string, body: (db: Database, adapter: Adapter, again: () => Promise<Adapter>) => Promise<void>) =>
+    test(`${engine.name}: ${name}`, () =>
+      engine.withDatabase((adapter, again) => body(new Database(adapter), adapter, again)));
+
+  on('every operation is a migration, applied at once, with its way back', async (db, adapter) => {
+    const { schema } = db;
+    const go = (call: () => Promise<SchemaResult>) => thereAndBack(adapter, call);
+    const { migration: created } = await go(() =>
+      schema.create(
+        'users',
+        {
+          id: { type: 'integer', primaryKey: true },
+          email: { type: 'string', length: 255, required: true, unique: true },
+          age: 'integer',
+          state: { type: 'enum', enumValues: ['on', 'off'], default: 'on' },
+        },
+        { timestamps: true },
+      ),
+    );
+    assert.match(created.tag, /^\d{8}_\d{6}_create_users$/);
+    assert.deepEqual(
+      [created.type, created.name, created.collection, created.fields?.length],
+      ['createCollection', 'users', 'users', 4],
+    );
+    assert.deepEqual(created.down, [{ type: 'dropCollection', collection: 'users' }]);
+    const { migration: added } = await go(() =>
+      schema.addField('users', 'nick', { type: 'string', length: 20, default: 'x' }),
+    );
+    assert.deepEqual(
+      [added.type, added.name, added.collection, added.field],
+      ['addField', 'add_nick_to_users', 'users', { name: 'nick', type: 'string', length: 20, default: 'x' }],
+    );
+    assert.deepEqual(added.down, [{ type: 'dropField', collection: 'users', field: 'nick' }]);
+    await go(() => schema.renameField('users', 'nick', 'alias'));
+    await go(() => schema.modifyField('users', 'alias', { length: 40, required: true }));
+    await go(() => schema.modifyField('users', 'state', { enumValues: ['on', 'off', 'gone'] }));
+    await go(() => schema.createIndex('users', ['email', 'age'], { unique: true, name: 'users_email_age' }));
+    await go(() => schema.createIndex('users', ['age', { name: 'alias', order: 'desc' }]));
+    await go(() =>
+      schema.create('orders', {
+        id: { type: 'integer', primaryKey: true },
+        user_id: 'integer',
+        total: { type: 'decimal', precision: 10, scale: 2 },
+      }),
+    );
+    await go(() =>
+      schema.addConstraint('orders', {
+        name: 'orders_user',
+        type: 'foreignKey',
+        columns: ['user_id'],
+        references: { table: 'users', columns: ['id'], onDelete: 'CASCADE', onUpdate: 'CASCADE' },
+      }),
+    );
+    await go(() =>
+      schema.addConstraint('orders', {
+        name: 'orders_total',
+        type: 'check',
+        expression: 'total >= 0',
+        columns: ['total'],
+      }),
+    );
+    await go(() =>
+      schema.addConstraint('orders', { name: 'orders_pair', type: 'unique', columns: ['user_id', 'total'] }),
+    );
+    await go(() => schema.dropConstraint('orders', 'orders_pair'));
+    await go(() => schema.dropIndex('users', 'users_email_age'));
+    const { migration: dropped } = await go(() => schema.dropField('users', 'age'));
+    assert.deepEqual(
+      dropped.up.map(({ type }) => type),
+      ['dropIndex', 'dropField'],
+    );
+    assert.match(dropped.lossy?.join() ?? '', /users\.age/);
+    await go(() => schema.rename('users', 'people'));
+    await refused(schema.drop('people'), 'collection_referenced');
+    await go(() => schema.drop('people', { cascade: true }));
+    assert.deepEqual([...(await catalog(adapter)).keys()], ['orders']);
+  });
+
+  on('everything the API did is rolled back to nothing', async (db, adapter) => {
+    await db.schema.create('a', { id: { type: 'integer', primaryKey: true } });
+    await db.schema.addField('a', 'b', 'text');
+    await db.schema.createIndex('a', ['b']);
+    const { migrations } = await rollback(adapter, { count: 3 });
+    assert.equal(migrations.length, 3);
+    assert.equal((await catalog(adapter)).size, 0);
+  });
+
+  on('a refused call changes nothing and records nothing', async (db, adapter) => {
+    await db.schema.create('a', { id: { type: 'integer', primaryKey: true } });
+    assert.match(
+      (await refused(db.schema.create('a', { id: 'integer' }), 'collection_exists')).message,
+      /already exists/,
+    );
+    await refused(db.schema.addField('a', 'id', 'integer'), 'field_exists');
+    await refused(db.schema.dropField('a', 'nope'), 'field_unknown');
+    await refused(db.schema.renameField('b', 'x', 'y'), 'collection_unknown');
+    await refused(db.schema.addField('a', 'x', 'strin'), 'field_type_unknown');
+    await refused(db.schema.addField('a', 'x', { type: 'decimal' }), 'field_invalid');
+    await refused(db.schema.dropIndex('a', 'nope'), 'index_unknown');
+    assert.equal((await new MigrationEngine(adapter).getHistory({ all: true })).length, 1);
+    assert.deepEqual([...((await catalog(adapter)).get('a')?.fields.keys() ?? [])], ['id']);
+  });
+
+  on('two connections see what the other one made', async (db, _adapter, again) => {
+    const other = new Database(await again());
+    await db.schema.create('a', { id: { type: 'integer', primaryKey: true } });
+    await other.schema.addField('a', 'x', 'text');
+    await db.schema.addField('a', 'y', 'text');
+    await other.schema.dropField('a', 'y');
+    await refused(db.schema.dropField('a', 'y'), 'field_unknown');
+  });
+
+  on('calls at the same time are applied one after the other', async (db, adapter) => {
+    await Promise.all(
+      Array.from({ length: 8 }, (_, index) =>
+        db.schema.create(`t${index}`, { id: { type: 'integer', primaryKey: true } }),
+      ),
+    );
+    assert.deepEqual(
+      (await new MigrationEngine(adapter).getHistory()).map(({ seq }) => seq),
+      [1, 2, 3, 4, 5, 6, 7, 8],
+    );
+  });
+
+  on('the same name in one second gets a tag of its own', async (db) => {
+    const tags = [];
+    for (let round = 0; round < 3; round++) {
+      tags.push((await db.schema.create('a', { id: { type: 'integer', primaryKey: true } })).migration.tag);
+      await db.schema.drop('a');
+    }
+    assert.equal(new Set(tags).size, 3);
+  });
+
+  on('ifNotExists records a table that is equal, and refuses one that differs', async (db, adapter) => {
+    const options = { sqlOptions: { ifNotExists: true } };
+    await rows(adapter, 'CREATE TABLE old (id integer CONSTRAINT old_pkey PRIMARY KEY, note text)');
+    await refused(
+      db.schema.create('old', { id: { type: 'integer', primaryKey: true }, note: 'integer' }, options),
+      'table_differs',
+    );
+    const { migration, statements } = await db.schema.create(
+      'old',
+      { id: { type: 'integer', primaryKey: true }, note: 'text' },
+      options,
+    );
+    assert.deepEqual(statements, []);
+    await refused(new MigrationEngine(adapter).down(migration), 'irreversible');
+    assert.ok((await catalog(adapter)).has('old'));
+    await db.schema.create('fresh', { id: { type: 'integer', primaryKey: true } }, options);
+    await db.schema.addField('old', 'more', 'text');
+  });
+
+  on('a temporary table is recorded and left out of the model', async (db, adapter) => {
+    await db.schema.create('scratch', { id: 'integer' }, { sqlOptions: { temporary: true } });
+    assert.equal((await new MigrationEngine(adapter).getHistory()).length, 1);
+    assert.equal((await catalog(adapter)).size, 0);
+    await db.schema.create('scratch', { id: { type: 'integer', primaryKey: true } });
+  });
+
+  on('db.update with literals, null, operators and $CONCAT', async (db, adapter) => {
+    await db.schema.create(
+      'users',
+      {
+        id: { type: 'integer', primaryKey: true },
+        first: 'text',
+        last: 'text',
+        name: 'text',
+        born: 'date',
+      },
+      { timestamps: true },
+    );
+    await rows(
+      adapter,
+      `INSERT INTO users (id, first, last, name, "updatedAt") VALUES (1, 'Ada', 'Lovelace', NULL, '2020-01-01'), (2, 'Alan', NULL, NULL, '2020-01-01'), (3, 'x', 'y', 'kept', '2020-01-01')`,
+    );
+    const done = await db.update({
+      table: 'users',
+      data: { name: { $CONCAT: ['first', ' ', 'last', { $literal: '!' }, 'id'] } },
+      where: { name: null },
+    });
+    assert.deepEqual(done, { matched: 2, modified: 2 });
+    assert.deepEqual(
+      (await rows(adapter, 'SELECT name FROM users ORDER BY id')).map(({ name }) => name),
+      ['Ada Lovelace!1', 'Alan !2', 'kept'],
+    );
+    const stamped = await rows(adapter, `SELECT id FROM users WHERE "updatedAt" > '2021-01-01' ORDER BY id`);
+    assert.deepEqual(
+      stamped.map(({ id }) => Number(id)),
+      [1, 2],
+    );
+    assert.deepEqual(
+      await db.update({
+        table: 'users',
+        data: { last: "O'Hara; DROP TABLE users" },
+        where: { id: { $gte: 2, $lt: 3 } },
+      }),
+      { matched: 1, modified: 1 },
+    );
+    assert.deepEqual(
+      await db.update({ table: 'users', data: { last: null }, where: { id: { $in: [1, 2] }, first: { $ne: 'Alan' } } }),
+      { matched: 1, modified: 1 },
+    );
+    assert.equal((await db.update({ table: 'users', data: { last: 'z' }, all: true })).matched, 3);
+    for (const wrong of [
+      { table: 'users', data: { last: 'x' } },
+      { table: 'users', data: {}, all: true },
+      { table: 'users', data: { last: 'x' }, where: { id: 1 }, all: true },
+      { table: 'users', data: { last: { $CONCAT: ['born'] } }, all: true },
+      { table: 'users', data: { last: { $CONCAT: [] } }, all: true },
+      { table: 'users', data: { last: 'x' }, where: { id: { $like: 1 } } },
+    ])
+      await refused(db.update(wrong), 'update_invalid');
+    await refused(db.update({ table: 'nope', data: { a: 1 }, all: true }), 'collection_unknown');
+    await refused(db.update({ table: 'users', data: { lst: 'x' }, all: true }), 'field_unknown');
+  });
+}
