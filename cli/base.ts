@@ -37,7 +37,7 @@ export abstract class SvcCommand extends Command<SvcContext> {
     } catch (error) {
       const refusal = asRefusal(error);
       if (!refusal) throw error;
-      return this.#refuse(refusal);
+      return this.#refuse(withState(refusal));
     } finally {
       await this.#runtime?.then((runtime) => runtime.close()).catch(() => {}); // the outcome is settled by now
     }
@@ -93,6 +93,12 @@ export abstract class SvcCommand extends Command<SvcContext> {
   #object(value: Readonly<Record<string, unknown>>): void {
     this.context.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
   }
+}
+
+/** What cannot proceed (status 2) has not begun. */
+function withState(refusal: SvcError): SvcError {
+  if (refusal.state !== undefined || exitStatus(refusal.code) !== 2) return refusal;
+  return refusal.with({ state: 'Nothing was changed.' });
 }
 
 /** What is not a bug of ours: a refusal, a prompt that was left with Ctrl-C, a file system that says no. */

@@ -16,6 +16,7 @@ export async function eachDatabase<T extends object>(
       const rest = tags.slice(index + 1);
       command.note(`${tag}: failed${rest.length > 0 ? `; not started: ${rest.join(', ')}` : ''}`);
       throw error.with({
+        ...(error.state !== undefined && { state: `${tag}: ${error.state}` }),
         details: {
           databases: [
             ...done,

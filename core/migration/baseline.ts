@@ -7,7 +7,7 @@ import { differences } from '../schema/differences.ts';
 import { version } from '../version.ts';
 import { actor } from './actor.ts';
 import { checksum } from './checksum.ts';
-import type { Execution } from './execute.ts';
+import type { Execution } from './execution.ts';
 import { type HistoryRow, history } from './history.ts';
 import type { Migration } from './migration.ts';
 import { type Defined, reconcile, refuseTrouble } from './reconcile.ts';

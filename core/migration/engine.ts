@@ -1,7 +1,8 @@
 import type { Adapter } from '../database/adapter.ts';
 import { SvcError } from '../errors.ts';
 import { checksum } from './checksum.ts';
-import { type Execution, execute } from './execute.ts';
+import { execute } from './execute.ts';
+import type { Execution } from './execution.ts';
 import type { Origin, Status } from './history.ts';
 import { checkOwner, Ledger, type LedgerEntry } from './ledger.ts';
 import type { Migration } from './migration.ts';

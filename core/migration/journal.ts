@@ -1,7 +1,7 @@
 import type { RunOutcome, Segment, Statement } from '../dialect.ts';
 import { isSvcError, SvcError } from '../errors.ts';
 import { type RecordWrite, recordWrite, type Writable } from '../records.ts';
-import { type Execution, failure, historyWrite, noteWritten, rowAfter } from './execute.ts';
+import { type Execution, failure, historyWrite, noteWritten, rowAfter } from './execution.ts';
 import { type HistoryRow, history, type JournalRow, journal } from './history.ts';
 import type { LedgerEntry } from './ledger.ts';
 import { outcomeOf } from './outcome.ts';

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Connection } from '../dialect.ts';
 import { replay } from '../schema/apply.ts';
 import type { SchemaModel } from '../schema/model.ts';
-import type { Execution } from './execute.ts';
+import type { Execution } from './execution.ts';
 import type { JournalStep } from './history.ts';
 import { modelOf } from './ledger.ts';
 import type { PlannedMigration } from './plan.ts';

@@ -3,7 +3,7 @@ import type { Adapter } from '../database/adapter.ts';
 import { SvcError } from '../errors.ts';
 import { CLOCK, type RecordWrite, recordWrite, type Writable } from '../records.ts';
 import { actor } from './actor.ts';
-import type { Execution } from './execute.ts';
+import type { Execution } from './execution.ts';
 import { audit, type HistoryRow, history, journal } from './history.ts';
 import { resume } from './journal.ts';
 import { unknownTag } from './run.ts';

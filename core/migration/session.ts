@@ -1,6 +1,6 @@
 import type { Adapter } from '../database/adapter.ts';
 import type { LockOptions } from '../dialect.ts';
-import type { Execution } from './execute.ts';
+import type { Execution } from './execution.ts';
 import { halfDone, resume } from './journal.ts';
 import { claimDatabase, Ledger } from './ledger.ts';
 

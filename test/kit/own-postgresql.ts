@@ -6,6 +6,7 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
+import { until } from './until.ts';
 
 const PASSWORD = 'correct horse';
 const PATIENCE_MS = 30_000;
@@ -179,14 +180,5 @@ function isAlive(pid: number): boolean {
     return stat.slice(stat.lastIndexOf(')') + 2)[0] !== 'Z';
   } catch {
     return false;
-  }
-}
-
-/** Waits for a condition, with a deadline. */
-export async function until(holds: () => boolean | Promise<boolean>, otherwise: string): Promise<void> {
-  const deadline = Date.now() + PATIENCE_MS;
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(otherwise);
-    await wait(10);
   }
 }

@@ -1,0 +1,93 @@
+import type { Adapter } from '../database/adapter.ts';
+import type { RunOutcome } from '../dialect.ts';
+import { isSvcError, SvcError } from '../errors.ts';
+import { CLOCK, ELAPSED, type RecordWrite, recordWrite, type Writable } from '../records.ts';
+import { version } from '../version.ts';
+import { actor } from './actor.ts';
+import { type HistoryRow, history } from './history.ts';
+import type { Ledger, LedgerEntry } from './ledger.ts';
+import type { PlannedMigration } from './plan.ts';
+import { nameOfTag } from './tag.ts';
+
+/** A run under the lock: the history as it stands, and who is told of what. */
+export interface Execution {
+  readonly adapter: Adapter;
+  readonly ledger: Ledger;
+  readonly epoch: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly started?: ((planned: PlannedMigration) => void) | undefined;
+  readonly finished?: ((planned: PlannedMigration, entry: LedgerEntry) => void) | undefined;
+}
+
+/** Puts a committed row into the ledger and tells who listens. */
+export function noteWritten(
+  run: Execution,
+  planned: PlannedMigration,
+  record: Writable<HistoryRow>,
+  engine: Readonly<Record<string, Date | number>>,
+): void {
+  const { migration, ...row } = { ...record, ...engine } as unknown as HistoryRow;
+  const version = (run.ledger.entries.get(row.tag)?.version ?? 0) + 1;
+  const entry: LedgerEntry = { row: row as LedgerEntry['row'], version, migration };
+  run.ledger.set(entry);
+  run.finished?.(planned, entry);
+}
+
+/** The row once the migration is through. */
+export function rowAfter(planned: PlannedMigration, ledger: Ledger, seq: number, epoch: number): Writable<HistoryRow> {
+  const up = planned.direction === 'up';
+  const previous = ledger.entries.get(planned.tag)?.row;
+  return {
+    tag: planned.tag,
+    seq: up ? seq : (previous?.seq ?? seq),
+    // A migration by hand may leave its name to the tag.
+    name: planned.migration.name ?? nameOfTag(planned.tag),
+    origin: planned.origin,
+    status: up ? 'completed' : 'rolled_back',
+    applied_at: up ? CLOCK : (previous?.applied_at ?? null),
+    rolled_back_at: up ? null : CLOCK,
+    duration_ms: ELAPSED,
+    checksum: planned.checksum,
+    migration: planned.migration,
+    step: up ? planned.statements.length : 0,
+    steps: planned.statements.length,
+    error: null,
+    sdk_version: version,
+    applied_by: actor(),
+    epoch,
+  };
+}
+
+export function historyWrite(ledger: Ledger, record: Writable<HistoryRow>): RecordWrite {
+  const version = ledger.entries.get(record.tag as string)?.version;
+  return recordWrite(history, record, version);
+}
+
+/** What failed, with the engine's words, the statement and the state that was left. */
+export function failure(
+  planned: PlannedMigration,
+  failed: NonNullable<RunOutcome['failure']>,
+  state: string,
+  offset = 0,
+): SvcError {
+  const { error, statement } = failed;
+  const index = statement === undefined ? undefined : offset + statement;
+  const text = index === undefined ? undefined : planned.statements[index]?.text;
+  const again = `Correct "${planned.tag}" or what stands in its way, then run the command again.`;
+  const facts = {
+    state,
+    where:
+      index === undefined ? planned.tag : `${planned.tag}, step ${index + 1} of ${planned.statements.length}: ${text}`,
+    details: {
+      tag: planned.tag,
+      ...(index !== undefined && { step: index + 1, steps: planned.statements.length, statement: text }),
+    },
+  };
+  if (isSvcError(error)) return error.with(error.next.length === 0 ? { ...facts, next: [again] } : facts);
+  return new SvcError('migration_failed', `The migration "${planned.tag}" failed.`, {
+    why: error instanceof Error ? error.message : String(error),
+    next: [again],
+    cause: error,
+    ...facts,
+  });
+}
