@@ -21,11 +21,17 @@ export interface Answer {
   readonly exit?: number;
 }
 
+const DATABASE_COMMAND =
+  /\bsvc db (?:migrate|schema)(?: (?:status|rollback|create|resolve|export|baseline|generate|pull|check))?\b/g;
+
 /** What every command takes, and how it answers and refuses. A command implements `run`. */
 export abstract class SvcCommand extends Command<SvcContext> {
   json = Option.Boolean('--json', false, { description: 'One JSON object on stdout instead of text.' });
   configFile = Option.String('--config', { description: 'The configuration file, instead of the nearest svc.config.' });
   env = Option.String('--env', { description: 'The environment, instead of the one that is linked.' });
+
+  /** Commands on databases take it. */
+  db: string | undefined;
 
   #runtime: Promise<Runtime> | undefined;
 
@@ -37,7 +43,7 @@ export abstract class SvcCommand extends Command<SvcContext> {
     } catch (error) {
       const refusal = asRefusal(error);
       if (!refusal) throw error;
-      return this.#refuse(withState(refusal));
+      return this.#refuse(rounded(refusal));
     } finally {
       await this.#runtime?.then((runtime) => runtime.close()).catch(() => {}); // the outcome is settled by now
     }
@@ -78,16 +84,28 @@ export abstract class SvcCommand extends Command<SvcContext> {
     this.context.stderr.write(`${this.context.colors.stderr.yellow('warning')} ${line}\n`);
   }
 
-  #answer({ code = 'ok', data = {}, nextActions = [], exit = 0 }: Answer): number {
+  #answer({ code = 'ok', data = {}, nextActions: actions = [], exit = 0 }: Answer): number {
+    const nextActions = actions.map((action) => this.#typed(action));
     if (this.json) this.#object({ ok: exit === 0, code, ...data, nextActions });
     else for (const [index, action] of nextActions.entries()) this.note(`${index === 0 ? 'next' : '    '}  ${action}`);
     return exit;
   }
 
   #refuse(error: SvcError): number {
-    if (this.json) this.#object(errorObject(error));
-    else for (const line of errorLines(error, this.context.colors.stderr)) this.context.stderr.write(`${line}\n`);
+    const told = error.with({ next: error.next.map((action) => this.#typed(action)) });
+    if (this.json) this.#object(errorObject(told));
+    else for (const line of errorLines(told, this.context.colors.stderr)) this.context.stderr.write(`${line}\n`);
     return exitStatus(error.code);
+  }
+
+  /** A command to run next, as it must be typed here to mean the same environment, configuration and database. */
+  #typed(action: string): string {
+    const flags = Object.entries({ '--config': this.configFile, '--env': this.env, '--db': this.db })
+      .filter(([flag, value]) => value !== undefined && !action.includes(`${flag} `))
+      .map(([flag, value]) => ` ${flag} ${quoted(String(value))}`)
+      .join('');
+    const complete = action.replace(DATABASE_COMMAND, (command) => `${command}${flags}`);
+    return process.env.npm_command === 'exec' ? complete.replace(/(?<![\w/])svc (?=[a-z])/g, 'npx svc ') : complete;
   }
 
   #object(value: Readonly<Record<string, unknown>>): void {
@@ -95,10 +113,12 @@ export abstract class SvcCommand extends Command<SvcContext> {
   }
 }
 
-/** What cannot proceed (status 2) has not begun. */
-function withState(refusal: SvcError): SvcError {
-  if (refusal.state !== undefined || exitStatus(refusal.code) !== 2) return refusal;
-  return refusal.with({ state: 'Nothing was changed.' });
+/** What cannot proceed (status 2) has not begun, and where it names a place, that place is to be corrected. */
+function rounded(refusal: SvcError): SvcError {
+  if (exitStatus(refusal.code) !== 2) return refusal;
+  const { state = 'Nothing was changed.', next, where } = refusal;
+  const correct = next.length === 0 && where !== undefined ? [`Correct ${where}, then run the command again.`] : next;
+  return refusal.with({ state, next: correct });
 }
 
 /** What is not a bug of ours: a refusal, a prompt that was left with Ctrl-C, a file system that says no. */
@@ -111,9 +131,14 @@ export function asRefusal(error: unknown): SvcError | undefined {
   if ('syscall' in error && 'path' in error && typeof error.path === 'string') {
     return new SvcError('file_failed', 'The file system refused.', {
       why: error.message,
+      next: ['Look at the permissions and the space there, then run the command again.'],
       where: error.path,
       cause: error,
     });
   }
   return undefined;
+}
+
+function quoted(word: string): string {
+  return /^[\w./:@-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

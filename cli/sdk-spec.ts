@@ -1,6 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { version } from '../core/version.ts';
 
 const INSTALLED = /^(.*)[\\/]node_modules[\\/]@svc[\\/]sdk[\\/]/;
@@ -12,7 +11,7 @@ const INSTALLED = /^(.*)[\\/]node_modules[\\/]@svc[\\/]sdk[\\/]/;
 export function sdkSpec(): string {
   const asked = process.env.SVC_SDK_SPEC;
   if (asked) return asked;
-  const home = INSTALLED.exec(fileURLToPath(import.meta.url))?.[1];
+  const home = INSTALLED.exec(import.meta.filename)?.[1];
   const said = home === undefined ? undefined : specIn(home);
   return said ?? `^${version}`;
 }

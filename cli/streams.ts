@@ -11,7 +11,9 @@ export function guardStreams(): { failure(): Promise<Error | undefined> } {
   }
   return {
     async failure() {
-      await new Promise<void>((written) => process.stdout.write('', () => written()));
+      for (const stream of [process.stdout, process.stderr]) {
+        await new Promise<void>((written) => stream.write('', () => written()));
+      }
       return failure;
     },
   };

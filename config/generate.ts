@@ -46,7 +46,7 @@ export async function generate(generation: Generation): Promise<Generated[]> {
   const operations = diff(before, target.model, target.renames).map((operation) =>
     generation.concurrently ? concurrent(operation, before) : operation,
   );
-  let newest = files.at(-1)?.migration.tag;
+  let newest = files.at(-1)?.tag;
   return parts(operations, dialect, before).map((part): Generated => {
     const tag = nextTag(generation.name ?? generatedName(part.up), at, newest);
     newest = tag;

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { createRequire, isBuiltin } from 'node:module';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { nativeImport } from './native-import.ts';
 
 export type Import = (specifier: string) => Promise<Readonly<Record<string, unknown>>>;
 
@@ -15,9 +16,9 @@ export function importer(from: string): Import {
   return async (specifier) => {
     const own = OWN[specifier];
     if (own) return own();
-    if (isBuiltin(specifier)) return import(specifier);
+    if (isBuiltin(specifier)) return nativeImport(specifier);
     const file = pathOf(specifier, from) ?? (await installedPath(specifier, from));
-    return NATIVE.test(file) && existsSync(file) ? import(pathToFileURL(file).href) : throughJiti(file, from);
+    return NATIVE.test(file) && existsSync(file) ? nativeImport(pathToFileURL(file).href) : throughJiti(file, from);
   };
 }
 

@@ -27,6 +27,11 @@ export async function parseJsonText({ file, text, code }: JsonText): Promise<unk
   return value;
 }
 
+/** The value of a text that `parseJsonText` has accepted before. */
+export function plainJson(text: string): unknown {
+  return JSON.parse(withoutMark(text));
+}
+
 /** `file:line:column` of the value at a path, or of what is nearest to it where the path leads nowhere. */
 export async function placeOf({ file, text }: JsonText, path: Path): Promise<string> {
   const { parseTree, findNodeAtLocation } = await import('jsonc-parser');

@@ -1,13 +1,15 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { extname, join } from 'node:path';
+import { extname, join, sep } from 'node:path';
 import { isSvcError, SvcError } from '../core/errors.ts';
+import { checksum } from '../core/migration/checksum.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { problems } from '../core/migration/problems.ts';
 import type { Defined } from '../core/migration/reconcile.ts';
 import { isTag, nameOfTag } from '../core/migration/tag.ts';
 import type { Path } from '../core/schema/shape.ts';
 import { jsonText } from './json-layout.ts';
-import { type JsonText, parseJsonText, placeOf } from './json-text.ts';
+import { type JsonText, parseJsonText, placeOf, plainJson } from './json-text.ts';
+import { KnownTexts } from './known-texts.ts';
 
 /** Where the migrations of a database stand, from the folder of the configuration. */
 export function migrationsFolder(db: string): string {
@@ -28,7 +30,7 @@ export function migrationText(migration: Migration): string {
 
 const ENDINGS: ReadonlySet<string> = new Set(['.json', '.ts', '.js', '.mjs']);
 
-export type MigrationFile = Required<Pick<Defined, 'migration' | 'file'>>;
+export type MigrationFile = Required<Defined>;
 
 /** The files of a database in tag order, unread. Throws `tag_invalid` or `tag_taken`, naming the file. */
 export function migrationFiles(root: string, db: string): { readonly tag: string; readonly file: string }[] {
@@ -45,13 +47,58 @@ export function migrationFiles(root: string, db: string): { readonly tag: string
   return [...files].sort(([a], [b]) => (a < b ? -1 : 1)).map(([tag, file]) => ({ tag, file }));
 }
 
-/** The migrations of a database in tag order. Throws `migration_invalid`, naming the place, and what `migrationFiles` throws. */
+/**
+ * The migrations of a database in tag order. One that was found valid before, with the same text, is parsed only when
+ * it is asked for. Throws `migration_invalid`, naming the place, and what `migrationFiles` throws.
+ */
 export async function readMigrations(root: string, db: string): Promise<MigrationFile[]> {
+  const known = new KnownTexts(root, migrationsFolder(db));
   const found: MigrationFile[] = [];
   for (const { tag, file } of migrationFiles(root, db)) {
-    found.push({ migration: await readMigration(root, file, tag), file });
+    const path = `${root}${sep}${file}`;
+    if (!file.endsWith('.json')) {
+      found.push(definedBy(file, await checked(await loadMigration(path, file), file, tag)));
+      continue;
+    }
+    const source: JsonText = { file, text: readFileSync(path, 'utf8'), code: 'migration_invalid' };
+    const checksum = known.checksum(tag, source.text);
+    if (checksum !== undefined) {
+      found.push(new KnownMigration(tag, checksum, source));
+      continue;
+    }
+    const one = definedBy(file, await checked(await parseJsonText(source), file, tag, source));
+    known.keep(tag, source.text, one.checksum);
+    found.push(one);
   }
+  known.save();
   return found;
+}
+
+function definedBy(file: string, migration: Migration): MigrationFile {
+  return { tag: migration.tag, file, checksum: checksum(migration), migration };
+}
+
+/** A file whose text is known to be a migration. */
+class KnownMigration implements MigrationFile {
+  readonly tag: string;
+  readonly checksum: string;
+  readonly #source: JsonText;
+  #migration: Migration | undefined;
+
+  constructor(tag: string, checksum: string, source: JsonText) {
+    this.tag = tag;
+    this.checksum = checksum;
+    this.#source = source;
+  }
+
+  get file(): string {
+    return this.#source.file;
+  }
+
+  get migration(): Migration {
+    this.#migration ??= named(this.tag, plainJson(this.#source.text) as Unnamed);
+    return this.#migration;
+  }
 }
 
 function list(folder: string): readonly string[] {
@@ -75,12 +122,6 @@ function refuseTag(tag: string, file: string, taken: string | undefined): void {
   }
 }
 
-async function readMigration(root: string, file: string, tag: string): Promise<Migration> {
-  if (!file.endsWith('.json')) return checked(await loadMigration(join(root, file), file), file, tag);
-  const source: JsonText = { file, text: readFileSync(join(root, file), 'utf8'), code: 'migration_invalid' };
-  return checked(await parseJsonText(source), file, tag, source);
-}
-
 async function loadMigration(path: string, file: string): Promise<unknown> {
   const { loadModule } = await import('./module.ts');
   try {
@@ -99,10 +140,14 @@ async function loadMigration(path: string, file: string): Promise<unknown> {
 /** In a file the name may be left to the tag. */
 type Unnamed = Omit<Migration, 'name'> & { readonly name?: string };
 
+function named(tag: string, migration: Unnamed): Migration {
+  return { name: nameOfTag(tag), ...migration };
+}
+
 async function checked(value: unknown, file: string, tag: string, source?: JsonText): Promise<Migration> {
   const found = problems(value);
   const own = (value as Partial<Migration> | undefined)?.tag;
-  if (found.length === 0 && own === tag) return { name: nameOfTag(tag), ...(value as Unnamed) };
+  if (found.length === 0 && own === tag) return named(tag, value as Unnamed);
   const [first] = found;
   const path: Path = first === undefined ? ['tag'] : pathIn(first);
   throw new SvcError('migration_invalid', `${file} is not a migration that can be applied.`, {

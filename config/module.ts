@@ -1,11 +1,12 @@
-import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { runInThisContext } from 'node:vm';
 import { version } from '../core/version.ts';
+import { cacheFile, digest, readCache, writeCache } from './cache.ts';
 import { importer } from './import.ts';
+import { nativeImport } from './native-import.ts';
 
 /**
  * The default export of a module of the user's. TypeScript is transpiled once and then taken from a cache by content:
@@ -13,9 +14,7 @@ import { importer } from './import.ts';
  */
 export async function loadModule(file: string): Promise<unknown> {
   if (!/\.m?ts$/.test(file)) {
-    const loaded: Record<string, unknown> = await import(
-      `${pathToFileURL(file).href}?${digest(readFileSync(file, 'utf8'))}`
-    );
+    const loaded = await nativeImport(`${pathToFileURL(file).href}?${digest(readFileSync(file, 'utf8'))}`);
     return loaded.default;
   }
   const exports: Record<string, unknown> = {};
@@ -45,14 +44,14 @@ type ModuleFunction = (
 async function transpiled(file: string): Promise<string> {
   const source = readFileSync(file, 'utf8');
   const stamp = `// ${digest(`${version}\n${file}\n${source}`)}\n`;
-  const cache = cacheFile(file);
-  const cached = cache && read(cache);
+  const cache = cacheFile(dirname(file), `${digest(file)}.js`);
+  const cached = readCache(cache)?.toString();
   if (cached?.startsWith(stamp)) return cached.slice(stamp.length);
   const { createJiti } = await import('jiti');
   const code = createJiti(file).transform({ source, filename: file, ts: true, async: true, retainLines: true });
   const [, failure] = /^exports\.__JITI_ERROR__ = (\{.*\})/.exec(code) ?? [];
   if (failure !== undefined) throw syntaxError(file, JSON.parse(failure));
-  if (cache) write(cache, stamp + code);
+  writeCache(cache, stamp + code);
   return code;
 }
 
@@ -61,37 +60,4 @@ function syntaxError(file: string, { line, column, message }: Readonly<Record<st
   const error = new SyntaxError(String(message).trim());
   error.stack = `${file}:${String(line)}:${String(column)}\n${error.stack}`;
   return error;
-}
-
-/** In the nearest node_modules; undefined where nothing is installed. */
-function cacheFile(file: string): string | undefined {
-  for (let folder = dirname(file); ; folder = dirname(folder)) {
-    const modules = join(folder, 'node_modules');
-    if (existsSync(modules)) return join(modules, '.cache', 'svc', `${digest(file)}.js`);
-    if (dirname(folder) === folder) return undefined;
-  }
-}
-
-function read(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return undefined;
-  }
-}
-
-/** A cache that cannot be written costs time and nothing else. */
-function write(file: string, text: string): void {
-  try {
-    mkdirSync(dirname(file), { recursive: true });
-    const whole = `${file}.${process.pid}`;
-    writeFileSync(whole, text);
-    renameSync(whole, file);
-  } catch {
-    // a folder that is read-only, or a full disk: the next start transpiles again
-  }
-}
-
-function digest(text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, 24);
 }

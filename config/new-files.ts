@@ -1,6 +1,6 @@
 import { existsSync, linkSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { SvcError } from '../core/errors.ts';
+import { isSvcError, SvcError } from '../core/errors.ts';
 
 export interface NewFile {
   /** From the folder of the configuration. */
@@ -29,7 +29,7 @@ export function writeNewFiles(root: string, files: readonly NewFile[]): void {
     }
   } catch (error) {
     for (const path of placed) rmSync(path, { force: true });
-    throw error;
+    throw writeFailed(error, files[0]?.file, 'Nothing was written.');
   } finally {
     for (const { draft } of drafts) rmSync(draft, { force: true });
   }
@@ -43,6 +43,8 @@ export function replaceFile(root: string, { file, text }: NewFile): void {
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(draft, text, { flag: 'wx' });
     renameSync(draft, path);
+  } catch (error) {
+    throw writeFailed(error, file, 'The file is as it was.');
   } finally {
     rmSync(draft, { force: true });
   }
@@ -63,6 +65,18 @@ function place(draft: string, path: string, file: string): void {
     if (code !== 'EPERM' && code !== 'ENOTSUP' && code !== 'ENOSYS') throw error;
     renameSync(draft, path); // a file system without hard links
   }
+}
+
+/** The file system's own words where it is what refused: no space, no permission. */
+function writeFailed(error: unknown, where: string | undefined, state: string): unknown {
+  if (isSvcError(error) || !(error instanceof Error) || !('syscall' in error)) return error;
+  return new SvcError('file_failed', 'The file system refused to write.', {
+    why: error.message,
+    state,
+    next: ['Make room there, or give the permission, then run the command again.'],
+    ...(where !== undefined && { where }),
+    cause: error,
+  });
 }
 
 function fileExists(file: string): SvcError {

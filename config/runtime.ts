@@ -44,7 +44,7 @@ export interface Runtime {
   urlOf(tag: string): string;
   /** Throws `database_shared` where another tag of this runtime is the same physical database. */
   connect(tag: string, options?: ConnectOptions): Promise<Adapter>;
-  /** Closes every connection that is still open. */
+  /** Closes every connection that is still open or about to be; one that waits for its turn gives up. */
   close(): Promise<void>;
 }
 
@@ -112,6 +112,8 @@ function bind({ root, file, config, product, chosen: { env, from } }: Bound): Ru
   const host = new PluginHost(config, { root, ...(file !== undefined && { file }) });
   const databases = Object.keys(config.databases ?? {});
   const open = new Set<Connection>();
+  const opening = new Set<Promise<Adapter>>();
+  let closing = new AbortController();
   const used = new Map<string, string>();
 
   const database = (tag: string): DatabaseConfig => {
@@ -129,6 +131,18 @@ function bind({ root, file, config, product, chosen: { env, from } }: Bound): Ru
     return (await host.withDialect(dialect)).dialects.get(dialect);
   };
   const urlOf = (tag: string): string => databaseUrl(config, tag, database(tag), env, root);
+
+  const connect = async (tag: string, options: ConnectOptions): Promise<Adapter> => {
+    const { schema, options: own } = database(tag);
+    const url = urlOf(tag);
+    const dialect = await dialectOf(tag);
+    claim(used, `${dialect.name} ${dialect.identify(url)} ${schema ?? ''}`, tag);
+    const { hooks } = await host.kernel();
+    const signal = options.signal ? AbortSignal.any([options.signal, closing.signal]) : closing.signal;
+    const settings = { ...own, ...(schema !== undefined && { schema }), ...options, signal };
+    const connection = tracked(await dialect.connect(url, settings), open);
+    return { database: tag, product, env, dialect, connection, hooks };
+  };
 
   return {
     root,
@@ -148,16 +162,17 @@ function bind({ root, file, config, product, chosen: { env, from } }: Bound): Ru
     database,
     dialectOf,
     urlOf,
-    async connect(tag, options = {}) {
-      const { schema, options: own } = database(tag);
-      const url = urlOf(tag);
-      const dialect = await dialectOf(tag);
-      claim(used, `${dialect.name} ${dialect.identify(url)} ${schema ?? ''}`, tag);
-      const { hooks } = await host.kernel();
-      const connection = await dialect.connect(url, { ...own, ...(schema !== undefined && { schema }), ...options });
-      return { database: tag, product, env, dialect, connection: tracked(connection, open), hooks };
+    connect(tag, options = {}) {
+      const connecting = connect(tag, options);
+      opening.add(connecting);
+      const settled = () => opening.delete(connecting);
+      connecting.then(settled, settled);
+      return connecting;
     },
     async close() {
+      closing.abort();
+      closing = new AbortController();
+      await Promise.allSettled(opening);
       await Promise.all([...open].map((connection) => connection.close()));
     },
   };

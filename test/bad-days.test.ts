@@ -144,7 +144,7 @@ for (const engine of engines.filter(({ name, missing }) => name === 'postgresql'
       async () =>
         (
           await query(
-            "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%FROM gate%' AND datname = current_database() AND pid <> pg_backend_pid()",
+            "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE '%FROM gate%' AND datname = current_database() AND pid <> pg_backend_pid()",
           )
         ).length > 0,
       'the migration never waited',

@@ -1,6 +1,7 @@
 import * as assert from 'node:assert/strict';
 import type { Adapter } from '../core/database/adapter.ts';
 import type { Migration } from '../core/migration/migration.ts';
+import { definedInCode } from '../core/migration/reconcile.ts';
 import { migrate } from '../core/migration/run.ts';
 import type { Operation } from '../core/schema/operation.ts';
 import { engines, type TestEngine } from './kit/engines.ts';
@@ -70,7 +71,7 @@ function onShop(
       }
     };
     await look(async (adapter) => {
-      await migrate(adapter, [{ migration: users }]);
+      await migrate(adapter, [definedInCode(users)]);
       await adapter.connection.query('INSERT INTO users VALUES (1, 7), (2, 7), (3, NULL)');
     });
     const shop = project({ main: url });
@@ -272,7 +273,9 @@ function declare(engine: TestEngine): void {
           const allow = code === 'destructive' ? [] : ['--allow-destructive'];
           const text = refusedText(await shop.svc('db', 'migrate', ...allow), status, code);
           for (const pattern of says) assert.match(text, pattern);
-          refusedJson(await shop.svc('db', 'migrate', '--json', ...allow), status, code);
+          // The same words in another form: seen on one engine, seen on all.
+          if (engine === engines.find(({ missing }) => missing === undefined))
+            refusedJson(await shop.svc('db', 'migrate', '--json', ...allow), status, code);
           assert.deepEqual(await look(everything), was);
         }),
       LONG,

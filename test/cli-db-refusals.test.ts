@@ -42,9 +42,9 @@ test(
       ok(await svc('db', 'schema', 'generate'));
       assert.match(
         ok(await svc('db', 'migrate', '--dry-run')).stdout,
-        /-- lossy: .*users\.email[\s\S]*-- destructive:\nALTER TABLE/,
+        /-- lossy: .*users\.email[\s\S]*-- destroys data:\nALTER TABLE/,
       );
-      assert.match(ok(await svc('db', 'migrate', 'rollback', '--dry-run')).stdout, /-- destructive:\nDROP TABLE/);
+      assert.match(ok(await svc('db', 'migrate', 'rollback', '--dry-run')).stdout, /-- destroys data:\nDROP TABLE/);
       assert.match(ok(await svc('db', 'migrate', 'status')).stdout, /^PENDING 1/);
     }),
   LONG,

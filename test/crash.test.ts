@@ -10,6 +10,7 @@ import type { Adapter } from '../core/database/adapter.ts';
 import { migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
 import type { Migration } from '../core/migration/migration.ts';
+import { definedInCode } from '../core/migration/reconcile.ts';
 import { historyModel, migrate } from '../core/migration/run.ts';
 import { status } from '../core/migration/status.ts';
 import { engines, type TestEngine } from './kit/engines.ts';
@@ -49,7 +50,7 @@ const migrations: readonly Migration[] = [
     .createCollection('orders', [key, { name: 'total', type: 'decimal', precision: 10, scale: 2 }])
     .build(),
 ];
-const defined = migrations.map((one) => ({ migration: one }));
+const defined = migrations.map(definedInCode);
 const EFFECTS = ['after the index', 'atomic', 'before the index', 'raw'];
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-crash-'));

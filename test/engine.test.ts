@@ -5,6 +5,7 @@ import { baseline } from '../core/migration/baseline.ts';
 import { migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
 import type { Migration } from '../core/migration/migration.ts';
+import { definedInCode } from '../core/migration/reconcile.ts';
 import { migrate, plan, planRollback, rollback } from '../core/migration/run.ts';
 import { status } from '../core/migration/status.ts';
 import { engines } from './kit/engines.ts';
@@ -32,7 +33,7 @@ const orders = migration('20260103_000000_create_orders')
   .createIndex('orders', 'orders_user', [{ name: 'user_id' }])
   .build();
 const all = [users, age, orders];
-const files = (...migrations: Migration[]) => migrations.map((one) => ({ migration: one }));
+const files = (...migrations: Migration[]) => migrations.map(definedInCode);
 
 const tables = async ({ connection }: Adapter) => [...(await connection.introspect()).keys()].sort();
 
@@ -227,6 +228,14 @@ for (const engine of engines) {
     assert.deepEqual((await rollback(adapter)).migrations, []);
   });
 
+  on('an empty file is not applied: it could not be edited any more', async (adapter) => {
+    await refused(
+      migrate(adapter, files(users, { tag: '20260110_000000_todo', name: 'todo', up: [], down: [] })),
+      'migration_invalid',
+    );
+    assert.deepEqual(await tables(adapter), []);
+  });
+
   on('an irreversible migration is not rolled back', async (adapter) => {
     const oneWay = migration('20260105_000000_one_way').raw('postgresql', 'CREATE TABLE one_way (id int)').build();
     await migrate(adapter, files(oneWay));
@@ -261,6 +270,18 @@ for (const engine of engines) {
     assert.deepEqual(await tables(adapter), ['users']);
   });
 
+  on(
+    'a hook that migrates the database it runs for is refused instead of waiting for itself',
+    async (adapter, _again, kernel) => {
+      kernel.hooks['migration:up'].tapPromise('test', async () => {
+        await new MigrationEngine(adapter).up(age);
+      });
+      const refusal = await refused(migrate(adapter, files(users)), 'hook_refused');
+      assert.match(refusal.why ?? '', /inside another one/);
+      assert.deepEqual(await tables(adapter), []);
+    },
+  );
+
   on('a database of another product is refused, and taken over when asked', async (adapter, again) => {
     await migrate(adapter, files(users));
     const other = { ...(await again()), product: 'bank' };
@@ -289,6 +310,10 @@ for (const engine of engines) {
     assert.deepEqual((await baseline(adapter, files(users, age), { to: users.tag })).tags, [users.tag]);
     assert.equal((await status(adapter, files(users, age))).completed, 1);
     await migrate(adapter, files(users, age));
+    await rollback(adapter);
+    const refusal = await refused(rollback(adapter), 'irreversible');
+    assert.match(refusal.message, /never run/);
+    assert.deepEqual(await tables(adapter), ['users']);
   });
 
   on('a table that svc did not make can be changed, and what was done to it is replayed', async (adapter) => {

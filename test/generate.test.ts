@@ -9,6 +9,7 @@ import { nextTag } from '../config/next-tag.ts';
 import { schemaEntry } from '../config/schema-entry.ts';
 import { SvcError } from '../core/errors.ts';
 import type { Migration } from '../core/migration/migration.ts';
+import { definedInCode } from '../core/migration/reconcile.ts';
 import { isTag } from '../core/migration/tag.ts';
 import { replay } from '../core/schema/apply.ts';
 import type { Declaration } from '../core/schema/declaration.ts';
@@ -33,7 +34,7 @@ function make(
 
 /** The files that generated migrations would be. */
 const filesOf = (generated: readonly Generated[]): MigrationFile[] =>
-  generated.map(({ file, migration }) => ({ file, migration }));
+  generated.map(({ file, migration }) => ({ file, ...definedInCode(migration) }));
 
 async function refused(work: Promise<unknown>): Promise<SvcError> {
   const error = await work.then(
@@ -218,11 +219,11 @@ test('a statement that cannot be in a transaction gets a migration of its own', 
 
 test('a tag is never below the newest file', async () => {
   const files: MigrationFile[] = [
-    { file: 'f', migration: { tag: '20991231_235959_far', name: 'far', up: [], down: [] } },
+    { file: 'f', ...definedInCode({ tag: '20991231_235959_far', name: 'far', up: [], down: [] }) },
   ];
   const [one] = await make({ users: { id } }, { files });
   assert.equal(one?.migration.tag, '21000101_000000_create_users');
-  const last: MigrationFile[] = [{ file: 'f', migration: { tag: 'zzz', name: 'zzz', up: [], down: [] } }];
+  const last: MigrationFile[] = [{ file: 'f', ...definedInCode({ tag: 'zzz', name: 'zzz', up: [], down: [] }) }];
   assert.equal((await refused(make({ users: { id } }, { files: last }))).code, 'tag_invalid');
   fc.assert(
     fc.property(
@@ -245,7 +246,7 @@ test('a file that changes a table no file created is named', async () => {
     up: [{ type: 'dropField', collection: 'ghosts', field: 'x' }],
     down: [],
   };
-  const error = await refused(make({}, { files: [{ file: `${FOLDER}/a.json`, migration }] }));
+  const error = await refused(make({}, { files: [{ file: `${FOLDER}/a.json`, ...definedInCode(migration) }] }));
   assert.equal(error.code, 'collection_unknown');
   assert.equal(error.where, `${FOLDER}/a.json up[0]`);
   assert.ok(error.next.some((line) => line.includes('svc db schema pull')));

@@ -23,7 +23,7 @@ import { test } from './kit/test.ts';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const readme = readFileSync(join(root, 'README.md'), 'utf8');
-const cli = join(root, 'dist', 'cli', 'main.js');
+const cli = join(root, 'dist', 'cli', 'main.cjs');
 
 interface Block {
   readonly language: string;

@@ -29,7 +29,7 @@ export default class Doctor extends SvcCommand {
     ],
   });
 
-  db = Option.String('--db', { description: 'Only the database of this tag.' });
+  override db = Option.String('--db', { description: 'Only the database of this tag.' });
 
   async run(): Promise<Answer> {
     const checks: Check[] = [];

@@ -6,7 +6,7 @@ import { SvcCommand } from '../base.ts';
 
 /** A command on configured databases. */
 export abstract class DatabaseCommand extends SvcCommand {
-  db = Option.String('--db', {
+  override db = Option.String('--db', {
     description: 'The database of this tag; without it all, in the order of the configuration.',
   });
 

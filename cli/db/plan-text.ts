@@ -4,17 +4,19 @@ import type { Migration } from '../../core/migration/migration.ts';
 export interface Step {
   readonly migration: Migration;
   readonly statements: readonly Statement[];
+  /** Default up. */
+  readonly direction?: 'up' | 'down';
 }
 
 /** A plan as text for the engine's own shell: what destroys data, and what a migration loses, stands in comments. */
 export function planText(label: string, steps: readonly Step[]): string {
   const lines = [`-- ${label}`];
-  for (const { migration, statements } of steps) {
+  for (const { migration, statements, direction = 'up' } of steps) {
     lines.push('', `-- ${migration.tag}`);
-    for (const loss of migration.lossy ?? []) lines.push(`-- lossy: ${comment(loss)}`);
+    if (direction === 'up') for (const loss of migration.lossy ?? []) lines.push(`-- lossy: ${comment(loss)}`);
     if (migration.irreversible !== undefined) lines.push(`-- irreversible: ${comment(migration.irreversible)}`);
     for (const statement of statements) {
-      if (statement.destructive) lines.push('-- destructive:');
+      if (statement.destructive) lines.push('-- destroys data:');
       if (!statement.transactional) lines.push('-- not in a transaction:');
       lines.push(terminated(statement.text));
     }

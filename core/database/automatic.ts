@@ -4,13 +4,12 @@ import type { Migration } from '../migration/migration.ts';
 import { planMigration } from '../migration/plan.ts';
 import { underLock } from '../migration/session.ts';
 import { freeTag, nameOfTag } from '../migration/tag.ts';
-import { needs } from '../migration/touches.ts';
-import type { Draft } from '../schema/draft.ts';
 import { invertAll } from '../schema/invert.ts';
 import { lossy } from '../schema/lossy.ts';
 import type { SchemaModel } from '../schema/model.ts';
 import type { Operation } from '../schema/operation.ts';
 import type { Adapter } from './adapter.ts';
+import { readForeign, withDoubts } from './foreign.ts';
 
 export interface SchemaResult {
   readonly migration: Migration;
@@ -48,9 +47,9 @@ export class AutomaticMigrations {
     return underLock(this.#adapter, { known }, async (run) => {
       const { connection } = this.#adapter;
       const draft = await run.ledger.draft(connection);
-      const migration = automatic(request, await withForeign(draft, request.operation, this.#adapter), (tag) =>
-        run.ledger.entries.has(tag),
-      );
+      const foreign = await readForeign(request.operation, draft, connection);
+      const certain = automatic(request, draft, run.ledger);
+      const migration = foreign.size === 0 ? certain : await withDoubts(certain, foreign, draft, this.#adapter);
       const { durationMs, statements } = await runOne(
         run,
         await planMigration(this.#adapter, migration, 'up', 'api', draft),
@@ -62,21 +61,13 @@ export class AutomaticMigrations {
   }
 }
 
-/** Tables that svc did not make are read from the catalog, so that a way back can be written for them too. */
-async function withForeign(draft: Draft, operation: Operation, { connection }: Adapter): Promise<Draft> {
-  const mayExist = operation.type === 'createCollection' && operation.options?.sqlOptions?.ifNotExists === true;
-  const missing = (mayExist ? [operation.name] : needs(operation)).filter((name) => !draft.has(name));
-  if (missing.length > 0)
-    for (const [name, collection] of await connection.introspect(missing)) draft.set(name, collection);
-  return draft;
-}
-
-function automatic(request: Request, model: SchemaModel, taken: (tag: string) => boolean): Migration {
+function automatic(request: Request, model: SchemaModel, ledger: Ledger): Migration {
   const { operation } = request;
   const up = [...(request.first?.(model) ?? []), operation];
   const down = invertAll(up, model);
   const lost = lossy(operation, model);
-  const tag = freeTag(request.name, new Date(), taken);
+  // In the order of application: exported as files they run in the order of their tags.
+  const tag = freeTag(request.name, new Date(), (tag) => ledger.entries.has(tag), ledger.lastApiTag);
   return {
     tag,
     name: operation.type === 'createCollection' ? operation.name : nameOfTag(tag),
@@ -84,7 +75,6 @@ function automatic(request: Request, model: SchemaModel, taken: (tag: string) =>
     ...carried(operation),
     up,
     down,
-    ...(down.length === 0 && { irreversible: 'It made nothing that a rollback could take away.' }),
     ...(lost.length > 0 && { lossy: lost }),
   };
 }

@@ -23,15 +23,15 @@ export function baseline(
   defined: readonly Defined[],
   options: SessionOptions & { readonly to?: string } = {},
 ): Promise<{ readonly tags: readonly string[] }> {
-  if (options.to !== undefined && !defined.some(({ migration }) => migration.tag === options.to)) {
+  if (options.to !== undefined && !defined.some(({ tag }) => tag === options.to)) {
     return Promise.reject(unknownTag(options.to, 'No file defines it.'));
   }
   return underLock(adapter, options, async (run) => {
     const standing = reconcile(defined, run.ledger);
     refuseTrouble(standing);
     const pending = standing.pending
-      .map(({ migration }) => migration)
-      .filter(({ tag }) => options.to === undefined || tag <= options.to);
+      .filter(({ tag }) => options.to === undefined || tag <= options.to)
+      .map(({ migration }) => migration);
     if (pending.length === 0) return { tags: [] };
     await refuseAbsent(run, pending);
     let seq = run.ledger.lastSeq;
@@ -67,11 +67,12 @@ function write({ ledger, epoch }: Execution, migration: Migration, seq: number):
     status: 'completed',
     applied_at: CLOCK,
     rolled_back_at: null,
-    duration_ms: 0,
+    // It never ran: that tells a rollback to keep its hands off.
+    duration_ms: null,
     checksum: checksum(migration),
     migration,
-    step: 0,
-    steps: 0,
+    step: migration.up.length,
+    steps: migration.up.length,
     error: null,
     sdk_version: version,
     applied_by: actor(),

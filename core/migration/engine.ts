@@ -9,7 +9,7 @@ import type { Migration } from './migration.ts';
 import { type PlannedMigration, planMigration } from './plan.ts';
 import { problems } from './problems.ts';
 import { type Resolution, type ResolveReport, resolve } from './resolve.ts';
-import { planReverse } from './run.ts';
+import { planReverse } from './reverse.ts';
 import { underLock } from './session.ts';
 
 export interface EngineResult {
@@ -80,7 +80,7 @@ export class MigrationEngine {
       }
       refuseOther(migration, known);
       const draft = await run.ledger.draft(this.#adapter.connection);
-      return runOne(run, await planReverse(this.#adapter, migration, known.row.origin, draft));
+      return runOne(run, await planReverse(this.#adapter, migration, known.row, draft));
     });
   }
 

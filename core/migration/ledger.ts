@@ -1,6 +1,6 @@
 import type { Adapter } from '../database/adapter.ts';
 import type { Connection } from '../dialect.ts';
-import { SvcError } from '../errors.ts';
+import { isSvcError, SvcError } from '../errors.ts';
 import { anyDefinition, type Versioned } from '../records.ts';
 import { replay } from '../schema/apply.ts';
 import { Draft } from '../schema/draft.ts';
@@ -9,8 +9,10 @@ import { audit, HISTORY_VERSION, type HistoryRow, history, journal, type MetaRow
 import type { Migration } from './migration.ts';
 import { foreignCollections } from './touches.ts';
 
-/** A history row without its migration object, which only replaying needs. */
-export type LedgerRow = Omit<HistoryRow, 'migration'>;
+/** Columns that neither planning nor `status` needs; the migration object is read when replaying needs it. */
+const LEFT_OUT = ['migration', 'sdk_version', 'applied_by', 'epoch'] as const;
+
+export type LedgerRow = Omit<HistoryRow, (typeof LEFT_OUT)[number]>;
 
 export interface LedgerEntry {
   readonly row: LedgerRow;
@@ -19,13 +21,14 @@ export interface LedgerEntry {
 }
 
 const ALL = Object.keys(history.columns) as (keyof HistoryRow)[];
-const LIGHT = ALL.filter((column) => column !== 'migration');
+const LIGHT = ALL.filter((column) => !(LEFT_OUT as readonly string[]).includes(column));
 
 /** The history of one database and the model it tells. Writers read it under the lock; `status` reads it without. */
 export class Ledger {
   readonly entries = new Map<string, LedgerEntry>();
   #model: Draft | undefined;
   #lastSeq = 0;
+  #lastApiTag = '';
 
   static async read(connection: Connection): Promise<Ledger> {
     const ledger = new Ledger();
@@ -51,6 +54,11 @@ export class Ledger {
 
   get lastSeq(): number {
     return this.#lastSeq;
+  }
+
+  /** The greatest tag that the API made. */
+  get lastApiTag(): string {
+    return this.#lastApiTag;
   }
 
   /** Completed migrations with their objects, in the order of application. */
@@ -93,6 +101,7 @@ export class Ledger {
   set(entry: LedgerEntry): void {
     this.entries.set(entry.row.tag, entry);
     this.#lastSeq = Math.max(this.#lastSeq, entry.row.seq);
+    if (entry.row.origin === 'api' && entry.row.tag > this.#lastApiTag) this.#lastApiTag = entry.row.tag;
     this.#model = undefined;
   }
 
@@ -128,7 +137,12 @@ export async function modelOf(migrations: readonly Migration[], connection: Conn
 
 /** Refuses a database of another product, tag or environment, and a history of a newer SDK. Writes nothing. */
 export async function checkMeta(adapter: Adapter): Promise<Versioned<MetaRow> | undefined> {
-  const found = await adapter.connection.records(meta).get('meta');
+  const found = await adapter.connection
+    .records(meta)
+    .get('meta')
+    .catch((error) => {
+      throw isSvcError(error) ? error.with({ state: 'Nothing was changed.' }) : error;
+    });
   if (!found) return undefined;
   const { record } = found;
   if (record.version > HISTORY_VERSION) {

@@ -6,10 +6,15 @@ import type { Migration } from './migration.ts';
 
 /** A migration that is defined somewhere: by a file, usually. */
 export interface Defined {
-  readonly migration: Migration;
+  readonly tag: string;
+  readonly checksum: string;
   readonly file?: string;
-  /** Where it is known already. */
-  readonly checksum?: string;
+  /** A file may be parsed only when this is asked for: an applied one seldom is. */
+  readonly migration: Migration;
+}
+
+export function definedInCode(migration: Migration): Defined {
+  return { tag: migration.tag, checksum: checksum(migration), migration };
 }
 
 export interface Standing {
@@ -30,15 +35,15 @@ export function reconcile(defined: readonly Defined[], ledger: Ledger): Standing
   const edited: Defined[] = [];
   const byTag = new Set<string>();
   for (const candidate of defined) {
-    const { tag } = candidate.migration;
+    const { tag } = candidate;
     byTag.add(tag);
     const row = ledger.entries.get(tag)?.row;
     if (row?.status !== 'completed') pending.push(candidate);
-    else if (row.checksum !== (candidate.checksum ?? checksum(candidate.migration))) edited.push(candidate);
+    else if (row.checksum !== candidate.checksum) edited.push(candidate);
   }
   const rows = [...ledger.entries.values()];
   return {
-    pending: pending.sort((a, b) => (a.migration.tag < b.migration.tag ? -1 : 1)),
+    pending: pending.sort((a, b) => (a.tag < b.tag ? -1 : 1)),
     edited,
     interrupted: rows.filter(({ row }) => row.status === 'applying'),
     failed: rows.filter(({ row }) => row.status === 'failed'),
@@ -50,19 +55,15 @@ export function reconcile(defined: readonly Defined[], ledger: Ledger): Standing
 export function refuseTrouble({ edited, missing, failed }: Standing): void {
   const changed = edited[0];
   if (changed) {
-    throw new SvcError(
-      'migration_edited',
-      `The migration "${changed.migration.tag}" was edited after it was applied.`,
-      {
-        why: `Its checksum is not the one in the history.${more(edited.length)}`,
-        state: 'Nothing was changed.',
-        next: [
-          'Restore the file from version control, and put the change into a new migration: svc db migrate create <name>',
-        ],
-        ...(changed.file !== undefined && { where: changed.file }),
-        details: { tags: edited.map(({ migration }) => migration.tag) },
-      },
-    );
+    throw new SvcError('migration_edited', `The migration "${changed.tag}" was edited after it was applied.`, {
+      why: `Its checksum is not the one in the history.${more(edited.length)}`,
+      state: 'Nothing was changed.',
+      next: [
+        'Restore the file from version control, and put the change into a new migration: svc db migrate create <name>',
+      ],
+      ...(changed.file !== undefined && { where: changed.file }),
+      details: { tags: edited.map(({ tag }) => tag) },
+    });
   }
   const gone = missing[0];
   if (gone) {

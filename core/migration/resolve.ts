@@ -73,6 +73,7 @@ function decided(
         ...row,
         status: 'completed',
         applied_at: CLOCK,
+        duration_ms: row.duration_ms ?? 0,
         rolled_back_at: null,
         step: row.steps,
         error: null,

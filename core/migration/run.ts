@@ -7,6 +7,7 @@ import type { Execution } from './execution.ts';
 import { checkMeta, checkOwner, Ledger, type LedgerEntry } from './ledger.ts';
 import { type PlannedMigration, planMigration } from './plan.ts';
 import { type Defined, reconcile, refuseTrouble } from './reconcile.ts';
+import { planReverse } from './reverse.ts';
 import { type SessionOptions, underLock } from './session.ts';
 
 export type RunEvent =
@@ -75,7 +76,7 @@ export async function migrate(
   options: RunOptions = {},
 ): Promise<RunReport> {
   const clock = performance.now();
-  if (options.to !== undefined && !defined.some(({ migration }) => migration.tag === options.to)) {
+  if (options.to !== undefined && !defined.some(({ tag }) => tag === options.to)) {
     throw unknownTag(options.to, 'No file defines it.');
   }
   const ledger = await readable(adapter, options);
@@ -171,7 +172,7 @@ async function planUp(
   const standing = reconcile(defined, ledger);
   refuseTrouble(standing);
   const pending = chosen(standing.pending, options.to).filter(
-    ({ migration }) => ledger.entries.get(migration.tag)?.row.status !== 'applying',
+    ({ tag }) => ledger.entries.get(tag)?.row.status !== 'applying',
   );
   if (pending.length === 0) return [];
   const draft = await ledger.draft(adapter.connection);
@@ -187,6 +188,13 @@ async function planPending(
   draft: Draft,
   ledger: Ledger,
 ): Promise<PlannedMigration> {
+  if (migration.up.length === 0) {
+    throw new SvcError('migration_invalid', `The migration "${migration.tag}" has no operations yet.`, {
+      why: 'Applied as it is it could not be edited any more.',
+      state: 'Nothing was changed.',
+      next: ['Write its up and down, or remove the file.'],
+    });
+  }
   try {
     return await planMigration(adapter, migration, 'up', 'file', draft);
   } catch (error) {
@@ -227,36 +235,8 @@ async function planDown(adapter: Adapter, ledger: Ledger, options: RollbackOptio
   const back = options.to === undefined ? completed.slice(-(options.count ?? 1)) : after(completed, options.to);
   const draft = await ledger.draft(adapter.connection);
   const planned: PlannedMigration[] = [];
-  for (const { migration, row } of back.reverse())
-    planned.push(await planReverse(adapter, migration, row.origin, draft));
+  for (const { migration, row } of back.reverse()) planned.push(await planReverse(adapter, migration, row, draft));
   return planned;
-}
-
-/** The way back of one migration, from the model as it is. */
-export async function planReverse(
-  adapter: Adapter,
-  migration: Defined['migration'],
-  origin: PlannedMigration['origin'],
-  draft: Draft,
-): Promise<PlannedMigration> {
-  if (migration.down.length === 0 && migration.up.length > 0) {
-    throw new SvcError('irreversible', `The migration "${migration.tag}" has no way back.`, {
-      why: migration.irreversible ?? 'Its down is empty.',
-      state: 'Nothing was changed.',
-      next: ['Write a new migration that repairs what is wrong: svc db migrate create <name>'],
-    });
-  }
-  try {
-    return await planMigration(adapter, migration, 'down', origin, draft);
-  } catch (error) {
-    if (!isSvcError(error)) throw error;
-    throw new SvcError('not_reversible_now', `"${migration.tag}" cannot be rolled back from the schema as it is now.`, {
-      why: [error.message, error.why].filter(Boolean).join(' '),
-      state: 'Nothing was changed.',
-      next: ['Roll back the migrations after it first: svc db migrate rollback -n <count>'],
-      cause: error,
-    });
-  }
 }
 
 function after<T extends LedgerEntry>(completed: readonly T[], tag: string): T[] {
@@ -266,7 +246,7 @@ function after<T extends LedgerEntry>(completed: readonly T[], tag: string): T[]
 }
 
 function chosen(pending: readonly Defined[], to: string | undefined): readonly Defined[] {
-  return to === undefined ? pending : pending.filter(({ migration }) => migration.tag <= to);
+  return to === undefined ? pending : pending.filter(({ tag }) => tag <= to);
 }
 
 export function unknownTag(tag: string, why: string): SvcError {

@@ -1,5 +1,7 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Adapter } from '../database/adapter.ts';
 import type { LockOptions } from '../dialect.ts';
+import { SvcError } from '../errors.ts';
 import type { Execution } from './execution.ts';
 import { halfDone, resume } from './journal.ts';
 import { claimDatabase, Ledger } from './ledger.ts';
@@ -27,6 +29,9 @@ export function underLock<T>(
   });
 }
 
+/** The databases whose lock whoever is calling holds already: a hook that wants one of them would wait for itself. */
+const held = new AsyncLocalStorage<ReadonlySet<string>>();
+
 /** The lock and the history, whatever state it is in: for `resolve`. */
 export function underBareLock<T>(
   adapter: Adapter,
@@ -34,12 +39,25 @@ export function underBareLock<T>(
   work: (run: Execution) => Promise<T>,
 ): Promise<T> {
   const { lockTimeoutMs, onWait, signal, adopt, known, watch } = options;
+  const database = JSON.stringify([adapter.product, adapter.database, adapter.env]);
+  const outer = held.getStore() ?? new Set();
+  if (outer.has(database)) {
+    return Promise.reject(
+      new SvcError('hook_refused', 'A migration cannot be started inside another one of the same database.', {
+        why: 'A hook that runs under the migration lock asked for the lock.',
+        state: 'Nothing of it was run.',
+        next: ['Let the hook do it before or after the run, or on another database.'],
+      }),
+    );
+  }
+  const inside = new Set([...outer, database]);
   return adapter.connection.exclusively(
-    async (epoch) => {
-      if (known && epoch === known.epoch + 1) return work({ ...watch, adapter, epoch, signal, ledger: known.ledger });
-      await claimDatabase(adapter, epoch, adopt ?? false);
-      return work({ ...watch, adapter, epoch, signal, ledger: await Ledger.read(adapter.connection) });
-    },
+    (epoch) =>
+      held.run(inside, async () => {
+        if (known && epoch === known.epoch + 1) return work({ ...watch, adapter, epoch, signal, ledger: known.ledger });
+        await claimDatabase(adapter, epoch, adopt ?? false);
+        return work({ ...watch, adapter, epoch, signal, ledger: await Ledger.read(adapter.connection) });
+      }),
     {
       ...(lockTimeoutMs !== undefined && { timeoutMs: lockTimeoutMs }),
       ...(onWait && { onWait }),

@@ -1,6 +1,6 @@
 import type { Adapter } from '../database/adapter.ts';
-import type { Origin } from './history.ts';
-import { checkOwner, Ledger, type LedgerRow } from './ledger.ts';
+import { journal, type Origin } from './history.ts';
+import { checkOwner, Ledger, type LedgerEntry, type LedgerRow } from './ledger.ts';
 import { type Defined, reconcile } from './reconcile.ts';
 
 export type EntryState = 'completed' | 'pending' | 'interrupted' | 'failed' | 'edited' | 'missing';
@@ -35,25 +35,19 @@ export async function status(adapter: Adapter, defined: readonly Defined[]): Pro
   await checkOwner(adapter);
   const ledger = await Ledger.read(adapter.connection);
   const standing = reconcile(defined, ledger);
-  const edited = new Set(standing.edited.map(({ migration }) => migration.tag));
+  const edited = new Set(standing.edited.map(({ tag }) => tag));
   const missing = new Set(standing.missing.map(({ row }) => row.tag));
-  const files = new Map(
-    defined.flatMap(({ migration, file }) => (file === undefined ? [] : [[migration.tag, file] as const])),
-  );
-  const recorded = ledger
-    .inOrder()
-    .filter(({ row }) => row.status !== 'rolled_back')
-    .map(({ row }) => entryOf(row, stateOf(row, edited, missing), files.get(row.tag)));
+  const files = new Map(defined.flatMap(({ tag, file }) => (file === undefined ? [] : [[tag, file] as const])));
+  const recorded: StatusEntry[] = [];
+  for (const entry of ledger.inOrder()) {
+    if (entry.row.status === 'rolled_back') continue;
+    const row = entry.row.status === 'applying' ? await progressed(adapter, entry) : entry.row;
+    recorded.push(entryOf(row, stateOf(row, edited, missing), files.get(row.tag)));
+  }
   const known = new Set(recorded.map(({ tag }) => tag));
   const pending = standing.pending
-    .filter(({ migration }) => !known.has(migration.tag))
-    .map(
-      ({ migration, file }): StatusEntry => ({
-        tag: migration.tag,
-        state: 'pending',
-        ...(file !== undefined && { file }),
-      }),
-    );
+    .filter(({ tag }) => !known.has(tag))
+    .map(({ tag, file }): StatusEntry => ({ tag, state: 'pending', ...(file !== undefined && { file }) }));
   const completed = defined.length - standing.pending.length;
   const trouble = recorded.some(({ state }) => state !== 'completed');
   const last = ledger.completed().at(-1)?.row.tag;
@@ -65,6 +59,14 @@ export async function status(adapter: Adapter, defined: readonly Defined[]): Pro
     ...(last !== undefined && { lastApplied: last }),
     entries: [...recorded, ...pending],
   };
+}
+
+/** While it runs only the journal counts its steps. */
+async function progressed({ connection }: Adapter, { row }: LedgerEntry): Promise<LedgerRow> {
+  const stored = await connection.records(journal).get(row.tag);
+  if (!stored) return row;
+  const { steps, done } = stored.record;
+  return { ...row, step: steps.slice(0, done).reduce((sum, { statements }) => sum + statements.length, 0) };
 }
 
 function stateOf(row: LedgerRow, edited: ReadonlySet<string>, missing: ReadonlySet<string>): EntryState {

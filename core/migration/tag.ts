@@ -17,10 +17,14 @@ export function nameOfTag(tag: string): string {
   return STAMPED.exec(tag)?.[1] ?? tag;
 }
 
-/** A tag of that name that is not taken: the seconds move on until it is free. */
-export function freeTag(name: string, at: Date, taken: (tag: string) => boolean): string {
+/** A tag of that name which is not taken and sorts behind `last`, made in this or the last moments: the seconds move on. */
+export function freeTag(name: string, at: Date, taken: (tag: string) => boolean, last = ''): string {
   for (let time = at.getTime(); ; time += 1000) {
     const tag = generateTag(name, new Date(time));
-    if (!taken(tag)) return tag;
+    const behind = tag > last || last > generateTag('', new Date(time + LONGEST_LEAD_MS));
+    if (behind && !taken(tag)) return tag;
   }
 }
+
+/** A tag further ahead of the clock was not made by it, and is not waited for. */
+const LONGEST_LEAD_MS = 3_600_000;

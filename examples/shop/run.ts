@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const shop = join(here, '.svc', 'shop');
-const cli = join(here, '..', '..', 'dist', 'cli', 'main.js');
+const cli = join(here, '..', '..', 'dist', 'cli', 'main.cjs');
 const schemaFile = join(shop, 'svc', 'database', 'schema.json');
 const migrations = join(shop, 'svc', 'database', 'migrations', 'main');
 

@@ -20,6 +20,8 @@ export const VERSION = '_version';
 /** Where records live and what the engine's errors mean. */
 export interface RecordHome {
   readonly exec: Exec;
+  /** The values of those columns in the rows of a query, in its order: many rows in the form that costs least. */
+  values(query: string, columns: readonly string[]): Promise<readonly (readonly unknown[])[]>;
   readonly grammar: RecordGrammar;
   /** Quoted, with its dot. */
   readonly schema: string;
@@ -43,18 +45,14 @@ export function recordStore<R extends object>(home: RecordHome, definition: Reco
     recordValue(grammar, value as RecordValue, definition.columns[column]);
   const write = (text: string) => home.exec(`${text}${home.notify(definition.collection)}`);
 
-  const read = (row: Readonly<Record<string, unknown>>, wanted: readonly (keyof R & string)[]): Versioned<R> => ({
-    record: Object.fromEntries(
-      wanted.map((column) => [column, readValue(row[column], definition.columns[column])]),
-    ) as unknown as R,
-    version: Number(row[VERSION]),
-  });
   const get = async (id: string): Promise<Versioned<R> | undefined> => {
-    const found = await orNothing(
-      home,
-      `SELECT ${list(quote, [...columns, VERSION])} FROM ${table} WHERE ${key} = ${say(definition.key, id)}`,
+    const text = `SELECT ${list(quote, [...columns, VERSION])} FROM ${table} WHERE ${key} = ${say(definition.key, id)}`;
+    const [row] = await orNothing(home, () => rowsOf(home.exec, text));
+    if (!row) return undefined;
+    const record = Object.fromEntries(
+      columns.map((column) => [column, readValue(row[column], definition.columns[column])]),
     );
-    return found[0] && read(found[0], columns);
+    return { record: record as unknown as R, version: Number(row[VERSION]) };
   };
   const why = async (id: string, asked: number): Promise<'missing' | 'stale' | undefined> => {
     const current = await get(id);
@@ -118,16 +116,21 @@ export function recordStore<R extends object>(home: RecordHome, definition: Reco
         const last = definition.columns[index.sort].type === 'timestamp' ? new Date(String(at)) : at;
         conditions.push(`(${sort}, ${key}) ${down ? '<' : '>'} (${say(index.sort, last)}, ${say(definition.key, id)})`);
       }
-      const read_ = [...new Set([...wanted, index.sort, definition.key])];
-      const rows = await orNothing(
-        home,
-        `SELECT ${list(quote, [...read_, VERSION])} FROM ${table}${conditions.length > 0 ? ` WHERE ${conditions.join(' AND ')}` : ''} ORDER BY ${sort}${order}, ${key}${order} LIMIT ${query.limit + 1}`,
-      );
-      const records = rows.slice(0, query.limit).map((row) => read(row, wanted));
+      const names: readonly (keyof R & string)[] = [...new Set([...wanted, index.sort, definition.key])];
+      const where = conditions.length > 0 ? ` WHERE ${conditions.join(' AND ')}` : '';
+      const text = `SELECT ${list(quote, [...names, VERSION])} FROM ${table}${where} ORDER BY ${sort}${order}, ${key}${order} LIMIT ${query.limit + 1}`;
+      const rows = await orNothing(home, () => home.values(text, [...names, VERSION]));
+      const valueIn = (row: readonly unknown[], column: keyof R & string) =>
+        readValue(row[names.indexOf(column)], definition.columns[column]);
+      const records = rows.slice(0, query.limit).map((row): Versioned<R> => {
+        const record: Record<string, RecordValue> = {};
+        for (const [at, column] of wanted.entries()) record[column] = readValue(row[at], definition.columns[column]);
+        return { record: record as R, version: Number(row[names.length]) };
+      });
       const last = rows.length > query.limit ? rows[query.limit - 1] : undefined;
       if (!last) return { records };
-      const at = readValue(last[index.sort], definition.columns[index.sort]);
-      return { records, cursor: Buffer.from(JSON.stringify([at, last[definition.key]])).toString('base64url') };
+      const end = JSON.stringify([valueIn(last, index.sort), valueIn(last, definition.key)]);
+      return { records, cursor: Buffer.from(end).toString('base64url') };
     },
   } satisfies RecordStore<R> & { page(index: string, query: PageQuery<R>): Promise<Page<R>> };
 }
@@ -144,9 +147,9 @@ async function attempt(home: RecordHome, write: () => ReturnType<Exec>): Promise
   }
 }
 
-async function orNothing(home: RecordHome, text: string): ReturnType<typeof rowsOf> {
+async function orNothing<T>(home: RecordHome, read: () => Promise<readonly T[]>): Promise<readonly T[]> {
   try {
-    return await rowsOf(home.exec, text);
+    return await read();
   } catch (error) {
     if (home.isMissing(error)) return [];
     throw home.refusal(error);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const BUILT = join(ROOT, 'dist/cli/main.js');
+const BUILT = join(ROOT, 'dist/cli/main.cjs');
 const LOADER = import.meta.resolve('tsx');
 
 /** What to spawn for the real CLI, from any folder: the built one, which starts faster, unless a source is newer. */
@@ -42,7 +42,7 @@ export interface RunOptions {
 
 /** An environment in which nothing of the tester's own decides. */
 export function cleanEnv(more: RunOptions['env'] = {}): NodeJS.ProcessEnv {
-  const { SVC_ENV: _env, NO_COLOR: _color, CI: _ci, FORCE_COLOR: _force, ...rest } = process.env;
+  const { SVC_ENV: _env, NO_COLOR: _color, CI: _ci, FORCE_COLOR: _force, npm_command: _npm, ...rest } = process.env;
   return { ...rest, ...more };
 }
 

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { Connection } from '../../core/dialect.ts';
 import { isSvcError } from '../../core/errors.ts';
+import { definedInCode } from '../../core/migration/reconcile.ts';
 import { migrate } from '../../core/migration/run.ts';
 import { postgresql } from '../../plugins/dialects/postgresql/dialect.ts';
 import { connectAdapter } from './adapter.ts';
@@ -29,7 +30,7 @@ function mortal<T extends object>(target: T): T {
 const adapter = await connectAdapter(postgresql, url, { busyTimeoutMs: 120_000 });
 try {
   const connection: Connection = mortal(adapter.connection);
-  const defined = JSON.parse(readFileSync(file, 'utf8')).map((migration: unknown) => ({ migration }));
+  const defined = JSON.parse(readFileSync(file, 'utf8')).map(definedInCode);
   process.stdout.write('ready\n');
   const report = await migrate({ ...adapter, connection }, defined, { allowDestructive: true });
   process.stdout.write(`applied ${report.migrations.length} calls ${calls}\n`);

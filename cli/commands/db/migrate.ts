@@ -51,8 +51,7 @@ export default class Migrate extends MigratorCommand {
 
   async #apply(tag: string): Promise<RunReport> {
     const label = await this.label(tag);
-    const defined = await this.migrations(tag);
-    const adapter = await this.connect(tag);
+    const [adapter, defined] = await Promise.all([this.connect(tag), this.migrations(tag)]);
     const confirm = await consentToMigrate(this, label, this);
     const report = await migrate(adapter, defined, {
       ...this.#options(),

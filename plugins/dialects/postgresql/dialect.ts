@@ -5,7 +5,6 @@ import { refusal } from './errors.ts';
 import { grammar } from './grammar.ts';
 import { identify, isEmbedded } from './identify.ts';
 import { Turns } from './lock.ts';
-import { openPglite } from './pglite.ts';
 import { seen } from './seen.ts';
 import { openServer } from './server.ts';
 import { settingsOf } from './settings.ts';
@@ -29,7 +28,10 @@ export const postgresql: Dialect = {
   async connect(url, options) {
     const settings = settingsOf(options);
     identify(url);
-    if (isEmbedded(url)) return connectionOver({ settings, ...(await openPglite(url, settings)) });
+    if (isEmbedded(url)) {
+      const { openPglite } = await import('./pglite.ts');
+      return connectionOver({ settings, ...(await openPglite(url, settings)) });
+    }
     const session = await openServer(url, settings);
     try {
       return await connectionOver({

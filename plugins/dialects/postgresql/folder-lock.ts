@@ -121,6 +121,7 @@ async function startOf(pid: number): Promise<string | null> {
 function interrupted(): SvcError {
   return new SvcError('interrupted', 'The run was interrupted while it waited for the database folder.', {
     state: 'Nothing was changed.',
+    next: ['Run the command again.'],
   });
 }
 

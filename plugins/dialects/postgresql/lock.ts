@@ -59,6 +59,7 @@ async function acquire(
     if (signal?.aborted)
       throw new SvcError('interrupted', 'The run was interrupted while it waited for the lock.', {
         state: 'Nothing was changed.',
+        next: ['Run the command again.'],
       });
     const epoch = await place.session
       .alone((exec) => tryAcquire(exec, place, key))

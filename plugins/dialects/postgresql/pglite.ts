@@ -1,10 +1,11 @@
 import { mkdir } from 'node:fs/promises';
 import type { PGlite } from '@electric-sql/pglite';
-import { SvcError } from '../../../core/errors.ts';
+import { isSvcError, SvcError } from '../../../core/errors.ts';
 import { Queue } from '../../sql/queue.ts';
 import type { Exec, Session } from '../../sql/session.ts';
 import type { Opened } from './connection.ts';
-import { codeOf, refusal } from './errors.ts';
+import { type Driver, loadDriver } from './driver.ts';
+import { refusal } from './errors.ts';
 import { lockFolder } from './folder-lock.ts';
 import { quote } from './grammar.ts';
 import { folderOf } from './identify.ts';
@@ -66,7 +67,7 @@ export async function openPglite(url: string, settings: Settings): Promise<Omit<
 }
 
 async function start(folder: string | undefined, settings: Settings): Promise<Shared> {
-  const { PGlite: Instance } = await driver();
+  const { PGlite: Instance } = await loadDriver(driver);
   const unlock = folder === undefined ? async () => {} : await lockFolder(folder, settings);
   try {
     if (folder !== undefined) await mkdir(folder, { recursive: true });
@@ -75,7 +76,15 @@ async function start(folder: string | undefined, settings: Settings): Promise<Sh
     return { pglite, queue: new Queue(), turns: new Turns(), unlock };
   } catch (error) {
     await unlock();
-    throw refusal(error);
+    const told = refusal(error);
+    if (isSvcError(told) || !(error instanceof Error)) throw told;
+    throw new SvcError('connection_failed', 'The embedded database cannot be started.', {
+      why: error.message,
+      state: 'Nothing was changed.',
+      next: ['Look whether its disk is full.', 'Look whether its folder is that of another version of PGlite.'],
+      ...(folder !== undefined && { where: folder }),
+      cause: error,
+    });
   }
 }
 
@@ -112,14 +121,8 @@ function sessionOf({ pglite, queue }: Shared, leaving: () => Promise<void>): Ses
   };
 }
 
-async function driver(): Promise<typeof import('@electric-sql/pglite')> {
-  try {
-    return await import('@electric-sql/pglite');
-  } catch (error) {
-    if (codeOf(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
-    throw new SvcError('driver_missing', 'PGlite is not installed.', {
-      next: ['npm install @electric-sql/pglite'],
-      cause: error,
-    });
-  }
-}
+const driver: Driver<typeof import('@electric-sql/pglite')> = {
+  name: 'PGlite',
+  package: '@electric-sql/pglite',
+  load: () => import('@electric-sql/pglite'),
+};

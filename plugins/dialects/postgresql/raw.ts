@@ -1,26 +1,21 @@
 import type { Statement } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 import type { Raw } from '../../../core/schema/operation.ts';
+import { tokens } from './tokens.ts';
 
 const TRANSACTION_CONTROL =
   /^(begin|commit|rollback|end|abort|savepoint|release|start transaction|prepare transaction)\b/;
+const ROUTINE = /^create (or replace )?(function|procedure)\b/;
 
 /** A user's text as a statement. Refuses what would end or begin a transaction behind the engine's back. */
 export function raw({ statement: text, check, transaction }: Raw): Statement[] {
-  const parts = statements(text);
-  const control = parts
-    .map((words) => TRANSACTION_CONTROL.exec(words.join(' '))?.[0])
-    .find((word) => word !== undefined);
-  if (control !== undefined) {
-    throw refused(
-      `It contains ${control.toUpperCase()}: a migration is one transaction with its history row, and its text may not end it.`,
-      ['Remove it.', 'Where the text cannot be in a transaction: transaction: false, and a `check`.'],
-    );
-  }
-  if (parts.length === 0) return [];
+  const empty = !refuseUnusable(text);
+  if (check !== undefined) refuseUnusable(check);
+  if (empty) return [];
   return [
     {
       text,
+      // One piece: without the mark that all texts of ours have, see `isUsers`.
       run: [text],
       transactional: transaction !== false,
       // Whether words of a user destroy data is for the user to say.
@@ -30,65 +25,92 @@ export function raw({ statement: text, check, transaction }: Raw): Statement[] {
   ];
 }
 
+/** Says whether there is a statement at all. */
+function refuseUnusable(text: string): boolean {
+  const parts = statements(text);
+  for (const { words, copiesToClient } of parts) {
+    const beginning = words.join(' ');
+    const control = TRANSACTION_CONTROL.exec(beginning)?.[0];
+    if (control !== undefined) {
+      throw refused(
+        `It contains ${control.toUpperCase()}: a migration is one transaction with its history row, and its text may not end it.`,
+        ['Remove it.', 'Where the text cannot be in a transaction: transaction: false, and a `check`.'],
+      );
+    }
+    if (beginning.startsWith('discard all')) {
+      throw refused('It contains DISCARD ALL, which gives up the migration lock.', ['Remove it.']);
+    }
+    if (copiesToClient) {
+      throw refused('It copies from or to the client, which sends and takes nothing: the session would wait for good.', [
+        'Write the rows with INSERT.',
+      ]);
+    }
+  }
+  return parts.length > 0;
+}
+
 function refused(why: string, next: readonly string[]): SvcError {
   return new SvcError('migration_invalid', 'A raw statement cannot be used as it is.', { why, next });
 }
 
-const TOKEN =
-  /--[^\n]*|\/\*|[eE]'(?:[^'\\]|\\[\s\S]|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(?:[\p{L}_][\p{L}\p{N}_]*)?\$|[\p{L}_][\p{L}\p{N}_$]*|\d[\p{L}\p{N}_$.]*|\s+|[\s\S]/uy;
+interface Part {
+  /** The first ones, in lower case; the END of a body is none. */
+  readonly words: readonly string[];
+  readonly copiesToClient: boolean;
+}
 
-/** The first words of every statement in a text, in lower case; comments, literals and bodies are passed over. */
-export function statements(text: string): string[][] {
+/** What stands between semicolons, those inside parentheses and bodies of functions too. */
+function statements(text: string): Part[] {
   if (text.includes('\0')) throw refused('It contains a NUL character.', ['Remove the character.']);
-  const found: string[][] = [];
+  const found: Part[] = [];
   let words: string[] = [];
   let something = false;
-  /** Depth inside the body of a function in standard SQL: BEGIN ATOMIC … END. */
-  let body = 0;
+  let copiesToClient = false;
+  let previous = '';
+  let depth = 0;
+  /** In the body of a function in standard SQL, BEGIN ATOMIC … END: a last statement of it begins with END. */
+  let body = false;
   const close = () => {
-    if (something) found.push(words.slice(0, 2));
+    if (something) found.push({ words, copiesToClient });
     words = [];
     something = false;
+    copiesToClient = false;
   };
-  TOKEN.lastIndex = 0;
-  while (TOKEN.lastIndex < text.length) {
-    const start = TOKEN.lastIndex;
-    const token = TOKEN.exec(text)?.[0] ?? '';
-    if (token.startsWith('--') || token.trim() === '') continue;
-    if (token === '/*') {
-      TOKEN.lastIndex = commentEnd(text, start);
-      continue;
-    }
-    if (token === ';' && body === 0) {
+  for (const token of tokens(text)) {
+    if (token.kind === 'comment') continue;
+    if (token.kind === 'unclosed') throw refused(`What ${token.text} opens is not closed.`, ['Close it.']);
+    const last = previous;
+    previous = token.kind === 'quoted' ? '' : token.text;
+    if (token.text === ';') {
       close();
       continue;
     }
-    something = true;
-    if (token.length > 1 && token.startsWith('$') && token.endsWith('$')) {
-      const end = text.indexOf(token, TOKEN.lastIndex);
-      if (end < 0) throw refused(`What ${token} opens is not closed.`, ['Close it.']);
-      TOKEN.lastIndex = end + token.length;
-    } else if (token === "'" || token === '"') {
-      throw refused(`A ${token} is not closed.`, ['Close it.']);
-    } else if (/^[\p{L}_]/u.test(token) && !token.endsWith("'")) {
-      const word = token.toLowerCase();
-      if (body > 0) body += word === 'case' ? 1 : word === 'end' ? -1 : 0;
-      else if (word === 'atomic' && words.at(-1) === 'begin') body = 1;
-      words.push(word);
+    if (token.kind === 'symbol') depth += token.text === '(' ? 1 : token.text === ')' ? -1 : 0;
+    if (token.kind === 'word') {
+      const ends = token.text === 'end' && body && (!something || last === 'atomic');
+      if (ends) body = false;
+      else if (depth === 0 && token.text === 'atomic' && last === 'begin' && ROUTINE.test(words.join(' '))) body = true;
+      if (words[0] === 'copy' && depth === 0 && /^(from|to)$/.test(last) && /^std(in|out)$/.test(token.text)) {
+        copiesToClient = true;
+      }
+      if (words.length < 4 && !ends) words.push(token.text);
     }
+    something = true;
   }
   close();
   return found;
 }
 
-/** Comments nest. */
-function commentEnd(text: string, start: number): number {
-  const marks = /\/\*|\*\//g;
-  marks.lastIndex = start;
+/** Why a text cannot stand in parentheses as one expression, or nothing. */
+export function expressionProblem(text: string): string | undefined {
+  if (text.includes('\0')) return 'It contains a NUL character.';
   let depth = 0;
-  for (let mark = marks.exec(text); mark; mark = marks.exec(text)) {
-    depth += mark[0] === '/*' ? 1 : -1;
-    if (depth === 0) return marks.lastIndex;
+  for (const token of tokens(text)) {
+    if (token.kind === 'unclosed') return `What ${token.text} opens is not closed.`;
+    if (token.kind === 'comment') return 'It contains a comment.';
+    if (token.text === ';') return 'It contains a semicolon outside of quotes.';
+    depth += token.text === '(' ? 1 : token.text === ')' ? -1 : 0;
+    if (depth < 0) return 'It closes a parenthesis that it did not open.';
   }
-  throw refused('A comment is not closed.', ['Close it.']);
+  return depth > 0 ? 'It opens a parenthesis that it does not close.' : undefined;
 }

@@ -8,7 +8,7 @@ import {
   type RecordWrite,
 } from '../../../core/records.ts';
 import { type RecordHome, recordTable, VERSION } from '../../sql/record-store.ts';
-import type { Session } from '../../sql/session.ts';
+import { rowsOf, type Session } from '../../sql/session.ts';
 import { type RecordGrammar, readValue, recordValue } from '../../sql/value.ts';
 import { epochStands, whileEpochStands } from './epoch.ts';
 import { codeOf, refusal } from './errors.ts';
@@ -24,6 +24,12 @@ export const recordGrammar: RecordGrammar = {
 export function recordHome(session: Session, schema: string): RecordHome {
   return {
     exec: session.exec,
+    // As one JSON value: the driver takes ten times as long over rows.
+    async values(query, columns) {
+      const all = `json_agg(json_build_array(${columns.map(quote).join(', ')}))`;
+      const [row] = await rowsOf(session.exec, `SELECT ${all} AS found FROM (${query}) AS page`);
+      return (row?.found as readonly (readonly unknown[])[] | null | undefined) ?? [];
+    },
     grammar: recordGrammar,
     schema,
     isMissing: (error) => codeOf(error) === '42P01',

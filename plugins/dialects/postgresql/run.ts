@@ -88,9 +88,12 @@ function packetOf(place: RunPlace, segments: readonly Segment[], epoch: number):
   return { id, segments: taken, text: all };
 }
 
-/** One transaction. What it sets falls back with it, so `svc.done` tells which was the last to commit. */
+/**
+ * One transaction. What it sets falls back with it, so `svc.done` tells which was the last to commit. Set in a condition,
+ * it has no row that the driver would have to read.
+ */
 function segmentText(place: RunPlace, segment: Segment, epoch: number, id: string, index: number): string {
-  const begin = `BEGIN; SELECT set_config('svc.done', '${id}:${index + 1}', false), set_config('svc.began', clock_timestamp()::text, false)`;
+  const begin = `BEGIN; SELECT WHERE set_config('svc.done', '${id}:${index + 1}', false) || set_config('svc.began', clock_timestamp()::text, false) IS NULL`;
   const statements = segment.statements.map((statement) => statementText(place, statement.run));
   const writes = segment.writes.map((write, at) => writeText(write, place.schema, epoch, `${index}.${at}`));
   // A text of a user may end in a comment.

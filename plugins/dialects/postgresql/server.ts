@@ -1,7 +1,7 @@
 import type { Client, ClientConfig } from 'pg';
-import { SvcError } from '../../../core/errors.ts';
 import { Queue } from '../../sql/queue.ts';
 import type { Exec, Result, Session } from '../../sql/session.ts';
+import { type Driver, loadDriver } from './driver.ts';
 import { codeOf, refusal, unchanged } from './errors.ts';
 import { quote } from './grammar.ts';
 import type { Settings } from './settings.ts';
@@ -13,7 +13,7 @@ export interface ServerSession extends Session {
 
 /** Connects with every setting in the startup packet. Throws `driver_missing` or what the server says. */
 export async function openServer(url: string, settings: Settings): Promise<ServerSession> {
-  const { default: pg } = await driver();
+  const { default: pg } = await loadDriver(driver);
   const client = new pg.Client({ ...config(url), ...startup(settings) });
   let lost: Error | undefined;
   // Unheard it would end the process; whoever asks next is told.
@@ -40,8 +40,10 @@ export async function openServer(url: string, settings: Settings): Promise<Serve
     client,
     exec: (text) => queue.run(() => send(text)),
     alone: (work) => queue.run(() => work(send)),
+    // As libpq does: it says good-bye and does not wait for the server to hang up.
     async close() {
-      await client.end();
+      void client.end().catch(() => undefined);
+      (client as Client & { unref(): void }).unref();
     },
   };
 }
@@ -53,15 +55,23 @@ interface Answer {
 
 const result = ({ rows, rowCount }: Answer): Result => ({ rows, count: rowCount ?? 0 });
 
-async function driver(): Promise<typeof import('pg')> {
+const driver: Driver<typeof import('pg')> = {
+  name: 'The driver of PostgreSQL',
+  package: 'pg',
+  load: () => asNode(() => import('pg')),
+};
+
+/**
+ * Where there is no `navigator`, as before Node 21, pg makes a `Response` to find out whether it runs on Cloudflare,
+ * and Node then loads all of fetch: that takes longer than pg itself.
+ */
+async function asNode<T>(load: () => Promise<T>): Promise<T> {
+  if ('navigator' in globalThis) return load();
+  Object.defineProperty(globalThis, 'navigator', { value: { userAgent: 'Node.js' }, configurable: true });
   try {
-    return await import('pg');
-  } catch (error) {
-    if (codeOf(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
-    throw new SvcError('driver_missing', 'The driver of PostgreSQL is not installed.', {
-      next: ['npm install pg'],
-      cause: error,
-    });
+    return await load();
+  } finally {
+    Reflect.deleteProperty(globalThis, 'navigator');
   }
 }
 

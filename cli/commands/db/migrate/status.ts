@@ -24,8 +24,7 @@ export default class Status extends DatabaseCommand {
 
   async run(): Promise<Answer> {
     const databases = await eachDatabase(this, async (tag) => {
-      const defined = await this.migrations(tag);
-      const adapter = await this.connect(tag);
+      const [adapter, defined] = await Promise.all([this.connect(tag), this.migrations(tag)]);
       const report = await status(adapter, defined);
       await adapter.connection.close();
       this.print(

@@ -1,0 +1,41 @@
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/*
+ * What can be made again is kept in the nearest node_modules. A cache that cannot be read or written costs time and
+ * nothing else.
+ */
+
+/** Where a cache of that name is kept; undefined where nothing is installed. */
+export function cacheFile(folder: string, name: string): string | undefined {
+  for (let at = folder; ; at = dirname(at)) {
+    const modules = join(at, 'node_modules');
+    if (existsSync(modules)) return join(modules, '.cache', 'svc', name);
+    if (dirname(at) === at) return undefined;
+  }
+}
+
+export function readCache(file: string | undefined): Buffer | undefined {
+  try {
+    return file === undefined ? undefined : readFileSync(file);
+  } catch {
+    return undefined;
+  }
+}
+
+export function writeCache(file: string | undefined, content: string | Uint8Array): void {
+  if (file === undefined) return;
+  try {
+    mkdirSync(dirname(file), { recursive: true });
+    const whole = `${file}.${process.pid}`;
+    writeFileSync(whole, content);
+    renameSync(whole, file);
+  } catch {
+    // a folder that is read-only, or a full disk: the next start makes it again
+  }
+}
+
+export function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 24);
+}

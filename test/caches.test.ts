@@ -1,0 +1,123 @@
+import * as assert from 'node:assert/strict';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { migrationFile, migrationText, readMigrations } from '../config/migration-files.ts';
+import { isSvcError } from '../core/errors.ts';
+import { checksum } from '../core/migration/checksum.ts';
+import type { Migration } from '../core/migration/migration.ts';
+import { command, svc } from './kit/cli.ts';
+import { folder } from './kit/folder.ts';
+import { test } from './kit/test.ts';
+
+const migrations = ['a', 'b'].map(
+  (table): Migration => ({
+    tag: `20260101_000000_${table}`,
+    name: table,
+    up: [{ type: 'createCollection', name: table, fields: [{ name: 'id', type: 'integer', primaryKey: true }] }],
+    down: [{ type: 'dropCollection', collection: table }],
+  }),
+);
+const [first] = migrations as [Migration, Migration];
+const FIRST = migrationFile('main', first.tag);
+
+function project(): string {
+  return folder({
+    'node_modules/.package-lock.json': '{}',
+    ...Object.fromEntries(migrations.map((one) => [migrationFile('main', one.tag), migrationText(one)])),
+  });
+}
+
+/** The one file in the cache of the project. */
+function cacheIn(root: string): string {
+  const caches = join(root, 'node_modules/.cache/svc');
+  const [name = '', ...more] = readdirSync(caches);
+  assert.deepEqual(more, []);
+  return join(caches, name);
+}
+
+async function read(root: string): Promise<unknown> {
+  const found = await readMigrations(root, 'main');
+  for (const { tag, checksum: said, migration, file } of found) {
+    assert.equal(tag, migration.tag);
+    assert.equal(said, checksum(migration));
+    assert.equal(file, migrationFile('main', tag));
+  }
+  return found.map(({ migration }) => migration);
+}
+
+test('migrations read from the cache are the ones that are in the files', async () => {
+  const root = project();
+  const cold = await read(root);
+  assert.equal(cacheIn(root).endsWith('.json'), true);
+  assert.deepEqual(await read(root), cold);
+});
+
+test('a file that was edited is found, at the place where it is wrong', async () => {
+  const root = project();
+  const before = await readMigrations(root, 'main');
+  writeFileSync(join(root, FIRST), migrationText({ ...first, down: [] }));
+  const after = await readMigrations(root, 'main');
+  assert.notEqual(after[0]?.checksum, before[0]?.checksum);
+  assert.equal(after[1]?.checksum, before[1]?.checksum);
+  writeFileSync(join(root, FIRST), '{\n  "tag": oops\n}\n');
+  await assert.rejects(readMigrations(root, 'main'), (error) => {
+    return isSvcError(error) && error.code === 'migration_invalid' && error.where === `${FIRST}:2:10`;
+  });
+});
+
+test('the text of one migration under the name of another is not taken for it', async () => {
+  const root = project();
+  await read(root);
+  const [, second] = migrations as [Migration, Migration];
+  writeFileSync(join(root, FIRST), readFileSync(join(root, migrationFile('main', second.tag))));
+  await assert.rejects(
+    readMigrations(root, 'main'),
+    (error) => isSvcError(error) && /Its tag is/.test(error.why ?? ''),
+  );
+});
+
+test('a cache that is damaged, of another version or cannot be written changes nothing', async () => {
+  const root = project();
+  const cold = await read(root);
+  const cache = cacheIn(root);
+  const whole = readFileSync(cache, 'utf8');
+  for (const content of [
+    '',
+    whole.slice(0, -9),
+    '[]',
+    '{"version":"0"}',
+    whole.replace('"texts":[', '"texts":[7,["x"],["y",[1,2]],'),
+    whole.replace(/"version":"[^"]*"/, '"version":"0.0.0"'),
+  ]) {
+    writeFileSync(cache, content);
+    assert.deepEqual(await read(root), cold);
+    assert.equal(readFileSync(cache, 'utf8'), whole);
+  }
+  const closed = folder({
+    'node_modules/.cache': 'a file where a folder is wanted',
+    [FIRST]: migrationText(first),
+  });
+  assert.deepEqual(await read(closed), await read(closed));
+});
+
+const built = command.find((word) => word.endsWith('main.cjs'));
+if (built === undefined) test.skip('the compiled code of the command line', 'dist is older than the sources');
+else {
+  test('compiled code that is damaged, cut or of another build is not run', async () => {
+    const cwd = folder({});
+    const cold = await svc(['plugins', '--help'], { cwd });
+    assert.equal(cold.status, 0);
+    const cache = join(built, '../../../node_modules/.cache/svc/svc-plugins.v8');
+    mkdirSync(join(cache, '..'), { recursive: true });
+    const whole = readFileSync(cache);
+    const flipped = Buffer.from(whole);
+    flipped[whole.length >> 1] = (flipped[whole.length >> 1] as number) ^ 0xff;
+    const foreign = Buffer.concat([Buffer.alloc(64, '0'), whole.subarray(64)]);
+    for (const content of [flipped, foreign, Buffer.alloc(0), whole.subarray(0, 5000), Buffer.alloc(5000)]) {
+      writeFileSync(cache, content);
+      assert.deepEqual(await svc(['plugins', '--help'], { cwd }), cold);
+      const mended = readFileSync(cache);
+      assert.ok(mended.length > 5000 && !mended.equals(content));
+    }
+  });
+}
