@@ -23,19 +23,16 @@ export function overview(words: readonly string[], colors: Colors): string | und
 export function commandHelp(entry: CommandEntry, cli: Cli<SvcContext>, colors: Colors): string {
   const [definition] = cli.definitions();
   const options = (definition?.options ?? []).map(({ definition: name, description = '' }) => ({
-    name: name.replaceAll(/#\d+/g, '<value>'),
+    name: name.replaceAll(',', ', ').replaceAll(/#\d+/g, '<value>'),
     description: description.trim(),
   }));
   const width = Math.max(...options.map((option) => option.name.length));
-  const positionals = [...(definition?.path ?? '').matchAll(/ (?:<\w+>|\[\w+\](?: \.\.\.)?)(?= |$)/g)].map(
-    ([text]) => text,
-  );
   const examples = definition?.examples ?? [];
   return `${[
     `${entry.summary}.`,
-    ...(definition?.details ? ['', definition.details.trim()] : []),
+    ...(definition?.details ? ['', definition.details.replaceAll(/ +$/gm, '').trim()] : []),
     '',
-    `${colors.bold('usage')} svc ${entry.path}${positionals.join('')} [options]`,
+    `${colors.bold('usage')} ${usageOf(entry, cli)}`,
     '',
     ...options.map(({ name, description }) => `  ${name.padEnd(width)}  ${description}`),
     ...examples.flatMap(([what, command], index) => [
@@ -44,4 +41,10 @@ export function commandHelp(entry: CommandEntry, cli: Cli<SvcContext>, colors: C
       `    ${what.trim()}`,
     ]),
   ].join('\n')}\n`;
+}
+
+/** `svc db migrate create <name> [options]` */
+export function usageOf(entry: CommandEntry, cli: Cli<SvcContext>): string {
+  const [definition] = cli.definitions();
+  return `${definition?.usage ?? `svc ${entry.path}`} [options]`;
 }

@@ -2,6 +2,7 @@ import type { Cli } from 'clipanion';
 import { SvcError } from '../core/errors.ts';
 import { nearest } from '../core/nearest.ts';
 import type { SvcContext } from './base.ts';
+import { usageOf } from './help.ts';
 import { nearestCommand } from './route.ts';
 import type { CommandEntry } from './table.ts';
 
@@ -27,6 +28,9 @@ export function misunderstood(
     return new SvcError('usage', `"svc ${entry.path}" does not take "${extra.join(' ')}".`, {
       next: near === undefined || near === entry.path ? [help] : [`Did you mean "svc ${near}"?`, help],
     });
+  }
+  if (error.message.startsWith('Not enough positional')) {
+    return new SvcError('usage', `"svc ${entry.path}" needs more than that: ${usageOf(entry, cli)}.`, { next: [help] });
   }
   return new SvcError('usage', error.message.split('\n', 1)[0] ?? error.message, { next: [help] });
 }

@@ -15,6 +15,8 @@ export function route(args: readonly string[]): { readonly entry?: CommandEntry;
 /** The command that was probably meant. */
 export function nearestCommand(words: readonly string[]): string | undefined {
   const paths = table.map((entry) => entry.path);
+  const [only] = words;
+  if (words.length === 1 && (only === 'help' || only === 'version')) return `--${only}`;
   return nearest(words.join(' '), paths) ?? nearest(words.slice(0, -1).join(' '), paths);
 }
 

@@ -1,3 +1,4 @@
+import { SvcError } from '../../core/errors.ts';
 import { isExpression } from '../../core/schema/default.ts';
 import type { Field } from '../../core/schema/model.ts';
 import type { Grammar } from './grammar.ts';
@@ -6,7 +7,7 @@ import { checkIdentifier, enumCheckName, primaryKeyName, uniqueName } from './na
 /** `"name" type NOT NULL DEFAULT …`, without the constraints that follow from its flags. */
 export function columnDefinition(grammar: Grammar, field: Field, table: string): string {
   checkIdentifier(grammar, field.name, 'field');
-  const value = defaultText(grammar, field);
+  const value = defaultText(grammar, field, table);
   return [
     grammar.quote(field.name),
     grammar.columnType(field, table),
@@ -18,10 +19,18 @@ export function columnDefinition(grammar: Grammar, field: Field, table: string):
     .join(' ');
 }
 
-export function defaultText(grammar: Grammar, field: Field): string | undefined {
+/** Throws `field_invalid` for an expression that would be more than one. */
+export function defaultText(grammar: Grammar, field: Field, table: string): string | undefined {
   const { default: value, type } = field;
   if (value === undefined) return undefined;
-  if (isExpression(value)) return `(${value.$expression})`;
+  if (isExpression(value)) {
+    const why = grammar.expressionProblem(value.$expression);
+    if (why === undefined) return `(${value.$expression})`;
+    throw new SvcError('field_invalid', `The default of "${table}.${field.name}" is not one expression.`, {
+      why,
+      next: ['Write one expression of SQL; for more than that there is raw.'],
+    });
+  }
   if (value === 'now' && (type === 'date' || type === 'time' || type === 'datetime' || type === 'timestamp')) {
     return grammar.now(type);
   }

@@ -4,7 +4,7 @@ import { defineCollection, defineConstraint, defineField } from '../../core/sche
 import { changedField } from '../../core/schema/field-changes.ts';
 import { referencesTo } from '../../core/schema/keys.ts';
 import { collectionOf, exists, fieldOf } from '../../core/schema/lookup.ts';
-import type { Collection, Constraint, Field, SchemaModel } from '../../core/schema/model.ts';
+import type { CheckConstraint, Collection, Constraint, Field, SchemaModel } from '../../core/schema/model.ts';
 import type {
   AddConstraint,
   AddField,
@@ -178,7 +178,9 @@ function addConstraint(grammar: Grammar, operation: AddConstraint, before: Schem
   return [alter(grammar, collection.name, [`ADD ${constraintText(grammar, constraint)}`])];
 }
 
-export function constraintText({ quote }: Grammar, constraint: Constraint): string {
+/** Throws `constraint_invalid` for a check that would be more than one expression. */
+export function constraintText(grammar: Grammar, constraint: Constraint): string {
+  const { quote } = grammar;
   const columns = constraint.columns.map(quote).join(', ');
   const named = `CONSTRAINT ${quote(constraint.name)}`;
   switch (constraint.type) {
@@ -187,7 +189,7 @@ export function constraintText({ quote }: Grammar, constraint: Constraint): stri
     case 'primaryKey':
       return `${named} PRIMARY KEY (${columns})`;
     case 'check':
-      return `${named} CHECK (${constraint.expression})`;
+      return `${named} CHECK (${checkedExpression(grammar, constraint)})`;
     case 'foreignKey': {
       const { table, columns: target, onDelete, onUpdate } = constraint.references;
       return [
@@ -197,6 +199,15 @@ export function constraintText({ quote }: Grammar, constraint: Constraint): stri
       ].join(' ');
     }
   }
+}
+
+function checkedExpression(grammar: Grammar, { name, expression }: CheckConstraint): string {
+  const why = grammar.expressionProblem(expression);
+  if (why === undefined) return expression;
+  throw new SvcError('constraint_invalid', `The expression of the check "${name}" is not one expression.`, {
+    why,
+    next: ['Write one condition of SQL; for more than that there is raw.'],
+  });
 }
 
 /** Fields of the primary key after one field of the table has changed. */

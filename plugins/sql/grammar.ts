@@ -10,6 +10,8 @@ export interface Grammar {
   readonly name: string;
   /** Bytes of the longest name. */
   readonly identifierBytes: number;
+  /** Names that every table has for itself. */
+  readonly systemColumns: ReadonlySet<string>;
   quote(name: string): string;
   /** A string literal. */
   text(value: string): string;
@@ -29,5 +31,7 @@ export interface Grammar {
   createIndex(operation: CreateIndex): Statement;
   dropIndex(collection: string, index: string): string;
   dropConstraint(name: string): string;
+  /** Why a user's text cannot stand in parentheses as one expression, or nothing. */
+  expressionProblem(text: string): string | undefined;
   raw(operation: Raw): Statement[];
 }

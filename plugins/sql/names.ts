@@ -6,6 +6,12 @@ import type { Grammar } from './grammar.ts';
 /** Refuses a name that the engine would cut or cannot store. */
 export function checkIdentifier(grammar: Grammar, name: string, kind: string): string {
   const bytes = Buffer.byteLength(name);
+  if (kind === 'field' && grammar.systemColumns.has(name)) {
+    throw new SvcError('name_invalid', `"${name}" cannot be the name of a field on ${grammar.name}.`, {
+      why: 'Every table has a system column of that name.',
+      next: ['Choose another name.'],
+    });
+  }
   if (name !== '' && bytes <= grammar.identifierBytes && !name.includes('\0')) return name;
   throw new SvcError('name_invalid', `"${name}" cannot be the name of a ${kind} on ${grammar.name}.`, {
     why:

@@ -3,7 +3,7 @@ import type { Grammar } from '../../sql/grammar.ts';
 import { SCHEMA, statement } from '../../sql/text.ts';
 import { literal, text } from './literal.ts';
 import { isIdentity, modifyField } from './modify.ts';
-import { raw } from './raw.ts';
+import { expressionProblem, raw } from './raw.ts';
 import { columnType } from './types.ts';
 
 const NOW: Readonly<Record<string, string>> = {
@@ -18,6 +18,7 @@ export const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 export const grammar: Grammar = {
   name: 'postgresql',
   identifierBytes: 63,
+  systemColumns: new Set(['ctid', 'xmin', 'xmax', 'cmin', 'cmax', 'tableoid']),
   quote,
   text,
   columnType,
@@ -53,5 +54,6 @@ export const grammar: Grammar = {
   },
   dropIndex: (_, index) => `DROP INDEX ${SCHEMA}${quote(index)}`,
   dropConstraint: (name) => `DROP CONSTRAINT ${name}`,
+  expressionProblem,
   raw,
 };

@@ -29,8 +29,8 @@ export function modifyField(grammar: Grammar, before: Collection, from: Field, t
   const oldType = grammar.columnType(from, table);
   const newType = grammar.columnType(to, table);
   const retyped = oldType !== newType;
-  const was = defaultOf(grammar, from);
-  const is = defaultOf(grammar, to);
+  const was = defaultOf(grammar, from, table);
+  const is = defaultOf(grammar, to, table);
   const identity = isIdentity(from);
   // A clause of the same ALTER would still see the identity of the old type, or the old type of the new identity.
   const found: Statement[] = [];
@@ -59,9 +59,9 @@ export function modifyField(grammar: Grammar, before: Collection, from: Field, t
   return found;
 }
 
-function defaultOf(grammar: Grammar, field: Field): string | undefined {
+function defaultOf(grammar: Grammar, field: Field, table: string): string | undefined {
   if (field.autoGenerate && !isIdentity(field)) return grammar.generated(field)?.replace(/^DEFAULT /, '');
-  return defaultText(grammar, field);
+  return defaultText(grammar, field, table);
 }
 
 export function isIdentity({ autoGenerate, type }: Field): boolean {

@@ -98,6 +98,8 @@ function statements(text: string): Part[] {
     something = true;
   }
   close();
+  if (body) throw refused('What BEGIN ATOMIC opens is not closed.', ['Close it with END.']);
+  if (depth > 0) throw refused('It opens a parenthesis that it does not close.', ['Close it.']);
   return found;
 }
 
