@@ -121,6 +121,8 @@ function journeys(engine: TestEngine): void {
           { tablename: 'users' },
         ]);
         write(created, { tag, name: 'break_it', up: [], down: [] });
+        assert.match(ok(await svc('db', 'migrate'), 2).stderr, /no operations yet/);
+        write(created, { tag, name: 'break_it', up: [sql('CREATE TABLE a (x int)')], down: [sql('DROP TABLE a')] });
         ok(await svc('db', 'migrate'));
       }),
     LONG,
