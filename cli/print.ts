@@ -42,9 +42,12 @@ export function errorObject(error: SvcError): Record<string, unknown> {
 
 /** Text of others (engines, files) on one line of a terminal: control characters are shown and not obeyed. */
 export function oneLine(text: string): string {
-  return text
-    .replace(/\s*\r?\n\s*/g, ' ')
-    .replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu, (character) =>
-      character === '\t' ? ' ' : `\\u{${character.codePointAt(0)?.toString(16)}}`,
-    );
+  return visible(text.replace(/\s*\r?\n\s*/g, ' ').replaceAll('\t', ' '));
+}
+
+/** The same over several lines. */
+export function visible(text: string): string {
+  return text.replace(/(?![\n\t])[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu, (character) => {
+    return `\\u{${character.codePointAt(0)?.toString(16)}}`;
+  });
 }

@@ -33,13 +33,16 @@ export interface ConnectRequest {
 export class DatabaseService {
   readonly #options: SvcOptions;
   readonly #runtimes = new Map<string, Promise<Runtime>>();
+  #closed = false;
 
   constructor(options: SvcOptions = {}) {
     this.#options = withOwn(options);
   }
 
   /** Each call is a connection of its own. Throws `database_unknown`, `env_unknown`, and what the engine refuses. */
-  async connect({ database, env, product, options }: ConnectRequest): Promise<Database> {
+  async connect(request: ConnectRequest): Promise<Database> {
+    this.#refuseClosed();
+    const { database, env, product, options } = request ?? {};
     const asked: unknown = database;
     if (typeof asked !== 'string') {
       throw new SvcError('database_unknown', 'connect needs the tag of a database.', {
@@ -47,12 +50,23 @@ export class DatabaseService {
       });
     }
     const runtime = await this.#runtime(env, product);
+    this.#refuseClosed();
     return new Database(await runtime.connect(database, options));
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     const runtimes = await Promise.allSettled(this.#runtimes.values());
     await Promise.all(runtimes.map((runtime) => (runtime.status === 'fulfilled' ? runtime.value.close() : undefined)));
+  }
+
+  /** Nobody would close what is opened now. */
+  #refuseClosed(): void {
+    if (!this.#closed) return;
+    throw new SvcError('connection_failed', 'The client is closed.', {
+      why: 'close() was called: nothing would close what is opened now.',
+      next: ['Make a new client.'],
+    });
   }
 
   /** One per environment: a configuration may be a function of it. One that failed is tried again. */

@@ -1,29 +1,57 @@
-import { isDeepStrictEqual } from 'node:util';
-import { SvcError } from '../core/errors.ts';
+import type { Dialect } from '../core/dialect.ts';
+import { isSvcError } from '../core/errors.ts';
 import { type Declaration, declarationOf } from '../core/schema/declaration.ts';
-import type { Collection, SchemaModel } from '../core/schema/model.ts';
+import type { Collection, Constraint, SchemaModel } from '../core/schema/model.ts';
+import { generate } from './generate.ts';
+import { schemaEntry } from './schema-entry.ts';
 
 export interface Pulled {
   readonly declaration: Declaration;
-  /** Tables that a schema file cannot declare, because they have no primary key. */
+  /** Tables that a schema file cannot declare. */
   readonly leftOut: readonly string[];
+  /** What is left out and why, for people. */
+  readonly warnings: readonly string[];
 }
 
-/**
- * A database as the schema file would declare it. What the migration files make and the catalog shows unchanged keeps
- * the words of the files: a catalog forgets some of them.
- */
-export function pulled(found: SchemaModel, files: SchemaModel, filesAsSeen: SchemaModel): Pulled {
-  const model = new Map<string, Collection>();
-  const leftOut: string[] = [];
+export interface Readings {
+  readonly dialect: Dialect;
+  readonly found: SchemaModel;
+  /** What the migration files make. */
+  readonly files: SchemaModel;
+  /** Whether a table is what the migration files make of it: a catalog forgets some of their words. */
+  same(collection: Collection): Promise<boolean>;
+}
+
+/** A database as the schema file would declare it, with the words of the migration files where they made it so. */
+export async function pulled({ dialect, found, files, same }: Readings): Promise<Pulled> {
+  const tables = new Map<string, Collection>();
+  const warnings: string[] = [];
   for (const [name, collection] of found) {
     const known = files.get(name);
-    if (known && isDeepStrictEqual(filesAsSeen.get(name), collection)) model.set(name, known);
-    else if (hasPrimaryKey(collection)) model.set(name, collection);
-    else leftOut.push(name);
+    if (known && (await same(collection))) {
+      tables.set(name, known);
+      continue;
+    }
+    const why = await undeclarable(collection, dialect);
+    if (why === undefined) tables.set(name, collection);
+    else warnings.push(`The table "${name}" is left out: ${why}`);
   }
-  for (const collection of model.values()) refuseReference(collection, leftOut);
-  return { declaration: declarationOf(model), leftOut };
+  const model = new Map([...tables].map(([name, table]) => [name, withoutLost(table, tables, warnings)]));
+  const leftOut = [...found.keys()].filter((name) => !tables.has(name));
+  return { declaration: declarationOf(model), leftOut, warnings };
+}
+
+async function undeclarable(collection: Collection, dialect: Dialect): Promise<string | undefined> {
+  if (!hasPrimaryKey(collection)) return 'it has no primary key. Give it one, then pull again.';
+  const alone = only(collection, ({ type }) => type !== 'foreignKey');
+  const entry = schemaEntry('main', declarationOf(new Map([[collection.name, alone]])));
+  try {
+    await generate({ dialect, files: [], entry, at: new Date(0), rename: [], drop: [] });
+    return undefined;
+  } catch (error) {
+    if (!isSvcError(error)) throw error;
+    return `${[error.message, error.why].filter(Boolean).join(' ')} Change that in the database, then pull again.`;
+  }
 }
 
 function hasPrimaryKey({ fields, constraints }: Collection): boolean {
@@ -33,14 +61,17 @@ function hasPrimaryKey({ fields, constraints }: Collection): boolean {
   );
 }
 
-function refuseReference({ name, constraints }: Collection, leftOut: readonly string[]): void {
-  for (const constraint of constraints.values()) {
-    if (constraint.type !== 'foreignKey' || !leftOut.includes(constraint.references.table)) continue;
+function only(collection: Collection, keep: (constraint: Constraint) => boolean): Collection {
+  return { ...collection, constraints: new Map([...collection.constraints].filter(([, one]) => keep(one))) };
+}
+
+function withoutLost(collection: Collection, tables: SchemaModel, warnings: string[]): Collection {
+  return only(collection, (constraint) => {
+    if (constraint.type !== 'foreignKey' || tables.has(constraint.references.table)) return true;
     const { table } = constraint.references;
-    throw new SvcError('schema_invalid', `The table "${table}" has no primary key and cannot be pulled.`, {
-      why: `The foreign key "${constraint.name}" of "${name}" points at it, so it cannot be left out either.`,
-      state: 'Nothing was written.',
-      next: [`Give "${table}" a primary key, then pull again.`],
-    });
-  }
+    warnings.push(
+      `The foreign key "${constraint.name}" of "${collection.name}" is left out: it points at "${table}", which is left out.`,
+    );
+    return false;
+  });
 }

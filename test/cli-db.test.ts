@@ -159,7 +159,7 @@ function journeys(engine: TestEngine): void {
         await query(
           'alter table users drop column email; alter table users add column nick int; create table stray (id int primary key)',
         );
-        const drift = ok(await svc('db', 'schema', 'check'), 5).stdout;
+        const drift = ok(await svc('db', 'schema', 'check', '--strict'), 5).stdout;
         for (const part of [
           'DRIFT  main (dev)',
           'field users.email is missing',

@@ -145,12 +145,10 @@ for (const engine of engines) {
     async () => {
       for (let round = 0; round < 10; round++) {
         await engine.withUrl(async (url, connect) => {
-          for (let attempt = 0; attempt < 2; attempt++) {
-            const { child, ready, ended } = migrator(url);
-            await ready;
-            setTimeout(() => child.kill('SIGKILL'), Math.random() * 60);
-            await ended;
-          }
+          const { child, ready, ended } = migrator(url);
+          await ready;
+          setTimeout(() => child.kill('SIGKILL'), Math.random() * 60);
+          await ended;
           const adapter = await connect();
           await migrate(adapter, defined);
           await isWhole(engine, adapter);

@@ -1,5 +1,6 @@
 import type { Statement } from '../../core/dialect.ts';
 import type { Migration } from '../../core/migration/migration.ts';
+import { visible } from '../print.ts';
 
 export interface Step {
   readonly migration: Migration;
@@ -8,8 +9,11 @@ export interface Step {
   readonly direction?: 'up' | 'down';
 }
 
-/** A plan as text for the engine's own shell: what destroys data, and what a migration loses, stands in comments. */
-export function planText(label: string, steps: readonly Step[]): string {
+/**
+ * A plan as text for the engine's own shell: what destroys data, and what a migration loses, stands in comments. A
+ * terminal is shown control characters and does not obey them; a pipe gets every character as it is.
+ */
+export function planText(label: string, steps: readonly Step[], stdout: object): string {
   const lines = [`-- ${label}`];
   for (const { migration, statements, direction = 'up' } of steps) {
     lines.push('', `-- ${migration.tag}`);
@@ -21,7 +25,8 @@ export function planText(label: string, steps: readonly Step[]): string {
       lines.push(terminated(statement.text));
     }
   }
-  return lines.join('\n');
+  const text = lines.join('\n');
+  return 'isTTY' in stdout && stdout.isTTY ? visible(text) : text;
 }
 
 function comment(text: string): string {

@@ -41,7 +41,7 @@ export class AutomaticMigrations {
     return this.#adapter.dialect.capabilities.identifierBytes;
   }
 
-  run(request: Request): Promise<SchemaResult> {
+  async run(request: Request): Promise<SchemaResult> {
     const known = this.#known;
     this.#known = undefined;
     return underLock(this.#adapter, { known }, async (run) => {

@@ -1,5 +1,9 @@
-import { SvcError } from '../errors.ts';
+import type { ErrorCode } from '../errors.ts';
+import { ownArguments, refuseArguments } from '../migration/arguments.ts';
+import { constraintProblems } from '../schema/constraint.ts';
 import { dependents } from '../schema/dependents.ts';
+import { FIELD_SHAPE } from '../schema/field.ts';
+import { CHANGES_SHAPE } from '../schema/field-changes.ts';
 import { derivedName } from '../schema/names.ts';
 import type {
   ConstraintDefinition,
@@ -9,10 +13,19 @@ import type {
   NamedField,
 } from '../schema/operation.ts';
 import type { CreateOptions } from '../schema/options.ts';
+import { OPTIONS_SHAPE } from '../schema/options-shape.ts';
+import { INDEX_COLUMN } from '../schema/problems.ts';
+import type { Shape } from '../schema/shape.ts';
 import type { AutomaticMigrations, SchemaResult } from './automatic.ts';
 
 /** A field type alone, or a definition. */
 export type FieldSpec = string | FieldDefinition;
+
+const FIELD: Shape = { either: ['string', FIELD_SHAPE] };
+const INDEXED: Shape = { either: ['string', INDEX_COLUMN] };
+const INDEX_OPTIONS: Shape = {
+  properties: { unique: 'boolean', name: 'string', sqlOptions: { properties: { concurrently: 'boolean' } } },
+};
 
 /** `db.schema`: each call gives `{ migration, durationMs, statements }` and throws before anything has changed, or applies all of it. */
 export class SchemaOperations {
@@ -23,27 +36,36 @@ export class SchemaOperations {
   }
 
   /** Throws an error whose message contains `already exists` for a table that does. */
-  create(
+  async create(
     table: string,
     fields: { readonly [field: string]: FieldSpec },
     options?: CreateOptions,
   ): Promise<SchemaResult> {
-    const named = Object.entries(fields).map(([name, spec]) => namedField(name, spec));
+    const shapes = { table: 'string', fields: { map: FIELD }, options: OPTIONS_SHAPE } as const;
+    const own = checked('create', { table, fields, options }, shapes);
     return this.#migrations.run({
       name: `create_${table}`,
-      operation: { type: 'createCollection', name: table, fields: named, ...(options && { options }) },
+      operation: {
+        type: 'createCollection',
+        name: table,
+        fields: Object.entries(own.fields).map(([name, spec]) => namedField(name, spec)),
+        ...(own.options && { options: own.options }),
+      },
     });
   }
 
-  addField(table: string, field: string, definition: FieldSpec): Promise<SchemaResult> {
+  async addField(table: string, field: string, definition: FieldSpec): Promise<SchemaResult> {
+    const shapes = { table: 'string', field: 'string', definition: FIELD } as const;
+    const own = checked('addField', { table, field, definition }, shapes);
     return this.#migrations.run({
       name: `add_${field}_to_${table}`,
-      operation: { type: 'addField', collection: table, field: namedField(field, definition) },
+      operation: { type: 'addField', collection: table, field: namedField(field, own.definition) },
     });
   }
 
   /** Drops the indexes and constraints that use the field first; the way back brings them back. Its values are lost. */
-  dropField(table: string, field: string): Promise<SchemaResult> {
+  async dropField(table: string, field: string): Promise<SchemaResult> {
+    checked('dropField', { table, field }, { table: 'string', field: 'string' });
     return this.#migrations.run({
       name: `drop_${field}_from_${table}`,
       operation: { type: 'dropField', collection: table, field },
@@ -51,7 +73,8 @@ export class SchemaOperations {
     });
   }
 
-  renameField(table: string, from: string, to: string): Promise<SchemaResult> {
+  async renameField(table: string, from: string, to: string): Promise<SchemaResult> {
+    checked('renameField', { table, from, to }, { table: 'string', from: 'string', to: 'string' });
     return this.#migrations.run({
       name: `rename_${from}_to_${to}_in_${table}`,
       operation: { type: 'renameField', collection: table, from, to },
@@ -59,21 +82,27 @@ export class SchemaOperations {
   }
 
   /** What is not mentioned stays; `null` takes a default, a length, a precision or a scale away. */
-  modifyField(table: string, field: string, changes: FieldChanges): Promise<SchemaResult> {
+  async modifyField(table: string, field: string, changes: FieldChanges): Promise<SchemaResult> {
+    const shapes = { table: 'string', field: 'string', changes: CHANGES_SHAPE } as const;
+    const own = checked('modifyField', { table, field, changes }, shapes);
     return this.#migrations.run({
       name: `modify_${field}_of_${table}`,
-      operation: { type: 'modifyField', collection: table, field, changes },
+      operation: { type: 'modifyField', collection: table, field, changes: own.changes },
     });
   }
 
-  createIndex(
+  async createIndex(
     table: string,
     columns: readonly (string | { readonly name: string; readonly order?: string })[],
-    options: Pick<CreateIndex, 'unique' | 'sqlOptions'> & { readonly name?: string } = {},
+    options?: Pick<CreateIndex, 'unique' | 'sqlOptions'> & { readonly name?: string },
   ): Promise<SchemaResult> {
-    if (columns.length === 0) throw new SvcError('field_invalid', 'An index needs at least one column.');
-    const named = columns.map((column) => (typeof column === 'string' ? { name: column } : column));
-    const { name, ...rest } = options;
+    const shapes = { table: 'string', columns: { list: INDEXED }, options: INDEX_OPTIONS } as const;
+    const own = checked('createIndex', { table, columns, options }, shapes);
+    if (own.columns.length === 0) {
+      refuseArguments('createIndex', [{ path: ['columns'], text: 'is empty: an index needs at least one' }], codeOf);
+    }
+    const named = own.columns.map((column) => (typeof column === 'string' ? { name: column } : column));
+    const { name, ...rest } = own.options ?? {};
     const index =
       name ??
       derivedName(
@@ -88,25 +117,31 @@ export class SchemaOperations {
     });
   }
 
-  dropIndex(table: string, index: string): Promise<SchemaResult> {
+  async dropIndex(table: string, index: string): Promise<SchemaResult> {
+    checked('dropIndex', { table, index }, { table: 'string', index: 'string' });
     return this.#migrations.run({ name: `drop_${index}`, operation: { type: 'dropIndex', collection: table, index } });
   }
 
-  addConstraint(table: string, constraint: ConstraintDefinition): Promise<SchemaResult> {
+  async addConstraint(table: string, constraint: ConstraintDefinition): Promise<SchemaResult> {
+    refuseArguments('addConstraint', constraintProblems(constraint, ['constraint']), codeOf);
+    const shapes = { table: 'string', constraint: { map: 'any' } } as const;
+    const own = checked('addConstraint', { table, constraint }, shapes);
     return this.#migrations.run({
-      name: `add_${constraint.name}`,
-      operation: { type: 'addConstraint', collection: table, constraint },
+      name: `add_${own.constraint.name}`,
+      operation: { type: 'addConstraint', collection: table, constraint: own.constraint },
     });
   }
 
-  dropConstraint(table: string, constraint: string): Promise<SchemaResult> {
+  async dropConstraint(table: string, constraint: string): Promise<SchemaResult> {
+    checked('dropConstraint', { table, constraint }, { table: 'string', constraint: 'string' });
     return this.#migrations.run({
       name: `drop_${constraint}`,
       operation: { type: 'dropConstraint', collection: table, constraint },
     });
   }
 
-  rename(table: string, to: string): Promise<SchemaResult> {
+  async rename(table: string, to: string): Promise<SchemaResult> {
+    checked('rename', { table, to }, { table: 'string', to: 'string' });
     return this.#migrations.run({
       name: `rename_${table}_to_${to}`,
       operation: { type: 'renameCollection', collection: table, to },
@@ -114,11 +149,36 @@ export class SchemaOperations {
   }
 
   /** With `cascade` the foreign keys of other tables that point at it go first. Its rows are lost. */
-  drop(table: string, options: { readonly cascade?: boolean } = {}): Promise<SchemaResult> {
+  async drop(table: string, options?: { readonly cascade?: boolean }): Promise<SchemaResult> {
+    const shapes = { table: 'string', options: { properties: { cascade: 'boolean' } } } as const;
+    const own = checked('drop', { table, options }, shapes);
     return this.#migrations.run({
       name: `drop_${table}`,
-      operation: { type: 'dropCollection', collection: table, ...(options.cascade && { cascade: true }) },
+      operation: { type: 'dropCollection', collection: table, ...(own.options?.cascade && { cascade: true }) },
     });
+  }
+}
+
+/** Of the arguments of a call only its options may be left out. */
+function checked<T extends object>(call: string, given: T, shapes: { readonly [K in keyof T]-?: Shape }): T {
+  const required = (Object.keys(given) as (keyof T & string)[]).filter((key) => key !== 'options');
+  return ownArguments(call, given, shapes, { required, code: codeOf });
+}
+
+function codeOf(argument: string): ErrorCode {
+  switch (argument) {
+    case 'fields':
+    case 'definition':
+    case 'changes':
+    case 'columns':
+      return 'field_invalid';
+    case 'constraint':
+      return 'constraint_invalid';
+    case 'options':
+    case '':
+      return 'migration_invalid';
+    default:
+      return 'name_invalid';
   }
 }
 

@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Assignment, Condition, Connection, UpdateJob } from '../dialect.ts';
-import { SvcError } from '../errors.ts';
+import { type ErrorCode, SvcError } from '../errors.ts';
 import { canonicalJson, isPlainObject, type Json } from '../json.ts';
+import { ownCopy, refuseArguments } from '../migration/arguments.ts';
 import { nearest } from '../nearest.ts';
+import { fittedLiteral } from '../schema/default.ts';
 import type { Collection, Field } from '../schema/model.ts';
+import { type Shape, shapeProblems } from '../schema/shape.ts';
 
 export interface UpdateRequest {
   readonly table: string;
@@ -16,16 +19,21 @@ export interface UpdateRequest {
 }
 
 const OPERATORS = { $ne: 'ne', $gt: 'gt', $gte: 'gte', $lt: 'lt', $lte: 'lte' } as const;
+const REQUEST: Shape = {
+  properties: { table: 'string', data: { map: 'json' }, where: { map: 'json' }, all: 'boolean' },
+  required: ['table', 'data'],
+};
 const CONCATENATES = new Set(['string', 'text', 'enum', 'uuid', 'integer', 'bigint', 'smallint']);
 
 /** The request against the table as the catalog has it. Throws `update_invalid` before anything has changed. */
 export async function updateJob(request: UpdateRequest, connection: Connection): Promise<UpdateJob> {
-  const { table, data, where, all } = request;
+  refuseArguments('update', shapeProblems(request, REQUEST), invalidCode);
+  const { table, data, where, all } = ownCopy(request, 'update', 'update_invalid');
   if ((where === undefined || Object.keys(where).length === 0) && all !== true) {
     throw invalid('An update needs `where`, or `all: true` where every row is meant.');
   }
   if (where !== undefined && all === true) throw invalid('`where` and `all: true` contradict each other.');
-  if (!isPlainObject(data) || Object.keys(data).length === 0) throw invalid('`data` names no field.');
+  if (Object.keys(data).length === 0) throw invalid('`data` names no field.');
   const collection = (await connection.introspect([table])).get(table);
   if (!collection)
     throw new SvcError('collection_unknown', `The table "${table}" does not exist.`, { state: 'Nothing was changed.' });
@@ -43,12 +51,40 @@ export async function updateJob(request: UpdateRequest, connection: Connection):
 }
 
 function assignment(field: Field, value: Json, collection: Collection): Assignment {
-  if (!isPlainObject(value) || !('$CONCAT' in value)) return { field: field.name, value };
-  const parts = value.$CONCAT;
-  if (!Array.isArray(parts) || parts.length === 0 || Object.keys(value).length > 1) {
+  const operator = isPlainObject(value) ? Object.keys(value).find((key) => key.startsWith('$')) : undefined;
+  if (operator === undefined || (field.type === 'json' && operator !== '$CONCAT' && !nearest(operator, ['$CONCAT']))) {
+    const problem = value === null ? undefined : misfit(value, field);
+    if (problem === undefined) return { field: field.name, value };
+    throw invalid(`${field.name}: ${JSON.stringify(value)} does not fit: ${problem}.`);
+  }
+  if (operator !== '$CONCAT') {
+    throw invalid(`${field.name}: "${operator}" is not an operator.`, [
+      nearest(operator, ['$CONCAT']) ? 'Did you mean "$CONCAT"?' : 'Known: $CONCAT.',
+    ]);
+  }
+  const { $CONCAT: parts, ...others } = value as Record<string, Json>;
+  if (!Array.isArray(parts) || parts.length === 0 || Object.keys(others).length > 0) {
     throw invalid(`${field.name}: $CONCAT takes an array of field names and literal strings, and stands alone.`);
   }
+  if (!CONCATENATES.has(field.type)) {
+    throw invalid(`${field.name}: $CONCAT gives a text, and the field is of type ${field.type}.`, [
+      `It can be given to fields of these types: ${[...CONCATENATES].join(', ')}.`,
+    ]);
+  }
   return { field: field.name, concat: parts.map((part: unknown) => concatPart(part, field, collection)) };
+}
+
+/** Why a literal cannot be a value of the field. */
+function misfit(value: Json, field: Omit<Field, 'name'>): string | undefined {
+  if (field.type === 'binary' || field.type === 'blob') {
+    return typeof value === 'string' ? undefined : `the type ${field.type} wants a string in the engine's notation`;
+  }
+  if (field.type === 'array' && Array.isArray(value)) {
+    const items = (value as readonly Json[]).filter((item) => item !== null);
+    return items.map((item) => misfit(item, { type: field.items ?? 'string' })).find((why) => why !== undefined);
+  }
+  const fitted = fittedLiteral(value, field);
+  return 'problem' in fitted ? fitted.problem : undefined;
 }
 
 function concatPart(part: unknown, target: Field, collection: Collection): { field: string } | { literal: string } {
@@ -75,21 +111,31 @@ function touched({ fields }: Collection, data: UpdateRequest['data']): Assignmen
 
 function conditions(field: Field, value: Json): Condition[] {
   const asked = isPlainObject(value) ? Object.entries(value as Record<string, Json>) : [];
-  if (!asked.some(([operator]) => operator.startsWith('$'))) return [{ field: field.name, operator: 'eq', value }];
+  if (!asked.some(([operator]) => operator.startsWith('$'))) {
+    return [{ field: field.name, operator: 'eq', value: comparable(value, field) }];
+  }
   return asked.map(([operator, operand]): Condition => {
     if (operator === '$in') {
-      if (Array.isArray(operand)) return { field: field.name, operator: 'in', value: operand as readonly Json[] };
-      throw invalid(`${field.name}: $in takes an array.`);
+      if (!Array.isArray(operand)) throw invalid(`${field.name}: $in takes an array.`);
+      const among = (operand as readonly Json[]).map((one) => comparable(one, field));
+      return { field: field.name, operator: 'in', value: among };
     }
-    const known = OPERATORS[operator as keyof typeof OPERATORS];
+    const known = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator as keyof typeof OPERATORS] : undefined;
     if (!known) {
       throw invalid(`${field.name}: "${operator}" is not an operator.`, [
         `Known: ${[...Object.keys(OPERATORS), '$in'].join(', ')}.`,
       ]);
     }
     if (operand === null && known !== 'ne') throw invalid(`${field.name}: ${operator} cannot compare with null.`);
-    return { field: field.name, operator: known, value: operand };
+    return { field: field.name, operator: known, value: comparable(operand, field) };
   });
+}
+
+/** Objects and arrays are compared with fields that hold such only. */
+function comparable(value: Json | undefined, field: Field): Json {
+  const plain = value !== undefined && (value === null || typeof value !== 'object');
+  if (plain || (value !== undefined && (field.type === 'json' || field.type === 'array'))) return value;
+  throw invalid(`${field.name}: ${JSON.stringify(value) ?? 'undefined'} is nothing to compare a ${field.type} with.`);
 }
 
 function fieldOf(collection: Collection, name: string): Field {
@@ -100,6 +146,10 @@ function fieldOf(collection: Collection, name: string): Field {
     state: 'Nothing was changed.',
     ...(near !== undefined && { next: [`Did you mean "${near}"?`] }),
   });
+}
+
+function invalidCode(): ErrorCode {
+  return 'update_invalid';
 }
 
 function invalid(message: string, next: readonly string[] = []): SvcError {

@@ -1,12 +1,11 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { Adapter } from '../database/adapter.ts';
 import { SvcError } from '../errors.ts';
 import { CLOCK, type RecordWrite, recordWrite, type Writable } from '../records.ts';
 import { replay } from '../schema/apply.ts';
-import { differences } from '../schema/differences.ts';
 import { version } from '../version.ts';
 import { actor } from './actor.ts';
 import { checksum } from './checksum.ts';
+import { drift, withoutForeign } from './drift.ts';
 import type { Execution } from './execution.ts';
 import { type HistoryRow, history } from './history.ts';
 import type { Migration } from './migration.ts';
@@ -46,14 +45,15 @@ async function refuseAbsent({ adapter, ledger }: Execution, pending: readonly Mi
   const operations = pending.flatMap((migration) => migration.up);
   const model = replay(operations, await ledger.model(adapter.connection));
   const names = new Set(operations.flatMap(touches));
-  const expected = await adapter.connection.seen(new Map([...model].filter(([name]) => names.has(name))));
-  const found = await adapter.connection.introspect([...names]);
-  if (isDeepStrictEqual(expected, found)) return;
+  const expected = new Map([...model].filter(([name]) => names.has(name)));
+  const found = withoutForeign(await adapter.connection.introspect([...names]), model);
+  const differences = await drift(adapter.connection, expected, found);
+  if (differences.length === 0) return;
   throw new SvcError('drift', 'The database is not what the migrations would have made of it.', {
-    why: differences(expected, found).join('; '),
+    why: differences.join('; '),
     state: 'Nothing was recorded.',
     next: ['svc db schema pull    writes the schema file and the migration that fit the database'],
-    details: { differences: differences(expected, found) },
+    details: { differences },
   });
 }
 

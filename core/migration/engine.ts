@@ -1,5 +1,8 @@
 import type { Adapter } from '../database/adapter.ts';
-import { SvcError } from '../errors.ts';
+import { type ErrorCode, SvcError } from '../errors.ts';
+import { isPlainObject } from '../json.ts';
+import type { Shape } from '../schema/shape.ts';
+import { ownArguments, ownCopy } from './arguments.ts';
 import { checksum } from './checksum.ts';
 import { execute } from './execute.ts';
 import type { Execution } from './execution.ts';
@@ -50,12 +53,18 @@ export class MigrationEngine {
 
   /** From `db.getAdapter()`. */
   constructor(adapter: Adapter) {
+    const given: unknown = adapter;
+    if (!isPlainObject(given) || !given.connection || !given.dialect || !given.hooks) {
+      throw new SvcError('database_unknown', 'A MigrationEngine needs the adapter of a connected database.', {
+        next: ['new MigrationEngine(db.getAdapter())'],
+      });
+    }
     this.#adapter = adapter;
   }
 
   /** `skipped` where it is applied already. Throws `migration_edited` where something else is applied under its tag. */
-  up(migration: Migration): Promise<EngineResult> {
-    refuseInvalid(migration);
+  async up(given: Migration): Promise<EngineResult> {
+    const migration = own(given);
     return underLock(this.#adapter, {}, async (run) => {
       const known = run.ledger.entries.get(migration.tag);
       if (known?.row.status === 'completed') {
@@ -68,8 +77,8 @@ export class MigrationEngine {
   }
 
   /** Runs its `down`, also when it is not the last one, where that fits the schema as it is: else `not_reversible_now`. */
-  down(migration: Migration): Promise<EngineResult> {
-    refuseInvalid(migration);
+  async down(given: Migration): Promise<EngineResult> {
+    const migration = own(given);
     return underLock(this.#adapter, {}, async (run) => {
       const known = run.ledger.entries.get(migration.tag);
       if (known?.row.status !== 'completed') {
@@ -86,15 +95,22 @@ export class MigrationEngine {
 
   /** The completed ones in the order of application; with `all` every row there is. */
   async getHistory(options: { readonly all?: boolean } = {}): Promise<HistoryEntry[]> {
+    const shapes = { options: HISTORY_OPTIONS };
+    const { all } = ownArguments('getHistory', { options }, shapes, { code: invalid }).options;
     const entries = await this.#entries();
-    return options.all ? entries : entries.filter(({ status }) => status === 'completed');
+    return all ? entries : entries.filter(({ status }) => status === 'completed');
   }
 
-  async getStatus({
-    definedMigrations,
-  }: {
-    readonly definedMigrations: readonly Migration[];
-  }): Promise<MigrationStatus> {
+  /** Throws `tag_taken` where two of them have the same tag. */
+  async getStatus(options: { readonly definedMigrations: readonly Migration[] }): Promise<MigrationStatus> {
+    const defined: unknown = options?.definedMigrations;
+    if (!Array.isArray(defined)) {
+      throw new SvcError('migration_invalid', 'getStatus needs the migrations that are defined.', {
+        next: ['engine.getStatus({ definedMigrations: [migration] })'],
+      });
+    }
+    const definedMigrations: readonly Migration[] = defined.map(own);
+    refuseTwice(definedMigrations);
     const completed = await this.getHistory();
     const tags = new Set(completed.map(({ tag }) => tag));
     const pendingMigrations = definedMigrations
@@ -135,22 +151,40 @@ export class MigrationEngine {
 /** Runs one planned migration and says what came of it. */
 export async function runOne(run: Execution, planned: PlannedMigration): Promise<EngineResult> {
   await execute(run, [planned]);
+  const status = planned.direction === 'up' ? 'completed' : 'rolled_back';
   const row = run.ledger.entries.get(planned.tag)?.row;
+  if (row?.status !== status) throw new Error(`"${planned.tag}" was run and the history does not say so`);
   return {
     tag: planned.tag,
-    status: planned.direction === 'up' ? 'completed' : 'rolled_back',
-    durationMs: row?.duration_ms ?? 0,
+    status,
+    durationMs: row.duration_ms ?? 0,
     statements: planned.statements.map(({ text }) => text),
   };
 }
 
-function refuseInvalid(migration: Migration): void {
+const HISTORY_OPTIONS: Shape = { properties: { all: 'boolean' } };
+const invalid = (): ErrorCode => 'migration_invalid';
+
+/** A valid migration that its owner cannot change any more. */
+function own(migration: Migration): Migration {
   const found = problems(migration);
-  if (found.length === 0) return;
+  if (found.length === 0) return ownCopy(migration, 'The engine', 'migration_invalid');
   throw new SvcError('migration_invalid', 'The migration is not valid.', {
     why: found.join(' '),
     state: 'Nothing was changed.',
   });
+}
+
+function refuseTwice(migrations: readonly Migration[]): void {
+  const tags = new Set<string>();
+  for (const { tag } of migrations) {
+    if (tags.has(tag)) {
+      throw new SvcError('tag_taken', `Two of the migrations have the tag "${tag}".`, {
+        next: ['Give each migration a tag of its own, and name each once.'],
+      });
+    }
+    tags.add(tag);
+  }
 }
 
 function refuseOther(migration: Migration, { row }: LedgerEntry): void {

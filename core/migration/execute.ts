@@ -78,6 +78,8 @@ async function runAtomic(
     if (record) noteWritten(run, planned, record as unknown as Writable<HistoryRow>, outcome.written[index]?.[0] ?? {});
   }
   const failed = batch[outcome.committed];
+  if (!outcome.failure && failed) throw new Error(`"${failed.tag}" was sent and neither committed nor failed`);
+  if (outcome.failure && !failed) throw outcome.failure.error;
   if (outcome.failure && failed) {
     const through = before + outcome.committed;
     const counted = `${through} of ${total} migrations are ${failed.direction === 'up' ? 'applied' : 'rolled back'}`;

@@ -1,7 +1,7 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { Connection } from '../dialect.ts';
 import { replay } from '../schema/apply.ts';
 import type { SchemaModel } from '../schema/model.ts';
+import { drift, withoutForeign } from './drift.ts';
 import type { Execution } from './execution.ts';
 import type { JournalStep } from './history.ts';
 import { modelOf } from './ledger.ts';
@@ -51,5 +51,5 @@ async function equals(
   names: readonly string[],
 ): Promise<boolean> {
   const part = new Map([...model].filter(([name]) => names.includes(name)));
-  return isDeepStrictEqual(await connection.seen(part), found);
+  return (await drift(connection, part, withoutForeign(found, model))).length === 0;
 }

@@ -1,14 +1,13 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { Adapter } from '../database/adapter.ts';
 import type { Statement } from '../dialect.ts';
 import { isSvcError, SvcError } from '../errors.ts';
 import { change } from '../schema/apply.ts';
 import { defineCollection } from '../schema/define.ts';
-import { differences } from '../schema/differences.ts';
 import type { Draft } from '../schema/draft.ts';
 import type { Collection } from '../schema/model.ts';
 import type { CreateCollection, Operation } from '../schema/operation.ts';
 import { checksum } from './checksum.ts';
+import { drift } from './drift.ts';
 import type { JournalStep, Origin } from './history.ts';
 import type { Migration } from './migration.ts';
 import { needs } from './touches.ts';
@@ -83,13 +82,14 @@ async function existsAlready(adapter: Adapter, operation: CreateCollection, draf
   const found = await adapter.connection.introspect([operation.name]);
   if (!found.has(operation.name)) return false;
   const defined = defineCollection(operation);
-  const expected = await adapter.connection.seen(new Map([[operation.name, defined]]));
-  if (!isDeepStrictEqual(withoutSupport(expected), withoutSupport(found))) {
+  const expected = withoutSupport(new Map([[operation.name, defined]]));
+  const differences = await drift(adapter.connection, expected, withoutSupport(found));
+  if (differences.length > 0) {
     throw new SvcError(
       'table_differs',
       `The table "${operation.name}" already exists and is not what the definition says.`,
       {
-        why: differences(expected, found).join('; '),
+        why: differences.join('; '),
         state: 'Nothing was changed.',
         next: ['Change the definition to what is there, or use another name.'],
       },

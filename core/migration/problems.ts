@@ -2,6 +2,7 @@ import type { Dialect } from '../dialect.ts';
 import { isSvcError } from '../errors.ts';
 import { canonicalJson, isPlainObject } from '../json.ts';
 import { replay } from '../schema/apply.ts';
+import { definitionProblems } from '../schema/definition-problems.ts';
 import type { SchemaModel } from '../schema/model.ts';
 import type { Operation } from '../schema/operation.ts';
 import { operationProblems } from '../schema/problems.ts';
@@ -49,7 +50,9 @@ function shapeProblems(value: unknown): string[] {
       continue;
     }
     for (const [index, operation] of operations.entries()) {
-      for (const problem of operationProblems(operation)) found.push(`${direction}[${index}] ${problem}`);
+      const shape = operationProblems(operation);
+      const problems = shape.length > 0 ? shape : definitionProblems(operation as Operation);
+      for (const problem of problems) found.push(`${direction}[${index}] ${problem}`);
     }
   }
   if (value.irreversible !== undefined && Array.isArray(value.down) && value.down.length > 0) {

@@ -1,8 +1,16 @@
+import { SvcError } from '../errors.ts';
+
 const TAG = /^(?!\.)[A-Za-z0-9_.-]{1,128}$/;
 const STAMPED = /^\d{8}_\d{6}_(.+)$/;
 
 /** `<YYYYMMDD>_<HHMMSS>_<name>`, in UTC; what a tag cannot hold becomes `_`. */
 export function generateTag(name: string, at: Date = new Date()): string {
+  const given: unknown = name;
+  if (typeof given !== 'string') {
+    throw new SvcError('tag_invalid', 'A tag is made from a name, which is a string.', {
+      next: ["MigrationHelpers.generateTag('add_orders')"],
+    });
+  }
   const stamp = at.toISOString().replace(/[-:]/g, '').replace('T', '_').slice(0, 15);
   const kept = name.replace(/[^A-Za-z0-9_-]+/g, '_') || '_';
   return `${stamp}_${kept}`.slice(0, 128);

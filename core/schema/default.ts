@@ -35,7 +35,8 @@ export function fittedDefault(value: Json, field: Omit<Field, 'default' | 'name'
   return fittedLiteral(value, field);
 }
 
-function fittedLiteral(value: Json, field: Omit<Field, 'default' | 'name'>): Fitted {
+/** The same for a literal alone. */
+export function fittedLiteral(value: Json, field: Omit<Field, 'default' | 'name'>): Fitted {
   const { type } = field;
   switch (type) {
     case 'smallint':

@@ -18,6 +18,11 @@ export function statement(marked: string, facts: Partial<Omit<Statement, 'text' 
   };
 }
 
+/** Whether it is the text of a user, which names its own schemas and may have changed the session. */
+export function isUsers(run: Json): boolean {
+  return Array.isArray(run) && run.length === 1;
+}
+
 /** The text to send, with `schema` (quoted, with its dot) at every mark; undefined for what is not a statement's text. */
 export function resolved(run: Json, schema: string): string | undefined {
   return Array.isArray(run) ? run.join(schema) : undefined;

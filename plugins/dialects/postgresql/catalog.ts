@@ -14,6 +14,10 @@ export interface CatalogColumn {
   readonly number: number;
   readonly name: string;
   readonly type: string;
+  /** Of an array column that was made with more than one dimension. */
+  readonly dimensions: number;
+  /** Of a type that is an enum. */
+  readonly labels: readonly string[] | null;
   readonly required: boolean;
   readonly default: string | null;
   /** `a` always, `d` by default, empty for none. */
@@ -31,7 +35,8 @@ export interface CatalogConstraint {
   readonly target: readonly string[] | null;
   readonly onUpdate: string;
   readonly onDelete: string;
-  readonly plain: boolean;
+  /** What svc leaves away when it makes one like it; null where it is plain. */
+  readonly odd: string | null;
   readonly expression: string | null;
 }
 
@@ -39,8 +44,8 @@ export interface CatalogIndex {
   readonly name: string;
   readonly unique: boolean;
   readonly valid: boolean;
-  /** B-tree, no expression, no predicate, nothing included. */
-  readonly plain: boolean;
+  /** Why svc does not make one like it; null where it does. */
+  readonly odd: string | null;
   readonly columns: readonly number[];
   /** Bit 1: descending, bit 2: nulls first. */
   readonly options: readonly number[];
@@ -71,20 +76,25 @@ WITH rel AS MATERIALIZED (
   WHERE n.nspname = ${text(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname !~ '^_svc_' ${named})
 SELECT r.relname AS name, r.relkind AS kind, r.relpersistence AS persistence, a.j AS columns, k.j AS constraints, x.j AS indexes FROM rel r
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('number', a.attnum, 'name', a.attname,
-    'type', format_type(a.atttypid, a.atttypmod), 'required', a.attnotnull, 'default', pg_get_expr(d.adbin, d.adrelid),
+    'type', format_type(a.atttypid, a.atttypmod), 'dimensions', a.attndims, 'labels', CASE WHEN t.typtype = 'e' THEN
+      (SELECT json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid) END, 'required', a.attnotnull, 'default', pg_get_expr(d.adbin, d.adrelid),
     'identity', a.attidentity, 'generated', a.attgenerated) ORDER BY a.attnum) j
-  FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+  FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
   WHERE a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped) a ON true
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', c.conname, 'type', c.contype, 'columns', c.conkey,
     'table', CASE WHEN f.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = r.oid) THEN f.relname END,
     'target', CASE WHEN c.contype = 'f' THEN (SELECT json_agg(t.attname ORDER BY u.n) FROM unnest(c.confkey) WITH ORDINALITY u(num, n)
       JOIN pg_attribute t ON t.attrelid = c.confrelid AND t.attnum = u.num) END,
     'onUpdate', c.confupdtype, 'onDelete', c.confdeltype,
-    'plain', c.convalidated AND NOT c.condeferrable AND c.confmatchtype IN (' ', 's') AND NOT (c.contype = 'c' AND c.connoinherit),
+    'odd', CASE WHEN NOT c.convalidated THEN 'is not validated' WHEN c.condeferrable THEN 'is deferrable'
+      WHEN c.confmatchtype NOT IN (' ', 's') THEN 'is MATCH FULL' WHEN c.contype = 'c' AND c.connoinherit THEN 'is NO INHERIT' END,
     'expression', CASE WHEN c.contype = 'c' THEN pg_get_expr(c.conbin, c.conrelid) END) ORDER BY c.conname) j
   FROM pg_constraint c LEFT JOIN pg_class f ON f.oid = c.confrelid WHERE c.conrelid = r.oid AND c.contype <> 'n') k ON true
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', ic.relname, 'unique', i.indisunique, 'valid', i.indisvalid,
-    'plain', am.amname = 'btree' AND i.indexprs IS NULL AND i.indpred IS NULL AND i.indnatts = i.indnkeyatts,
+    'odd', CASE WHEN am.amname <> 'btree' THEN 'has the method ' || am.amname WHEN i.indexprs IS NOT NULL THEN 'is on an expression'
+      WHEN i.indpred IS NOT NULL THEN 'is partial' WHEN i.indnatts > i.indnkeyatts THEN 'includes further columns'
+      WHEN COALESCE((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false) THEN 'takes nulls for equal'
+      WHEN EXISTS (SELECT 1 FROM pg_opclass oc WHERE oc.oid = ANY (i.indclass::oid[]) AND NOT oc.opcdefault) THEN 'has an operator class' END,
     'columns', i.indkey::int2[], 'options', i.indoption::int2[]) ORDER BY ic.relname) j
   FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid JOIN pg_am am ON am.oid = ic.relam
   WHERE i.indrelid = r.oid AND NOT EXISTS (SELECT 1 FROM pg_constraint con WHERE con.conindid = i.indexrelid AND con.conrelid = i.indrelid

@@ -2,6 +2,7 @@ import type { Connection } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 import { recordStore } from '../../sql/record-store.ts';
 import { type Result, rowsOf, type Session } from '../../sql/session.ts';
+import { readBeside } from './beside.ts';
 import { readCatalog } from './catalog.ts';
 import { codeOf, refusal } from './errors.ts';
 import { quote } from './grammar.ts';
@@ -19,14 +20,17 @@ export interface Opened {
   readonly session: Session;
   readonly settings: Settings;
   readonly turns: Turns;
+  /** Puts the settings of the session back to what it was opened with. */
+  readonly restore: string;
   watch(channel: string, hint: () => void): Promise<() => Promise<void>>;
 }
 
 /** A connection over a session that has begun, whoever serves it. */
-export async function connectionOver({ session, settings, turns, watch }: Opened): Promise<Connection> {
-  const { name, backend, exists, version } = await greet(session, settings);
+export async function connectionOver({ session, settings, turns, restore, watch }: Opened): Promise<Connection> {
+  const { name, backend, exists, version, alive } = await greet(session, settings);
   const schema = `${quote(name)}.`;
   const place: LockPlace = { session, schema, backend, turns, missingSchema: exists ? undefined : quote(name) };
+  const runPlace = { session, schema, settings, restore: alive ? `${restore}; SELECT ${CHECK_CLIENT}` : restore };
   const home = recordHome(session, schema);
   const rows = async (text: string): Promise<Result['rows']> => {
     try {
@@ -44,10 +48,17 @@ export async function connectionOver({ session, settings, turns, watch }: Opened
   };
   return {
     server: `PostgreSQL ${Math.floor(version / 10000)}.${version % 10000}`,
-    run: (segments, epoch) => runSegments({ session, schema, settings }, segments, epoch),
+    run: (segments, epoch) => runSegments(runPlace, segments, epoch),
     query: rows,
     introspect: async (collections) => (await read(collections)).model,
-    unreadable: async () => (await read()).unreadable,
+    async unreadable() {
+      const { unreadable } = await read();
+      try {
+        return [...unreadable, ...(await readBeside(session.exec, name))];
+      } catch (error) {
+        throw refusal(error);
+      }
+    },
     async seen(model) {
       try {
         return await spelled(session, seen(model));
@@ -85,6 +96,8 @@ interface Greeting {
   readonly exists: boolean;
   /** As `server_version_num` has it. */
   readonly version: number;
+  /** The server watches whether its client is alive. */
+  readonly alive: boolean;
 }
 
 const OLDEST = 120000;
@@ -119,5 +132,11 @@ async function greet(session: Session, { schema }: Settings): Promise<Greeting> 
       next: ["Say which: schema: 'public' beside the URL in svc.config."],
     });
   }
-  return { name, backend: Number(row?.backend), exists: row?.exists === true, version: Number(row?.version) };
+  return {
+    name,
+    backend: Number(row?.backend),
+    exists: row?.exists === true,
+    version: Number(row?.version),
+    alive: typeof row?.alive === 'string',
+  };
 }

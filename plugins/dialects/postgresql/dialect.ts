@@ -7,7 +7,7 @@ import { identify, isEmbedded } from './identify.ts';
 import { Turns } from './lock.ts';
 import { seen } from './seen.ts';
 import { openServer } from './server.ts';
-import { settingsOf } from './settings.ts';
+import { RESET, settingsOf } from './settings.ts';
 import { columnTypes } from './types.ts';
 import { watchServer } from './watch.ts';
 
@@ -38,6 +38,7 @@ export const postgresql: Dialect = {
         session,
         settings,
         turns: new Turns(),
+        restore: RESET,
         watch: (channel, hint) => watchServer(url, settings, channel, hint),
       });
     } catch (error) {

@@ -4,6 +4,9 @@ interface EngineError extends Error {
   readonly code?: string;
   readonly detail?: string;
   readonly hint?: string;
+  readonly table?: string;
+  readonly column?: string;
+  readonly constraint?: string;
 }
 
 /** The engine's five-character code, or Node's. */
@@ -124,7 +127,9 @@ const FAILED: Meaning = { code: 'migration_failed', message: 'PostgreSQL refused
 /** The engine's error as a refusal, its code and words in `why`. What is none of the engine's stays as it is. */
 export function refusal(error: unknown): unknown {
   if (!(error instanceof Error) || isSvcError(error)) return error;
-  const { code, detail, hint } = error as EngineError;
+  const { code, hint } = error as EngineError;
+  const holdsRow = code?.startsWith('23') === true;
+  const detail = holdsRow ? whereOf(error) : (error as EngineError).detail;
   if (code === undefined && error.message.startsWith('SASL')) {
     return new SvcError(REFUSED.code, REFUSED.message, { why: error.message, next: REFUSED.next ?? [], cause: error });
   }
@@ -139,8 +144,22 @@ export function refusal(error: unknown): unknown {
     why: generator ? `${words} PostgreSQL has gen_random_uuid() from version 13 on.` : words,
     next: generator ? ['CREATE EXTENSION pgcrypto'] : (meaning.next ?? []),
     details: code === undefined ? {} : { engineCode: code },
-    cause: error,
+    cause: holdsRow ? withoutRow(error) : error,
   });
+}
+
+/** Which table, columns and constraint: the engine's own detail shows what stands in the row. */
+function whereOf({ code, detail, table, column, constraint }: EngineError): string {
+  const key = code === '23503' || code === '23505' ? /^[^()]*\((.+?)\)=\(/s.exec(detail ?? '')?.[1] : undefined;
+  const named = { table, column, columns: key, constraint };
+  const parts = Object.entries(named).flatMap(([kind, name]) => (name === undefined ? [] : [`${kind} ${name}`]));
+  return parts.length === 0 ? '' : `(${parts.join(', ')})`;
+}
+
+/** A refusal is printed with its cause. */
+function withoutRow(error: EngineError): Error {
+  const { message, code, table, column, constraint, stack } = error;
+  return Object.assign(new Error(message), { code, table, column, constraint, stack });
 }
 
 function meaningOf(code: string): Meaning {

@@ -3,7 +3,7 @@ import type { Action, Collection, Constraint, Field, Index, SchemaModel } from '
 import { enumCheckName, primaryKeyName, uniqueName } from '../../sql/names.ts';
 import type { CatalogColumn, CatalogConstraint, CatalogIndex, CatalogTable } from './catalog.ts';
 import { readDefault } from './default.ts';
-import { readType } from './types.ts';
+import { type ReadType, readType } from './types.ts';
 
 export interface Reading {
   readonly model: SchemaModel;
@@ -29,24 +29,27 @@ function collectionOf(table: CatalogTable, unreadable: Unreadable[]): Collection
   const unique = new Set<string>();
   const enums = new Map<string, readonly string[]>();
   const constraints = new Map<string, Constraint>();
+  const foreign = new Set(table.columns.filter((column) => typeOf(column).foreign).map(({ name }) => name));
   const order = table.columns.map(({ name }) => name);
   for (const constraint of table.constraints) {
     const columns = columnsOf(constraint);
     const [only = ''] = columns.length === 1 ? columns : [];
     const values = constraint.type === 'c' ? enumValues(constraint.expression ?? '', only) : undefined;
     const column = table.columns.find(({ name }) => name === only);
-    if (!constraint.plain)
-      note(`has the constraint "${constraint.name}", which is deferrable, not validated or not plain`);
+    if (constraint.odd !== null)
+      note(`has the constraint "${constraint.name}", which ${constraint.odd}; svc makes a plain one`);
     if (constraint.type === 'p' && constraint.name === primaryKeyName(table.name) && inOrder(columns, order)) {
       for (const name of columns) primary.add(name);
     } else if (constraint.type === 'u' && only !== '' && constraint.name === uniqueName(table.name, only)) {
       unique.add(only);
     } else if (values && column?.type === 'text' && constraint.name === enumCheckName(table.name, only)) {
       enums.set(only, values);
+    } else if (constraint.type === 'c' && columns.some((name) => foreign.has(name))) {
+      note(`has the constraint "${constraint.name}", which svc does not make: it is on a type that svc does not make`);
     } else {
       const read = constraintOf(constraint, columns);
       if (read) constraints.set(read.name, read);
-      else note(`has the constraint "${constraint.name}", which svc does not know`);
+      else note(`has the constraint "${constraint.name}", which svc does not make: it ${unknown(constraint)}`);
     }
   }
   const fields = table.columns.map((column): [string, Field] => [
@@ -56,7 +59,7 @@ function collectionOf(table: CatalogTable, unreadable: Unreadable[]): Collection
   const indexes = new Map<string, Index>();
   for (const index of table.indexes) {
     const read = indexOf(index, columnsOf(index));
-    if (typeof read === 'string') note(`has the index "${index.name}", which ${read}`);
+    if (typeof read === 'string') note(`has the index "${index.name}", which svc does not make: it ${read}`);
     else indexes.set(read.name, read);
   }
   return {
@@ -80,8 +83,9 @@ interface Flags {
 
 function fieldOf(column: CatalogColumn, { primary, unique, enums }: Flags, note: (what: string) => void): Field {
   const { name } = column;
-  const { inexact, ...read } = readType(column.type);
+  const { inexact, foreign, ...read } = typeOf(column);
   if (inexact) note(`has the type ${column.type}, which svc does not make; the nearest is ${read.type}`);
+  if (column.dimensions > 1) note(`has ${column.dimensions} dimensions; svc makes one`);
   const values = enums.get(name);
   const type = values ? ({ type: 'enum', enumValues: values } as const) : read;
   const identity = column.identity !== '';
@@ -99,6 +103,16 @@ function fieldOf(column: CatalogColumn, { primary, unique, enums }: Flags, note:
     ...(unique.has(name) && { unique: true }),
     ...(value !== undefined && { default: value }),
   };
+}
+
+/** A type of labels is nearly an enum of ours: those are text with a check. */
+function typeOf({ type, labels }: CatalogColumn): ReadType {
+  return labels ? { type: 'enum', enumValues: labels, inexact: true, foreign: true } : readType(type);
+}
+
+function unknown({ type }: CatalogConstraint): string {
+  if (type === 'f') return 'points at another schema';
+  return type === 'x' ? 'is an exclusion' : 'is a trigger';
 }
 
 const ACTIONS: Readonly<Record<string, Exclude<Action, 'NO ACTION'>>> = {
@@ -123,7 +137,7 @@ function constraintOf(constraint: CatalogConstraint, columns: readonly string[])
 
 function indexOf(index: CatalogIndex, columns: readonly string[]): Index | string {
   if (!index.valid) return 'is not valid: a build was interrupted';
-  if (!index.plain) return 'has an expression, a condition, included columns or another method';
+  if (index.odd !== null) return index.odd;
   if (index.options.some((option) => option !== 0 && option !== 3)) return 'puts nulls where svc does not';
   return {
     name: index.name,

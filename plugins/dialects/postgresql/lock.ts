@@ -117,6 +117,19 @@ async function tryAcquire(
   }
 }
 
+/** What a FROM names to have a row while this session holds the lock. */
+export function lockHeld(schema: string): string {
+  const here = '(SELECT oid FROM pg_database WHERE datname = current_database())';
+  return `pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND pid = pg_backend_pid() AND database = ${here} AND ((classid::bigint << 32) | objid::bigint) = ${lockKey(schema)}`;
+}
+
+export function lockGivenUp(): SvcError {
+  return new SvcError('lock_lost', 'The migration lock was lost.', {
+    why: 'A raw statement gave it up, as pg_advisory_unlock_all() does.',
+    next: ['Leave the advisory locks of others alone in raw statements.'],
+  });
+}
+
 function timedOut(): SvcError {
   return new SvcError('lock_timeout', 'Another process is migrating this database.', {
     why: 'It kept the lock for as long as this one waited.',

@@ -10,7 +10,7 @@ import { lockFolder } from './folder-lock.ts';
 import { quote } from './grammar.ts';
 import { folderOf } from './identify.ts';
 import { Turns } from './lock.ts';
-import type { Settings } from './settings.ts';
+import { RESET, type Settings } from './settings.ts';
 
 /*
  * PGlite is PostgreSQL in this process, with one session for all. It ignores lock_timeout and statement_timeout,
@@ -32,6 +32,7 @@ interface Entry {
 }
 
 const MEMORY = ':memory:';
+const SESSION = "SET timezone = 'UTC'; SET standard_conforming_strings = on; SET extra_float_digits = 1";
 const open = new Map<string, Entry>();
 /** A folder that is being closed is opened again only afterwards. */
 const closing = new Map<string, Promise<void>>();
@@ -50,10 +51,12 @@ export async function openPglite(url: string, settings: Settings): Promise<Omit<
   try {
     const shared = await mine.ready;
     const session = sessionOf(shared, () => leave(key, mine));
-    if (settings.schema !== undefined) await session.exec(`SET search_path TO ${quote(settings.schema)}`);
+    const place = settings.schema === undefined ? '' : `; SET search_path TO ${quote(settings.schema)}`;
+    if (place !== '') await session.exec(place);
     return {
       session,
       turns: shared.turns,
+      restore: `${RESET}; ${SESSION}${place}`,
       async watch(channel, hint) {
         const stop = await shared.pglite.listen(channel, () => hint());
         return () => stop();
@@ -72,7 +75,7 @@ async function start(folder: string | undefined, settings: Settings): Promise<Sh
   try {
     if (folder !== undefined) await mkdir(folder, { recursive: true });
     const pglite = folder === undefined ? await Instance.create() : await Instance.create(folder);
-    await pglite.exec("SET timezone = 'UTC'; SET standard_conforming_strings = on; SET extra_float_digits = 1");
+    await pglite.exec(SESSION);
     return { pglite, queue: new Queue(), turns: new Turns(), unlock };
   } catch (error) {
     await unlock();

@@ -15,7 +15,7 @@ export function raw({ statement: text, check, transaction }: Raw): Statement[] {
   return [
     {
       text,
-      // One piece: without the mark that all texts of ours have, see `isUsers`.
+      // One piece, which `isUsers` knows it by: texts of ours have marks.
       run: [text],
       transactional: transaction !== false,
       // Whether words of a user destroy data is for the user to say.
@@ -41,9 +41,10 @@ function refuseUnusable(text: string): boolean {
       throw refused('It contains DISCARD ALL, which gives up the migration lock.', ['Remove it.']);
     }
     if (copiesToClient) {
-      throw refused('It copies from or to the client, which sends and takes nothing: the session would wait for good.', [
-        'Write the rows with INSERT.',
-      ]);
+      throw refused(
+        'It copies from or to the client, which sends and takes nothing: the session would wait for good.',
+        ['Write the rows with INSERT.'],
+      );
     }
   }
   return parts.length > 0;

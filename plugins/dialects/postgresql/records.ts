@@ -18,7 +18,8 @@ import { text } from './literal.ts';
 export const recordGrammar: RecordGrammar = {
   ...grammar,
   clock: 'clock_timestamp()',
-  elapsed: "extract(epoch FROM clock_timestamp() - current_setting('svc.began')::timestamptz) * 1000",
+  elapsed:
+    "extract(epoch FROM clock_timestamp() - coalesce(nullif(current_setting('svc.began', true), '')::timestamptz, transaction_timestamp())) * 1000",
 };
 
 export function recordHome(session: Session, schema: string): RecordHome {

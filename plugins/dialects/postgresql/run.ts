@@ -3,10 +3,11 @@ import type { RunOutcome, Segment, Statement } from '../../../core/dialect.ts';
 import { isSvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
 import { type Exec, type Result, rowsOf, type Session } from '../../sql/session.ts';
-import { resolved } from '../../sql/text.ts';
+import { isUsers, resolved } from '../../sql/text.ts';
 import { codeOf, refusal } from './errors.ts';
 import { quote } from './grammar.ts';
 import { text } from './literal.ts';
+import { lockGivenUp, lockHeld } from './lock.ts';
 import { engineColumns, readBack, writeLost, writeText, writtenValues } from './records.ts';
 import type { Settings } from './settings.ts';
 
@@ -21,6 +22,8 @@ export interface RunPlace {
   readonly session: Session;
   readonly schema: string;
   readonly settings: Settings;
+  /** Puts the settings of the session back as they were when it began. */
+  readonly restore: string;
 }
 
 type Written = RunOutcome['written'][number];
@@ -80,6 +83,8 @@ function packetOf(place: RunPlace, segments: readonly Segment[], epoch: number):
       if (taken.length === 0) taken.push(segment);
       break;
     }
+    // Restoring the session forgets when the segment began: the packet's own time has to stand for it.
+    if (taken.length > 0 && hasUsers(segment)) break;
     const next = segmentText(place, segment, epoch, id, taken.length);
     if (taken.length > 0 && all.length + next.length > PACKET_CHARACTERS) break;
     all += next;
@@ -88,16 +93,20 @@ function packetOf(place: RunPlace, segments: readonly Segment[], epoch: number):
   return { id, segments: taken, text: all };
 }
 
+const hasUsers = ({ statements }: Segment): boolean => statements.some(({ run }) => isUsers(run));
+
 /**
- * One transaction. What it sets falls back with it, so `svc.done` tells which was the last to commit. Set in a condition,
- * it has no row that the driver would have to read.
+ * One transaction. What it sets falls back with it, so `svc.done`, set behind its last write, tells which was the last
+ * to commit. Set in a condition, it has no row that the driver would have to read.
  */
 function segmentText(place: RunPlace, segment: Segment, epoch: number, id: string, index: number): string {
-  const begin = `BEGIN; SELECT WHERE set_config('svc.done', '${id}:${index + 1}', false) || set_config('svc.began', clock_timestamp()::text, false) IS NULL`;
+  const begin = `BEGIN; SELECT WHERE set_config('svc.began', clock_timestamp()::text, false) IS NULL`;
+  const done = `SELECT WHERE set_config('svc.done', '${id}:${index + 1}', false) IS NULL`;
   const statements = segment.statements.map((statement) => statementText(place, statement.run));
   const writes = segment.writes.map((write, at) => writeText(write, place.schema, epoch, `${index}.${at}`));
+  const settled = hasUsers(segment) ? [place.restore, `SELECT 1 / count(*) FROM ${lockHeld(place.schema)}`] : [];
   // A text of a user may end in a comment.
-  return `${[begin, ...statements, ...writes, 'COMMIT'].join('\n;')};\n`;
+  return `${[begin, ...statements, ...settled, ...writes, done, 'COMMIT'].join('\n;')};\n`;
 }
 
 function statementText(place: RunPlace, run: Json): string {
@@ -180,6 +189,7 @@ async function diagnosed(
         return { statement: codeOf(again) === codeOf(error) ? index : undefined, error: told };
       }
     }
+    if (hasUsers(segment) && !(await holdsLock(place, exec))) return { statement: undefined, error: lockGivenUp() };
   } finally {
     await exec('ROLLBACK');
   }
@@ -202,12 +212,17 @@ async function runAlone(place: RunPlace, exec: Exec, segment: Segment): Promise<
       await repair(place, exec, statement);
       throw error;
     } finally {
-      await exec(`SET lock_timeout = ${place.settings.lockTimeoutMs}`);
+      await exec(isUsers(statement.run) ? place.restore : `SET lock_timeout = ${place.settings.lockTimeoutMs}`);
     }
+    if (isUsers(statement.run) && !(await holdsLock(place, exec))) throw lockGivenUp();
     return { written: [[]] };
   } catch (error) {
     return { written: [], failure: { statement: 0, error: refusal(error) } };
   }
+}
+
+async function holdsLock({ schema }: RunPlace, exec: Exec): Promise<boolean> {
+  return (await rowsOf(exec, `SELECT FROM ${lockHeld(schema)}`)).length > 0;
 }
 
 async function runOne(place: RunPlace, exec: Exec, run: Json): Promise<void> {

@@ -1,6 +1,9 @@
 import type { ConnectOptions } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 
+/** Puts everything a session can set back to what its startup packet said. */
+export const RESET = 'RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL';
+
 /** What a user may say of a connection, beside `schema`, with its defaults. */
 export interface Settings {
   readonly schema: string | undefined;

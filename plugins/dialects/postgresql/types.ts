@@ -85,25 +85,27 @@ const PLAIN: Readonly<Record<string, FieldType>> = {
 /** Types that svc does not make, with the nearest one that it does. */
 const NEAREST: readonly (readonly [RegExp, FieldType])[] = [
   [/^numeric/, 'decimal'],
-  [/^money$/, 'text'],
+  [/^character varying$/, 'text'],
   [/^time(\(\d\))? with/, 'time'],
   [/^timestamp(\(\d\))? without/, 'datetime'],
   [/^timestamp(\(\d\))? with/, 'timestamp'],
   [/^json$/, 'json'],
 ];
 
-export type ReadType = Pick<Field, 'type' | 'length' | 'precision' | 'scale' | 'items'> & {
+export type ReadType = Pick<Field, 'type' | 'length' | 'precision' | 'scale' | 'items' | 'enumValues'> & {
   /** The type is only the nearest one. */
   readonly inexact?: true;
+  /** It has nothing in common with the type but the text of its values. */
+  readonly foreign?: true;
 };
 
 /** The field type of a column from what `format_type` says. */
 export function readType(formatted: string): ReadType {
   if (formatted.endsWith('[]')) {
-    const { type, inexact, length } = readType(formatted.slice(0, -2));
+    const { type, inexact, foreign, length } = readType(formatted.slice(0, -2));
     const numeric = formatted === 'numeric[]';
     const lossy = !numeric && (inexact || type === 'decimal' || (type === 'string' && length !== STRING_LENGTH));
-    return { type: 'array', items: type, ...(lossy && { inexact: true }) };
+    return { type: 'array', items: type, ...(lossy && { inexact: true }), ...(foreign && { foreign }) };
   }
   const plain = PLAIN[formatted];
   if (plain) return { type: plain };
@@ -114,5 +116,5 @@ export function readType(formatted: string): ReadType {
   const fixed = /^character\((\d+)\)$/.exec(formatted);
   if (fixed) return { type: 'string', length: Number(fixed[1]), inexact: true };
   const nearest = NEAREST.find(([pattern]) => pattern.test(formatted));
-  return { type: nearest?.[1] ?? 'text', inexact: true };
+  return nearest ? { type: nearest[1], inexact: true } : { type: 'text', inexact: true, foreign: true };
 }

@@ -42,7 +42,7 @@ export default class Rollback extends MigratorCommand {
     const which = { ...(count !== undefined && { count }), ...(this.to !== undefined && { to: this.to }) };
     if (this.dryRun) {
       const planned = await planRollback(adapter, which);
-      this.print(planText(`${label}: ${counted(planned.length, 'migration')} back`, planned));
+      this.print(planText(`${label}: ${counted(planned.length, 'migration')} back`, planned, this.context.stdout));
       return { data: { database: tag, plan: planData(planned) } };
     }
     const report = await rollback(adapter, {

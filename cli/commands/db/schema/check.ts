@@ -1,6 +1,6 @@
 import { Command, Option } from 'clipanion';
+import { drift, withoutForeign } from '../../../../core/migration/drift.ts';
 import { historyModel } from '../../../../core/migration/run.ts';
-import { differences } from '../../../../core/schema/differences.ts';
 import type { Answer } from '../../../base.ts';
 import { DatabaseCommand } from '../../../db/command.ts';
 import { eachDatabase } from '../../../db/each-database.ts';
@@ -9,7 +9,8 @@ export default class Check extends DatabaseCommand {
   static override paths = [['db', 'schema', 'check']];
   static override usage = Command.Usage({
     description: 'Compares the database with what its migrations made.',
-    details: 'Ends with 5 where they differ. Takes no lock and writes nothing.',
+    details:
+      'Ends with 5 where they differ. Tables that svc neither made nor adopted are only named; --strict counts them too. Takes no lock and writes nothing.',
     examples: [
       ['Every database', 'svc db schema check'],
       ['Leaving out a table that another tool keeps', 'svc db schema check --ignore spatial_ref_sys'],
@@ -18,13 +19,23 @@ export default class Check extends DatabaseCommand {
 
   ignore = Option.Array('--ignore', [], { description: 'A table to leave out; may be repeated.' });
 
+  strict = Option.Boolean('--strict', false, {
+    description: 'Tables that svc does not manage, and foreign keys to them, are differences.',
+  });
+
   async run(): Promise<Answer> {
     const databases = await eachDatabase(this, async (tag) => {
       const adapter = await this.connect(tag);
-      const expected = await adapter.connection.seen(await historyModel(adapter));
+      const expected = await historyModel(adapter);
       const found = new Map(await adapter.connection.introspect());
       for (const table of this.ignore) if (!expected.has(table)) found.delete(table);
-      const different = differences(expected, found);
+      const unmanaged = [...found.keys()].filter((name) => !expected.has(name));
+      const managed = new Map([...found].filter(([name]) => expected.has(name)));
+      const different = await drift(
+        adapter.connection,
+        expected,
+        this.strict ? found : withoutForeign(managed, expected),
+      );
       await adapter.connection.close();
       this.print(
         [
@@ -32,12 +43,13 @@ export default class Check extends DatabaseCommand {
           ...different.map((line) => `  ${line}`),
         ].join('\n'),
       );
-      return { differences: different };
+      if (!this.strict && unmanaged.length > 0) this.note(`  not managed by svc: ${unmanaged.join(', ')}`);
+      return { differences: different, unmanaged };
     });
-    const drift = databases.some((database) => database.differences.length > 0);
+    const differ = databases.some((database) => database.differences.length > 0);
     return {
       data: { databases },
-      ...(drift && {
+      ...(differ && {
         code: 'drift',
         exit: 5,
         nextActions: ['Undo the change by hand, or take it over: svc db schema pull, then svc db migrate baseline'],

@@ -116,7 +116,7 @@ export default class Generate extends DatabaseCommand {
 
   #tell(generated: readonly (Generated & { readonly database: string })[]): void {
     if (this.dryRun) {
-      this.print(planText(`${counted(generated.length, 'migration')} to generate`, generated));
+      this.print(planText(`${counted(generated.length, 'migration')} to generate`, generated, this.context.stdout));
       return;
     }
     for (const { file, migration, statements } of generated) {

@@ -7,11 +7,17 @@ import { replaceFile, writeNewFiles } from '../../../../config/new-files.ts';
 import { pulled } from '../../../../config/pull.ts';
 import { schemaEntry } from '../../../../config/schema-entry.ts';
 import { SCHEMA_FILE, schemaFileWith } from '../../../../config/schema-file.ts';
+import type { Connection, Unreadable } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
+import { drift, withoutForeign } from '../../../../core/migration/drift.ts';
 import { status } from '../../../../core/migration/status.ts';
+import type { SchemaModel } from '../../../../core/schema/model.ts';
 import type { Answer } from '../../../base.ts';
 import { DatabaseCommand } from '../../../db/command.ts';
 import { counted } from '../../../db/words.ts';
+
+const UNTOUCHED =
+  'All of this stays in the database untouched, but will not exist where the migrations are run anew. A raw migration can carry it.';
 
 export default class Pull extends DatabaseCommand {
   static override paths = [['db', 'schema', 'pull']];
@@ -46,8 +52,18 @@ export default class Pull extends DatabaseCommand {
     );
     const model = modelOfFiles(files);
     const { connection } = adapter;
-    const { declaration, leftOut } = pulled(await connection.introspect(), model, await connection.seen(model));
-    for (const table of leftOut) this.warn(`The table "${table}" is left out: it has no primary key.`);
+    const found = await connection.introspect();
+    const drifted = await drift(connection, model, only(withoutForeign(found, model), model));
+    const { declaration, leftOut, warnings } = await pulled({
+      dialect: adapter.dialect,
+      found,
+      files: model,
+      same: async ({ name }) => drifted.length === 0 || (await this.#same(connection, name, model, found)),
+    });
+    const lost = (await connection.unreadable()).filter(({ collection }) => !leftOut.includes(collection));
+    const all = [...warnings, ...lost.map(told)];
+    for (const line of all) this.warn(line);
+    if (all.length > 0) this.warn(UNTOUCHED);
     const generated = await generate({
       dialect: adapter.dialect,
       files,
@@ -75,9 +91,15 @@ export default class Pull extends DatabaseCommand {
         migrations: generated.map(({ file }) => file),
         tables: Object.keys(declaration.tables),
         leftOut,
+        warnings: all,
       },
       nextActions: generated.length > 0 ? ['svc db migrate baseline'] : [],
     };
+  }
+
+  async #same(connection: Connection, name: string, model: SchemaModel, found: SchemaModel): Promise<boolean> {
+    const one = new Map([[name, true]]);
+    return (await drift(connection, only(model, one), only(withoutForeign(found, model), one))).length === 0;
   }
 
   async #refusePending(tag: string, open: number): Promise<void> {
@@ -102,4 +124,12 @@ export default class Pull extends DatabaseCommand {
     const stamp = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '_');
     return { file: SCHEMA_FILE.replace('.json', `.before_${stamp}.json`), text: before };
   }
+}
+
+function told({ collection, field, what }: Unreadable): string {
+  return field === undefined ? `The table "${collection}" ${what}.` : `The field "${collection}.${field}" ${what}.`;
+}
+
+function only(model: SchemaModel, names: { has(table: string): boolean }): SchemaModel {
+  return new Map([...model].filter(([name]) => names.has(name)));
 }

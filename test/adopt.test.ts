@@ -1,0 +1,122 @@
+import * as assert from 'node:assert/strict';
+import { engines, type TestEngine } from './kit/engines.ts';
+import { project } from './kit/project.ts';
+import { json, LONG, ok } from './kit/shop.ts';
+import { test } from './kit/test.ts';
+
+const ODD = `
+create type mood as enum ('sad', 'it''s ok', 'happy');
+create sequence from_hundred start 100 increment 5;
+create table accounts (
+  id integer primary key default nextval('from_hundred'),
+  email varchar(120) not null,
+  role varchar(20) check (role in ('a', 'b')),
+  feeling mood not null default 'sad' check (feeling <> 'happy'),
+  feelings mood[], grid int[][], code char(4), at timestamptz, address inet check (address <> '0.0.0.0'), pause interval, during int4range,
+  lowered text generated always as (lower(email)) stored,
+  constraint email_once unique (email) include (code));
+create index accounts_lower_email on accounts (lower(email));
+create index accounts_part on accounts (role) where role = 'a';
+create index accounts_grid on accounts using gin (grid);
+create index accounts_brin on accounts using brin (id);
+create index accounts_hash on accounts using hash (email);
+create index accounts_wide on accounts (role) include (code);
+create index accounts_like on accounts (email varchar_pattern_ops);
+create index accounts_plain on accounts (role, email desc);
+create table notes (id uuid primary key, account int, constraint later foreign key (account) references accounts (id) deferrable);
+create table spans (id int primary key, span int4range, exclude using gist (span with &&));
+comment on table notes is 'n'; comment on column notes.id is 'i';
+create view everybody as select id from accounts;
+create function quiet() returns trigger language plpgsql as 'begin return new; end';
+create trigger quiet before insert on notes for each row execute function quiet();
+create table nopk (a int);
+create table loose (id int primary key, price numeric);
+create table priced (id int primary key, loose int references loose (id));
+`;
+
+const TOLD = [
+  'The table "nopk" is left out: it has no primary key.',
+  'The table "loose" is left out: ',
+  'The foreign key "priced_loose_fkey" of "priced" is left out: it points at "loose"',
+  'The table "accounts" has the index "accounts_lower_email", which svc does not make: it is on an expression.',
+  'The table "accounts" has the index "accounts_part", which svc does not make: it is partial.',
+  'has the index "accounts_grid", which svc does not make: it has the method gin.',
+  'has the index "accounts_brin", which svc does not make: it has the method brin.',
+  'has the index "accounts_hash", which svc does not make: it has the method hash.',
+  'has the index "accounts_wide", which svc does not make: it includes further columns.',
+  'has the index "accounts_like", which svc does not make: it has an operator class.',
+  'has the constraint email_once, which includes further columns; svc makes a plain one.',
+  'The field "accounts.id" takes its numbers from the sequence from_hundred, which begins at 100 in steps of 5',
+  'The field "accounts.feeling" has the type mood, which svc does not make; the nearest is enum.',
+  'The field "accounts.feelings" has the type mood[]',
+  'The field "accounts.grid" has 2 dimensions',
+  'The field "accounts.code" has the type character(4)',
+  'The field "accounts.at" has the type timestamp with time zone',
+  'The field "accounts.address" has the type inet',
+  'has the constraint "accounts_address_check", which svc does not make',
+  'The field "accounts.pause" has the type interval',
+  'The field "accounts.during" has the type int4range',
+  'The field "accounts.lowered" is computed',
+  'The table "notes" has the constraint "later", which is deferrable; svc makes a plain one.',
+  'The table "spans" has the constraint "spans_span_excl", which svc does not make: it is an exclusion.',
+  'The table "notes" has a comment',
+  'The field "notes.id" has a comment',
+  'The table "everybody" is a view',
+  'The table "notes" has the trigger quiet',
+];
+
+for (const engine of engines) {
+  if (engine.missing === undefined) journey(engine);
+  else test.skip(`adopting a database on ${engine.name}`, engine.missing);
+}
+
+function journey(engine: TestEngine): void {
+  test(
+    `${engine.name}: a database with much that svc does not make is adopted, and everything left out is told`,
+    () =>
+      engine.withUrl(async (url, connect) => {
+        const query = async (text: string) => {
+          const { connection } = await connect();
+          try {
+            return await connection.query(text);
+          } finally {
+            await connection.close();
+          }
+        };
+        await query(ODD);
+        const { svc, read, files } = project({ main: url });
+        const ran = ok(await svc('db', 'schema', 'pull', '--json'));
+        const { warnings, leftOut } = json(ran);
+        for (const part of TOLD) {
+          const told = warnings.filter((line: string) => line.includes(part));
+          assert.equal(told.length, 1, `${part}\n${warnings.join('\n')}`);
+          assert.ok(ran.stderr.includes(told[0]), 'on stderr too');
+        }
+        assert.deepEqual(leftOut, ['nopk', 'loose']);
+        assert.match(ran.stderr, /stays in the database untouched.*run anew.*raw migration/);
+        const [{ tables }] = JSON.parse(read('svc/database/schema.json'));
+        assert.deepEqual(tables.accounts.feeling.enumValues, ['sad', "it's ok", 'happy']);
+        assert.deepEqual(Object.keys(tables).sort(), ['accounts', 'notes', 'priced', 'spans']);
+        assert.equal(files().length, 1);
+
+        ok(await svc('db', 'migrate', 'baseline'));
+        assert.match(ok(await svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
+        const check = ok(await svc('db', 'schema', 'check'));
+        assert.match(check.stdout, /^OK/);
+        assert.match(check.stderr, /not managed by svc: nopk, loose/);
+        const strict = ok(await svc('db', 'schema', 'check', '--strict'), 5).stdout;
+        for (const line of ['table nopk is not expected', 'constraint priced.priced_loose_fkey is not expected'])
+          assert.ok(strict.includes(line), strict);
+
+        const again = json(ok(await svc('db', 'schema', 'pull', '--json')));
+        assert.deepEqual(again.migrations, [], 'a second pull finds nothing new');
+
+        await query('alter table accounts drop constraint accounts_role_check');
+        assert.match(
+          ok(await svc('db', 'schema', 'check'), 5).stdout,
+          /constraint accounts.accounts_role_check is missing/,
+        );
+      }),
+    LONG,
+  );
+}
