@@ -176,7 +176,7 @@ const BAD: readonly Bad[] = [
     up: [{ type: 'createIndex', collection: 'users', index: 'u', columns: [{ name: 'team' }], unique: true }],
     status: 1,
     code: 'data_violates',
-    says: [/23505/, /\(7\) is duplicated/, /duplicates/],
+    says: [/23505/, /columns team, constraint u/, /duplicates/],
   },
   {
     what: 'a unique index over duplicates, built concurrently',
