@@ -43,7 +43,10 @@ test(
     tarball = join(folder, packed.filename);
     const paths: string[] = packed.files.map((file: { path: string }) => file.path);
     const strange = paths.filter(
-      (path) => !/^(dist\/.+\.(c?js|d\.ts|json)|dist\/THIRD-PARTY\.txt|docs\/[a-z-]+\.md|(README|CONTRIBUTING)\.md|package\.json|LICENSE)$/.test(path),
+      (path) =>
+        !/^(dist\/.+\.(c?js|d\.ts|json)|dist\/THIRD-PARTY\.txt|docs\/[a-z-]+\.md|(README|CONTRIBUTING)\.md|package\.json|LICENSE)$/.test(
+          path,
+        ),
     );
     assert.deepEqual(strange, []);
     assert.ok(packed.unpackedSize < 1_500_000, `${packed.unpackedSize} bytes`);

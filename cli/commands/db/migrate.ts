@@ -45,7 +45,9 @@ export default class Migrate extends MigratorCommand {
   async #show(tag: string): Promise<object> {
     const adapter = await this.connect(tag);
     const planned = await plan(adapter, await this.migrations(tag), { ...this.#options(), allowDestructive: true });
-    this.print(planText(`${await this.label(tag)}: ${counted(planned.length, 'migration')}`, planned, this.context.stdout));
+    this.print(
+      planText(`${await this.label(tag)}: ${counted(planned.length, 'migration')}`, planned, this.context.stdout),
+    );
     return { plan: planData(planned) };
   }
 
