@@ -1,9 +1,9 @@
 import * as assert from 'node:assert/strict';
 import type { Adapter } from '../core/database/adapter.ts';
 import type { Migration } from '../core/migration/migration.ts';
-import { definedInCode } from '../core/migration/reconcile.ts';
 import { migrate } from '../core/migration/run.ts';
 import type { Operation } from '../core/schema/operation.ts';
+import { definedInCode } from './kit/defined.ts';
 import { engines, type TestEngine } from './kit/engines.ts';
 import { type Project, project } from './kit/project.ts';
 import { refusedJson, refusedText } from './kit/refused-command.ts';

@@ -10,9 +10,9 @@ import type { Adapter } from '../core/database/adapter.ts';
 import { migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
 import type { Migration } from '../core/migration/migration.ts';
-import { definedInCode } from '../core/migration/reconcile.ts';
 import { historyModel, migrate } from '../core/migration/run.ts';
 import { status } from '../core/migration/status.ts';
+import { definedInCode } from './kit/defined.ts';
 import { engines, type TestEngine } from './kit/engines.ts';
 import { test } from './kit/test.ts';
 

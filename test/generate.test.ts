@@ -9,11 +9,11 @@ import { nextTag } from '../config/next-tag.ts';
 import { schemaEntry } from '../config/schema-entry.ts';
 import { SvcError } from '../core/errors.ts';
 import type { Migration } from '../core/migration/migration.ts';
-import { definedInCode } from '../core/migration/reconcile.ts';
 import { isTag } from '../core/migration/tag.ts';
 import { replay } from '../core/schema/apply.ts';
 import type { Declaration } from '../core/schema/declaration.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
+import { definedInCode } from './kit/defined.ts';
 import { folder } from './kit/folder.ts';
 import { test } from './kit/test.ts';
 

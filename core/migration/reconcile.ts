@@ -1,5 +1,4 @@
 import { SvcError } from '../errors.ts';
-import { checksum } from './checksum.ts';
 import { halfDone } from './journal.ts';
 import type { Ledger, LedgerEntry } from './ledger.ts';
 import type { Migration } from './migration.ts';
@@ -11,10 +10,6 @@ export interface Defined {
   readonly file?: string;
   /** A file may be parsed only when this is asked for: an applied one seldom is. */
   readonly migration: Migration;
-}
-
-export function definedInCode(migration: Migration): Defined {
-  return { tag: migration.tag, checksum: checksum(migration), migration };
 }
 
 export interface Standing {

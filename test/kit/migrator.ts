@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs';
 import type { Connection } from '../../core/dialect.ts';
 import { isSvcError } from '../../core/errors.ts';
-import { definedInCode } from '../../core/migration/reconcile.ts';
 import { migrate } from '../../core/migration/run.ts';
 import { postgresql } from '../../plugins/dialects/postgresql/dialect.ts';
 import { connectAdapter } from './adapter.ts';
+import { definedInCode } from './defined.ts';
 
 const [url = '', file = '', kill = ''] = process.argv.slice(2);
 const at = Number(kill.split(':')[1]);
