@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type BuildOptions, type BuildResult, build, type OnLoadArgs, type Plugin } from 'esbuild';
@@ -21,21 +21,23 @@ const shared: BuildOptions = {
   platform: 'node',
   target: 'node20.19',
   mainFields: ['module', 'main'],
+  charset: 'utf8',
   logLevel: 'warning',
   metafile: true,
 };
 /** A dependency for the sake of its types, which our declarations name. */
 const BUNDLED = ['tapable'];
 const installed = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
-/** What few commands need is loaded when they do. `pg` is inside, the library's caller brings his own. */
-const FOR_FEW = ['@inquirer/prompts', 'cosmiconfig', 'jiti', '@electric-sql/pglite', 'pg-native', 'pg-cloudflare'];
+/** What every command needs, and `pg`, which most do; the library's caller brings his own. */
+const INSIDE = [...BUNDLED, 'dotenv', 'jsonc-parser', 'pg'];
 
 rmSync(dist, { recursive: true, force: true });
 const library = await build({
   ...shared,
-  entryPoints: ['config/sdk.ts', 'config/define.ts'],
+  entryPoints: ['config/sdk.ts', 'config/define.ts', 'plugins/sql/toolkit.ts', 'test/kit/testing.ts'],
   chunkNames: 'chunks/[name]-[hash]',
   splitting: true,
+  minifySyntax: true,
   format: 'esm',
   external: installed.filter((name) => !BUNDLED.includes(name)),
   banner: {
@@ -46,7 +48,7 @@ const script: BuildOptions = {
   ...shared,
   format: 'cjs',
   outExtension: { '.js': '.cjs' },
-  external: FOR_FEW,
+  external: [...installed.filter((name) => !INSIDE.includes(name)), 'pg-native', 'pg-cloudflare'],
   minifySyntax: true,
   minifyWhitespace: true,
 };
@@ -67,7 +69,11 @@ const main = await build({
   plugins: [instead('cli/start.ts', readFileSync(join(root, 'cli', 'compiled.ts'), 'utf8'))],
 });
 chmodSync(join(dist, 'cli', 'main.cjs'), 0o755);
-copyFileSync(join(root, 'config', 'schema.json'), join(dist, 'schema.json'));
+// Read by editors only.
+writeFileSync(
+  join(dist, 'schema.json'),
+  JSON.stringify(JSON.parse(readFileSync(join(root, 'config', 'schema.json'), 'utf8'))),
+);
 writeFileSync(join(dist, 'THIRD-PARTY.txt'), notices([library, program, main]));
 
 const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');

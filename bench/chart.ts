@@ -37,6 +37,7 @@ export function chart(measures: readonly Measure[]): string {
   }
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${y}" viewBox="0 0 ${WIDTH} ${y}" font-family="system-ui, sans-serif" font-size="12" fill="#222">`,
+    '<title>Times of whole processes, svc and its peers</title>',
     `<rect width="${WIDTH}" height="${y}" fill="#fff"/>`,
     ...parts,
     '</svg>\n',

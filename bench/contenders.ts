@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bareStatements } from './bare.ts';
+import type { Engine } from './engine.ts';
 import { type Step, svcMigration, svcSchemaFile, writeAll } from './workload.ts';
 
 /** A tool under measurement: the files it reads and the commands that are timed. */
@@ -10,13 +11,17 @@ export interface Contender {
   readonly name: string;
   readonly how: string;
   readonly program?: string;
-  prepare(folder: string, steps: readonly Step[]): Promise<void>;
+  prepare(folder: string, steps: readonly Step[], engine: Engine): Promise<void>;
   readonly up: readonly string[];
-  /** With everything applied, the same command finds nothing to do; bare pg cannot know. */
+  /** With everything applied, the same command finds nothing to do; what is bare cannot know. */
   readonly noop?: false;
+  /** Speaks to no other engine. */
+  readonly only?: Engine['name'];
+  /** Knows MariaDB as MySQL only. */
+  readonly asMysql?: true;
   readonly status?: readonly string[];
   /** Counts what the tool has recorded. */
-  readonly recorded: string;
+  readonly recorded: string | ((engine: Engine) => string);
 }
 
 const here = fileURLToPath(new URL('.', import.meta.url));
@@ -30,8 +35,8 @@ const sqlFiles = (steps: readonly Step[], text: (step: Step) => string, extensio
 
 export const svc: Contender = {
   name: 'svc',
-  how: 'each migration a transaction with its history row',
-  prepare: async (folder, steps) => {
+  how: 'each migration a transaction with its history row, or its steps journaled where none holds DDL',
+  prepare: async (folder, steps, engine) => {
     await writeAll(folder, [
       ['package.json', JSON.stringify({ type: 'module', private: true })],
       [
@@ -41,7 +46,7 @@ export const svc: Contender = {
 export default defineConfig({
   product: 'bench',
   env: 'dev',
-  databases: { main: { dialect: 'postgresql', url: { dev: process.env.DATABASE_URL } } },
+  databases: { main: { dialect: '${engine.name}', url: { dev: process.env.DATABASE_URL } } },
 });
 `,
       ],
@@ -63,29 +68,28 @@ export default defineConfig({
   recorded: "SELECT count(*) FROM _svc_migrations WHERE status = 'completed'",
 };
 
-const bare = (batch: number): Contender => ({
-  name: batch === 1 ? 'bare pg' : `bare pg, ${batch} a string`,
-  how: `the same statements and history writes, ${batch === 1 ? 'one round trip a migration' : `${batch} migrations a round trip, each a transaction`}`,
-  prepare: (folder, steps) => writeAll(folder, [['migrations.json', JSON.stringify(bareStatements(steps))]]),
-  up: script('bare-pg.mjs', 'up', String(batch)),
+/** `batch` migrations in one round trip. */
+export const bareOf = ({ short }: Engine, batch: number): Contender => ({
+  name: batch === 1 ? `bare ${short}` : `bare ${short}, ${batch} a string`,
+  how: `the same statements and history writes, ${batch === 1 ? 'one round trip a migration' : `${batch} migrations a round trip`}`,
+  prepare: (folder, steps, engine) =>
+    writeAll(folder, [['migrations.json', JSON.stringify(bareStatements(engine, steps))]]),
+  up: script('bare.mjs', 'up', String(batch)),
   noop: false,
   recorded: svc.recorded,
 });
 
-export const barePg = bare(1);
-export const barePgBatched = bare(50);
-
-export const drizzle: Contender = {
+const drizzle: Contender = {
   name: 'drizzle',
   how: 'all in one transaction',
-  prepare: (folder, steps) =>
+  prepare: (folder, steps, { drizzle: { dialect } }) =>
     writeAll(folder, [
       ...sqlFiles(steps, (step) => step.sql, '.sql'),
       [
         'migrations/meta/_journal.json',
         JSON.stringify({
           version: '7',
-          dialect: 'postgresql',
+          dialect,
           entries: steps.map(({ tag }, idx) => ({
             idx,
             version: '7',
@@ -97,7 +101,7 @@ export const drizzle: Contender = {
       ],
     ]),
   up: script('drizzle.mjs', 'up'),
-  recorded: 'SELECT count(*) FROM drizzle.__drizzle_migrations',
+  recorded: ({ drizzle: { table } }) => `SELECT count(*) FROM ${table}`,
 };
 
 const others: readonly Contender[] = [
@@ -120,7 +124,7 @@ const others: readonly Contender[] = [
   },
   {
     name: 'kysely',
-    how: 'all in one transaction; its newest version for Node 20',
+    how: 'all in one transaction where the engine has one for DDL; its newest version for Node 20',
     prepare: (folder, steps) =>
       writeAll(
         folder,
@@ -167,6 +171,7 @@ const others: readonly Contender[] = [
   },
   {
     name: 'node-pg-migrate',
+    only: 'postgresql',
     how: 'all in one transaction',
     prepare: (folder, steps) =>
       writeAll(
@@ -185,6 +190,7 @@ const others: readonly Contender[] = [
   {
     name: 'dbmate',
     how: 'a transaction a migration; a Go program, started without its npm wrapper',
+    asMysql: true,
     get program() {
       const { resolveBinary } = peers('dbmate') as { resolveBinary(): string };
       return resolveBinary();
@@ -206,4 +212,8 @@ const others: readonly Contender[] = [
   },
 ];
 
-export const contenders: readonly Contender[] = [svc, barePg, barePgBatched, drizzle, ...others];
+/** What is measured on an engine. */
+export function contendersOf(engine: Engine): readonly Contender[] {
+  const all = [svc, bareOf(engine, 1), bareOf(engine, 50), drizzle, ...others];
+  return all.filter(({ only }) => only === undefined || only === engine.name);
+}

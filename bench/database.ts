@@ -1,45 +1,41 @@
-import pg from 'pg';
+import type { Engine } from './engine.ts';
 
-const SERVER = process.env.SVC_TEST_POSTGRESQL_URL ?? 'postgres://postgres@127.0.0.1:5432/postgres';
-const made = new Set<string>();
+/** By URL: engines may have databases of one name. */
+const made = new Map<string, () => Promise<unknown>>();
 
-export function databaseUrl(name: string): string {
-  const url = new URL(SERVER);
+export function databaseUrl({ server }: Engine, name: string): string {
+  const url = new URL(server);
   url.pathname = `/${name}`;
   return url.href;
 }
 
 /** An empty database of that name, in place of the one that may be there. */
-export async function freshDatabase(name: string): Promise<string> {
-  await ask(SERVER, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
-  made.add(name);
-  await ask(SERVER, `CREATE DATABASE ${name}`);
-  return databaseUrl(name);
+export async function freshDatabase(engine: Engine, name: string): Promise<string> {
+  const url = databaseUrl(engine, name);
+  const drop = () => engine.ask(engine.server, engine.drop(name));
+  await drop();
+  made.set(url, drop);
+  await engine.ask(engine.server, `CREATE DATABASE ${name}`);
+  return url;
 }
 
 export async function dropDatabases(): Promise<void> {
-  for (const name of made) {
-    await ask(SERVER, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
-    made.delete(name);
+  for (const [url, drop] of made) {
+    await drop();
+    made.delete(url);
   }
 }
 
 /** The first value of the first row. */
-export async function value(url: string, query: string): Promise<string> {
-  const [row = {}] = await ask(url, query);
+export async function value(engine: Engine, url: string, query: string): Promise<string> {
+  const [row = {}] = await engine.ask(url, query);
   return String(Object.values(row)[0]);
 }
 
-export const serverFacts = async (): Promise<string> =>
-  `PostgreSQL ${await value(SERVER, 'SHOW server_version')}, fsync ${await value(SERVER, 'SHOW fsync')}, ` +
-  `synchronous_commit ${await value(SERVER, 'SHOW synchronous_commit')}`;
-
-async function ask(url: string, query: string): Promise<readonly Record<string, unknown>[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return (await client.query(query)).rows;
-  } finally {
-    await client.end();
-  }
+export async function serverFacts(engine: Engine): Promise<string> {
+  const ask = (text: string) => value(engine, engine.server, text);
+  const facts = [`${engine.title} ${(await ask('SELECT version()')).replace(/^PostgreSQL ([\d.]+).*/, '$1')}`];
+  for (const name of engine.settings)
+    facts.push(`${name} ${await ask(engine.name === 'postgresql' ? `SHOW ${name}` : `SELECT @@${name}`)}`);
+  return facts.join(', ');
 }

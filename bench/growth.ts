@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { run } from './command.ts';
-import { barePg, CLI, svc } from './contenders.ts';
+import { bareOf, CLI, svc } from './contenders.ts';
 import { databaseUrl, freshDatabase } from './database.ts';
 import { applyAll, command, home, prepare, type Setting } from './measures.ts';
 import { race, spread } from './race.ts';
@@ -22,6 +22,7 @@ export async function measureGrowth(
   rounds: number,
   until: number,
 ): Promise<readonly Growth[]> {
+  const bare = bareOf(base.engine, 1);
   const points = new Map<string, { size: number; ms: number }[]>();
   const failures = new Map<string, string>();
   for (const size of sizes) {
@@ -29,23 +30,23 @@ export async function measureGrowth(
     const setting: Setting = {
       ...base,
       count: size,
-      contenders: [svc, barePg],
+      contenders: [svc, bare],
       database: (name) => `${base.database(name)}_${size}`,
     };
     await prepare(setting);
     const lap = (args: readonly string[]) => async () =>
-      (await run(command(setting, svc, args, databaseUrl(setting.database(svc.name))))).ms;
+      (await run(command(setting, svc, args, databaseUrl(setting.engine, setting.database(svc.name))))).ms;
     const jobs = [
-      { name: 'bare pg, pending', lap: () => applyAll(setting, barePg), rounds: size > 1000 ? 1 : rounds },
+      { name: `${bare.name}, pending`, lap: () => applyAll(setting, bare), rounds: size > 1000 ? 1 : rounds },
       { name: 'migrate, pending', lap: () => applyAll(setting, svc), rounds: size > 1000 ? 1 : rounds },
       { name: 'migrate, nothing to do', lap: lap(svc.up), rounds },
       { name: 'status', lap: lap(svc.status ?? []), rounds },
       { name: 'schema generate, unchanged', lap: lap([CLI, 'db', 'schema', 'generate']), rounds },
     ];
     // The first command of a project transpiles its configuration.
-    await run(command(setting, svc, [CLI, 'db', 'schema', 'generate'], databaseUrl(setting.database(svc.name)))).catch(
-      () => undefined,
-    );
+    await run(
+      command(setting, svc, [CLI, 'db', 'schema', 'generate'], databaseUrl(setting.engine, setting.database(svc.name))),
+    ).catch(() => undefined);
     for (const job of jobs) {
       const { times, failures: failed } = await race([job], job.rounds);
       const ran = times.get(job.name);
@@ -63,7 +64,7 @@ export async function measureGrowth(
 /** `db.schema.create` in one process: milliseconds of each tenth of the calls. */
 export async function measureCalls(setting: Setting): Promise<readonly number[] | string> {
   try {
-    const url = await freshDatabase(`${setting.database(svc.name)}_calls`);
+    const url = await freshDatabase(setting.engine, `${setting.database(svc.name)}_calls`);
     const { output } = await run({
       args: [CALLS, String(setting.count)],
       cwd: home(setting, svc),

@@ -2,12 +2,14 @@ import { readdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { run } from './command.ts';
-import { CLI, type Contender, svc } from './contenders.ts';
+import { bareOf, CLI, type Contender, svc } from './contenders.ts';
 import { databaseUrl, freshDatabase, value } from './database.ts';
+import type { Engine } from './engine.ts';
 import { type Race, type Runner, race } from './race.ts';
 import { workload, writeAll } from './workload.ts';
 
 export interface Setting {
+  readonly engine: Engine;
   readonly folder: string;
   readonly count: number;
   readonly contenders: readonly Contender[];
@@ -16,6 +18,8 @@ export interface Setting {
 
 /** One race and what its times are compared with. */
 export interface Measure {
+  /** Who took part, where it tells something to say how they do it. */
+  readonly contenders?: readonly Contender[];
   readonly title: string;
   readonly unit: string;
   readonly race: Race;
@@ -35,20 +39,22 @@ const kit = fileURLToPath(new URL('./peers/node_modules/drizzle-kit/bin.cjs', im
 export const home = (setting: Setting, { name }: Contender): string => join(setting.folder, setting.database(name));
 
 export async function prepare(setting: Setting): Promise<void> {
-  const steps = workload(setting.count);
-  for (const contender of setting.contenders) await contender.prepare(home(setting, contender), steps);
+  const steps = workload(setting.engine, setting.count);
+  for (const contender of setting.contenders) await contender.prepare(home(setting, contender), steps, setting.engine);
 }
 
 /** Everything pending, in an empty database; checked afterwards, so that nobody is fast by doing less. */
 export async function measurePending(setting: Setting, rounds: number, until: number): Promise<Measure> {
-  const { count, contenders } = setting;
+  const { count, contenders, engine } = setting;
+  const bare = bareOf(engine, 1).name;
   const runners = contenders.map((contender) => ({ name: contender.name, lap: () => applyAll(setting, contender) }));
   return {
-    title: `${count} pending migrations`,
-    unit: 'bare pg',
+    title: `${count} pending migrations on ${engine.title}`,
+    unit: bare,
+    contenders,
     race: await race(runners, rounds, until),
     aims: [
-      { than: 'bare pg', atMost: 1.15 },
+      { than: bare, atMost: 1.15 },
       ...contenders
         .filter(({ name, noop }) => name !== svc.name && noop !== false)
         .map(({ name }) => ({ than: name, atMost: 1 })),
@@ -57,10 +63,13 @@ export async function measurePending(setting: Setting, rounds: number, until: nu
 }
 
 export async function applyAll(setting: Setting, contender: Contender): Promise<number> {
-  const url = await freshDatabase(setting.database(contender.name));
+  const { engine } = setting;
+  const url = await freshDatabase(engine, setting.database(contender.name));
   const { ms } = await run(command(setting, contender, contender.up, url));
-  const tables = await value(url, "SELECT count(*) FROM pg_tables WHERE tablename ~ '^t_[0-9]+$'");
-  const rows = await value(url, contender.recorded);
+  const made = `SELECT count(*) FROM information_schema.tables WHERE table_schema = ${engine.here} AND table_name LIKE 't#_0%' ESCAPE '#'`;
+  const tables = await value(engine, url, made);
+  const { recorded } = contender;
+  const rows = await value(engine, url, typeof recorded === 'string' ? recorded : recorded(engine));
   if (Number(tables) !== setting.count || Number(rows) !== setting.count) {
     throw new Error(`left ${tables} tables and ${rows} records of ${setting.count}`);
   }
@@ -71,31 +80,22 @@ export const command = (setting: Setting, contender: Contender, args: readonly s
   ...(contender.program !== undefined && { program: contender.program }),
   args,
   cwd: home(setting, contender),
-  env: { DATABASE_URL: url },
+  env: { DATABASE_URL: contender.asMysql ? url.replace(/^mariadb:/, 'mysql:') : url },
   timeoutMs: 180_000,
 });
 
 /** What a person waits for when nothing is to be done: after `measurePending` everything is applied. */
 export async function measureCold(setting: Setting, rounds: number, until: number): Promise<readonly Measure[]> {
-  const { contenders, count } = setting;
-  const withTool = contenders.filter(({ noop }) => noop !== false);
-  const lap = (contender: Contender, args: readonly string[]) => async (): Promise<number> =>
-    (await run(command(setting, contender, args, databaseUrl(setting.database(contender.name))))).ms;
-  const noop = withTool.map((contender) => ({ name: contender.name, lap: lap(contender, contender.up) }));
-  const status = withTool.flatMap((contender) =>
-    contender.status ? [{ name: contender.name, lap: lap(contender, contender.status) }] : [],
+  const { count } = setting;
+  const status = setting.contenders.flatMap((contender) =>
+    contender.status ? [{ name: contender.name, lap: lapOf(setting, contender, contender.status) }] : [],
   );
   const version = { name: svc.name, lap: async () => (await run({ args: [CLI, '--version'] })).ms };
-  await race([...noop, ...status], 1);
+  await race(status, 1);
   const third = (until - performance.now()) / 3;
   const begun = performance.now();
   return [
-    {
-      title: `Nothing to do, ${count} applied`,
-      unit: NODE,
-      race: await race([node, ...noop], rounds, begun + third),
-      aims: [{ than: NODE, atMost: 2.2 }],
-    },
+    await measureNoop(setting, rounds, begun + third),
     {
       title: `Status, ${count} applied`,
       unit: NODE,
@@ -111,6 +111,26 @@ export async function measureCold(setting: Setting, rounds: number, until: numbe
   ];
 }
 
+/** `beside`: the same of svc on another engine, where everything is applied too. */
+export async function measureNoop(setting: Setting, rounds: number, until: number, beside?: Setting): Promise<Measure> {
+  const { contenders, count, engine } = setting;
+  const runners = contenders
+    .filter(({ noop }) => noop !== false)
+    .map((contender) => ({ name: contender.name, lap: lapOf(setting, contender, contender.up) }));
+  const other = beside && { name: `svc on ${beside.engine.title}`, lap: lapOf(beside, svc, svc.up) };
+  const all = [node, ...(other ? [other] : []), ...runners];
+  await race(all, 1);
+  return {
+    title: `Nothing to do, ${count} applied on ${engine.title}`,
+    unit: NODE,
+    race: await race(all, rounds, until),
+    aims: [other ? { than: other.name, atMost: 1.05 } : { than: NODE, atMost: 2.2 }],
+  };
+}
+
+const lapOf = (setting: Setting, contender: Contender, args: readonly string[]) => async (): Promise<number> =>
+  (await run(command(setting, contender, args, databaseUrl(setting.engine, setting.database(contender.name))))).ms;
+
 /** The diff of a schema file with as many tables, none of them changed. No database is asked. */
 export async function measureGenerate(setting: Setting, rounds: number, until: number): Promise<Measure> {
   const folder = join(setting.folder, 'drizzle-kit');
@@ -123,7 +143,7 @@ export async function measureGenerate(setting: Setting, rounds: number, until: n
       'schema.ts',
       [
         `import { integer, pgTable, varchar } from 'drizzle-orm/pg-core';`,
-        ...workload(setting.count).map(
+        ...workload(setting.engine, setting.count).map(
           ({ table }) =>
             `export const ${table} = pgTable('${table}', { id: integer().primaryKey().generatedByDefaultAsIdentity(), name: varchar({ length: 255 }).notNull() });`,
         ),

@@ -1,6 +1,5 @@
 import { writeFile } from 'node:fs/promises';
 import { chart } from './chart.ts';
-import type { Contender } from './contenders.ts';
 import type { Growth } from './growth.ts';
 import type { Measure } from './measures.ts';
 import { ratios, type Spread, spread } from './race.ts';
@@ -11,7 +10,6 @@ export interface Results {
   readonly growth: readonly Growth[];
   /** Milliseconds of each tenth of the calls, or why there are none. */
   readonly calls: readonly number[] | string;
-  readonly contenders: readonly Contender[];
   readonly facts: readonly string[];
   /** Where results.md and results.svg go; a short or partial run writes none. */
   readonly files: URL | undefined;
@@ -26,7 +24,7 @@ export async function report(results: Results): Promise<void> {
   await writeFile(new URL('results.svg', results.files), chart(results.measures));
 }
 
-function markdown({ measures, growth, calls, contenders, facts }: Results): string {
+function markdown({ measures, growth, calls, facts }: Results): string {
   return [
     '# Measured with `npm run bench`',
     '',
@@ -34,7 +32,7 @@ function markdown({ measures, growth, calls, contenders, facts }: Results): stri
     'and a ratio is the median of the ratios within each round.',
     '',
     ...facts.map((fact) => `- ${fact}`),
-    ...measures.flatMap((measure) => ['', `## ${measure.title}`, '', raceTable(measure, contenders)]),
+    ...measures.flatMap((measure) => ['', `## ${measure.title}`, '', raceTable(measure)]),
     '',
     '## Aims',
     '',
@@ -44,9 +42,8 @@ function markdown({ measures, growth, calls, contenders, facts }: Results): stri
   ].join('\n');
 }
 
-function raceTable({ race, unit }: Measure, contenders: readonly Contender[]): string {
-  const how = new Map(contenders.map((contender) => [contender.name, contender.how]));
-  const pending = unit === 'bare pg';
+function raceTable({ race, unit, contenders }: Measure): string {
+  const how = contenders && new Map(contenders.map((contender) => [contender.name, contender.how]));
   const rows = [...race.times]
     .sort(([, a], [, b]) => spread(a).median - spread(b).median)
     .map(([name, times]) => {
@@ -56,7 +53,7 @@ function raceTable({ race, unit }: Measure, contenders: readonly Contender[]): s
         msText(spread(times)),
         ratio ? ratioText(ratio) : '',
         String(times.length),
-        ...(pending ? [how.get(name) ?? ''] : []),
+        ...(how ? [how.get(name) ?? ''] : []),
       ];
     });
   const failed = [...race.failures].map(([name, why]) => [
@@ -64,10 +61,10 @@ function raceTable({ race, unit }: Measure, contenders: readonly Contender[]): s
     'failed',
     '',
     '',
-    ...(pending ? [''] : []),
+    ...(how ? [''] : []),
     why.split('\n')[0] ?? '',
   ]);
-  const head = ['', 'ms', `times ${unit}`, 'rounds', ...(pending ? ['how'] : [])];
+  const head = ['', 'ms', `times ${unit}`, 'rounds', ...(how ? ['how'] : [])];
   return [table(head, rows), ...failed.map(([name, , , , ...why]) => `\n${name} failed: ${why.join(' ').trim()}`)].join(
     '\n',
   );

@@ -105,7 +105,9 @@ export abstract class SvcCommand extends Command<SvcContext> {
       .map(([flag, value]) => ` ${flag} ${quoted(String(value))}`)
       .join('');
     const complete = action.replace(DATABASE_COMMAND, (command) => `${command}${flags}`);
-    return process.env.npm_command === 'exec' ? complete.replace(/(?<![\w/])svc (?=[a-z])/g, 'npx svc ') : complete;
+    return process.env.npm_command === 'exec'
+      ? complete.replace(/(?<![\w/]|npx )svc (?=[a-z])/g, 'npx svc ')
+      : complete;
   }
 
   #object(value: Readonly<Record<string, unknown>>): void {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
 import { Script } from 'node:vm';
 import { cacheFile, readCache, writeCache } from '../config/cache.ts';
 
@@ -24,6 +25,8 @@ const WRAP = '(function (require, module, __filename, nativeImport) {';
 
 /** Runs what was typed and gives the exit status. */
 export async function start(typed: readonly string[]): Promise<number> {
+  // What ran once and long ago is thrown away by the time that it is kept, the whole script's own frame first.
+  setFlagsFromString('--no-flush-bytecode');
   const filename = join(__dirname, SCRIPT);
   const cache = cacheFile(__dirname, `${groupOf(typed)}.v8`);
   const kept = compiledIn(readCache(cache));

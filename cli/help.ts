@@ -23,7 +23,7 @@ export function overview(words: readonly string[], colors: Colors): string | und
 export function commandHelp(entry: CommandEntry, cli: Cli<SvcContext>, colors: Colors): string {
   const [definition] = cli.definitions();
   const options = (definition?.options ?? []).map(({ definition: name, description = '' }) => ({
-    name: name.replaceAll(',', ', ').replaceAll(/#\d+/g, '<value>'),
+    name: shown(name),
     description: description.trim(),
   }));
   const width = Math.max(...options.map((option) => option.name.length));
@@ -43,8 +43,15 @@ export function commandHelp(entry: CommandEntry, cli: Cli<SvcContext>, colors: C
   ].join('\n')}\n`;
 }
 
-/** `svc db migrate create <name> [options]` */
+/** `svc db migrate create <name> [options]`, with the options that must be there. */
 export function usageOf(entry: CommandEntry, cli: Cli<SvcContext>): string {
   const [definition] = cli.definitions();
-  return `${definition?.usage ?? `svc ${entry.path}`} [options]`;
+  const required = (definition?.options ?? []).filter((option) => option.required);
+  return [
+    definition?.usage ?? `svc ${entry.path}`,
+    ...required.map((option) => shown(option.definition)),
+    '[options]',
+  ].join(' ');
 }
+
+const shown = (option: string): string => option.replaceAll(',', ', ').replaceAll(/#\d+/g, '<value>');

@@ -23,6 +23,7 @@ export function misunderstood(
     });
   }
   const extra = words.slice(entry.path.split(' ').length);
+  if (extra.length === 0 && error.message.startsWith('Command not found')) return needsMore(entry, cli);
   if (error.message.startsWith('Command not found') || error.message.startsWith('Extraneous')) {
     const near = nearestCommand(words);
     return new SvcError('usage', `"svc ${entry.path}" does not take "${extra.join(' ')}".`, {
@@ -30,9 +31,15 @@ export function misunderstood(
     });
   }
   if (error.message.startsWith('Not enough positional')) {
-    return new SvcError('usage', `"svc ${entry.path}" needs more than that: ${usageOf(entry, cli)}.`, { next: [help] });
+    return needsMore(entry, cli);
   }
   return new SvcError('usage', error.message.split('\n', 1)[0] ?? error.message, { next: [help] });
+}
+
+function needsMore(entry: CommandEntry, cli: Cli<SvcContext>): SvcError {
+  return new SvcError('usage', `"svc ${entry.path}" needs more than that: ${usageOf(entry, cli)}.`, {
+    next: [`svc ${entry.path} --help`],
+  });
 }
 
 function optionNames(cli: Cli<SvcContext>): string[] {

@@ -50,11 +50,11 @@ async function dispatch(args: readonly string[], colors: SvcContext['colors']): 
   const { entry, words } = route(args);
   if (!entry) {
     const listing = overview(words, colors.stdout);
-    if (listing !== undefined && (wantsHelp || words.length === 0)) {
+    if (listing !== undefined && (wantsHelp || args.length === 0)) {
       process.stdout.write(listing);
       return 0;
     }
-    throw unknownCommand(words, listing !== undefined);
+    throw words.length === 0 ? unknownOption(args) : unknownCommand(words, listing !== undefined);
   }
   const { default: Class } = await entry.load();
   const cli = new Cli<SvcContext>({ binaryName: 'svc', enableColors: false });
@@ -64,7 +64,7 @@ async function dispatch(args: readonly string[], colors: SvcContext['colors']): 
     return 0;
   }
   const interrupt = onInterrupt((signal) => {
-    process.stderr.write(`${signal}: stopping after the step that runs; once more ends at once.\n`);
+    process.stderr.write(`${signal}: stopping after what runs now; once more ends at once.\n`);
   });
   try {
     const context: SvcContext = { ...Cli.defaultContext, signal: interrupt.signal, colors };
@@ -83,6 +83,12 @@ function parse(cli: Cli<SvcContext>, { entry, words, args }: Parsed, context: Sv
     if (!(error instanceof Error) || !('clipanion' in error)) throw error;
     throw misunderstood(error, entry, words, cli);
   }
+}
+
+function unknownOption([option = '']: readonly string[]): SvcError {
+  return new SvcError('usage', `"svc" without a command has no option ${option.split('=', 1)[0]}.`, {
+    next: ['svc --help'],
+  });
 }
 
 function unknownCommand(words: readonly string[], group: boolean): SvcError {

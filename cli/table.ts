@@ -63,6 +63,46 @@ export const table: readonly CommandEntry[] = [
     load: () => import('./commands/db/migrate/baseline.ts'),
   },
   {
+    path: 'approvals list',
+    summary: 'Lists the tool calls that wait for a human',
+    load: () => import('./commands/approvals/list.ts'),
+  },
+  {
+    path: 'approvals show',
+    summary: 'Shows a request with everything that happened to it',
+    load: () => import('./commands/approvals/show.ts'),
+  },
+  {
+    path: 'approvals approve',
+    summary: 'Lets a tool call run, with changed parameters too',
+    load: () => import('./commands/approvals/approve.ts'),
+  },
+  {
+    path: 'approvals reject',
+    summary: 'Keeps a tool call from running',
+    load: () => import('./commands/approvals/reject.ts'),
+  },
+  {
+    path: 'approvals watch',
+    summary: 'Tells of requests as they come and are decided',
+    load: () => import('./commands/approvals/watch.ts'),
+  },
+  {
+    path: 'approvals serve',
+    summary: 'Answers the callback of webhooks over HTTP',
+    load: () => import('./commands/approvals/serve.ts'),
+  },
+  {
+    path: 'approvals export',
+    summary: 'Writes the audit as lines of JSON',
+    load: () => import('./commands/approvals/export.ts'),
+  },
+  {
+    path: 'approvals prune',
+    summary: 'Removes requests and executions that are long over',
+    load: () => import('./commands/approvals/prune.ts'),
+  },
+  {
     path: 'doctor',
     summary: 'Checks configuration, drivers and databases',
     load: () => import('./commands/doctor.ts'),
@@ -71,5 +111,10 @@ export const table: readonly CommandEntry[] = [
     path: 'plugins list',
     summary: 'Lists what is loaded, from where, and what it registers',
     load: () => import('./commands/plugins/list.ts'),
+  },
+  {
+    path: 'plugins new',
+    summary: 'Writes a package for a dialect, channel or broker of your own',
+    load: () => import('./commands/plugins/new.ts'),
   },
 ];

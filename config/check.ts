@@ -73,6 +73,8 @@ const config = object(
       store: object({ database: text }, ['database']),
       callbackBase: textOrNothing,
       callbackKey: textOrNothing,
+      channels: map(object({ type: text }, ['type'], 'open')),
+      decisions: object({ broker: text }, ['broker']),
       webhook: object({ context: flag, secrets: map(secrets, 'any key') }),
     }),
     plugins,

@@ -1,7 +1,11 @@
 import { Database } from '../core/database/database.ts';
 import type { ConnectOptions } from '../core/dialect.ts';
 import { SvcError } from '../core/errors.ts';
-import { loadRuntime, type Runtime, type RuntimeOptions } from './runtime.ts';
+import { Agents } from './agents.ts';
+import { Approvals } from './approvals.ts';
+import { Gate, type GateDefinition } from './gate.ts';
+import type { RuntimeOptions } from './runtime.ts';
+import { Runtimes } from './runtimes.ts';
 
 /** Whatever is not given is found as the CLI finds it: the nearest svc.config, the link, SVC_ENV. */
 export interface SvcOptions extends RuntimeOptions {}
@@ -9,14 +13,30 @@ export interface SvcOptions extends RuntimeOptions {}
 /** The client: one configuration, the databases it names. Reads nothing before it is used. */
 export class Svc {
   readonly database: DatabaseService;
+  /** @experimental */
+  readonly agents: Agents;
+  /** @experimental */
+  readonly approvals: Approvals;
+  readonly #runtimes: Runtimes;
 
   constructor(options: SvcOptions = {}) {
-    this.database = new DatabaseService(options);
+    const runtimes = new Runtimes(options);
+    this.#runtimes = runtimes;
+    this.database = new DatabaseService(runtimes);
+    this.agents = new Agents(() => runtimes.get());
+    this.approvals = new Approvals(() => runtimes.get());
   }
 
-  /** Closes every connection made through this client. */
-  close(): Promise<void> {
-    return this.database.close();
+  /** A gate between the tools of an agent and whatever else runs it. @experimental */
+  gate<const T extends readonly unknown[]>(definition: GateDefinition<T>): Gate {
+    return new Gate(definition as GateDefinition, () => this.#runtimes.get());
+  }
+
+  /** Stops what runs (it can be resumed) and closes every connection made through this client. */
+  async close(): Promise<void> {
+    this.#runtimes.shut();
+    await this.agents.close();
+    await this.#runtimes.close();
   }
 }
 
@@ -31,17 +51,15 @@ export interface ConnectRequest {
 
 /** Connects databases. Alone, without a client, `connect` takes product and env. */
 export class DatabaseService {
-  readonly #options: SvcOptions;
-  readonly #runtimes = new Map<string, Promise<Runtime>>();
-  #closed = false;
+  readonly #runtimes: Runtimes;
 
-  constructor(options: SvcOptions = {}) {
-    this.#options = withOwn(options);
+  constructor(options: SvcOptions | Runtimes = {}) {
+    this.#runtimes = options instanceof Runtimes ? options : new Runtimes(options);
   }
 
   /** Each call is a connection of its own. Throws `database_unknown`, `env_unknown`, and what the engine refuses. */
   async connect(request: ConnectRequest): Promise<Database> {
-    this.#refuseClosed();
+    this.#runtimes.refuseClosed();
     const { database, env, product, options } = request ?? {};
     const asked: unknown = database;
     if (typeof asked !== 'string') {
@@ -49,48 +67,11 @@ export class DatabaseService {
         next: ["connect({ database: 'main' })"],
       });
     }
-    const runtime = await this.#runtime(env, product);
-    this.#refuseClosed();
+    const runtime = await this.#runtimes.get(env, product);
     return new Database(await runtime.connect(database, options));
   }
 
-  async close(): Promise<void> {
-    this.#closed = true;
-    const runtimes = await Promise.allSettled(this.#runtimes.values());
-    await Promise.all(runtimes.map((runtime) => (runtime.status === 'fulfilled' ? runtime.value.close() : undefined)));
+  close(): Promise<void> {
+    return this.#runtimes.close();
   }
-
-  /** Nobody would close what is opened now. */
-  #refuseClosed(): void {
-    if (!this.#closed) return;
-    throw new SvcError('connection_failed', 'The client is closed.', {
-      why: 'close() was called: nothing would close what is opened now.',
-      next: ['Make a new client.'],
-    });
-  }
-
-  /** One per environment: a configuration may be a function of it. One that failed is tried again. */
-  #runtime(env: string | undefined, product: string | undefined): Promise<Runtime> {
-    const key = JSON.stringify([product ?? null, env ?? null]);
-    const known = this.#runtimes.get(key);
-    if (known) return known;
-    const loading = loadRuntime({
-      ...this.#options,
-      ...(env !== undefined && { env }),
-      ...(product !== undefined && { product }),
-    });
-    this.#runtimes.set(key, loading);
-    loading.catch(() => this.#runtimes.delete(key));
-    return loading;
-  }
-}
-
-/** What stands beside a configuration in code is its own: another env in `connect` must not become it. */
-function withOwn(options: SvcOptions): SvcOptions {
-  const { config, product, env } = options;
-  if (typeof config !== 'object') return options;
-  return {
-    ...options,
-    config: { ...(product !== undefined && { product }), ...(env !== undefined && { env }), ...config },
-  };
 }

@@ -1,3 +1,8 @@
+/**
+ * What `svc.config` is written with.
+ * @module @svc/sdk/config
+ */
+
 import type { Plugin } from '../core/kernel.ts';
 
 /** What `svc.config` says. */
@@ -42,6 +47,10 @@ export interface ApprovalsConfig {
   readonly callbackBase?: string | undefined;
   /** Never shared. */
   readonly callbackKey?: string | undefined;
+  /** Ways that every request goes, beside those its agent names: `type` is what a plugin registers, the rest its options. */
+  readonly channels?: { readonly [name: string]: { readonly type: string; readonly [option: string]: unknown } };
+  /** Takes decisions from `svc.approvals.decisions.<product>.<env>` of that broker, each with its request's token. */
+  readonly decisions?: { readonly broker: string };
   readonly webhook?: {
     readonly context?: boolean;
     /** Per URL: the first signs, all verify. */

@@ -9,7 +9,9 @@ import { Draft } from '../core/schema/draft.ts';
 import { invert } from '../core/schema/invert.ts';
 import { lossy } from '../core/schema/lossy.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
+import { checkSharedNames } from '../core/schema/names.ts';
 import type { Operation } from '../core/schema/operation.ts';
+import { refusable } from '../core/schema/refusable.ts';
 import { type UndecidedRename, undecided } from '../core/schema/rename.ts';
 import { generatedName } from './generated-name.ts';
 import { type MigrationFile, migrationFile } from './migration-files.ts';
@@ -36,6 +38,8 @@ export interface Generated {
   readonly file: string;
   readonly migration: Migration;
   readonly statements: readonly Statement[];
+  /** What rows that are there may refuse. */
+  readonly refusable: readonly string[];
 }
 
 /** The migrations that lead from the files to the schema file; none where they agree. Sees no database. */
@@ -43,6 +47,7 @@ export async function generate(generation: Generation): Promise<Generated[]> {
   const { dialect, files, entry, at } = generation;
   const before = modelOfFiles(files);
   const target = await decided(generation, before);
+  checkSharedNames(dialect.name, dialect.capabilities.names, target.model);
   const operations = diff(before, target.model, target.renames).map((operation) =>
     generation.concurrently ? concurrent(operation, before) : operation,
   );
@@ -50,9 +55,9 @@ export async function generate(generation: Generation): Promise<Generated[]> {
   return parts(operations, dialect, before).map((part): Generated => {
     const tag = nextTag(generation.name ?? generatedName(part.up), at, newest);
     newest = tag;
-    const { statements, ...content } = part;
+    const { statements, refusable, ...content } = part;
     const migration = { tag, name: nameOfTag(tag), ...content };
-    return { file: migrationFile(entry.db, tag), migration, statements };
+    return { file: migrationFile(entry.db, tag), migration, statements, refusable };
   });
 }
 
@@ -119,12 +124,13 @@ function concurrent(operation: Operation, before: SchemaModel): Operation {
   return { ...operation, sqlOptions: { concurrently: true } };
 }
 
-type Part = Pick<Migration, 'up' | 'down' | 'irreversible' | 'lossy'> & { readonly statements: readonly Statement[] };
+type Part = Pick<Migration, 'up' | 'down' | 'irreversible' | 'lossy'> & Pick<Generated, 'statements' | 'refusable'>;
 
 interface OpenPart {
   readonly up: Operation[];
   readonly down: Operation[];
   readonly lossy: string[];
+  readonly refusable: string[];
   readonly statements: Statement[];
   readonly alone: boolean;
 }
@@ -133,6 +139,7 @@ interface OpenPart {
 function parts(operations: readonly Operation[], dialect: Dialect, before: SchemaModel): Part[] {
   const model = new Draft(before);
   const found: Part[] = [];
+  const empty = new Set<string>();
   let open: OpenPart | undefined;
   const close = (): void => {
     if (open) found.push(closed(open, dialect, model));
@@ -142,11 +149,14 @@ function parts(operations: readonly Operation[], dialect: Dialect, before: Schem
     const statements = dialect.compile(operation, model);
     const alone = dialect.capabilities.transactionalDdl && statements.some(({ transactional }) => !transactional);
     if (alone || open?.alone) close();
-    open ??= { up: [], down: [], lossy: [], statements: [], alone };
+    open ??= { up: [], down: [], lossy: [], refusable: [], statements: [], alone };
     open.up.push(operation);
     open.down.unshift(...invert(operation, model));
     open.lossy.push(...lossy(operation, model));
     open.statements.push(...statements);
+    if (operation.type === 'createCollection') empty.add(operation.name);
+    else if (operation.type !== 'raw' && !empty.has(operation.collection))
+      open.refusable.push(...[refusable(operation, model)].filter((why) => why !== undefined));
     change(model, operation);
   }
   close();
@@ -154,8 +164,8 @@ function parts(operations: readonly Operation[], dialect: Dialect, before: Schem
 }
 
 /** The way back is compiled too: what the engine refuses there makes the migration irreversible, and it says so. */
-function closed({ up, down, lossy, statements }: OpenPart, dialect: Dialect, after: SchemaModel): Part {
-  const content = { up, statements, ...(lossy.length > 0 && { lossy }) };
+function closed({ up, down, lossy, refusable, statements }: OpenPart, dialect: Dialect, after: SchemaModel): Part {
+  const content = { up, statements, refusable, ...(lossy.length > 0 && { lossy }) };
   const model = new Draft(after);
   try {
     for (const operation of down) {

@@ -3,7 +3,8 @@ import { SvcError } from '../core/errors.ts';
 import type { Kernel } from '../core/kernel.ts';
 import { nearest } from '../core/nearest.ts';
 import { type AppliedPlugin, applyPlugin } from '../core/plugin.ts';
-import { builtinDialects } from './builtin.ts';
+import type { Registry } from '../core/registry.ts';
+import { builtins } from './builtin.ts';
 import type { Config } from './define.ts';
 import { type Import, importer } from './import.ts';
 
@@ -12,12 +13,14 @@ export interface LoadedPlugin extends AppliedPlugin {
   readonly from: string;
 }
 
+type Registered<K extends keyof typeof builtins> = ReturnType<Kernel[K]['get']>;
+
 /** The plugins of one configuration on one kernel, each loaded once and when it is needed. */
 export class PluginHost {
   readonly #config: Config;
   readonly #import: Import;
   readonly #loaded: LoadedPlugin[] = [];
-  readonly #builtins = new Map<string, Promise<void>>();
+  readonly #applied = new Set<unknown>();
   #kernel: Promise<Kernel> | undefined;
 
   /** `base` is the config file, or a folder for a configuration in code: names and paths resolve from there. */
@@ -36,17 +39,27 @@ export class PluginHost {
     return this.#kernel;
   }
 
-  /** The kernel with a dialect of that name on it: the configuration's own plugins come before the built-in ones. */
-  async withDialect(name: string): Promise<Kernel> {
+  /** What is registered under that name: by the configuration's own plugins, else by a built-in one. Throws `name_unknown`. */
+  async find<K extends keyof typeof builtins>(registry: K, name: string): Promise<Registered<K>> {
     const kernel = await this.kernel();
-    if (kernel.dialects.has(name)) return kernel;
-    const load = Object.hasOwn(builtinDialects, name) ? builtinDialects[name] : undefined;
-    if (!load) throw dialectUnknown(name, kernel);
-    const loading =
-      this.#builtins.get(name) ?? load().then((module) => this.#apply(kernel, module.default, 'built in'));
-    this.#builtins.set(name, loading);
-    await loading;
-    return kernel;
+    const known: Pick<Registry<unknown>, 'has' | 'get' | 'kind' | 'list'> = kernel[registry];
+    if (!known.has(name)) await this.#builtin(kernel, known, builtins[registry], name);
+    return known.get(name) as Registered<K>;
+  }
+
+  async #builtin(
+    kernel: Kernel,
+    registry: Pick<Registry<unknown>, 'kind' | 'list'>,
+    own: Readonly<Record<string, () => Promise<{ readonly default: unknown }>>>,
+    name: string,
+  ): Promise<void> {
+    const load = Object.hasOwn(own, name) ? own[name] : undefined;
+    if (!load) throw unknownName(name, registry, Object.keys(own));
+    const { default: plugin } = await load();
+    // One plugin may stand behind several names.
+    if (this.#applied.has(plugin)) return;
+    this.#applied.add(plugin);
+    this.#apply(kernel, plugin, 'built in');
   }
 
   async #start(): Promise<Kernel> {
@@ -60,7 +73,17 @@ export class PluginHost {
   }
 
   #apply(kernel: Kernel, plugin: unknown, from: string): void {
-    this.#loaded.push({ ...applyPlugin(kernel, plugin, from), from });
+    const applied = applyPlugin(kernel, plugin, from);
+    const same = this.#loaded.find(({ name }) => name === applied.name);
+    if (same) {
+      // What it taps it would tap twice.
+      throw new SvcError('name_taken', `Two plugins are named "${applied.name}".`, {
+        why: same.from === from ? `Both come from ${from}.` : `One comes from ${same.from}, the other from ${from}.`,
+        next: ['Remove one of the two from svc.config.'],
+        where: from,
+      });
+    }
+    this.#loaded.push({ ...applied, from });
   }
 
   async #load(specifier: string): Promise<unknown> {
@@ -79,11 +102,16 @@ export class PluginHost {
   }
 }
 
-function dialectUnknown(name: string, kernel: Kernel): SvcError {
-  const names = [...new Set([...Object.keys(builtinDialects), ...kernel.dialects.list().map((entry) => entry.name)])];
+function unknownName(
+  name: string,
+  registry: Pick<Registry<unknown>, 'kind' | 'list'>,
+  builtin: readonly string[],
+): SvcError {
+  const { kind } = registry;
+  const names = [...new Set([...builtin, ...registry.list().map((entry) => entry.name)])];
   const near = nearest(name, names);
-  return new SvcError('name_unknown', `No dialect is named "${name}".`, {
+  return new SvcError('name_unknown', `No ${kind} is named "${name}".`, {
     why: `Known: ${names.join(', ')}.`,
-    next: near ? [`Did you mean "${near}"?`] : ['Add the plugin that registers the dialect to svc.config.'],
+    next: near ? [`Did you mean "${near}"?`] : [`Add the plugin that registers the ${kind} to svc.config.`],
   });
 }

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import type { Broker } from '../core/approval/channel.ts';
 import type { Adapter } from '../core/database/adapter.ts';
 import type { Connection, ConnectOptions, Dialect } from '../core/dialect.ts';
 import { SvcError } from '../core/errors.ts';
@@ -6,7 +7,7 @@ import type { Kernel } from '../core/kernel.ts';
 import { nearest } from '../core/nearest.ts';
 import { checkConfig } from './check.ts';
 import { databaseUrl } from './database-url.ts';
-import type { Config, ConfigContext, ConfigFunction, DatabaseConfig } from './define.ts';
+import type { BrokerConfig, Config, ConfigContext, ConfigFunction, DatabaseConfig } from './define.ts';
 import { type ChosenEnv, chooseEnv, envOutside } from './env.ts';
 import { readLink } from './link.ts';
 import { type LoadedPlugin, PluginHost } from './plugins.ts';
@@ -40,10 +41,14 @@ export interface Runtime {
   /** Throws `database_unknown`. */
   database(tag: string): DatabaseConfig;
   dialectOf(tag: string): Promise<Dialect>;
+  /** What is registered under a name: `find('models', 'openai')`. Throws `name_unknown` with those that there are. */
+  readonly find: PluginHost['find'];
   /** With its password. Throws `env_unknown`. */
   urlOf(tag: string): string;
   /** Throws `database_shared` where another tag of this runtime is the same physical database. */
   connect(tag: string, options?: ConnectOptions): Promise<Adapter>;
+  /** The broker of that name in the configuration: one for the runtime. Throws `name_unknown`. */
+  broker(name: string): Promise<Broker>;
   /** Closes every connection that is still open or about to be; one that waits for its turn gives up. */
   close(): Promise<void>;
 }
@@ -115,6 +120,7 @@ function bind({ root, file, config, product, chosen: { env, from } }: Bound): Ru
   const opening = new Set<Promise<Adapter>>();
   let closing = new AbortController();
   const used = new Map<string, string>();
+  const brokers = new Map<string, Promise<Broker>>();
 
   const database = (tag: string): DatabaseConfig => {
     const found = databases.includes(tag) ? config.databases?.[tag] : undefined;
@@ -128,7 +134,7 @@ function bind({ root, file, config, product, chosen: { env, from } }: Bound): Ru
   };
   const dialectOf = async (tag: string): Promise<Dialect> => {
     const { dialect } = database(tag);
-    return (await host.withDialect(dialect)).dialects.get(dialect);
+    return host.find('dialects', dialect);
   };
   const urlOf = (tag: string): string => databaseUrl(config, tag, database(tag), env, root);
 
@@ -144,6 +150,11 @@ function bind({ root, file, config, product, chosen: { env, from } }: Bound): Ru
     return { database: tag, product, env, dialect, connection, hooks };
   };
 
+  const broker = async (name: string): Promise<Broker> => {
+    const { type, ...options } = brokerConfig(config, name);
+    return (await host.find('brokers', type))(options);
+  };
+
   return {
     root,
     ...(file !== undefined && { file }),
@@ -156,11 +167,12 @@ function bind({ root, file, config, product, chosen: { env, from } }: Bound): Ru
     kernel: () => host.kernel(),
     async plugins() {
       await host.kernel();
-      for (const name of new Set(databases.map((tag) => database(tag).dialect))) await host.withDialect(name);
+      for (const name of new Set(databases.map((tag) => database(tag).dialect))) await host.find('dialects', name);
       return host.loaded;
     },
     database,
     dialectOf,
+    find: (registry, name) => host.find(registry, name),
     urlOf,
     connect(tag, options = {}) {
       const connecting = connect(tag, options);
@@ -169,13 +181,31 @@ function bind({ root, file, config, product, chosen: { env, from } }: Bound): Ru
       connecting.then(settled, settled);
       return connecting;
     },
+    broker(name) {
+      const opened = brokers.get(name) ?? broker(name);
+      brokers.set(name, opened);
+      opened.catch(() => brokers.delete(name));
+      return opened;
+    },
     async close() {
       closing.abort();
       closing = new AbortController();
       await Promise.allSettled(opening);
       await Promise.all([...open].map((connection) => connection.close()));
+      await Promise.allSettled([...brokers.values()].map(async (opened) => (await opened).close()));
+      brokers.clear();
     },
   };
+}
+
+function brokerConfig({ brokers = {} }: Config, name: string): BrokerConfig {
+  const found = Object.hasOwn(brokers, name) ? brokers[name] : undefined;
+  if (found) return found;
+  const near = nearest(name, Object.keys(brokers));
+  throw new SvcError('name_unknown', `No broker is configured as "${name}".`, {
+    why: `Configured: ${Object.keys(brokers).join(', ') || 'none'}.`,
+    next: [near ? `Did you mean "${near}"?` : `Add brokers.${name} to the configuration.`],
+  });
 }
 
 function claim(used: Map<string, string>, physical: string, tag: string): void {

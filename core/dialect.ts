@@ -1,6 +1,8 @@
 import type { Json } from './json.ts';
 import type { AnyRecordDefinition, RecordDefinition, RecordStore, RecordWrite } from './records.ts';
+import type { Refusals } from './schema/features.ts';
 import type { Collection, SchemaModel } from './schema/model.ts';
+import type { NameRules } from './schema/names.ts';
 import type { Operation } from './schema/operation.ts';
 import type { FieldType } from './schema/types.ts';
 
@@ -22,11 +24,9 @@ export interface Dialect {
 export interface Capabilities {
   /** DDL commits and rolls back together with the history row. */
   readonly transactionalDdl: boolean;
-  /** Bytes of the longest name. */
-  readonly identifierBytes: number;
-  readonly foreignKeys: boolean;
-  readonly uniqueIndexes: boolean;
-  readonly checks: boolean;
+  readonly names: NameRules;
+  /** What the engine cannot do; everything else it can. */
+  readonly refuses: Refusals;
 }
 
 export interface Statement {
@@ -40,7 +40,12 @@ export interface Statement {
   readonly destructive: boolean;
   /** Run before `run` when an interrupted attempt may have left something (an invalid index). */
   readonly repair?: Json;
-  /** A query that gives a row when the statement has taken effect; only raw statements have one. */
+  /** Running it again after an interrupted attempt ends in the same state: nobody has to ask whether it took effect. */
+  readonly idempotent?: true;
+  /**
+   * A query that gives a row when the statement has taken effect. Raw statements have what their author says; others
+   * need one where an operation takes several statements, of which the catalog has to be asked one by one.
+   */
   readonly check?: string;
 }
 
@@ -57,13 +62,24 @@ export interface ConnectOptions {
   readonly onWait?: () => void;
   /** Ends the waiting. */
   readonly signal?: AbortSignal;
+  /** Called now and then while data moves in batches. */
+  readonly onProgress?: (progress: Progress) => void;
   /** Anything else the dialect documents. */
   readonly [option: string]: unknown;
 }
 
+/** How far a statement or an update is that works in batches. */
+export interface Progress {
+  readonly collection: string;
+  /** Rows, documents or items, those of interrupted attempts counted. */
+  readonly done: number;
+  /** Absent where the engine cannot count them at a price worth paying. */
+  readonly total?: number;
+}
+
 /** Statements and record writes that belong together. */
 export interface Segment {
-  /** True: everything commits or nothing does. False: one statement, journaled by its caller before and after. */
+  /** True: everything commits or nothing does. False: one statement; the segments before and behind it journal it. */
   readonly transactional: boolean;
   readonly statements: readonly Statement[];
   readonly writes: readonly RecordWrite[];
@@ -78,18 +94,37 @@ export interface RunOutcome {
     /** Of the segment at index `committed`: the statement that failed, or undefined for its record writes. */
     readonly statement: number | undefined;
     readonly error: unknown;
+    /** The engine refused the statement as a whole: nothing of it took effect. Else the catalog is asked. */
+    readonly untouched?: boolean;
+    /** Another session was in the way, and nothing of the statement or the writes took effect: the same may pass later. */
+    readonly passing?: boolean;
   };
+}
+
+/** A statement that would be refused once it runs, and how. */
+export interface Foreseen {
+  /** Its index among those that were asked about. */
+  readonly statement: number;
+  readonly error: unknown;
 }
 
 /** Lock, DDL and history share one session; records and update may use others beside it. */
 export interface Connection {
   /** What answers, for people: `PostgreSQL 15.20`. */
   readonly server?: string;
+  /** What the engine's own shell has to run first, so that a plan that is piped into it works where `run` would. */
+  readonly preamble?: readonly string[];
   /**
    * Runs segments in order until one fails, in as few round trips as the engine allows. The writes of a segment
-   * lose with `lock_lost` when the epoch they were planned under is over.
+   * lose with `lock_lost` when the epoch they were planned under is over. `tookMs` is what earlier runs took for the
+   * migration of the first segment: ELAPSED counts it in.
    */
-  run(segments: readonly Segment[], epoch: number): Promise<RunOutcome>;
+  run(segments: readonly Segment[], epoch: number, tookMs?: number): Promise<RunOutcome>;
+  /**
+   * One of these statements, given in the order in which they are to run, that is sure to be refused. Asked under the
+   * lock before any of them has run, where nothing rolls back what has; it leaves everything as it is.
+   */
+  foresee?(statements: readonly Statement[]): Promise<Foreseen | undefined>;
   /** Rows of a query in the engine's own words: what `check` and a person's questions need. */
   query(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
   /** The catalog as a model, without system tables; all collections or those named. */
@@ -106,8 +141,8 @@ export interface Connection {
   now(): Promise<Date>;
   /** Rows in a collection, up to `limit`: tells an empty table from one with data. */
   count(collection: string, limit: number): Promise<number>;
-  /** A hint that records of a collection (`topic`) changed: may be lost, late or repeated. */
-  watch?(topic: string, hint: () => void): Promise<() => Promise<void>>;
+  /** A hint that records of a collection (`topic`) changed as its definition `tells`, and which if it can tell: may be lost, late or repeated. */
+  watch?(topic: string, hint: (key?: string) => void): Promise<() => Promise<void>>;
   /**
    * One migrator per database; others wait. `work` gets an epoch: one more than the last holder's, whoever that
    * was. A lock that is not had in time is `lock_timeout`; a process that died never leaves one.

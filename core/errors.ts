@@ -66,6 +66,7 @@ export const codes = {
   // databases
   connection_failed: 'The database cannot be reached.',
   connection_lost: 'The connection to the database was lost.',
+  copy_required: 'A statement would copy a whole table, which was not allowed.',
   authentication_failed: 'The database refused the credentials.',
   permission_denied: 'The database user may not do this.',
   database_missing: 'The database does not exist on the server.',
@@ -74,12 +75,36 @@ export const codes = {
   lock_timeout: 'Another process is migrating this database.',
   lock_lost: 'The migration lock was lost.',
   database_in_use: 'Another process has this database folder open.',
-  pooler_unsupported: 'A transaction pooler stands before the server: session locks do not hold.',
+  pooler_unsupported: 'A pooler stands before the server: session locks and settings do not hold.',
+  schema_disagreement: 'The nodes of the cluster do not agree on the schema.',
   data_violates: 'Rows in the table do not allow the change.',
   url_invalid: 'The database URL cannot be used.',
   // data
   update_invalid: 'The update cannot be understood.',
   value_invalid: 'A value cannot be stored or written to JSON.',
+  // approvals
+  approval_decided: 'Another decision on the request stands.',
+  approval_expired: 'The time to decide the request is over.',
+  approval_parameters_invalid: 'Modified parameters do not fit the tool.',
+  approval_stale: 'What was to be approved is no longer there.',
+  approval_unknown: 'No request of that id belongs to that execution.',
+  approval_unseen: 'A request with sensitive parameters was decided unseen.',
+  call_conflict: 'Two tool calls have the same name.',
+  decision_invalid: 'A decision cannot be understood.',
+  decision_refused: 'A policy or a check of the decider refused the decision.',
+  parameters_too_large: 'The parameters of a tool call are too large to be approved.',
+  port_unavailable: 'A port cannot be listened on.',
+  // agents
+  agent_invalid: 'The definition of an agent or tool cannot be used.',
+  agent_taken: 'An agent of that tag is defined already.',
+  agent_unknown: 'No agent of that tag is defined here.',
+  execution_finished: 'The execution has ended: there is nothing to resume.',
+  execution_lost: 'The execution is run by another process.',
+  execution_unknown: 'No execution has that id.',
+  model_failed: 'The model could not be asked, or its answer could not be used.',
+  run_failed: 'The run ended for a reason that nobody foresaw.',
+  run_invalid: 'The run cannot be started with what was given.',
+  run_too_long: 'The run reached a limit of its agent.',
 } as const;
 
 export type ErrorCode = keyof typeof codes;

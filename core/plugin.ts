@@ -3,9 +3,12 @@ import { isPlainObject } from './json.ts';
 import { API, type Kernel, type Plugin } from './kernel.ts';
 import { nearest } from './nearest.ts';
 
-/** A plugin, stamped with the version of the contract that it was written for. */
-export function definePlugin(plugin: Omit<Plugin, 'api'>): Plugin {
-  return { ...plugin, api: API };
+/**
+ * A plugin. `api` is the version of the contract that it was written for: a package that others install says it as a
+ * number, `api: 1`, and is refused by an SDK of another one; without it the plugin is taken to fit the SDK that is there.
+ */
+export function definePlugin(plugin: Omit<Plugin, 'api'> & { readonly api?: typeof API }): Plugin {
+  return { ...plugin, api: plugin.api ?? API };
 }
 
 /** What a plugin did to a kernel: `svc plugins list` prints it. */
@@ -62,11 +65,16 @@ function checkPlugin(value: unknown, from: string): Plugin {
         api === undefined
           ? 'It does not say for which version of the plugin contract it was written.'
           : `It was written for version ${String(api)} of the plugin contract; this SDK has version ${API}.`,
-      next: api === undefined ? next : [`Install a version of "${name}" that fits this SDK.`],
+      next: api === undefined ? next : fitting(name, api),
       where: from,
     });
   }
   return value as unknown as Plugin;
+}
+
+function fitting(name: string, api: unknown): string[] {
+  const other = `Install a version of "${name}" that fits this SDK.`;
+  return typeof api === 'number' && api > API ? ['Update the SDK: npm install @svc/sdk@latest', other] : [other];
 }
 
 /** The kernel as a plugin sees it: a hook or registry that does not exist is refused with those that do. */

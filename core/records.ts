@@ -28,7 +28,10 @@ export type RecordValues = { readonly [column: string]: RecordValue };
 
 /** Stands for the engine's clock at the moment of the write. */
 export const CLOCK: unique symbol = Symbol('svc.clock');
-/** Stands for the milliseconds since the segment that writes it began, by the engine's clock. */
+/**
+ * Stands for the milliseconds, by the engine's clock, since the first segment of the run, or since the one behind the
+ * last that wrote it: a migration may take several.
+ */
 export const ELAPSED: unique symbol = Symbol('svc.elapsed');
 
 export type Writable<R> = { readonly [K in keyof R]: R[K] | typeof CLOCK | typeof ELAPSED };
@@ -51,6 +54,13 @@ export interface RecordDefinition<R extends object> {
   readonly key: keyof R & string;
   readonly columns: { readonly [K in keyof R]: RecordColumn };
   readonly indexes: readonly RecordIndex<R>[];
+  /**
+   * Few records, written in one segment with those of other definitions that say so: an engine that writes no two
+   * partitions at once keeps them in one, with the lock.
+   */
+  readonly together?: true;
+  /** Whether a record, as it was just written, is worth a hint to those who watch; without this none is. */
+  tells?(record: Writable<R>): boolean;
 }
 
 export interface RecordColumn {
@@ -67,6 +77,8 @@ export interface RecordIndex<R> {
   readonly equals: readonly (keyof R & string)[];
   /** The column that orders the page; the key breaks ties. */
   readonly sort: keyof R & string;
+  /** Many records have the same values of `equals` at a time: an engine that keeps those in one place spreads them. */
+  readonly spread?: true;
 }
 
 export interface PageQuery<R> {
@@ -91,7 +103,7 @@ export interface Page<R> {
 /** A write that is committed together with the statements of its segment; `recordWrite` makes one. */
 export interface RecordWrite {
   readonly definition: AnyRecordDefinition;
-  /** Inserts where `version` is absent, else replaces that version. */
+  /** Inserts where `version` is absent, else replaces that version: columns that the record leaves out keep their value. */
   readonly version?: number;
   readonly record: Writable<RecordValues>;
 }
@@ -105,6 +117,15 @@ export function recordWrite<R extends object>(
   version?: number,
 ): RecordWrite {
   return { ...({ definition, record } as unknown as RecordWrite), ...(version !== undefined && { version }) };
+}
+
+/** A write of some columns; the key is among them. */
+export function recordChange<R extends object>(
+  definition: RecordDefinition<R>,
+  change: Partial<Writable<R>>,
+  version: number,
+): RecordWrite {
+  return { definition, record: change, version } as unknown as RecordWrite;
 }
 
 export function anyDefinition<R extends object>(definition: RecordDefinition<R>): AnyRecordDefinition {

@@ -20,8 +20,15 @@ export class Registry<T> {
     const taken = this.#entries.get(name);
     if (taken) {
       throw new SvcError('name_taken', `The ${this.kind} "${name}" is registered twice.`, {
-        why: `The plugins "${taken.plugin}" and "${this.#owner}" both register it.`,
-        next: ['Remove one of the two plugins from svc.config.'],
+        why:
+          taken.plugin === this.#owner
+            ? `The plugin "${taken.plugin}" registers it a second time.`
+            : `The plugins "${taken.plugin}" and "${this.#owner}" both register it.`,
+        next: [
+          taken.plugin === this.#owner
+            ? 'Mend the plugin, or remove it from svc.config.'
+            : 'Remove one of the two plugins from svc.config.',
+        ],
       });
     }
     this.#entries.set(name, { value, plugin: this.#owner });

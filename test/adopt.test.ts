@@ -65,6 +65,7 @@ const TOLD = [
   'The table "notes" has the trigger quiet',
 ];
 
+// What MySQL and MariaDB have that svc does not make is read in mysql-schema.test.ts.
 for (const engine of engines) {
   if (engine.missing === undefined) journey(engine);
   else test.skip(`adopting a database on ${engine.name}`, engine.missing);

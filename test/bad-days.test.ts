@@ -1,7 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { background } from './kit/background.ts';
-import { engines, type TestEngine } from './kit/engines.ts';
+import { engines, sqlEngines, type TestEngine } from './kit/engines.ts';
 import { type Project, project } from './kit/project.ts';
 import { refusedText } from './kit/refused-command.ts';
 import { ok, users } from './kit/shop.ts';
@@ -39,18 +39,20 @@ const onEngine = (engine: TestEngine, body: (shop: Project, query: Query, url: s
     ),
   );
 
-const tables = async (query: Query): Promise<unknown[]> =>
+const tables = async (query: Query, here = 'current_schema()'): Promise<unknown[]> =>
   (
     await query(
-      "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT LIKE '\\_svc\\_%' AND tablename <> 'gate' ORDER BY 1",
+      `SELECT table_name AS name FROM information_schema.tables WHERE table_schema = ${here} AND table_name NOT LIKE '\\_svc\\_%' AND table_name <> 'gate' ORDER BY 1`,
     )
-  ).map(({ tablename }) => tablename);
+  ).map(({ name }) => name);
 
-for (const engine of engines) {
+for (const engine of sqlEngines) {
   if (engine.missing !== undefined) {
     test.skip(`${engine.name}: bad days`, engine.missing);
     continue;
   }
+  const { here } = engine.words;
+  const dialect = engine.dialect.name;
 
   test(
     `${engine.name}: Ctrl-C between two migrations keeps the first, and the next run goes on`,
@@ -69,14 +71,14 @@ for (const engine of engines) {
       );
       const config = JSON.parse(shop.read('svc.config.json'));
       shop.write('svc.config.json', { ...config, plugins: ['./stop.mjs'] });
-      write(shop, FIRST, [raw('CREATE TABLE a (i int)')]);
-      write(shop, SECOND, [raw('CREATE TABLE b (i int)')]);
+      write(shop, FIRST, [raw('CREATE TABLE a (i int)', { dialect })]);
+      write(shop, SECOND, [raw('CREATE TABLE b (i int)', { dialect })]);
       const text = refusedText(await shop.svc('db', 'migrate'), 130, 'interrupted');
       assert.match(text, /1 of 2 migrations are through/);
-      assert.deepEqual(await tables(query), ['a']);
+      assert.deepEqual(await tables(query, here), ['a']);
       shop.write('svc.config.json', config);
       assert.match(ok(await shop.svc('db', 'migrate')).stdout, /^1 migration,/);
-      assert.deepEqual(await tables(query), ['a', 'b']);
+      assert.deepEqual(await tables(query, here), ['a', 'b']);
     }),
     SLOW,
   );
@@ -85,8 +87,8 @@ for (const engine of engines) {
   test(
     `${engine.name}: ${many} times svc db migrate at once apply everything once and all end with 0`,
     onEngine(engine, async (shop, query) => {
-      write(shop, FIRST, [raw('CREATE TABLE a (i int)'), raw('INSERT INTO a VALUES (1)')]);
-      write(shop, SECOND, [raw('INSERT INTO a VALUES (2)', { transaction: false })]);
+      write(shop, FIRST, [raw('CREATE TABLE a (i int)', { dialect }), raw('INSERT INTO a VALUES (1)', { dialect })]);
+      write(shop, SECOND, [raw('INSERT INTO a VALUES (2)', { dialect, transaction: false })]);
       const ended = await Promise.all(
         Array.from({ length: many }, () => shop.svc('db', 'migrate', '--json', '--lock-timeout', '180')),
       );
@@ -103,7 +105,7 @@ for (const engine of engines) {
   test(
     `${engine.name}: a reader that went away before migrate wrote its line does not stop it`,
     onEngine(engine, async (shop, query) => {
-      write(shop, FIRST, [raw('CREATE TABLE a (i int)')]);
+      write(shop, FIRST, [raw('CREATE TABLE a (i int)', { dialect })]);
       for (const args of [
         ['db', 'migrate'],
         ['db', 'migrate', 'status', '--json'],
@@ -114,7 +116,7 @@ for (const engine of engines) {
         assert.equal(status, 0, stderr);
         assert.doesNotMatch(stderr, /EPIPE|error|bug/);
       }
-      assert.deepEqual(await tables(query), ['a']);
+      assert.deepEqual(await tables(query, here), ['a']);
       assert.equal(ok(await shop.svc('db', 'migrate')).stdout, 'Nothing to do in main (dev).\n');
     }),
     SLOW,
@@ -159,7 +161,7 @@ for (const engine of engines.filter(({ name, missing }) => name === 'postgresql'
       const running = background(['db', 'migrate'], shop.root);
       await waiting(query);
       running.child.kill('SIGINT');
-      await running.shows('stopping after the step that runs');
+      await running.shows('stopping after what runs now');
       await query('INSERT INTO gate VALUES (1)');
       const text = refusedText(await running.ended, 130, 'interrupted');
       assert.match(text, /1 of 2 migrations are through[\s\S]*svc db migrate/);
@@ -183,7 +185,7 @@ for (const engine of engines.filter(({ name, missing }) => name === 'postgresql'
       const running = background(['db', 'migrate'], shop.root);
       await waiting(query);
       running.child.kill('SIGTERM');
-      await running.shows('stopping after the step that runs');
+      await running.shows('stopping after what runs now');
       await query('INSERT INTO gate VALUES (1)');
       assert.match(
         refusedText(await running.ended, 130, 'interrupted'),
@@ -206,7 +208,7 @@ for (const engine of engines.filter(({ name, missing }) => name === 'postgresql'
       const running = background(['db', 'migrate'], shop.root);
       await waiting(query);
       running.child.kill('SIGINT');
-      await running.shows('stopping after the step that runs');
+      await running.shows('stopping after what runs now');
       running.child.kill('SIGINT');
       assert.equal((await running.ended).status, 130);
       // The server notices by itself that its client is gone, though the gate is still shut.

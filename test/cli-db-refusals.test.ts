@@ -51,6 +51,38 @@ test(
 );
 
 test(
+  '--dry-run with a schema leads the shell there, raw text too',
+  async () => {
+    const { url, query, drop } = await freshDatabase();
+    try {
+      const shop = project({}, { databases: { main: { dialect: 'postgresql', url, schema: 'the "shop"' } } });
+      shop.schema(users);
+      ok(await shop.svc('db', 'schema', 'generate'));
+      shop.write('svc/database/migrations/main/29990101_000000_more.json', {
+        tag: '29990101_000000_more',
+        name: 'more',
+        up: [{ type: 'raw', dialect: 'postgresql', statement: 'CREATE VIEW u AS SELECT * FROM users' }],
+        down: [{ type: 'raw', dialect: 'postgresql', statement: 'DROP VIEW u' }],
+      });
+      const { stdout } = ok(await shop.svc('db', 'migrate', '--dry-run'));
+      const places = `select schemaname as place from pg_tables where tablename = 'users' union all select schemaname from pg_views where viewname = 'u'`;
+      assert.deepEqual(await query(places), []);
+      await query(stdout);
+      assert.deepEqual(await query(places), [{ place: 'the "shop"' }, { place: 'the "shop"' }]);
+      await query('DROP SCHEMA "the ""shop""" CASCADE');
+      ok(await shop.svc('db', 'migrate'));
+      await query(ok(await shop.svc('db', 'migrate', 'rollback', '-n', '2', '--dry-run')).stdout);
+      assert.deepEqual(await query(places), []);
+      const { preamble } = json(await shop.svc('db', 'migrate', 'rollback', '--dry-run', '--json'));
+      assert.deepEqual(preamble, ['SET search_path TO "the ""shop"""']);
+    } finally {
+      await drop();
+    }
+  },
+  LONG,
+);
+
+test(
   'what destroys data needs --allow-destructive, and --yes is not enough',
   () =>
     onServer(async ({ svc, schema }) => {

@@ -35,6 +35,17 @@ test('init in an empty folder writes a project that the next command can load', 
   );
 });
 
+test('init run through npx tells what can be typed, and in prd what prd is', async () => {
+  const cwd = folder();
+  const made = await svc(['init', '--no-install', '--env', 'prd'], { cwd, env: { ...SPEC, npm_command: 'exec' } });
+  assert.equal(made.status, 0, made.stderr);
+  assert.match(made.stderr, /^ +npx svc db schema generate/m);
+  assert.doesNotMatch(made.stderr, /npx npx/);
+  const { status, stdout } = await svc(['doctor', '--json'], { cwd });
+  const [found] = JSON.parse(stdout).checks.filter((check: { name: string }) => /^database main/.test(check.name));
+  assert.match(found?.message, /PGlite|pglite/, `${status} ${stdout}`);
+});
+
 test('init keeps what exists, adds what is missing, and changes nothing the second time', async () => {
   const cwd = folder({
     'package.json': { name: '@acme/my shop', scripts: { start: 'x' }, devDependencies: { '@svc/sdk': '^9' } },

@@ -79,6 +79,8 @@ test('--help of a command shows its options and an example', async () => {
 
 const MISTYPED: readonly (readonly [readonly string[], RegExp])[] = [
   [['plugin', 'lst'], /"svc plugin lst" is not a command.*Did you mean "svc plugins list"\?/s],
+  [['approvals', 'prune'], /needs more than that: svc approvals prune --older-than/],
+  [['--jsn'], /has no option --jsn/],
   [['intt'], /Did you mean "svc init"\?/],
   [['nothing-like-it'], /svc --help/],
   [['plugins'], /needs a subcommand/],

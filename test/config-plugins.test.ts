@@ -107,6 +107,12 @@ test('what is no plugin is refused with what is wrong about it', async () => {
   );
   assert.match(version.message, /"old"/);
   assert.match(version.why ?? '', /99/);
+  assert.match(version.next[0] ?? '', /npm install @svc\/sdk@latest/);
+  const older = await refused(
+    'plugin_version',
+    plugged({ name: 'ancient', api: 0, apply() {} }).then((r) => r.kernel()),
+  );
+  assert.deepEqual(older.next, ['Install a version of "ancient" that fits this SDK.']);
   await refused(
     'plugin_version',
     plugged({ name: 'none', apply() {} }).then((r) => r.kernel()),
@@ -181,6 +187,40 @@ test('two plugins that register one name are refused with both', async () => {
     plugged(channel('a'), twice).then((r) => r.kernel()),
   );
   assert.match(error.why ?? '', /"plugin-a" and "other"/);
+  const own = await refused(
+    'name_taken',
+    plugged(
+      definePlugin({
+        name: 'stutter',
+        apply(kernel) {
+          for (const _ of [1, 2]) kernel.channels.register('pager', () => ({ name: 'pager', deliver: async () => {} }));
+        },
+      }),
+    ).then((r) => r.kernel()),
+  );
+  assert.match(own.why ?? '', /"stutter" registers it a second time/);
+});
+
+test('a plugin says itself which contract it was written for', async () => {
+  const built = { name: 'built', api: 2 as never, apply() {} };
+  const error = await refused(
+    'plugin_version',
+    plugged(definePlugin(built)).then((r) => r.kernel()),
+  );
+  assert.match(error.why ?? '', /version 2 of the plugin contract; this SDK has version 1/);
+  assert.equal(definePlugin({ name: 'fits', api: 1, apply() {} }).api, 1);
+});
+
+test('a plugin that is named twice would tap twice, and is refused', async () => {
+  const policy = definePlugin({
+    name: 'policy',
+    apply: (kernel) => kernel.hooks.beforeToolCall.tap('policy', () => {}),
+  });
+  const error = await refused(
+    'name_taken',
+    plugged(policy, policy).then((r) => r.kernel()),
+  );
+  assert.match(error.message, /Two plugins are named "policy"/);
 });
 
 test('a dialect nobody registers is refused with those that exist and the nearest', async () => {

@@ -45,6 +45,23 @@ async function refused(work: Promise<unknown>): Promise<SvcError> {
   return error;
 }
 
+test('names that PostgreSQL keeps once in a database are refused before a migration is written', async () => {
+  const table = { id, n: 'integer', email: { type: 'String', unique: true } } as const;
+  const clashes: Partial<Declaration>[] = [
+    { indexes: { a: [{ name: 'same', columns: ['n'] }], b: [{ name: 'same', columns: ['n'] }] } },
+    { indexes: { a: [{ name: 'b', columns: ['n'] }] } },
+    { indexes: { a: [{ name: 'b_email_key', columns: ['n'] }] } },
+    { constraints: { a: [{ name: 'b_pkey', type: 'unique', columns: ['n'] }] } },
+  ];
+  for (const more of clashes) {
+    const refusal = await refused(make({ a: table, b: table }, { more }));
+    assert.equal(refusal.code, 'name_invalid');
+    assert.match(refusal.message, /taken twice: by "a" and "b"/);
+  }
+  const check = { name: 'same', type: 'check', columns: ['n'], expression: 'n > 0' } as const;
+  await make({ a: table, b: table }, { more: { constraints: { a: [check], b: [check] } } });
+});
+
 test('a new table: its migration with up, down, tag and statements', async () => {
   const [one, ...others] = await make({ users: { id, email: { type: 'String', length: 200, unique: true } } });
   assert.equal(others.length, 0);
@@ -112,6 +129,27 @@ test('a drop says that rows do not come back', async () => {
   assert.deepEqual(one?.migration.lossy?.length, 2);
   assert.ok(one?.statements.some(({ destructive }) => destructive));
   assert.ok(one?.migration.down.some(({ type }) => type === 'createCollection'));
+});
+
+test('what rows may refuse is told, and only of tables that may have rows', async () => {
+  const files = filesOf(await make({ users: { id, name: 'string', age: 'integer' } }));
+  const [one] = await make(
+    {
+      users: {
+        id,
+        name: { type: 'string', unique: true },
+        age: { type: 'integer', required: true },
+        city: { type: 'string', required: true },
+        plan: { type: 'string', required: true, default: 'free' },
+      },
+      orders: { id, total: { type: 'integer', required: true, unique: true } },
+    },
+    { files },
+  );
+  assert.deepEqual(
+    one?.refusable.map((why) => why.split(/[: ]/)[0]),
+    ['users.city', 'users.name', 'users.age'],
+  );
 });
 
 test('names of migrations follow the change', async () => {

@@ -44,12 +44,12 @@ test(
     const paths: string[] = packed.files.map((file: { path: string }) => file.path);
     const strange = paths.filter(
       (path) =>
-        !/^(dist\/.+\.(c?js|d\.ts|json)|dist\/THIRD-PARTY\.txt|docs\/[a-z-]+\.md|(README|CONTRIBUTING)\.md|package\.json|LICENSE)$/.test(
+        !/^(dist\/.+\.(c?js|d\.ts|json)|dist\/THIRD-PARTY\.txt|docs\/[a-z-]+\.md|examples\/[a-z-]+\/(src\/[a-z]+\.ts|README\.md)|(README|CONTRIBUTING)\.md|package\.json|LICENSE)$/.test(
           path,
         ),
     );
     assert.deepEqual(strange, []);
-    assert.ok(packed.unpackedSize < 1_500_000, `${packed.unpackedSize} bytes`);
+    assert.ok(packed.unpackedSize < 3_000_000, `${packed.unpackedSize} bytes`);
   },
   npm,
 );
@@ -64,7 +64,11 @@ test('nothing in it is of this machine, nothing is a test', async () => {
     for (const path of [root, homedir(), tmpdir()]) {
       assert.ok(path === '/' || !text.includes(`${path}/`), `${file} contains ${path}/`);
     }
-    assert.doesNotMatch(file.slice(folder.length), /\.test\.|\/(test|kit|bench|examples)\//);
+    // The suites for whoever writes a plugin are part of it, and two plugins to copy from.
+    assert.doesNotMatch(
+      file.slice(folder.length).replace('/dist/test/kit/', '/dist/').replace('/package/examples/', '/package/'),
+      /\.test\.|\/(test|kit|bench|examples)\//,
+    );
   }
 });
 

@@ -1,11 +1,14 @@
 import * as assert from 'node:assert/strict';
+import pg from 'pg';
 import type { Connection } from '../core/dialect.ts';
 import { isSvcError } from '../core/errors.ts';
+import { anyDefinition, type RecordDefinition } from '../core/records.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
 import type { Operation } from '../core/schema/operation.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
 import { type FreshDatabase, freshDatabase, unavailable } from './kit/postgresql.ts';
 import { test } from './kit/test.ts';
+import { until } from './kit/until.ts';
 
 const missing = await unavailable();
 const on = (name: string, body: (database: FreshDatabase) => Promise<void>) => {
@@ -165,3 +168,36 @@ on('what the model cannot say of a table is reported', async ({ url, query }) =>
   assert.deepEqual(told, ['p.', 't.', 't.at', 't.low', 't.price', 'v.']);
   await connection.close();
 });
+
+on(
+  'a record write outwaits a lock that another session keeps for longer than the session allows',
+  async ({ url, query }) => {
+    const notes: RecordDefinition<{ readonly id: string }> = {
+      collection: '_svc_notes',
+      key: 'id',
+      columns: { id: { type: 'string' } },
+      indexes: [],
+    };
+    const connection = await postgresql.connect(url, { lockTimeoutMs: 20, lockRetries: 1_000_000 });
+    const other = new pg.Client({ connectionString: url });
+    await other.connect();
+    try {
+      await connection.ensure([anyDefinition(notes)]);
+      const store = connection.records(notes);
+      await store.insert({ id: 'a' });
+      await other.query('BEGIN; SELECT 1 FROM "_svc_notes" FOR UPDATE');
+      const writing = store.replace('a', 1, { id: 'a' });
+      const attempts = new Set<string>();
+      await until(async () => {
+        const text = `SELECT query_start::text AS at FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'UPDATE%'`;
+        for (const { at } of await query(text)) attempts.add(String(at));
+        return attempts.size > 1;
+      }, 'It was not tried again.');
+      await other.query('ROLLBACK');
+      assert.equal(await writing, 'replaced');
+    } finally {
+      await other.end();
+      await connection.close();
+    }
+  },
+);

@@ -1,18 +1,27 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { needs } from './servers/needs.ts';
+import { RunServers } from './servers/run-servers.ts';
 
 /**
  * Runs test files, each in a process of its own: without arguments all of test/*.test.ts, else those whose names
- * contain one of the arguments, and those that an argument names by its path.
+ * contain one of the arguments, and those that an argument names by its path; never those whose names contain what
+ * follows the minus of an argument. The servers that they need are found or brought up first; one that dies meanwhile
+ * fails the run by its name.
  */
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const jobs = Math.max(1, Number(process.env.SVC_TEST_JOBS ?? 2) || 2);
 /** A file that loops without ever giving way has no timer of its own left to stop it. */
-const FILE_TIMEOUT_MS = 10 * 60_000;
+const FILE_TIMEOUT_MS = 20 * 60_000;
+
+/** V8 would compile PGlite's WebAssembly a second time, for long use: that takes more of the machine than the tests do. */
+const QUICK = '--liftoff-only';
+/** Files that start many processes take longest, and go first, so that none is left over at the end. */
+const LONGEST = /crash|race|bad-/;
 
 interface Result {
   readonly passed: number;
@@ -20,15 +29,23 @@ interface Result {
   readonly skipped: readonly string[];
 }
 
+const running = new Set<ChildProcess>();
+
 function runFile(file: string): Promise<{ output: string; status: string }> {
   return new Promise((settle) => {
-    const child = spawn(process.execPath, ['--import', 'tsx', file], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, [QUICK, '--import', 'tsx', file], {
+      cwd: root,
+      env: { ...process.env, ...servers.environment() },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    running.add(child);
     let output = '';
     child.stdout.setEncoding('utf8').on('data', (text) => (output += text));
     child.stderr.setEncoding('utf8').on('data', (text) => (output += text));
     const timer = setTimeout(() => child.kill('SIGKILL'), FILE_TIMEOUT_MS);
     const done = (status: string) => {
       clearTimeout(timer);
+      running.delete(child);
       settle({ output, status });
     };
     child.on('error', (error) => done(error.message));
@@ -45,13 +62,17 @@ function read(output: string, status: string): Result {
   return { passed, failed: closing && status === '0' ? failed : Math.max(1, failed), skipped };
 }
 
-const wanted = process.argv.slice(2);
+const unwanted = process.argv.slice(2).filter((name) => name.startsWith('-'));
+const wanted = process.argv.slice(2).filter((name) => !name.startsWith('-'));
 const paths = wanted.filter((name) => name.endsWith('.ts') && existsSync(resolve(root, name)));
 const parts = wanted.filter((name) => !paths.includes(name));
 const named = (await readdir(join(root, 'test')))
   .filter((name) => name.endsWith('.test.ts') && (wanted.length === 0 || parts.some((part) => name.includes(part))))
+  .filter((name) => !unwanted.some((part) => name.includes(part.slice(1))))
   .map((name) => join('test', name));
-const files = [...new Set([...paths, ...named])].sort();
+const files = [...new Set([...paths, ...named])]
+  .sort()
+  .sort((a, b) => Number(LONGEST.test(b)) - Number(LONGEST.test(a)));
 
 const totals = { passed: 0, failed: 0, skipped: 0 };
 if (files.length === 0) {
@@ -60,6 +81,22 @@ if (files.length === 0) {
 }
 
 const queue = [...files];
+const servers = new RunServers((line) => console.log(`     ${line}`));
+const asked = new Map(files.map((file) => [file, needs(resolve(root, file))]));
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => {
+    queue.length = 0;
+    for (const child of running) child.kill();
+    void servers.end().finally(() => process.exit(1));
+  });
+
+for (const line of await servers.up([...new Set([...asked.values()].flat())])) {
+  // Else its tests say so themselves, and are counted as skipped.
+  if (process.env.SVC_TEST_REQUIRE !== 'all') continue;
+  totals.failed += 1;
+  console.log(`FAIL ${line}`);
+}
+
 async function worker(): Promise<void> {
   for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
     const started = performance.now();
@@ -73,9 +110,14 @@ async function worker(): Promise<void> {
     console.log(`${result.failed > 0 ? 'FAIL' : 'ok  '} ${file}: ${counts} (${seconds} s)`);
     for (const reason of result.skipped) console.log(`     skipped: ${reason}`);
     if (result.failed > 0) console.log(`${output.trimEnd()}\n     ended with ${status}`);
+    for (const line of await servers.died(asked.get(file) ?? [])) {
+      totals.failed += 1;
+      console.log(`FAIL ${line}, while ${file} ran`);
+    }
   }
 }
 await Promise.all(Array.from({ length: jobs }, worker));
+await servers.end();
 
 console.log(`${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`);
 process.exitCode = totals.failed > 0 ? 1 : 0;

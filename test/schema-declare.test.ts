@@ -9,7 +9,7 @@ import type { SchemaModel } from '../core/schema/model.ts';
 import { undecided } from '../core/schema/rename.ts';
 import { orderedRenames } from '../core/schema/rename-order.ts';
 import { NO_RENAMES } from '../core/schema/renames.ts';
-import { HOSTILE_NAMES, PLAIN_NAMES } from './kit/arbitrary.ts';
+import { HOSTILE_NAMES, PLAIN_NAMES } from './kit/moves.ts';
 import { holds } from './kit/schema-laws.ts';
 import { test } from './kit/test.ts';
 
@@ -44,6 +44,33 @@ function generated(declaration: Declaration, previous: SchemaModel): readonly st
   assert.deepEqual(replay(operations, previous), model);
   return operations.map(({ type }) => type);
 }
+
+test('a derived name that an index took along, with its table or from a renamed field, gets a number', () => {
+  const table = { id: { type: 'integer', primaryKey: true }, n: 'integer', m: { type: 'integer' } } as const;
+  const indexed = { columns: ['n'] };
+  const key = { type: 'unique', columns: ['n'] } as const;
+  const first = declare({ tables: { a: table }, indexes: { a: [indexed] }, constraints: { a: [key] } }).model;
+  const renamed = declare(
+    {
+      tables: { a: table, b: table },
+      indexes: { a: [indexed], b: [indexed] },
+      constraints: { a: [key], b: [key] },
+      options: { b: { renamedFrom: 'a' } },
+    },
+    first,
+  );
+  assert.deepEqual([...(renamed.model.get('b')?.indexes.keys() ?? [])], ['a_n_idx']);
+  assert.deepEqual([...(renamed.model.get('a')?.indexes.keys() ?? [])], ['a_n_2_idx']);
+  assert.deepEqual([...(renamed.model.get('a')?.constraints.keys() ?? [])], ['a_n_2_key']);
+  const field = declare(
+    {
+      tables: { a: { id: table.id, n: 'integer', o: { type: 'integer', renamedFrom: 'n' } } },
+      indexes: { a: [indexed, { columns: ['o'] }] },
+    },
+    first,
+  );
+  assert.deepEqual([...(field.model.get('a')?.indexes.keys() ?? [])], ['a_n_2_idx', 'a_n_idx']);
+});
 
 test('a schema file in normal form', () => {
   const { model, renames } = declare(SHOP);

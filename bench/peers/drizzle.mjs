@@ -1,9 +1,9 @@
 // drizzle-orm's migrator: every pending migration in one transaction, its own default.
-import { drizzle } from 'drizzle-orm/node-postgres';
-import { migrate } from 'drizzle-orm/node-postgres/migrator';
-import pg from 'pg';
+import { connect, isPostgres } from './client.mjs';
 
-const client = new pg.Client(process.env.DATABASE_URL);
-await client.connect();
+const client = await connect();
+const driver = isPostgres ? 'node-postgres' : 'mysql2';
+const { drizzle } = await import(`drizzle-orm/${driver}`);
+const { migrate } = await import(`drizzle-orm/${driver}/migrator`);
 await migrate(drizzle(client), { migrationsFolder: 'migrations' });
 await client.end();

@@ -1,9 +1,10 @@
 // knex: a transaction per migration, its own default.
 import knex from 'knex';
+import { isPostgres, url } from './client.mjs';
 
 const db = knex({
-  client: 'pg',
-  connection: process.env.DATABASE_URL,
+  client: isPostgres ? 'pg' : 'mysql2',
+  connection: url,
   migrations: { directory: 'migrations', loadExtensions: ['.cjs'] },
 });
 if (process.argv[2] === 'status') {

@@ -1,12 +1,15 @@
-// kysely's Migrator: every pending migration in one transaction, its own default.
+// kysely's Migrator: every pending migration in one transaction where the engine has one for DDL, its own default.
 import { promises as fs } from 'node:fs';
 import path from 'node:path';
-import { FileMigrationProvider, Kysely, Migrator, PostgresDialect } from 'kysely';
-import pg from 'pg';
+import { FileMigrationProvider, Kysely, Migrator, MysqlDialect, PostgresDialect } from 'kysely';
+import { isPostgres, url } from './client.mjs';
 
-const db = new Kysely({
-  dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: process.env.DATABASE_URL }) }),
-});
+async function dialect() {
+  if (!isPostgres) return new MysqlDialect({ pool: (await import('mysql2')).createPool(url) });
+  const { default: pg } = await import('pg');
+  return new PostgresDialect({ pool: new pg.Pool({ connectionString: url }) });
+}
+const db = new Kysely({ dialect: await dialect() });
 const migrator = new Migrator({
   db,
   provider: new FileMigrationProvider({ fs, path, migrationFolder: path.resolve('migrations') }),

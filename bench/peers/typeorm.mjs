@@ -1,9 +1,11 @@
 // typeorm: every pending migration in one transaction, its own default.
 import { DataSource } from 'typeorm';
 
+import { isMariadb, isPostgres, url } from './client.mjs';
+
 const source = new DataSource({
-  type: 'postgres',
-  url: process.env.DATABASE_URL,
+  type: isPostgres ? 'postgres' : isMariadb ? 'mariadb' : 'mysql',
+  url,
   migrations: ['migrations/*.cjs'],
   logging: false,
 });

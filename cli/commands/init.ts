@@ -133,6 +133,11 @@ function nameFrom(text: string): string {
 }
 
 function configText(product: string, env: string): string {
+  const key = /^[A-Za-z_]\w*$/.test(env) ? env : `'${env}'`;
+  // Whoever starts in prd has said what prd is.
+  const production =
+    env === 'prd' ? [] : ['prd: process.env.DATABASE_URL, // postgresql://user:password@host:5432/name'];
+  const urls = [`${key}: 'pglite://./.svc/main', // an embedded PostgreSQL in this folder`, ...production];
   return `import { defineConfig } from '@svc/sdk/config';
 
 export default defineConfig({
@@ -142,13 +147,11 @@ export default defineConfig({
     main: {
       dialect: 'postgresql',
       url: {
-        ${/^[A-Za-z_]\w*$/.test(env) ? env : `'${env}'`}: 'pglite://./.svc/main', // an embedded PostgreSQL in this folder
-        prd: process.env.DATABASE_URL, // postgresql://user:password@host:5432/name
+        ${urls.join('\n        ')}
       },
     },
   },
-  environments: { prd: { protected: true } },
-});
+${production.length > 0 ? '  environments: { prd: { protected: true } },\n' : ''}});
 `;
 }
 

@@ -7,6 +7,10 @@ import { secondsOf } from './numbers.ts';
 export abstract class MigratorCommand extends DatabaseCommand {
   lockTimeout = Option.String('--lock-timeout', { description: 'Seconds to wait for another migrator; default 60.' });
 
+  allowCopy = Option.Boolean('--allow-copy', false, {
+    description: 'MySQL, MariaDB: allows statements that copy a table, to which nobody can write meanwhile.',
+  });
+
   /** Throws `usage` for what is no number of seconds. */
   get lock(): { readonly lockTimeoutMs: number } {
     return { lockTimeoutMs: secondsOf('--lock-timeout', this.lockTimeout) ?? 60_000 };
@@ -16,6 +20,7 @@ export abstract class MigratorCommand extends DatabaseCommand {
     const label = await this.label(tag);
     return (await this.runtime()).connect(tag, {
       busyTimeoutMs: this.lock.lockTimeoutMs,
+      ...(this.allowCopy && { allowCopy: true }),
       signal: this.signal,
       onWait: () => this.note(`Another process has ${label} open: waiting for it …`),
     });

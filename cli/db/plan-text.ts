@@ -1,4 +1,4 @@
-import type { Statement } from '../../core/dialect.ts';
+import type { Connection, Statement } from '../../core/dialect.ts';
 import type { Migration } from '../../core/migration/migration.ts';
 import { visible } from '../print.ts';
 
@@ -13,8 +13,14 @@ export interface Step {
  * A plan as text for the engine's own shell: what destroys data, and what a migration loses, stands in comments. A
  * terminal is shown control characters and does not obey them; a pipe gets every character as it is.
  */
-export function planText(label: string, steps: readonly Step[], stdout: object): string {
+export function planText(
+  label: string,
+  steps: readonly Step[],
+  stdout: object,
+  preamble: readonly string[] = [],
+): string {
   const lines = [`-- ${label}`];
+  if (steps.length > 0) lines.push(...preamble.map(terminated));
   for (const { migration, statements, direction = 'up' } of steps) {
     lines.push('', `-- ${migration.tag}`);
     if (direction === 'up') for (const loss of migration.lossy ?? []) lines.push(`-- lossy: ${comment(loss)}`);
@@ -38,6 +44,11 @@ function terminated(text: string): string {
   const trimmed = text.trimEnd();
   if (trimmed.endsWith(';')) return trimmed;
   return trimmed.slice(trimmed.lastIndexOf('\n') + 1).includes('--') ? `${trimmed}\n;` : `${trimmed};`;
+}
+
+/** What goes before a plan in the engine's own shell, as `--json` gives it. */
+export function preambleData({ preamble }: Pick<Connection, 'preamble'>): { preamble?: readonly string[] } {
+  return preamble ? { preamble } : {};
 }
 
 /** A plan as `--json` gives it. */

@@ -1,4 +1,4 @@
-import type { RunEvent } from '../../core/migration/run.ts';
+import type { RunEvent } from '../../core/migration/run-options.ts';
 import { oneLine } from '../print.ts';
 import type { DatabaseCommand } from './command.ts';
 import { counted, milliseconds } from './words.ts';

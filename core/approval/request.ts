@@ -18,15 +18,61 @@ export interface ApprovalRequest {
 
 export type ApprovalStatus = 'waiting' | 'approved' | 'rejected' | 'cancelled';
 
+/** A time-out is never recorded as a human's no. */
+export type RejectionCause = 'human' | 'timeout' | 'policy';
+
+/** `unknown`: whoever ran the tool died or went silent before its result was stored. */
+export type ToolRun = 'none' | 'claimed' | 'done' | 'unknown';
+
 /** A request with what became of it. */
 export interface ApprovalRecord extends ApprovalRequest {
   readonly status: ApprovalStatus;
-  /** Why it is rejected: a time-out is never recorded as a human's no. */
-  readonly cause?: 'human' | 'timeout' | 'policy';
+  readonly cause?: RejectionCause;
   /** What became of the tool, which is another question than what was decided. */
-  readonly run: 'none' | 'claimed' | 'done' | 'unknown';
+  readonly run: ToolRun;
+  /** Shared by the calls of one turn; a call that is alone in its turn has none. */
+  readonly groupId?: string;
+  readonly toolCallId?: string;
   readonly decidedAt?: string;
   readonly decidedBy?: string;
   readonly decisionReason?: string;
   readonly modifiedParams?: Parameters;
+  /** What the agent was told once the call was over. */
+  readonly outcome?: Outcome;
+  /** Everything that happened to it, oldest first. */
+  readonly events: readonly ApprovalEvent[];
+}
+
+/** How a call ended, and what the model sees of it. */
+export interface Outcome {
+  readonly status: OutcomeStatus;
+  readonly result: Json;
+}
+
+export type OutcomeStatus =
+  | 'completed'
+  | 'rejected'
+  | 'cancelled'
+  | 'denied'
+  | 'failed'
+  | 'interrupted'
+  | 'stale'
+  | 'invalid';
+
+export interface ApprovalEvent {
+  readonly type:
+    | 'requested'
+    | 'approved'
+    | 'rejected'
+    | 'cancelled'
+    | 'claimed'
+    | 'interrupted'
+    | 'finished'
+    | 'closed';
+  /** ISO 8601, UTC, by the store's clock. */
+  readonly at: string;
+  /** Who decided, or which process ran the tool. */
+  readonly by?: string;
+  /** The cause of a rejection, the status of an outcome. */
+  readonly as?: string;
 }

@@ -2,11 +2,13 @@ import { runOne } from '../migration/engine.ts';
 import type { Ledger } from '../migration/ledger.ts';
 import type { Migration } from '../migration/migration.ts';
 import { planMigration } from '../migration/plan.ts';
+import { draftFor } from '../migration/references.ts';
 import { underLock } from '../migration/session.ts';
 import { freeTag, nameOfTag } from '../migration/tag.ts';
 import { invertAll } from '../schema/invert.ts';
 import { lossy } from '../schema/lossy.ts';
 import type { SchemaModel } from '../schema/model.ts';
+import type { NameLimit } from '../schema/names.ts';
 import type { Operation } from '../schema/operation.ts';
 import type { Adapter } from './adapter.ts';
 import { readForeign, withDoubts } from './foreign.ts';
@@ -37,8 +39,8 @@ export class AutomaticMigrations {
     this.#adapter = adapter;
   }
 
-  get identifierBytes(): number {
-    return this.#adapter.dialect.capabilities.identifierBytes;
+  get names(): NameLimit {
+    return this.#adapter.dialect.capabilities.names;
   }
 
   async run(request: Request): Promise<SchemaResult> {
@@ -46,7 +48,7 @@ export class AutomaticMigrations {
     this.#known = undefined;
     return underLock(this.#adapter, { known }, async (run) => {
       const { connection } = this.#adapter;
-      const draft = await run.ledger.draft(connection);
+      const draft = await draftFor(this.#adapter, run.ledger, [request.operation]);
       const foreign = await readForeign(request.operation, draft, connection);
       const certain = automatic(request, draft, run.ledger);
       const migration = foreign.size === 0 ? certain : await withDoubts(certain, foreign, draft, this.#adapter);

@@ -11,10 +11,11 @@ import type {
   FieldChanges,
   FieldDefinition,
   NamedField,
+  RenameField,
 } from '../schema/operation.ts';
-import type { CreateOptions } from '../schema/options.ts';
-import { OPTIONS_SHAPE } from '../schema/options-shape.ts';
-import { INDEX_COLUMN } from '../schema/problems.ts';
+import type { CreateOptions, IndexOptions } from '../schema/options.ts';
+import { INDEX_OPTIONS_PROPERTIES, OPTIONS_SHAPE } from '../schema/options-shape.ts';
+import { INDEX_COLUMN, STRATEGY } from '../schema/problems.ts';
 import type { Shape } from '../schema/shape.ts';
 import type { AutomaticMigrations, SchemaResult } from './automatic.ts';
 
@@ -23,8 +24,14 @@ export type FieldSpec = string | FieldDefinition;
 
 const FIELD: Shape = { either: ['string', FIELD_SHAPE] };
 const INDEXED: Shape = { either: ['string', INDEX_COLUMN] };
+const RENAME_OPTIONS: Shape = { properties: { strategy: STRATEGY, changes: CHANGES_SHAPE } };
 const INDEX_OPTIONS: Shape = {
-  properties: { unique: 'boolean', name: 'string', sqlOptions: { properties: { concurrently: 'boolean' } } },
+  properties: {
+    unique: 'boolean',
+    name: 'string',
+    sqlOptions: { properties: { concurrently: 'boolean' } },
+    ...INDEX_OPTIONS_PROPERTIES,
+  },
 };
 
 /** `db.schema`: each call gives `{ migration, durationMs, statements }` and throws before anything has changed, or applies all of it. */
@@ -73,11 +80,17 @@ export class SchemaOperations {
     });
   }
 
-  async renameField(table: string, from: string, to: string): Promise<SchemaResult> {
-    checked('renameField', { table, from, to }, { table: 'string', from: 'string', to: 'string' });
+  async renameField(
+    table: string,
+    from: string,
+    to: string,
+    options?: Pick<RenameField, 'strategy' | 'changes'>,
+  ): Promise<SchemaResult> {
+    const shapes = { table: 'string', from: 'string', to: 'string', options: RENAME_OPTIONS } as const;
+    const own = checked('renameField', { table, from, to, options }, shapes);
     return this.#migrations.run({
       name: `rename_${from}_to_${to}_in_${table}`,
-      operation: { type: 'renameField', collection: table, from, to },
+      operation: { type: 'renameField', collection: table, from, to, ...own.options },
     });
   }
 
@@ -94,7 +107,7 @@ export class SchemaOperations {
   async createIndex(
     table: string,
     columns: readonly (string | { readonly name: string; readonly order?: string })[],
-    options?: Pick<CreateIndex, 'unique' | 'sqlOptions'> & { readonly name?: string },
+    options?: Pick<CreateIndex, 'unique' | 'sqlOptions' | keyof IndexOptions> & { readonly name?: string },
   ): Promise<SchemaResult> {
     const shapes = { table: 'string', columns: { list: INDEXED }, options: INDEX_OPTIONS } as const;
     const own = checked('createIndex', { table, columns, options }, shapes);
@@ -109,7 +122,7 @@ export class SchemaOperations {
         table,
         named.map((column) => column.name),
         'idx',
-        this.#migrations.identifierBytes,
+        this.#migrations.names,
       );
     return this.#migrations.run({
       name: `create_${index}`,

@@ -9,9 +9,9 @@ import { drift, withoutForeign } from './drift.ts';
 import type { Execution } from './execution.ts';
 import { type HistoryRow, history } from './history.ts';
 import type { Migration } from './migration.ts';
+import { unknownTag } from './planning.ts';
 import { type Defined, reconcile, refuseTrouble } from './reconcile.ts';
 import { auditWrite } from './resolve.ts';
-import { unknownTag } from './run.ts';
 import { type SessionOptions, underLock } from './session.ts';
 import { nameOfTag } from './tag.ts';
 import { touches } from './touches.ts';
@@ -77,6 +77,8 @@ function write({ ledger, epoch }: Execution, migration: Migration, seq: number):
     sdk_version: version,
     applied_by: actor(),
     epoch,
+    journal: null,
+    started: false,
   };
   return recordWrite(history, record, known);
 }

@@ -1,4 +1,5 @@
 import { SvcError } from '../errors.ts';
+import { CHANGES_SHAPE } from '../schema/field-changes.ts';
 import type {
   AddConstraint,
   ConstraintDefinition,
@@ -7,9 +8,11 @@ import type {
   FieldChanges,
   NamedField,
   Operation,
+  RenameField,
 } from '../schema/operation.ts';
-import type { CreateOptions } from '../schema/options.ts';
-import { operationProblems } from '../schema/problems.ts';
+import type { CreateOptions, IndexOptions } from '../schema/options.ts';
+import { INDEX_OPTIONS_PROPERTIES } from '../schema/options-shape.ts';
+import { operationProblems, STRATEGY } from '../schema/problems.ts';
 import { problemText, type Shape, shapeProblems } from '../schema/shape.ts';
 import type { Migration } from './migration.ts';
 import { problems } from './problems.ts';
@@ -36,7 +39,14 @@ interface Step {
 const NONE: Shape = { properties: {} };
 const WAS: Shape = { properties: { was: { map: 'any' } } };
 const DROP: Shape = { properties: { was: { map: 'any' }, cascade: 'boolean' } };
-const INDEX: Shape = { properties: { unique: 'boolean', sqlOptions: { properties: { concurrently: 'boolean' } } } };
+const INDEX: Shape = {
+  properties: {
+    unique: 'boolean',
+    sqlOptions: { properties: { concurrently: 'boolean' } },
+    ...INDEX_OPTIONS_PROPERTIES,
+  },
+};
+const RENAME: Shape = { properties: { strategy: STRATEGY, changes: CHANGES_SHAPE, was: CHANGES_SHAPE } };
 const RAW: Shape = { properties: { down: 'string', check: 'string', transaction: 'boolean' } };
 
 /** Starts a migration; calls are chained and may be repeated. */
@@ -119,10 +129,23 @@ export class MigrationBuilder {
     );
   }
 
-  renameField(collection: string, from: string, to: string): this {
-    return this.#add({ type: 'renameField', collection, from, to }, () => [
-      { type: 'renameField', collection, from: to, to: from },
-    ]);
+  renameField(
+    collection: string,
+    from: string,
+    to: string,
+    options: Pick<RenameField, 'strategy' | 'changes'> & { was?: FieldChanges } = {},
+  ): this {
+    const { was, ...rest } = options;
+    const { changes, ...how } = rest;
+    const back = { type: 'renameField' as const, collection, from: to, to: from, ...how };
+    return this.#add(
+      { type: 'renameField', collection, from, to, ...rest },
+      () => {
+        if (!changes) return [back];
+        return was ? [{ ...back, changes: was }] : `renameField ${collection}.${from} was not told what it was before.`;
+      },
+      { options, shape: RENAME },
+    );
   }
 
   modifyField(collection: string, field: string, changes: FieldChanges, options?: { was?: FieldChanges }): this {
@@ -140,7 +163,7 @@ export class MigrationBuilder {
     collection: string,
     index: string,
     columns: CreateIndex['columns'],
-    options?: Pick<CreateIndex, 'unique' | 'sqlOptions'>,
+    options?: Pick<CreateIndex, 'unique' | 'sqlOptions' | keyof IndexOptions>,
   ): this {
     return this.#add(
       { type: 'createIndex', collection, index, columns, ...options },

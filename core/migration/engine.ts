@@ -11,6 +11,7 @@ import { checkOwner, Ledger, type LedgerEntry } from './ledger.ts';
 import type { Migration } from './migration.ts';
 import { type PlannedMigration, planMigration } from './plan.ts';
 import { problems } from './problems.ts';
+import { draftFor } from './references.ts';
 import { type Resolution, type ResolveReport, resolve } from './resolve.ts';
 import { planReverse } from './reverse.ts';
 import { underLock } from './session.ts';
@@ -71,7 +72,7 @@ export class MigrationEngine {
         refuseOther(migration, known);
         return { tag: migration.tag, status: 'skipped', durationMs: 0, statements: [] };
       }
-      const draft = await run.ledger.draft(this.#adapter.connection);
+      const draft = await draftFor(this.#adapter, run.ledger, migration.up);
       return runOne(run, await planMigration(this.#adapter, migration, 'up', 'engine', draft));
     });
   }
@@ -88,7 +89,7 @@ export class MigrationEngine {
         });
       }
       refuseOther(migration, known);
-      const draft = await run.ledger.draft(this.#adapter.connection);
+      const draft = await draftFor(this.#adapter, run.ledger, migration.down);
       return runOne(run, await planReverse(this.#adapter, migration, known.row, draft));
     });
   }

@@ -1,42 +1,55 @@
-import type { Segment } from '../dialect.ts';
-import { isSvcError, SvcError } from '../errors.ts';
-import type { Writable } from '../records.ts';
-import { type Execution, failure, historyWrite, noteWritten, rowAfter } from './execution.ts';
-import type { HistoryRow } from './history.ts';
-import { runJournaled } from './journal.ts';
-import { isAtomic, type PlannedMigration } from './plan.ts';
+import { SvcError } from '../errors.ts';
+import { nextStages, type Position, statementsBefore } from './course.ts';
+import { type Execution, note } from './execution.ts';
+import { failed } from './failed.ts';
+import { refuseForeseen } from './foreseen.ts';
+import type { PlannedMigration } from './plan.ts';
 
-/** Migrations that are sent together: each is still a transaction of its own. */
+/** Steps that are sent together; what commits with what is not touched by it. */
 const BATCH = 50;
-/** An interruption waits for what was sent: batches grow only while they are done in this time. */
+/** An interruption waits for what was sent: batches are so large as can be done in about this time. */
 const QUICK_MS = 100;
 
-/** Runs planned migrations in order. Throws at the first that fails; those before it are committed and noted in the ledger. */
-export async function execute(run: Execution, planned: readonly PlannedMigration[]): Promise<void> {
-  const hook = run.adapter.hooks[`migration:${planned[0]?.direction ?? 'up'}`];
+/**
+ * Runs planned migrations in order, the first from that step on. Throws at the first that fails; those before it are
+ * committed and noted in the ledger.
+ */
+export async function execute(run: Execution, planned: readonly PlannedMigration[], resumeAt?: number): Promise<void> {
+  const { connection, hooks } = run.adapter;
   // A tap may refuse each one: then nothing behind it may have run.
-  const largest = hook.isUsed() ? 1 : BATCH;
-  let batchSize = 1;
-  let done = 0;
-  while (done < planned.length) {
-    refuseInterrupted(run.signal, done, planned.length);
-    const batch: PlannedMigration[] = [];
-    for (const next of planned.slice(done, done + batchSize)) {
-      if (!isAtomic(next)) break;
-      batch.push(next);
-    }
-    const single = planned[done];
-    if (batch.length === 0 && single) {
-      await announce(run, single);
-      await runJournaled(run, single);
-      done += 1;
-      continue;
-    }
-    for (const next of batch) await announce(run, next);
+  const singly = hooks[`migration:${planned[0]?.direction ?? 'up'}`].isUsed();
+  if (resumeAt === undefined) await refuseForeseen(run, planned);
+  let position: Position = { migration: 0, step: resumeAt ?? 0 };
+  let announced = resumeAt === undefined ? 0 : 1;
+  let size = 1;
+  let begunAt = performance.now();
+  while (position.migration < planned.length) {
+    refuseInterrupted(run.signal, position, planned);
+    const reach = singly ? planned.slice(0, position.migration + 1) : planned;
+    const { stages, end } = nextStages(run, reach, position, size);
+    const begun = end.step > 0 ? end.migration + 1 : end.migration;
+    for (const next of planned.slice(announced, begun)) await announce(run, next);
+    announced = Math.max(announced, begun);
+    const before = new Map(stages.map(({ planned: { tag } }) => [tag, run.ledger.entries.get(tag)]));
     const clock = performance.now();
-    await runAtomic(run, batch, done, planned.length);
-    batchSize = performance.now() - clock < QUICK_MS ? Math.min(largest, batchSize * 4) : 1;
-    done += batch.length;
+    if (position.step === 0) begunAt = clock;
+    const segments = stages.map(({ segment }) => segment);
+    const outcome = await connection.run(segments, run.epoch, clock - begunAt);
+    for (const [index, stage] of stages.slice(0, outcome.committed).entries()) {
+      note(run, stage, outcome.written[index]?.[0] ?? {});
+    }
+    const stopped = stages[outcome.committed];
+    if (outcome.failure) {
+      if (!stopped) throw outcome.failure.error;
+      const through = planned.indexOf(stopped.planned);
+      const counted = `${through} of ${planned.length} migrations are ${stopped.planned.direction === 'up' ? 'applied' : 'rolled back'}`;
+      throw await failed(run, stopped, outcome.failure, before.get(stopped.planned.tag), counted);
+    }
+    if (stopped) throw new Error(`"${stopped.planned.tag}" was sent and neither committed nor failed`);
+    const pace = QUICK_MS / (performance.now() - clock);
+    size = Math.max(1, Math.min(BATCH, Math.floor(size * Math.min(4, pace))));
+    if (end.migration > position.migration && end.step > 0) begunAt = clock;
+    position = end;
   }
 }
 
@@ -59,44 +72,21 @@ async function announce({ adapter, started }: Execution, planned: PlannedMigrati
   }
 }
 
-async function runAtomic(
-  run: Execution,
-  batch: readonly PlannedMigration[],
-  before: number,
-  total: number,
-): Promise<void> {
-  const { adapter, ledger, epoch } = run;
-  let seq = ledger.lastSeq;
-  const segments: Segment[] = batch.map((planned) => ({
-    transactional: true,
-    statements: planned.statements,
-    writes: [historyWrite(ledger, rowAfter(planned, ledger, planned.direction === 'up' ? ++seq : 0, epoch))],
-  }));
-  const outcome = await adapter.connection.run(segments, epoch);
-  for (const [index, planned] of batch.slice(0, outcome.committed).entries()) {
-    const record = segments[index]?.writes[0]?.record;
-    if (record) noteWritten(run, planned, record as unknown as Writable<HistoryRow>, outcome.written[index]?.[0] ?? {});
-  }
-  const failed = batch[outcome.committed];
-  if (!outcome.failure && failed) throw new Error(`"${failed.tag}" was sent and neither committed nor failed`);
-  if (outcome.failure && !failed) throw outcome.failure.error;
-  if (outcome.failure && failed) {
-    const through = before + outcome.committed;
-    const counted = `${through} of ${total} migrations are ${failed.direction === 'up' ? 'applied' : 'rolled back'}`;
-    throw failure(
-      failed,
-      outcome.failure,
-      isSvcError(outcome.failure.error) && outcome.failure.error.code === 'connection_lost'
-        ? `At least ${counted}, each as a whole or not at all; the next run finds out.`
-        : `Nothing of it stays; ${counted}.`,
-    );
-  }
-}
-
-function refuseInterrupted(signal: AbortSignal | undefined, done: number, total: number): void {
+function refuseInterrupted(
+  signal: AbortSignal | undefined,
+  { migration, step }: Position,
+  planned: readonly PlannedMigration[],
+): void {
   if (!signal?.aborted) return;
+  const current = planned[migration];
+  if (current && step > 0) {
+    throw new SvcError('interrupted', 'The run was interrupted.', {
+      state: `${statementsBefore(current, step)} of ${current.statements.length} steps of "${current.tag}" are committed and journaled; the lock is released.`,
+      next: ['svc db migrate    goes on with the next step'],
+    });
+  }
   throw new SvcError('interrupted', 'The run was interrupted.', {
-    state: `${done} of ${total} migrations are through; what had begun is finished, the lock is released.`,
+    state: `${migration} of ${planned.length} migrations are through; what had begun is finished, the lock is released.`,
     next: ['svc db migrate'],
   });
 }

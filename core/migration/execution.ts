@@ -1,10 +1,11 @@
 import type { Adapter } from '../database/adapter.ts';
 import type { RunOutcome } from '../dialect.ts';
 import { isSvcError, SvcError } from '../errors.ts';
-import { CLOCK, ELAPSED, type RecordWrite, recordWrite, type Writable } from '../records.ts';
+import { CLOCK, ELAPSED, type Writable } from '../records.ts';
 import { version } from '../version.ts';
 import { actor } from './actor.ts';
-import { type HistoryRow, history } from './history.ts';
+import type { Change } from './course.ts';
+import type { HistoryRow } from './history.ts';
 import type { Ledger, LedgerEntry } from './ledger.ts';
 import type { PlannedMigration } from './plan.ts';
 import { nameOfTag } from './tag.ts';
@@ -19,18 +20,20 @@ export interface Execution {
   readonly finished?: ((planned: PlannedMigration, entry: LedgerEntry) => void) | undefined;
 }
 
-/** Puts a committed row into the ledger and tells who listens. */
-export function noteWritten(
+/** Puts what was committed into the ledger and tells who listens when the migration is through. */
+export function note(
   run: Execution,
-  planned: PlannedMigration,
-  record: Writable<HistoryRow>,
+  { planned, change }: { readonly planned?: PlannedMigration; readonly change?: Change },
   engine: Readonly<Record<string, Date | number>>,
-): void {
-  const { migration, ...row } = { ...record, ...engine } as unknown as HistoryRow;
-  const version = (run.ledger.entries.get(row.tag)?.version ?? 0) + 1;
-  const entry: LedgerEntry = { row: row as LedgerEntry['row'], version, migration };
+): LedgerEntry | undefined {
+  if (!change) return undefined;
+  const known = run.ledger.entries.get(change.tag as string);
+  const { migration = known?.migration, ...changed } = { ...change, ...engine } as Partial<HistoryRow>;
+  const row = { ...known?.row, ...changed } as LedgerEntry['row'];
+  const entry: LedgerEntry = { row, version: (known?.version ?? 0) + 1, ...(migration && { migration }) };
   run.ledger.set(entry);
-  run.finished?.(planned, entry);
+  if (planned && row.status !== 'applying') run.finished?.(planned, entry);
+  return entry;
 }
 
 /** The row once the migration is through. */
@@ -55,12 +58,9 @@ export function rowAfter(planned: PlannedMigration, ledger: Ledger, seq: number,
     sdk_version: version,
     applied_by: actor(),
     epoch,
+    journal: null,
+    started: false,
   };
-}
-
-export function historyWrite(ledger: Ledger, record: Writable<HistoryRow>): RecordWrite {
-  const version = ledger.entries.get(record.tag as string)?.version;
-  return recordWrite(history, record, version);
 }
 
 /** What failed, with the engine's words, the statement and the state that was left. */

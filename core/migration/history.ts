@@ -2,7 +2,8 @@ import type { Statement } from '../dialect.ts';
 import type { RecordDefinition } from '../records.ts';
 import type { Migration } from './migration.ts';
 
-export const HISTORY_VERSION = 1;
+/** 2: the journal stands in the row. */
+export const HISTORY_VERSION = 2;
 
 export type Origin = 'api' | 'engine' | 'file';
 export type Status = 'applying' | 'completed' | 'failed' | 'rolled_back';
@@ -27,6 +28,23 @@ export interface HistoryRow {
   readonly sdk_version: string;
   readonly applied_by: string;
   readonly epoch: number;
+  /** What a migration that cannot commit as one goes on with when its process died; absent once it is through. */
+  readonly journal: Journal | null;
+  /** What comes after `step` was started: whether it took effect is for the catalog to say. */
+  readonly started: boolean | null;
+}
+
+/** The compiled steps are what a resume runs, even under a newer SDK. */
+export interface Journal {
+  readonly direction: 'up' | 'down';
+  readonly steps: readonly JournalStep[];
+}
+
+export interface JournalStep {
+  /** Index of the operation the statements come from. */
+  readonly operation: number;
+  readonly transactional: boolean;
+  readonly statements: readonly Statement[];
 }
 
 export const history: RecordDefinition<HistoryRow> = {
@@ -49,13 +67,16 @@ export const history: RecordDefinition<HistoryRow> = {
     sdk_version: { type: 'string' },
     applied_by: { type: 'text' },
     epoch: { type: 'bigint' },
+    journal: { type: 'json', nullable: true },
+    started: { type: 'boolean', nullable: true },
   },
   indexes: [{ name: 'bySeq', equals: [], sort: 'seq' }],
+  together: true,
 };
 
-/** The one row of `_svc_meta`. The epoch is moved by the lock; the rest is written when a database is first used. */
+/** A row of `_svc_meta`: `meta` is that of the history; approvals and executions have one each where they live. */
 export interface MetaRow {
-  readonly id: 'meta';
+  readonly id: 'meta' | 'approvals' | 'executions';
   readonly version: number;
   readonly product: string;
   readonly database: string;
@@ -73,37 +94,7 @@ export const meta: RecordDefinition<MetaRow> = {
     env: { type: 'text' },
   },
   indexes: [],
-};
-
-/** A migration that cannot commit as one: its compiled steps are what a resume runs, even under a newer SDK. */
-export interface JournalRow {
-  readonly tag: string;
-  readonly direction: 'up' | 'down';
-  readonly steps: readonly JournalStep[];
-  /** Steps known to be done. */
-  readonly done: number;
-  /** The step at index `done` was started: whether it took effect is for the catalog to say. */
-  readonly started: boolean;
-}
-
-export interface JournalStep {
-  /** Index of the operation the statements come from. */
-  readonly operation: number;
-  readonly transactional: boolean;
-  readonly statements: readonly Statement[];
-}
-
-export const journal: RecordDefinition<JournalRow> = {
-  collection: '_svc_journal',
-  key: 'tag',
-  columns: {
-    tag: { type: 'string' },
-    direction: { type: 'string' },
-    steps: { type: 'json' },
-    done: { type: 'integer' },
-    started: { type: 'boolean' },
-  },
-  indexes: [],
+  together: true,
 };
 
 /** What a person decided about a migration: `resolve`, `baseline`, `adopt`. */
@@ -128,4 +119,5 @@ export const audit: RecordDefinition<AuditRow> = {
     before: { type: 'json', nullable: true },
   },
   indexes: [],
+  together: true,
 };

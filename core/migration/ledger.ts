@@ -5,12 +5,12 @@ import { anyDefinition, type Versioned } from '../records.ts';
 import { replay } from '../schema/apply.ts';
 import { Draft } from '../schema/draft.ts';
 import type { SchemaModel } from '../schema/model.ts';
-import { audit, HISTORY_VERSION, type HistoryRow, history, journal, type MetaRow, meta } from './history.ts';
+import { audit, HISTORY_VERSION, type HistoryRow, history, type MetaRow, meta } from './history.ts';
 import type { Migration } from './migration.ts';
 import { foreignCollections } from './touches.ts';
 
 /** Columns that neither planning nor `status` needs; the migration object is read when replaying needs it. */
-const LEFT_OUT = ['migration', 'sdk_version', 'applied_by', 'epoch'] as const;
+const LEFT_OUT = ['migration', 'sdk_version', 'applied_by', 'epoch', 'journal', 'started'] as const;
 
 export type LedgerRow = Omit<HistoryRow, (typeof LEFT_OUT)[number]>;
 
@@ -22,6 +22,7 @@ export interface LedgerEntry {
 
 const ALL = Object.keys(history.columns) as (keyof HistoryRow)[];
 const LIGHT = ALL.filter((column) => !(LEFT_OUT as readonly string[]).includes(column));
+const WHOLE = [...LIGHT, 'migration'] as const;
 
 /** The history of one database and the model it tells. Writers read it under the lock; `status` reads it without. */
 export class Ledger {
@@ -39,7 +40,7 @@ export class Ledger {
   /** Every row with its migration object, in the order of application. */
   static async readWhole(connection: Connection): Promise<Required<LedgerEntry>[]> {
     const ledger = new Ledger();
-    await ledger.#page(connection, ALL);
+    await ledger.#page(connection, WHOLE);
     return ledger.inOrder().filter(hasMigration);
   }
 
@@ -65,7 +66,7 @@ export class Ledger {
   async migrations(connection: Connection): Promise<Required<LedgerEntry>[]> {
     let completed = this.completed();
     if (!completed.every(hasMigration)) {
-      await this.#page(connection, ALL);
+      await this.#page(connection, WHOLE);
       completed = this.completed();
     }
     return completed.filter(hasMigration);
@@ -183,12 +184,7 @@ export async function checkOwner(adapter: Adapter): Promise<Versioned<MetaRow> |
 export async function claimDatabase(adapter: Adapter, epoch: number, adopt: boolean): Promise<void> {
   const found = adopt ? await checkMeta(adapter) : await checkOwner(adapter);
   if (found && isOurs(adapter, found.record) && found.record.version === HISTORY_VERSION) return;
-  await adapter.connection.ensure([
-    anyDefinition(history),
-    anyDefinition(meta),
-    anyDefinition(journal),
-    anyDefinition(audit),
-  ]);
+  await adapter.connection.ensure([anyDefinition(history), anyDefinition(meta), anyDefinition(audit)]);
   const ours: MetaRow = {
     id: 'meta',
     version: HISTORY_VERSION,

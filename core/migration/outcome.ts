@@ -18,11 +18,9 @@ export async function outcomeOf(
   const operations = planned.migration[planned.direction];
   const operation = operations[step.operation];
   if (!operation) return 'unknown';
-  if (operation.type === 'raw') {
-    const check = step.statements[0]?.check;
-    if (check === undefined) return 'unknown';
-    return (await connection.query(check)).length > 0 ? 'done' : 'not done';
-  }
+  const check = step.statements.at(-1)?.check;
+  if (check !== undefined) return (await connection.query(check)).length > 0 ? 'done' : 'not done';
+  if (operation.type === 'raw') return 'unknown';
   const before = replay(operations.slice(0, step.operation), await modelBefore(run, planned));
   const after = replay([operation], before);
   const names = touches(operation);

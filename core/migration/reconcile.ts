@@ -1,5 +1,5 @@
 import { SvcError } from '../errors.ts';
-import { halfDone } from './journal.ts';
+import { halfDone } from './half-done.ts';
 import type { Ledger, LedgerEntry } from './ledger.ts';
 import type { Migration } from './migration.ts';
 

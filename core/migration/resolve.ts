@@ -3,10 +3,9 @@ import type { Adapter } from '../database/adapter.ts';
 import { SvcError } from '../errors.ts';
 import { CLOCK, type RecordWrite, recordWrite, type Writable } from '../records.ts';
 import { actor } from './actor.ts';
-import type { Execution } from './execution.ts';
-import { audit, type HistoryRow, history, journal } from './history.ts';
-import { resume } from './journal.ts';
-import { unknownTag } from './run.ts';
+import { audit, type HistoryRow, history } from './history.ts';
+import { unknownTag } from './planning.ts';
+import { resume } from './resume.ts';
 import { type SessionOptions, underBareLock } from './session.ts';
 
 export const RESOLUTIONS = ['retry', 'applied', 'rolled-back', 'failed', 'forget'] as const;
@@ -47,7 +46,6 @@ export function resolve(
     const outcome = await adapter.connection.run([{ transactional: true, statements: [], writes }], run.epoch);
     if (outcome.failure) throw outcome.failure.error;
     if (!next) await adapter.connection.records(history).remove(tag, version);
-    if (action !== 'failed') await dropJournal(run, tag);
     return { tag, action, status: (next?.status as HistoryRow['status'] | undefined) ?? 'forgotten' };
   });
 }
@@ -61,6 +59,9 @@ function refuseNeedless(row: HistoryRow, action: Resolution): void {
     next: action === 'rolled-back' ? ['svc db migrate rollback'] : ['svc db migrate status'],
   });
 }
+
+/** Nothing is left to go on with. */
+const ended = { journal: null, started: false };
 
 function decided(
   row: HistoryRow,
@@ -78,9 +79,10 @@ function decided(
         step: row.steps,
         error: null,
         epoch,
+        ...ended,
       };
     case 'rolled-back':
-      return { ...row, status: 'rolled_back', rolled_back_at: CLOCK, step: 0, error: null, epoch };
+      return { ...row, status: 'rolled_back', rolled_back_at: CLOCK, step: 0, error: null, epoch, ...ended };
     case 'failed':
       return { ...row, status: 'failed', error: row.error ?? 'Marked as failed by a person.', epoch };
   }
@@ -88,10 +90,4 @@ function decided(
 
 export function auditWrite(row: Pick<HistoryRow, 'tag'>, action: string): RecordWrite {
   return recordWrite(audit, { id: uuid(), at: CLOCK, tag: row.tag, action, actor: actor(), before: row });
-}
-
-async function dropJournal({ adapter }: Execution, tag: string): Promise<void> {
-  const store = adapter.connection.records(journal);
-  const left = await store.get(tag);
-  if (left) await store.remove(tag, left.version);
 }

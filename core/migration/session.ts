@@ -3,8 +3,9 @@ import type { Adapter } from '../database/adapter.ts';
 import type { LockOptions } from '../dialect.ts';
 import { SvcError } from '../errors.ts';
 import type { Execution } from './execution.ts';
-import { halfDone, resume } from './journal.ts';
+import { halfDone } from './half-done.ts';
 import { claimDatabase, Ledger } from './ledger.ts';
+import { resume } from './resume.ts';
 
 export interface SessionOptions extends Pick<LockOptions, 'onWait' | 'signal'> {
   /** Milliseconds; default 60,000. */

@@ -1,6 +1,6 @@
 import type { Adapter } from '../database/adapter.ts';
-import { journal, type Origin } from './history.ts';
-import { checkOwner, Ledger, type LedgerEntry, type LedgerRow } from './ledger.ts';
+import type { Origin } from './history.ts';
+import { checkOwner, Ledger, type LedgerRow } from './ledger.ts';
 import { type Defined, reconcile } from './reconcile.ts';
 
 export type EntryState = 'completed' | 'pending' | 'interrupted' | 'failed' | 'edited' | 'missing';
@@ -39,9 +39,8 @@ export async function status(adapter: Adapter, defined: readonly Defined[]): Pro
   const missing = new Set(standing.missing.map(({ row }) => row.tag));
   const files = new Map(defined.flatMap(({ tag, file }) => (file === undefined ? [] : [[tag, file] as const])));
   const recorded: StatusEntry[] = [];
-  for (const entry of ledger.inOrder()) {
-    if (entry.row.status === 'rolled_back') continue;
-    const row = entry.row.status === 'applying' ? await progressed(adapter, entry) : entry.row;
+  for (const { row } of ledger.inOrder()) {
+    if (row.status === 'rolled_back') continue;
     recorded.push(entryOf(row, stateOf(row, edited, missing), files.get(row.tag)));
   }
   const known = new Set(recorded.map(({ tag }) => tag));
@@ -59,14 +58,6 @@ export async function status(adapter: Adapter, defined: readonly Defined[]): Pro
     ...(last !== undefined && { lastApplied: last }),
     entries: [...recorded, ...pending],
   };
-}
-
-/** While it runs only the journal counts its steps. */
-async function progressed({ connection }: Adapter, { row }: LedgerEntry): Promise<LedgerRow> {
-  const stored = await connection.records(journal).get(row.tag);
-  if (!stored) return row;
-  const { steps, done } = stored.record;
-  return { ...row, step: steps.slice(0, done).reduce((sum, { statements }) => sum + statements.length, 0) };
 }
 
 function stateOf(row: LedgerRow, edited: ReadonlySet<string>, missing: ReadonlySet<string>): EntryState {

@@ -163,12 +163,12 @@ function dropField(draft: Changing, { collection: name, field }: DropField): voi
   draft.set(name, { ...collection, fields: without(collection.fields, field) });
 }
 
-function renameField(draft: Changing, { collection: name, from, to }: RenameField): void {
-  const collection = collectionOf(draft, name);
-  const field = fieldOf(collection, from);
+function renameField(draft: Changing, { collection: name, from, to, changes }: RenameField): void {
+  const before = collectionOf(draft, name);
+  fieldOf(before, from);
   checkName(to, 'field');
-  if (collection.fields.has(to)) throw exists('field', to, name);
-  for (const constraint of collection.constraints.values()) {
+  if (before.fields.has(to)) throw exists('field', to, name);
+  for (const constraint of before.constraints.values()) {
     if (constraint.type !== 'check' || !constraint.columns.includes(from)) continue;
     throw new SvcError(
       'field_in_use',
@@ -179,6 +179,9 @@ function renameField(draft: Changing, { collection: name, from, to }: RenameFiel
       },
     );
   }
+  if (changes) modifyField(draft, { collection: name, field: from, changes });
+  const collection = collectionOf(draft, name);
+  const field = fieldOf(collection, from);
   const follow = (column: string) => (column === from ? to : column);
   const fields = [...collection.fields].map(([key, value]): [string, Field] =>
     key === from ? [to, { ...field, name: to }] : [key, value],
@@ -213,7 +216,7 @@ function renameField(draft: Changing, { collection: name, from, to }: RenameFiel
   }
 }
 
-function modifyField(draft: Changing, operation: ModifyField): void {
+function modifyField(draft: Changing, operation: Omit<ModifyField, 'type'>): void {
   const collection = collectionOf(draft, operation.collection);
   const field = fieldOf(collection, operation.field);
   const changed = changedField(field, operation.changes, collection.name);

@@ -1,7 +1,7 @@
 import { writtenField } from './field.ts';
 import type { Constraint, Index, SchemaModel } from './model.ts';
 import type { ConstraintDefinition, FieldDefinition } from './operation.ts';
-import type { CreateOptions } from './options.ts';
+import type { CreateOptions, IndexOptions } from './options.ts';
 
 /** One entry of the schema file, without the tag of its database. */
 export interface Declaration {
@@ -26,7 +26,7 @@ export interface DeclaredReference {
   readonly onUpdate?: string;
 }
 
-export interface DeclaredIndex {
+export interface DeclaredIndex extends IndexOptions {
   readonly name?: string;
   readonly columns: readonly (string | { readonly name: string; readonly order?: string })[];
   readonly unique?: boolean;
@@ -76,6 +76,6 @@ export function declarationOf(model: SchemaModel): Declaration {
   };
 }
 
-function declaredIndex({ name, columns, unique }: Index): DeclaredIndex {
-  return { name, columns: columns.map((column) => (column.order ? column : column.name)), ...(unique && { unique }) };
+function declaredIndex({ columns, ...rest }: Index): DeclaredIndex {
+  return { ...rest, columns: columns.map((column) => (column.order ? column : column.name)) };
 }

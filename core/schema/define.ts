@@ -71,7 +71,7 @@ export function writtenCollection(collection: Collection): CreateCollection {
 
 export function defineIndex(operation: Omit<CreateIndex, 'type'>): Index {
   checkName(operation.index, 'index');
-  const { collection, index: name, columns, unique } = operation;
+  const { collection, index: name, columns, unique, cassandraOptions, mongoOptions } = operation;
   const refuse = (why: string) =>
     new SvcError('schema_invalid', `The index "${name}" of "${collection}" is not valid.`, {
       why,
@@ -87,6 +87,10 @@ export function defineIndex(operation: Omit<CreateIndex, 'type'>): Index {
       return { name: column.name, ...(order === 'desc' && { order }) };
     }),
     ...(unique && { unique }),
+    ...(cassandraOptions?.using && { cassandraOptions: { using: cassandraOptions.using } }),
+    ...(mongoOptions?.expireAfterSeconds !== undefined && {
+      mongoOptions: { expireAfterSeconds: mongoOptions.expireAfterSeconds },
+    }),
   };
 }
 

@@ -5,7 +5,15 @@ import { changedField, fieldChanges } from './field-changes.ts';
 import { referencesTo } from './keys.ts';
 import { collectionOf, fieldOf, unknown } from './lookup.ts';
 import type { Collection, Constraint, SchemaModel } from './model.ts';
-import type { AddConstraint, CreateCollection, DropCollection, ModifyField, Operation } from './operation.ts';
+import type {
+  AddConstraint,
+  CreateCollection,
+  DropCollection,
+  FieldChanges,
+  ModifyField,
+  Operation,
+  RenameField,
+} from './operation.ts';
 
 /**
  * The operations that lead back: applied to the model after `operation` they give `before`. Raw statements and
@@ -28,9 +36,9 @@ export function invert(operation: Operation, before: SchemaModel): Operation[] {
       return [{ type: 'addField', collection, field: writtenField(fieldOf(collectionOf(before, collection), field)) }];
     }
     case 'renameField':
-      return [{ ...operation, from: operation.to, to: operation.from }];
+      return [renamedBack(operation, before)];
     case 'modifyField':
-      return modifiedBack(operation, before);
+      return modifiedBack(operation, before).map((changes) => ({ ...operation, changes }));
     case 'createIndex':
       return [{ type: 'dropIndex', collection: operation.collection, index: operation.index }];
     case 'dropIndex': {
@@ -94,8 +102,15 @@ function added(collection: string, constraint: Constraint): AddConstraint {
   return { type: 'addConstraint', collection, constraint: writtenConstraint(constraint) };
 }
 
-function modifiedBack(operation: ModifyField, before: SchemaModel): ModifyField[] {
+function renamedBack(operation: RenameField, before: SchemaModel): RenameField {
+  const { changes, from, to, ...rest } = operation;
+  const [back] = changes ? modifiedBack({ collection: operation.collection, field: from, changes }, before) : [];
+  return { ...rest, from: to, to: from, ...(back && { changes: back }) };
+}
+
+/** The changes that take a change back; none where it changed nothing. */
+function modifiedBack(operation: Omit<ModifyField, 'type'>, before: SchemaModel): FieldChanges[] {
   const field = fieldOf(collectionOf(before, operation.collection), operation.field);
   const changes = fieldChanges(changedField(field, operation.changes, operation.collection), field);
-  return changes ? [{ ...operation, changes }] : [];
+  return changes ? [changes] : [];
 }

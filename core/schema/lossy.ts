@@ -1,7 +1,7 @@
 import { changedField } from './field-changes.ts';
 import { collectionOf, fieldOf } from './lookup.ts';
 import type { Field, SchemaModel } from './model.ts';
-import type { Operation } from './operation.ts';
+import type { FieldChanges, Operation } from './operation.ts';
 import type { FieldType } from './types.ts';
 
 /** Types a value of which every value of the first fits into, and comes back from unharmed. */
@@ -25,15 +25,19 @@ export function lossy(operation: Operation, before: SchemaModel): string[] {
       return [`Rows of ${operation.collection} are not brought back.`];
     case 'dropField':
       return [`Values of ${operation.collection}.${operation.field} are not brought back.`];
-    case 'modifyField': {
-      const field = fieldOf(collectionOf(before, operation.collection), operation.field);
-      const narrower = narrowing(field, changedField(field, operation.changes, operation.collection));
-      if (narrower === undefined) return [];
-      return [`Values of ${operation.collection}.${operation.field} may not survive the change from ${narrower}.`];
-    }
+    case 'modifyField':
+      return narrowed(operation.collection, operation.field, operation.changes, before);
+    case 'renameField':
+      return operation.changes ? narrowed(operation.collection, operation.from, operation.changes, before) : [];
     default:
       return [];
   }
+}
+
+function narrowed(table: string, name: string, changes: FieldChanges, before: SchemaModel): string[] {
+  const field = fieldOf(collectionOf(before, table), name);
+  const narrower = narrowing(field, changedField(field, changes, table));
+  return narrower === undefined ? [] : [`Values of ${table}.${name} may not survive the change from ${narrower}.`];
 }
 
 function narrowing(from: Field, to: Field): string | undefined {

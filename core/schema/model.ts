@@ -1,5 +1,5 @@
 import type { Json } from '../json.ts';
-import type { CreateOptions } from './options.ts';
+import type { CreateOptions, IndexOptions } from './options.ts';
 import type { FieldType } from './types.ts';
 
 /**
@@ -49,7 +49,7 @@ export interface IndexColumn {
   readonly order?: 'desc';
 }
 
-export interface Index {
+export interface Index extends IndexOptions {
   readonly name: string;
   readonly columns: readonly IndexColumn[];
   readonly unique?: true;

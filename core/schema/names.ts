@@ -1,10 +1,27 @@
 import { createHash } from 'node:crypto';
 import { SvcError } from '../errors.ts';
+import type { Collection, SchemaModel } from './model.ts';
 
 export type NameSuffix = 'idx' | 'key' | 'fkey' | 'check' | 'pkey';
 
-/** Every engine of ours takes a name of so many bytes (PostgreSQL's limit, the shortest of those that have constraints). */
-export const PORTABLE_BYTES = 63;
+/** How long names may be. */
+export interface NameLimit {
+  readonly most: number;
+  readonly of: 'bytes' | 'characters';
+}
+
+export type NameKind = 'table' | 'field' | 'index' | 'constraint';
+
+/** Which names an engine takes as they are. */
+export interface NameRules extends NameLimit {
+  /** Why a name within the limit cannot be used, in a sentence; nothing where it can. */
+  problem?(name: string, kind: NameKind): string | undefined;
+  /** Names that a table takes in the whole database, its own among them: no other table may take one of them. */
+  shared?(collection: Collection): readonly string[];
+}
+
+/** Every engine of ours that has constraints takes a name of so many bytes: PostgreSQL's limit is the shortest. */
+export const PORTABLE: NameLimit = { most: 63, of: 'bytes' };
 
 /**
  * `<table>_<columns>_<suffix>`; over the limit it is cut, never inside a character, and ends in the first eight
@@ -14,19 +31,55 @@ export function derivedName(
   table: string,
   columns: readonly string[],
   suffix: NameSuffix,
-  maxBytes: number = PORTABLE_BYTES,
+  limit: NameLimit = PORTABLE,
 ): string {
   const full = [table, ...columns, suffix].join('_');
-  if (Buffer.byteLength(full) <= maxBytes) return full;
+  if (nameLength(full, limit) <= limit.most) return full;
   const ending = `_${createHash('sha256').update(full).digest('hex').slice(0, 8)}`;
   let kept = '';
-  let bytes = Buffer.byteLength(ending);
+  let length = nameLength(ending, limit);
   for (const character of full) {
-    bytes += Buffer.byteLength(character);
-    if (bytes > maxBytes) break;
+    length += nameLength(character, limit);
+    if (length > limit.most) break;
     kept += character;
   }
   return kept + ending;
+}
+
+const nameLength = (name: string, { of }: NameLimit): number =>
+  of === 'bytes' ? Buffer.byteLength(name) : [...name].length;
+
+/** Refuses a name that the engine would cut or cannot store. */
+export function checkNameFits(engine: string, rules: NameRules, name: string, kind: NameKind): string {
+  const length = nameLength(name, rules);
+  const why =
+    length > rules.most ? `It has ${length} ${rules.of}; the limit is ${rules.most}.` : rules.problem?.(name, kind);
+  if (why === undefined) return name;
+  throw new SvcError('name_invalid', `"${name}" cannot be the name of a ${kind} on ${engine}.`, {
+    why,
+    next: [length > rules.most ? 'Choose a shorter name.' : 'Choose another name.'],
+  });
+}
+
+/** Refuses a model in which two tables take one name of the whole database. */
+export function checkSharedNames(engine: string, rules: NameRules, model: SchemaModel): void {
+  const taken = new Map<string, string>();
+  for (const collection of rules.shared ? model.values() : []) {
+    for (const name of rules.shared?.(collection) ?? []) {
+      const other = taken.get(name);
+      if (other !== undefined) {
+        throw new SvcError(
+          'name_invalid',
+          `The name "${name}" is taken twice: by "${other}" and "${collection.name}".`,
+          {
+            why: `On ${engine} the tables, indexes and keys of a database share their names.`,
+            next: ['Give one of them another "name".'],
+          },
+        );
+      }
+      taken.set(name, collection.name);
+    }
+  }
 }
 
 /** Refuses what no engine can store as a name; limits of length and character are the dialect's. */

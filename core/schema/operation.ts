@@ -1,6 +1,6 @@
 import type { Json } from '../json.ts';
 import type { Action } from './model.ts';
-import type { CreateOptions } from './options.ts';
+import type { CreateOptions, IndexOptions } from './options.ts';
 
 /**
  * What a migration does, as data: the same in migration objects and in files. The union is closed, so a new
@@ -91,6 +91,10 @@ export interface RenameField {
   readonly collection: string;
   readonly from: string;
   readonly to: string;
+  /** Allowed where the engine cannot rename in place: a new column, every value copied, the old one dropped. */
+  readonly strategy?: 'copy';
+  /** With the strategy: what the new column is other than the old one; values are converted on their way. */
+  readonly changes?: FieldChanges;
 }
 export interface ModifyField {
   readonly type: 'modifyField';
@@ -113,7 +117,7 @@ export interface FieldChanges {
   readonly enumValues?: readonly string[] | null;
   readonly items?: string | null;
 }
-export interface CreateIndex {
+export interface CreateIndex extends IndexOptions {
   readonly type: 'createIndex';
   readonly collection: string;
   readonly index: string;

@@ -1,7 +1,7 @@
-import type { CreateOptions } from './options.ts';
+import type { CreateOptions, IndexOptions } from './options.ts';
 import type { Shape } from './shape.ts';
 
-const KEY: Shape = { properties: { name: 'string', type: { oneOf: ['S', 'N'] } }, required: ['name', 'type'] };
+const KEY: Shape = { properties: { name: 'string', type: { oneOf: ['S', 'N', 'B'] } }, required: ['name', 'type'] };
 const NAMES: Shape = { list: 'string' };
 
 const ENGINE_OPTIONS: Readonly<Record<Exclude<keyof CreateOptions, 'timestamps'>, Shape>> = {
@@ -21,6 +21,8 @@ const ENGINE_OPTIONS: Readonly<Record<Exclude<keyof CreateOptions, 'timestamps'>
       partitionKey: KEY,
       sortKey: KEY,
       billingMode: 'string',
+      readCapacityUnits: 'number',
+      writeCapacityUnits: 'number',
       globalSecondaryIndexes: {
         list: {
           properties: { name: 'string', partitionKey: KEY, sortKey: KEY, projection: 'string' },
@@ -46,6 +48,12 @@ const ENGINE_OPTIONS: Readonly<Record<Exclude<keyof CreateOptions, 'timestamps'>
       compaction: { map: 'json' },
     },
   },
+};
+
+/** Beside the columns of an index. */
+export const INDEX_OPTIONS_PROPERTIES: Readonly<Record<keyof IndexOptions, Shape>> = {
+  cassandraOptions: { properties: { using: { oneOf: ['sai'] } } },
+  mongoOptions: { properties: { expireAfterSeconds: 'number' } },
 };
 
 export const OPTIONS_PROPERTIES: Readonly<Record<keyof CreateOptions, Shape>> = {

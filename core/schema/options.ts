@@ -31,13 +31,16 @@ export interface MongoOptions {
 
 export interface DynamoKey {
   readonly name: string;
-  readonly type: 'S' | 'N';
+  readonly type: 'S' | 'N' | 'B';
 }
 
 export interface DynamoOptions {
   readonly partitionKey?: DynamoKey;
   readonly sortKey?: DynamoKey;
   readonly billingMode?: string;
+  /** Of the table and of each global index; with billingMode PROVISIONED both are needed. */
+  readonly readCapacityUnits?: number;
+  readonly writeCapacityUnits?: number;
   readonly globalSecondaryIndexes?: readonly {
     readonly name: string;
     readonly partitionKey: DynamoKey;
@@ -52,6 +55,14 @@ export interface DynamoOptions {
   readonly streamEnabled?: boolean;
   readonly streamViewType?: string;
   readonly ttlAttribute?: string;
+}
+
+/** What an engine has to know of an index beside its columns. */
+export interface IndexOptions {
+  /** `sai`: a storage-attached index, from Cassandra 5.0 on. */
+  readonly cassandraOptions?: { readonly using?: 'sai' };
+  /** Documents go away so many seconds after the date in the one field of the index. */
+  readonly mongoOptions?: { readonly expireAfterSeconds?: number };
 }
 
 export interface CassandraOptions {

@@ -1,8 +1,8 @@
 import { constraintProblems } from './constraint.ts';
 import { FIELD_PROPERTIES } from './field.ts';
 import { CHANGES_SHAPE } from './field-changes.ts';
-import { OPERATION_TYPES, type OperationType } from './operation.ts';
-import { OPTIONS_SHAPE } from './options-shape.ts';
+import { OPERATION_TYPES, type OperationType, type RenameField } from './operation.ts';
+import { INDEX_OPTIONS_PROPERTIES, OPTIONS_SHAPE } from './options-shape.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from './shape.ts';
 
 const NAMED_FIELD: Shape = { properties: { name: 'string', ...FIELD_PROPERTIES }, required: ['name', 'type'] };
@@ -10,17 +10,23 @@ const NAMED_FIELD: Shape = { properties: { name: 'string', ...FIELD_PROPERTIES }
 /** Columns of an index as an operation and the schema file write them. */
 export const INDEX_COLUMN: Shape = { properties: { name: 'string', order: 'string' }, required: ['name'] };
 
+/** How a field is renamed where the engine cannot do it in place. */
+export const STRATEGY: Shape = { oneOf: ['copy'] };
+
 const SHAPES: Readonly<Record<OperationType, Shape>> = {
   createCollection: operation({ name: 'string', fields: { list: NAMED_FIELD } }, { options: OPTIONS_SHAPE }),
   dropCollection: operation({ collection: 'string' }, { cascade: 'boolean' }),
   renameCollection: operation({ collection: 'string', to: 'string' }),
   addField: operation({ collection: 'string', field: NAMED_FIELD }),
   dropField: operation({ collection: 'string', field: 'string' }),
-  renameField: operation({ collection: 'string', from: 'string', to: 'string' }),
+  renameField: operation(
+    { collection: 'string', from: 'string', to: 'string' },
+    { strategy: STRATEGY, changes: CHANGES_SHAPE },
+  ),
   modifyField: operation({ collection: 'string', field: 'string', changes: CHANGES_SHAPE }),
   createIndex: operation(
     { collection: 'string', index: 'string', columns: { list: INDEX_COLUMN } },
-    { unique: 'boolean', sqlOptions: { properties: { concurrently: 'boolean' } } },
+    { unique: 'boolean', sqlOptions: { properties: { concurrently: 'boolean' } }, ...INDEX_OPTIONS_PROPERTIES },
   ),
   dropIndex: operation({ collection: 'string', index: 'string' }),
   // What a constraint looks like depends on its own type.
@@ -52,9 +58,15 @@ function found(value: unknown): Problem[] {
   );
   if (unknownType) return [unknownType];
   const problems = shapeProblems(value, SHAPES[type as OperationType]);
+  if (type === 'renameField' && problems.length === 0) return withoutStrategy(value as RenameField);
   if (problems.length > 0 || type !== 'addConstraint') return problems;
   const { constraint } = value as { readonly constraint: Record<string, unknown> };
   const unnamed: Problem[] =
     constraint.name === undefined ? [{ path: ['constraint', 'name'], text: 'is missing' }] : [];
   return [...unnamed, ...constraintProblems(constraint, ['constraint'])];
+}
+
+function withoutStrategy({ strategy, changes }: RenameField): Problem[] {
+  if (changes === undefined || strategy === 'copy') return [];
+  return [{ path: ['changes'], text: "is for strategy: 'copy' only: else rename the field, then modify it" }];
 }

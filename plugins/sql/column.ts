@@ -11,9 +11,10 @@ export function columnDefinition(grammar: Grammar, field: Field, table: string):
   return [
     grammar.quote(field.name),
     grammar.columnType(field, table),
-    field.required ? 'NOT NULL' : '',
+    field.required ? 'NOT NULL' : grammar.nullable,
     field.autoGenerate ? (grammar.generated(field) ?? '') : '',
     value === undefined ? '' : `DEFAULT ${value}`,
+    grammar.columnCheck(field, table),
   ]
     .filter((part) => part !== '')
     .join(' ');
@@ -34,7 +35,7 @@ export function defaultText(grammar: Grammar, field: Field, table: string): stri
   if (value === 'now' && (type === 'date' || type === 'time' || type === 'datetime' || type === 'timestamp')) {
     return grammar.now(type);
   }
-  return grammar.literal(value, field);
+  return grammar.defaultLiteral(value, field);
 }
 
 /** Table constraints that follow from the flags of one field. */

@@ -1,15 +1,17 @@
 import type { Statement } from '../../core/dialect.ts';
 import { SvcError } from '../../core/errors.ts';
 import { defineCollection, defineConstraint, defineField } from '../../core/schema/define.ts';
+import { refuseUnsupported } from '../../core/schema/features.ts';
 import { changedField } from '../../core/schema/field-changes.ts';
 import { referencesTo } from '../../core/schema/keys.ts';
-import { collectionOf, exists, fieldOf } from '../../core/schema/lookup.ts';
+import { collectionOf, exists, fieldOf, unknown } from '../../core/schema/lookup.ts';
 import type { CheckConstraint, Collection, Constraint, Field, SchemaModel } from '../../core/schema/model.ts';
 import type {
   AddConstraint,
   AddField,
   CreateCollection,
   DropCollection,
+  DropConstraint,
   DropField,
   ModifyField,
   Operation,
@@ -17,13 +19,14 @@ import type {
   RenameField,
 } from '../../core/schema/operation.ts';
 import { columnDefinition, fieldConstraints, primaryKey } from './column.ts';
-import type { Grammar } from './grammar.ts';
+import type { Grammar, Renamed } from './grammar.ts';
 import { checkIdentifier, derivedConstraints, primaryKeyFields, primaryKeyName } from './names.ts';
-import { SCHEMA, statement } from './text.ts';
+import { SCHEMA } from './text.ts';
 
 /** The statements of an operation on the model before it. */
 export function compileSql(grammar: Grammar, operation: Operation, before: SchemaModel): readonly Statement[] {
-  const { quote } = grammar;
+  refuseUnsupported(grammar.name, grammar.refuses, operation, before);
+  grammar.refuse(operation, before);
   switch (operation.type) {
     case 'createCollection':
       return createCollection(grammar, operation, before);
@@ -43,31 +46,19 @@ export function compileSql(grammar: Grammar, operation: Operation, before: Schem
       checkIdentifier(grammar, operation.index, 'index');
       return [grammar.createIndex(operation)];
     case 'dropIndex':
-      return [statement(grammar.dropIndex(operation.collection, operation.index))];
+      return [grammar.dropIndex(operation.collection, operation.index)];
     case 'addConstraint':
       return addConstraint(grammar, operation, before);
     case 'dropConstraint':
-      return [alter(grammar, operation.collection, [grammar.dropConstraint(quote(operation.constraint))])];
+      return dropConstraint(grammar, operation, before);
     case 'raw':
       return operation.dialect === grammar.name ? grammar.raw(operation) : [];
   }
 }
 
-export function alter(
-  { quote }: Grammar,
-  table: string,
-  clauses: readonly string[],
-  facts?: Parameters<typeof statement>[1],
-): Statement {
-  return statement(`ALTER TABLE ${SCHEMA}${quote(table)} ${clauses.join(', ')}`, facts);
-}
-
 function createCollection(grammar: Grammar, operation: CreateCollection, before: SchemaModel): Statement[] {
-  const { name, fields, options } = defineCollection(operation);
+  const { name, fields } = defineCollection(operation);
   checkIdentifier(grammar, name, 'table');
-  for (const other of ['mongoOptions', 'dynamoOptions', 'cassandraOptions'] as const) {
-    if (options[other] !== undefined) throw optionRefused(grammar, name, other);
-  }
   const sqlOptions = operation.options?.sqlOptions ?? {};
   if (before.has(name) && !sqlOptions.temporary && !sqlOptions.ifNotExists) throw exists('collection', name);
   const all = [...fields.values()];
@@ -77,65 +68,45 @@ function createCollection(grammar: Grammar, operation: CreateCollection, before:
     ...(key.length > 0 ? [primaryKey(grammar, key, name)] : []),
     ...all.flatMap((field) => fieldConstraints(grammar, field, name)),
   ];
-  return [statement(`${grammar.createTable(name, sqlOptions)} (\n  ${lines.join(',\n  ')}\n)`)];
-}
-
-function optionRefused(grammar: Grammar, table: string, option: string): SvcError {
-  return new SvcError('not_supported', `The table "${table}" has ${option}, which ${grammar.name} does not know.`, {
-    why: 'They are options of another engine.',
-    next: [`Remove ${option} from the options of "${table}".`],
-  });
+  return grammar.createTable(name, sqlOptions, lines, all);
 }
 
 function dropCollection(grammar: Grammar, operation: DropCollection, before: SchemaModel): Statement[] {
   const { collection, cascade } = operation;
   const pointing = referencesTo(before, collection).filter((reference) => reference.collection !== collection);
   const first = cascade
-    ? pointing.map((reference) =>
-        alter(grammar, reference.collection, [grammar.dropConstraint(grammar.quote(reference.foreignKey.name))]),
-      )
+    ? pointing.map((reference) => grammar.dropConstraint(reference.collection, reference.foreignKey))
     : [];
-  return [...first, statement(`DROP TABLE ${SCHEMA}${grammar.quote(collection)}`, { destructive: true })];
+  return [...first, grammar.dropTable(collection)];
 }
 
 function renameCollection(grammar: Grammar, operation: RenameCollection, before: SchemaModel): Statement[] {
   const { collection: from, to } = operation;
   checkIdentifier(grammar, to, 'table');
-  const { fields } = collectionOf(before, from);
-  const names: [string, string][] = [];
-  if (primaryKeyFields({ fields }).length > 0) names.push([primaryKeyName(from), primaryKeyName(to)]);
-  for (const field of fields.values()) {
-    for (const name of derivedConstraints(grammar, field)) names.push([name(from, field.name), name(to, field.name)]);
+  const collection = collectionOf(before, from);
+  const renamed: Renamed[] = [];
+  if (primaryKeyFields(collection).length > 0)
+    renamed.push({ type: 'primaryKey', from: primaryKeyName(from), to: primaryKeyName(to) });
+  for (const field of collection.fields.values()) {
+    for (const { type, name } of derivedConstraints(grammar, field))
+      renamed.push({ type, from: name(from, field.name), to: name(to, field.name) });
   }
-  return [
-    statement(`ALTER TABLE ${SCHEMA}${grammar.quote(from)} RENAME TO ${grammar.quote(to)}`),
-    ...renameConstraints(grammar, to, names),
-  ];
+  return grammar.renameTable(collection, to, renamed.filter(isChanged));
 }
 
-function renameConstraints(grammar: Grammar, table: string, names: readonly [string, string][]): Statement[] {
-  return names
-    .filter(([old, name]) => old !== name)
-    .map(([old, name]) => alter(grammar, table, [`RENAME CONSTRAINT ${grammar.quote(old)} TO ${grammar.quote(name)}`]));
-}
+const isChanged = (renamed: Renamed) => renamed.from !== renamed.to;
 
-function addField(grammar: Grammar, operation: AddField, before: SchemaModel): Statement[] {
+function addField(grammar: Grammar, operation: AddField, before: SchemaModel): readonly Statement[] {
   const collection = collectionOf(before, operation.collection);
   const { name, ...definition } = operation.field;
   const field = defineField(name, definition, collection.name);
   const key = primaryKeyFields(collection);
-  return [
-    alter(grammar, collection.name, [
-      ...(field.primaryKey && key.length > 0
-        ? [grammar.dropConstraint(grammar.quote(primaryKeyName(collection.name)))]
-        : []),
-      `ADD COLUMN ${columnDefinition(grammar, field, collection.name)}`,
-      ...[
-        ...(field.primaryKey ? [primaryKey(grammar, [...key, name], collection.name)] : []),
-        ...fieldConstraints(grammar, field, collection.name),
-      ].map((constraint) => `ADD ${constraint}`),
-    ]),
-  ];
+  const first = field.primaryKey && key.length > 0 ? [grammar.dropPrimaryKey(collection)] : [];
+  const last = [
+    ...(field.primaryKey ? [primaryKey(grammar, [...key, name], collection.name)] : []),
+    ...fieldConstraints(grammar, field, collection.name),
+  ].map((constraint) => `ADD ${constraint}`);
+  return grammar.addField(collection, field, first, last);
 }
 
 function dropField(grammar: Grammar, operation: DropField, before: SchemaModel): Statement[] {
@@ -143,9 +114,9 @@ function dropField(grammar: Grammar, operation: DropField, before: SchemaModel):
   const field = fieldOf(collection, operation.field);
   const rest = primaryKeyFields(collection).filter((name) => name !== field.name);
   const clauses = [`DROP COLUMN ${grammar.quote(field.name)}`];
-  if (field.primaryKey) clauses.unshift(grammar.dropConstraint(grammar.quote(primaryKeyName(collection.name))));
+  if (field.primaryKey) clauses.unshift(grammar.dropPrimaryKey(collection));
   if (field.primaryKey && rest.length > 0) clauses.push(`ADD ${primaryKey(grammar, rest, collection.name)}`);
-  return [alter(grammar, collection.name, clauses, { destructive: true })];
+  return [grammar.alter(collection.name, clauses, { destructive: true })];
 }
 
 function renameField(grammar: Grammar, operation: RenameField, before: SchemaModel): Statement[] {
@@ -153,17 +124,13 @@ function renameField(grammar: Grammar, operation: RenameField, before: SchemaMod
   checkIdentifier(grammar, to, 'field');
   const collection = collectionOf(before, operation.collection);
   const field = fieldOf(collection, from);
-  const names = derivedConstraints(grammar, field).map((name): [string, string] => [
-    name(collection.name, from),
-    name(collection.name, to),
-  ]);
-  return [
-    alter(grammar, collection.name, [`RENAME COLUMN ${grammar.quote(from)} TO ${grammar.quote(to)}`]),
-    ...renameConstraints(grammar, collection.name, names),
-  ];
+  const renamed = derivedConstraints(grammar, field).map(
+    ({ type, name }): Renamed => ({ type, from: name(collection.name, from), to: name(collection.name, to) }),
+  );
+  return grammar.renameField(collection, field, to, renamed.filter(isChanged));
 }
 
-function modifyField(grammar: Grammar, operation: ModifyField, before: SchemaModel): Statement[] {
+function modifyField(grammar: Grammar, operation: ModifyField, before: SchemaModel): readonly Statement[] {
   const collection = collectionOf(before, operation.collection);
   const field = fieldOf(collection, operation.field);
   const changed = changedField(field, operation.changes, collection.name);
@@ -175,11 +142,22 @@ function addConstraint(grammar: Grammar, operation: AddConstraint, before: Schem
   const collection = collectionOf(before, operation.collection);
   const constraint = defineConstraint(operation.constraint, collection.name, collection.fields.keys());
   checkIdentifier(grammar, constraint.name, 'constraint');
-  return [alter(grammar, collection.name, [`ADD ${constraintText(grammar, constraint)}`])];
+  return [grammar.alter(collection.name, [`ADD ${constraintText(grammar, constraint)}`])];
 }
 
-/** Throws `constraint_invalid` for a check that would be more than one expression. */
-export function constraintText(grammar: Grammar, constraint: Constraint): string {
+function dropConstraint(grammar: Grammar, operation: DropConstraint, before: SchemaModel): Statement[] {
+  const { constraints, name } = collectionOf(before, operation.collection);
+  const constraint = constraints.get(operation.constraint);
+  if (!constraint) throw unknown('constraint', operation.constraint, constraints.keys(), name);
+  return [grammar.dropConstraint(name, constraint)];
+}
+
+/** `CONSTRAINT "name" …`, as CREATE and ALTER TABLE have it. Throws `constraint_invalid` for a check that would be more than one expression. */
+export function constraintText(
+  grammar: Pick<Grammar, 'quote' | 'expressionProblem'>,
+  constraint: Constraint,
+  schema: string = SCHEMA,
+): string {
   const { quote } = grammar;
   const columns = constraint.columns.map(quote).join(', ');
   const named = `CONSTRAINT ${quote(constraint.name)}`;
@@ -193,7 +171,7 @@ export function constraintText(grammar: Grammar, constraint: Constraint): string
     case 'foreignKey': {
       const { table, columns: target, onDelete, onUpdate } = constraint.references;
       return [
-        `${named} FOREIGN KEY (${columns}) REFERENCES ${SCHEMA}${quote(table)} (${target.map(quote).join(', ')})`,
+        `${named} FOREIGN KEY (${columns}) REFERENCES ${schema}${quote(table)} (${target.map(quote).join(', ')})`,
         ...(onDelete ? [`ON DELETE ${onDelete}`] : []),
         ...(onUpdate ? [`ON UPDATE ${onUpdate}`] : []),
       ].join(' ');
@@ -201,7 +179,7 @@ export function constraintText(grammar: Grammar, constraint: Constraint): string
   }
 }
 
-function checkedExpression(grammar: Grammar, { name, expression }: CheckConstraint): string {
+function checkedExpression(grammar: Pick<Grammar, 'expressionProblem'>, { name, expression }: CheckConstraint): string {
   const why = grammar.expressionProblem(expression);
   if (why === undefined) return expression;
   throw new SvcError('constraint_invalid', `The expression of the check "${name}" is not one expression.`, {

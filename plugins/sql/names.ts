@@ -1,27 +1,11 @@
-import { SvcError } from '../../core/errors.ts';
 import type { Collection, Field } from '../../core/schema/model.ts';
-import { derivedName } from '../../core/schema/names.ts';
+import { checkName, checkNameFits, derivedName, type NameKind } from '../../core/schema/names.ts';
 import type { Grammar } from './grammar.ts';
 
 /** Refuses a name that the engine would cut or cannot store. */
-export function checkIdentifier(grammar: Grammar, name: string, kind: string): string {
-  const bytes = Buffer.byteLength(name);
-  if (kind === 'field' && grammar.systemColumns.has(name)) {
-    throw new SvcError('name_invalid', `"${name}" cannot be the name of a field on ${grammar.name}.`, {
-      why: 'Every table has a system column of that name.',
-      next: ['Choose another name.'],
-    });
-  }
-  if (name !== '' && bytes <= grammar.identifierBytes && !name.includes('\0')) return name;
-  throw new SvcError('name_invalid', `"${name}" cannot be the name of a ${kind} on ${grammar.name}.`, {
-    why:
-      name === ''
-        ? 'It is empty.'
-        : name.includes('\0')
-          ? 'It contains a NUL character.'
-          : `It has ${bytes} bytes; the limit is ${grammar.identifierBytes}.`,
-    next: ['Choose a shorter name.'],
-  });
+export function checkIdentifier({ name: engine, names }: Grammar, name: string, kind: NameKind): void {
+  checkName(name, kind);
+  checkNameFits(engine, names, name, kind);
 }
 
 /** Names of the constraints that flags of fields stand for: always a function of the model. */
@@ -35,6 +19,25 @@ export function primaryKeyFields(collection: Pick<Collection, 'fields'>): string
 }
 
 /** Constraints that follow from the flags of one field, by the name they have in a table. */
-export function derivedConstraints(grammar: Grammar, field: Field): ((table: string, field: string) => string)[] {
-  return [...(field.unique ? [uniqueName] : []), ...(grammar.enumCheck(field) === undefined ? [] : [enumCheckName])];
+export function derivedConstraints(
+  grammar: Grammar,
+  field: Field,
+): { readonly type: 'unique' | 'check'; name(table: string, field: string): string }[] {
+  return [
+    ...(field.unique ? [{ type: 'unique', name: uniqueName } as const] : []),
+    ...(grammar.enumCheck(field) === undefined ? [] : [{ type: 'check', name: enumCheckName } as const]),
+  ];
+}
+
+/** What a table has in the catalog under a name of its own: itself, its indexes, and its keys, which are indexes too. */
+export function relationNames({ name, fields, indexes, constraints }: Collection): string[] {
+  return [
+    name,
+    ...indexes.keys(),
+    ...(primaryKeyFields({ fields }).length > 0 ? [primaryKeyName(name)] : []),
+    ...[...fields.values()].flatMap((field) => (field.unique ? [uniqueName(name, field.name)] : [])),
+    ...[...constraints.values()].flatMap((one) =>
+      one.type === 'unique' || one.type === 'primaryKey' ? [one.name] : [],
+    ),
+  ];
 }

@@ -12,7 +12,7 @@ import type {
   Writable,
 } from '../../core/records.ts';
 import { type Exec, rowsOf } from './session.ts';
-import { type RecordGrammar, readValue, recordValue } from './value.ts';
+import { type RecordGrammar, recordValue } from './value.ts';
 
 /** The column that counts the replaces of a record. */
 export const VERSION = '_version';
@@ -30,8 +30,8 @@ export interface RecordHome {
   refusal(error: unknown): unknown;
   /** True while the epoch stands, and keeps it standing until the statement's transaction is over. */
   epochStands(epoch: number): string;
-  /** Sent with every write, for those who watch. */
-  notify(collection: string): string;
+  /** Runs a statement that writes a record, and tells those who watch of `told`. Gives the rows it touched. */
+  write(text: string, told?: { readonly collection: string; readonly key: string }): Promise<number>;
 }
 
 export function recordStore<R extends object>(home: RecordHome, definition: RecordDefinition<R>): RecordStore<R> {
@@ -43,14 +43,15 @@ export function recordStore<R extends object>(home: RecordHome, definition: Reco
   const version = quote(VERSION);
   const say = (column: keyof R & string, value: unknown) =>
     recordValue(grammar, value as RecordValue, definition.columns[column]);
-  const write = (text: string) => home.exec(`${text}${home.notify(definition.collection)}`);
+  const write = (text: string, id: string, record: Writable<R>) =>
+    home.write(text, definition.tells?.(record) ? { collection: definition.collection, key: id } : undefined);
 
   const get = async (id: string): Promise<Versioned<R> | undefined> => {
     const text = `SELECT ${list(quote, [...columns, VERSION])} FROM ${table} WHERE ${key} = ${say(definition.key, id)}`;
     const [row] = await orNothing(home, () => rowsOf(home.exec, text));
     if (!row) return undefined;
     const record = Object.fromEntries(
-      columns.map((column) => [column, readValue(row[column], definition.columns[column])]),
+      columns.map((column) => [column, grammar.read(row[column], definition.columns[column])]),
     );
     return { record: record as unknown as R, version: Number(row[VERSION]) };
   };
@@ -66,6 +67,8 @@ export function recordStore<R extends object>(home: RecordHome, definition: Reco
       try {
         await write(
           `INSERT INTO ${table} (${list(quote, [...columns, VERSION])}) VALUES (${[...values, '1'].join(', ')})`,
+          String(record[definition.key]),
+          record,
         );
         return 'inserted';
       } catch (error) {
@@ -80,18 +83,25 @@ export function recordStore<R extends object>(home: RecordHome, definition: Reco
       if (guard.before !== undefined) conditions.push(`${quote(guard.before)} > ${grammar.clock}`);
       if (guard.epoch !== undefined) conditions.push(home.epochStands(guard.epoch));
       const changed = await attempt(home, () =>
-        write(`UPDATE ${table} SET ${set.join(', ')}, ${version} = ${version} + 1 WHERE ${conditions.join(' AND ')}`),
+        write(
+          `UPDATE ${table} SET ${set.join(', ')}, ${version} = ${version} + 1 WHERE ${conditions.join(' AND ')}`,
+          id,
+          record,
+        ),
       );
       if (changed > 0) return 'replaced';
       const reason = await why(id, asked);
       if (reason) return reason;
       if (guard.epoch === undefined) return guard.before === undefined ? 'stale' : 'late';
-      const stands = await rowsOf(home.exec, `SELECT 1 AS stands WHERE ${home.epochStands(guard.epoch)}`);
+      const stands = await rowsOf(
+        home.exec,
+        `SELECT 1 AS stands FROM (SELECT 1 AS one) AS row_of_one WHERE ${home.epochStands(guard.epoch)}`,
+      );
       return stands.length > 0 && guard.before !== undefined ? 'late' : 'stale';
     },
     async remove(id, asked) {
       const changed = await attempt(home, () =>
-        write(`DELETE FROM ${table} WHERE ${key} = ${say(definition.key, id)} AND ${version} = ${asked}`),
+        home.write(`DELETE FROM ${table} WHERE ${key} = ${say(definition.key, id)} AND ${version} = ${asked}`),
       );
       return changed > 0 ? 'removed' : ((await why(id, asked)) ?? 'stale');
     },
@@ -114,17 +124,22 @@ export function recordStore<R extends object>(home: RecordHome, definition: Reco
       if (query.cursor !== undefined) {
         const [at, id] = cursorValues(query.cursor);
         const last = definition.columns[index.sort].type === 'timestamp' ? new Date(String(at)) : at;
-        conditions.push(`(${sort}, ${key}) ${down ? '<' : '>'} (${say(index.sort, last)}, ${say(definition.key, id)})`);
+        const [bound, beyond] = [say(index.sort, last), down ? '<' : '>'];
+        // By the first alone an engine that knows no pairs finds its place in the index.
+        conditions.push(
+          `${sort} ${beyond}= ${bound}`,
+          `(${sort}, ${key}) ${beyond} (${bound}, ${say(definition.key, id)})`,
+        );
       }
       const names: readonly (keyof R & string)[] = [...new Set([...wanted, index.sort, definition.key])];
       const where = conditions.length > 0 ? ` WHERE ${conditions.join(' AND ')}` : '';
       const text = `SELECT ${list(quote, [...names, VERSION])} FROM ${table}${where} ORDER BY ${sort}${order}, ${key}${order} LIMIT ${query.limit + 1}`;
       const rows = await orNothing(home, () => home.values(text, [...names, VERSION]));
       const valueIn = (row: readonly unknown[], column: keyof R & string) =>
-        readValue(row[names.indexOf(column)], definition.columns[column]);
+        grammar.read(row[names.indexOf(column)], definition.columns[column]);
       const records = rows.slice(0, query.limit).map((row): Versioned<R> => {
         const record: Record<string, RecordValue> = {};
-        for (const [at, column] of wanted.entries()) record[column] = readValue(row[at], definition.columns[column]);
+        for (const [at, column] of wanted.entries()) record[column] = grammar.read(row[at], definition.columns[column]);
         return { record: record as R, version: Number(row[names.length]) };
       });
       const last = rows.length > query.limit ? rows[query.limit - 1] : undefined;
@@ -138,9 +153,9 @@ export function recordStore<R extends object>(home: RecordHome, definition: Reco
 const list = (quote: (name: string) => string, names: readonly string[]): string => names.map(quote).join(', ');
 
 /** Rows changed; a table that is not there has none. */
-async function attempt(home: RecordHome, write: () => ReturnType<Exec>): Promise<number> {
+async function attempt(home: RecordHome, write: () => Promise<number>): Promise<number> {
   try {
-    return (await write())[0]?.count ?? 0;
+    return await write();
   } catch (error) {
     if (home.isMissing(error)) return 0;
     throw home.refusal(error);
@@ -166,11 +181,15 @@ function cursorValues(cursor: string): readonly [Json, Json] {
   throw new SvcError('value_invalid', 'The cursor is not one that a page gave.');
 }
 
-/** What makes the table of a definition, or adds what a newer definition has; safe to repeat. */
+/**
+ * What makes the table of a definition, or adds what a newer definition has; safe to repeat. `had` are the columns that
+ * are there, for an engine that cannot ask for them itself.
+ */
 export function recordTable(
   grammar: RecordGrammar,
   schema: string,
   definition: RecordDefinition<RecordValues>,
+  had?: readonly string[],
 ): string[] {
   const { quote } = grammar;
   const table = `${schema}${quote(definition.collection)}`;
@@ -185,7 +204,9 @@ export function recordTable(
   return [
     `CREATE TABLE IF NOT EXISTS ${table} (${[...lines, `${quote(VERSION)} bigint NOT NULL`].join(', ')})`,
     // A column of a newer definition has no value in older rows.
-    ...columns.map(({ text }) => `ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${text}`),
+    ...columns
+      .filter(({ name }) => had === undefined || (had.length > 0 && !had.includes(name)))
+      .map(({ text }) => `ALTER TABLE ${table} ADD COLUMN ${had === undefined ? 'IF NOT EXISTS ' : ''}${text}`),
     ...definition.indexes.map(
       ({ name, equals, sort }) =>
         `CREATE INDEX IF NOT EXISTS ${quote(`${definition.collection}_${name}`)} ON ${table} (${list(quote, [...new Set([...equals, sort, definition.key])])})`,

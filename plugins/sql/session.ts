@@ -1,4 +1,4 @@
-/** Rows of one statement, and how many rows it touched. */
+/** Rows of one statement, and how many rows it touched: 0 where nothing matched, which every compare-and-set rests on. */
 export interface Result {
   readonly rows: readonly Readonly<Record<string, unknown>>[];
   readonly count: number;

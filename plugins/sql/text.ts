@@ -1,5 +1,6 @@
 import type { Statement } from '../../core/dialect.ts';
 import type { Json } from '../../core/json.ts';
+import type { Facts } from './grammar.ts';
 
 /**
  * Stands for the schema's name and a dot until the connection that runs a statement puts it in: compiling is pure
@@ -8,7 +9,7 @@ import type { Json } from '../../core/json.ts';
 export const SCHEMA = '\0';
 
 /** `marked` without its marks for people, and split at them for the connection. */
-export function statement(marked: string, facts: Partial<Omit<Statement, 'text' | 'run'>> = {}): Statement {
+export function statement(marked: string, facts: Facts = {}): Statement {
   return {
     text: marked.replaceAll(SCHEMA, ''),
     run: marked.split(SCHEMA),

@@ -4,11 +4,13 @@ import { CLOCK, ELAPSED, type RecordColumn, type RecordValue } from '../../core/
 import type { Grammar } from './grammar.ts';
 
 /** What differs between engines when records are written. */
-export interface RecordGrammar extends Grammar {
+export interface RecordGrammar extends Pick<Grammar, 'quote' | 'columnType' | 'literal'> {
   /** The engine's clock at this moment, and not at the start of the transaction. */
   readonly clock: string;
   /** Milliseconds since the segment began. */
   readonly elapsed: string;
+  /** What the driver gives for a column, as the record has it. */
+  read(value: unknown, column: RecordColumn): RecordValue;
 }
 
 /** The value of a record's column as SQL. */
@@ -25,7 +27,7 @@ export function recordValue(
   return grammar.literal(value as Json, { type });
 }
 
-/** What the driver gives for a column, as the record has it. */
+/** What most drivers give for a column, as the record has it. */
 export function readValue(value: unknown, { type }: RecordColumn): RecordValue {
   if (value === null || value === undefined) return null;
   switch (type) {

@@ -7,6 +7,8 @@ export interface Background {
   readonly ended: Promise<Ran>;
   /** Waits until stderr shows the text. */
   shows(text: string): Promise<void>;
+  /** What stderr showed so far. */
+  said(): string;
 }
 
 /** The real CLI, while it runs. */
@@ -28,6 +30,7 @@ export function background(args: readonly string[], cwd: string): Background {
   return {
     child,
     ended,
+    said: () => stderr,
     shows: (text) =>
       until(() => {
         if (child.exitCode !== null && !stderr.includes(text))

@@ -38,6 +38,8 @@ export interface RunOptions {
   readonly script?: string;
   readonly cwd: string;
   readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Options of Node. */
+  readonly node?: readonly string[];
 }
 
 /** An environment in which nothing of the tester's own decides. */
@@ -47,10 +49,14 @@ export function cleanEnv(more: RunOptions['env'] = {}): NodeJS.ProcessEnv {
 }
 
 /** Runs the real CLI in a process of its own. */
-export function svc(args: readonly string[], { cwd, env, script }: RunOptions): Promise<Ran> {
+export function svc(args: readonly string[], { cwd, env, script, node: options = [] }: RunOptions): Promise<Ran> {
   const [node, ...before] = script === undefined ? command : scripted(script);
   return new Promise((settle, fail) => {
-    const child = spawn(node, [...before, ...args], { cwd, env: cleanEnv(env), stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(node, [...options, ...before, ...args], {
+      cwd,
+      env: cleanEnv(env),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     let stdout = '';
     let stderr = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {

@@ -1,25 +1,70 @@
 import type { Adapter } from '../../core/database/adapter.ts';
+import type { Dialect } from '../../core/dialect.ts';
 import { Kernel } from '../../core/kernel.ts';
+import { mariadb } from '../../plugins/dialects/mariadb/dialect.ts';
+import { mysql } from '../../plugins/dialects/mysql/dialect.ts';
+import { quote as quoteMysql } from '../../plugins/dialects/mysql/quote.ts';
 import { postgresql } from '../../plugins/dialects/postgresql/dialect.ts';
+import { quote } from '../../plugins/dialects/postgresql/grammar.ts';
+import { find } from '../servers/find.ts';
 import { connectAdapter } from './adapter.ts';
+import type { Fresh } from './fresh.ts';
+import { freshDatabase as freshMysql } from './mysql.ts';
 import { freshFolder } from './pglite.ts';
 import { freshDatabase, unavailable } from './postgresql.ts';
 
-/** A database that is new, and its removal. */
-export interface Fresh {
-  readonly url: string;
-  drop(): Promise<void>;
+/** What tests say to an engine that has no word of its own in SQL. */
+export interface EngineWords {
+  quote(name: string): string;
+  /** A column of a type that svc reads as another one, and what tells of it. */
+  readonly odd: { readonly column: string; readonly told: RegExp };
+  /** A column that svc reads and cannot make, and why. */
+  readonly oneWay: { readonly column: string; readonly why: RegExp };
+  /** How the server tells an error of syntax. */
+  readonly syntaxError: RegExp;
+  /** The schema of `information_schema` that tables of the test are in. */
+  readonly here: string;
+  /** Two tables as somebody would make them without svc, each thing in them one that svc makes too. */
+  readonly adoptable: string;
 }
+
+const POSTGRESQL: EngineWords = {
+  quote,
+  odd: { column: 'address inet', told: /legacy\.address .*inet/ },
+  oneWay: { column: 'total numeric', why: /precision/ },
+  syntaxError: /42601.*syntax error/,
+  here: 'current_schema()',
+  adoptable: `create table teams (id serial primary key, title varchar(40) not null unique);
+    create table people (id uuid primary key default gen_random_uuid(), team int references teams (id) on delete cascade,
+      mood text check (mood in ('good', 'bad')), born date);
+    create index people_born on people (born desc, mood)`,
+};
+
+const MYSQL: EngineWords = {
+  quote: quoteMysql,
+  odd: { column: 'address bit(7)', told: /legacy\.address .*bit/ },
+  oneWay: { column: 'total varchar(20000) CHARACTER SET latin1', why: /16383/ },
+  syntaxError: /1064/,
+  here: 'database()',
+  adoptable: `create table teams (id int auto_increment primary key, title varchar(40) not null unique);
+    create table people (id char(36) character set ascii primary key default (uuid()), team int,
+      mood enum('good', 'bad'), born date, foreign key (team) references teams (id) on delete cascade);
+    create index people_born on people (born desc, mood)`,
+};
 
 /** An engine that tests run on, whatever dialect it speaks. */
 export class TestEngine {
   readonly name: string;
+  readonly dialect: Dialect;
+  readonly words: EngineWords;
   /** Why it cannot be used here. */
   readonly missing: string | undefined;
   readonly #fresh: () => Promise<Fresh>;
 
-  constructor(name: string, fresh: () => Promise<Fresh>, missing?: string) {
+  constructor(name: string, dialect: Dialect, fresh: () => Promise<Fresh>, missing?: string) {
     this.name = name;
+    this.dialect = dialect;
+    this.words = dialect === postgresql ? POSTGRESQL : MYSQL;
     this.missing = missing;
     this.#fresh = fresh;
   }
@@ -30,7 +75,7 @@ export class TestEngine {
     const open: Adapter[] = [];
     try {
       await body(url, async (kernel = new Kernel()) => {
-        const adapter = await connectAdapter(postgresql, url, { kernel });
+        const adapter = await connectAdapter(this.dialect, url, { kernel });
         open.push(adapter);
         return adapter;
       });
@@ -52,6 +97,19 @@ export class TestEngine {
 }
 
 export const engines: readonly TestEngine[] = [
-  new TestEngine('postgresql', freshDatabase, await unavailable()),
-  new TestEngine('pglite', freshFolder),
+  new TestEngine('postgresql', postgresql, freshDatabase, await unavailable()),
+  new TestEngine('pglite', postgresql, freshFolder),
 ];
+
+/** Engines whose DDL commits by itself. */
+export const committingEngines: readonly TestEngine[] = await Promise.all(
+  [mysql, mariadb].map(async (dialect) => {
+    const found = await find(dialect.name as 'mysql' | 'mariadb');
+    return 'missing' in found
+      ? new TestEngine(dialect.name, dialect, () => Promise.reject(new Error(found.missing)), found.missing)
+      : new TestEngine(dialect.name, dialect, () => freshMysql(found.url));
+  }),
+);
+
+/** Every engine that speaks SQL. */
+export const sqlEngines: readonly TestEngine[] = [...engines, ...committingEngines];

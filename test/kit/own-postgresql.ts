@@ -1,12 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
+import { postgresqlPrograms, postgresqlMissing as unavailable } from '../servers/engines/postgresql.ts';
+import { account, here, isRoot } from '../servers/machine.ts';
+import { freePort } from './free-port.ts';
 import { until } from './until.ts';
+
+export { unavailable };
 
 const PASSWORD = 'correct horse';
 const PATIENCE_MS = 30_000;
@@ -24,17 +28,10 @@ export interface OwnServer {
   remove(): Promise<void>;
 }
 
-/** Why no server of our own can be started here, or nothing. */
-export function unavailable(): string | undefined {
-  if (binaries() === undefined) return 'initdb and postgres are not installed in /usr/lib/postgresql';
-  if (account() === undefined) return 'a PostgreSQL server does not run as root, and there is no user postgres';
-  return undefined;
-}
-
 /** `data` is a folder to keep it in (it must not exist), instead of a new one. */
 export async function ownServer(data?: string): Promise<OwnServer> {
-  const bin = binaries();
-  const who = account();
+  const bin = postgresqlPrograms(here);
+  const who = isRoot() ? account(here, 'postgres') : userInfo();
   if (bin === undefined || who === undefined) throw new Error(unavailable());
   const home = mkdtempSync(join(tmpdir(), 'svc-own-pg-'));
   chmodSync(home, 0o777);
@@ -80,6 +77,7 @@ export async function ownServer(data?: string): Promise<OwnServer> {
     async start() {
       const settings = [
         'fsync=off',
+        'dynamic_shared_memory_type=mmap', // In its folder: what is in /dev/shm outlives a kill.
         `unix_socket_directories=${home}`,
         'shared_buffers=16MB',
         'max_wal_size=32MB',
@@ -115,25 +113,6 @@ export async function ownServer(data?: string): Promise<OwnServer> {
   return server;
 }
 
-function binaries(): string | undefined {
-  const root = '/usr/lib/postgresql';
-  if (!existsSync(root)) return undefined;
-  return readdirSync(root)
-    .sort((a, b) => Number(b) - Number(a))
-    .map((version) => join(root, version, 'bin'))
-    .find((bin) => existsSync(join(bin, 'initdb')) && existsSync(join(bin, 'postgres')));
-}
-
-function account(): { uid: number; gid: number } | undefined {
-  const { uid, gid } = userInfo();
-  if (uid !== 0) return { uid, gid };
-  const line = readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .find((entry) => entry.startsWith('postgres:'))
-    ?.split(':');
-  return line && { uid: Number(line[2]), gid: Number(line[3]) };
-}
-
 async function ended(child: ChildProcess): Promise<void> {
   let words = '';
   child.stderr?.on('data', (text) => {
@@ -141,15 +120,6 @@ async function ended(child: ChildProcess): Promise<void> {
   });
   const [code] = await once(child, 'close');
   if (code !== 0) throw new Error(`initdb ended with ${code}: ${words}`);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  await new Promise((closed) => server.close(closed));
-  if (typeof address === 'object' && address) return address.port;
-  throw new Error('no free port');
 }
 
 function childrenOf(parent: number): number[] {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PGlite } from '@electric-sql/pglite';
-import type { Fresh } from './engines.ts';
+import type { Fresh } from './fresh.ts';
 
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache/svc-test/', import.meta.url));
 

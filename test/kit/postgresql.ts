@@ -1,19 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import type { Fresh } from './engines.ts';
+import { find } from '../servers/find.ts';
+import type { Fresh } from './fresh.ts';
 
-const SERVER = process.env.SVC_TEST_POSTGRESQL_URL ?? 'postgresql://postgres@127.0.0.1:5432/postgres';
+const found = await find('postgresql');
 
 /** Why no server can be used here, or nothing where one answers. */
-export async function unavailable(): Promise<string | undefined> {
-  try {
-    await onServer(async () => {});
-    return undefined;
-  } catch (error) {
-    if (process.env.SVC_TEST_POSTGRESQL_URL !== undefined) throw error;
-    return `no PostgreSQL server answers on 127.0.0.1:5432 (${error instanceof Error ? error.message : error})`;
-  }
-}
+export const unavailable = async (): Promise<string | undefined> => ('missing' in found ? found.missing : undefined);
 
 export interface FreshDatabase extends Fresh {
   /** Beside whatever is under test. */
@@ -24,16 +17,26 @@ export interface FreshDatabase extends Fresh {
 export async function freshDatabase(): Promise<FreshDatabase> {
   const name = `svc_test_${randomUUID().replaceAll('-', '')}`;
   await onServer((client) => client.query(`CREATE DATABASE ${name}`));
-  const url = new URL(SERVER);
+  const url = new URL(server());
   url.pathname = `/${name}`;
   return {
     url: url.href,
     query: (text) => on(url.href, async (client) => (await client.query(text)).rows),
-    drop: async () => void (await onServer((client) => client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`))),
+    // PostgreSQL 12 has no DROP DATABASE … WITH (FORCE).
+    drop: () =>
+      onServer(async (client) => {
+        await client.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [name]);
+        await client.query(`DROP DATABASE IF EXISTS ${name}`);
+      }),
   };
 }
 
-const onServer = <T>(work: (client: pg.Client) => Promise<T>) => on(SERVER, work);
+const onServer = <T>(work: (client: pg.Client) => Promise<T>) => on(server(), work);
+
+function server(): string {
+  if ('missing' in found) throw new Error(found.missing);
+  return found.url;
+}
 
 async function on<T>(connectionString: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString, connectionTimeoutMillis: 3000 });

@@ -22,7 +22,7 @@ export function project(
 ): Project {
   const entries = Object.entries(databases).map(([tag, url]) => [
     tag,
-    { dialect: 'postgresql', url: { dev: url, prd: url } },
+    { dialect: dialectOf(url), url: { dev: url, prd: url } },
   ]);
   const root = folder({
     'svc.config.json': {
@@ -37,9 +37,11 @@ export function project(
     mkdirSync(dirname(join(root, file)), { recursive: true });
     writeFileSync(join(root, file), typeof content === 'string' ? content : JSON.stringify(content, null, 2));
   };
+  // PGlite's WebAssembly is compiled in half the time where it is not made ready for long use.
+  const node = Object.values(databases).some((url) => url.startsWith('pglite')) ? ['--liftoff-only'] : [];
   return {
     root,
-    svc: (...args) => svc(args, { cwd: root, env: variables }),
+    svc: (...args) => svc(args, { cwd: root, env: variables, node }),
     schema: (tables) => write('svc/database/schema.json', Array.isArray(tables) ? tables : [{ db: 'main', tables }]),
     files(db = 'main') {
       try {
@@ -51,4 +53,10 @@ export function project(
     read: (file) => readFileSync(join(root, file), 'utf8'),
     write,
   };
+}
+
+/** PostgreSQL has several schemes, the others are called like theirs. */
+function dialectOf(url: string): string {
+  const [scheme = ''] = url.split(':');
+  return scheme === 'mysql' || scheme === 'mariadb' ? scheme : 'postgresql';
 }

@@ -11,7 +11,8 @@ import type { SchemaModel } from '../../core/schema/model.ts';
 import type { Operation } from '../../core/schema/operation.ts';
 import { operationProblems } from '../../core/schema/problems.ts';
 import type { Renames } from '../../core/schema/renames.ts';
-import { CHOICES, models, moves, type Played, play, related, type SchemaChoices } from './arbitrary.ts';
+import { models, moves, related } from './arbitrary.ts';
+import { CHOICES, type Played, play, type SchemaChoices } from './moves.ts';
 
 type Test = (name: string, body: () => unknown, options: { timeoutMs: number }) => void;
 

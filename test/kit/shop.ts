@@ -20,8 +20,6 @@ export const tagOf = (file: string | undefined): string =>
 /** Commands take a second each, more when the machine is busy. */
 export const LONG = { timeoutMs: 120_000 };
 
-const id = { type: 'Integer', primaryKey: true, autoGenerate: true };
-export const idOnly = { users: { id } };
+export const id = { type: 'Integer', primaryKey: true, autoGenerate: true };
 export const users = { users: { id, email: { type: 'String', required: true, unique: true } } };
 export const withAge = { users: { ...users.users, age: 'Integer' } };
-export { id };

@@ -10,7 +10,7 @@ export interface Terminal {
   readonly ended: Promise<number>;
 }
 
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 
 /** The real CLI on a pseudo-terminal. */
 export function terminal(args: readonly string[], { cwd, env, script }: RunOptions): Terminal {

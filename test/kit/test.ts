@@ -1,13 +1,14 @@
 import { realpathSync } from 'node:fs';
 import { relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { within } from './within.ts';
 
 type Body = () => unknown | Promise<unknown>;
 
 /** How long a test may take when it says nothing. Generous, because two test files share the machine. */
-const TEST_TIMEOUT_MS = 30_000;
+const TEST_TIMEOUT_MS = 120_000;
 /** How long the file's own module may take to load, top-level await included. */
-const LOAD_TIMEOUT_MS = 60_000;
+const LOAD_TIMEOUT_MS = 120_000;
 /** How long the process may stay open after its last test. */
 const OPEN_HANDLES_MS = 5_000;
 
@@ -32,18 +33,6 @@ function fail(what: string, error?: unknown): void {
   process.stdout.write(`\n   FAIL  ${title}: ${what}\n${detail === undefined ? '' : `${String(detail)}\n`}\n`);
 }
 
-async function within(timeoutMs: number, what: string, body: Body): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what} did not end within ${timeoutMs} ms`)), timeoutMs);
-  });
-  try {
-    await Promise.race([Promise.resolve().then(body), late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
 /**
  * What uvu can report: it trips over what is not an Error and leaves the other tests out, and beside the difference
  * that Node's assertions already tell it prints one of its own, character by character.
@@ -60,7 +49,8 @@ function reportable(error: unknown): Error {
   return plain;
 }
 
-function declare(name: string, body: Body, { timeoutMs = TEST_TIMEOUT_MS }: { timeoutMs?: number } = {}): void {
+function declare(name: string, body: Body, limit: number | { timeoutMs?: number } = {}): void {
+  const { timeoutMs = TEST_TIMEOUT_MS } = typeof limit === 'number' ? { timeoutMs: limit } : limit;
   declared += 1;
   if (phase !== 'loading') {
     fail(`"${name}" was declared after the tests had begun and never ran`);
@@ -74,6 +64,11 @@ function declare(name: string, body: Body, { timeoutMs = TEST_TIMEOUT_MS }: { ti
     }
     passed += 1;
   });
+}
+
+function skip(name: string, reason: string): void {
+  skipped += 1;
+  process.stdout.write(`# skipped: ${name}: ${reason}\n`);
 }
 
 function hook(kind: 'before' | 'after', body: Body, timeoutMs: number): void {
@@ -90,14 +85,14 @@ function hook(kind: 'before' | 'after', body: Body, timeoutMs: number): void {
 
 /**
  * Declares a test of this file. The file runs itself once its module has been evaluated, and fails if a test, a hook
- * or the file itself fails, hangs, runs nothing or leaves something open. An optional `timeoutMs` replaces 30 s.
+ * or the file itself fails, hangs, runs nothing or leaves something open. Milliseconds, or a `timeoutMs`, replace two
+ * minutes.
  */
 export const test = Object.assign(declare, {
   /** Declares a test that cannot run here; the reason is printed with the result. */
-  skip(name: string, reason: string): void {
-    skipped += 1;
-    process.stdout.write(`# skipped: ${name}: ${reason}\n`);
-  },
+  skip,
+  /** What the suites call it. */
+  skipped: skip,
   before(body: Body, { timeoutMs = TEST_TIMEOUT_MS }: { timeoutMs?: number } = {}): void {
     hook('before', body, timeoutMs);
   },

@@ -1,10 +1,11 @@
 import { Command, Option } from 'clipanion';
-import { migrate, plan, type RunReport } from '../../../core/migration/run.ts';
+import { plan } from '../../../core/migration/planning.ts';
+import { migrate, type RunReport } from '../../../core/migration/run.ts';
 import type { Answer } from '../../base.ts';
 import { consentToMigrate } from '../../db/consent.ts';
 import { eachDatabase } from '../../db/each-database.ts';
 import { MigratorCommand } from '../../db/migrator-command.ts';
-import { planData, planText } from '../../db/plan-text.ts';
+import { planData, planText, preambleData } from '../../db/plan-text.ts';
 import { progress } from '../../db/progress.ts';
 import { counted, milliseconds } from '../../db/words.ts';
 
@@ -46,9 +47,14 @@ export default class Migrate extends MigratorCommand {
     const adapter = await this.connect(tag);
     const planned = await plan(adapter, await this.migrations(tag), { ...this.#options(), allowDestructive: true });
     this.print(
-      planText(`${await this.label(tag)}: ${counted(planned.length, 'migration')}`, planned, this.context.stdout),
+      planText(
+        `${await this.label(tag)}: ${counted(planned.length, 'migration')}`,
+        planned,
+        this.context.stdout,
+        adapter.connection.preamble,
+      ),
     );
-    return { plan: planData(planned) };
+    return { ...preambleData(adapter.connection), plan: planData(planned) };
   }
 
   async #apply(tag: string): Promise<RunReport> {

@@ -2,13 +2,14 @@ import type { Connection } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 import { recordStore } from '../../sql/record-store.ts';
 import { type Result, rowsOf, type Session } from '../../sql/session.ts';
+import type { Turns } from '../../sql/turns.ts';
 import { readBeside } from './beside.ts';
 import { readCatalog } from './catalog.ts';
-import { codeOf, refusal } from './errors.ts';
+import { codeOf, pooled, refusal } from './errors.ts';
 import { quote } from './grammar.ts';
 import { readTables } from './introspect.ts';
 import { text } from './literal.ts';
-import { exclusively, type LockPlace, type Turns } from './lock.ts';
+import { exclusively, type LockPlace } from './lock.ts';
 import { channel, ensureTables, recordHome } from './records.ts';
 import { runSegments } from './run.ts';
 import { seen } from './seen.ts';
@@ -22,7 +23,7 @@ export interface Opened {
   readonly turns: Turns;
   /** Puts the settings of the session back to what it was opened with. */
   readonly restore: string;
-  watch(channel: string, hint: () => void): Promise<() => Promise<void>>;
+  watch(channel: string, hint: (key?: string) => void): Promise<() => Promise<void>>;
 }
 
 /** A connection over a session that has begun, whoever serves it. */
@@ -31,7 +32,7 @@ export async function connectionOver({ session, settings, turns, restore, watch 
   const schema = `${quote(name)}.`;
   const place: LockPlace = { session, schema, backend, turns, missingSchema: exists ? undefined : quote(name) };
   const runPlace = { session, schema, settings, restore: alive ? `${restore}; SELECT ${CHECK_CLIENT}` : restore };
-  const home = recordHome(session, schema);
+  const home = recordHome(session, schema, settings.lockRetries);
   const rows = async (text: string): Promise<Result['rows']> => {
     try {
       return await rowsOf(session.exec, text);
@@ -48,7 +49,13 @@ export async function connectionOver({ session, settings, turns, restore, watch 
   };
   return {
     server: `PostgreSQL ${Math.floor(version / 10000)}.${version % 10000}`,
-    run: (segments, epoch) => runSegments(runPlace, segments, epoch),
+    ...(settings.schema !== undefined && {
+      preamble: [
+        ...(exists ? [] : [`CREATE SCHEMA IF NOT EXISTS ${quote(name)}`]),
+        `SET search_path TO ${quote(name)}`,
+      ],
+    }),
+    run: (segments, epoch, tookMs) => runSegments(runPlace, segments, epoch, tookMs),
     query: rows,
     introspect: async (collections) => (await read(collections)).model,
     async unreadable() {
@@ -101,6 +108,9 @@ interface Greeting {
 }
 
 const OLDEST = 120000;
+/** One of the settings of the startup packet, and what no server has of itself. */
+const LEVEL = "current_setting('client_min_messages')";
+const LEVEL_SET = 'warning';
 /** The backend of a client that died stops within this time, and with it the lock is free. */
 const CHECK_CLIENT = "set_config('client_connection_check_interval', '200ms', false)";
 
@@ -110,7 +120,7 @@ async function greet(session: Session, { schema }: Settings): Promise<Greeting> 
   const ask = (alive: string) =>
     rowsOf(
       session.exec,
-      `SELECT current_schema() AS name, pg_backend_pid() AS backend, ${version} AS version, ${exists} AS exists${alive}`,
+      `SELECT current_schema() AS name, pg_backend_pid() AS backend, ${version} AS version, ${exists} AS exists, ${LEVEL} AS level${alive}`,
     );
   const rows = await ask(`, CASE WHEN ${version} >= 140000 THEN ${CHECK_CLIENT} END AS alive`)
     // Some platforms cannot watch a client.
@@ -119,6 +129,7 @@ async function greet(session: Session, { schema }: Settings): Promise<Greeting> 
       throw refusal(error);
     });
   const row = rows[0];
+  if (row?.level !== LEVEL_SET) throw pooled('It does not hand on the settings that the connection asks for.');
   if (Number(row?.version) < OLDEST) {
     throw new SvcError('not_supported', 'This PostgreSQL server is too old.', {
       why: `It has version ${Math.floor(Number(row?.version) / 10000)}; 12 is the oldest that svc knows.`,

@@ -2,6 +2,8 @@ import type { Json } from '../../../core/json.ts';
 import { isExpression } from '../../../core/schema/default.ts';
 import type { Default, Field } from '../../../core/schema/model.ts';
 import type { FieldType } from '../../../core/schema/types.ts';
+import { clock, moment, wallClock } from '../../sql/clock.ts';
+import { valueOfText } from '../../sql/value-of-text.ts';
 
 const NOW: readonly RegExp[] = [
   /^(now\(\)|current_timestamp(\(\d\))?|transaction_timestamp\(\)|localtimestamp(\(\d\))?|localtime(\(\d\))?|current_date)$/i,
@@ -32,42 +34,8 @@ function literalOf(spelled: string): string | undefined {
   return spelled === 'true' || spelled === 'false' ? spelled : undefined;
 }
 
-/** A value of the field from the engine's text of it; undefined where it is none. */
-function fromText(text: string, field: Pick<Field, 'type' | 'items'>): Json | undefined {
-  switch (field.type) {
-    case 'smallint':
-    case 'integer':
-    case 'bigint':
-      return /^-?\d+$/.test(text) ? whole(text) : undefined;
-    case 'float':
-    case 'double':
-      return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : undefined;
-    case 'decimal':
-      return /^-?\d+(\.\d+)?$/.test(text) ? text : undefined;
-    case 'boolean':
-      return text === 'true' || text === 't' ? true : text === 'false' || text === 'f' ? false : undefined;
-    case 'json':
-      return parsed(text);
-    case 'array':
-      return arrayOf(text, field.items ?? 'string');
-    case 'binary':
-    case 'blob':
-      return undefined;
-    default:
-      return text;
-  }
-}
-
-function whole(text: string): number | string {
-  return Number.isSafeInteger(Number(text)) ? Number(text) : text;
-}
-
-function parsed(text: string): Json | undefined {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return undefined;
-  }
+function fromText(text: string, { type, items }: Pick<Field, 'type' | 'items'>): Json | undefined {
+  return type === 'array' ? arrayOf(text, items ?? 'string') : valueOfText(text, type);
 }
 
 /** `{a,"b c",NULL}` of one dimension. */
@@ -138,20 +106,4 @@ function shortestReal(value: number): number {
     if (Math.fround(shorter) === stored) return shorter;
   }
   return value;
-}
-
-function clock(text: string): string {
-  const [, minutes = '', seconds = '00', fraction = ''] = /^(\d\d:\d\d)(?::(\d\d)(?:\.(\d+))?)?$/.exec(text) ?? [];
-  const rest = fraction.replace(/0+$/, '');
-  return minutes === '' ? text : `${minutes}:${seconds}${rest === '' ? '' : `.${rest}`}`;
-}
-
-function wallClock(text: string): string {
-  const [day = '', time = ''] = text.split(/[ T]/);
-  return `${day}T${clock(time)}`;
-}
-
-function moment(text: string): string {
-  const at = new Date(text.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00'));
-  return Number.isNaN(at.getTime()) ? text : `${wallClock(at.toISOString().slice(0, -1))}Z`;
 }

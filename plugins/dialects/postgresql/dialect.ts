@@ -1,10 +1,10 @@
 import type { Dialect } from '../../../core/dialect.ts';
 import { compileSql } from '../../sql/compile.ts';
+import { Turns } from '../../sql/turns.ts';
 import { connectionOver } from './connection.ts';
 import { refusal } from './errors.ts';
 import { grammar } from './grammar.ts';
 import { identify, isEmbedded } from './identify.ts';
-import { Turns } from './lock.ts';
 import { seen } from './seen.ts';
 import { openServer } from './server.ts';
 import { RESET, settingsOf } from './settings.ts';
@@ -15,13 +15,7 @@ import { watchServer } from './watch.ts';
 export const postgresql: Dialect = {
   name: 'postgresql',
   types: columnTypes,
-  capabilities: {
-    transactionalDdl: true,
-    identifierBytes: grammar.identifierBytes,
-    foreignKeys: true,
-    uniqueIndexes: true,
-    checks: true,
-  },
+  capabilities: { transactionalDdl: true, names: grammar.names, refuses: grammar.refuses },
   compile: (operation, before) => compileSql(grammar, operation, before),
   seen,
   identify,

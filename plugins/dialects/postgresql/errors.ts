@@ -14,6 +14,13 @@ export function codeOf(error: unknown): string | undefined {
   return error instanceof Error ? (error as EngineError).code : undefined;
 }
 
+const PASSING: ReadonlySet<string | undefined> = new Set(['55P03', '40P01', '40001']);
+
+/** Another session was in the way and nothing was done: the same text may pass in a moment. */
+export function isPassing(error: unknown): boolean {
+  return PASSING.has(codeOf(error));
+}
+
 interface Meaning {
   readonly code: ErrorCode;
   readonly message: string;
@@ -42,8 +49,8 @@ const LOST: Meaning = {
 };
 const POOLED: Meaning = {
   code: 'pooler_unsupported',
-  message: 'A transaction pooler stands before PostgreSQL: the migration lock would not hold.',
-  next: ["Use the server's own port in the URL, or a pooler in session mode."],
+  message: 'A pooler stands before PostgreSQL: the migration lock would not hold.',
+  next: ["Use the server's own port in the URL."],
 };
 export const pooled = (why: string): SvcError =>
   new SvcError(POOLED.code, POOLED.message, { why, next: POOLED.next ?? [] });
@@ -100,7 +107,7 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   '2BP01': {
     code: 'collection_referenced',
     message: 'Something else in the database depends on it.',
-    next: ['Drop what depends on it first; svc drops only what its migrations know.'],
+    next: ['Drop what depends on it first: with cascade svc drops foreign keys of the same schema, and nothing else.'],
   },
   '55P03': {
     code: 'migration_failed',

@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { LockOptions } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 import { type Exec, rowsOf, type Session } from '../../sql/session.ts';
+import { lockTimedOut, once, type Turns } from '../../sql/turns.ts';
 import { epochTable, lockKey } from './epoch.ts';
 import { codeOf, pooled, refusal, unchanged } from './errors.ts';
 
@@ -68,7 +69,7 @@ async function acquire(
       });
     if (epoch !== undefined) return epoch;
     told();
-    if (performance.now() + pause > deadline) throw timedOut();
+    if (performance.now() + pause > deadline) throw lockTimedOut();
     await wait(pause, undefined, signal ? { signal } : {}).catch(() => undefined);
     pause = Math.min(pause * 2, LONGEST_POLL_MS);
   }
@@ -128,51 +129,4 @@ export function lockGivenUp(): SvcError {
     why: 'A raw statement gave it up, as pg_advisory_unlock_all() does.',
     next: ['Leave the advisory locks of others alone in raw statements.'],
   });
-}
-
-function timedOut(): SvcError {
-  return new SvcError('lock_timeout', 'Another process is migrating this database.', {
-    why: 'It kept the lock for as long as this one waited.',
-    state: 'Nothing was changed.',
-    next: ['Run the command again when it is done, or wait longer: --lock-timeout 300'],
-  });
-}
-
-function once(tell: (() => void) | undefined): () => void {
-  let told = false;
-  return () => {
-    if (!told) tell?.();
-    told = true;
-  };
-}
-
-/** Callers of one session, one after the other. */
-export class Turns {
-  #last: Promise<void> = Promise.resolve();
-  #busy = 0;
-
-  /** Gives what ends the turn. */
-  async take(deadline: number, told: () => void, signal?: AbortSignal): Promise<() => void> {
-    const before = this.#last;
-    let end = () => {};
-    const mine = new Promise<void>((resolve) => {
-      end = resolve;
-    });
-    this.#last = before.then(() => mine);
-    if (this.#busy > 0) told();
-    this.#busy += 1;
-    const done = () => {
-      this.#busy -= 1;
-      end();
-    };
-    const late = new AbortController();
-    const gone = wait(Math.max(0, deadline - performance.now()), 'late' as const, {
-      signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal,
-    }).catch(() => 'late' as const);
-    const first = await Promise.race([before, gone]);
-    late.abort();
-    if (first !== 'late') return done;
-    done();
-    throw timedOut();
-  }
 }

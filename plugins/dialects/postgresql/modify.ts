@@ -1,12 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Statement } from '../../../core/dialect.ts';
+import { SvcError } from '../../../core/errors.ts';
 import type { Collection, Field } from '../../../core/schema/model.ts';
 import { defaultText, fieldConstraints, primaryKey } from '../../sql/column.ts';
-import { alter, keyAfter } from '../../sql/compile.ts';
+import { keyAfter } from '../../sql/compile.ts';
 import type { Grammar } from '../../sql/grammar.ts';
-import { derivedConstraints, primaryKeyFields, primaryKeyName } from '../../sql/names.ts';
+import { losesSilently } from '../../sql/loses.ts';
+import { derivedConstraints, primaryKeyFields } from '../../sql/names.ts';
 import { SCHEMA, statement } from '../../sql/text.ts';
-import { converted, losesSilently } from './convert.ts';
+import { converted } from './convert.ts';
 
 /** One ALTER TABLE: the engine orders its clauses so that constraints fall before and rise after the column changes. */
 export function modifyField(grammar: Grammar, before: Collection, from: Field, to: Field): Statement[] {
@@ -16,26 +18,25 @@ export function modifyField(grammar: Grammar, before: Collection, from: Field, t
   const clauses: string[] = [];
   const clause = (text: string) => clauses.push(`ALTER COLUMN ${column} ${text}`);
 
-  const dropped = derivedConstraints(grammar, from).map((name) => name(table, from.name));
+  const dropped = derivedConstraints(grammar, from).map(({ name }) => name(table, from.name));
   const old = fieldConstraints(grammar, from, table);
   const fresh = fieldConstraints(grammar, to, table);
   const keyChanges = from.primaryKey !== to.primaryKey;
-  if (keyChanges && primaryKeyFields(before).length > 0)
-    clauses.push(grammar.dropConstraint(quote(primaryKeyName(table))));
+  if (keyChanges && primaryKeyFields(before).length > 0) clauses.push(grammar.dropPrimaryKey(before));
   for (const [index, name] of dropped.entries()) {
-    if (!fresh.includes(old[index] ?? '')) clauses.push(grammar.dropConstraint(quote(name)));
+    if (!fresh.includes(old[index] ?? '')) clauses.push(`DROP CONSTRAINT ${quote(name)}`);
   }
 
   const oldType = grammar.columnType(from, table);
   const newType = grammar.columnType(to, table);
   const retyped = oldType !== newType;
+  if (retyped && (from.type === 'array' || to.type === 'array')) refuseOwnReference(before, from);
   const was = defaultOf(grammar, from, table);
   const is = defaultOf(grammar, to, table);
   const identity = isIdentity(from);
   // A clause of the same ALTER would still see the identity of the old type, or the old type of the new identity.
   const found: Statement[] = [];
-  if (identity && !isIdentity(to))
-    found.push(alter(grammar, table, [`ALTER COLUMN ${column} DROP IDENTITY IF EXISTS`]));
+  if (identity && !isIdentity(to)) found.push(grammar.alter(table, [`ALTER COLUMN ${column} DROP IDENTITY IF EXISTS`]));
   else if (was !== undefined && (retyped || was !== is)) clause('DROP DEFAULT');
   if (retyped) {
     const using = converted(column, from, to);
@@ -50,13 +51,25 @@ export function modifyField(grammar: Grammar, before: Collection, from: Field, t
 
   if (clauses.length > 0) {
     const destructive = (retyped || !isDeepStrictEqual(from.type, to.type)) && losesSilently(from, to);
-    found.push(alter(grammar, table, clauses, { destructive }));
+    found.push(grammar.alter(table, clauses, { destructive }));
   }
   if (isIdentity(to) && !identity) {
-    found.push(alter(grammar, table, [`ALTER COLUMN ${column} ADD ${grammar.generated(to) ?? ''}`]));
+    found.push(grammar.alter(table, [`ALTER COLUMN ${column} ADD ${grammar.generated(to) ?? ''}`]));
     found.push(continueFromLast(grammar, table, from.name));
   }
   return found;
+}
+
+/** The server looks up what compares the values of such a key, and finds nothing for its own half-changed table. */
+function refuseOwnReference({ name: table, constraints }: Collection, { name }: Field): void {
+  for (const constraint of constraints.values()) {
+    if (constraint.type !== 'foreignKey' || constraint.references.table !== table) continue;
+    if (!constraint.columns.includes(name) && !constraint.references.columns.includes(name)) continue;
+    throw new SvcError('field_in_use', `The type of "${table}.${name}" cannot become or cease to be an array.`, {
+      why: `The foreign key "${constraint.name}" points from the table to itself.`,
+      next: ['Drop the foreign key first, and add it again afterwards.'],
+    });
+  }
 }
 
 function defaultOf(grammar: Grammar, field: Field, table: string): string | undefined {

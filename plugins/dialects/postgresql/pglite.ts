@@ -1,15 +1,15 @@
 import { mkdir } from 'node:fs/promises';
 import type { PGlite } from '@electric-sql/pglite';
 import { isSvcError, SvcError } from '../../../core/errors.ts';
+import { type Driver, loadDriver } from '../../driver.ts';
 import { Queue } from '../../sql/queue.ts';
 import type { Exec, Session } from '../../sql/session.ts';
+import { Turns } from '../../sql/turns.ts';
 import type { Opened } from './connection.ts';
-import { type Driver, loadDriver } from './driver.ts';
 import { refusal } from './errors.ts';
 import { lockFolder } from './folder-lock.ts';
 import { quote } from './grammar.ts';
 import { folderOf } from './identify.ts';
-import { Turns } from './lock.ts';
 import { RESET, type Settings } from './settings.ts';
 
 /*
@@ -32,7 +32,8 @@ interface Entry {
 }
 
 const MEMORY = ':memory:';
-const SESSION = "SET timezone = 'UTC'; SET standard_conforming_strings = on; SET extra_float_digits = 1";
+const SESSION =
+  "SET timezone = 'UTC'; SET standard_conforming_strings = on; SET extra_float_digits = 1; SET client_min_messages = warning";
 const open = new Map<string, Entry>();
 /** A folder that is being closed is opened again only afterwards. */
 const closing = new Map<string, Promise<void>>();
@@ -58,7 +59,7 @@ export async function openPglite(url: string, settings: Settings): Promise<Omit<
       turns: shared.turns,
       restore: `${RESET}; ${SESSION}${place}`,
       async watch(channel, hint) {
-        const stop = await shared.pglite.listen(channel, () => hint());
+        const stop = await shared.pglite.listen(channel, (key) => hint(key === '' ? undefined : key));
         return () => stop();
       },
     };
@@ -112,7 +113,13 @@ function sessionOf({ pglite, queue }: Shared, leaving: () => Promise<void>): Ses
   const send: Exec = async (text) => {
     if (left) throw new SvcError('connection_lost', 'The connection to PGlite is closed.');
     const answers = await pglite.exec(text);
-    return answers.map(({ rows, affectedRows }) => ({ rows, count: rows.length || (affectedRows ?? 0) }));
+    let before = 0;
+    return answers.map(({ rows, affectedRows = before }) => {
+      // PGlite counts on from one statement of a text to the next.
+      const touched = affectedRows - before;
+      before = affectedRows;
+      return { rows, count: rows.length || touched };
+    });
   };
   return {
     exec: (text) => queue.run(() => send(text)),

@@ -1,34 +1,40 @@
 import { createHash } from 'node:crypto';
-import { SvcError } from '../../../core/errors.ts';
-import {
-  type AnyRecordDefinition,
-  CLOCK,
-  ELAPSED,
-  type RecordDefinition,
-  type RecordWrite,
-} from '../../../core/records.ts';
+import type { AnyRecordDefinition, RecordWrite } from '../../../core/records.ts';
+import { Group } from '../../sql/group.ts';
+import { outwait } from '../../sql/outwait.ts';
 import { type RecordHome, recordTable, VERSION } from '../../sql/record-store.ts';
-import { rowsOf, type Session } from '../../sql/session.ts';
+import { columnOf, engineColumns } from '../../sql/record-write.ts';
+import { type Exec, type Result, rowsOf, type Session } from '../../sql/session.ts';
 import { type RecordGrammar, readValue, recordValue } from '../../sql/value.ts';
 import { epochStands, whileEpochStands } from './epoch.ts';
-import { codeOf, refusal } from './errors.ts';
+import { codeOf, isPassing, refusal } from './errors.ts';
 import { grammar, quote } from './grammar.ts';
 import { text } from './literal.ts';
 
 export const recordGrammar: RecordGrammar = {
   ...grammar,
+  read: readValue,
   clock: 'clock_timestamp()',
   elapsed:
     "extract(epoch FROM clock_timestamp() - coalesce(nullif(current_setting('svc.began', true), '')::timestamptz, transaction_timestamp())) * 1000",
 };
 
-export function recordHome(session: Session, schema: string): RecordHome {
+/** `lockRetries`: times a text is sent again that waited for a lock as long as the session allows. */
+export function recordHome(session: Session, schema: string, lockRetries: number): RecordHome {
+  const group = new Group(session.exec);
+  const send = (statements: readonly string[]): Promise<readonly Result[]> =>
+    outwait(() => group.send(statements), isPassing, lockRetries);
+  const exec: Exec = (text) => send([text]);
   return {
-    exec: session.exec,
+    exec,
+    async write(statement, told) {
+      const notify = told && `NOTIFY ${quote(channel(schema, told.collection))}, ${text(told.key)}`;
+      return (await send(notify === undefined ? [statement] : [statement, notify]))[0]?.count ?? 0;
+    },
     // As one JSON value: the driver takes ten times as long over rows.
     async values(query, columns) {
       const all = `json_agg(json_build_array(${columns.map(quote).join(', ')}))`;
-      const [row] = await rowsOf(session.exec, `SELECT ${all} AS found FROM (${query}) AS page`);
+      const [row] = await rowsOf(exec, `SELECT ${all} AS found FROM (${query}) AS page`);
       return (row?.found as readonly (readonly unknown[])[] | null | undefined) ?? [];
     },
     grammar: recordGrammar,
@@ -37,7 +43,6 @@ export function recordHome(session: Session, schema: string): RecordHome {
     isDuplicate: (error) => codeOf(error) === '23505',
     refusal,
     epochStands: (epoch) => epochStands(schema, epoch),
-    notify: (collection) => `; SELECT pg_notify(${text(channel(schema, collection))}, '')`,
   };
 }
 
@@ -72,11 +77,6 @@ export async function ensureTables(
   }
 }
 
-/** Columns that the engine fills in, in the order of the definition. */
-export function engineColumns({ record }: RecordWrite): string[] {
-  return Object.keys(record).filter((column) => record[column] === CLOCK || record[column] === ELAPSED);
-}
-
 /**
  * A record write inside a segment. It fails where the version is another one (division by zero) or the epoch is
  * over (NOT NULL of the version): the transaction then fails with it. Gives what the engine filled in, and `mark`.
@@ -84,7 +84,7 @@ export function engineColumns({ record }: RecordWrite): string[] {
 export function writeText(write: RecordWrite, schema: string, epoch: number, mark: string): string {
   const { definition, record, version } = write;
   const table = `${schema}${quote(definition.collection)}`;
-  const names = Object.keys(definition.columns);
+  const names = Object.keys(version === undefined ? definition.columns : record);
   const say = (name: string) => recordValue(recordGrammar, record[name], columnOf(definition, name));
   const filled = engineColumns(write);
   if (version === undefined) {
@@ -104,34 +104,8 @@ export function writeText(write: RecordWrite, schema: string, epoch: number, mar
   return `WITH written AS (${update}) SELECT ${results.join(', ')} FROM written`;
 }
 
-export function writtenValues(
-  write: RecordWrite,
-  row: Readonly<Record<string, unknown>>,
-): Record<string, Date | number> {
-  return Object.fromEntries(
-    engineColumns(write).map((name) => [name, readValue(row[name], columnOf(write.definition, name)) as Date | number]),
-  );
-}
-
 export function readBack(write: RecordWrite, schema: string): string {
   const { definition, record } = write;
   const key = recordValue(recordGrammar, record[definition.key], columnOf(definition, definition.key));
   return `SELECT ${engineColumns(write).map(quote).join(', ')} FROM ${schema}${quote(definition.collection)} WHERE ${quote(definition.key)} = ${key}`;
-}
-
-export function writeLost(cause: unknown): SvcError {
-  return new SvcError('lock_lost', 'The migration lock was lost: another process has moved on.', {
-    why: 'The row to write is not the one that was read under the lock.',
-    next: ['Run the command again.'],
-    cause,
-  });
-}
-
-function columnOf(
-  definition: RecordDefinition<never> | AnyRecordDefinition,
-  name: string,
-): AnyRecordDefinition['columns'][string] {
-  const column = (definition as AnyRecordDefinition).columns[name];
-  if (!column) throw new Error(`${definition.collection} has no column ${name}`);
-  return column;
 }

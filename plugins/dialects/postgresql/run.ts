@@ -2,19 +2,18 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { RunOutcome, Segment, Statement } from '../../../core/dialect.ts';
 import { isSvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
+import { engineColumns, writeLost, writesElapsed, writtenValues } from '../../sql/record-write.ts';
 import { type Exec, type Result, rowsOf, type Session } from '../../sql/session.ts';
 import { isUsers, resolved } from '../../sql/text.ts';
-import { codeOf, refusal } from './errors.ts';
+import { codeOf, isPassing, refusal } from './errors.ts';
 import { quote } from './grammar.ts';
 import { text } from './literal.ts';
 import { lockGivenUp, lockHeld } from './lock.ts';
-import { engineColumns, readBack, writeLost, writeText, writtenValues } from './records.ts';
+import { readBack, recordGrammar, writeText } from './records.ts';
 import type { Settings } from './settings.ts';
 
 const PACKET_SEGMENTS = 50;
 const PACKET_CHARACTERS = 256 * 1024;
-/** Another session was in the way: the same segment may pass in a moment. */
-const PASSING: ReadonlySet<string | undefined> = new Set(['55P03', '40P01', '40001']);
 /** What a record write fails with when it lost: another version, an epoch that is over, a row that is there already. */
 const LOST_WRITE: ReadonlySet<string | undefined> = new Set(['22012', '23502', '23505']);
 
@@ -39,20 +38,30 @@ interface PacketOutcome {
 
 let packets = 0;
 
-export async function runSegments(place: RunPlace, segments: readonly Segment[], epoch: number): Promise<RunOutcome> {
+export async function runSegments(
+  place: RunPlace,
+  segments: readonly Segment[],
+  epoch: number,
+  tookMs = 0,
+): Promise<RunOutcome> {
   const written: Written[] = [];
   let retries = 0;
   let most = PACKET_SEGMENTS;
+  let began = performance.now() - tookMs;
   while (written.length < segments.length) {
     const before = written.length;
-    const packet = packetOf(place, segments.slice(before, before + most), epoch);
+    const packet = packetOf(place, segments.slice(before, before + most), epoch, performance.now() - began);
     const outcome = await place.session.alone((exec) =>
       packet.segments[0]?.transactional === false
         ? runAlone(place, exec, packet.segments[0])
         : runPacket(place, exec, packet),
     );
     written.push(...outcome.written);
-    if (written.length > before) retries = 0;
+    const last = segments[written.length - 1];
+    if (written.length > before) {
+      retries = 0;
+      if (last && writesElapsed(last)) began = performance.now();
+    }
     if (!outcome.failure) continue;
     if (outcome.divide) {
       most = 1;
@@ -73,7 +82,8 @@ interface Packet {
   readonly text: string;
 }
 
-function packetOf(place: RunPlace, segments: readonly Segment[], epoch: number): Packet {
+/** `elapsedMs`: since the migration of the first segment began. */
+function packetOf(place: RunPlace, segments: readonly Segment[], epoch: number, elapsedMs: number): Packet {
   packets += 1;
   const id = `${process.pid}.${packets}`;
   const taken: Segment[] = [];
@@ -83,9 +93,11 @@ function packetOf(place: RunPlace, segments: readonly Segment[], epoch: number):
       if (taken.length === 0) taken.push(segment);
       break;
     }
-    // Restoring the session forgets when the segment began: the packet's own time has to stand for it.
+    // Restoring the session forgets when the migration began: the packet's own time has to stand for it.
     if (taken.length > 0 && hasUsers(segment)) break;
-    const next = segmentText(place, segment, epoch, id, taken.length);
+    const last = taken.at(-1);
+    const began = last ? (writesElapsed(last) ? 0 : undefined) : elapsedMs;
+    const next = segmentText(place, segment, epoch, id, taken.length, began);
     if (taken.length > 0 && all.length + next.length > PACKET_CHARACTERS) break;
     all += next;
     taken.push(segment);
@@ -99,15 +111,26 @@ const hasUsers = ({ statements }: Segment): boolean => statements.some(({ run })
  * One transaction. What it sets falls back with it, so `svc.done`, set behind its last write, tells which was the last
  * to commit. Set in a condition, it has no row that the driver would have to read.
  */
-function segmentText(place: RunPlace, segment: Segment, epoch: number, id: string, index: number): string {
-  const begin = `BEGIN; SELECT WHERE set_config('svc.began', clock_timestamp()::text, false) IS NULL`;
+function segmentText(
+  place: RunPlace,
+  segment: Segment,
+  epoch: number,
+  id: string,
+  index: number,
+  elapsedMs: number | undefined,
+): string {
+  const begin = elapsedMs === undefined ? ['BEGIN'] : ['BEGIN', began('clock_timestamp()', elapsedMs)];
   const done = `SELECT WHERE set_config('svc.done', '${id}:${index + 1}', false) IS NULL`;
   const statements = segment.statements.map((statement) => statementText(place, statement.run));
   const writes = segment.writes.map((write, at) => writeText(write, place.schema, epoch, `${index}.${at}`));
-  const settled = hasUsers(segment) ? [place.restore, `SELECT 1 / count(*) FROM ${lockHeld(place.schema)}`] : [];
+  const held = `SELECT 1 / count(*) FROM ${lockHeld(place.schema)}`;
+  const settled = hasUsers(segment) ? [place.restore, began('transaction_timestamp()', elapsedMs ?? 0), held] : [];
   // A text of a user may end in a comment.
-  return `${[begin, ...statements, ...settled, ...writes, done, 'COMMIT'].join('\n;')};\n`;
+  return `${[...begin, ...statements, ...settled, ...writes, done, 'COMMIT'].join('\n;')};\n`;
 }
+
+const began = (now: string, elapsedMs: number): string =>
+  `SELECT WHERE set_config('svc.began', (${now} - interval '${elapsedMs.toFixed(3)} ms')::text, false) IS NULL`;
 
 function statementText(place: RunPlace, run: Json): string {
   const found = resolved(run, place.schema);
@@ -123,10 +146,11 @@ async function runPacket(place: RunPlace, exec: Exec, packet: Packet): Promise<P
       await exec('ROLLBACK');
       const done = await doneOf(exec, packet.id);
       const written = await writtenBefore(place, exec, packet, done);
-      const again = PASSING.has(codeOf(error));
+      const again = isPassing(error);
       const failed = packet.segments[done];
       // With one statement there is no doubt which one had to wait.
-      const blocked = { statement: failed?.statements.length === 1 ? 0 : undefined, error: refusal(error) };
+      const statement = failed?.statements.length === 1 ? 0 : undefined;
+      const blocked = { statement, error: refusal(error), passing: again };
       if (again || !failed) return { written, failure: blocked, again };
       const failure = await diagnosed(place, exec, failed, error);
       return { written, failure, divide: failure.statement === undefined && packet.segments.length - done > 1 };
@@ -154,7 +178,7 @@ function writtenOf(packet: Packet, results: readonly Result[]): Written[] {
     for (const row of rows) if (typeof row.svc_write === 'string') marked.set(row.svc_write, row);
   }
   return packet.segments.map(({ writes }, index) =>
-    writes.map((write, at) => writtenValues(write, marked.get(`${index}.${at}`) ?? {})),
+    writes.map((write, at) => writtenValues(recordGrammar, write, marked.get(`${index}.${at}`) ?? {})),
   );
 }
 
@@ -165,7 +189,7 @@ async function writtenBefore(place: RunPlace, exec: Exec, packet: Packet, done: 
     const values = [];
     for (const write of writes) {
       const [row] = engineColumns(write).length > 0 ? await rowsOf(exec, readBack(write, place.schema)) : [];
-      values.push(row ? writtenValues(write, row) : {});
+      values.push(row ? writtenValues(recordGrammar, write, row) : {});
     }
     found.push(values);
   }

@@ -1,7 +1,7 @@
 import type { Client, ClientConfig } from 'pg';
+import { type Driver, loadDriver } from '../../driver.ts';
 import { Queue } from '../../sql/queue.ts';
 import type { Exec, Result, Session } from '../../sql/session.ts';
-import { type Driver, loadDriver } from './driver.ts';
 import { codeOf, refusal, unchanged } from './errors.ts';
 import { quote } from './grammar.ts';
 import type { Settings } from './settings.ts';

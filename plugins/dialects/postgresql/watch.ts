@@ -11,7 +11,7 @@ export async function watchServer(
   url: string,
   settings: Settings,
   channel: string,
-  hint: () => void,
+  hint: (key?: string) => void,
 ): Promise<() => Promise<void>> {
   const stopped = new AbortController();
   let session = await listen(url, settings, channel, hint, again);
@@ -39,11 +39,11 @@ async function listen(
   url: string,
   settings: Settings,
   channel: string,
-  hint: () => void,
+  hint: (key?: string) => void,
   lost: () => Promise<void>,
 ): Promise<ServerSession> {
   const session = await openServer(url, settings);
-  session.client.on('notification', hint);
+  session.client.on('notification', ({ payload }) => hint(payload === '' ? undefined : payload));
   await session.exec(`LISTEN ${quote(channel)}`);
   session.client.once('end', () => void lost());
   return session;

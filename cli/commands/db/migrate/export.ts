@@ -2,7 +2,7 @@ import { Command, Option } from 'clipanion';
 import { migrationFile, migrationFiles, migrationText } from '../../../../config/migration-files.ts';
 import { writeNewFiles } from '../../../../config/new-files.ts';
 import { exportMigrations } from '../../../../core/migration/export.ts';
-import { unknownTag } from '../../../../core/migration/run.ts';
+import { unknownTag } from '../../../../core/migration/planning.ts';
 import type { Answer } from '../../../base.ts';
 import { DatabaseCommand } from '../../../db/command.ts';
 

@@ -1,11 +1,12 @@
 import { Command, Option } from 'clipanion';
 import { SvcError } from '../../../../core/errors.ts';
-import { planRollback, rollback } from '../../../../core/migration/run.ts';
+import { planRollback } from '../../../../core/migration/planning.ts';
+import { rollback } from '../../../../core/migration/run.ts';
 import type { Answer } from '../../../base.ts';
 import { consentToRollback } from '../../../db/consent.ts';
 import { MigratorCommand } from '../../../db/migrator-command.ts';
 import { countOf } from '../../../db/numbers.ts';
-import { planData, planText } from '../../../db/plan-text.ts';
+import { planData, planText, preambleData } from '../../../db/plan-text.ts';
 import { progress } from '../../../db/progress.ts';
 import { counted, milliseconds } from '../../../db/words.ts';
 
@@ -42,8 +43,15 @@ export default class Rollback extends MigratorCommand {
     const which = { ...(count !== undefined && { count }), ...(this.to !== undefined && { to: this.to }) };
     if (this.dryRun) {
       const planned = await planRollback(adapter, which);
-      this.print(planText(`${label}: ${counted(planned.length, 'migration')} back`, planned, this.context.stdout));
-      return { data: { database: tag, plan: planData(planned) } };
+      this.print(
+        planText(
+          `${label}: ${counted(planned.length, 'migration')} back`,
+          planned,
+          this.context.stdout,
+          adapter.connection.preamble,
+        ),
+      );
+      return { data: { database: tag, ...preambleData(adapter.connection), plan: planData(planned) } };
     }
     const report = await rollback(adapter, {
       ...which,

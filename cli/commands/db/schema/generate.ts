@@ -58,10 +58,11 @@ export default class Generate extends DatabaseCommand {
         generated.map(({ file, migration }) => ({ file, text: migrationText(migration) })),
       );
     this.#tell(generated);
-    const migrations = generated.map(({ database, file, migration, statements }) => ({
+    const migrations = generated.map(({ database, file, migration, statements, refusable }) => ({
       database,
       file,
       migration,
+      refusable,
       plan: planData([{ migration, statements }]),
     }));
     return { data: { migrations, written: !this.dryRun }, nextActions: this.dryRun ? [] : ['svc db migrate'] };
@@ -119,8 +120,9 @@ export default class Generate extends DatabaseCommand {
       this.print(planText(`${counted(generated.length, 'migration')} to generate`, generated, this.context.stdout));
       return;
     }
-    for (const { file, migration, statements } of generated) {
+    for (const { file, migration, statements, refusable } of generated) {
       this.print(file);
+      for (const why of refusable) this.warn(`${migration.tag}: ${why}; migrate refuses it then`);
       for (const loss of migration.lossy ?? []) this.warn(`${migration.tag}: ${loss}`);
       if (migration.irreversible !== undefined)
         this.warn(`${migration.tag} has no way back: ${migration.irreversible}`);

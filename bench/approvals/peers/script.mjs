@@ -1,0 +1,6 @@
+/** What the model of every contender says: one refund, then that it is done. */
+export const AMOUNT = 42;
+export const promptOf = (run) => `Refund order ${run}`;
+export const runIn = (prompt) => /order (\S+)/.exec(prompt)?.[1] ?? '';
+export const callOf = (run) => ({ name: 'refund', id: `call_${run}`, args: { orderId: run, amount: AMOUNT } });
+export const DONE = 'Done.';

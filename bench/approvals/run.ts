@@ -1,0 +1,286 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { list } from '../../core/approval/list.ts';
+import type { ApprovalRequest } from '../../core/approval/request.ts';
+import { approvals } from '../../core/approval/rows.ts';
+import { decide } from '../../core/approval/signal.ts';
+import { MemoryStore } from '../../plugins/stores/memory.ts';
+import { dropDatabases, freshDatabase, serverFacts } from '../database.ts';
+import { postgresql } from '../engine.ts';
+import { Bare } from './bare.ts';
+import {
+  connect,
+  deskOn,
+  gateOn,
+  nextCall,
+  PARAMETERS,
+  perSecond,
+  type Spread,
+  spread,
+  stored,
+  toolsWith,
+} from './stage.ts';
+
+/*
+ * What approvals cost, with the least that PostgreSQL allows (bare `pg`) beside. `node --import tsx
+ * bench/approvals/run.ts [name…]`; times of a machine that does something else meanwhile say little.
+ */
+
+type Row = readonly [what: string, measured: string, limit: string];
+const wanted = process.argv.slice(2);
+const rows: Row[] = [];
+const ms = ({ p50, p95, p99 }: Spread): string =>
+  `p50 ${p50.toFixed(2)}, p95 ${p95.toFixed(2)}, p99 ${p99.toFixed(2)} ms`;
+
+async function measure(name: string, work: (url: string) => Promise<readonly Row[]>): Promise<void> {
+  if (wanted.length > 0 && !wanted.includes(name)) return;
+  const found = await work(await freshDatabase(postgresql, `svc_bench_approvals_${process.pid}`));
+  for (const row of found) console.log(row.join(' | '));
+  rows.push(...found);
+}
+
+const yes = (desk: Awaited<ReturnType<typeof deskOn>>, { requestId, executionId }: ApprovalRequest) =>
+  decide(desk, { executionId, signal: 'approve', payload: { requestId } }, { actor: 'bench' });
+
+try {
+  console.log(await serverFacts(postgresql));
+  await measure('free', async () => {
+    const tools = toolsWith(() => 1, false);
+    const tool = tools.get('refund');
+    const desk = await deskOn(new MemoryStore());
+    const gate = gateOn(desk, tools);
+    const rounds = 200_000;
+    const bare = async (parameters: unknown) => {
+      const checked = tool?.check(parameters);
+      return checked?.ok ? tool?.handler({} as never, checked.parameters) : undefined;
+    };
+    const call = nextCall();
+    const time = async (work: () => Promise<unknown>): Promise<number> => {
+      const began = performance.now();
+      for (let round = 0; round < rounds; round++) await work();
+      return ((performance.now() - began) / rounds) * 1000;
+    };
+    const times = { gate: [] as number[], bare: [] as number[] };
+    for (let turn = 0; turn < 7; turn++) {
+      times.bare.push(await time(() => bare(PARAMETERS)));
+      times.gate.push(await time(() => gate.call(call)));
+    }
+    await desk.close();
+    const [with_, without] = [spread(times.gate).p50, spread(times.bare).p50];
+    return [
+      [
+        'a tool without approval, over its handler',
+        `${(with_ - without).toFixed(2)} µs (${with_.toFixed(2)} − ${without.toFixed(2)})`,
+        '1 µs',
+      ],
+    ];
+  });
+
+  await measure('stored', async (url) => {
+    const desk = await deskOn(await connect(url));
+    const gate = gateOn(
+      desk,
+      toolsWith(() => 'paid'),
+    );
+    const bare = await Bare.open(url, 1);
+    const times = { run: [] as number[], named: [] as number[], bare: [] as number[] };
+    for (let round = 0; round < 1_000; round++) {
+      let began = performance.now();
+      const first = await stored(gate, nextCall());
+      times.run.push(performance.now() - began);
+      began = performance.now();
+      const second = await stored(gate, nextCall({ toolCallId: 'call_1' }));
+      times.named.push(performance.now() - began);
+      began = performance.now();
+      await bare.create();
+      times.bare.push(performance.now() - began);
+      for (const { request, outcome } of [first, second]) {
+        await yes(desk, request);
+        await outcome;
+      }
+    }
+    await desk.close();
+    await bare.close();
+    return [
+      ['start to stored and waiting', ms(spread(times.run.slice(50))), 'p50 1 ms'],
+      ['the same, the caller names the call', ms(spread(times.named.slice(50))), 'p50 1 ms'],
+      ['bare pg: one insert', ms(spread(times.bare.slice(50))), ''],
+    ];
+  });
+
+  await measure('rate', async (url) => {
+    const desk = await deskOn(await connect(url));
+    const other = await deskOn(await connect(url));
+    const width = 64;
+    const leave = new AbortController();
+    const { DETACH } = await import('../../core/approval/gate.ts');
+    const gate = gateOn(
+      desk,
+      toolsWith(() => 'paid'),
+    );
+    const whole = async () => {
+      const { request, outcome } = await stored(gate, nextCall());
+      await yes(other, request);
+      await outcome;
+    };
+    await perSecond(500, width, whole);
+    const finished = await perSecond(6_000, width, whole);
+    const created = await perSecond(6_000, width, async () => {
+      const request = await new Promise<ApprovalRequest>((resolve) => {
+        gate.call(nextCall(), { signal: leave.signal, onRequested: resolve }).catch(() => undefined);
+      });
+      leave.signal.throwIfAborted();
+      await yes(other, request);
+    });
+    leave.abort(DETACH);
+    await desk.close();
+    await other.close();
+    const bare = await Bare.open(url, 16);
+    let lane = 0;
+    const bareRate = await perSecond(6_000, 16, async () => {
+      const mine = lane++;
+      const id = await bare.create(mine);
+      await bare.decide(id, mine);
+      await bare.finish(id, mine);
+    });
+    await bare.close();
+    return [
+      ['create, decide and run (the run of the last goes on), a second', created.toFixed(0), '2,000'],
+      ['create, decide, finish, a second', finished.toFixed(0), '1,200'],
+      ['bare pg, 16 connections: insert and two updates, a second', bareRate.toFixed(0), ''],
+    ];
+  });
+
+  await measure('wake', async (url) => {
+    const desk = await deskOn(await connect(url));
+    const waiter = fork(fileURLToPath(new URL('./waiter.ts', import.meta.url)), [url], {
+      execArgv: ['--import', 'tsx'],
+    });
+    await once(waiter, 'message');
+    const times: number[] = [];
+    for (let round = 0; round < 600; round++) {
+      waiter.send('go');
+      const [{ request }] = (await once(waiter, 'message')) as [{ request: ApprovalRequest }];
+      const ended = once(waiter, 'message');
+      const began = performance.timeOrigin + performance.now();
+      await yes(desk, request);
+      const [{ began: handler }] = (await ended) as [{ began: number }];
+      times.push(handler - began);
+    }
+    waiter.disconnect();
+    await desk.close();
+    return [['decision to handler, in another process', ms(spread(times.slice(50))), 'p50 2.5, p99 8 ms']];
+  });
+
+  await measure('size', async (url) => {
+    const home = await connect(url);
+    const desk = await deskOn(home);
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    const size = async () =>
+      Number((await client.query(`SELECT pg_total_relation_size('_svc_approvals') AS size`)).rows[0].size);
+    const gate = gateOn(
+      desk,
+      toolsWith(() => 'paid'),
+    );
+    await client.query('VACUUM FULL _svc_approvals');
+    const [count, before] = [5_000, await size()];
+    await perSecond(count, 64, () => stored(gate, nextCall()));
+    const after = await size();
+    await client.end();
+    await desk.close();
+    await home.close();
+    return [
+      ['bytes of a waiting request, indexes and all', String(Math.round((after - before) / count)), '2,400 a run'],
+    ];
+  });
+
+  await measure('list', async (url) => {
+    const home = await connect(url);
+    const desk = await deskOn(home);
+    const gate = gateOn(
+      desk,
+      toolsWith(() => 'paid'),
+      86_400_000,
+    );
+    const { request } = await stored(gate, nextCall());
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    // As many copies of one that the gate made, each with an id, an execution and a deadline of its own.
+    await client.query(
+      `INSERT INTO _svc_approvals SELECT replace(gen_random_uuid()::text, '-', ''), status, 'agent ' || n % 10, 'exe_' || n % 1000, n % 16, "expiresAt" + n * interval '1 ms', body, 1
+       FROM _svc_approvals, generate_series(1, 100000) AS n WHERE "requestId" = $1`,
+      [request.requestId],
+    );
+    await client.query('ANALYZE _svc_approvals');
+    await client.end();
+    const pages = {
+      'by status': () => list(desk),
+      'by agent': () => list(desk, { agentTag: 'agent 3' }),
+      'by execution': () => list(desk, { executionId: 'exe_7' }),
+      'by expiry': () =>
+        desk.rows.page('byExpiry', {
+          equals: { status: 'waiting', shard: 3 },
+          limit: 100,
+          to: new Date(Date.now() + 9e7),
+        }),
+      'a page of 1,000': () => list(desk, { limit: 1000 }),
+    };
+    const found: Row[] = [];
+    for (const [name, page] of Object.entries(pages)) {
+      const times: number[] = [];
+      for (let round = 0; round < 60; round++) {
+        const began = performance.now();
+        await page();
+        times.push(performance.now() - began);
+      }
+      found.push([`100,000 waiting, 100 ${name}`, ms(spread(times)), 'p95 50 ms']);
+    }
+    await desk.close();
+    await home.close();
+    return found;
+  });
+
+  await measure('crowd', async (url) => {
+    const home = await connect(url);
+    const desk = await deskOn(home);
+    globalThis.gc?.();
+    const before = process.memoryUsage().rss;
+    const late: number[] = [];
+    const began = performance.now();
+    const count = 10_000;
+    const gates = Array.from({ length: 600 }, (_, at) =>
+      gateOn(
+        desk,
+        toolsWith(() => 'paid'),
+        20_000 + at * 100,
+      ),
+    );
+    const outcomes: Promise<void>[] = [];
+    await perSecond(count, 64, async () => {
+      const gate = gates[outcomes.length % gates.length];
+      if (!gate) return;
+      const { request, outcome } = await stored(gate, nextCall());
+      outcomes.push(outcome.then(async () => void late.push((await desk.clock.now()) - Date.parse(request.timeout))));
+    });
+    const made = performance.now() - began;
+    const held = (process.memoryUsage().rss - before) / 2 ** 20;
+    await Promise.all(outcomes);
+    await desk.close();
+    await home.close();
+    return [
+      ['10,000 waiting in one process', `${held.toFixed(0)} MB (made in ${(made / 1000).toFixed(1)} s)`, '200 MB'],
+      ['each after its own deadline, spread over 60 s', `${ms(spread(late))}, last ${Math.max(...late)} ms`, '100 ms'],
+    ];
+  });
+
+  void approvals;
+  const width = Math.max(...rows.map(([what]) => what.length));
+  console.log(
+    `\n${rows.map(([what, found, limit]) => `${what.padEnd(width)}  ${found}${limit && `  (limit ${limit})`}`).join('\n')}`,
+  );
+} finally {
+  await dropDatabases();
+}

@@ -1,0 +1,88 @@
+import { compileTools, type Tool, type ToolDefinition } from '../../core/agent/tool.ts';
+import { ApprovalDesk } from '../../core/approval/desk.ts';
+import { ApprovalGate, type GateCall } from '../../core/approval/gate.ts';
+import type { StoreHome } from '../../core/approval/home.ts';
+import type { ApprovalRequest } from '../../core/approval/request.ts';
+import { Kernel } from '../../core/kernel.ts';
+import { postgresql } from '../../plugins/dialects/postgresql/dialect.ts';
+
+export const PARAMETERS = { orderId: '1234', amount: 20, note: 'Arrived broken, the customer wants it back.' };
+
+export function toolsWith(handler: ToolDefinition['handler'], requiresConfirmation = true): ReadonlyMap<string, Tool> {
+  const problems: never[] = [];
+  const tools = compileTools(
+    [
+      {
+        tag: 'refund',
+        description: 'Pays money back to a customer. Cannot be undone.',
+        requiresConfirmation,
+        parameters: {
+          orderId: { type: 'string', required: true },
+          amount: { type: 'number', required: true, minimum: 0 },
+          note: { type: 'string' },
+        },
+        handler,
+      },
+    ],
+    ['tools'],
+    problems,
+  );
+  if (problems.length > 0) throw new Error(JSON.stringify(problems));
+  return tools;
+}
+
+export async function deskOn(home: StoreHome): Promise<ApprovalDesk> {
+  return ApprovalDesk.open({ home, kernel: new Kernel(), owner: { product: 'bench', env: 'dev', database: 'main' } });
+}
+
+export const connect = (url: string): Promise<StoreHome> => postgresql.connect(url, {});
+
+export function gateOn(desk: ApprovalDesk, tools: ReadonlyMap<string, Tool>, approvalTimeout = 300_000): ApprovalGate {
+  const humanInLoop = { enabled: true, alwaysRequireApproval: new Set<string>(), approvalTimeout };
+  return new ApprovalGate(desk, { agentTag: 'payouts', tools, humanInLoop });
+}
+
+let count = 0;
+
+export function nextCall(more: Partial<GateCall> = {}): GateCall {
+  count += 1;
+  return { tool: 'refund', parameters: PARAMETERS, executionId: `exe_${process.pid}_${count}`, ...more };
+}
+
+/** Resolves when the request is stored and waits. */
+export function stored(
+  gate: ApprovalGate,
+  call: GateCall,
+): Promise<{ request: ApprovalRequest; outcome: Promise<unknown> }> {
+  return new Promise((resolve, reject) => {
+    const outcome = gate.call(call, { onRequested: (request) => resolve({ request, outcome }) });
+    outcome.catch(reject);
+  });
+}
+
+export interface Spread {
+  readonly p50: number;
+  readonly p95: number;
+  readonly p99: number;
+}
+
+export function spread(values: readonly number[]): Spread {
+  const sorted = [...values].sort((a, b) => a - b);
+  const at = (share: number): number =>
+    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+  return { p50: at(0.5), p95: at(0.95), p99: at(0.99) };
+}
+
+/** Runs work that is always `width` at once; gives how many were done in a second. */
+export async function perSecond(total: number, width: number, work: () => Promise<unknown>): Promise<number> {
+  let left = total;
+  const began = performance.now();
+  const lane = async (): Promise<void> => {
+    while (left > 0) {
+      left -= 1;
+      await work();
+    }
+  };
+  await Promise.all(Array.from({ length: width }, lane));
+  return (total / (performance.now() - began)) * 1000;
+}

@@ -1,0 +1,31 @@
+import { checksum } from '../../core/migration/checksum.ts';
+import type { HistoryRow } from '../../core/migration/history.ts';
+import type { Migration } from '../../core/migration/migration.ts';
+import type { RecordValues } from '../../core/records.ts';
+
+/** What svc writes into the history of a migration of one step, before it and behind it. */
+export function rowOf(migration: Migration, seq: number, status: 'applying' | 'completed'): RecordValues {
+  const done = status === 'completed';
+  const row: Omit<HistoryRow, 'journal'> & { journal: object | null } = {
+    tag: migration.tag,
+    seq,
+    name: migration.name ?? migration.tag,
+    origin: 'file',
+    status,
+    applied_at: done ? new Date() : null,
+    rolled_back_at: null,
+    duration_ms: done ? 1 : null,
+    checksum: checksum(migration),
+    migration,
+    step: done ? 1 : 0,
+    steps: 1,
+    error: null,
+    sdk_version: '0.1.0',
+    applied_by: 'bench',
+    epoch: 1,
+    // What a killed run goes on with: about as long as the migration itself.
+    journal: done ? null : { direction: 'up', steps: migration.up },
+    started: !done,
+  };
+  return { ...row };
+}

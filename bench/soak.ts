@@ -1,0 +1,189 @@
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { approvalHandler } from '../config/approval-handler.ts';
+import { Svc } from '../config/client.ts';
+import { freshDatabase } from '../test/kit/postgresql.ts';
+
+/**
+ * Requests through webhook and callback for minutes, with a share of everything failing: receivers that refuse or hang
+ * up, callbacks whose question or answer is lost, handlers that throw. At the end every request must have been decided
+ * as its reviewer decided, and every approved tool must have run once.
+ */
+
+const { values: flags } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '10' },
+    rate: { type: 'string', default: '50' },
+    failing: { type: 'string', default: '0.05' },
+  },
+});
+const DURATION_MS = Number(flags.minutes) * 60_000;
+const EVERY_MS = 1000 / Number(flags.rate);
+const FAILING = Number(flags.failing);
+const SECRET = `whsec_${Buffer.alloc(32, 3).toString('base64')}`;
+const KEY = 'a key for the soak, of thirty-two bytes or more';
+
+const unlucky = (): boolean => Math.random() < FAILING;
+const faults = { webhookRefused: 0, webhookCut: 0, callbackCutBefore: 0, callbackCutAfter: 0, handler: 0 };
+
+type Listen = { readonly url: string; close(): void };
+
+async function listening(
+  answer: (body: string, path: string, response: ServerResponse) => void | Promise<void>,
+): Promise<Listen> {
+  const server = createServer(async (request, response) => {
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part as Buffer);
+    await answer(Buffer.concat(parts).toString(), request.url ?? '/', response);
+  }).listen(0, '127.0.0.1');
+  await new Promise((ready) => server.once('listening', ready));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+/** What reviewers decided, by order. */
+const verdicts = new Map<string, boolean>();
+/** How often each order's tool ran. */
+const runs = new Map<string, number>();
+const lateness: number[] = [];
+
+const { url: database, drop } = await freshDatabase();
+let handle: (request: Request) => Promise<Response>;
+const callback = await listening(async (body, path, response) => {
+  if (unlucky()) {
+    faults.callbackCutBefore += 1;
+    response.destroy();
+    return;
+  }
+  const answer = await handle(
+    new Request(`${callback.url}${path}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body }),
+  );
+  if (unlucky()) {
+    faults.callbackCutAfter += 1;
+    response.destroy();
+    return;
+  }
+  response.writeHead(answer.status).end(await answer.text());
+});
+const reviewers = await listening((body, _path, response) => {
+  if (unlucky()) {
+    faults.webhookRefused += 1;
+    response.writeHead(500).end();
+    return;
+  }
+  if (unlucky()) {
+    faults.webhookCut += 1;
+    response.destroy();
+  } else response.writeHead(204).end();
+  void review(JSON.parse(body));
+});
+
+/** Decides, and says so until it is heard. */
+async function review(asked: {
+  readonly callbackUrl: string;
+  readonly parameters: { readonly order: string };
+}): Promise<void> {
+  const { order } = asked.parameters;
+  const approved = verdicts.get(order) ?? Math.random() < 0.8;
+  verdicts.set(order, approved);
+  for (let pause = 50; ; pause = Math.min(pause * 2, 2_000)) {
+    try {
+      const { status } = await fetch(asked.callbackUrl, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ approved }),
+      });
+      if (status === 200) return;
+      throw new Error(String(status));
+    } catch {
+      await wait(pause);
+    }
+  }
+}
+
+const svc = new Svc({
+  config: {
+    product: 'soak',
+    env: 'dev',
+    databases: { main: { dialect: 'postgresql', url: database } },
+    approvals: {
+      store: { database: 'main' },
+      callbackBase: callback.url,
+      callbackKey: KEY,
+      webhook: { secrets: { [reviewers.url]: [SECRET] } },
+    },
+  },
+});
+handle = approvalHandler(svc);
+const gate = svc.gate({
+  agentTag: 'soak',
+  tools: [
+    {
+      tag: 'pay',
+      description: 'Pays.',
+      requiresConfirmation: true,
+      parameters: { order: { type: 'string', required: true } },
+      handler: async (_context, { order }) => {
+        runs.set(order, (runs.get(order) ?? 0) + 1);
+        if (!unlucky()) return 'paid';
+        faults.handler += 1;
+        throw new Error('the bank is closed');
+      },
+    },
+  ],
+  humanInLoop: { enabled: true, approvalTimeout: 300_000, approvalWebhook: reviewers.url },
+});
+
+const ends = new Map<string, string>();
+const open = new Set<Promise<void>>();
+const began = performance.now();
+let next = began;
+let asked = 0;
+while (performance.now() - began < DURATION_MS) {
+  const order = `order-${asked++}`;
+  const since = performance.now();
+  const work = gate.run({ tool: 'pay', parameters: { order } }).then(({ status }) => {
+    ends.set(order, status);
+    lateness.push(performance.now() - since);
+  });
+  open.add(work);
+  void work.finally(() => open.delete(work));
+  next += EVERY_MS;
+  await wait(Math.max(0, next - performance.now()));
+  if (asked % 1000 === 0) console.error(`${asked} asked, ${ends.size} done, ${open.size} open`);
+}
+await Promise.all(open);
+
+const wrong: string[] = [];
+for (let index = 0; index < asked; index++) {
+  const order = `order-${index}`;
+  const approved = verdicts.get(order);
+  const ran = runs.get(order) ?? 0;
+  const end = ends.get(order);
+  const fits = approved ? ran === 1 && (end === 'completed' || end === 'failed') : ran === 0 && end === 'rejected';
+  if (!fits) wrong.push(`${order}: decided ${approved}, ran ${ran} times, ended ${end}`);
+}
+lateness.sort((a, b) => a - b);
+const at = (share: number): string => `${Math.round(lateness[Math.floor(share * (lateness.length - 1))] ?? 0)} ms`;
+console.log(
+  `${asked} requests in ${flags.minutes} min, ${flags.rate} a second, ${FAILING * 100}% of everything failing`,
+);
+console.log(
+  `faults: ${Object.entries(faults)
+    .map(([name, count]) => `${name} ${count}`)
+    .join(', ')}`,
+);
+console.log(`asked to done: p50 ${at(0.5)}, p99 ${at(0.99)}, longest ${at(1)}`);
+console.log(wrong.length === 0 ? 'none lost, none twice' : `WRONG: ${wrong.length}\n${wrong.slice(0, 20).join('\n')}`);
+await svc.close();
+callback.close();
+reviewers.close();
+await drop();
+process.exitCode = wrong.length === 0 ? 0 : 1;

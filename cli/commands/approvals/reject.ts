@@ -1,0 +1,32 @@
+import { Command, Option } from 'clipanion';
+import type { Approvals } from '../../../config/approvals.ts';
+import { ApprovalsCommand } from '../../approvals/command.ts';
+import { decide, look, picked } from '../../approvals/decide.ts';
+import type { Answer } from '../../base.ts';
+
+export default class ApprovalsReject extends ApprovalsCommand {
+  static override paths = [['approvals', 'reject']];
+  static override usage = Command.Usage({
+    description: 'Keeps a tool call from running; the agent is told the reason.',
+    examples: [
+      ['With a reason', "svc approvals reject apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --reason 'Paid back yesterday'"],
+    ],
+  });
+
+  requestId = Option.String({ required: false });
+  reason = Option.String('--reason', { description: 'Told to the agent, and kept with the decision.' });
+  shown = Option.String('--shown', {
+    description: 'For requests with sensitive parameters: what `show --reveal --json` gave.',
+  });
+
+  async work(approvals: Approvals): Promise<Answer> {
+    const requestId = await picked(this, approvals, this.requestId);
+    const record = await look(this, approvals, requestId);
+    const shown = this.shown ?? record.shown;
+    return decide(this, approvals, requestId, {
+      approve: false,
+      ...(this.reason !== undefined && { reason: this.reason }),
+      ...(shown !== undefined && { shown }),
+    });
+  }
+}

@@ -1,0 +1,102 @@
+import type { NewFile } from '../../config/new-files.ts';
+import manifest from '../../package.json' with { type: 'json' };
+import { sdkSpec } from '../sdk-spec.ts';
+import { brokerFiles } from './broker.ts';
+import { channelFiles } from './channel.ts';
+import { dialectFiles } from './dialect.ts';
+
+export const KINDS = ['dialect', 'channel', 'broker'] as const;
+export type Kind = (typeof KINDS)[number];
+
+/** What differs between kinds: the source, and the suite that says what is left to do in it. */
+export interface PluginFiles {
+  /** What the package is for, continuing "svc …". */
+  readonly what: string;
+  /** The configuration that uses it, without the plugin's own line. */
+  readonly use: string;
+  readonly source: string;
+  readonly test: string;
+}
+
+const FILES: Readonly<Record<Kind, (name: string, identifier: string) => PluginFiles>> = {
+  dialect: dialectFiles,
+  channel: channelFiles,
+  broker: brokerFiles,
+};
+
+export const packageName = (kind: Kind, name: string): string => `svc-${kind}-${name}`;
+
+/** A package whose tests run, and fail with what is left to do. */
+export function pluginPackage(kind: Kind, name: string): NewFile[] {
+  const folder = packageName(kind, name);
+  const identifier = name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
+  const files = FILES[kind](name, identifier);
+  return [
+    { file: `${folder}/package.json`, text: `${JSON.stringify(manifestOf(folder, files), null, 2)}\n` },
+    { file: `${folder}/tsconfig.json`, text: TSCONFIG },
+    { file: `${folder}/.gitignore`, text: 'node_modules/\ndist/\n' },
+    { file: `${folder}/README.md`, text: readme(folder, kind, identifier, files) },
+    { file: `${folder}/src/index.ts`, text: files.source },
+    { file: `${folder}/test/suite.test.ts`, text: files.test },
+  ];
+}
+
+function manifestOf(name: string, { what }: PluginFiles): object {
+  const { version, engines, devDependencies } = manifest;
+  return {
+    name,
+    version: '0.1.0',
+    description: `svc ${what}.`,
+    type: 'module',
+    engines,
+    exports: { '.': { types: './dist/src/index.d.ts', default: './dist/src/index.js' } },
+    files: ['dist/src'],
+    scripts: { build: 'tsc -p .', test: 'npm run build && node --test dist/test/*.test.js' },
+    peerDependencies: { '@svc/sdk': `^${version}` },
+    devDependencies: {
+      '@svc/sdk': sdkSpec(),
+      '@types/node': devDependencies['@types/node'],
+      typescript: devDependencies.typescript,
+    },
+  };
+}
+
+const TSCONFIG = `{
+  "compilerOptions": {
+    "target": "ES2023",
+    "module": "NodeNext",
+    "types": ["node"],
+    "strict": true,
+    "noUncheckedIndexedAccess": true,
+    "exactOptionalPropertyTypes": true,
+    "verbatimModuleSyntax": true,
+    "rewriteRelativeImportExtensions": true,
+    "declaration": true,
+    "rootDir": ".",
+    "outDir": "dist"
+  },
+  "include": ["src", "test"]
+}
+`;
+
+function readme(name: string, kind: Kind, identifier: string, { what, use }: PluginFiles): string {
+  return `# ${name}
+
+svc ${what}.
+
+\`\`\`ts
+import { defineConfig } from '@svc/sdk/config';
+import ${identifier} from '${name}';
+
+export default defineConfig({
+  product: 'shop',
+  env: 'dev',
+  ${use}
+  plugins: [${identifier}],
+});
+\`\`\`
+
+\`npm install && npm test\` builds it and runs the ${kind} suite: each case that fails says what the contract asks for, and what
+is left to do.
+`;
+}

@@ -1,0 +1,79 @@
+import { createHash } from 'node:crypto';
+import { displayed, displayedJson } from '../../core/approval/display.ts';
+import type { ApprovalRequest } from '../../core/approval/request.ts';
+
+const STYLE = `body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem;color:#1a1a1a;background:#fff}
+pre{white-space:pre-wrap;word-break:break-all;background:#f4f4f4;padding:1rem;border-radius:4px}
+dt{font-weight:600}dd{margin:0 0 .5rem}textarea,input{width:100%;font:inherit;box-sizing:border-box}textarea{font-family:monospace}
+button{font:inherit;padding:.4rem 1.2rem;margin:1rem .5rem 0 0}
+@media(prefers-color-scheme:dark){body{color:#eee;background:#161616}pre{background:#262626}}`;
+
+/** A page runs nothing, loads nothing, sends its form to where it came from, and cannot be framed. */
+export const PAGE_HEADERS = {
+  'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'`,
+  'x-frame-options': 'DENY',
+};
+
+/** What anybody may see who follows the link, a mail program's preview too: no parameters, and no way to decide. */
+export function doorPage(request: ApprovalRequest): string {
+  return page(
+    'Approval',
+    `${facts(request, { parameters: false })}
+<form method="post"><input type="hidden" name="action" value="show"><button>Show the request</button></form>`,
+  );
+}
+
+/** The whole request, and the way to decide it. `view` says that it was shown. */
+export function decisionPage(request: ApprovalRequest, description: string | undefined, view: string): string {
+  return page(
+    'Approval',
+    `${facts(request, { parameters: true, ...(description !== undefined && { description }) })}
+<form method="post">
+<input type="hidden" name="view" value="${escaped(view)}">
+<p><label>Reason <input name="reason" maxlength="2000" autocomplete="off"></label></p>
+<p><label>Parameters to change, as JSON; only with an approval <textarea name="modifiedParams" rows="3" spellcheck="false"></textarea></label></p>
+<button name="action" value="approve">Approve</button><button name="action" value="reject">Reject</button>
+</form>`,
+  );
+}
+
+export function messagePage(title: string, message: string): string {
+  return page(title, `<p>${escaped(displayed(message))}</p>`);
+}
+
+function facts(
+  { agentTag, tool, reason, timeout, parameters }: ApprovalRequest,
+  shown: { readonly parameters: boolean; readonly description?: string },
+): string {
+  const rows: [string, string][] = [
+    ['Agent', agentTag],
+    ['Tool', tool],
+    ...(shown.description === undefined ? [] : ([['What it does', shown.description]] as [string, string][])),
+    ...(shown.parameters ? ([['Why it asks', reason]] as [string, string][]) : []),
+    ['Until', timeout],
+  ];
+  const list = rows.map(([name, value]) => `<dt>${name}</dt><dd>${escaped(displayed(value))}</dd>`).join('\n');
+  const body = shown.parameters ? `<pre>${escaped(displayedJson(parameters))}</pre>` : '';
+  return `<dl>${list}</dl>${body}`;
+}
+
+function page(title: string, body: string): string {
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="robots" content="noindex"><meta name="viewport" content="width=device-width"><title>${escaped(title)}</title><style>${STYLE}</style></head>
+<body><h1>${escaped(title)}</h1>
+${body}
+</body></html>
+`;
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+}

@@ -1,0 +1,91 @@
+import { idleTools } from '../core/agent/define.ts';
+import {
+  type ApprovalSurroundings,
+  compileHumanInLoop,
+  type HumanInLoop,
+  type HumanInLoopConfig,
+} from '../core/agent/human-in-loop.ts';
+import { compileTools, type Tool, type ToolList } from '../core/agent/tool.ts';
+import { ApprovalGate, type CallOptions, type GateCall } from '../core/approval/gate.ts';
+import type { CallOutcome } from '../core/approval/outcome.ts';
+import { SvcError } from '../core/errors.ts';
+import { type Problem, problemText } from '../core/schema/shape.ts';
+import { warnOfIdle } from './agents.ts';
+import { loadApprovals, surroundings } from './approval-runtime.ts';
+import { routesOf } from './routes.ts';
+import type { Runtime } from './runtime.ts';
+
+/** @experimental */
+export interface GateDefinition<T extends readonly unknown[] = readonly unknown[]> {
+  readonly agentTag: string;
+  readonly tools: ToolList<T>;
+  readonly humanInLoop?: HumanInLoopConfig;
+}
+
+const LONGEST_TAG = 128;
+
+/** The gate alone, for agents of other frameworks. @experimental */
+export class Gate {
+  readonly #opening: () => Promise<ApprovalGate>;
+  #gate: ApprovalGate | undefined;
+  #opened: Promise<ApprovalGate> | undefined;
+
+  /** Throws `agent_invalid` with every mistake; what the configuration must have is looked for by the first call. */
+  constructor(definition: GateDefinition, runtime: () => Promise<Runtime>) {
+    const { tools, humanInLoop: loop } = compile(definition, anything(definition.humanInLoop));
+    warnOfIdle({ tag: definition.agentTag, idle: idleTools(tools, loop) });
+    this.#opening = async () => {
+      const found = await runtime();
+      const { humanInLoop } = compile(definition, surroundings(found));
+      const routes = await routesOf(found, humanInLoop);
+      const { desk } = await loadApprovals(found);
+      return new ApprovalGate(desk, { agentTag: definition.agentTag, tools, humanInLoop, routes });
+    };
+  }
+
+  /**
+   * Runs the tool, after a human's yes where one is needed. A no is a result and never an exception.
+   * @example await gate.run({ tool: 'refund', parameters, toolCallId, executionId })
+   */
+  run(call: GateCall, options?: Pick<CallOptions, 'signal' | 'onRequested' | 'onDecided'>): Promise<CallOutcome> {
+    return this.#gate ? this.#gate.call(call, options) : this.#first(call, options);
+  }
+
+  async #first(call: GateCall, options?: CallOptions): Promise<CallOutcome> {
+    this.#opened ??= this.#opening();
+    try {
+      this.#gate = await this.#opened;
+    } catch (error) {
+      this.#opened = undefined;
+      throw error;
+    }
+    return this.#gate.call(call, options);
+  }
+}
+
+interface Compiled {
+  readonly tools: ReadonlyMap<string, Tool>;
+  readonly humanInLoop: HumanInLoop;
+}
+
+function compile({ agentTag, tools, humanInLoop }: GateDefinition, around: ApprovalSurroundings): Compiled {
+  const problems: Problem[] = [];
+  const tag: unknown = agentTag;
+  if (typeof tag !== 'string' || tag === '' || tag.length > LONGEST_TAG) {
+    problems.push({ path: ['agentTag'], text: `is not a text of 1 to ${LONGEST_TAG} characters` });
+  }
+  const compiled = compileTools(tools, ['tools'], problems);
+  const loop = compileHumanInLoop(humanInLoop, [...compiled.keys()], around, ['humanInLoop'], problems);
+  if (problems.length === 0) return { tools: compiled, humanInLoop: loop };
+  throw new SvcError('agent_invalid', 'The gate cannot be defined.', {
+    why: problems.map(problemText).join(' '),
+    next: ['Mend the definition.'],
+    details: { problems: problems.map(problemText) },
+  });
+}
+
+/** Surroundings that allow what is said, while the configuration is not read. */
+function anything(config: HumanInLoopConfig | undefined): ApprovalSurroundings {
+  const broker = config?.approvalBroker?.broker;
+  return { brokers: broker === undefined ? [] : [broker], callbackBase: true, callbackKey: true };
+}

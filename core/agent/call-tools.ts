@@ -1,0 +1,104 @@
+import { type CallOutcome, failed, invalid, jsonResult, notRun } from '../approval/outcome.ts';
+import type { Parameters } from '../approval/request.ts';
+import type { Step, StepCall } from './execution.ts';
+import type { HeldExecution } from './held-execution.ts';
+import { storableJson } from './own-json.ts';
+import type { Run } from './run.ts';
+import type { RunnableAgent } from './runnable.ts';
+import { shownParameters, shownResult } from './shown.ts';
+import { spanOf } from './span.ts';
+
+/** Runs the calls of a turn, each as soon as it may; returns when all have a result. */
+export async function callTools(
+  agent: RunnableAgent,
+  held: HeldExecution,
+  run: Run,
+  step: Step,
+  { signal, resumed }: { readonly signal: AbortSignal; readonly resumed: boolean },
+): Promise<void> {
+  let first: { readonly error: unknown } | undefined;
+  const open = step.calls.filter((call) => !call.outcome);
+  const groupId = step.calls.length > 1 ? step.calls[0]?.requestId : undefined;
+  const one = async (call: StepCall): Promise<void> => {
+    const { tool } = call;
+    run.emit({ type: 'tool_call', tool, parameters: shownParameters(call) });
+    const outcome = await spanOf(
+      `execute_tool ${tool}`,
+      {
+        'gen_ai.operation.name': 'execute_tool',
+        'gen_ai.tool.name': tool,
+        'gen_ai.tool.call.id': call.id,
+        'gen_ai.agent.name': agent.definition.tag,
+      },
+      () => outcomeOf(agent, held, run, call, { signal, resumed, groupId }),
+      ({ status, requestId }) => ({
+        'svc.approval.outcome': status,
+        ...(requestId !== undefined && { 'svc.approval.request_id': requestId }),
+        ...(status !== 'completed' && { 'error.type': status }),
+      }),
+    );
+    const { status, result, changed } = plain(call, outcome);
+    call.outcome = { status, result, ...(changed !== undefined && { changed }) };
+    // Of an approved call the gate has kept the result; this one is only here.
+    if (call.started) await held.save();
+    run.emit({ type: 'tool_result', ...shownResult(call, call.outcome) });
+  };
+  // Those that wait stop when the store fails one of them; none is left running unseen.
+  await Promise.all(
+    open.map((call) =>
+      one(call).catch((error: unknown) => {
+        first ??= { error };
+        run.interrupt();
+      }),
+    ),
+  );
+  if (first) throw first.error;
+}
+
+async function outcomeOf(
+  agent: RunnableAgent,
+  held: HeldExecution,
+  run: Run,
+  call: StepCall,
+  options: { readonly signal: AbortSignal; readonly resumed: boolean; readonly groupId: string | undefined },
+): Promise<CallOutcome> {
+  const { tool, parameters, requestId } = call;
+  if (call.malformed) return invalid('invalid_parameters', 'The parameters are not JSON.', tool);
+  if (call.started && !(await mayRunAgain(agent, call))) {
+    return notRun('interrupted', { tool, parameters: parameters as Parameters });
+  }
+  let isRequested = false;
+  const group = options.groupId === undefined ? {} : { groupId: options.groupId };
+  return agent.gate.call(
+    { tool, parameters, executionId: held.executionId, requestId, ...group },
+    {
+      signal: options.signal,
+      resumed: options.resumed,
+      onRequested(request) {
+        isRequested = true;
+        run.emit({ type: 'approval_requested', request });
+      },
+      onDecided: (record) => run.emit({ type: 'approval_decided', record }),
+      async beforeRun() {
+        await held.hold();
+        // Of an approved call the claim says it; one that may be run again needs no trace.
+        if (isRequested || call.started || agent.definition.tools.get(tool)?.idempotent) return;
+        call.started = true;
+        await held.save();
+      },
+    },
+  );
+}
+
+/** What a handler gave without the gate storing it, as the execution can. */
+function plain({ tool, parameters }: StepCall, outcome: CallOutcome): CallOutcome {
+  if (outcome.requestId !== undefined) return outcome;
+  const result = jsonResult(outcome.result);
+  if (result !== undefined) return { ...outcome, result: storableJson(result) };
+  return failed(new Error('It returned what is not JSON.'), { tool, parameters: parameters as Parameters });
+}
+
+/** A handler that had begun when its process died. The gate knows about those that were approved. */
+async function mayRunAgain(agent: RunnableAgent, { tool, requestId }: StepCall): Promise<boolean> {
+  return agent.definition.tools.get(tool)?.idempotent === true || agent.hasRequest(requestId);
+}

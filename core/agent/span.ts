@@ -1,0 +1,42 @@
+import { createRequire } from 'node:module';
+
+type Api = typeof import('@opentelemetry/api');
+type Attributes = Readonly<Record<string, string>>;
+
+/** Undefined until it was looked for, null where it is not installed. */
+let api: Api | null | undefined;
+
+function telemetry(): Api | null {
+  if (api !== undefined) return api;
+  try {
+    api = createRequire(import.meta.filename)('@opentelemetry/api') as Api;
+  } catch {
+    api = null;
+  }
+  return api;
+}
+
+/** Does the work inside a span, as its active one, where OpenTelemetry is installed and something records. */
+export function spanOf<T>(
+  name: string,
+  attributes: Attributes,
+  work: () => Promise<T>,
+  after?: (value: T) => Attributes,
+): Promise<T> {
+  const otel = telemetry();
+  const span = otel?.trace.getTracer('@svc/sdk').startSpan(name, { attributes });
+  if (!otel || !span?.isRecording()) return work();
+  return otel.context.with(otel.trace.setSpan(otel.context.active(), span), async () => {
+    try {
+      const value = await work();
+      if (after) span.setAttributes(after(value));
+      return value;
+    } catch (error) {
+      span.setAttribute('error.type', error instanceof Error ? error.name : 'error');
+      span.setStatus({ code: otel.SpanStatusCode.ERROR });
+      throw error;
+    } finally {
+      span.end();
+    }
+  });
+}

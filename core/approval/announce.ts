@@ -1,0 +1,146 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { v7 as uuid } from 'uuid';
+import { DeliveryFailed } from './channel.ts';
+import type { ApprovalDesk, Row } from './desk.ts';
+import type { ApprovalRecord, ApprovalRequest } from './request.ts';
+import type { ApprovalRow } from './rows.ts';
+import { frozen, recordOf, requestOf } from './view.ts';
+
+/** What is told, and what the way back is made of. */
+export interface Announcement {
+  readonly request: ApprovalRequest;
+  /** What an approval is bound to. */
+  readonly digest: string;
+  /** What the tool's definition says to the reviewer. */
+  describe(): Promise<string | undefined>;
+}
+
+/** A channel, made for one agent. */
+export interface Route {
+  /** Its name in the audit; an agent has each name once. */
+  readonly channel: string;
+  deliver(announcement: Announcement, signal: AbortSignal): Promise<void>;
+  decided?(record: ApprovalRecord, signal: AbortSignal): Promise<void>;
+}
+
+const ATTEMPT_MS = 15_000;
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 60_000;
+
+/**
+ * Tells who is to decide: the taps, then every channel at once. A request that was found is told again only where
+ * nothing says that it arrived: at least once, as a crash may come in between. Never throws; ends when `signal` does.
+ */
+export async function announce(
+  desk: ApprovalDesk,
+  { record }: Row,
+  { routes, made, signal }: { readonly routes: readonly Route[]; readonly made: boolean; readonly signal: AbortSignal },
+): Promise<void> {
+  const { requestId } = record;
+  if (desk.announced.has(requestId)) return;
+  desk.announced.add(requestId);
+  const request = frozen(requestOf(record));
+  await desk.tell('approvalRequested', () => desk.kernel.hooks.approvalRequested.promise(request));
+  if (routes.length === 0) return;
+  const reached = made ? new Set<string>() : await alreadyReached(desk, requestId);
+  const announcement: Announcement = {
+    request,
+    digest: record.body.digest,
+    describe: async () => (await desk.definition(record.body.toolDigest))?.description,
+  };
+  const missing = routes.filter(({ channel }) => !reached.has(channel));
+  await Promise.all(missing.map((route) => deliver(desk, route, announcement, record.expiresAt.getTime(), signal)));
+}
+
+/** Tells the channels that a request was decided. Never throws, and nobody waits for it. */
+export async function announceDecided(desk: ApprovalDesk, row: ApprovalRow, routes: readonly Route[]): Promise<void> {
+  const record = frozen(recordOf(row));
+  await Promise.all(
+    routes.map(async ({ channel, decided }) => {
+      if (!decided) return;
+      await attempt((signal) => decided(record, signal), desk.closing).catch((error) =>
+        desk.warn(`The channel ${channel} was not told that ${record.requestId} is decided: ${wordsOf(error)}`),
+      );
+    }),
+  );
+}
+
+/** Tries until it arrived, the request is over, or trying again is no use. Every attempt is recorded. */
+async function deliver(
+  desk: ApprovalDesk,
+  route: Route,
+  announcement: Announcement,
+  deadline: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const { requestId } = announcement.request;
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+    try {
+      // An attempt that is on its way when the request is decided ends as it ends: the audit says how.
+      await attempt((patience) => route.deliver(announcement, patience), desk.closing);
+      return await note(desk, requestId, route.channel, null);
+    } catch (error) {
+      if (desk.closing.aborted) return;
+      const { retry, afterMs } = error instanceof DeliveryFailed ? error : { retry: true, afterMs: 0 };
+      await note(desk, requestId, route.channel, wordsOf(error));
+      if (signal.aborted) return;
+      // Jitter: receivers that come back are not met by everybody at once.
+      const next = Math.max(afterMs, pause * (0.5 + Math.random() / 2));
+      if (!retry || desk.clock.until(deadline) <= next) {
+        desk.warn(`The channel ${route.channel} did not deliver ${requestId}: ${wordsOf(error)}`);
+        return;
+      }
+      await wait(next, undefined, { signal, ref: false }).catch(() => undefined);
+      if (signal.aborted) return;
+    }
+  }
+}
+
+/** A channel that never answers is left alone after a while, whether it listens to its signal or not. */
+async function attempt(work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
+  const late = AbortSignal.timeout(ATTEMPT_MS);
+  const either = AbortSignal.any([signal, late]);
+  let end = () => {};
+  const over = new Promise<never>((_, reject) => {
+    end = () => reject(late.aborted ? new Error(`no answer within ${ATTEMPT_MS} ms`) : signal.reason);
+    if (either.aborted) end();
+    else either.addEventListener('abort', end, { once: true });
+  });
+  over.catch(() => undefined);
+  try {
+    await Promise.race([work(either), over]);
+  } finally {
+    either.removeEventListener('abort', end);
+  }
+}
+
+async function note(desk: ApprovalDesk, requestId: string, channel: string, error: string | null): Promise<void> {
+  try {
+    await desk.deliveries.insert({
+      id: `del_${uuid()}`,
+      requestId,
+      channel,
+      at: new Date(await desk.clock.now()),
+      delivered: error === null,
+      error,
+    });
+  } catch (failure) {
+    desk.warn(`A delivery of ${requestId} by ${channel} is missing in the audit: ${wordsOf(failure)}`);
+  }
+}
+
+async function alreadyReached(desk: ApprovalDesk, requestId: string): Promise<ReadonlySet<string>> {
+  try {
+    const { records } = await desk.deliveries.page('byRequest', { equals: { requestId }, limit: 1000 });
+    return new Set(records.filter(({ record }) => record.delivered).map(({ record }) => record.channel));
+  } catch {
+    // Told twice is better than not at all.
+    return new Set();
+  }
+}
+
+const LONGEST_WORDS = 500;
+
+function wordsOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).slice(0, LONGEST_WORDS);
+}

@@ -1,0 +1,71 @@
+import { createHash } from 'node:crypto';
+import type { ToolContext } from '../agent/tool.ts';
+import { canonicalJson, type Json } from '../json.ts';
+import { displayed, displayedJson } from './display.ts';
+import { newExecutionId, newRequestId } from './id.ts';
+
+export interface CallFacts {
+  readonly agentTag: string;
+  readonly executionId: string | undefined;
+  readonly toolCallId: string | undefined;
+  readonly requestId: string | undefined;
+  readonly approvedBy?: string | undefined;
+  readonly signal: (() => AbortSignal) | AbortSignal | undefined;
+  readonly log: (line: string) => void;
+}
+
+/** What a handler is told. Most ask for little of it, and a call without approval must cost next to nothing. */
+export class Context implements ToolContext {
+  readonly #facts: CallFacts;
+  #executionId: string | undefined;
+  #name: string | undefined;
+  #signal: AbortSignal | undefined;
+
+  constructor(facts: CallFacts) {
+    this.#facts = facts;
+  }
+
+  get agentTag(): string {
+    return this.#facts.agentTag;
+  }
+
+  get executionId(): string {
+    this.#executionId ??= this.#facts.executionId ?? newExecutionId();
+    return this.#executionId;
+  }
+
+  /** A call that needed none may have an id that was reserved for it: that one is no request. */
+  get requestId(): string | undefined {
+    return this.#facts.approvedBy === undefined ? undefined : this.#facts.requestId;
+  }
+
+  get toolCallId(): string | undefined {
+    return this.#facts.toolCallId;
+  }
+
+  get approvedBy(): string | undefined {
+    return this.#facts.approvedBy;
+  }
+
+  /** A call without a name of its own is never run again. */
+  get idempotencyKey(): string {
+    const { requestId, toolCallId } = this.#facts;
+    this.#name ??= requestId ?? toolCallId ?? newRequestId();
+    return createHash('sha256')
+      .update(canonicalJson([this.executionId, this.#name]))
+      .digest('base64url');
+  }
+
+  get signal(): AbortSignal {
+    const { signal } = this.#facts;
+    this.#signal ??= (typeof signal === 'function' ? signal() : signal) ?? new AbortController().signal;
+    return this.#signal;
+  }
+
+  log(message: string, data?: Json): void {
+    const { agentTag, toolCallId, requestId } = this.#facts;
+    const call = requestId ?? toolCallId ?? this.executionId;
+    const more = data === undefined ? '' : ` ${displayedJson(data)}`;
+    this.#facts.log(`${agentTag} ${call}: ${displayed(message)}${more}`);
+  }
+}

@@ -1,0 +1,33 @@
+import type { Tool } from '../agent/tool.ts';
+import type { Context } from './context.ts';
+import { failed, jsonResult } from './outcome.ts';
+import type { Outcome, Parameters } from './request.ts';
+
+/** Never throws: what a handler throws is a result. */
+export async function execute(
+  tool: Tool,
+  context: Context,
+  parameters: Parameters,
+  asked: { readonly tool: string; readonly parameters: Parameters },
+): Promise<Outcome> {
+  try {
+    const result = jsonResult(await tool.handler(context, parameters));
+    if (result !== undefined) return { status: 'completed', result };
+    return failed(new Error('It ran, and its result cannot be written as JSON.'), asked);
+  } catch (error) {
+    return failed(error, asked);
+  }
+}
+
+/** Bytes of a result that are kept for whoever asks for it again. */
+const RESULT_LIMIT = 256 * 1024;
+
+/** What is stored of an outcome. */
+export function kept(
+  outcome: Outcome,
+  { tool, parameters }: { readonly tool: string; readonly parameters: Parameters },
+): Outcome {
+  if (Buffer.byteLength(JSON.stringify(outcome.result)) <= RESULT_LIMIT) return outcome;
+  const message = 'The tool ran; its result was too large to be kept.';
+  return { status: outcome.status, result: { error: 'result_not_kept', message, tool, parameters } };
+}

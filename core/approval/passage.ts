@@ -1,0 +1,74 @@
+import { hostname } from 'node:os';
+import type { Tool } from '../agent/tool.ts';
+import { SvcError } from '../errors.ts';
+import type { Route } from './announce.ts';
+import type { ApprovalDesk } from './desk.ts';
+import { isOutage } from './home.ts';
+import type { ApprovalRecord, ApprovalRequest } from './request.ts';
+import type { Seat } from './waiting.ts';
+
+/** A reason to abort with that leaves the request waiting: another process may go on with it. */
+export const DETACH: unique symbol = Symbol('svc.detach');
+
+/** What a caller wants to say and hear beside the call. */
+export interface CallOptions {
+  /** Aborting cancels a request that waits, and is handed to a handler that runs. */
+  readonly signal?: AbortSignal;
+  /** The caller alone owns the execution now: whoever claimed its calls before is dead. */
+  readonly resumed?: boolean;
+  /** Once the tool may run, before it is claimed. A throw keeps it from running. */
+  readonly beforeRun?: () => Promise<void>;
+  readonly onRequested?: (request: ApprovalRequest) => void;
+  /** A time-out and a cancellation are decisions too. */
+  readonly onDecided?: (record: ApprovalRecord) => void;
+}
+
+/** A call that has a request, on its way to an outcome. */
+export interface Passage {
+  readonly desk: ApprovalDesk;
+  /** Undefined where the agent no longer has it. */
+  readonly tool: Tool | undefined;
+  readonly requestId: string;
+  readonly toolCallId: string | undefined;
+  /** What this process put to the gate, where it did: the store is not asked what that was. */
+  readonly digest: string | undefined;
+  readonly routes: readonly Route[];
+  /** Milliseconds after which a claim that gives no sign is a dead one's. */
+  readonly leaseMs: number;
+  readonly options: CallOptions;
+}
+
+/** How this process is named in events and claims. */
+export const PROCESS = `${hostname()}:${process.pid}`;
+
+const OUTAGE_PAUSE_MS = 1_000;
+
+/** A store that cannot be reached keeps nobody from waiting: it may come back before the deadline. */
+export async function patiently<T>(passage: Passage, seat: Seat, work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isOutage(error)) throw error;
+      refuseDetached(passage);
+      await seat.changed(performance.now() + OUTAGE_PAUSE_MS);
+      refuseDetached(passage);
+    }
+  }
+}
+
+export function refuseDetached({ desk, requestId, options }: Passage): void {
+  if (!desk.closing.aborted && !(options.signal?.aborted && options.signal.reason === DETACH)) return;
+  throw new SvcError('interrupted', 'The call was left before it ended.', {
+    why: desk.closing.aborted ? 'The client was closed.' : 'The caller let go of it.',
+    state: 'Its request stays as it is in the store.',
+    next: ['Put the same call to the gate again: it attaches to the request.'],
+    details: { requestId },
+  });
+}
+
+/** Why a call was cancelled. */
+export function reasonOf(signal: AbortSignal): string {
+  const { reason } = signal;
+  return reason instanceof Error ? reason.message : String(reason);
+}

@@ -1,0 +1,59 @@
+import { serve } from '@hono/node-server';
+import { defineTool, Svc } from '@svc/sdk';
+import { Hono } from 'hono';
+
+/**
+ * An application's own way to decide: its endpoint knows who is logged in, takes the decision from its user interface,
+ * and forwards it as a signal. Nothing but the application needs a token or a callback.
+ */
+
+const svc = new Svc({ config: { product: 'shop', env: 'dev' } });
+const gate = svc.gate({
+  agentTag: 'payouts',
+  tools: [
+    defineTool({
+      tag: 'refund',
+      description: 'Pays money back to a customer. Cannot be undone.',
+      requiresConfirmation: true,
+      parameters: { orderId: { type: 'string', required: true }, amount: { type: 'number', required: true } },
+      handler: (ctx, { orderId, amount }) => `paid ${amount} EUR for order ${orderId}, approved by ${ctx.approvedBy}`,
+    }),
+  ],
+  humanInLoop: { enabled: true },
+});
+
+const app = new Hono();
+
+app.get('/decisions', async (context) => context.json((await svc.approvals.list()).records));
+
+app.post('/decisions/:requestId', async (context) => {
+  const requestId = context.req.param('requestId');
+  const { approved, reason, modifiedParams } = await context.req.json();
+  const user = context.req.header('x-user') ?? ''; // from your session, never from a header
+  const { executionId } = await svc.approvals.get(requestId);
+  const signal = approved === true ? 'approve' : 'reject';
+  const payload = { requestId, ...(reason && { reason }), ...(modifiedParams && { modifiedParams }) };
+  return context.json(await svc.agents.signal({ executionId, signal, payload }, { actor: user }));
+});
+
+const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }, async ({ port }) => {
+  const base = `http://127.0.0.1:${port}`;
+  const run = gate.run(
+    { tool: 'refund', parameters: { orderId: '1234', amount: 20 } },
+    { onRequested: ({ requestId }) => decide(`${base}/decisions/${requestId}`) },
+  );
+  const { status, result, changed } = await run;
+  console.log(`${status}: ${result} (changed by a human: ${changed?.join(', ') ?? 'nothing'})`);
+  server.close();
+  await svc.close();
+});
+
+/** What the user interface sends when Ada has looked and finds 15 enough. */
+async function decide(url: string): Promise<void> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-user': 'ada@shop.example' },
+    body: JSON.stringify({ approved: true, modifiedParams: { amount: 15 } }),
+  });
+  console.log('decided:', response.status, await response.json());
+}

@@ -1,0 +1,80 @@
+import { resolve } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { definePlugin, SvcError } from '@svc/sdk';
+import { type Exec, keptDialect, Queue, text } from '@svc/sdk/dialect';
+import { openDriver } from './driver.ts';
+import { isBusy, isDuplicate, isMissing, refusal } from './errors.ts';
+import { RULES, WORDS } from './words.ts';
+
+/** Milliseconds that somebody else's write is waited for. */
+const BUSY_MS = 10_000;
+
+const TEXTS = `SELECT sql FROM sqlite_schema WHERE type IN ('table', 'index') AND sql IS NOT NULL
+  AND substr(tbl_name, 1, 5) <> '_svc_' AND substr(tbl_name, 1, 7) <> 'sqlite_'`;
+
+function fileOf(url: string): string {
+  if (url.startsWith('sqlite://') && url.length > 9) return resolve(decodeURIComponent(url.slice(9)));
+  throw new SvcError('url_invalid', 'The URL of a SQLite database cannot be used.', {
+    next: ['Write sqlite://./folder/file.db'],
+  });
+}
+
+/** Another connection may be writing: then it is this one's turn a little later. */
+async function patiently<T>(work: () => T): Promise<T> {
+  for (const deadline = performance.now() + BUSY_MS; ; await wait(2 + Math.random() * 8)) {
+    try {
+      return work();
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > deadline) throw error;
+    }
+  }
+}
+
+export const sqlite = keptDialect({
+  rules: RULES,
+  words: WORDS,
+  identify: (url) => `sqlite:${fileOf(url)}`,
+  async open(url) {
+    const driver = await openDriver(fileOf(url)).catch((error) => Promise.reject(refusal(error)));
+    const queue = new Queue();
+    const exec: Exec = (sql) =>
+      patiently(() => [{ rows: driver.all(sql), count: Number(driver.all('SELECT changes() AS n')[0]?.n) }]);
+    const column = async (sql: string) => {
+      const [result] = await queue.run(() => exec(sql));
+      return result?.rows.map((row) => String(Object.values(row)[0])) ?? [];
+    };
+    return {
+      server: `SQLite ${driver.all('SELECT sqlite_version() AS version')[0]?.version}`,
+      exec: (sql) => queue.run(() => exec(sql)),
+      script: (sql) => driver.exec(sql),
+      transaction: (work, rebuilds) =>
+        queue.run(async () => {
+          // Dropping a table would take along the rows that point at it.
+          driver.exec(`PRAGMA foreign_keys = ${rebuilds ? 'OFF' : 'ON'}`);
+          await patiently(() => driver.exec('BEGIN IMMEDIATE'));
+          try {
+            const result = await work(exec);
+            await patiently(() => driver.exec('COMMIT'));
+            return result;
+          } catch (error) {
+            driver.exec('ROLLBACK');
+            throw error;
+          } finally {
+            driver.exec('PRAGMA foreign_keys = ON');
+          }
+        }),
+      columns: (table) => column(`SELECT name FROM pragma_table_info(${text(table)})`),
+      texts: () => column(TEXTS),
+      refusal,
+      isMissing,
+      isDuplicate,
+      close: async () => driver.close(),
+    };
+  },
+});
+
+export default definePlugin({
+  name: 'sqlite',
+  api: 1,
+  apply: (kernel) => kernel.dialects.register(RULES.name, sqlite),
+});

@@ -1,0 +1,149 @@
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import type { Field } from '../../../core/schema/model.ts';
+import type { FieldType } from '../../../core/schema/types.ts';
+import { isNull, plainOf } from './attribute.ts';
+import { isStorable, plainDecimal } from './decimal.ts';
+import { textOf } from './value.ts';
+
+export type Converted = { readonly value: AttributeValue } | { readonly problem: string };
+
+const BITS: Readonly<Partial<Record<FieldType, number>>> = { smallint: 16, integer: 32, bigint: 64 };
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
+const MOMENT = /^\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:?\d\d)$/;
+const WALL = /^\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,3})?)?$/;
+const PATTERNS: Readonly<Partial<Record<FieldType, RegExp>>> = {
+  date: /^\d{4}-\d\d-\d\d$/,
+  time: /^\d\d:\d\d(:\d\d(\.\d{1,3})?)?$/,
+  uuid: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
+};
+
+/** A stored value as another definition of its field wants it, or why that would lose something. */
+export function converted(value: AttributeValue | undefined, to: Field): Converted {
+  if (isNull(value)) return to.required ? { problem: 'it has no value' } : { value: value ?? { NULL: true } };
+  switch (to.type) {
+    case 'smallint':
+    case 'integer':
+    case 'bigint':
+      return whole(value, to.type);
+    case 'float':
+    case 'double':
+    case 'decimal':
+      return number(value, to);
+    case 'string':
+    case 'text':
+      return text(value, to);
+    case 'enum':
+      return value.S !== undefined && to.enumValues?.includes(value.S)
+        ? { value }
+        : { problem: 'it is none of the values' };
+    case 'boolean':
+      return truth(value);
+    case 'timestamp':
+      return moment(value);
+    case 'datetime':
+      return wall(value);
+    case 'date':
+    case 'time':
+    case 'uuid':
+      return value.S !== undefined && PATTERNS[to.type]?.test(value.S)
+        ? { value: { S: textOf(value.S, to.type) } }
+        : { problem: `it is not a ${to.type}` };
+    case 'json':
+      return { value };
+    case 'array':
+      return value.L ? items(value.L, to.items ?? 'string') : { problem: 'it is no list' };
+    case 'binary':
+    case 'blob':
+      if (value.B === undefined) return { problem: 'it is not made of bytes' };
+      return to.length !== undefined && value.B.byteLength > to.length
+        ? { problem: `it is longer than ${to.length} bytes` }
+        : { value };
+  }
+}
+
+/** Digits that stand in the value, whether as a number or as text. */
+const digitsIn = ({ S, N }: AttributeValue): string | undefined =>
+  N ?? (S !== undefined && NUMBER.test(S) ? S : undefined);
+
+function whole(value: AttributeValue, type: FieldType): Converted {
+  const digits = digitsIn(value);
+  if (digits === undefined) return { problem: 'it is no number' };
+  const exact = wholeDigits(digits);
+  if (exact === undefined) return { problem: 'it is no whole number' };
+  if (BigInt.asIntN(BITS[type] ?? 64, BigInt(exact)) !== BigInt(exact))
+    return { problem: `it is out of range for ${type}` };
+  return { value: { N: exact } };
+}
+
+/** `1e3`, `5.0` and `007` are whole numbers too. */
+function wholeDigits(text: string): string | undefined {
+  const decimal = plainDecimal(text);
+  return decimal === undefined || decimal.includes('.') ? undefined : decimal;
+}
+
+function number(value: AttributeValue, to: Field): Converted {
+  const digits = digitsIn(value);
+  const decimal = digits === undefined ? undefined : plainDecimal(digits);
+  if (decimal === undefined) return { problem: 'it is no number' };
+  if (!isStorable(decimal)) return { problem: 'it has more than 38 digits, or is out of range' };
+  const [before = '', after = ''] = decimal.replace('-', '').split('.');
+  if (to.precision !== undefined) {
+    const scale = to.scale ?? 0;
+    if (after.length > scale) return { problem: `it has more than ${scale} digits behind the point` };
+    if (before.replace(/^0$/, '').length > to.precision - scale)
+      return { problem: `it has more than ${to.precision} digits` };
+  }
+  return { value: value.N === undefined ? { N: decimal } : value };
+}
+
+function text(value: AttributeValue, to: Field): Converted {
+  const plain = plainOf(value);
+  if (value.B !== undefined || value.BS) return { problem: 'it is made of bytes' };
+  const written = value.N ?? (typeof plain === 'string' ? plain : JSON.stringify(plain));
+  if (to.length !== undefined && [...written].length > to.length) {
+    return { problem: `it is longer than ${to.length} characters` };
+  }
+  return { value: { S: written } };
+}
+
+function truth(value: AttributeValue): Converted {
+  if (value.BOOL !== undefined) return { value };
+  const said = value.S ?? value.N;
+  if (said === 'true' || said === '1') return { value: { BOOL: true } };
+  if (said === 'false' || said === '0') return { value: { BOOL: false } };
+  return { problem: 'it is neither true nor false' };
+}
+
+function moment(value: AttributeValue): Converted {
+  if (value.N !== undefined) {
+    return wholeDigits(value.N) === undefined ? { problem: 'it is no number of milliseconds' } : { value };
+  }
+  const said = value.S ?? '';
+  if (MOMENT.test(said)) return { value: { N: String(Date.parse(said.replace(' ', 'T'))) } };
+  if (WALL.test(said)) return { value: { N: String(Date.parse(`${textOf(said, 'datetime')}Z`)) } };
+  return { problem: 'it is no moment' };
+}
+
+/** A moment is told as the wall-clock time of UTC. */
+function wall(value: AttributeValue): Converted {
+  if (value.N !== undefined) {
+    const date = new Date(Number(value.N));
+    return Number.isNaN(date.getTime())
+      ? { problem: 'it is no moment' }
+      : { value: { S: date.toISOString().slice(0, -1) } };
+  }
+  if (PATTERNS.date?.test(value.S ?? '')) return { value: { S: `${value.S}T00:00:00.000` } };
+  return WALL.test(value.S ?? '')
+    ? { value: { S: textOf(value.S ?? '', 'datetime') } }
+    : { problem: 'it is no date and time' };
+}
+
+function items(list: readonly AttributeValue[], type: FieldType): Converted {
+  const found: AttributeValue[] = [];
+  for (const item of list) {
+    const one = converted(item, { name: '', type });
+    if ('problem' in one) return { problem: `an item of it does not fit: ${one.problem}` };
+    found.push(one.value);
+  }
+  return { value: { L: found } };
+}

@@ -1,0 +1,132 @@
+import { isDeepStrictEqual } from 'node:util';
+import { SvcError } from '../../../core/errors.ts';
+import { CLOCK_TYPES } from '../../../core/schema/default.ts';
+import { defineField } from '../../../core/schema/define.ts';
+import type { Field } from '../../../core/schema/model.ts';
+import type { NamedField } from '../../../core/schema/operation.ts';
+import type { Api } from './api.ts';
+import { type Item, isNull, plainItem } from './attribute.ts';
+import type { Change } from './change.ts';
+import { converted } from './convert.ts';
+import type { Work } from './move.ts';
+import type { TableShape } from './shape.ts';
+import type { Move } from './step.ts';
+import { attributeName, keyOf, type Sweep } from './sweep.ts';
+import { encoded, generated, nowOf } from './value.ts';
+
+type Planned = Pick<Sweep, 'attributes' | 'filter' | 'change'>;
+
+/** What a move reads of each item and makes of it. */
+export function planned({ api }: Pick<Work, 'api'>, shape: TableShape, move: Move): Planned {
+  switch (move.kind) {
+    case 'fill': {
+      const field = fieldFrom(move.field);
+      const name = attributeName(field.name);
+      return {
+        attributes: [field.name],
+        filter: { text: `attribute_not_exists(${name})` },
+        change: (item) =>
+          item[field.name]
+            ? undefined
+            : { key: keyOf(shape, item), set: { [field.name]: filling(api, field) }, was: { [field.name]: undefined } },
+      };
+    }
+    case 'remove':
+      return {
+        attributes: [move.field],
+        filter: { text: `attribute_exists(${attributeName(move.field)})` },
+        change: (item) => item[move.field] && { key: keyOf(shape, item), remove: [move.field], was: {} },
+      };
+    case 'rename': {
+      const { from, to } = move;
+      return {
+        attributes: [from, to],
+        filter: { text: `attribute_exists(${attributeName(from)})` },
+        change: (item) => {
+          const value = item[from];
+          if (!value) return undefined;
+          if (item[to]) throw both(move, plainItem(keyOf(shape, item)));
+          return {
+            key: keyOf(shape, item),
+            set: { [to]: value },
+            remove: [from],
+            was: { [from]: value, [to]: undefined },
+          };
+        },
+      };
+    }
+    case 'convert': {
+      const field = fieldFrom(move.field);
+      return {
+        attributes: [field.name],
+        filter: { text: `attribute_exists(${attributeName(field.name)})` },
+        change: (item) => conversion(shape, field, item),
+      };
+    }
+  }
+}
+
+function filling(api: Api, field: Field) {
+  if (field.autoGenerate) return generated();
+  if (field.default === 'now' && CLOCK_TYPES.has(field.type)) return nowOf(api.clock.now(), field);
+  return encoded(field.default as Parameters<typeof encoded>[0], field);
+}
+
+function conversion(shape: TableShape, field: Field, item: Item): Change | undefined {
+  const value = item[field.name];
+  if (isNull(value)) return undefined;
+  const result = converted(value, field);
+  if ('problem' in result) {
+    throw new SvcError('data_violates', `An item came in between that does not allow the change.`, {
+      why: `${JSON.stringify(plainItem(keyOf(shape, item)))}: ${result.problem}.`,
+      next: ['Correct that item, then let the migration go on.'],
+    });
+  }
+  if (isDeepStrictEqual(result.value, value)) return undefined;
+  return { key: keyOf(shape, item), set: { [field.name]: result.value }, was: { [field.name]: value } };
+}
+
+function both({ from, to }: Move & { kind: 'rename' }, key: object): SvcError {
+  return new SvcError('data_violates', `An item came in between that has both "${from}" and "${to}".`, {
+    why: `${JSON.stringify(key)}: one of the two would be lost.`,
+    next: [`Remove one of the two from that item, then let the migration go on.`],
+  });
+}
+
+interface Tested extends Pick<Planned, 'attributes' | 'filter'> {
+  problem(item: Item): string | undefined;
+}
+
+/** What a move has to find in every item, or why it cannot be done. */
+export function tested(move: Move): Tested {
+  switch (move.kind) {
+    case 'rename':
+      return {
+        attributes: [move.from, move.to],
+        filter: {
+          text: `attribute_exists(${attributeName(move.from)}) AND attribute_exists(${attributeName(move.to)})`,
+        },
+        problem: () => `there is a "${move.to}" beside "${move.from}" already`,
+      };
+    case 'convert': {
+      const field = fieldFrom(move.field);
+      return {
+        attributes: [field.name],
+        problem(item) {
+          const value = item[field.name];
+          const result = converted(value, field);
+          if ('problem' in result) return `${field.name}: ${result.problem}`;
+          if (!move.key || value === undefined || isDeepStrictEqual(result.value, value)) return undefined;
+          return `${field.name}: it is in a key and would have to be written differently`;
+        },
+      };
+    }
+    case 'fill':
+    case 'remove':
+      return { attributes: [], problem: () => undefined };
+  }
+}
+
+function fieldFrom({ name, ...definition }: NamedField): Field {
+  return defineField(name, definition, 'a migration');
+}

@@ -1,0 +1,145 @@
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import type { Assignment, UpdateJob, UpdateResult } from '../../../core/dialect.ts';
+import { SvcError } from '../../../core/errors.ts';
+import type { Field } from '../../../core/schema/model.ts';
+import { type Item, isNull } from './attribute.ts';
+import type { Change } from './change.ts';
+import { type FieldOf, filterOf, holds, same } from './condition.ts';
+import { paceOf, tableFor, type Work } from './move.ts';
+import { Progress } from './progress.ts';
+import { keyNames, type TableShape } from './shape.ts';
+import { beginning, keyOf, sweep } from './sweep.ts';
+import { timeToLive } from './time-to-live.ts';
+import { encoded, nowOf, type Written } from './value.ts';
+
+/** `db.update`: a sweep over the table that the same call goes on with after a crash. */
+export async function updateItems(
+  work: Pick<Work, 'api' | 'state' | 'itemsPerSecond' | 'onProgress'>,
+  job: UpdateJob,
+): Promise<UpdateResult> {
+  const { api, state } = work;
+  const { name, items, shape } = await tableFor(work, job.table);
+  refuseImpossible(job, shape);
+  await state.ready();
+  const ttl = (await timeToLive(api, name))?.AttributeName;
+  const fieldOf = (of: string): Field & Written => {
+    const field = job.collection.fields.get(of);
+    if (!field) throw new Error(`${job.table} has no field ${of}`);
+    return of === ttl ? { ...field, seconds: true } : field;
+  };
+  const progress = new Progress(
+    state,
+    `update#${job.key}`,
+    job.key,
+    (item) => api.send('TransactWriteItems', { TransactItems: [item] }).then(() => undefined),
+    () => api.clock.now(),
+  );
+  const standing = (await progress.found()) ?? beginning(items);
+  const { values, text } = filterOf(job.where, fieldOf);
+  await sweep({
+    api,
+    table: name,
+    shape,
+    attributes: attributesOf(job),
+    ...(text !== '' && { filter: { text, ...(Object.keys(values).length > 0 && { values }) } }),
+    standing,
+    pace: await paceOf(work, name),
+    hold: async () => undefined,
+    // Also of an item that is read again: the filter is DynamoDB's, and it has changed since.
+    matches: (item) => job.where.every((condition) => holds(condition, item, fieldOf)),
+    change: (item) => changeOf(job, item, shape, fieldOf, api.clock.now()),
+    async reached(now) {
+      work.onProgress?.({ collection: job.table, done: now.seen, ...(items >= now.seen && { total: items }) });
+      await progress.reached(now);
+    },
+  });
+  await progress.finish();
+  return { matched: standing.matched, modified: standing.changed };
+}
+
+function refuseImpossible({ table, set }: UpdateJob, shape: TableShape): void {
+  const refuse = (message: string, why: string, next: string) =>
+    new SvcError('update_invalid', message, { why, state: 'Nothing was changed.', next: [next] });
+  for (const assignment of set) {
+    const { field } = assignment;
+    if (keyNames(shape).includes(field)) {
+      throw refuse(
+        `The key "${table}.${field}" cannot be changed.`,
+        'An item is what its key says.',
+        'Put a new item and delete the old one.',
+      );
+    }
+    if ('concat' in assignment && assignment.concat.some((part) => 'field' in part && part.field === field)) {
+      throw refuse(
+        `${field}: $CONCAT cannot read the field that it sets.`,
+        'The update goes on after a crash and would do some items twice.',
+        'Set another field, and rename it afterwards.',
+      );
+    }
+  }
+}
+
+function attributesOf({ set, where }: UpdateJob): string[] {
+  const read = set.flatMap((one) =>
+    'concat' in one ? one.concat.flatMap((part) => ('field' in part ? [part.field] : [])) : [],
+  );
+  return [...new Set([...set.map(({ field }) => field), ...read, ...where.map(({ field }) => field)])];
+}
+
+/** A null is written by taking the attribute away: in the key of an index DynamoDB takes no other. */
+function changeOf(
+  { set, where }: UpdateJob,
+  item: Item,
+  shape: TableShape,
+  fieldOf: FieldOf,
+  now: number,
+): Change | undefined {
+  const values = new Map(set.map((one) => [one.field, valueFor(one, item, fieldOf, now)]));
+  const clocks = new Set(set.flatMap((one) => ('now' in one ? [one.field] : [])));
+  const changed = [...values].filter(([field, value]) => !unchanged(item[field], value));
+  // A clock alone makes no item another one, unless nothing else is set.
+  if (changed.every(([field]) => clocks.has(field)) && clocks.size < set.length) return undefined;
+  if (changed.length === 0) return undefined;
+  const read = set.flatMap((one) =>
+    'concat' in one ? one.concat.flatMap((part) => ('field' in part ? [part.field] : [])) : [],
+  );
+  const looked = new Set([...changed.map(([field]) => field), ...read, ...where.map(({ field }) => field)]);
+  for (const key of keyNames(shape)) looked.delete(key);
+  return {
+    key: keyOf(shape, item),
+    set: Object.fromEntries(changed.flatMap(([field, value]) => (value ? [[field, value]] : []))),
+    remove: changed.filter(([, value]) => !value).map(([field]) => field),
+    was: Object.fromEntries([...looked].map((field) => [field, item[field]])),
+  };
+}
+
+const unchanged = (stored: AttributeValue | undefined, value: AttributeValue | undefined): boolean =>
+  isNull(stored) || !value ? isNull(stored) && !value : same(stored, value);
+
+/** Undefined is null. */
+function valueFor(assignment: Assignment, item: Item, fieldOf: FieldOf, now: number): AttributeValue | undefined {
+  const field = fieldOf(assignment.field);
+  if ('now' in assignment) return nowOf(now, field);
+  if ('value' in assignment) return assignment.value === null ? undefined : encoded(assignment.value, field);
+  const text = assignment.concat.map((part) => ('literal' in part ? part.literal : textIn(item[part.field]))).join('');
+  if (field.type === 'integer' || field.type === 'bigint' || field.type === 'smallint') {
+    if (/^-?\d{1,19}$/.test(text)) return { N: String(BigInt(text)) };
+    throw misfit(assignment.field, 'it is no whole number');
+  }
+  if (field.type === 'enum' && !field.enumValues?.includes(text))
+    throw misfit(assignment.field, 'it is none of its values');
+  if (field.length !== undefined && [...text].length > field.length) {
+    throw misfit(assignment.field, `it is longer than ${field.length} characters`);
+  }
+  return { S: text };
+}
+
+const textIn = (value: AttributeValue | undefined): string => value?.S ?? value?.N ?? '';
+
+function misfit(field: string, why: string): SvcError {
+  return new SvcError('data_violates', `What $CONCAT gives does not fit "${field}" in an item.`, {
+    why,
+    state: 'Items before it are changed; the same update goes on from there.',
+    next: ['Correct that item, or leave it out with `where`.'],
+  });
+}

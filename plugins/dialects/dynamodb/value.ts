@@ -1,0 +1,73 @@
+import { randomUUID } from 'node:crypto';
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import { SvcError } from '../../../core/errors.ts';
+import type { Json } from '../../../core/json.ts';
+import type { Field } from '../../../core/schema/model.ts';
+import type { FieldType } from '../../../core/schema/types.ts';
+import { attributeOf } from './attribute.ts';
+import { attributeTypes } from './types.ts';
+
+/** How a field's values are written. */
+export type Written = Pick<Field, 'type' | 'items'> & {
+  /** The time to live counts in whole seconds, all other moments are milliseconds. */
+  readonly seconds?: true;
+};
+
+/** A literal as the field holds it. Texts of date and time have one width, so that they sort. */
+export function encoded(value: Json, field: Written): AttributeValue {
+  if (value === null) return { NULL: true };
+  if (field.type === 'array') {
+    const items: Written = { type: field.items ?? 'string' };
+    return { L: (value as readonly Json[]).map((item) => encoded(item, items)) };
+  }
+  if (field.type === 'json') return attributeOf(value);
+  if (field.type === 'binary' || field.type === 'blob') return { B: bytesOf(String(value)) };
+  switch (attributeTypes[field.type]) {
+    case 'N':
+      return { N: field.type === 'timestamp' ? moment(Date.parse(isoOf(String(value))), field) : digitsOf(value) };
+    case 'BOOL':
+      return { BOOL: value === true };
+    default:
+      return { S: textOf(String(value), field.type) };
+  }
+}
+
+/** The moment `now` in the field's own form. */
+export function nowOf(now: number, field: Written): AttributeValue {
+  if (field.type === 'timestamp') return { N: moment(now, field) };
+  const iso = new Date(now).toISOString().slice(0, -1);
+  if (field.type === 'date') return { S: iso.slice(0, 10) };
+  return { S: field.type === 'time' ? iso.slice(11) : iso };
+}
+
+/** A value that the engine would have generated. */
+export const generated = (): AttributeValue => ({ S: randomUUID() });
+
+function moment(milliseconds: number, { seconds }: Written): string {
+  return String(seconds ? Math.floor(milliseconds / 1000) : milliseconds);
+}
+
+/** `2026-01-31 23:59+0200` is legal to write and not to parse. */
+function isoOf(text: string): string {
+  return text.replace(' ', 'T').replace(/([+-]\d\d)(\d\d)$/, '$1:$2');
+}
+
+/** 1e-7 and 1e300 are fine as they are; -0 is 0. */
+const digitsOf = (value: Json): string => (Object.is(value, -0) ? '0' : String(value));
+
+/** Wall-clock times with seconds and milliseconds, whatever was left out. */
+export function textOf(text: string, type: FieldType): string {
+  if (type === 'uuid') return text.toLowerCase();
+  if (type !== 'time' && type !== 'datetime') return text;
+  const [, date = '', hours = '', seconds = ':00', fraction = ''] =
+    /^(?:(\d{4}-\d\d-\d\d)[ T])?(\d\d:\d\d)(:\d\d)?(?:\.(\d{1,3}))?$/.exec(text) ?? [];
+  if (hours === '') return text;
+  const time = `${hours}${seconds}.${fraction.padEnd(3, '0')}`;
+  return date === '' ? time : `${date}T${time}`;
+}
+
+function bytesOf(base64: string): Uint8Array {
+  const bytes = Buffer.from(base64, 'base64');
+  if (bytes.toString('base64').replace(/=+$/, '') === base64.replace(/=+$/, '')) return new Uint8Array(bytes);
+  throw new SvcError('value_invalid', 'Bytes are given to DynamoDB as base64.', { state: 'Nothing was changed.' });
+}

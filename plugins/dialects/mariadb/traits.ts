@@ -1,0 +1,31 @@
+import type { CatalogDefault } from '../mysql/default.ts';
+import { stringOf } from '../mysql/string-literal.ts';
+import type { Traits } from '../mysql/traits.ts';
+
+export const mariadbTraits: Traits = {
+  name: 'mariadb',
+  title: 'MariaDB',
+  collation: 'utf8mb4_unicode_ci',
+  since: [{ version: [10, 8, 0], clause: /^ADD (UNIQUE )?INDEX .* DESC[,)]/s, what: 'an index in descending order' }],
+  dropCheck: 'DROP CONSTRAINT',
+  copiesForExpressions: false,
+  ownsColumnChecks: true,
+  // With json_valid: a check of ours stands in place of the one that the type would have.
+  arrayCheck: (column) => `json_valid(${column}) and json_type(${column}) = 'ARRAY'`,
+  catalog: {
+    oddIndex:
+      "CASE WHEN s.ignored = 'YES' THEN 'is ignored' WHEN s.index_type = 'HASH' THEN 'is a hash of long values' END",
+    checks: `SELECT k.table_name AS t, k.constraint_name AS n, k.check_clause AS e, NULL AS odd, k.level = 'Column' AS own
+  FROM information_schema.check_constraints k WHERE k.constraint_schema = DATABASE()`,
+    expression: (text) => text,
+    default: (value) => (value === null ? undefined : read(value)),
+    shownDefault: read,
+  },
+};
+
+function read(value: string): CatalogDefault | undefined {
+  if (value === 'NULL') return undefined;
+  const string = stringOf(value);
+  if (string !== undefined) return { literal: string };
+  return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(value) ? { literal: value } : { expression: value };
+}

@@ -1,0 +1,50 @@
+import type { Statement } from '../../../core/dialect.ts';
+import type { Collection } from '../../../core/schema/model.ts';
+import { type Spec, specsOf, without } from './indexes.ts';
+import { type Check, entryOf, type Step, statement } from './step.ts';
+import { validatorOf } from './validator.ts';
+
+/**
+ * Between two models: what `first` does to the documents, with the indexes that change out of its way, then the
+ * indexes and the validator of the model after. Whatever is the first step looks whether all of it can be done.
+ */
+export function chain(
+  before: Collection,
+  after: Collection,
+  checks: readonly Check[],
+  first: readonly Step[] = [],
+): Statement[] {
+  const { name: collection } = after;
+  const gone = without(specsOf(before), specsOf(after));
+  const fresh = without(specsOf(after), specsOf(before));
+  const [begin, ...moves] = first;
+  const steps: Step[] = [
+    ...(begin ? [begin] : []),
+    ...(gone.length > 0 ? [{ do: 'dropIndexes' as const, collection, indexes: gone }] : []),
+    ...moves,
+    ...(fresh.length > 0 ? [{ do: 'createIndexes' as const, collection, indexes: fresh }] : []),
+    { do: 'validate', collection, ...valid(after, validatorOf(after)), entry: entryOf(after) },
+  ];
+  const known = fresh.filter(({ key }) => key.every(([name]) => before.fields.has(name)));
+  const all = [...checks, ...duplicates(known)];
+  return steps.map((step, index) => statement(index === 0 && all.length > 0 ? { ...step, checks: all } : step));
+}
+
+export function duplicates(specs: readonly Spec[]): Check[] {
+  return specs
+    .filter(({ unique }) => unique)
+    .map((spec) => ({
+      duplicates: spec,
+      why: `have the same ${spec.key.map(([name]) => `"${name}"`).join(', ')} as another one`,
+    }));
+}
+
+/** What a step that sets a validator says of it. */
+export function valid({ options }: Collection, validator: ReturnType<typeof validatorOf>) {
+  const { validationLevel, validationAction } = options.mongoOptions ?? {};
+  return {
+    ...(validator && { validator }),
+    ...(validationLevel !== undefined && { validationLevel }),
+    ...(validationAction !== undefined && { validationAction }),
+  };
+}

@@ -1,0 +1,169 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Statement } from '../../../core/dialect.ts';
+import type { Json } from '../../../core/json.ts';
+import { apply } from '../../../core/schema/apply.ts';
+import { defineCollection } from '../../../core/schema/define.ts';
+import { refuseUnsupported } from '../../../core/schema/features.ts';
+import { collectionOf, exists, fieldOf } from '../../../core/schema/lookup.ts';
+import type { Collection, Field, SchemaModel } from '../../../core/schema/model.ts';
+import type { CreateCollection, Operation } from '../../../core/schema/operation.ts';
+import { chain, duplicates, valid } from './chain.ts';
+import { checkCollection, fits } from './check-collection.ts';
+import { conversion } from './convert.ts';
+import { fillingOf } from './filling.ts';
+import { specsOf, without } from './indexes.ts';
+import { compileRaw } from './raw.ts';
+import { refuseKept } from './refuse-kept.ts';
+import { NAME, refuses } from './refuses.ts';
+import { optional, ruleOf } from './rule.ts';
+import { type Check, type Conversion, entryOf, type Step, statement } from './step.ts';
+import { checkClause, checksOf, validatorOf, widened } from './validator.ts';
+
+/** The statements of an operation on the model before it. All but raw ones may run again. */
+export function compile(operation: Operation, before: SchemaModel): readonly Statement[] {
+  if (operation.type === 'raw') return operation.dialect === NAME ? [compileRaw(operation)] : [];
+  refuseUnsupported('MongoDB', refuses, operation, before);
+  if (operation.type === 'createCollection') return createCollection(operation, before);
+  const from = collectionOf(before, operation.collection);
+  if (operation.type === 'dropCollection') return [statement({ do: 'drop', collection: from.name }, true)];
+  const after = apply(before, operation);
+  if (operation.type === 'renameCollection') {
+    const { to } = operation;
+    fits(to, 'table');
+    return [statement({ do: 'rename', collection: from.name, to, entry: entryOf(collectionOf(after, to)) })];
+  }
+  const to = collectionOf(after, from.name);
+  checkCollection(to);
+  switch (operation.type) {
+    case 'addField':
+      return addField(from, to, fieldOf(to, operation.field.name));
+    case 'dropField':
+      return dropField(from, to, operation.field);
+    case 'renameField':
+      return renameField(from, to, operation.from, operation.to);
+    case 'modifyField':
+      return modifyField(from, to, operation.field);
+    case 'createIndex':
+    case 'dropIndex':
+      return [statement(indexStep(from, to))];
+    case 'addConstraint':
+    case 'dropConstraint':
+      return changeConstraint(from, to);
+  }
+}
+
+function createCollection(operation: CreateCollection, before: SchemaModel): Statement[] {
+  const collection = defineCollection(operation);
+  const { name, options } = collection;
+  fits(name, 'table');
+  if (before.has(name) && !operation.options?.sqlOptions?.ifNotExists) throw exists('collection', name);
+  checkCollection(collection);
+  const { validator: _, ...others } = options.mongoOptions ?? {};
+  const validator = validatorOf(collection);
+  return [
+    statement({
+      do: 'create',
+      collection: name,
+      options: others as { readonly [key: string]: Json },
+      ...(validator && { validator }),
+      indexes: specsOf(collection),
+      entry: entryOf(collection),
+    }),
+  ];
+}
+
+function addField(before: Collection, after: Collection, field: Field): Statement[] {
+  const { name, required, unique } = field;
+  const value = fillingOf(field);
+  const checks: Check[] = [
+    { field: name, change: conversionTo(field), why: `have a value in "${name}" that is no ${field.type}` },
+  ];
+  if (required && !value) {
+    checks.push({ lacking: name, why: `have no value for "${name}", which is required and has no default` });
+  }
+  if (unique && value && !('uuid' in value)) {
+    checks.push({ lacking: name, atMost: 1, why: `would get the same default in "${name}", which is unique` });
+  }
+  const fill: Step[] = value
+    ? [
+        { do: 'validate', collection: after.name, ...valid(after, widened(before, after)) },
+        { do: 'fill', collection: after.name, field: name, value },
+      ]
+    : [];
+  return chain(before, after, checks, fill);
+}
+
+function dropField(before: Collection, after: Collection, field: string): Statement[] {
+  refuseKept(before, field, 'dropped');
+  const gone = without(specsOf(before), specsOf(after));
+  const { name: collection } = after;
+  return [
+    statement({ do: 'validate', collection, ...valid(after, validatorOf(after)) }),
+    ...(gone.length > 0 ? [statement({ do: 'dropIndexes', collection, indexes: gone })] : []),
+    statement({ do: 'unset', collection, field }, true),
+    statement({ do: 'validate', collection, ...valid(after, validatorOf(after)), entry: entryOf(after) }),
+  ];
+}
+
+function renameField(before: Collection, after: Collection, from: string, to: string): Statement[] {
+  fits(to, 'field');
+  refuseKept(before, from, 'renamed');
+  const why = `have a value in "${to}" already, beside that in "${from}"`;
+  return chain(
+    before,
+    after,
+    [{ both: [from, to], why }],
+    [
+      { do: 'validate', collection: after.name, ...valid(after, widened(before, after)) },
+      { do: 'move', collection: after.name, from, to },
+    ],
+  );
+}
+
+function modifyField(before: Collection, after: Collection, name: string): Statement[] {
+  const [from, to] = [fieldOf(before, name), fieldOf(after, name)];
+  if (name === '_id' && !isDeepStrictEqual(ruleOf(from), ruleOf(to))) refuseKept(before, name, 'modified');
+  const checks: Check[] = [];
+  const steps: Step[] = [];
+  if (to.required && !from.required) {
+    checks.push({ lacking: name, why: `have no value for "${name}", which becomes required` });
+  }
+  const change = conversionTo(to);
+  if (!isDeepStrictEqual(conversionTo(from).rule, change.rule)) {
+    checks.push({ field: name, change, why: `have a value in "${name}" that cannot become ${described(to)} unharmed` });
+    if (change.expression !== undefined) {
+      steps.push({ do: 'validate', collection: after.name, ...valid(after, widened(before, after)) });
+      steps.push({ do: 'convert', collection: after.name, field: name, change });
+    }
+  }
+  return chain(before, after, checks, steps);
+}
+
+function changeConstraint(before: Collection, after: Collection): Statement[] {
+  const added = checksOf(after).filter(({ name }) => !before.constraints.has(name));
+  const checks = added.map((check): Check => ({ breaks: checkClause(check), why: `break the check "${check.name}"` }));
+  return chain(before, after, checks);
+}
+
+/** Indexes alone: the validator stays as it is. */
+function indexStep(before: Collection, after: Collection): Step {
+  const fresh = without(specsOf(after), specsOf(before));
+  const gone = without(specsOf(before), specsOf(after));
+  const common = { collection: after.name, entry: entryOf(after) };
+  return gone.length > 0
+    ? { do: 'dropIndexes', ...common, indexes: gone }
+    : { do: 'createIndexes', ...common, indexes: fresh, checks: duplicates(fresh) };
+}
+
+/** The rule alone decides whether a value stays; null is the business of `required`. */
+function conversionTo(field: Field): Conversion {
+  const expression = conversion(field.name, field);
+  return { rule: ruleOf(optional(field)), ...(expression !== undefined && { expression }) };
+}
+
+function described({ type, length, precision, scale, items, enumValues }: Field): string {
+  if (length !== undefined) return `${type} of ${length}`;
+  if (precision !== undefined) return `${type}(${precision}, ${scale ?? 0})`;
+  if (enumValues) return `one of ${enumValues.join(', ')}`;
+  return items ? `array of ${items}` : type;
+}

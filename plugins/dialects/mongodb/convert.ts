@@ -1,0 +1,109 @@
+import type { Json } from '../../../core/json.ts';
+import type { Field } from '../../../core/schema/model.ts';
+import type { FieldType } from '../../../core/schema/types.ts';
+import { bsonTypes } from './types.ts';
+
+const NUMBERS: readonly string[] = ['int', 'long', 'double', 'decimal'];
+const SCALARS: readonly string[] = [...NUMBERS, 'bool', 'string', 'date', 'binData'];
+
+/**
+ * An aggregation expression that gives the value of a field as another type, and the value itself where that would lose
+ * something: the new rule then does not let it through. Undefined where nothing can be converted.
+ */
+export function conversion(field: string, to: Field): Json | undefined {
+  return converted(`$${field}`, to.type, to.items);
+}
+
+function converted(value: string, type: FieldType, items: FieldType = 'string'): Json | undefined {
+  if (type === 'array') return arrayOf(value, items);
+  const branches = branchesTo(value, type);
+  return branches.length > 0 ? chosen(branches, value) : undefined;
+}
+
+type Branch = readonly [when: Json, result: Json];
+
+function chosen(branches: readonly Branch[], otherwise: Json): Json {
+  return branches.reduceRight<Json>((rest, [when, result]) => ({ $cond: [when, result, rest] }), otherwise);
+}
+
+function branchesTo(value: string, type: FieldType): Branch[] {
+  const from = (types: readonly string[], result: Json): Branch => [{ $in: [{ $type: value }, types] }, result];
+  const [target = ''] = bsonTypes[type];
+  switch (type) {
+    case 'string':
+    case 'text':
+    case 'enum':
+      return [from([...NUMBERS, 'bool', 'objectId'], { $toString: value }), from(['date'], isoText(value))];
+    case 'integer':
+    case 'smallint':
+    case 'bigint': {
+      const to = type === 'bigint' ? 'long' : 'int';
+      // 5.7 would become 5, and "05" would come back as "5".
+      return [
+        from(NUMBERS, kept(value, { input: value, to }, '$$new', '$$old')),
+        from(['string'], kept(value, { input: value, to }, { $toString: '$$new' }, '$$old')),
+        from(['bool'], { $cond: [value, 1, 0] }),
+      ];
+    }
+    case 'float':
+    case 'double':
+      return [
+        from([...NUMBERS, 'string'], kept(value, { input: value, to: target }, decimal('$$new'), decimal('$$old'))),
+      ];
+    case 'decimal':
+      return [from([...NUMBERS, 'string'], kept(value, { input: value, to: target }, '$$new', decimal('$$old')))];
+    case 'boolean':
+      return [
+        [{ $in: [value, ['true', 1]] }, true],
+        [{ $in: [value, ['false', 0]] }, false],
+      ];
+    case 'date':
+    case 'datetime':
+    case 'timestamp':
+      return [from(['string'], parsedDate(value))];
+    case 'json':
+      return [from(['date'], isoText(value))];
+    default:
+      return [];
+  }
+}
+
+/** The converted value where what is compared comes back equal, else the old one. */
+function kept(value: string, convert: { readonly [key: string]: Json }, back: Json, old: Json): Json {
+  return {
+    $let: {
+      vars: { new: { $convert: { ...convert, onError: null, onNull: null } }, old: value },
+      in: { $cond: [{ $and: [{ $ne: ['$$new', null] }, { $eq: [back, old] }] }, '$$new', '$$old'] },
+    },
+  };
+}
+
+const decimal = (input: Json): Json => ({ $convert: { input, to: 'decimal', onError: null, onNull: null } });
+
+const isoText = (date: Json): Json => ({ $dateToString: { date, format: '%Y-%m-%dT%H:%M:%S.%LZ' } });
+
+/** A date has milliseconds: a text with more digits would lose them. */
+function parsedDate(value: string): Json {
+  const regex =
+    '^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,3})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?$';
+  return {
+    $cond: [
+      { $regexMatch: { input: value, regex } },
+      { $convert: { input: value, to: 'date', onError: value, onNull: value } },
+      value,
+    ],
+  };
+}
+
+function arrayOf(value: string, items: FieldType): Json {
+  const each = converted('$$item', items);
+  const list: Json = each === undefined ? value : { $map: { input: value, as: 'item', in: each } };
+  const only: Json = each === undefined ? [value] : { $map: { input: [value], as: 'item', in: each } };
+  return chosen(
+    [
+      [{ $isArray: [value] }, list],
+      [{ $in: [{ $type: value }, SCALARS] }, only],
+    ],
+    value,
+  );
+}

@@ -1,0 +1,132 @@
+import { type ErrorCode, isSvcError, SvcError } from '../../../core/errors.ts';
+
+interface EngineError extends Error {
+  readonly code?: number | string;
+  readonly codeName?: string;
+  readonly errorLabels?: readonly string[];
+}
+
+/** The server's number of an error. */
+export function codeOf(error: unknown): number | undefined {
+  const code = error instanceof Error ? (error as EngineError).code : undefined;
+  return typeof code === 'number' ? code : undefined;
+}
+
+export const DUPLICATE_KEY = 11000;
+export const NAMESPACE_EXISTS = 48;
+export const NAMESPACE_NOT_FOUND = 26;
+export const INDEX_NOT_FOUND = 27;
+
+interface Meaning {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly next?: readonly string[];
+}
+
+const UNREACHABLE: Meaning = {
+  code: 'connection_failed',
+  message: 'The MongoDB server cannot be reached.',
+  next: ['Check that the server runs, and the hosts and the replica set of the URL.'],
+};
+const LOST: Meaning = {
+  code: 'connection_lost',
+  message: 'The connection to MongoDB was lost.',
+  next: ['Run the command again: it finds out what was done.'],
+};
+const REFUSED: Meaning = {
+  code: 'authentication_failed',
+  message: 'MongoDB refused the credentials.',
+  next: ['Check the user, the password and the authSource of the URL.'],
+};
+const VIOLATES: Meaning = {
+  code: 'data_violates',
+  message: 'Documents in the collection do not allow the change.',
+};
+const INDEX_EXISTS: Meaning = {
+  code: 'index_exists',
+  message: 'There is another index of that name or on those fields.',
+  next: ['Use another name, or drop what is there.'],
+};
+const FAILED: Meaning = { code: 'migration_failed', message: 'MongoDB refused a command.' };
+
+const MEANINGS: Readonly<Record<number, Meaning>> = {
+  13: {
+    code: 'permission_denied',
+    message: 'The database user may not do this.',
+    next: ['Use a user with the roles readWrite and dbAdmin on the database, or grant them.'],
+  },
+  18: REFUSED,
+  8000: REFUSED,
+  26: { code: 'collection_unknown', message: 'The collection does not exist.' },
+  27: { code: 'index_unknown', message: 'The index does not exist.' },
+  48: {
+    code: 'collection_exists',
+    message: 'The table already exists.',
+    next: [
+      'Use another name, or drop what is there.',
+      'Or take it over: svc db schema pull, then svc db migrate baseline',
+    ],
+  },
+  85: INDEX_EXISTS,
+  86: INDEX_EXISTS,
+  115: { code: 'not_supported', message: 'This server cannot do it.' },
+  121: VIOLATES,
+  241: VIOLATES,
+  11000: VIOLATES,
+};
+
+/** A primary that steps down, is shut down or is not there yet; the driver resends only some commands. */
+const STEPPING_DOWN: ReadonlySet<number> = new Set([91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436]);
+const NETWORK = /^Mongo(Network|PoolCleared|PoolClosed|ConnectionClosed|TopologyClosed|NotConnected|ServerClosed)/;
+
+/** The connection or the primary went away: nobody knows whether the command was carried out. */
+export function isLost(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return NETWORK.test(error.name) || STEPPING_DOWN.has(codeOf(error) ?? 0);
+}
+
+/** The engine's error as a refusal, its code and words in `why`. What is none of the engine's stays as it is. */
+export function refusal(error: unknown): unknown {
+  if (!(error instanceof Error) || isSvcError(error) || !/^(Mongo|BSON)/.test(error.name)) return error;
+  const code = codeOf(error);
+  const meaning = meaningOf(error, code);
+  return new SvcError(meaning.code, meaning.message, {
+    why: code === undefined ? error.message : `${code}: ${told(error, code)}`,
+    next: meaning.next ?? [],
+    details: code === undefined ? {} : { engineCode: code },
+    // The server's own error shows values of the document.
+    cause: meaning === VIOLATES ? new Error(told(error, code ?? 0)) : error,
+  });
+}
+
+/** The same once there has been a connection: a server that is not found any more is one that was lost. */
+export function lostOr(error: unknown): unknown {
+  const found = refusal(error);
+  if (!isSvcError(found) || found.code !== UNREACHABLE.code) return found;
+  return new SvcError(LOST.code, LOST.message, {
+    ...(found.why !== undefined && { why: found.why }),
+    next: LOST.next ?? [],
+    cause: error,
+  });
+}
+
+/** A duplicate's message shows the value that stands in the document. */
+function told({ message }: Error, code: number): string {
+  return code === DUPLICATE_KEY ? message.replace(/ dup key: .*$/s, '') : message;
+}
+
+function meaningOf(error: Error, code: number | undefined): Meaning {
+  if (error.name === 'MongoServerSelectionError') {
+    // What the last server said is in its description.
+    const cause = error.cause instanceof Error ? codeOf(error.cause) : undefined;
+    return cause === 18 || cause === 8000 ? REFUSED : UNREACHABLE;
+  }
+  if (isLost(error)) return LOST;
+  if (/Authentication/i.test(error.message) && code === undefined) return REFUSED;
+  return MEANINGS[code ?? 0] ?? FAILED;
+}
+
+/** The same refusal from a place before anything could be changed. */
+export function unchanged(error: unknown): unknown {
+  return isSvcError(error) && error.state === undefined ? error.with({ state: 'Nothing was changed.' }) : error;
+}

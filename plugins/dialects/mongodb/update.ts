@@ -1,0 +1,84 @@
+import type { Document, Filter } from 'mongodb';
+import type { Assignment, Condition, UpdateJob, UpdateResult } from '../../../core/dialect.ts';
+import { SvcError } from '../../../core/errors.ts';
+import type { Field } from '../../../core/schema/model.ts';
+import { inBatches } from './batches.ts';
+import { clockOf, type Server } from './open.ts';
+import type { Place } from './place.ts';
+import { toBson } from './value.ts';
+
+/**
+ * In batches of documents that it would change: a document that has been changed is not one of them any more, so the
+ * same call goes on where another one was killed. Each document is changed as a whole.
+ */
+export async function update(place: Place, job: UpdateJob): Promise<UpdateResult> {
+  const { server } = place;
+  const fieldOf = (name: string): Field => {
+    const field = job.collection.fields.get(name);
+    if (!field) throw new Error(`${job.table} has no field ${name}`);
+    return field;
+  };
+  refuseImpossible(job, fieldOf);
+  const now = await clockOf(server);
+  const values = job.set.map((assignment) => ({ assignment, value: expressionOf(server, assignment, fieldOf, now) }));
+  const where = job.where.map((condition) => filterOf(server, condition, fieldOf(condition.field)));
+  const matching = (where.length > 0 ? { $and: where } : {}) as Filter<Document>;
+  // A clock alone makes no document another one, unless nothing else is set.
+  const real = values.filter(({ assignment }) => !('now' in assignment));
+  const differs = (real.length > 0 ? real : []).map(({ assignment, value }) => ({
+    $ne: [{ $ifNull: [`$${assignment.field}`, null] }, value],
+  }));
+  const changing = differs.length > 0 ? { $and: [...where, { $expr: { $or: differs } }] } : matching;
+  const matched = await server.db.collection(job.table).countDocuments(matching);
+  const set = Object.fromEntries(values.map(({ assignment, value }) => [assignment.field, value]));
+  const modified =
+    differs.length > 0
+      ? await inBatches(place, job.table, changing as Filter<Document>, () => [{ $set: set }], {
+          checked: true,
+          total: matched,
+        })
+      : (await server.db.collection(job.table).updateMany(matching, [{ $set: set }])).modifiedCount;
+  // Others may have come in between.
+  return { matched: Math.max(matched, modified), modified };
+}
+
+/** A concatenation that reads its own target never comes to an end, and a required field takes no null. */
+function refuseImpossible({ table, set }: UpdateJob, fieldOf: (name: string) => Field): void {
+  for (const assignment of set) {
+    const field = fieldOf(assignment.field);
+    if ('concat' in assignment && assignment.concat.some((part) => 'field' in part && part.field === field.name)) {
+      throw new SvcError('update_invalid', `${field.name}: $CONCAT cannot read the field that it sets on MongoDB.`, {
+        why: 'The update runs in batches, and one that is run again after a crash would add the text twice.',
+        state: 'Nothing was changed.',
+        next: ['Set another field, then copy it back.'],
+      });
+    }
+    if ('value' in assignment && assignment.value === null && field.required) {
+      throw new SvcError('data_violates', `"${table}.${field.name}" is required and cannot become null.`, {
+        state: 'Nothing was changed.',
+      });
+    }
+  }
+}
+
+/** An aggregation expression. */
+function expressionOf(server: Server, assignment: Assignment, fieldOf: (name: string) => Field, now: Date): unknown {
+  const field = fieldOf(assignment.field);
+  if ('now' in assignment) return { $literal: toBson(server.bson, 'now', field, now) };
+  if ('value' in assignment) return { $literal: toBson(server.bson, assignment.value, field) };
+  const parts = assignment.concat.map((part) =>
+    'field' in part ? { $ifNull: [{ $toString: `$${part.field}` }, ''] } : { $literal: part.literal },
+  );
+  const text = { $concat: parts };
+  const to = { bigint: 'long', integer: 'int', smallint: 'int' }[field.type as string];
+  return to === undefined ? text : { $convert: { input: text, to } };
+}
+
+function filterOf(server: Server, condition: Condition, field: Field): Document {
+  const { bson } = server;
+  if (condition.operator === 'in') {
+    return { [field.name]: { $in: condition.value.map((value) => toBson(bson, value, field)) } };
+  }
+  // Null matches what is missing too.
+  return { [field.name]: { [`$${condition.operator}`]: toBson(bson, condition.value, field) } };
+}

@@ -1,0 +1,78 @@
+import { SvcError } from '../../../core/errors.ts';
+import type { Exec } from '../../sql/session.ts';
+import type { AskedAlter } from './asked.ts';
+import { isAutomaticIndex, serves } from './automatic-index.ts';
+import { type CatalogTable, readTable } from './catalog.ts';
+import { isArrayCheck, PRIMARY } from './introspect.ts';
+import { mergedColumn } from './merge.ts';
+import { quote } from './quote.ts';
+import type { Traits } from './traits.ts';
+
+/** Whether the catalog has something to add. */
+export const isQuestion = ({ clauses, modify, dropsIndexes, dropsForeignKey, arrayCheck }: AskedAlter): boolean =>
+  modify !== undefined ||
+  arrayCheck !== undefined ||
+  dropsForeignKey !== undefined ||
+  (dropsIndexes ?? []).length > 0 ||
+  clauses.some((clause) => clause === 'DROP PRIMARY KEY' || DROPPED.test(clause));
+
+const DROPPED = /^DROP COLUMN `((?:[^`]|``)*)`$/;
+
+/** The clauses, with what the catalog adds to them; it is asked about another table `like` the one to change. */
+export async function completed(exec: Exec, traits: Traits, ask: AskedAlter, like = ask.table): Promise<string[]> {
+  const { clauses, modify, dropsIndexes, dropsForeignKey, arrayCheck } = ask;
+  if (!isQuestion(ask)) return [...clauses];
+  const drops = [...(dropsIndexes ?? []), ...(clauses.includes('DROP PRIMARY KEY') ? [PRIMARY] : [])];
+  const table = { ...(await readTable(exec, traits, like)), name: ask.table };
+  for (const clause of clauses) {
+    const [, column] = DROPPED.exec(clause) ?? [];
+    if (column !== undefined) refuseShrunk(table, column.replaceAll('``', '`'), drops);
+  }
+  return [
+    ...(arrayCheck?.drop ? arrayCheckOf(traits, table, arrayCheck.column) : []),
+    ...(modify ? [`MODIFY COLUMN ${mergedColumn(traits, table, modify)}`] : []),
+    ...clauses,
+    ...(arrayCheck && arrayCheck.add !== '' ? [`ADD ${arrayCheck.add}`] : []),
+    ...replacements(table, drops),
+    ...(dropsForeignKey === undefined ? [] : withoutAutomatic(table, dropsForeignKey)),
+  ];
+}
+
+/** The server would take the column out of the index, and what was unique over two columns would be so over one. */
+function refuseShrunk({ name: table, indexes }: CatalogTable, column: string, dropped: readonly string[]): void {
+  const index = indexes.find(
+    ({ name, columns }) => columns.length > 1 && !dropped.includes(name) && columns.some((one) => one.name === column),
+  );
+  if (!index) return;
+  throw new SvcError('field_in_use', `The field "${table}.${column}" cannot be dropped: something uses it.`, {
+    why: `The index "${index.name}", which svc did not make, has it beside other fields.`,
+    next: [`Drop the index first: raw, ALTER TABLE ${quote(table)} DROP INDEX ${quote(index.name)}`],
+  });
+}
+
+function arrayCheckOf(traits: Traits, { checks }: CatalogTable, column: string): string[] {
+  return checks
+    .filter(({ own, expression }) => !own && isArrayCheck(traits, expression, column))
+    .map(({ name }) => `${traits.dropCheck} ${quote(name)}`);
+}
+
+/** An index of its own for each foreign key that nothing would serve any more. */
+function replacements({ indexes, foreignKeys }: CatalogTable, dropped: readonly string[]): string[] {
+  if (dropped.length === 0) return [];
+  const left = indexes.filter(({ name }) => !dropped.includes(name));
+  return foreignKeys
+    .filter(({ columns }) => !left.some((index) => serves(index, columns)))
+    .map(({ name, columns }) => `ADD INDEX ${quote(name)} (${columns.map(quote).join(', ')})`);
+}
+
+/** The index that the server made for a foreign key, dropped or left to another one that needs it. */
+function withoutAutomatic({ indexes, foreignKeys }: CatalogTable, dropped: string): string[] {
+  const key = foreignKeys.find(({ name }) => name === dropped);
+  const index = indexes.find((one) => key && isAutomaticIndex(one, [key]));
+  if (!index) return [];
+  const left = indexes.filter((one) => one !== index);
+  const heir = foreignKeys.find(
+    ({ name, columns }) => name !== dropped && serves(index, columns) && !left.some((other) => serves(other, columns)),
+  );
+  return [heir ? `RENAME INDEX ${quote(dropped)} TO ${quote(heir.name)}` : `DROP INDEX ${quote(dropped)}`];
+}

@@ -1,0 +1,138 @@
+import type { Foreseen, Statement } from '../../../core/dialect.ts';
+import { isSvcError, SvcError } from '../../../core/errors.ts';
+import type { Json } from '../../../core/json.ts';
+import { type Exec, rowsOf } from '../../sql/session.ts';
+import { isUsers } from '../../sql/text.ts';
+import type { Asked, AskedAlter } from './asked.ts';
+import { completed } from './complete.ts';
+import { numberOf } from './errors.ts';
+import { quote, text } from './quote.ts';
+import { type Asking, alterText, COPIES, doneOnline, refuseCopy, refuseOld, refuseRows } from './resolve.ts';
+
+interface Change {
+  readonly statement: number;
+  readonly ask: AskedAlter;
+}
+
+/**
+ * What the server, its version and the tables as they are refuse, before a step of the run has changed anything. There
+ * is no word in SQL that tells how an ALTER would go: it is tried on a copy of the table that has no rows.
+ */
+export async function foresee(asking: Asking, statements: readonly Statement[]): Promise<Foreseen | undefined> {
+  const { exec, foldsTables } = asking;
+  const [folded] = foldsTables ? foldedOf(statements) : [];
+  if (folded) return folded;
+  // A single one leaves nothing behind when it is refused as it runs.
+  const changes = statements.length > 1 ? changesOf(statements) : new Map<string, Change[]>();
+  const found: Foreseen[] = [];
+  for (const table of await filled(exec, [...changes.keys()])) {
+    const refused = await refusedOf(asking, table, changes.get(table) ?? []);
+    if (refused) found.push(refused);
+  }
+  return found.sort((a, b) => a.statement - b.statement)[0];
+}
+
+/** Tables whose name the catalog would give back as another one. */
+function foldedOf(statements: readonly Statement[]): Foreseen[] {
+  return statements.flatMap(({ run }, statement) => {
+    if (isUsers(run)) return [];
+    const { table = tableOf(run), clauses = [] } = run as unknown as Partial<AskedAlter>;
+    const name = [table, renamedTo(clauses)].find((one) => one !== undefined && one !== one.toLowerCase());
+    if (name === undefined) return [];
+    const error = new SvcError('name_invalid', `The name "${name}" cannot be used for a table on this server.`, {
+      why: 'It tells no names of tables apart by their case (lower_case_table_names), and svc does.',
+      next: ['Write it in lower case.'],
+    });
+    return [{ statement, error }];
+  });
+}
+
+/** By the name that a table has at the start, what is done to it up to where nobody can say how it looks. */
+function changesOf(statements: readonly Statement[]): ReadonlyMap<string, readonly Change[]> {
+  const changes = new Map<string, Change[]>();
+  /** Of tables that were made, dropped or renamed: the name at the start, if it was there. */
+  const names = new Map<string, string | undefined>();
+  for (const [statement, { run, text }] of statements.entries()) {
+    if (isUsers(run)) {
+      if (MAY_EMPTY.test(text)) break;
+      continue;
+    }
+    const made = tableOf(run);
+    if (made !== undefined) names.set(made, undefined);
+    const ask = run as unknown as Asked;
+    if (made !== undefined || 'fill' in ask) continue;
+    const table = names.has(ask.table) ? names.get(ask.table) : ask.table;
+    const renamed = renamedTo(ask.clauses);
+    if (renamed !== undefined) names.set(ask.table, undefined).set(renamed, table);
+    if (table !== undefined) changes.set(table, [...(changes.get(table) ?? []), { statement, ask }]);
+  }
+  return changes;
+}
+
+/** A text of a user behind which a table may be another one, or without rows. */
+const MAY_EMPTY = /\b(alter|call|create|delete|drop|execute|load|rename|truncate)\b/i;
+const renamedTo = (clauses: readonly string[]): string | undefined =>
+  clauses.flatMap((clause) => RENAMED.exec(clause)?.[1]?.replaceAll('``', '`') ?? [])[0];
+const RENAMED = /^RENAME TO `((?:[^`]|``)*)`$/;
+
+/** The table that a text of ours creates or drops. */
+function tableOf(run: Json): string | undefined {
+  const [, behind] = Array.isArray(run) ? run : [];
+  return /^`((?:[^`]|``)*)`/.exec(String(behind))?.[1]?.replaceAll('``', '`');
+}
+
+/** Those that are there and have rows. */
+async function filled(exec: Exec, tables: readonly string[]): Promise<string[]> {
+  if (tables.length === 0) return [];
+  const there = await rowsOf(
+    exec,
+    `SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' AND table_name IN (${tables.map(text).join(', ')})`,
+  );
+  const found: string[] = [];
+  for (const name of there.map((row) => String(row.name)).filter((name) => tables.includes(name))) {
+    if ((await rowsOf(exec, `SELECT 1 FROM ${quote(name)} LIMIT 1`)).length > 0) found.push(name);
+  }
+  return found;
+}
+
+const REHEARSAL = '_svc_rehearsal';
+
+/** The first of the changes that is refused. */
+async function refusedOf(asking: Asking, table: string, changes: readonly Change[]): Promise<Foreseen | undefined> {
+  const { exec, allowCopy } = asking;
+  const drop = `DROP TABLE IF EXISTS ${quote(REHEARSAL)}`;
+  let made = false;
+  try {
+    // One that was left by a process that died.
+    await exec(`${drop}; CREATE TABLE ${quote(REHEARSAL)} LIKE ${quote(table)}`);
+    made = true;
+    for (const { statement, ask } of changes) {
+      try {
+        refuseOld(asking, ask);
+        // Other conditions are on columns that may be others by then.
+        if (ask.refused?.rows === 'TRUE') await refuseRows(exec, table, ask.refused);
+        if (!allowCopy && !(await isOnline(asking, ask))) {
+          await refuseCopy(exec, table, alterText(ask.table, ask.clauses));
+        }
+      } catch (error) {
+        if (isSvcError(error)) return { statement, error };
+        throw error;
+      }
+    }
+    return undefined;
+  } catch (error) {
+    // What the copy cannot show the step itself tells.
+    if (numberOf(error) === undefined) throw error;
+    return undefined;
+  } finally {
+    if (made) await exec(drop);
+  }
+}
+
+/** Whether the server does it online to the copy of the table, which has no foreign keys and keeps its name. */
+async function isOnline({ exec, traits }: Asking, ask: AskedAlter): Promise<boolean> {
+  if (ask.clauses.some((clause) => COPIES.test(clause))) return false;
+  const clauses = ask.clauses.filter((clause) => !RENAMED.test(clause) && !clause.startsWith('DROP FOREIGN KEY '));
+  const rehearsed = await completed(exec, traits, { ...ask, clauses }, REHEARSAL);
+  return rehearsed.length === 0 || doneOnline(exec, alterText(REHEARSAL, rehearsed));
+}

@@ -1,0 +1,180 @@
+import { isDeepStrictEqual } from 'node:util';
+import { SvcError } from '../../../core/errors.ts';
+import { defineCollection, defineConstraint, defineField } from '../../../core/schema/define.ts';
+import { changedField } from '../../../core/schema/field-changes.ts';
+import type { Collection, Field, ForeignKey, SchemaModel } from '../../../core/schema/model.ts';
+import type { Operation } from '../../../core/schema/operation.ts';
+import { primaryKeyFields } from '../../sql/names.ts';
+import { isNumbered, STRING_LENGTH } from './types.ts';
+
+/** Bytes of a key: a character of a text counts four. */
+const KEY_BYTES = 3072;
+
+/** Refuses what the server would only refuse when it runs, or would do otherwise than it was said. */
+export function refuseMisfit(operation: Operation, before: SchemaModel): void {
+  switch (operation.type) {
+    case 'createCollection':
+      refuseTable(defineCollection(operation));
+      break;
+    case 'addField':
+    case 'modifyField':
+    case 'dropField': {
+      const collection = before.get(operation.collection);
+      const after = collection && changedTable(collection, operation);
+      if (after) refuseTable(after);
+      break;
+    }
+    case 'createIndex':
+      refuseLong(
+        before.get(operation.collection),
+        operation.columns.map(({ name }) => name),
+        operation.index,
+      );
+      break;
+    case 'addConstraint': {
+      const collection = before.get(operation.collection);
+      if (!collection) return;
+      const constraint = defineConstraint(operation.constraint, collection.name, collection.fields.keys());
+      const constraints = new Map(collection.constraints).set(constraint.name, constraint);
+      refuseConstraints({ ...collection, constraints });
+      if (constraint.type === 'foreignKey') refuseTaken(before, collection, constraint);
+      if (constraint.type === 'unique' || constraint.type === 'primaryKey')
+        refuseLong(collection, constraint.columns, constraint.name);
+    }
+  }
+}
+
+function changedTable(
+  collection: Collection,
+  operation: Extract<Operation, { type: 'addField' | 'modifyField' | 'dropField' }>,
+): Collection | undefined {
+  const fields = new Map(collection.fields);
+  if (operation.type === 'dropField') fields.delete(operation.field);
+  else if (operation.type === 'addField') {
+    const { name, ...definition } = operation.field;
+    fields.set(name, defineField(name, definition, collection.name));
+  } else {
+    const field = fields.get(operation.field);
+    if (!field) return undefined;
+    fields.set(field.name, changedField(field, operation.changes, collection.name));
+  }
+  return { ...collection, fields };
+}
+
+function refuseTable(collection: Collection): void {
+  const { name, fields } = collection;
+  if (fields.size === 0) {
+    throw new SvcError('not_supported', `The table "${name}" cannot be without a field.`, {
+      why: 'A table has at least one column.',
+      next: ['Give it a field, or drop the table.'],
+    });
+  }
+  const numbered = [...fields.values()].filter(isNumbered);
+  const [first, second] = numbered;
+  if (first && second) {
+    throw new SvcError('not_supported', `"${name}.${second.name}" cannot be generated.`, {
+      why: `A table numbers one field by itself, and "${first.name}" is one.`,
+      next: [`Take autoGenerate from one of them.`],
+    });
+  }
+  if (first && !leadsKey(collection, first)) {
+    throw new SvcError('not_supported', `"${name}.${first.name}" cannot be generated.`, {
+      why: 'A field that the server numbers has to be the first of a key.',
+      next: ['Make it the primary key or unique, or declare it before the other fields of the primary key.'],
+    });
+  }
+  const key = primaryKeyFields(collection);
+  if (key.length > 0) refuseLong(collection, key, 'the primary key');
+  for (const field of fields.values()) if (field.unique) refuseLong(collection, [field.name], `unique ${field.name}`);
+  refuseConstraints(collection);
+  for (const index of collection.indexes.values()) {
+    refuseLong(
+      collection,
+      index.columns.map((column) => column.name),
+      index.name,
+    );
+  }
+}
+
+function leadsKey(collection: Collection, { name, unique }: Field): boolean {
+  if (unique || primaryKeyFields(collection)[0] === name) return true;
+  return (
+    [...collection.constraints.values()].some(
+      ({ type, columns }) => (type === 'unique' || type === 'primaryKey') && columns[0] === name,
+    ) || [...collection.indexes.values()].some(({ columns }) => columns[0]?.name === name)
+  );
+}
+
+function refuseConstraints(collection: Collection): void {
+  const { name: table, fields, constraints } = collection;
+  const refused = (name: string, why: string, next: string) =>
+    new SvcError('constraint_invalid', `The constraint "${name}" of "${table}" cannot hold as it is written.`, {
+      why,
+      next: [next],
+    });
+  const keys = [...constraints.values()].filter((constraint) => constraint.type === 'foreignKey');
+  for (const { name, columns, references } of keys) {
+    const required = columns.find((column) => fields.get(column)?.required);
+    if (required !== undefined && [references.onDelete, references.onUpdate].includes('SET NULL')) {
+      throw refused(
+        name,
+        `It sets null, and "${required}" is required.`,
+        'Use CASCADE or NO ACTION, or let the field be without a value.',
+      );
+    }
+    if (references.table === table && isDeepStrictEqual(references.columns, columns))
+      throw refused(name, 'It points at its own fields: every row would point at itself.', 'Leave it out.');
+  }
+  for (const check of constraints.values()) {
+    if (check.type === 'unique') refuseLong(collection, check.columns, check.name);
+    if (check.type !== 'check') continue;
+    const numbered = check.columns.find((column) => isNumbered(fields.get(column) ?? { type: 'text' }));
+    if (numbered !== undefined)
+      throw refused(
+        check.name,
+        `It reads "${numbered}", which the server numbers.`,
+        'Leave the field out of the check.',
+      );
+    const key = keys.find((one) => changesValues(one) && one.columns.some((column) => check.columns.includes(column)));
+    if (key) {
+      throw refused(
+        check.name,
+        `It reads a field that the foreign key "${key.name}" changes, which the server does not check.`,
+        'Give the key no ON UPDATE CASCADE and no SET NULL, or leave the field out of the check.',
+      );
+    }
+  }
+}
+
+const changesValues = ({ references: { onDelete, onUpdate } }: ForeignKey): boolean =>
+  onDelete === 'SET NULL' || (onUpdate !== undefined && onUpdate !== 'RESTRICT');
+
+/** A foreign key's name stands for it in the whole database. */
+function refuseTaken(before: SchemaModel, { name: table }: Collection, { name }: ForeignKey): void {
+  for (const other of before.values()) {
+    if (other.name === table || other.constraints.get(name)?.type !== 'foreignKey') continue;
+    throw new SvcError('constraint_exists', `A foreign key "${name}" already exists.`, {
+      why: `"${other.name}" has it, and the name of a foreign key is known in the whole database.`,
+      next: ['Choose another name.'],
+    });
+  }
+}
+
+function refuseLong(collection: Collection | undefined, columns: readonly string[], what: string): void {
+  if (!collection) return;
+  const bytes = columns.reduce((sum, column) => sum + keyBytes(collection.fields.get(column)), 0);
+  if (bytes <= KEY_BYTES && columns.length <= 16) return;
+  throw new SvcError('not_supported', `The fields of ${what} in "${collection.name}" do not fit into an index.`, {
+    why:
+      columns.length > 16
+        ? `It has ${columns.length} fields; the limit is 16.`
+        : `They have up to ${bytes} bytes, four for each character; the limit is ${KEY_BYTES}.`,
+    next: ['Give the strings of it a smaller length.'],
+  });
+}
+
+function keyBytes(field: Field | undefined): number {
+  if (field?.type === 'string') return 4 * (field.length ?? STRING_LENGTH);
+  if (field?.type === 'binary') return field.length ?? 0;
+  return 8;
+}

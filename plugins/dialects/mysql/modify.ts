@@ -1,0 +1,102 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Statement } from '../../../core/dialect.ts';
+import type { Collection, Field } from '../../../core/schema/model.ts';
+import type { FieldType } from '../../../core/schema/types.ts';
+import { columnDefinition, defaultText, fieldConstraints, primaryKey } from '../../sql/column.ts';
+import { keyAfter } from '../../sql/compile.ts';
+import type { Grammar } from '../../sql/grammar.ts';
+import { losesSilently } from '../../sql/loses.ts';
+import { primaryKeyFields, uniqueName } from '../../sql/names.ts';
+import { type AskedAlter, askedAlter, type Modify } from './asked.ts';
+import { text } from './quote.ts';
+import type { Traits } from './traits.ts';
+import { columnType, isNumbered } from './types.ts';
+
+const TEXTS: ReadonlySet<FieldType> = new Set(['string', 'text', 'uuid']);
+
+/** MODIFY replaces the whole definition: what changes is told, and what stays is read when it runs. */
+export function modifyField(
+  grammar: Grammar,
+  traits: Traits,
+  before: Collection,
+  from: Field,
+  to: Field,
+): readonly Statement[] {
+  // An enum becomes a number, and a number an enum, by position and not by name, unless it is a text in between.
+  const crossing =
+    from.type !== to.type &&
+    (from.type === 'enum' || to.type === 'enum') &&
+    !TEXTS.has(from.type) &&
+    !TEXTS.has(to.type);
+  if (!crossing) return modified(grammar, traits, before, from, to);
+  const { enumValues: _, precision: __, scale: ___, default: ____, ...plain } = from;
+  const between: Field = { ...plain, type: 'string' };
+  const after = { ...before, fields: new Map(before.fields).set(from.name, between) };
+  return [...modified(grammar, traits, before, from, between), ...modified(grammar, traits, after, between, to)].map(
+    (statement) => ({ ...statement, ...(isOnlyModify(statement) && { idempotent: true as const }) }),
+  );
+}
+
+const isOnlyModify = ({ run }: Statement): boolean => (run as unknown as AskedAlter).clauses.length === 0;
+
+function modified(grammar: Grammar, traits: Traits, before: Collection, from: Field, to: Field): Statement[] {
+  const { quote } = grammar;
+  const table = before.name;
+  const clauses: string[] = [];
+  const rekeyed = from.primaryKey !== to.primaryKey;
+  const loosened = from.unique === true && !to.unique;
+  const key = keyAfter(before, to);
+  if (rekeyed && primaryKeyFields(before).length > 0) clauses.push(grammar.dropPrimaryKey(before));
+  if (loosened) clauses.push(`DROP INDEX ${quote(uniqueName(table, from.name))}`);
+  if (!from.unique) for (const constraint of fieldConstraints(grammar, to, table)) clauses.push(`ADD ${constraint}`);
+  if (rekeyed && key.length > 0) clauses.push(`ADD ${primaryKey(grammar, key, table)}`);
+
+  const modify = modification(grammar, traits, table, from, to);
+  if (!modify && clauses.length === 0) return [];
+  const column = quote(to.name);
+  const checked = traits.ownsColumnChecks || from.type === to.type ? undefined : { column: to.name };
+  const ask: AskedAlter = {
+    table,
+    clauses,
+    ...(modify && { modify }),
+    ...(loosened && { dropsIndexes: [uniqueName(table, from.name)] }),
+    ...(checked && {
+      arrayCheck: { ...checked, drop: from.type === 'array', add: grammar.columnCheck(to, table) },
+    }),
+    ...(to.type === 'enum' &&
+      from.type !== 'enum' && {
+        refused: {
+          rows: `${column} IS NOT NULL AND ${column} NOT IN (${(to.enumValues ?? []).map(text).join(', ')})`,
+          why: `Values of ${from.name} are none of ${(to.enumValues ?? []).join(', ')}.`,
+        },
+      }),
+  };
+  const shown = [...(modify ? [`MODIFY COLUMN ${columnDefinition(grammar, to, table)}`] : []), ...clauses];
+  const destructive = (modify?.type !== undefined || from.type !== to.type) && losesSilently(from, to);
+  return [askedAlter(ask, { destructive }, shown)];
+}
+
+function modification(grammar: Grammar, traits: Traits, table: string, from: Field, to: Field): Modify | undefined {
+  const type = columnType(to, table);
+  const retyped = type !== columnType(from, table) || from.type !== to.type;
+  const was = defaultOf(grammar, from, table);
+  const is = defaultOf(grammar, to, table);
+  const required = isRequired(to);
+  if (!retyped && was === is && required === isRequired(from) && isDeepStrictEqual(isNumbered(from), isNumbered(to)))
+    return undefined;
+  return {
+    column: to.name,
+    required,
+    numbered: isNumbered(to),
+    ...(retyped && { type }),
+    ...(retyped && traits.ownsColumnChecks && { check: grammar.columnCheck(to, table) }),
+    ...((retyped || was !== is) && { default: is ?? null }),
+  };
+}
+
+function defaultOf(grammar: Grammar, field: Field, table: string): string | undefined {
+  if (isNumbered(field)) return undefined;
+  return field.autoGenerate ? grammar.generated(field)?.replace(/^DEFAULT /, '') : defaultText(grammar, field, table);
+}
+
+const isRequired = (field: Field): boolean => field.required === true || isNumbered(field);

@@ -1,0 +1,32 @@
+import { stringOf, unescaped } from './string-literal.ts';
+import type { Traits } from './traits.ts';
+
+export const mysqlTraits: Traits = {
+  name: 'mysql',
+  title: 'MySQL',
+  collation: 'utf8mb4_0900_ai_ci',
+  since: [],
+  dropCheck: 'DROP CHECK',
+  copiesForExpressions: true,
+  ownsColumnChecks: false,
+  arrayCheck: (column) => `json_type(${column}) = 'ARRAY'`,
+  catalog: {
+    oddIndex:
+      "CASE WHEN s.expression IS NOT NULL THEN 'is on an expression' WHEN s.is_visible = 'NO' THEN 'is invisible' END",
+    checks: `SELECT c.table_name AS t, c.constraint_name AS n, k.check_clause AS e, CASE WHEN c.enforced = 'NO' THEN 'is not enforced' END AS odd, 0 AS own
+  FROM information_schema.table_constraints c JOIN information_schema.check_constraints k
+  ON k.constraint_schema = c.constraint_schema AND k.constraint_name = c.constraint_name
+  WHERE c.table_schema = DATABASE() AND c.constraint_type = 'CHECK'`,
+    // It is escaped once more than it was written.
+    expression: unescaped,
+    default(value, extra) {
+      if (value === null) return undefined;
+      return /\bDEFAULT_GENERATED\b/i.test(extra) ? { expression: unescaped(value) } : { literal: value };
+    },
+    shownDefault(text) {
+      const string = stringOf(text);
+      if (string !== undefined) return { literal: string };
+      return { expression: text.startsWith('(') ? text.slice(1, -1) : text };
+    },
+  },
+};

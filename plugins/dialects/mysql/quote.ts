@@ -1,0 +1,9 @@
+/** An identifier. */
+export const quote = (name: string): string => `\`${name.replaceAll('`', '``')}\``;
+
+const ESCAPES: Readonly<Record<string, string>> = { "'": "''", '\\': '\\\\', '\0': '\\0', '\x1a': '\\Z' };
+
+/** A string literal; relies on a sql_mode without NO_BACKSLASH_ESCAPES, which the session sets. */
+export const text = (value: string): string =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL and Ctrl-Z are what has to be found
+  `'${value.replace(/['\\\0\x1a]/g, (found) => ESCAPES[found] ?? found)}'`;

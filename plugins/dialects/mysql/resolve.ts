@@ -1,0 +1,151 @@
+import { SvcError } from '../../../core/errors.ts';
+import type { Json } from '../../../core/json.ts';
+import { type Exec, rowsOf } from '../../sql/session.ts';
+import type { Asked, AskedAlter } from './asked.ts';
+import { completed, isQuestion } from './complete.ts';
+import { numberOf } from './errors.ts';
+import { fill } from './fill.ts';
+import { quote } from './quote.ts';
+import type { Traits } from './traits.ts';
+import { isBefore, type Version } from './version.ts';
+
+export interface Asking {
+  readonly exec: Exec;
+  readonly traits: Traits;
+  readonly version: Version;
+  /** A statement may rewrite a table, and nobody write to it meanwhile. */
+  readonly allowCopy: boolean;
+  /** The server tells no two tables apart by the case of their names. */
+  readonly foldsTables: boolean;
+}
+
+/**
+ * The statement as it most likely goes, where nothing has to be asked for it; undefined for others. `NOT_SO` is what the
+ * server says where it does not go like that.
+ */
+export function quickText(run: Json): string | undefined {
+  const ask = run as unknown as Asked;
+  if ('fill' in ask || isQuestion(ask) || ask.refused) return undefined;
+  if (ask.clauses.some((clause) => COPIES.test(clause) || DESCENDING.test(clause))) return undefined;
+  return `${alterText(ask.table, ask.clauses)}, ${ask.clauses.some((clause) => INDEXES.test(clause)) ? ONLINE : INSTANT}`;
+}
+
+/** Clauses that no server can carry out but by a copy of the table; and those that are never instant. */
+export const COPIES = /^ADD CONSTRAINT .* (FOREIGN KEY|CHECK) \(/s;
+const DESCENDING = / DESC[,)]/;
+const INDEXES = /^(ADD (UNIQUE |CONSTRAINT |INDEX )|DROP PRIMARY KEY)/;
+
+/** Both let others read and write, the second except for moments at its beginning and end. */
+const INSTANT = 'ALGORITHM=INSTANT';
+const ONLINE = 'ALGORITHM=INPLACE, LOCK=NONE';
+
+export const alterText = (table: string, clauses: readonly string[]): string =>
+  `ALTER TABLE ${quote(table)} ${clauses.join(', ')}`;
+
+/** Runs a statement that only the catalog can complete, in the way that stands in nobody's way. */
+export async function runAsked(asking: Asking, run: Json): Promise<void> {
+  const ask = run as unknown as Asked;
+  if ('fill' in ask) await fill(asking.exec, asking.traits, ask);
+  else await alter(asking, ask);
+}
+
+async function alter(asking: Asking, ask: AskedAlter): Promise<void> {
+  const { exec } = asking;
+  const { table, refused } = ask;
+  refuseOld(asking, ask);
+  const text = alterText(table, await completed(exec, asking.traits, ask));
+  if (!refused) return altered(asking, table, text);
+  await locked(exec, table, async () => {
+    await refuseRows(exec, table, refused);
+    await altered(asking, table, text);
+  });
+}
+
+/** An older server would take the words and do something else. */
+export function refuseOld({ traits, version }: Asking, { table, clauses }: AskedAlter): void {
+  const missing = traits.since.find(
+    (one) => isBefore(version, one.version) && clauses.some((text) => one.clause.test(text)),
+  );
+  if (!missing) return;
+  throw new SvcError('not_supported', `This ${traits.title} server cannot have ${missing.what}: "${table}".`, {
+    why: `It has version ${version.join('.')}; that came with ${missing.version.join('.')}.`,
+    next: ['Leave it out, or use a newer server.'],
+  });
+}
+
+/** Nobody can write a row between the look at the rows and the change. */
+async function locked(exec: Exec, table: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await exec(`LOCK TABLES ${quote(table)} WRITE`);
+  } catch (error) {
+    // Not every user may: then it is looked at without.
+    if (!FORBIDDEN.has(numberOf(error))) throw error;
+  }
+  try {
+    await work();
+  } finally {
+    await exec('UNLOCK TABLES');
+  }
+}
+
+const FORBIDDEN: ReadonlySet<number | undefined> = new Set([1044, 1142]);
+
+/** False where the server could only do it by a copy of the table: nothing has happened then. */
+export async function doneOnline(exec: Exec, text: string): Promise<boolean> {
+  for (const how of [INSTANT, ONLINE]) {
+    try {
+      await exec(`${text}, ${how}`);
+      return true;
+    } catch (error) {
+      if (!NOT_SO.has(numberOf(error))) throw error;
+    }
+  }
+  return false;
+}
+
+async function altered({ exec, allowCopy }: Asking, table: string, text: string): Promise<void> {
+  if (await doneOnline(exec, text)) return;
+  if (!allowCopy) await refuseCopy(exec, table, text);
+  await exec(text);
+}
+
+/** The server cannot do it in this way; nothing has happened. */
+export const NOT_SO: ReadonlySet<number | undefined> = new Set([1845, 1846, 1800, 4092]);
+
+export async function refuseRows(
+  exec: Exec,
+  table: string,
+  { rows, why }: NonNullable<AskedAlter['refused']>,
+): Promise<void> {
+  const found = await rowsOf(exec, `SELECT 1 FROM ${quote(table)} WHERE ${rows} LIMIT 1`);
+  if (found.length === 0) return;
+  throw new SvcError('data_violates', 'Rows in the table do not allow the change.', {
+    why,
+    next: ['Give the field a default, or correct the rows in a migration before it.'],
+  });
+}
+
+/** Rows that are counted one by one; beyond them an estimate does. */
+const COUNTED = 100_000;
+
+/** A table without rows is copied in no time. */
+export async function refuseCopy(exec: Exec, table: string, text: string): Promise<void> {
+  const [some] = await rowsOf(
+    exec,
+    `SELECT COUNT(*) AS counted FROM (SELECT 1 FROM ${quote(table)} LIMIT ${COUNTED + 1}) AS found`,
+  );
+  const counted = Number(some?.counted);
+  if (counted === 0) return;
+  const rows = counted > COUNTED ? await estimate(exec, table) : counted;
+  const told = `${counted > COUNTED ? 'about ' : ''}${rows.toLocaleString('en')} ${rows === 1 ? 'row' : 'rows'}`;
+  throw new SvcError('copy_required', `The table "${table}" would have to be copied, with its ${told}.`, {
+    why: `Nobody could write to it until that is done: ${text}`,
+    next: ['Where that is acceptable: --allow-copy', 'Else let a tool for online schema changes do it.'],
+    details: { table, rows },
+  });
+}
+
+async function estimate(exec: Exec, table: string): Promise<number> {
+  const [row] = await rowsOf(exec, `EXPLAIN SELECT 1 FROM ${quote(table)}`);
+  return Math.max(COUNTED, Number(row?.rows ?? 0));
+}

@@ -1,0 +1,31 @@
+import type { CatalogDefault } from './default.ts';
+import type { Version } from './version.ts';
+
+/** Where the SQL of MySQL and MariaDB differs: a word or a function each, never a question who it is. */
+export interface Traits {
+  /** The dialect. */
+  readonly name: string;
+  readonly title: string;
+  /** For tables of a database whose own character set cannot hold every text. */
+  readonly collation: string;
+  /** Clauses that an older server takes and does not carry out. */
+  readonly since: readonly { readonly version: Version; readonly clause: RegExp; readonly what: string }[];
+  readonly dropCheck: 'DROP CHECK' | 'DROP CONSTRAINT';
+  /** A new column copies the table where its default is an expression. */
+  readonly copiesForExpressions: boolean;
+  /** A check in a column's definition is a part of it: MODIFY without it drops it. Else it is one of the table's. */
+  readonly ownsColumnChecks: boolean;
+  /** Holds for a JSON text that is an array; the column is quoted. */
+  arrayCheck(column: string): string;
+  readonly catalog: {
+    /** Of `information_schema.statistics s`: says why svc does not make such an index, NULL where it does. */
+    readonly oddIndex: string;
+    /** Gives `t` (table), `n` (name), `e` (expression), `odd` and `own` (1 for a part of a column) of every check. */
+    readonly checks: string;
+    /** An expression as it was written. */
+    expression(text: string): string;
+    default(value: string | null, extra: string): CatalogDefault | undefined;
+    /** The same of what SHOW CREATE TABLE has behind DEFAULT. */
+    shownDefault(text: string): CatalogDefault | undefined;
+  };
+}

@@ -1,0 +1,360 @@
+import * as assert from 'node:assert/strict';
+import { Svc } from '../config/client.ts';
+import { type CompiledAgent, compileAgent } from '../core/agent/define.ts';
+import type { ApprovalSurroundings } from '../core/agent/human-in-loop.ts';
+import { checkerOf } from '../core/agent/parameters.ts';
+import { defineTool } from '../core/agent/tool.ts';
+import { isSvcError } from '../core/errors.ts';
+import { refused } from './kit/refusal.ts';
+import { test } from './kit/test.ts';
+
+const handler = () => null;
+const model = { provider: 'scripted', model: 'x', settings: { turns: [] } };
+const refund = { tag: 'refund', parameters: { amount: { type: 'number', required: true } }, handler };
+const whole = { tag: 'payouts', name: 'Payouts', model, systemPrompt: 'Pay.', tools: [refund] };
+const around: ApprovalSurroundings = { brokers: ['bus'], callbackBase: true, callbackKey: true };
+
+function tool(parameters: object, more: object = {}): object {
+  return { ...whole, tools: [{ ...refund, parameters, ...more }] };
+}
+
+function loop(humanInLoop: object): object {
+  return { ...whole, humanInLoop };
+}
+
+/** What cannot be defined, and where the refusal says that it is. */
+const MISTAKES: readonly [what: string, definition: unknown, where: RegExp, surroundings?: ApprovalSurroundings][] = [
+  ['nothing', undefined, /It is undefined, expected an object/],
+  ['a text', 'payouts', /It is string, expected an object/],
+  ['no tag', { ...whole, tag: undefined }, /^tag is missing/],
+  ['a tag with a space', { ...whole, tag: 'pay outs' }, /^tag is not a name/],
+  ['a name that is a number', { ...whole, name: 7 }, /^name is number/],
+  [
+    'a property that is misspelt',
+    { ...whole, systemPromt: 'x' },
+    /^systemPromt is not a known property; did you mean "systemPrompt"/,
+  ],
+  ['no model', { ...whole, model: undefined }, /^model is missing/],
+  ['a model without provider', { ...whole, model: { model: 'x' } }, /^model\.provider is missing/],
+  ['an unknown property of the model', { ...whole, model: { ...model, temprature: 1 } }, /^model\.temprature/],
+  ['no tools', { ...whole, tools: undefined }, /^tools is missing/],
+  ['tools that are a map', { ...whole, tools: {} }, /^tools is object, expected an array/],
+  ['a tool that is nothing', { ...whole, tools: [null] }, /^tools\[0\] is null/],
+  ['a tool without handler', { ...whole, tools: [{ tag: 'a' }] }, /^tools\[0\]\.handler is missing/],
+  [
+    'a handler that is none',
+    { ...whole, tools: [{ tag: 'a', handler: 'x' }] },
+    /^tools\[0\]\.handler is not a function/,
+  ],
+  [
+    'a tool tag that providers refuse',
+    { ...whole, tools: [{ tag: 'a.b', handler }] },
+    /^tools\[0\]\.tag is not a name/,
+  ],
+  ['two tools of one tag', { ...whole, tools: [refund, refund] }, /^tools\[1\]\.tag is taken/],
+  [
+    'requiresConfirmation as a text',
+    tool({}, { requiresConfirmation: 'true' }),
+    /^tools\[0\]\.requiresConfirmation is string/,
+  ],
+  ['a misspelt property of a tool', tool({}, { requireConfirmation: true }), /did you mean "requiresConfirmation"/],
+  ['a parameter without type', tool({ a: {} }), /^tools\[0\]\.parameters\.a\.type is missing/],
+  [
+    'a parameter of an unknown type',
+    tool({ a: { type: 'date' } }),
+    /^tools\[0\]\.parameters\.a\.type is string, expected one of/,
+  ],
+  ['a list of types', tool({ a: { type: ['string', 'null'] } }), /^tools\[0\]\.parameters\.a\.type is an array/],
+  ['a parameter as a text', tool({ a: 'string' }), /^tools\[0\]\.parameters\.a is string/],
+  [
+    'required as a list',
+    tool({ a: { type: 'object', required: ['b'] } }),
+    /\.a\.required is an array.*\.a\.allOf is the place/,
+  ],
+  [
+    'an unknown keyword',
+    tool({ a: { type: 'number', minimun: 0 } }),
+    /\.a is not a JSON Schema: strict mode: unknown keyword: "minimun"/,
+  ],
+  ['a keyword of a wrong type', tool({ a: { type: 'number', minimum: '0' } }), /\.a is not a JSON Schema/],
+  ['a keyword of another type', tool({ a: { type: 'string', minimum: 0 } }), /\.a is not a JSON Schema/],
+  ['a pattern that is none', tool({ a: { type: 'string', pattern: '(' } }), /\.a is not a JSON Schema/],
+  ['a format that is not known', tool({ a: { type: 'string', format: 'iban' } }), /\.a is not a JSON Schema/],
+  [
+    'a reference',
+    tool({ a: { type: 'object', properties: { b: { $ref: 'http://x' } } } }),
+    /\.a\.properties\.b\.\$ref is not allowed/,
+  ],
+  ['a default that does not fit', tool({ a: { type: 'number', default: 'x' } }), /\.a\.default does not fit/],
+  ['a function in a schema', tool({ a: { type: 'number', default: () => 1 } }), /\.a\.default/],
+  ['a parameter named for a prototype', tool({ ['__proto__']: { type: 'string' } }), /__proto__/],
+  [
+    'a parameter named constructor',
+    tool({ constructor: { type: 'string' } }),
+    /\.constructor is a name that is not allowed/,
+  ],
+  ['a parameter with a space', tool({ 'a b': { type: 'string' } }), /a b is not a name/],
+  ['enabled as a text', loop({ enabled: 'yes' }), /^humanInLoop\.enabled is string/],
+  ['a misspelt property of humanInLoop', loop({ enable: true }), /did you mean "enabled"/],
+  [
+    'an unknown tool in alwaysRequireApproval',
+    loop({ enabled: true, alwaysRequireApproval: ['refnd'] }),
+    /alwaysRequireApproval\[0\] names no tool of this agent; did you mean "refund"/,
+  ],
+  ['a time-out that is too short', loop({ approvalTimeout: 999 }), /^humanInLoop\.approvalTimeout/],
+  ['a time-out that is too long', loop({ approvalTimeout: 31_536_000_001 }), /^humanInLoop\.approvalTimeout/],
+  ['half a millisecond', loop({ approvalTimeout: 1000.5 }), /^humanInLoop\.approvalTimeout/],
+  ['NaN', loop({ approvalTimeout: Number.NaN }), /^humanInLoop\.approvalTimeout/],
+  ['a webhook that is no URL', loop({ approvalWebhook: 'ops' }), /^humanInLoop\.approvalWebhook is not a URL/],
+  [
+    'a webhook in the clear',
+    loop({ approvalWebhook: 'http://ops.example/' }),
+    /^humanInLoop\.approvalWebhook is not https/,
+  ],
+  [
+    'a webhook on a name that only begins as loopback',
+    loop({ approvalWebhook: 'http://127.0.0.1.example/' }),
+    /is not https/,
+  ],
+  ['a webhook with a password', loop({ approvalWebhook: 'https://a:b@ops.example/' }), /has credentials/],
+  ['a webhook of another scheme', loop({ approvalWebhook: 'file:///etc/passwd' }), /is not an https URL/],
+  [
+    'a webhook without a way back',
+    loop({ approvalWebhook: 'https://ops.example/' }),
+    /needs approvals\.callbackBase.*needs approvals\.callbackKey/,
+    { brokers: [], callbackBase: false, callbackKey: false },
+  ],
+  [
+    'a broker that is not configured',
+    loop({ approvalBroker: { broker: 'buss', event: 'e' } }),
+    /approvalBroker\.broker names no broker of svc\.config; did you mean "bus"/,
+  ],
+  ['a broker without event', loop({ approvalBroker: { broker: 'bus' } }), /approvalBroker\.event is missing/],
+  ['an empty event', loop({ approvalBroker: { broker: 'bus', event: '' } }), /approvalBroker\.event is empty/],
+  ['no steps', { ...whole, limits: { steps: 0 } }, /^limits\.steps/],
+  ['a negative duration', { ...whole, limits: { durationMs: -1 } }, /^limits\.durationMs/],
+];
+
+for (const [what, definition, where, surroundings = around] of MISTAKES) {
+  test(`refused: ${what}`, () => {
+    assert.throws(
+      () => compileAgent(definition, surroundings),
+      (error: unknown) => {
+        assert.ok(isSvcError(error), String(error));
+        assert.equal(error.code, 'agent_invalid');
+        assert.match(error.why ?? '', where);
+        return true;
+      },
+    );
+  });
+}
+
+test('every mistake is told at once', () => {
+  const definition = {
+    ...tool({ a: { type: 'date' } }),
+    humanInLoop: { alwaysRequireApproval: ['x'], approvalTimeout: 1 },
+  };
+  assert.throws(
+    () => compileAgent(definition, around),
+    (error: unknown) => isSvcError(error) && (error.details.problems as string[]).length === 3,
+  );
+});
+
+function rules(parameters: object) {
+  const compiled: CompiledAgent = compileAgent(tool(parameters), around);
+  return compiled.tools.get('refund')!;
+}
+
+test('no coercion, unknown parameters refused, defaults filled in', () => {
+  const { check } = rules({
+    amount: { type: 'number', required: true, minimum: 0 },
+    currency: { type: 'string', enum: ['EUR', 'USD'], default: 'EUR' },
+  });
+  const good = check({ amount: 5 });
+  assert.ok(good.ok);
+  assert.deepEqual({ ...good.parameters }, { amount: 5, currency: 'EUR' });
+  const problemsOf = (value: unknown) => {
+    const checked = check(value);
+    assert.ok(!checked.ok);
+    return checked.problems.map(({ parameter }) => parameter);
+  };
+  assert.deepEqual(problemsOf({ amount: '5' }), ['amount']);
+  assert.deepEqual(problemsOf({ amount: 5, amuont: 5 }), ['amuont']);
+  assert.deepEqual(problemsOf({}), ['amount']);
+  assert.deepEqual(problemsOf({ amount: -1, currency: 'eur' }), ['amount', 'currency']);
+  assert.deepEqual(problemsOf({ amount: Number.POSITIVE_INFINITY }), ['amount']);
+  assert.deepEqual(problemsOf([]), ['']);
+  assert.deepEqual(problemsOf('{"amount": 5}'), ['']);
+});
+
+test('what is checked is an own copy without prototypes that nobody can change', () => {
+  const { check } = rules({ list: { type: 'array' }, thing: { type: 'object' } });
+  const given = { list: [{ a: 1 }], thing: { b: { c: 2 } } };
+  const checked = check(given);
+  assert.ok(checked.ok);
+  given.list[0]!.a = 9;
+  const { list, thing } = checked.parameters as { list: { a: number }[]; thing: { b: object } };
+  assert.equal(list[0]!.a, 1);
+  for (const one of [checked.parameters, list[0]!, thing, thing.b]) {
+    assert.equal(Object.getPrototypeOf(one), null);
+    assert.ok(Object.isFrozen(one));
+  }
+});
+
+test('names that reach a prototype and text that no database keeps are refused at every depth', () => {
+  const { check } = rules({ thing: { type: 'object' }, text: { type: 'string' } });
+  for (const text of [
+    '{"__proto__": {"admin": true}}',
+    '{"constructor": 1}',
+    '{"thing": {"__proto__": {"admin": true}}}',
+    '{"thing": {"a": [{"prototype": 1}]}}',
+    '{"text": "a\\u0000b"}',
+    '{"text": "\\ud800"}',
+  ]) {
+    assert.equal(check(JSON.parse(text)).ok, false, text);
+  }
+  let deep: object = {};
+  for (let level = 0; level < 100_000; level++) deep = { deep };
+  assert.equal(check({ thing: deep }).ok, false);
+  assert.equal(check({ text: 'a 👍 is a whole pair' }).ok, true);
+});
+
+test('a value never stands in what is told about it', () => {
+  const { check } = rules({ token: { type: 'string', pattern: '^[a-z]+$', maxLength: 3, enum: ['abc'] } });
+  const checked = check({ token: 'SECRET-1', other: 'SECRET-2' });
+  assert.ok(!JSON.stringify(checked).includes('SECRET'), JSON.stringify(checked));
+});
+
+test('the stored schema checks as the definition does', () => {
+  const { check, schema } = rules({
+    amount: { type: 'integer', required: true },
+    note: { type: 'string', default: '' },
+  });
+  const stored = checkerOf(JSON.parse(JSON.stringify(schema)));
+  for (const value of [{ amount: 1 }, { amount: 1.5 }, {}, { amount: 1, x: 1 }, null]) {
+    assert.deepEqual(JSON.parse(JSON.stringify(stored(value))), JSON.parse(JSON.stringify(check(value))));
+  }
+});
+
+test('sensitive is found at every depth and shown to no model', () => {
+  const { sensitive, schema } = rules({
+    card: { type: 'object', properties: { number: { type: 'string', sensitive: true } } },
+    pin: { type: 'string', sensitive: true },
+    amount: { type: 'number' },
+  });
+  assert.deepEqual(sensitive, ['card', 'pin']);
+  assert.ok(!JSON.stringify(schema).includes('sensitive'));
+});
+
+test('the digest is that of the definition: of all of it, and of nothing else', () => {
+  const digest = (more: object) =>
+    compileAgent({ ...whole, tools: [{ ...refund, ...more }] }, around).tools.get('refund')!.digest;
+  const same = digest({});
+  assert.equal(digest({ handler: () => 1 }), same);
+  assert.equal(digest({ description: '' }), same);
+  for (const more of [
+    { description: 'Other.' },
+    { requiresConfirmation: true },
+    { idempotent: true },
+    { parameters: { amount: { type: 'number', required: true, minimum: 1 } } },
+    { parameters: { sum: { type: 'number', required: true } } },
+  ]) {
+    assert.notEqual(digest(more), same, JSON.stringify(more));
+  }
+});
+
+const config = { product: 'shop', env: 'dev', config: {} };
+
+test('enabled: false warns once and names every tool that is thereby idle', async () => {
+  const svc = new Svc(config);
+  const warned: string[] = [];
+  const hear = (warning: Error) => warned.push(warning.message);
+  process.on('warning', hear);
+  const tools = [
+    { tag: 'refund', requiresConfirmation: true, handler },
+    { tag: 'wire', handler },
+    { tag: 'look', handler },
+  ];
+  await svc.agents.define({ tag: 'payouts', model, tools, humanInLoop: { alwaysRequireApproval: ['wire'] } });
+  await svc.agents.define({ tag: 'quiet', model, tools: [{ tag: 'look', handler }] });
+  await new Promise(setImmediate);
+  process.off('warning', hear);
+  await svc.close();
+  assert.equal(warned.length, 1, warned.join('\n'));
+  assert.match(warned[0]!, /"payouts" is not enabled: the tools refund, wire run without approval/);
+});
+
+test('a definition is usable at once, and awaited it refuses what only the configuration can tell', async () => {
+  const svc = new Svc(config);
+  const agent = svc.agents.define({ tag: 'payouts', model, tools: [] });
+  assert.equal(agent.tag, 'payouts');
+  assert.equal((await agent).name, 'payouts');
+  assert.throws(() => svc.agents.define({ tag: 'payouts', model, tools: [] }), { code: 'agent_taken' });
+  const define = (tag: string, more: object) => svc.agents.define({ tag, model, tools: [], ...more });
+  const provider = { model: { provider: 'opnai', model: 'x' } };
+  const error = await refused(Promise.resolve(define('a', provider)), 'agent_invalid');
+  assert.match(`${error.why} ${error.next}`, /model\.provider.*Did you mean "openai"/);
+  const webhook = { humanInLoop: { enabled: true, approvalWebhook: 'https://ops.example/' } };
+  await refused(Promise.resolve(define('b', webhook)), 'agent_invalid');
+  const unawaited = define('c', webhook).run({ prompt: 'Go.' });
+  await refused(unawaited.result, 'agent_invalid');
+  await svc.close();
+});
+
+test('a provider whose package is not installed is refused with the command that installs it, and nothing is stored', async () => {
+  const svc = new Svc(config);
+  const agent = svc.agents.define({ tag: 'payouts', model: { provider: 'mistral', model: 'x' }, tools: [] });
+  const error = await refused(agent.run({ prompt: 'Go.' }).result, 'driver_missing');
+  assert.deepEqual(error.next, ['npm install @ai-sdk/mistral@3']);
+  assert.deepEqual((await svc.agents.list()).records, []);
+  await svc.close();
+});
+
+test('a run is refused at once when it is asked for nonsense', async () => {
+  const svc = new Svc(config);
+  const agent = svc.agents.define({ tag: 'payouts', model, tools: [] });
+  for (const request of [undefined, {}, { prompt: '' }, { prompt: ' ' }, { prompt: 7 }, { prompt: 'x', signal: {} }]) {
+    assert.throws(() => agent.run(request as { prompt: string }), { code: 'run_invalid' }, JSON.stringify(request));
+  }
+  await svc.close();
+});
+
+test('handlers get the types of their parameters', () => {
+  const svc = new Svc(config);
+  const pay = (orderId: string, amount: number, note?: string) => `${orderId} ${amount} ${note}`;
+  const lookUp = defineTool({
+    tag: 'look_up',
+    parameters: { id: { type: 'string', required: true } },
+    handler: (_ctx, { id }) => id.length,
+  });
+  svc.agents.define({
+    tag: 'payouts',
+    model,
+    tools: [
+      {
+        tag: 'refund',
+        parameters: {
+          orderId: { type: 'string', required: true },
+          amount: { type: 'number', default: 1 },
+          note: { type: 'string' },
+          kind: { type: 'string', enum: ['a', 'b'], required: true },
+          lines: { type: 'array', items: { type: 'string' }, required: true },
+        },
+        handler: (ctx, params) => {
+          const kind: 'a' | 'b' = params.kind;
+          return [pay(params.orderId, params.amount, params.note), kind, params.lines.join(), ctx.idempotencyKey];
+        },
+      },
+      lookUp,
+      { tag: 'now', handler: () => Date.now() },
+    ],
+  });
+  const wrong = () =>
+    svc.agents.define({
+      tag: 'wrong',
+      model,
+      // @ts-expect-error: there is no such type
+      tools: [{ tag: 'a', parameters: { a: { type: 'date' } }, handler }],
+    });
+  assert.throws(wrong, { code: 'agent_invalid' });
+});

@@ -1,0 +1,131 @@
+import * as assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { listExecutions, readExecution } from '../core/agent/list.ts';
+import { reconnecting } from '../core/approval/home.ts';
+import { list } from '../core/approval/list.ts';
+import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
+import { connectAdapter } from './kit/adapter.ts';
+import { AgentHost } from './kit/agent-host.ts';
+import { bundled } from './kit/bundled.ts';
+import { freshDatabase, unavailable } from './kit/postgresql.ts';
+import { test } from './kit/test.ts';
+import { until } from './kit/until.ts';
+
+// Three processes after the executions of a fourth that dies, or is only stopped for longer than its lease.
+
+/** Longer than a busy machine keeps a process that lives from its beat: else its calls are told as interrupted. */
+const LEASE_MS = 4_000;
+const MANY = 150;
+const SLOW = { timeoutMs: 300_000 };
+const script = await bundled('agent-crowd.ts');
+
+interface Crowd {
+  readonly host: AgentHost;
+  start(many: number): Promise<ChildProcess>;
+  /** Decides whatever waits, from now on. */
+  decideAll(): void;
+  effects(): Promise<readonly { readonly execution: unknown; readonly name: unknown; readonly times: number }[]>;
+}
+
+async function crowded(body: (crowd: Crowd) => Promise<void>): Promise<void> {
+  const { url, query, drop } = await freshDatabase();
+  await query('CREATE TABLE effects (execution text, name text)');
+  const home = reconnecting(async () => (await connectAdapter(postgresql, url, {})).connection);
+  const host = await AgentHost.open(home, LEASE_MS);
+  const children: ChildProcess[] = [];
+  let done = false;
+  let decider: Promise<void> | undefined;
+  const decide = async (): Promise<void> => {
+    while (!done) {
+      const { records } = await list(host.desk, { limit: 500 });
+      await Promise.all(records.map((request) => host.decide(request)));
+      await new Promise((next) => setTimeout(next, 20));
+    }
+  };
+  try {
+    await body({
+      host,
+      async start(many) {
+        const child = spawn(process.execPath, [script, url, String(LEASE_MS), String(many)], {
+          stdio: ['ignore', 'pipe', 'inherit'],
+        });
+        children.push(child);
+        await once(child.stdout, 'data');
+        return child;
+      },
+      decideAll() {
+        decider ??= decide();
+      },
+      async effects() {
+        const rows = await query('SELECT execution, name, count(*)::int AS times FROM effects GROUP BY 1, 2');
+        return rows.map(({ execution, name, times }) => ({ execution, name, times: Number(times) }));
+      },
+    });
+  } finally {
+    done = true;
+    await decider;
+    for (const child of children) child.kill('SIGKILL');
+    await Promise.all(children.map((child) => child.exitCode ?? child.signalCode ?? once(child, 'exit')));
+    await host.close();
+    await home.close();
+    await drop();
+  }
+}
+
+/** Every execution has ended well, and every handler has run once. */
+async function allWhole({ host, effects }: Crowd): Promise<void> {
+  const count = async (status: 'running' | 'completed') =>
+    (await listExecutions(host.executions, { status, limit: 1000 })).records;
+  await until(async () => (await count('completed')).length === MANY, `not all of ${MANY} ended`);
+  assert.deepEqual(await count('running'), []);
+  for (const { executionId } of await count('completed')) {
+    const { steps, text } = (await readExecution(host.executions, executionId))!;
+    assert.equal(text, 'Done.');
+    for (const { status } of steps.flatMap(({ calls }) => calls)) assert.equal(status, 'completed');
+    assert.equal((await list(host.desk, { executionId })).records.length, 2, 'each gated call has one request');
+  }
+  const happened = await effects();
+  assert.equal(happened.length, MANY * 4);
+  assert.deepEqual(
+    happened.filter(({ times }) => times !== 1),
+    [],
+  );
+}
+
+const missing = await unavailable();
+if (missing !== undefined) test.skip('races of agents', missing);
+else {
+  test(
+    `${MANY} executions whose process is killed: three others take them over, each step is run by one`,
+    () =>
+      crowded(async (crowd) => {
+        const first = await crowd.start(MANY);
+        await crowd.host.waiting(MANY, { limit: 1000 });
+        await Promise.all([crowd.start(0), crowd.start(0), crowd.start(0)]);
+        first.kill('SIGKILL');
+        crowd.decideAll();
+        await allWhole(crowd);
+      }),
+    SLOW,
+  );
+
+  test(
+    `${MANY} executions whose process is stopped for longer than its lease: when it comes back it does nothing twice`,
+    () =>
+      crowded(async (crowd) => {
+        const first = await crowd.start(MANY);
+        await crowd.host.waiting(MANY, { limit: 1000 });
+        await Promise.all([crowd.start(0), crowd.start(0)]);
+        first.kill('SIGSTOP');
+        crowd.decideAll();
+        await until(
+          async () => (await listExecutions(crowd.host.executions, { status: 'completed' })).records.length > 20,
+          'nobody took anything over',
+        );
+        first.kill('SIGCONT');
+        await allWhole(crowd);
+      }),
+    SLOW,
+  );
+}

@@ -1,0 +1,126 @@
+import * as assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { readExecution } from '../core/agent/list.ts';
+import type { Run } from '../core/agent/run.ts';
+import type { ToolContext } from '../core/agent/tool.ts';
+import { list } from '../core/approval/list.ts';
+import { MemoryStore } from '../plugins/stores/memory.ts';
+import { AgentHost, agentOf } from './kit/agent-host.ts';
+import { type Freezable, freezable } from './kit/freezable.ts';
+import { test } from './kit/test.ts';
+import { until } from './kit/until.ts';
+
+// Any script of turns, any decisions, processes that freeze at any call to the store: against the rules in plain words.
+
+const LEASE_MS = 10_000;
+
+type Kind = 'free' | 'again' | 'asked';
+const calls = fc.array(fc.constantFrom<Kind>('free', 'again', 'asked'), { minLength: 1, maxLength: 3 });
+const story = fc.record({
+  turns: fc.array(calls, { minLength: 1, maxLength: 3 }),
+  verdicts: fc.array(fc.constantFrom('approve', 'reject'), { minLength: 9, maxLength: 9 }),
+  /** At which call to the store each process freezes; the last one does not. */
+  freezes: fc.array(fc.integer({ min: 8, max: 60 }), { maxLength: 3 }),
+});
+
+test(
+  'whatever freezes when: one decision a request, one run a call, every call a result, and the agent ends',
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(story, async ({ turns, verdicts, freezes }) => {
+        let now = Date.now();
+        const home = new MemoryStore(() => now);
+        const effects: string[] = [];
+        let running: Freezable | undefined;
+        const tool = (tag: Kind, more: object) => ({
+          tag,
+          parameters: { at: { type: 'string', required: true } },
+          handler: (_ctx: ToolContext, { at }: { at: string }) => {
+            // What a frozen process would still do did not happen.
+            if (running?.isFrozen()) return running.hang();
+            effects.push(at);
+            return 'done';
+          },
+          ...more,
+        });
+        const script = turns.map((kinds, turn) => ({
+          calls: kinds.map((kind, index) => ({ tool: kind, parameters: { at: `${kind} ${turn}.${index}` } })),
+        }));
+        const definition = agentOf([...script, { text: 'Done.' }], {
+          tools: [tool('free', {}), tool('again', { idempotent: true }), tool('asked', { requiresConfirmation: true })],
+          humanInLoop: { enabled: true, approvalTimeout: 31_536_000_000 },
+        });
+
+        const decided = new Map<string, string>();
+        const human = await AgentHost.open(home, LEASE_MS);
+        const decide = async (): Promise<void> => {
+          for (const request of (await list(human.desk)).records) {
+            const verdict = verdicts[decided.size % verdicts.length] as 'approve' | 'reject';
+            decided.set(request.requestId, (await human.decide(request, verdict)).status);
+          }
+        };
+
+        let executionId = '';
+        const hosts: AgentHost[] = [];
+        const processes: Freezable[] = [];
+        for (const [index, freezeAt] of [...freezes, Number.POSITIVE_INFINITY].entries()) {
+          const process = freezable(home, freezeAt);
+          processes.push(process);
+          running = process;
+          let host: AgentHost | undefined;
+          AgentHost.open(process.home, LEASE_MS).then(
+            (opened) => {
+              host = opened;
+            },
+            () => undefined,
+          );
+          await until(() => host !== undefined || process.isFrozen(), 'a host did not open');
+          if (!host) continue;
+          hosts.push(host);
+          const agent = host.define(definition);
+          let run: Run | undefined;
+          const isStored = executionId !== '' && (await readExecution(human.executions, executionId)) !== undefined;
+          if (!isStored) {
+            run = host.run(agent);
+            executionId = run.executionId;
+          } else void host.executions.takeOver().catch(() => undefined);
+          await until(async () => {
+            await decide();
+            if (process.isFrozen()) return true;
+            const found = await readExecution(human.executions, executionId);
+            return found !== undefined && found.status !== 'running';
+          }, `process ${index} neither froze nor ended`);
+          // Its lease runs out on the store's clock.
+          now += LEASE_MS + 1;
+        }
+
+        const found = (await readExecution(human.executions, executionId))!;
+        assert.equal(found.status, 'completed', JSON.stringify(found));
+        assert.equal(found.text, 'Done.');
+        const results = found.steps.flatMap((step) => step.calls);
+        const expected = script.flatMap((step) => step.calls.map(({ parameters }) => parameters.at));
+        assert.deepEqual(
+          results.map(({ parameters }) => (parameters as { at: string }).at),
+          expected,
+        );
+        for (const [index, { status, tool }] of results.entries()) {
+          const times = effects.filter((one) => one === expected[index]).length;
+          if (tool !== 'again') assert.ok(times <= 1, `${expected[index]} happened ${times} times`);
+          if (status === 'completed') assert.ok(times >= 1, `${expected[index]} never happened`);
+          if (status === 'rejected') assert.equal(times, 0, `${expected[index]} was rejected and happened`);
+          if (freezes.length === 0) assert.ok(['completed', 'rejected'].includes(status), status);
+          assert.ok(['completed', 'rejected', 'interrupted'].includes(status), status);
+        }
+        const { records } = await list(human.desk, { executionId });
+        const asked = results.filter(({ tool }) => tool === 'asked');
+        assert.equal(records.length, asked.length, 'each gated call has one request');
+        for (const { requestId, status } of records) assert.equal(decided.get(requestId), status);
+        for (const process of processes) process.bury();
+        await Promise.all(hosts.map((host) => host.close()));
+        await human.close();
+      }),
+      { numRuns: 100 },
+    );
+  },
+  { timeoutMs: 300_000 },
+);

@@ -1,0 +1,482 @@
+import * as assert from 'node:assert/strict';
+import { listExecutions, readExecution } from '../core/agent/list.ts';
+import type { Conversation } from '../core/agent/model.ts';
+import { pruneExecutions } from '../core/agent/prune.ts';
+import type { RunEvent } from '../core/agent/run.ts';
+import type { ToolContext } from '../core/agent/tool.ts';
+import { list } from '../core/approval/list.ts';
+import { applyPlugin, definePlugin } from '../core/plugin.ts';
+import { MemoryStore } from '../plugins/stores/memory.ts';
+import { AgentHost, agentOf } from './kit/agent-host.ts';
+import { refused } from './kit/refusal.ts';
+import { test } from './kit/test.ts';
+import { until } from './kit/until.ts';
+
+// The run loop over a store in memory; agent-crash.test.ts has its processes and its database.
+
+const refund = (ran: unknown[], more: object = {}) => ({
+  tag: 'refund',
+  requiresConfirmation: true,
+  parameters: { orderId: { type: 'string', required: true }, amount: { type: 'number', required: true, minimum: 0 } },
+  handler: (_ctx: unknown, params: object) => {
+    ran.push({ ...params });
+    return { paid: true };
+  },
+  ...more,
+});
+const pay = (amount: unknown) => ({ tool: 'refund', parameters: { orderId: '1234', amount } as object as never });
+const gated = { humanInLoop: { enabled: true } };
+const free = (tag: string, handler: (ctx: ToolContext) => unknown, more: object = {}) => ({ tag, handler, ...more });
+const call = (tool: string) => ({ tool });
+
+async function eventsOf(run: AsyncIterable<RunEvent>): Promise<RunEvent[]> {
+  const events: RunEvent[] = [];
+  for await (const event of run) events.push(event);
+  return events;
+}
+
+async function hosted(body: (host: AgentHost, home: MemoryStore) => Promise<void>): Promise<void> {
+  const home = new MemoryStore();
+  const host = await AgentHost.open(home);
+  try {
+    await body(host, home);
+  } finally {
+    await host.close();
+  }
+}
+
+/** What the model is told of the first call of a turn of one free tool. */
+async function told(host: AgentHost, handler: (ctx: ToolContext) => unknown): Promise<unknown> {
+  const turns = [{ calls: [call('it')] }, { text: 'Done.' }];
+  const outcome = await host.run(host.define(agentOf(turns, { tools: [free('it', handler)] }))).result;
+  assert.equal(outcome.status, 'completed', JSON.stringify(outcome));
+  return outcome.steps[0]!.calls[0]!.result;
+}
+
+test('a run without tools gives the text of the model', () =>
+  hosted(async (host) => {
+    const run = host.run(host.define(agentOf([{ text: 'Hello.' }])));
+    const outcome = await run.result;
+    assert.equal(outcome.status, 'completed');
+    assert.equal(outcome.text, 'Hello.');
+    assert.deepEqual(
+      (await eventsOf(run)).map(({ type }) => type),
+      ['text', 'finished'],
+    );
+  }));
+
+test('a gated call waits, runs once it is approved as it was changed, and the model is told of the change', () =>
+  hosted(async (host) => {
+    const ran: unknown[] = [];
+    const seen: Conversation[] = [];
+    const last = (conversation: Conversation) => {
+      seen.push(conversation);
+      return { text: 'Done.' };
+    };
+    const turns = [{ text: 'I refund.', calls: [pay(20)] }, last];
+    const run = host.run(host.define(agentOf(turns, { tools: [refund(ran)], ...gated })));
+    const [request] = await host.waiting(1);
+    assert.equal(ran.length, 0);
+    assert.equal(request!.executionId, run.executionId);
+    await host.decide(request!, 'approve', { modifiedParams: { amount: 15 } });
+    const outcome = await run.result;
+    assert.equal(outcome.text, 'Done.');
+    assert.deepEqual(ran, [{ orderId: '1234', amount: 15 }]);
+    assert.deepEqual(outcome.steps[0]!.calls[0]!.changed, ['amount']);
+    assert.deepEqual(seen[0]!.turns[0]!.calls[0]!.changed, ['amount']);
+    assert.deepEqual(seen[0]!.turns[0]!.calls[0]!.result, { paid: true }, 'beside the result, never inside it');
+    assert.ok(!/apr_|exe_/.test(JSON.stringify(seen)), 'no id of ours reaches a model');
+    assert.deepEqual(
+      (await eventsOf(run)).map(({ type }) => type),
+      ['text', 'tool_call', 'approval_requested', 'approval_decided', 'tool_result', 'text', 'finished'],
+    );
+  }));
+
+test('several calls in a turn: decided in any order, each runs when it is, the model goes on when all have a result', () =>
+  hosted(async (host) => {
+    const ran: { amount?: number }[] = [];
+    let asked = 0;
+    const turns = [
+      { calls: [pay(1), pay(2), pay(3)] },
+      () => {
+        asked += 1;
+        return { text: 'Done.' };
+      },
+    ];
+    const run = host.run(host.define(agentOf(turns, { tools: [refund(ran)], ...gated })));
+    const requests = await host.waiting(3);
+    const of = (amount: number) => requests.find(({ parameters }) => parameters.amount === amount)!;
+    assert.equal(new Set(requests.map(({ groupId }) => groupId)).size, 1);
+    await host.decide(of(3));
+    await until(() => ran.length === 1, 'the approved one waited for the others');
+    await host.decide(of(1), 'reject', { reason: 'No.' });
+    assert.equal(asked, 0);
+    await host.decide(of(2));
+    const outcome = await run.result;
+    assert.deepEqual(
+      ran.map(({ amount }) => amount),
+      [3, 2],
+    );
+    assert.deepEqual(
+      outcome.steps[0]!.calls.map(({ status }) => status),
+      ['rejected', 'completed', 'completed'],
+    );
+    assert.equal(asked, 1);
+  }));
+
+test('a time-out is told as it is written, and the agent goes on', () =>
+  hosted(async (host) => {
+    const humanInLoop = { enabled: true, approvalTimeout: 1000 };
+    const turns = [{ calls: [pay(20)] }, { text: 'Then not.' }];
+    const outcome = await host.run(host.define(agentOf(turns, { tools: [refund([])], humanInLoop }))).result;
+    assert.equal(outcome.text, 'Then not.');
+    assert.deepEqual(JSON.parse(JSON.stringify(outcome.steps[0]!.calls[0]!.result)), {
+      error: 'approval_timeout',
+      message: 'The approval request timed out after 1000 ms.',
+      tool: 'refund',
+      parameters: { orderId: '1234', amount: 20 },
+    });
+  }));
+
+test('a handler that throws: the model is told what it said, and no credentials', () =>
+  hosted(async (host) => {
+    const result = JSON.stringify(
+      await told(host, () => {
+        throw new Error('No route to postgresql://ada:hunter2@db/shop');
+      }),
+    );
+    assert.match(result, /tool_failed.*No route to/);
+    assert.ok(!result.includes('hunter2') && !result.includes('at '), result);
+  }));
+
+test('what a handler returns reaches the model as JSON would carry it', async () => {
+  const cyclic: { self?: unknown } = {};
+  cyclic.self = cyclic;
+  const cases: [unknown, unknown][] = [
+    [undefined, null],
+    [new Date(0), '1970-01-01T00:00:00.000Z'],
+    [{ a: undefined, b: 1 }, { b: 1 }],
+    ['a\0b', 'a\uFFFDb'],
+    [{ 'k\0': '\ud800' }, { 'k\uFFFD': '\uFFFD' }],
+  ];
+  for (const [given, expected] of cases) {
+    await hosted(async (host) => assert.deepEqual(await told(host, () => given), expected));
+  }
+  for (const given of [10n, cyclic]) {
+    await hosted(async (host) => {
+      assert.match(JSON.stringify(await told(host, () => given)), /tool_failed.*not JSON/);
+    });
+  }
+});
+
+test('unknown tools and invalid parameters are told to the model; nobody is asked and nothing runs', () =>
+  hosted(async (host) => {
+    const ran: unknown[] = [];
+    const turns = [{ calls: [call('wire'), pay('20'), pay(-1)] }, { text: 'Sorry.' }];
+    const outcome = await host.run(host.define(agentOf(turns, { tools: [refund(ran)], ...gated }))).result;
+    assert.deepEqual(
+      outcome.steps[0]!.calls.map(({ status }) => status),
+      ['invalid', 'invalid', 'invalid'],
+    );
+    assert.deepEqual((await list(host.desk, { executionId: outcome.status })).records, []);
+    assert.deepEqual(ran, []);
+  }));
+
+test('a policy denies: the model is told, nobody is asked', () =>
+  hosted(async (host) => {
+    const deny = definePlugin({
+      name: 'policy',
+      apply: ({ hooks }) =>
+        hooks.beforeToolCall.tap('policy', (review) => {
+          if (Number(review.call.parameters.amount) > 10) review.deny('Over the limit.');
+        }),
+    });
+    applyPlugin(host.kernel, deny, 'test');
+    const ran: unknown[] = [];
+    const turns = [{ calls: [pay(20)] }, { text: 'Sorry.' }];
+    const outcome = await host.run(host.define(agentOf(turns, { tools: [refund(ran)], ...gated }))).result;
+    assert.equal(outcome.steps[0]!.calls[0]!.status, 'denied');
+    assert.match(JSON.stringify(outcome.steps[0]!.calls[0]!.result), /policy_denied.*Over the limit/);
+    assert.deepEqual(ran, []);
+  }));
+
+test('cancel: what waits is cancelled, what runs is told, and nothing goes on', () =>
+  hosted(async (host) => {
+    const ran: unknown[] = [];
+    let aborted = false;
+    const slow = free('slow', async ({ signal }) => {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      aborted = true;
+      return 'stopped';
+    });
+    const turns = [{ calls: [pay(20), call('slow')] }, { text: 'Never.' }];
+    const run = host.run(host.define(agentOf(turns, { tools: [refund(ran), slow], ...gated })));
+    const [request] = await host.waiting(1);
+    const outcome = await run.cancel('The customer called back.');
+    assert.equal(outcome.status, 'cancelled');
+    assert.equal(outcome.reason, 'The customer called back.');
+    assert.equal(aborted, true);
+    const [record] = (await list(host.desk, { executionId: run.executionId })).records;
+    assert.equal(record!.status, 'cancelled');
+    await refused(host.decide(request!), 'approval_decided');
+    assert.deepEqual(ran, []);
+    assert.equal((await readExecution(host.executions, run.executionId))!.status, 'cancelled');
+  }));
+
+test('cancel while the model is asked', () =>
+  hosted(async (host) => {
+    let isAsked = false;
+    const hanging = definePlugin({
+      name: 'hanging',
+      apply: ({ models }) =>
+        models.register('hanging', () => ({
+          async *turn(_conversation, _tools, signal) {
+            isAsked = true;
+            await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('gone'))));
+          },
+        })),
+    });
+    applyPlugin(host.kernel, hanging, 'test');
+    const run = host.run(host.define({ tag: 'a', model: { provider: 'hanging', model: 'x' }, tools: [] }));
+    await until(() => isAsked, 'the model was never asked');
+    assert.equal((await run.cancel()).status, 'cancelled');
+  }));
+
+test('limits: turns of the model, and time with the waiting for humans in it', () =>
+  hosted(async (host) => {
+    const again = () => ({ calls: [call('look')] });
+    const tools = [free('look', () => 1), refund([])];
+    const limited = agentOf([again, again, again, again], { tag: 'steps', tools, limits: { steps: 3 } });
+    const outcome = await host.run(host.define(limited)).result;
+    assert.equal(outcome.status, 'failed');
+    assert.equal(outcome.error!.code, 'run_too_long');
+    assert.equal(outcome.steps.length, 3);
+    const waiting = agentOf([{ calls: [pay(1)] }], { tag: 'time', tools, ...gated, limits: { durationMs: 50 } });
+    const run = host.run(host.define(waiting));
+    const late = await run.result;
+    assert.equal(late.status, 'failed');
+    assert.match(late.error!.message, /50 ms/);
+    const [record] = (await list(host.desk, { executionId: run.executionId })).records;
+    assert.equal(record!.status, 'cancelled');
+  }));
+
+test('a model that fails fails the run with what came before; resumed, the model is asked again', () =>
+  hosted(async (host) => {
+    const ran: unknown[] = [];
+    let isDown = true;
+    const turns = [
+      { calls: [pay(20)] },
+      () => {
+        if (isDown) throw new Error('Overloaded.');
+        return { text: 'Done.' };
+      },
+    ];
+    const run = host.run(host.define(agentOf(turns, { tools: [refund(ran)], ...gated })));
+    for (const request of await host.waiting(1)) await host.decide(request);
+    const outcome = await run.result;
+    assert.equal(outcome.status, 'failed');
+    assert.deepEqual(outcome.error, { code: 'model_failed', message: 'Overloaded.' });
+    assert.equal(outcome.steps.length, 1);
+    isDown = false;
+    const again = await (await host.executions.resume(run.executionId)).result;
+    assert.equal(again.status, 'completed', JSON.stringify(again));
+    assert.equal(again.error, undefined);
+    assert.equal(ran.length, 1);
+    await refused(host.executions.resume(run.executionId), 'execution_finished');
+  }));
+
+test('a client that closes lets go; another one goes on with the decision that came in between', () =>
+  hosted(async (host, home) => {
+    const ran: unknown[] = [];
+    const definition = agentOf([{ calls: [pay(20)] }, { text: 'Done.' }], { tools: [refund(ran)], ...gated });
+    const first = await AgentHost.open(home);
+    const run = first.run(first.define(definition));
+    const [request] = await first.waiting(1);
+    await first.close();
+    await refused(run.result, 'interrupted');
+    await assert.rejects(eventsOf(run), { code: 'interrupted' });
+    await host.decide(request!);
+    await refused(host.executions.resume(run.executionId), 'agent_unknown');
+    assert.deepEqual(await host.executions.takeOver(), [], 'whose agent is not defined here is left alone');
+    host.define(definition);
+    const resumed = await host.executions.resume(run.executionId);
+    assert.equal(await host.executions.resume(run.executionId), resumed, 'one run for an execution');
+    assert.equal((await resumed.result).text, 'Done.');
+    assert.equal(ran.length, 1);
+    await refused(host.executions.resume(run.executionId), 'execution_finished');
+    await refused(host.executions.resume('exe_nobody'), 'execution_unknown');
+  }));
+
+test('what another process runs is watched and not run: both are told the same end', () =>
+  hosted(async (host, home) => {
+    const ran: unknown[] = [];
+    const definition = agentOf([{ calls: [pay(20)] }, { text: 'Done.' }], { tools: [refund(ran)], ...gated });
+    const other = await AgentHost.open(home);
+    const run = other.run(other.define(definition));
+    const [request] = await other.waiting(1);
+    host.define(definition);
+    const watched = await host.executions.resume(run.executionId);
+    assert.deepEqual(await host.executions.takeOver(), []);
+    await host.decide(request!);
+    const ends = await Promise.all([run.result, watched.result]);
+    assert.deepEqual(
+      ends.map(({ text }) => text),
+      ['Done.', 'Done.'],
+    );
+    assert.equal(ran.length, 1);
+    await other.close();
+  }));
+
+test('cancelled from another process: what waits is cancelled, the model is not asked again, and both are told', () =>
+  hosted(async (host, home) => {
+    const [ran, asked]: [unknown[], string[]] = [[], []];
+    const last = () => {
+      asked.push('again');
+      return { text: 'Done.' };
+    };
+    const definition = agentOf([{ calls: [pay(20), pay(30)] }, last], { tools: [refund(ran)], ...gated });
+    const other = await AgentHost.open(home);
+    const run = other.run(other.define(definition));
+    await other.waiting(2);
+    const outcome = await host.executions.cancel(run.executionId, 'The customer called back.');
+    for (const { status, reason } of [outcome, await run.result]) {
+      assert.deepEqual([status, reason], ['cancelled', 'The customer called back.']);
+    }
+    const requests = (await list(host.desk, { executionId: run.executionId })).records;
+    assert.deepEqual(
+      requests.map(({ status, decisionReason }) => [status, decisionReason]),
+      Array(2).fill(['cancelled', 'The customer called back.']),
+    );
+    assert.deepEqual([ran, asked], [[], []]);
+    await refused(host.executions.cancel(run.executionId), 'execution_finished');
+    await refused(host.executions.cancel('exe_nobody'), 'execution_unknown');
+    await other.close();
+  }));
+
+test('cancelled from another process while a handler runs: it comes to its end, and nothing comes after it', () =>
+  hosted(async (host, home) => {
+    let end = () => {};
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const ran: string[] = [];
+    const slow = free('slow', () => ended.then(() => ran.push('slow')));
+    const next = free('next', () => ran.push('next'));
+    const other = await AgentHost.open(home);
+    const turns = [{ calls: [call('slow')] }, { calls: [call('next')] }, { text: 'Done.' }];
+    const run = other.run(other.define(agentOf(turns, { tools: [slow, next] })));
+    await until(async () => (await host.executions.rows.get(run.executionId))?.record.state.steps.length === 1, 'idle');
+    const cancelling = host.executions.cancel(run.executionId, 'enough');
+    await until(
+      async () => (await host.executions.rows.get(run.executionId))?.record.state.cancel === 'enough',
+      'it was never asked for',
+    );
+    end();
+    assert.deepEqual([(await cancelling).status, (await run.result).status], ['cancelled', 'cancelled']);
+    assert.deepEqual(ran, ['slow']);
+    await other.close();
+  }));
+
+test('an execution that nobody runs is cancelled where its agent is not even defined', () =>
+  hosted(async (host, home) => {
+    const ran: unknown[] = [];
+    const other = await AgentHost.open(home);
+    const run = other.run(other.define(agentOf([{ calls: [pay(20)] }], { tools: [refund(ran)], ...gated })));
+    await other.waiting(1);
+    await other.close();
+    const { status, reason } = await host.executions.cancel(run.executionId, 'over');
+    assert.deepEqual([status, reason], ['cancelled', 'over']);
+    assert.equal((await list(host.desk, { executionId: run.executionId })).records[0]?.status, 'cancelled');
+    assert.deepEqual((await listExecutions(host.executions, {})).records, []);
+  }));
+
+test('pruning removes executions that ended that long ago, and no other', () =>
+  hosted(async (host) => {
+    const done = host.run(host.define(agentOf([{ text: 'Hi.' }], { tag: 'short' })));
+    await done.result;
+    const waits = host.run(host.define(agentOf([{ calls: [pay(20)] }], { tools: [refund([])], ...gated })));
+    await host.waiting(1);
+    assert.equal(await pruneExecutions(host.executions, host.desk.clock, { olderThanMs: 60_000 }), 0);
+    await until(
+      async () => (await pruneExecutions(host.executions, host.desk.clock, { olderThanMs: 0 })) === 1,
+      'what has ended was never removed',
+    );
+    assert.equal(await readExecution(host.executions, done.executionId), undefined);
+    assert.equal((await readExecution(host.executions, waits.executionId))?.status, 'running');
+    await refused(pruneExecutions(host.executions, host.desk.clock, { olderThanMs: -1 }), 'value_invalid');
+  }));
+
+test('everybody who iterates sees every event, however late he comes', () =>
+  hosted(async (host) => {
+    const run = host.run(host.define(agentOf([{ text: 'One.', calls: [call('x')] }, { text: 'Two.' }])));
+    const early = eventsOf(run);
+    await run.result;
+    const [one, two, three] = await Promise.all([early, eventsOf(run), eventsOf(run)]);
+    assert.deepEqual(one, two);
+    assert.deepEqual(two, three);
+    assert.equal(one.at(-1)!.type, 'finished');
+  }));
+
+test('sensitive parameters stand in no event, no outcome and no list, and reach the handler', () =>
+  hosted(async (host) => {
+    const got: string[] = [];
+    const card = (tag: string, more: object) => ({
+      tag,
+      parameters: { pin: { type: 'string', required: true, sensitive: true }, to: { type: 'string' } },
+      handler: (_ctx: unknown, { pin }: { pin: string }) => void got.push(pin),
+      ...more,
+    });
+    const parameters = { pin: 'PIN-4711', to: 'Ada' };
+    const turns = [
+      {
+        calls: [
+          { tool: 'free', parameters },
+          { tool: 'asked', parameters },
+        ],
+      },
+      { text: 'Done.' },
+    ];
+    const tools = [card('free', {}), card('asked', { requiresConfirmation: true })];
+    const run = host.run(host.define(agentOf(turns, { tools, ...gated })));
+    const [request] = await host.waiting(1);
+    await refused(host.decide(request!), 'approval_unseen');
+    await host.decide(request!, 'reject').catch(() => undefined);
+    const outcome = await run.cancel();
+    assert.deepEqual(got, ['PIN-4711']);
+    const shown = JSON.stringify([outcome, await eventsOf(run), await readExecution(host.executions, run.executionId)]);
+    assert.ok(!shown.includes('4711'), shown);
+    assert.match(shown, /"masked":true/);
+    assert.match(shown, /Ada/);
+  }));
+
+test('executions are listed by status and agent, page by page, and not with what they said', () =>
+  hosted(async (host) => {
+    const agents = ['a', 'b'].map((tag) => host.define(agentOf([{ text: 'Hi.' }], { tag })));
+    for (let made = 0; made < 5; made++) await host.run(agents[made % 2]!).result;
+    const all = await listExecutions(host.executions, { status: 'completed', limit: 3 });
+    assert.equal(all.records.length, 3);
+    const rest = await listExecutions(host.executions, { status: 'completed', limit: 3, cursor: all.cursor! });
+    assert.equal(rest.records.length, 2);
+    assert.equal(rest.cursor, undefined);
+    const ofA = await listExecutions(host.executions, { status: 'completed', agentTag: 'a', newestFirst: true });
+    assert.deepEqual(
+      ofA.records.map(({ agentTag }) => agentTag),
+      ['a', 'a', 'a'],
+    );
+    assert.deepEqual((await listExecutions(host.executions, {})).records, []);
+    assert.ok(!JSON.stringify(all).includes('Go.'));
+    for (const query of [{ limit: 0 }, { limit: 1001 }, { status: 'waiting' }, { agentag: 'a' }]) {
+      await refused(listExecutions(host.executions, query as object), 'value_invalid');
+    }
+  }));
+
+test('the idempotency key is one for a call and another for another', () =>
+  hosted(async (host) => {
+    const keys: string[] = [];
+    const it = free('it', ({ idempotencyKey }) => void keys.push(idempotencyKey));
+    const turns = [{ calls: [call('it'), call('it')] }, { calls: [call('it')] }, { text: 'Done.' }];
+    const agent = host.define(agentOf(turns, { tools: [it] }));
+    await host.run(agent).result;
+    await host.run(agent).result;
+    assert.equal(new Set(keys).size, 6);
+  }));

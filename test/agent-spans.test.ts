@@ -1,0 +1,85 @@
+import * as assert from 'node:assert/strict';
+import { type Attributes, context, ROOT_CONTEXT, type Span, type TracerProvider, trace } from '@opentelemetry/api';
+import { AgentHost, agentOf } from './kit/agent-host.ts';
+import { test } from './kit/test.ts';
+
+interface Told {
+  readonly name: string;
+  readonly attributes: Attributes;
+  isEnded?: true;
+  isError?: true;
+}
+
+/** Remembers spans: what an SDK of OpenTelemetry does, as far as it is seen here. */
+function recorder(told: Told[]): TracerProvider {
+  const start = (name: string, { attributes = {} }: { attributes?: Attributes } = {}): Span => {
+    const span: Told = { name, attributes: { ...attributes } };
+    told.push(span);
+    return {
+      isRecording: () => true,
+      spanContext: () => ({ traceId: '1'.repeat(32), spanId: '1'.repeat(16), traceFlags: 1 }),
+      setAttribute: (key: string, value: string) => Object.assign(span.attributes, { [key]: value }),
+      setAttributes: (more: Attributes) => Object.assign(span.attributes, more),
+      setStatus: () => Object.assign(span, { isError: true }),
+      end: () => Object.assign(span, { isEnded: true }),
+    } as unknown as Span;
+  };
+  return { getTracer: () => ({ startSpan: start }) } as unknown as TracerProvider;
+}
+
+async function toldOf(work: (host: AgentHost) => Promise<void>): Promise<Told[]> {
+  const told: Told[] = [];
+  trace.setGlobalTracerProvider(recorder(told));
+  const host = await AgentHost.open();
+  try {
+    await work(host);
+  } finally {
+    await host.close();
+    trace.disable();
+  }
+  return told;
+}
+
+const tools = [
+  { tag: 'refund', requiresConfirmation: true, parameters: { pin: { type: 'string' } }, handler: () => 'paid' },
+  {
+    tag: 'broken',
+    handler: () => {
+      throw new Error('no');
+    },
+  },
+];
+
+test('a span for the agent, each turn of its model and each tool, by the conventions, and without a parameter', async () => {
+  const told = await toldOf(async (host) => {
+    const calls = [{ tool: 'refund', parameters: { pin: 'PIN-4711' } }, { tool: 'broken' }];
+    const agent = host.define(agentOf([{ calls }, { text: 'Done.' }], { tools, humanInLoop: { enabled: true } }));
+    const run = host.run(agent);
+    for (const request of await host.waiting(1)) await host.decide(request);
+    await run.result;
+  });
+  assert.deepEqual(
+    told.map(({ name }) => name),
+    ['invoke_agent payouts', 'chat test', 'execute_tool refund', 'execute_tool broken', 'chat test'],
+  );
+  assert.ok(told.every(({ isEnded }) => isEnded));
+  const { attributes } = told[2]!;
+  assert.equal(attributes['gen_ai.operation.name'], 'execute_tool');
+  assert.equal(attributes['gen_ai.tool.name'], 'refund');
+  assert.equal(attributes['gen_ai.tool.call.id'], 'call_0_0');
+  assert.equal(attributes['gen_ai.agent.name'], 'payouts');
+  assert.match(String(attributes['svc.approval.request_id']), /^apr_/);
+  assert.equal(attributes['svc.approval.outcome'], 'completed');
+  assert.equal(attributes['error.type'], undefined);
+  assert.equal(told[3]!.attributes['error.type'], 'failed');
+  assert.ok(!JSON.stringify(told).includes('4711'));
+});
+
+test('without anything that records, a run is what it is', async () => {
+  assert.equal(context.active(), ROOT_CONTEXT);
+  const host = await AgentHost.open();
+  const outcome = await host.run(host.define(agentOf([{ calls: [{ tool: 'broken' }] }, { text: 'Done.' }], { tools })))
+    .result;
+  assert.equal(outcome.text, 'Done.');
+  await host.close();
+});

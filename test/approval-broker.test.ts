@@ -1,0 +1,306 @@
+import * as assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import amqp from 'amqplib';
+import { CloudEvent } from 'cloudevents';
+import { CALLBACK_KEY, type GateUnderTest, withGate } from './kit/approvals-client.ts';
+import { type Door, door } from './kit/door.ts';
+import { ownBroker, ownBrokerMissing } from './kit/own-rabbitmq.ts';
+import { test } from './kit/test.ts';
+import { until } from './kit/until.ts';
+import { find } from './servers/find.ts';
+
+const server = await find('rabbitmq');
+const on = (name: string, body: (url: string) => Promise<void>, timeoutMs = 30_000) => {
+  if ('missing' in server) test.skip(name, server.missing);
+  else test(name, () => body(server.url), { timeoutMs });
+};
+
+interface Message {
+  readonly body: Record<string, unknown>;
+  readonly properties: amqp.MessageProperties;
+}
+
+interface Listener {
+  /** The event that only this test uses. */
+  readonly event: string;
+  readonly messages: readonly Message[];
+  /** Puts something on a queue, as a decider does. */
+  send(queue: string, body: unknown): void;
+  /** What lies on a queue now. */
+  lying(queue: string): Promise<string[]>;
+}
+
+/** A queue of its own that takes events named for this test, and what it took; a named one stays. */
+async function withListener(url: string, body: (listener: Listener) => Promise<void>, durable?: string): Promise<void> {
+  const event = durable ?? `approvals.test.${randomUUID()}`;
+  const connection = await amqp.connect(url);
+  connection.on('error', () => {});
+  try {
+    const channel = await connection.createChannel();
+    channel.on('error', () => {});
+    await channel.assertExchange('svc.events', 'topic', { durable: true });
+    const lasting = durable !== undefined;
+    const { queue } = await channel.assertQueue(durable ?? '', { durable: lasting, exclusive: !lasting });
+    await channel.bindQueue(queue, 'svc.events', event);
+    const messages: Message[] = [];
+    await channel.consume(
+      queue,
+      (message) => {
+        if (message) messages.push({ body: JSON.parse(message.content.toString()), properties: message.properties });
+      },
+      { noAck: true },
+    );
+    await body({
+      event,
+      messages,
+      send: (to, value) =>
+        void channel.sendToQueue(to, Buffer.from(typeof value === 'string' ? value : JSON.stringify(value))),
+      async lying(from) {
+        const found: string[] = [];
+        for (;;) {
+          const message = await channel.get(from, { noAck: true });
+          if (!message) return found;
+          found.push(message.content.toString());
+        }
+      },
+    });
+  } finally {
+    await connection.close().catch(() => undefined);
+  }
+}
+
+/** The token that came with an event. */
+function tokenOf({ messages }: Listener, requestId: string): string {
+  const event = messages.find(({ body }) => body.subject === requestId);
+  if (!event) throw new Error(`no event of ${requestId}`);
+  return (event.body.data as { token: string }).token;
+}
+
+/** Waits until somebody takes what comes on a queue. */
+async function consumed(url: string, queue: string): Promise<void> {
+  await until(async () => {
+    const connection = await amqp.connect(url);
+    connection.on('error', () => {});
+    try {
+      const channel = await connection.createChannel();
+      channel.on('error', () => {});
+      return (await channel.checkQueue(queue)).consumerCount > 0;
+    } catch {
+      return false;
+    } finally {
+      await connection.close().catch(() => undefined);
+    }
+  }, `nobody consumes ${queue}`);
+}
+
+/** Each test's decisions come on a queue of a product of its own. */
+async function withBroker(
+  {
+    url,
+    event,
+    answers = false,
+    timeoutMs = 60_000,
+    product = `p${randomUUID().replaceAll('-', '')}`,
+  }: { url: string; event: string; answers?: boolean; timeoutMs?: number; product?: string },
+  body: (gate: GateUnderTest, queue: string) => Promise<void>,
+): Promise<void> {
+  const queue = `svc.approvals.decisions.${product}.dev`;
+  try {
+    await withGate(
+      {
+        config: { product, brokers: { bus: { type: 'rabbitmq', url } } },
+        approvals: { ...(answers && { decisions: { broker: 'bus' } }) },
+        humanInLoop: { approvalBroker: { broker: 'bus', event }, approvalTimeout: timeoutMs },
+      },
+      (gate) => body(gate, queue),
+    );
+  } finally {
+    if (!('missing' in server)) {
+      const connection = await amqp.connect(server.url);
+      const channel = await connection.createChannel();
+      for (const name of [queue, `${queue}.dead`]) await channel.deleteQueue(name);
+      await connection.close();
+    }
+  }
+}
+
+on('the event is a CloudEvents document with the request in it, persistent and expiring, and carries no token', (url) =>
+  withListener(url, (listener) =>
+    withBroker({ url, event: listener.event }, async ({ refund }) => {
+      const { request } = await refund({ orderId: '1', amount: 2, card: '4111' });
+      await until(() => listener.messages.length === 1, 'no event came');
+      const [{ body, properties }] = listener.messages as [Message];
+      const event = new CloudEvent(body as never, true);
+      assert.equal(event.type, listener.event);
+      assert.equal(event.subject, request.requestId);
+      assert.equal(event.id, request.requestId);
+      assert.deepEqual(event.data, { ...request, parameters: { orderId: '1', amount: 2, card: { masked: true } } });
+      assert.equal(properties.messageId, request.requestId);
+      assert.equal(properties.deliveryMode, 2);
+      assert.ok(Number(properties.expiration) > 50_000 && Number(properties.expiration) <= 60_000);
+      assert.ok(!JSON.stringify(body).includes(CALLBACK_KEY));
+    }),
+  ),
+);
+
+on('a decision comes back by queue, with the token of its request', (url) =>
+  withListener(url, (listener) =>
+    withBroker({ url, event: listener.event, answers: true }, async ({ refund, svc, refunds }, queue) => {
+      const stop = await svc.approvals.takeDecisions();
+      await consumed(url, queue);
+      const { outcome, request } = await refund();
+      await until(() => listener.messages.length === 1, 'no event came');
+      const token = tokenOf(listener, request.requestId);
+      listener.send(queue, { requestId: request.requestId, token, approved: true, modifiedParams: { amount: 15 } });
+      assert.equal((await outcome).status, 'completed');
+      assert.equal((refunds[0] as { amount: number }).amount, 15);
+      assert.equal((await svc.approvals.get(request.requestId)).decidedBy, 'broker token, unverified');
+      await stop?.();
+    }),
+  ),
+);
+
+on('nonsense, forged and stale decisions are put aside, and the request waits', (url) =>
+  withListener(url, (listener) =>
+    withBroker({ url, event: listener.event, answers: true }, async ({ refund, svc }, queue) => {
+      const stop = await svc.approvals.takeDecisions();
+      await consumed(url, queue);
+      const { request } = await refund();
+      const other = await refund({ orderId: '2', amount: 1 });
+      await until(() => listener.messages.length === 2, 'no event came');
+      const { requestId } = request;
+      const bad = [
+        'no json',
+        {},
+        { requestId, approved: true },
+        { requestId, token: 'v1.forged', approved: true },
+        { requestId, token: tokenOf(listener, other.request.requestId), approved: true },
+        { requestId: 'apr_unknown', token: tokenOf(listener, requestId), approved: true },
+        { requestId, token: tokenOf(listener, requestId), approved: 'yes' },
+        { requestId, token: tokenOf(listener, requestId), approved: true, modifiedParams: { amount: -1 } },
+      ];
+      for (const one of bad) listener.send(queue, one);
+      const dead: string[] = [];
+      await until(async () => {
+        dead.push(...(await listener.lying(`${queue}.dead`)));
+        return dead.length === bad.length;
+      }, 'not all of it was put aside');
+      assert.equal((await svc.approvals.get(requestId)).status, 'waiting');
+      await stop?.();
+    }),
+  ),
+);
+
+on('an event that no queue takes has not arrived, and is told again when one does', (url) =>
+  withBroker({ url, event: `approvals.nobody.${randomUUID()}` }, async ({ refund, svc }) => {
+    const { request } = await refund();
+    await until(async () => {
+      for await (const { type, details } of svc.approvals.export())
+        if (type === 'not_delivered' && JSON.stringify(details).includes('no queue')) return true;
+      return false;
+    }, 'it was taken for delivered');
+    assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
+  }),
+);
+
+/** A way to the server that can be shut, and the URL of the broker behind it. */
+async function wayTo(url: string): Promise<Door & { readonly url: string }> {
+  const { hostname, port } = new URL(url);
+  const way = await door(hostname, Number(port || 5672));
+  const through = new URL(url);
+  through.hostname = way.host;
+  through.port = String(way.port);
+  return { ...way, url: through.href };
+}
+
+on(
+  'a broker that is down holds nothing up; back again, it gets what waits and hands on decisions',
+  (url) =>
+    withListener(url, async (listener) => {
+      const way = await wayTo(url);
+      await withBroker({ url: way.url, event: listener.event, answers: true }, async ({ refund, svc }, queue) => {
+        const { outcome: first, request: early } = await refund();
+        await svc.agents.signal({
+          executionId: early.executionId,
+          signal: 'approve',
+          payload: { requestId: early.requestId },
+        });
+        assert.equal((await first).status, 'completed');
+        const warnings: string[] = [];
+        const hear = ({ message }: Error): void => void warnings.push(message);
+        process.on('warning', hear);
+        const stop = await svc.approvals.takeDecisions();
+        await until(() => warnings.some((words) => words.includes(`from the queue ${queue}: `)), 'nobody was told');
+        process.off('warning', hear);
+        assert.ok(warnings.every((words) => !words.includes('guest:guest')));
+        const { outcome, request } = await refund();
+        await way.open();
+        await until(
+          () => listener.messages.some(({ body }) => body.subject === request.requestId),
+          'it was not told again',
+        );
+        const token = tokenOf(listener, request.requestId);
+        way.shut();
+        await way.open();
+        await consumed(url, queue);
+        listener.send(queue, { requestId: request.requestId, token, approved: true });
+        assert.equal((await outcome).status, 'completed');
+        await stop?.();
+        way.shut();
+      });
+    }),
+  90_000,
+);
+
+/** Whether the audit says that a request went out by the broker. */
+async function published({ svc }: GateUnderTest, requestId: string): Promise<boolean> {
+  for await (const entry of svc.approvals.export())
+    if (entry.requestId === requestId && entry.type === 'delivered' && entry.as === 'broker') return true;
+  return false;
+}
+
+const without = ownBrokerMissing();
+const KILLED = 'a broker that is killed and started again loses nothing that it confirmed, and hands on decisions';
+if (without !== undefined) test.skip(KILLED, without);
+else
+  test(
+    KILLED,
+    async () => {
+      const broker = await ownBroker();
+      try {
+        await broker.start();
+        const event = `approvals.test.${randomUUID()}`;
+        // Declared, and nobody listens: what is confirmed lies in the broker when it dies.
+        await withListener(broker.url, async () => {}, event);
+        await withBroker({ url: broker.url, event, answers: true, timeoutMs: 600_000 }, async (gate, queue) => {
+          const { refund, svc } = gate;
+          const stop = await svc.approvals.takeDecisions();
+          const early = await refund();
+          await until(() => published(gate, early.request.requestId), 'it was not published');
+          await broker.kill();
+          const late = await refund({ orderId: '2', amount: 5 });
+          await broker.start();
+          await withListener(
+            broker.url,
+            async (listener) => {
+              for (const { request, outcome } of [early, late]) {
+                await until(
+                  () => listener.messages.some(({ body }) => body.subject === request.requestId),
+                  'an event is lost',
+                );
+                await consumed(broker.url, queue);
+                const token = tokenOf(listener, request.requestId);
+                listener.send(queue, { requestId: request.requestId, token, approved: true });
+                assert.equal((await outcome).status, 'completed');
+              }
+            },
+            event,
+          );
+          await stop?.();
+        });
+      } finally {
+        await broker.remove();
+      }
+    },
+    { timeoutMs: 400_000 },
+  );

@@ -1,0 +1,270 @@
+import * as assert from 'node:assert/strict';
+import { approvalHandler } from '../config/approval-handler.ts';
+import type { ApprovalRequest } from '../core/approval/request.ts';
+import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './kit/approvals-client.ts';
+import { receiver } from './kit/receiver.ts';
+import { test } from './kit/test.ts';
+import { until } from './kit/until.ts';
+
+interface Callback extends GateUnderTest {
+  /** Asks, and gives the address that the webhook got. */
+  asked(parameters?: object): Promise<{ request: ApprovalRequest; url: string; outcome: Promise<{ status: string }> }>;
+  post(
+    url: string,
+    body: unknown,
+    headers?: Record<string, string>,
+  ): Promise<{ status: number; body: Record<string, unknown> }>;
+  form(url: string, fields: Record<string, string>): Promise<{ status: number; page: string; headers: Headers }>;
+  get(url: string): Promise<{ status: number; page: string; headers: Headers }>;
+}
+
+async function withCallback(body: (callback: Callback) => Promise<void>, approvalTimeout = 30_000): Promise<void> {
+  const to = await receiver(200);
+  const secrets = { [to.url]: [WEBHOOK_SECRET] };
+  try {
+    await withGate(
+      { approvals: { webhook: { secrets } }, humanInLoop: { approvalWebhook: to.url, approvalTimeout } },
+      async (gate) => {
+        const handler = approvalHandler(gate.svc);
+        const page = async (response: Response) => ({
+          status: response.status,
+          page: await response.text(),
+          headers: response.headers,
+        });
+        await body({
+          ...gate,
+          async asked(parameters) {
+            const { request, outcome } = await gate.refund(parameters);
+            const sent = () => to.received.find(({ headers }) => headers['webhook-id'] === request.requestId);
+            await until(() => sent() !== undefined, 'nothing came');
+            return { request, outcome, url: String(JSON.parse(sent()?.body ?? '').callbackUrl) };
+          },
+          async post(url, value, headers = { 'content-type': 'application/json' }) {
+            const text = typeof value === 'string' ? value : JSON.stringify(value);
+            const response = await handler(new Request(url, { method: 'POST', headers, body: text }));
+            return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+          },
+          form: async (url, fields) =>
+            page(await handler(new Request(url, { method: 'POST', body: new URLSearchParams(fields) }))),
+          get: async (url) => page(await handler(new Request(url))),
+        });
+      },
+    );
+  } finally {
+    to.close();
+  }
+}
+
+test('200: approved, and the same decision again; 409: another one, with the one that stands', () =>
+  withCallback(async ({ asked, post, refunds }) => {
+    const { url, outcome, request } = await asked();
+    const first = await post(url, { approved: true, modifiedParams: { amount: 15 } });
+    assert.equal(first.status, 200);
+    assert.equal(first.body.status, 'approved');
+    assert.equal((await outcome).status, 'completed');
+    assert.deepEqual(
+      refunds.map((one) => ({ ...(one as object) })),
+      [{ orderId: '1234', amount: 15 }],
+    );
+    assert.deepEqual(await post(url, { approved: true, modifiedParams: { amount: 15 } }), first);
+    for (const other of [{ approved: false }, { approved: true }, { approved: true, modifiedParams: { amount: 16 } }]) {
+      const { status, body } = await post(url, other);
+      assert.equal(status, 409);
+      assert.equal(body.error, 'approval_decided');
+      assert.equal(body.status, 'approved');
+    }
+    assert.equal(refunds.length, 1);
+    assert.equal(request.tool, 'refund');
+  }));
+
+test('200: rejected, with a reason that the agent is told', () =>
+  withCallback(async ({ asked, post, refunds }) => {
+    const { url, outcome } = await asked();
+    assert.equal((await post(url, { approved: false, reason: 'paid already' })).status, 200);
+    const ended = (await outcome) as { status: string; result?: { reason: string } };
+    assert.equal(ended.status, 'rejected');
+    assert.equal(ended.result?.reason, 'paid already');
+    assert.deepEqual(refunds, []);
+  }));
+
+test('400: what is not the JSON that was asked for', () =>
+  withCallback(async ({ asked, post }) => {
+    const { url } = await asked();
+    const json = { 'content-type': 'application/json' };
+    for (const [body, headers] of [
+      ['', json],
+      ['{', json],
+      ['null', json],
+      ['[true]', json],
+      ['{"approved":"yes"}', json],
+      ['{"approved":1}', json],
+      ['{}', json],
+      ['{"approved":true,"approve":true}', json],
+      ['{"approved":true,"modifiedParams":[1]}', json],
+      ['{"approved":false,"modifiedParams":{"amount":1}}', json],
+      ['{"approved":true}', { 'content-type': 'text/plain' }],
+    ] as const) {
+      const { status, body: answer } = await post(url, body, headers);
+      assert.equal(status, 400, body);
+      assert.equal(answer.error, 'decision_invalid', body);
+    }
+  }));
+
+test('401: no token, a forged, a tampered one, another request’s; 404: unknown', () =>
+  withCallback(async ({ asked, post, get }) => {
+    const one = await asked();
+    const other = await asked({ orderId: '2', amount: 5 });
+    const token = new URL(other.url).searchParams.get('token') ?? '';
+    const bad = (change: (url: URL) => void) => {
+      const url = new URL(one.url);
+      change(url);
+      return url.href;
+    };
+    const wrong = [
+      bad((url) => url.searchParams.delete('token')),
+      bad((url) => url.searchParams.set('token', '')),
+      bad((url) => url.searchParams.set('token', token)),
+      bad((url) => url.searchParams.set('token', `${url.searchParams.get('token')}x`)),
+      bad((url) => url.searchParams.set('token', `v2${url.searchParams.get('token')?.slice(2)}`)),
+      bad((url) => url.searchParams.set('token', `v1.${'A'.repeat(43)}`)),
+      bad((url) => url.searchParams.set('token', 'x'.repeat(100_000))),
+    ];
+    for (const url of wrong) {
+      assert.equal((await post(url, { approved: true })).status, 401);
+      assert.equal((await get(url)).status, 401);
+    }
+    const unknown = one.url.replace(one.request.requestId, 'apr_01999999-0000-7000-8000-000000000000');
+    assert.equal((await post(unknown, { approved: true })).status, 404);
+    for (const odd of ['apr_%27', '..', 'apr_x', encodeURIComponent("apr_' OR 1=1")]) {
+      assert.equal((await post(one.url.replace(one.request.requestId, odd), { approved: true })).status, 404);
+    }
+    assert.equal((await post(one.url, { approved: true })).status, 200);
+  }));
+
+test('410: past its time', () =>
+  withCallback(async ({ asked, post, refunds }) => {
+    const { url, outcome } = await asked();
+    assert.equal((await outcome).status, 'rejected');
+    const { status, body } = await post(url, { approved: true });
+    assert.equal(status, 410);
+    assert.equal(body.error, 'approval_expired');
+    assert.deepEqual(refunds, []);
+  }, 1_000));
+
+test('413: more than a decision can be, announced or not', () =>
+  withCallback(async ({ asked, post, svc }) => {
+    const { url } = await asked();
+    const large = JSON.stringify({ approved: true, reason: 'x'.repeat(70_000) });
+    assert.equal((await post(url, large)).status, 413);
+    let given = 0;
+    const endless = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        given += 1;
+        controller.enqueue(new Uint8Array(8192));
+      },
+    });
+    const request = new Request(url, { method: 'POST', body: endless, duplex: 'half' } as RequestInit);
+    assert.equal((await approvalHandler(svc)(request)).status, 413);
+    assert.ok(given < 50, `${given} parts were read`);
+  }));
+
+test('422: modified parameters that do not fit, with field and why; the request keeps waiting', () =>
+  withCallback(async ({ asked, post, refunds }) => {
+    const { url, outcome } = await asked();
+    for (const [modifiedParams, parameter] of [
+      [{ amount: -1 }, 'amount'],
+      [{ amount: 'seven' }, 'amount'],
+      [{ note: 'x' }, 'note'],
+    ] as const) {
+      const { status, body } = await post(url, { approved: true, modifiedParams });
+      assert.equal(status, 422);
+      assert.equal((body.problems as { parameter: string }[])[0]?.parameter, parameter);
+    }
+    for (const text of [
+      '{"approved":true,"modifiedParams":{"__proto__":{"amount":1}}}',
+      '{"approved":true,"modifiedParams":{"constructor":{}}}',
+    ]) {
+      const { status } = await post(url, text);
+      assert.ok(status === 422 || status === 400, String(status));
+    }
+    assert.deepEqual(refunds, []);
+    assert.equal((await post(url, { approved: true })).status, 200);
+    assert.equal((await outcome).status, 'completed');
+  }));
+
+test('429: a request that is asked for too often; others are not held up', () =>
+  withCallback(async ({ asked, post }) => {
+    const one = await asked();
+    const other = await asked({ orderId: '2', amount: 5 });
+    const statuses: number[] = [];
+    for (let round = 0; round < 70; round++) statuses.push((await post(one.url, '{')).status);
+    assert.deepEqual([...new Set(statuses)], [400, 429]);
+    for (let round = 0; round < 70; round++) await post(`${other.url}x`, { approved: true });
+    assert.equal((await post(other.url, { approved: true })).status, 200);
+  }));
+
+test('405: other methods', () =>
+  withCallback(async ({ asked, svc }) => {
+    const { url } = await asked();
+    for (const method of ['PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
+      const response = await approvalHandler(svc)(new Request(url, { method }));
+      assert.equal(response.status, 405);
+      assert.equal(response.headers.get('allow'), 'GET, HEAD, POST');
+    }
+  }));
+
+test('GET shows tag, tool and deadline, and decides nothing', () =>
+  withCallback(async ({ asked, get, svc }) => {
+    const { url, request } = await asked({ orderId: 'order-1234', amount: 20 });
+    for (let round = 0; round < 3; round++) {
+      const { status, page, headers } = await get(url);
+      assert.equal(status, 200);
+      assert.ok(page.includes('payouts') && page.includes('refund') && page.includes(request.timeout));
+      assert.ok(!page.includes('order-1234'));
+      assert.equal(headers.get('cache-control'), 'no-store');
+      assert.equal(headers.get('referrer-policy'), 'no-referrer');
+      assert.match(headers.get('content-security-policy') ?? '', /default-src 'none'.*frame-ancestors 'none'/);
+    }
+    assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
+  }));
+
+test('the pages show everything, harmlessly, and then decide', () =>
+  withCallback(async ({ asked, form, refunds }) => {
+    const nasty = '<img src=x onerror=alert(1)>"\u001b[2J\u202egnirts\u200b';
+    const { url, outcome } = await asked({ orderId: nasty, amount: 20, card: '4111' });
+    // Not from the page: nobody says that it was seen.
+    assert.equal((await form(url, { action: 'approve' })).status, 400);
+    assert.equal((await form(url, { action: 'approve', view: 'v1.forged' })).status, 400);
+    const { page } = await form(url, { action: 'show' });
+    assert.ok(page.includes('4111'));
+    assert.ok(page.includes('&lt;img src=x onerror=alert(1)&gt;') && !page.includes('<img'));
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: that none is there is what is asked
+    assert.doesNotMatch(page, /[\u001b\u202e\u200b]/);
+    assert.ok(page.includes('u{202e}') && page.includes('u{200b}'));
+    const view = /name="view" value="([^"]+)"/.exec(page)?.[1] ?? '';
+    assert.equal((await form(url, { action: 'approve', view, modifiedParams: '[1]' })).status, 400);
+    assert.equal((await form(url, { action: 'approve', view, modifiedParams: '{"amount":15}' })).status, 200);
+    assert.equal((await outcome).status, 'completed');
+    assert.equal((refunds[0] as { amount: number }).amount, 15);
+  }));
+
+test('a request with sensitive parameters is not decided by who was not shown them', () =>
+  withCallback(async ({ asked, post }) => {
+    const { url } = await asked({ orderId: '1', amount: 1, card: '4111' });
+    const { status, body } = await post(url, { approved: true });
+    assert.equal(status, 403);
+    assert.equal(body.error, 'approval_unseen');
+  }));
+
+test('neither the key nor a token is in the audit, a list or an error', () =>
+  withCallback(async ({ asked, post, svc, get }) => {
+    const { url } = await asked();
+    const token = new URL(url).searchParams.get('token') ?? '';
+    const said: string[] = [];
+    said.push(JSON.stringify(await post(`${url}x`, { approved: true })), (await get(`${url}x`)).page);
+    await post(url, { approved: true });
+    for await (const entry of svc.approvals.export()) said.push(JSON.stringify(entry));
+    said.push(JSON.stringify(await svc.approvals.list({ status: 'approved' })));
+    for (const secret of [token, CALLBACK_KEY, WEBHOOK_SECRET]) assert.ok(!said.join('\n').includes(secret));
+    assert.ok(said.join('\n').includes('callback token, unverified'));
+  }));

@@ -1,0 +1,166 @@
+import * as assert from 'node:assert/strict';
+import { Svc } from '../config/client.ts';
+import type { Config } from '../config/define.ts';
+import type { ApprovalRequest } from '../core/approval/request.ts';
+import { withoutPassword } from '../core/url.ts';
+import { engines } from './kit/engines.ts';
+import { unavailable as noServer, type OwnServer, ownServer } from './kit/own-postgresql.ts';
+import { refused } from './kit/refusal.ts';
+import { test } from './kit/test.ts';
+import { until } from './kit/until.ts';
+
+const SLOW = { timeoutMs: 120_000 };
+const postgresql = engines.find(({ name }) => name === 'postgresql')!;
+
+function clientOn(url: string | undefined, env = 'dev'): Svc {
+  const config: Config = {
+    product: 'shop',
+    ...(url !== undefined && {
+      databases: { main: { dialect: 'postgresql', url: { [env]: url } } },
+      approvals: { store: { database: 'main' } },
+    }),
+  };
+  return new Svc({ config, env });
+}
+
+const refund = {
+  tag: 'refund',
+  description: 'Pays money back to a customer. Cannot be undone.',
+  requiresConfirmation: true,
+  parameters: { order: { type: 'string', required: true }, amount: { type: 'number', required: true, minimum: 0 } },
+} as const;
+
+function refundGate(svc: Svc, paid: number[]) {
+  return svc.gate({
+    agentTag: 'payouts',
+    tools: [{ ...refund, handler: async (_ctx, { amount }) => paid.push(amount) }],
+    humanInLoop: { enabled: true },
+  });
+}
+
+async function theOnlyOneWaiting(svc: Svc): Promise<ApprovalRequest> {
+  let found: ApprovalRequest | undefined;
+  await until(async () => {
+    [found] = (await svc.approvals.list({ status: 'waiting', agentTag: 'payouts' })).records;
+    return found !== undefined;
+  }, 'Nothing waits.');
+  return found!;
+}
+
+test('a gate in memory waits for the signal of its own client', async () => {
+  const svc = clientOn(undefined);
+  const paid: number[] = [];
+  try {
+    const run = refundGate(svc, paid).run({ tool: 'refund', parameters: { order: '1234', amount: 20 } });
+    const { requestId, executionId } = await theOnlyOneWaiting(svc);
+    assert.match(requestId, /^apr_[0-9a-f-]{36}$/);
+    assert.match(executionId, /^exe_[0-9a-f-]{36}$/);
+    const arg = { executionId, signal: 'approve', payload: { requestId, modifiedParams: { amount: 15 } } } as const;
+    const answer = await svc.agents.signal(arg, { actor: 'ann' });
+    assert.deepEqual({ ...answer, decidedAt: '' }, { requestId, executionId, status: 'approved', decidedAt: '' });
+    assert.deepEqual(await run, { status: 'completed', result: 1, changed: ['amount'], requestId });
+    assert.deepEqual(paid, [15]);
+    const record = await svc.approvals.get(requestId);
+    assert.deepEqual([record.status, record.run, record.decidedBy], ['approved', 'done', 'ann']);
+    const lines = [];
+    for await (const entry of svc.approvals.export()) lines.push(JSON.stringify(entry));
+    assert.equal(lines.length, 4);
+    assert.equal(await svc.approvals.prune({ olderThanMs: -0 }), 1);
+    await refused(svc.approvals.get(requestId), 'approval_unknown');
+  } finally {
+    await svc.close();
+  }
+});
+
+test('a gate is refused with every mistake, before anything is read', () => {
+  const svc = clientOn(undefined);
+  const gate = (more: object) => svc.gate({ agentTag: 'payouts', tools: [{ ...refund, handler: () => 1 }], ...more });
+  for (const [more, path] of [
+    [{ agentTag: '' }, 'agentTag'],
+    [{ humanInLoop: { enabled: true, alwaysRequireApproval: ['refnd'] } }, 'alwaysRequireApproval'],
+    [{ humanInLoop: { enabled: true, approvalTimeout: 10 } }, 'approvalTimeout'],
+    [{ tools: [{ tag: 'refund' }] }, 'tools'],
+  ] as const) {
+    assert.throws(
+      () => gate(more),
+      (error: { code: string; why: string }) => error.code === 'agent_invalid' && error.why.includes(path),
+    );
+  }
+});
+
+test('a broker that the configuration does not have is refused by the first call', async () => {
+  const svc = clientOn(undefined);
+  const gate = svc.gate({
+    agentTag: 'payouts',
+    tools: [{ ...refund, handler: () => 1 }],
+    humanInLoop: { enabled: true, approvalBroker: { broker: 'bus', event: 'approvals.requested' } },
+  });
+  await refused(gate.run({ tool: 'refund', parameters: {} }), 'agent_invalid');
+  await svc.close();
+});
+
+test('who waits when the client closes is told, and its request is not lost', async () => {
+  if (postgresql.missing !== undefined) return;
+  await postgresql.withUrl(async (url) => {
+    const [one, other] = [clientOn(url), clientOn(url)];
+    const paid: number[] = [];
+    try {
+      const call = { tool: 'refund', parameters: { order: 'a', amount: 1 }, executionId: 'thread 7', toolCallId: 'c1' };
+      const left = refundGate(one, paid).run(call);
+      const { requestId, executionId } = await theOnlyOneWaiting(other);
+      await Promise.all([refused(left, 'interrupted'), one.close()]);
+      await refused(one.approvals.list(), 'connection_failed');
+      await other.agents.signal({ executionId, signal: 'approve', payload: { requestId } });
+      assert.equal((await refundGate(other, paid).run(call)).status, 'completed');
+      assert.deepEqual(paid, [1]);
+    } finally {
+      await Promise.all([one.close(), other.close()]);
+    }
+  });
+});
+
+if (noServer() !== undefined) {
+  test.skip('a server that goes and comes back loses no request and no decision', noServer() ?? '');
+} else {
+  test(
+    'a server that goes and comes back loses no request and no decision',
+    async () => {
+      const server: OwnServer = await ownServer();
+      const svc = clientOn(server.url());
+      const paid: number[] = [];
+      try {
+        const run = refundGate(svc, paid).run({ tool: 'refund', parameters: { order: 'a', amount: 1 } });
+        const { requestId, executionId } = await theOnlyOneWaiting(svc);
+        await server.kill();
+        await server.start();
+        const answer = await svc.agents.signal({ executionId, signal: 'approve', payload: { requestId } });
+        assert.equal(answer.status, 'approved');
+        assert.equal((await run).status, 'completed');
+        assert.deepEqual(paid, [1]);
+      } finally {
+        await svc.close();
+        await server.remove();
+      }
+    },
+    SLOW,
+  );
+
+  test(
+    'a server that is down is told with its reason and without its password',
+    async () => {
+      const server: OwnServer = await ownServer();
+      const url = server.url();
+      await server.kill();
+      const svc = clientOn(url);
+      try {
+        const error = await refused(svc.approvals.list(), 'connection_failed');
+        assert.ok(!JSON.stringify([error.message, error.why, error.next]).includes(new URL(url).password));
+        assert.ok(!withoutPassword(url).includes(new URL(url).password));
+      } finally {
+        await svc.close();
+        await server.remove();
+      }
+    },
+    SLOW,
+  );
+}

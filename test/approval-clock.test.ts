@@ -1,0 +1,190 @@
+import * as assert from 'node:assert/strict';
+import { setImmediate as tick } from 'node:timers/promises';
+import fc from 'fast-check';
+import { Alarm } from '../core/approval/alarm.ts';
+import { StoreClock } from '../core/approval/clock.ts';
+import { DETACH } from '../core/approval/gate.ts';
+import { list } from '../core/approval/list.ts';
+import type { ApprovalRequest } from '../core/approval/request.ts';
+import { MemoryStore } from '../plugins/stores/memory.ts';
+import { approve, Bank, gateOf, type Office, openOffice, refund, rowOf, toolsOf, waiting } from './kit/approvals.ts';
+import { refused } from './kit/refusal.ts';
+import { test } from './kit/test.ts';
+import { until } from './kit/until.ts';
+
+// The store's clock decides, whatever this process believes; its own timers only say when to ask.
+
+const START = Date.parse('2026-01-01T00:00:00Z');
+const TIMEOUT_MS = 60_000;
+
+async function scene({ isDead = false } = {}) {
+  let now = START;
+  const setClock = (to: number): void => {
+    now = to;
+  };
+  const office = await openOffice(new MemoryStore(() => now));
+  const bank = new Bank();
+  const gate = gateOf(office, toolsOf(bank.tool()), { humanInLoop: { approvalTimeout: TIMEOUT_MS } });
+  const leave = new AbortController();
+  const pending = await waiting(gate, refund(), { signal: leave.signal });
+  // As good as a process that died: nobody waits for it here any more.
+  if (isDead) leave.abort(DETACH);
+  const deadline = Date.parse(pending.request.timeout);
+  return { office, bank, gate, ...pending, deadline, setClock };
+}
+
+test('a decision loses to the clock of the store, though this process believes that there is time left', async () => {
+  for (const after of [0, 1, 5 * TIMEOUT_MS]) {
+    const { office, bank, request, outcome, deadline, setClock } = await scene();
+    setClock(deadline + after);
+    await refused(approve(office, request), 'approval_expired');
+    assert.equal((await outcome).status, 'rejected');
+    assert.equal(bank.paid.length, 0);
+    await office.desk.close();
+  }
+});
+
+test('a decision a millisecond before the deadline stands, and is dated before it', async () => {
+  const { office, request, outcome, deadline, setClock } = await scene();
+  setClock(deadline - 1);
+  const { decidedAt } = await approve(office, request);
+  assert.ok(decidedAt < request.timeout);
+  assert.equal((await outcome).status, 'completed');
+  await office.desk.close();
+});
+
+test('nothing expires before its time, whoever looks', async () => {
+  const { office, request, deadline, setClock } = await scene();
+  setClock(deadline - 1);
+  await office.desk.expire(await rowOf(office, request));
+  assert.equal(await office.desk.sweep(), 0);
+  assert.equal((await rowOf(office, request)).record.status, 'waiting');
+  assert.equal((await list(office.desk)).records.length, 1);
+  await office.desk.close();
+});
+
+test('whoever meets a request past its time decides it: a list, its view, and a sweep', async () => {
+  const meetings: readonly ((office: Office, request: ApprovalRequest) => Promise<unknown>)[] = [
+    async ({ desk }) => assert.deepEqual((await list(desk)).records, []),
+    async ({ desk }, { executionId }) =>
+      assert.equal((await list(desk, { executionId })).records[0]?.status, 'rejected'),
+    async ({ desk }, { requestId }) => assert.equal((await desk.meet(requestId))?.record.status, 'rejected'),
+    async ({ desk }) => assert.equal(await desk.sweep(), 1),
+  ];
+  for (const meet of meetings) {
+    const { office, request, deadline, setClock } = await scene({ isDead: true });
+    setClock(deadline);
+    await office.desk.clock.asked();
+    await meet(office, request);
+    const { status, body } = (await rowOf(office, request)).record;
+    assert.deepEqual([status, body.decision?.cause], ['rejected', 'timeout']);
+    await office.desk.close();
+  }
+});
+
+test('a store that lets nobody write hides what is past its time all the same', async () => {
+  const { office, request, deadline, setClock } = await scene({ isDead: true });
+  setClock(deadline);
+  office.desk.rows.replace = () => Promise.reject(new Error('read-only'));
+  assert.deepEqual((await list(office.desk)).records, []);
+  assert.equal((await office.desk.meet(request.requestId))?.record.status, 'waiting');
+  assert.match(office.warnings.join(), /could not be decided/);
+  await office.desk.close();
+});
+
+test('a decision of the system is listed as one', async () => {
+  const { office, deadline, setClock } = await scene();
+  setClock(deadline);
+  await office.desk.sweep();
+  assert.equal((await list(office.desk, { status: 'rejected' })).records[0]?.cause, 'timeout');
+  await office.desk.close();
+});
+
+test('what was stored and its digest changed with it does not run while its caller is there', async () => {
+  const { office, bank, gate, request, outcome } = await scene();
+  const other = await waiting(gate, refund({ order: '1234', amount: 9999 }, { executionId: request.executionId }));
+  const forged = (await rowOf(office, other.request)).record.body;
+  const row = await rowOf(office, request);
+  const body = { ...row.record.body, parameters: forged.parameters, digest: forged.digest };
+  await office.desk.rows.replace(request.requestId, row.version, { ...row.record, body });
+  await approve(office, request);
+  assert.equal((await outcome).status, 'stale');
+  assert.equal(bank.paid.length, 0);
+  await office.desk.close();
+});
+
+test('a year of waiting is no overflow of a timer', async () => {
+  const office = await openOffice(new MemoryStore());
+  const gate = gateOf(office, toolsOf(new Bank().tool()), { humanInLoop: { approvalTimeout: 31_536_000_000 } });
+  const { request, outcome } = await waiting(gate, refund());
+  for (let turn = 0; turn < 100; turn++) await tick();
+  assert.equal((await rowOf(office, request)).record.status, 'waiting');
+  await office.desk.close();
+  await refused(outcome, 'interrupted');
+});
+
+test('many deadlines: each request is decided after its own and not before', async () => {
+  const office = await openOffice(new MemoryStore());
+  const tools = toolsOf(new Bank().tool());
+  const outcomes = await Promise.all(
+    Array.from({ length: 500 }, async (_, at) => {
+      const gate = gateOf(office, tools, { humanInLoop: { approvalTimeout: 20 + (at % 50) * 10 } });
+      return gate.call(refund());
+    }),
+  );
+  assert.ok(outcomes.every(({ status }) => status === 'rejected'));
+  const { records } = await list(office.desk, { status: 'rejected', limit: 1000 });
+  assert.equal(records.length, 500);
+  assert.ok(records.every(({ decidedAt, timeout, cause }) => decidedAt! >= timeout && cause === 'timeout'));
+  await office.desk.close();
+});
+
+test('an alarm rings once for each item, in order, and not for what was taken back', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.record({ item: fc.nat(9), in: fc.nat(15), back: fc.boolean() }), { maxLength: 40 }),
+      async (steps) => {
+        const rung: number[] = [];
+        const due = new Map<number, number>();
+        const alarm = new Alarm<number>((item) => {
+          assert.ok(performance.now() >= (due.get(item) ?? Number.POSITIVE_INFINITY), 'it rang early');
+          rung.push(item);
+          due.delete(item);
+        });
+        for (const step of steps) {
+          const at = performance.now() + step.in;
+          if (step.back) {
+            alarm.delete(step.item);
+            due.delete(step.item);
+          } else {
+            alarm.set(step.item, at);
+            due.set(step.item, at);
+          }
+        }
+        const order = [...due].sort(([, a], [, b]) => a - b).map(([item]) => item);
+        await until(() => due.size === 0, 'It did not ring.');
+        assert.deepEqual(rung, order);
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+test('the clock of the store is asked once for all who ask together, and again when its answer is old', async () => {
+  let asked = 0;
+  const clock = new StoreClock(async () => {
+    asked += 1;
+    await tick();
+    return new Date(START + asked * 10_000);
+  });
+  const first = await Promise.all([clock.now(), clock.asked(), clock.now()]);
+  assert.deepEqual([asked, new Set(first).size], [1, 1]);
+  const carried = await clock.now();
+  assert.equal(asked, 1);
+  assert.ok(carried >= START + 10_000 && carried < START + 12_000);
+  await until(async () => {
+    await clock.now();
+    return asked === 2;
+  }, 'It was never asked again.');
+  assert.ok(clock.until(START + 30_000) <= 10_000);
+});

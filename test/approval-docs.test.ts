@@ -1,0 +1,129 @@
+import * as assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { WEBHOOK_SECRET, withGate } from './kit/approvals-client.ts';
+import { scripted } from './kit/cli.ts';
+import { folder } from './kit/folder.ts';
+import { freePort } from './kit/free-port.ts';
+import { type Received, receiver } from './kit/receiver.ts';
+import { test } from './kit/test.ts';
+import { until } from './kit/until.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const page = readFileSync(join(root, 'docs', 'approvals.md'), 'utf8');
+
+function block(opening: string): string {
+  const found = page.split(`\`\`\`${opening}\n`)[1]?.split('\n```')[0];
+  assert.ok(found, `docs/approvals.md has no block "${opening}"`);
+  return found;
+}
+
+test('the receiver of the documentation takes what is ours and nothing else', async () => {
+  const port = await freePort();
+  const home = folder({});
+  writeFileSync(join(home, 'receiver.mjs'), block('js receiver.mjs'));
+  symlinkSync(join(root, 'node_modules'), join(home, 'node_modules'));
+  const child = spawn(process.execPath, [join(home, 'receiver.mjs')], {
+    env: { ...process.env, OPS_WEBHOOK_SECRET: WEBHOOK_SECRET, PORT: String(port) },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let said = '';
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    said += text;
+  });
+  try {
+    const url = `http://127.0.0.1:${port}/`;
+    await until(async () => {
+      const forged = await fetch(url, { method: 'POST', body: '{}' }).catch(() => undefined);
+      return forged?.status === 401;
+    }, 'the receiver does not answer');
+    const secrets = { [url]: [WEBHOOK_SECRET] };
+    await withGate(
+      { approvals: { webhook: { secrets } }, humanInLoop: { approvalWebhook: url } },
+      async ({ refund }) => {
+        const { request } = await refund();
+        await until(() => said.includes(`/approvals/${request.requestId}/respond?token=`), 'it was not told');
+      },
+    );
+  } finally {
+    child.kill('SIGKILL');
+    rmSync(home, { recursive: true });
+  }
+});
+
+/** In each language a program of the documentation's function: `{ secret, headers, body }` in, true or false out. */
+const LANGUAGES = [
+  {
+    name: 'Python',
+    command: 'python3',
+    version: '--version',
+    file: 'verify.py',
+    text: () => `${block('python')}
+import json, sys
+given = json.load(sys.stdin)
+print(verified(given["secret"], given["headers"], given["body"].encode()))`,
+    run: ['verify.py'],
+  },
+  {
+    name: 'Go',
+    command: 'go',
+    version: 'version',
+    file: 'verify.go',
+    text: () => `package main
+import ("crypto/hmac"; "crypto/sha256"; "encoding/base64"; "encoding/json"; "fmt"; "math"; "net/http"; "os"; "strconv"; "strings"; "time")
+${block('go')}
+func main() {
+	var given struct { Secret string; Headers map[string]string; Body string }
+	json.NewDecoder(os.Stdin).Decode(&given)
+	headers := http.Header{}
+	for name, value := range given.Headers { headers.Set(name, value) }
+	fmt.Println(verified(given.Secret, headers, []byte(given.Body)))
+}`,
+    run: ['run', 'verify.go'],
+  },
+] as const;
+
+for (const { name, command, version, file, text, run } of LANGUAGES) {
+  const what = `the ${name} of the documentation verifies what is ours and nothing else`;
+  if (spawnSync(command, [version]).status !== 0) {
+    test.skip(what, `${command} is not installed`);
+    continue;
+  }
+  test(what, async () => {
+    const to = await receiver(200);
+    const home = folder({});
+    try {
+      const secrets = { [to.url]: [WEBHOOK_SECRET] };
+      await withGate(
+        { approvals: { webhook: { secrets } }, humanInLoop: { approvalWebhook: to.url } },
+        async ({ refund }) => {
+          await refund();
+          await until(() => to.received.length === 1, 'nothing came');
+        },
+      );
+      const [sent] = to.received as [Received];
+      writeFileSync(join(home, file), text());
+      const verify = (given: { secret?: string; headers?: object; body?: string }): string => {
+        const input = JSON.stringify({ secret: WEBHOOK_SECRET, headers: sent.headers, body: sent.body, ...given });
+        const { stdout, stderr } = spawnSync(command, run, { cwd: home, input, encoding: 'utf8' });
+        return `${stdout.trim().toLowerCase()}${stderr}`;
+      };
+      assert.equal(verify({}), 'true');
+      assert.equal(verify({ body: sent.body.replace('20', '21') }), 'false');
+      assert.equal(verify({ secret: `whsec_${Buffer.alloc(32, 1).toString('base64')}` }), 'false');
+      assert.equal(verify({ headers: { ...sent.headers, 'webhook-timestamp': 'x' } }), 'false');
+    } finally {
+      to.close();
+      rmSync(home, { recursive: true });
+    }
+  });
+}
+
+test('the example of an endpoint of one’s own runs', () => {
+  const [node, ...args] = scripted(join(root, 'examples', 'approval-endpoint', 'run.ts'));
+  const { status, stdout, stderr } = spawnSync(node, args, { cwd: root, encoding: 'utf8', timeout: 60_000 });
+  assert.equal(status, 0, stderr);
+  assert.match(stdout, /completed: paid 15 EUR for order 1234, approved by ada@shop.example/);
+});

@@ -1,0 +1,7 @@
+import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
+import { storeOn } from './kit/approval-place.ts';
+import { approvalSuite } from './kit/approval-suite.ts';
+import { freshDatabase, unavailable } from './kit/postgresql.ts';
+import { test } from './kit/test.ts';
+
+approvalSuite(test, storeOn(postgresql, freshDatabase, await unavailable()));

@@ -1,0 +1,245 @@
+import * as assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { Webhook } from 'standardwebhooks';
+import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './kit/approvals-client.ts';
+import { freePort } from './kit/free-port.ts';
+import { type Receiver, receiver } from './kit/receiver.ts';
+import { refused } from './kit/refusal.ts';
+import { test } from './kit/test.ts';
+import { until } from './kit/until.ts';
+
+/** A gate whose requests go to that URL. */
+function webhooks(
+  url: string,
+  body: (gate: GateUnderTest) => Promise<void>,
+  { secrets = [WEBHOOK_SECRET], context }: { secrets?: string[]; context?: boolean } = {},
+  approvalTimeout = 30_000,
+): Promise<void> {
+  return withGate(
+    {
+      approvals: { webhook: { secrets: { [url]: secrets }, ...(context !== undefined && { context }) } },
+      humanInLoop: { approvalWebhook: url, approvalTimeout },
+    },
+    body,
+  );
+}
+
+const attempts = async ({ svc }: GateUnderTest, requestId: string) => {
+  const found: string[] = [];
+  for await (const entry of svc.approvals.export()) {
+    if (entry.requestId !== requestId || !entry.type.endsWith('delivered')) continue;
+    found.push(entry.type === 'delivered' ? 'delivered' : String((entry.details as { error: string }).error));
+  }
+  return found;
+};
+
+async function withReceiver(
+  answer: Parameters<typeof receiver>[0],
+  body: (to: Receiver) => Promise<void>,
+): Promise<void> {
+  const to = await receiver(answer);
+  try {
+    await body(to);
+  } finally {
+    to.close();
+  }
+}
+
+const approve = ({ svc }: GateUnderTest, { requestId, executionId }: { requestId: string; executionId: string }) =>
+  svc.agents.signal({ executionId, signal: 'approve', payload: { requestId } });
+
+test('the body is that of the spec, and the signature one that standardwebhooks verifies', () =>
+  withReceiver(200, (to) =>
+    webhooks(to.url, async (gate) => {
+      const { request, outcome } = await gate.refund();
+      await until(() => to.received.length === 1, 'nothing came');
+      const [{ headers, body }] = to.received as [Receiver['received'][0]];
+      const sent = new Webhook(WEBHOOK_SECRET).verify(body, headers as Record<string, string>) as Record<
+        string,
+        unknown
+      >;
+      const { callbackUrl, ...rest } = sent;
+      assert.deepEqual(rest, {
+        type: 'approval_request',
+        requestId: request.requestId,
+        executionId: request.executionId,
+        agentTag: 'payouts',
+        tool: 'refund',
+        parameters: { orderId: '1234', amount: 20 },
+        timestamp: request.timestamp,
+        expiresAt: request.timeout,
+      });
+      assert.match(
+        String(callbackUrl),
+        new RegExp(`^https://shop\\.example/svc/approvals/${request.requestId}/respond\\?token=v1\\.[\\w-]{43}$`),
+      );
+      assert.equal(headers['webhook-id'], request.requestId);
+      assert.ok(!body.includes(CALLBACK_KEY) && !body.includes(WEBHOOK_SECRET));
+      await approve(gate, request);
+      assert.equal((await outcome).status, 'completed');
+      await until(async () => (await attempts(gate, request.requestId)).length > 0, 'the attempt is not recorded');
+      assert.deepEqual(await attempts(gate, request.requestId), ['delivered']);
+    }),
+  ));
+
+test('context is there when it is asked for', () =>
+  withReceiver(200, (to) =>
+    webhooks(
+      to.url,
+      async (gate) => {
+        const { request } = await gate.refund();
+        await until(() => to.received.length === 1, 'nothing came');
+        assert.deepEqual(JSON.parse(to.received[0]?.body ?? '').context, {
+          reason: request.reason,
+          toolDescription: 'Pays money back.',
+          product: 'shop',
+          env: 'dev',
+        });
+      },
+      { context: true },
+    ),
+  ));
+
+test('while keys rotate, holders of the old one and of the new one both verify', () => {
+  const old = `whsec_${Buffer.alloc(24, 1).toString('base64')}`;
+  return withReceiver(200, (to) =>
+    webhooks(
+      to.url,
+      async (gate) => {
+        await gate.refund();
+        await until(() => to.received.length === 1, 'nothing came');
+        const [{ headers, body }] = to.received as [Receiver['received'][0]];
+        for (const secret of [WEBHOOK_SECRET, old]) new Webhook(secret).verify(body, headers as Record<string, string>);
+        assert.throws(() =>
+          new Webhook(`whsec_${Buffer.alloc(32, 9).toString('base64')}`).verify(body, headers as never),
+        );
+      },
+      { secrets: [WEBHOOK_SECRET, old] },
+    ),
+  );
+});
+
+test('500 and 429 are tried again until it arrives, every attempt in the audit, always with one id', () =>
+  withReceiver(
+    (response, attempt) => {
+      if (attempt === 1) response.writeHead(500).end();
+      else if (attempt === 2) response.writeHead(429, { 'retry-after': '1' }).end();
+      else response.writeHead(204).end();
+    },
+    (to) =>
+      webhooks(to.url, async (gate) => {
+        const { request } = await gate.refund();
+        await until(() => to.received.length === 3, 'it was not tried again');
+        await until(async () => (await attempts(gate, request.requestId)).length === 3, 'an attempt is not recorded');
+        assert.deepEqual(await attempts(gate, request.requestId), ['answered 500', 'answered 429', 'delivered']);
+        assert.deepEqual([...new Set(to.received.map(({ headers }) => headers['webhook-id']))], [request.requestId]);
+      }),
+  ));
+
+for (const [status, why] of [
+  [302, 'answered 302: redirects are not followed'],
+  [410, 'answered 410'],
+  [404, 'answered 404'],
+] as const) {
+  test(`${status} is not tried again, and the request waits all the same`, () =>
+    withReceiver(
+      (response) => response.writeHead(status, { location: 'http://127.0.0.1:1/elsewhere' }).end(),
+      (to) =>
+        webhooks(to.url, async (gate) => {
+          const { request, outcome } = await gate.refund();
+          await until(async () => (await attempts(gate, request.requestId)).length === 1, 'no attempt is recorded');
+          assert.deepEqual(await attempts(gate, request.requestId), [why]);
+          await approve(gate, request);
+          assert.equal((await outcome).status, 'completed');
+          assert.equal(to.received.length, 1);
+        }),
+    ));
+}
+
+test('a receiver that hangs, drips, sends 100 MB or closes holds nothing up', async () => {
+  const started = performance.now();
+  for (const answer of [
+    () => {}, // never answers
+    (response: { write(text: string): void; writeHead(status: number): void }) => {
+      response.writeHead(200);
+      const drip = setInterval(() => response.write('x'), 50);
+      drip.unref();
+    },
+    (response: { writeHead(status: number): void; write(chunk: Buffer): void }) => {
+      response.writeHead(200);
+      for (let part = 0; part < 100; part++) response.write(Buffer.alloc(1 << 20));
+    },
+    (response: { destroy(): void }) => response.destroy(),
+  ]) {
+    await withReceiver(answer as never, (to) =>
+      webhooks(to.url, async (gate) => {
+        const { request, outcome } = await gate.refund();
+        await until(() => to.received.length >= 1, 'nothing came');
+        await approve(gate, request);
+        assert.equal((await outcome).status, 'completed');
+      }),
+    );
+  }
+  // None of the four was waited for: one attempt alone may take 15 seconds.
+  assert.ok(performance.now() - started < 15_000);
+});
+
+test('nobody listens: told again once somebody does', async () => {
+  const port = await freePort();
+  await webhooks(`http://127.0.0.1:${port}/`, async (gate) => {
+    const { request } = await gate.refund();
+    await until(async () => (await attempts(gate, request.requestId)).includes('ECONNREFUSED'), 'no attempt was made');
+    const server = createServer(
+      (socket) =>
+        void socket
+          .on('error', () => {})
+          .once('data', () => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n')),
+    );
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+    await until(async () => (await attempts(gate, request.requestId)).includes('delivered'), 'it was not tried again');
+    server.close();
+  });
+});
+
+test('what is decided is not delivered any more', () =>
+  withReceiver(500, (to) =>
+    webhooks(to.url, async (gate) => {
+      const { request, outcome } = await gate.refund();
+      await until(() => to.received.length >= 1, 'nothing came');
+      await approve(gate, request);
+      await outcome;
+      const count = to.received.length;
+      await new Promise((later) => setTimeout(later, 1_500));
+      assert.equal(to.received.length, count);
+    }),
+  ));
+
+test('sensitive parameters are masked in what is sent', () =>
+  withReceiver(200, (to) =>
+    webhooks(to.url, async (gate) => {
+      await gate.refund({ orderId: '1', amount: 1, card: '4111-1111-1111-1111' });
+      await until(() => to.received.length === 1, 'nothing came');
+      assert.deepEqual(JSON.parse(to.received[0]?.body ?? '').parameters, {
+        orderId: '1',
+        amount: 1,
+        card: { masked: true },
+      });
+    }),
+  ));
+
+test('a webhook without a secret, with a weak one or with a weak callback key is refused before anything is asked', async () => {
+  const url = 'https://ops.example/approvals';
+  const run = (secrets: Record<string, string[]>, callbackKey = CALLBACK_KEY) =>
+    withGate(
+      { approvals: { callbackKey, webhook: { secrets } }, humanInLoop: { approvalWebhook: url } },
+      async ({ refund }) => {
+        await refund();
+      },
+    );
+  await refused(run({}), 'config_invalid');
+  await refused(run({ [url]: ['whsec_c2hvcnQ='] }), 'config_invalid');
+  await refused(run({ [url]: ['not a secret at all'] }), 'config_invalid');
+  await refused(run({ [url]: [WEBHOOK_SECRET] }, 'short'), 'config_invalid');
+});

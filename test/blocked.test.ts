@@ -1,0 +1,52 @@
+import * as assert from 'node:assert/strict';
+import { migration } from '../core/migration/builder.ts';
+import { migrate } from '../core/migration/run.ts';
+import { status } from '../core/migration/status.ts';
+import { connectAdapter } from './kit/adapter.ts';
+import { definedInCode } from './kit/defined.ts';
+import { sqlEngines } from './kit/engines.ts';
+import { refused } from './kit/refusal.ts';
+import { test } from './kit/test.ts';
+
+// A table that another session keeps for longer than a migrator is willing to wait.
+
+for (const engine of sqlEngines.filter(({ name }) => name !== 'pglite')) {
+  if (engine.missing !== undefined) {
+    test.skip(`${engine.name}: a table that another session keeps`, engine.missing);
+    continue;
+  }
+
+  test(`${engine.name}: a step that had to wait too long is run by the next migrate, and those before it only once`, () =>
+    engine.withUrl(async (url, connect) => {
+      const other = await connect();
+      await other.connection.query('CREATE TABLE a (id int)');
+      await other.connection.query('CREATE TABLE b (id int)');
+      const insert = (id: number) =>
+        [engine.dialect.name, `INSERT INTO a VALUES (${id})`, { transaction: false }] as const;
+      const defined = [
+        migration('20260101_000000_both')
+          .raw(...insert(1))
+          .addField('b', { name: 'n', type: 'integer' })
+          .raw(...insert(2))
+          .build(),
+      ].map(definedInCode);
+      const impatient = await connectAdapter(engine.dialect, url, { lockRetries: 0, lockTimeoutMs: 10 });
+      try {
+        await other.connection.query('BEGIN');
+        await other.connection.query('SELECT * FROM b');
+        const error = await refused(migrate(impatient, defined), 'migration_failed');
+        assert.match(error.state ?? '', /1 of 3 steps are committed; the next run goes on/);
+        assert.equal((await status(impatient, defined)).entries[0]?.state, 'interrupted');
+        await other.connection.query('COMMIT');
+        await migrate(impatient, defined);
+        assert.equal((await status(impatient, defined)).state, 'OK');
+        const rows = await other.connection.query('SELECT id FROM a ORDER BY id');
+        assert.deepEqual(
+          rows.map(({ id }) => Number(id)),
+          [1, 2],
+        );
+      } finally {
+        await impatient.connection.close();
+      }
+    }));
+}

@@ -1,0 +1,58 @@
+import * as assert from 'node:assert/strict';
+import { Database } from '../core/database/database.ts';
+import { migration } from '../core/migration/builder.ts';
+import { plan } from '../core/migration/planning.ts';
+import { migrate, rollback } from '../core/migration/run.ts';
+import { differences } from '../core/schema/differences.ts';
+import { definedInCode } from './kit/defined.ts';
+import { sqlEngines } from './kit/engines.ts';
+import { test } from './kit/test.ts';
+
+// Foreign keys that svc did not make, to a table that is dropped with whatever points at it.
+
+const key = { name: 'id', type: 'integer', primaryKey: true } as const;
+const made = migration('20260101_000000_made')
+  .createCollection('parents', [key])
+  .createCollection('children', [key, { name: 'p', type: 'integer' }])
+  .build();
+const dropped = migration('20260102_000000_dropped')
+  .renameCollection('parents', 'elders')
+  .dropCollection('elders', { cascade: true })
+  .build();
+
+for (const engine of sqlEngines) {
+  if (engine.missing !== undefined) {
+    test.skip(`${engine.name}: foreign keys that nobody told svc of`, engine.missing);
+    continue;
+  }
+
+  test(`${engine.name}: a cascade lists foreign keys that were made by hand, and drops them`, () =>
+    engine.withDatabase(async (adapter) => {
+      const { connection } = adapter;
+      await migrate(adapter, [definedInCode(made)]);
+      await connection.query('ALTER TABLE children ADD CONSTRAINT by_hand FOREIGN KEY (p) REFERENCES parents (id)');
+      await connection.query(
+        'CREATE TABLE legacy (id int PRIMARY KEY, p int, CONSTRAINT of_old FOREIGN KEY (p) REFERENCES parents (id))',
+      );
+      const defined = [made, dropped].map(definedInCode);
+      const [planned] = await plan(adapter, defined, { allowDestructive: true });
+      const texts = planned?.statements.map(({ text }) => text).join('\n') ?? '';
+      for (const name of [/children.*DROP .*by_hand/, /legacy.*DROP .*of_old/]) assert.match(texts, name);
+      await migrate(adapter, defined, { allowDestructive: true });
+      assert.deepEqual([...(await connection.introspect()).keys()].sort(), ['children', 'legacy']);
+    }));
+
+  test(`${engine.name}: a call that drops them brings them back on its way back`, () =>
+    engine.withDatabase(async (adapter) => {
+      const { connection } = adapter;
+      const db = new Database(adapter);
+      await migrate(adapter, [definedInCode(made)]);
+      await connection.query('ALTER TABLE children ADD CONSTRAINT by_hand FOREIGN KEY (p) REFERENCES parents (id)');
+      const before = await connection.introspect();
+      const { statements } = await db.schema.drop('parents', { cascade: true });
+      assert.match(statements.join('\n'), /children.*DROP .*by_hand/);
+      assert.equal((await connection.introspect()).get('children')?.constraints.size, 0);
+      await rollback(adapter, { count: 1 });
+      assert.deepEqual(differences(before, await connection.introspect()), []);
+    }));
+}

@@ -1,0 +1,224 @@
+import * as assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { migration } from '../core/migration/builder.ts';
+import { migrate } from '../core/migration/run.ts';
+import { status } from '../core/migration/status.ts';
+import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
+import { connectAdapter } from './kit/adapter.ts';
+import { type FreshKeyspace, freshKeyspace, unavailable } from './kit/cassandra.ts';
+import { nodesMissing, withNodes } from './kit/cassandra-nodes.ts';
+import { cutProxy } from './kit/cut-proxy.ts';
+import { definedInCode } from './kit/defined.ts';
+import { refused } from './kit/refusal.ts';
+import { test } from './kit/test.ts';
+
+const key = { name: 'id', type: 'integer', primaryKey: true } as const;
+const two = [
+  migration('20260101_000000_first').createCollection('first_table', [key]).build(),
+  migration('20260102_000000_second')
+    .createCollection('second_table', [key])
+    .addField('second_table', { name: 'n', type: 'integer', default: 1 })
+    .build(),
+].map(definedInCode);
+
+async function onServer(answer: (request: Buffer) => Buffer | undefined, body: (point: string) => Promise<void>) {
+  const sockets: Socket[] = [];
+  const server: Server = createServer((socket) => {
+    sockets.push(socket);
+    socket.on('error', () => undefined);
+    socket.on('data', (request) => {
+      const said = answer(request);
+      if (said) socket.write(said);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  try {
+    await body(`127.0.0.1:${(server.address() as AddressInfo).port}`);
+  } finally {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  }
+}
+
+/** A frame of the native protocol that answers a request. */
+function frame(request: Buffer, opcode: number, body: Buffer): Buffer {
+  const header = Buffer.alloc(9);
+  header[0] = (request[0] ?? 0) | 0x80;
+  request.copy(header, 2, 2, 4);
+  header[4] = opcode;
+  header.writeInt32BE(body.length, 5);
+  return Buffer.concat([header, body]);
+}
+
+function string(text: string): Buffer {
+  const bytes = Buffer.from(text);
+  const length = Buffer.alloc(2);
+  length.writeUInt16BE(bytes.length);
+  return Buffer.concat([length, bytes]);
+}
+
+test('a URL that cannot be used is refused before anything is connected', async () => {
+  const wrong = {
+    'cassandra://127.0.0.1/shop': /dc=/,
+    'cassandra://127.0.0.1?dc=a': /names no keyspace/,
+    'cassandra://127.0.0.1/a-b?dc=a': /cannot be the name of a keyspace/,
+    'cassandra://127.0.0.1:99999/shop?dc=a': /no host with a port/,
+    'cassandra://127.0.0.1/shop?dc=a&x=1': /parameter "x"/,
+    'mysql://127.0.0.1/shop?dc=a': /does not begin/,
+    'cassandra://u:s3cret%@127.0.0.1/shop?dc=a': /percent sign/,
+  };
+  for (const [url, why] of Object.entries(wrong)) {
+    const error = await refused(cassandra.connect(url, {}), 'url_invalid');
+    assert.match(error.why ?? '', why, url);
+    assert.ok(!JSON.stringify([error.message, error.why, error.next]).includes('s3cret'), url);
+  }
+  assert.equal(
+    cassandra.identify('cassandra://u:p@B:9043,a/shop?dc=x'),
+    cassandra.identify('cassandra://a:9042,b:9043/shop?dc=y&tls=1'),
+  );
+});
+
+test('where nothing listens, and where what listens says nothing', async () => {
+  await refused(cassandra.connect('cassandra://127.0.0.1:1/shop?dc=a', {}), 'connection_failed');
+  await onServer(
+    () => undefined,
+    async (point) => {
+      const error = await refused(
+        cassandra.connect(`cassandra://${point}/shop?dc=a`, { connectTimeoutMs: 200 }),
+        'connection_failed',
+      );
+      assert.match(error.why ?? '', /200 ms/);
+    },
+  );
+});
+
+test('credentials that are missing, and credentials that are wrong', async () => {
+  const asks = (request: Buffer) => frame(request, 0x03, string('org.apache.cassandra.auth.PasswordAuthenticator'));
+  await onServer(asks, async (point) => {
+    await refused(cassandra.connect(`cassandra://${point}/shop?dc=a`, {}), 'authentication_failed');
+  });
+  const code = Buffer.alloc(4);
+  code.writeInt32BE(0x0100);
+  const refuses = (request: Buffer) =>
+    request[4] === 0x01
+      ? asks(request)
+      : frame(request, 0x00, Buffer.concat([code, string('Provided username u and/or password are incorrect')]));
+  await onServer(refuses, async (point) => {
+    const error = await refused(
+      cassandra.connect(`cassandra://u:s3cret@${point}/shop?dc=a`, {}),
+      'authentication_failed',
+    );
+    assert.ok(!JSON.stringify([error.message, error.why, error.next]).includes('s3cret'));
+  });
+});
+
+if (unavailable) test.skip('bad days on Cassandra', unavailable);
+else {
+  const onKeyspace = async (body: (keyspace: FreshKeyspace, point: string) => Promise<void>) => {
+    const keyspace = await freshKeyspace();
+    try {
+      await body(keyspace, /\/\/([^/]+)\//.exec(keyspace.url)?.[1] ?? '');
+    } finally {
+      await keyspace.drop();
+    }
+  };
+
+  test('a keyspace that does not exist is named, with what would make it', () =>
+    onKeyspace(async ({ url, keyspace }) => {
+      const error = await refused(cassandra.connect(url.replace(keyspace, 'not_there'), {}), 'database_missing');
+      assert.match(error.message, /not_there/);
+      assert.match(error.next[0] ?? '', /^CREATE KEYSPACE "not_there" WITH replication = .*'datacenter1': 1/);
+    }));
+
+  test('a data center that does not exist is told', () =>
+    onKeyspace(async ({ url }) => {
+      const error = await refused(cassandra.connect(url.replace('datacenter1', 'nowhere'), {}), 'connection_failed');
+      assert.match(error.why ?? '', /datacenter1/);
+    }));
+
+  test(
+    'a statement whose answer is lost: the catalog says that it took effect, and the run goes on',
+    () =>
+      onKeyspace(async ({ url }, point) => {
+        const port = point.split(':')[1];
+        for (const text of ['CREATE TABLE "second_table"', 'ALTER TABLE "second_table" ADD "n"', '"n" = ? WHERE']) {
+          const network = await cutProxy(Number(port));
+          const adapter = await connectAdapter(cassandra, url.replace(point, `127.0.0.1:${network.port}`));
+          try {
+            await adapter.connection.query('TRUNCATE "_svc_migrations"').catch(() => undefined);
+            await adapter.connection.query('DROP TABLE IF EXISTS first_table');
+            await adapter.connection.query('DROP TABLE IF EXISTS second_table');
+            network.cut(text, 'after');
+            await migrate(adapter, two, { allowDestructive: true });
+            assert.equal((await status(adapter, two)).state, 'OK', text);
+          } finally {
+            await adapter.connection.close();
+            network.close();
+          }
+        }
+      }),
+    { timeoutMs: 120_000 },
+  );
+
+  test(
+    'the answer to a conditional write is lost: it is found out whether it was applied, once',
+    () =>
+      onKeyspace(async ({ url }, point) => {
+        const port = point.split(':')[1];
+        const network = await cutProxy(Number(port));
+        const adapter = await connectAdapter(cassandra, url.replace(point, `127.0.0.1:${network.port}`));
+        try {
+          await migrate(adapter, two, { allowDestructive: true });
+          network.cut('svc-marked', 'after');
+          const store = adapter.connection.records({
+            collection: '_svc_meta',
+            key: 'id',
+            columns: { id: { type: 'string' }, product: { type: 'text' } },
+            indexes: [],
+            together: true,
+          });
+          assert.equal(await store.insert({ id: 'svc-marked', product: 'svc-marked' }), 'inserted');
+          assert.equal((await store.get('svc-marked'))?.version, 1);
+          assert.equal(await store.insert({ id: 'svc-marked', product: 'other' }), 'exists');
+        } finally {
+          await adapter.connection.close();
+          network.close();
+        }
+      }),
+    { timeoutMs: 60_000 },
+  );
+
+  const missing = nodesMissing(1);
+  if (missing) test.skip('a server that dies in the middle of a run', missing);
+  else
+    test(
+      'a server that dies in the middle of a run: the next one goes on when it is back',
+      () =>
+        withNodes(1, async ([node]) => {
+          if (!node) throw new Error('no node');
+          const { url, close } = await freshKeyspace([node.point]);
+          await close();
+          const adapter = await connectAdapter(cassandra, url);
+          adapter.hooks['migration:up'].tapPromise('killer', async ({ migration: { tag } }) => {
+            if (tag.endsWith('second')) await node.kill();
+          });
+          const error = await migrate(adapter, two, {}).then(
+            () => undefined,
+            (thrown) => thrown,
+          );
+          assert.ok(['connection_lost', 'connection_failed'].includes(error?.code), String(error));
+          await adapter.connection.close();
+          await node.start();
+          const again = await connectAdapter(cassandra, url);
+          try {
+            await migrate(again, two, { lockTimeoutMs: 60_000 });
+            assert.equal((await status(again, two)).state, 'OK');
+          } finally {
+            await again.connection.close();
+          }
+        }),
+      { timeoutMs: 300_000 },
+    );
+}

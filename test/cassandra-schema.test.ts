@@ -1,0 +1,462 @@
+import * as assert from 'node:assert/strict';
+import { types } from 'cassandra-driver';
+import type { Adapter } from '../core/database/adapter.ts';
+import { Database } from '../core/database/database.ts';
+import type { ConnectOptions, Progress } from '../core/dialect.ts';
+import { MigrationEngine } from '../core/migration/engine.ts';
+import { historyModel } from '../core/migration/run.ts';
+import { apply } from '../core/schema/apply.ts';
+import { differences } from '../core/schema/differences.ts';
+import type { Field } from '../core/schema/model.ts';
+import type { Operation } from '../core/schema/operation.ts';
+import type { CassandraOptions } from '../core/schema/options.ts';
+import type { FieldType } from '../core/schema/types.ts';
+import { converted } from '../plugins/dialects/cassandra/convert.ts';
+import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
+import { connectAdapter } from './kit/adapter.ts';
+import { type FreshKeyspace, freshKeyspace, unavailable } from './kit/cassandra.ts';
+import { refused } from './kit/refusal.ts';
+import { test } from './kit/test.ts';
+
+const SLOW = { timeoutMs: 120_000 };
+
+const events = (cassandraOptions: CassandraOptions): Operation => ({
+  type: 'createCollection',
+  name: 'events',
+  fields: ['tenant', 'day', 'at', 'seq', 'what'].map((name) => ({ name, type: 'text' })),
+  options: { cassandraOptions },
+});
+const compiled = (operation: Operation) => cassandra.compile(operation, new Map());
+const refusal = (operation: Operation) => refused((async () => compiled(operation))(), 'schema_invalid');
+
+test('a key is what the options and the flags say, completed and in order, or it is refused', async () => {
+  const [statement] = compiled(
+    events({
+      partitionKey: ['tenant', 'day'],
+      clusteringColumns: ['at', 'seq'],
+      clusteringOrder: [{ column: 'seq', order: 'DESC' }],
+    }),
+  );
+  assert.match(statement?.text ?? '', /PRIMARY KEY \(\("tenant", "day"\), "at", "seq"\)/);
+  assert.match(statement?.text ?? '', /CLUSTERING ORDER BY \("at" ASC, "seq" DESC\)/);
+  const wrong: [CassandraOptions, RegExp][] = [
+    [{}, /no table without one/],
+    [{ partitionKey: ['nope'] }, /"nope"/],
+    [{ partitionKey: ['tenant', 'tenant'] }, /twice/],
+    [{ partitionKey: ['tenant'], clusteringOrder: [{ column: 'at', order: 'DESC' }] }, /no clustering column/],
+    [{ partitionKey: ['tenant'], defaultTTL: -1 }, /seconds/],
+    [{ partitionKey: ['tenant'], defaultTTL: 700_000_000 }, /seconds/],
+    [{ partitionKey: ['tenant'], compaction: { class: "x', 'a': 'b" } }, /strategy/],
+  ];
+  for (const [options, why] of wrong) assert.match((await refusal(events(options))).why ?? '', why);
+  const outside: Operation = {
+    type: 'createCollection',
+    name: 't',
+    fields: [
+      { name: 'a', type: 'integer', primaryKey: true },
+      { name: 'b', type: 'integer', primaryKey: true },
+    ],
+    options: { cassandraOptions: { partitionKey: ['a'] } },
+  };
+  assert.match((await refusal(outside)).why ?? '', /"b" is a primary key/);
+});
+
+test('raw text is one statement, and no USE', async () => {
+  const raw = (statement: string) => (async () => compiled({ type: 'raw', dialect: 'cassandra', statement }))();
+  for (const text of ['a; b', 'USE other', "SELECT 'open", 'SELECT /* open', '-- x\nuse "b"']) {
+    await refused(raw(text), 'migration_invalid');
+  }
+  for (const text of ["SELECT ';' FROM t;", 'BEGIN BATCH INSERT a; INSERT b; APPLY BATCH;', '$$ ; $$', 'a -- b; c']) {
+    assert.equal((await raw(text)).length, 1, text);
+  }
+  assert.deepEqual(await raw(' -- nothing\n;'), []);
+});
+
+test('values are converted without a loss, or it is said why not', () => {
+  const writing = { types, moment: new Date() };
+  const convert = (value: unknown, from: FieldType, to: FieldType | Omit<Field, 'name'>) => {
+    const result = converted(value, { type: from }, typeof to === 'string' ? { type: to } : to, writing);
+    return 'value' in result ? String(result.value) : undefined;
+  };
+  const cases: [unknown, FieldType, FieldType | Omit<Field, 'name'>, string | undefined][] = [
+    ['30', 'text', 'integer', '30'],
+    ['-5.00', 'text', 'integer', '-5'],
+    ['05', 'text', 'integer', undefined],
+    ['5.7', 'text', 'integer', undefined],
+    ['', 'text', 'integer', undefined],
+    [5.5, 'double', 'integer', undefined],
+    [40_000, 'integer', 'smallint', undefined],
+    [9007199254740993n, 'bigint', 'text', '9007199254740993'],
+    [9007199254740993n, 'bigint', 'double', undefined],
+    ['9223372036854775808', 'text', 'bigint', undefined],
+    ['0.1', 'text', 'double', '0.1'],
+    ['0.10', 'text', 'float', '0.1'],
+    ['0.123456789', 'text', 'float', undefined],
+    [1e300, 'double', 'float', undefined],
+    [types.BigDecimal.fromString('12.50'), 'decimal', 'text', '12.50'],
+    ['12.345', 'text', { type: 'decimal', precision: 5, scale: 2 }, undefined],
+    ['true', 'text', 'boolean', 'true'],
+    [0, 'integer', 'boolean', 'false'],
+    ['yes', 'text', 'boolean', undefined],
+    [true, 'boolean', 'text', 'true'],
+    ['2026-02-30x', 'text', 'date', undefined],
+    ['2026-01-31', 'text', 'date', '2026-01-31'],
+    ['A0000000-0000-4000-8000-00000000000A', 'text', 'uuid', 'a0000000-0000-4000-8000-00000000000a'],
+    ['b', 'text', { type: 'enum', enumValues: ['a'] }, undefined],
+    ['abcd', 'text', { type: 'string', length: 3 }, undefined],
+    ['{"a":1}', 'text', 'json', '{"a":1}'],
+    ['no json', 'text', 'json', undefined],
+    [Buffer.from('x'), 'blob', 'text', undefined],
+    ['x', 'text', 'blob', undefined],
+    [null, 'text', 'integer', 'null'],
+    [null, 'text', { type: 'integer', required: true }, undefined],
+    [['1', '2'], 'array', { type: 'array', items: 'integer' }, '1,2'],
+    [['1', 'x'], 'array', { type: 'array', items: 'integer' }, undefined],
+  ];
+  for (const [value, from, to, expected] of cases) {
+    assert.equal(convert(value, from, to), expected, `${String(value)}: ${from} to ${JSON.stringify(to)}`);
+  }
+});
+
+if (unavailable) test.skip('the schema on Cassandra', unavailable);
+else {
+  const on = (
+    name: string,
+    body: (place: {
+      keyspace: FreshKeyspace;
+      adapter: Adapter;
+      db: Database;
+      again: (options: ConnectOptions) => Promise<Adapter>;
+    }) => Promise<void>,
+  ) =>
+    test(
+      name,
+      async () => {
+        const keyspace = await freshKeyspace();
+        const open: Adapter[] = [];
+        const again = async (options: ConnectOptions = {}) => {
+          const adapter = await connectAdapter(cassandra, keyspace.url, options);
+          open.push(adapter);
+          return adapter;
+        };
+        try {
+          const adapter = await again();
+          await body({ keyspace, adapter, db: new Database(adapter), again });
+          const found = await adapter.connection.introspect();
+          assert.deepEqual(differences(await historyModel(adapter), found), []);
+        } finally {
+          for (const { connection } of open) await connection.close();
+          await keyspace.drop();
+        }
+      },
+      SLOW,
+    );
+  const key = { type: 'integer', primaryKey: true } as const;
+  const sorted = (rows: readonly Record<string, unknown>[]) =>
+    rows.map((row) => ({ ...row })).sort((a, b) => Number(a.id) - Number(b.id));
+
+  on('options are made, read back and hold against the catalog', async ({ db, keyspace, adapter }) => {
+    const cassandraOptions: CassandraOptions = {
+      partitionKey: ['tenant', 'Day'],
+      clusteringColumns: ['at'],
+      clusteringOrder: [{ column: 'at', order: 'DESC' }],
+      defaultTTL: 3600,
+      compaction: { class: 'SizeTieredCompactionStrategy', min_threshold: 6 },
+    };
+    await db.schema.create(
+      'events',
+      { tenant: 'text', Day: 'date', at: 'timestamp', what: 'json' },
+      { cassandraOptions },
+    );
+    const found = await adapter.connection.introspect();
+    assert.deepEqual(found.get('events')?.options, { cassandraOptions });
+    await keyspace.query('ALTER TABLE events WITH default_time_to_live = 60');
+    const changed = await adapter.connection.introspect();
+    assert.equal(changed.get('events')?.options.cassandraOptions?.defaultTTL, 60);
+    await keyspace.query('ALTER TABLE events WITH default_time_to_live = 3600');
+  });
+
+  on('a copy keeps times of writing and what is left to live, and brings nothing back', async ({ db, keyspace }) => {
+    await db.schema.create('users', { id: key, first: 'text', tags: { type: 'array', items: 'integer' } });
+    await keyspace.query("INSERT INTO users (id, first, tags) VALUES (1, 'a', [1, 2]) USING TIMESTAMP 1000");
+    await keyspace.query("INSERT INTO users (id, first) VALUES (2, 'b') USING TTL 5000");
+    await keyspace.query('INSERT INTO users (id) VALUES (3)');
+    await db.schema.renameField('users', 'first', 'given name', { strategy: 'copy' });
+    await db.schema.renameField('users', 'tags', 'labels', { strategy: 'copy' });
+    const rows = await keyspace.query(
+      'SELECT id, "given name" AS name, labels, writetime("given name") AS written, ttl("given name") AS left FROM users',
+    );
+    const [one, two, three] = sorted(rows);
+    assert.deepEqual([one?.name, one?.labels, String(one?.written), one?.left], ['a', [1, 2], '1000', null]);
+    assert.equal(two?.name, 'b');
+    assert.ok(Number(two?.left) > 4000 && Number(two?.left) <= 5000);
+    assert.equal(three?.name, null);
+    const engine = new MigrationEngine(db.getAdapter());
+    const last = (await engine.getHistory()).at(-2);
+    assert.ok(last);
+    await engine.down(last.migration);
+    // The column was dropped: it shows nothing that is older than that.
+    assert.deepEqual(
+      sorted(await keyspace.query('SELECT id, first FROM users')).map(({ first }) => first),
+      ['a', 'b', null],
+    );
+  });
+
+  on('a copy into another type converts, or is refused with how many values it could not', async ({ db, keyspace }) => {
+    await db.schema.create('users', { id: key, age: 'text', at: 'timestamp' });
+    await keyspace.query("INSERT INTO users (id, age, at) VALUES (1, '30', 1767225599999) USING TIMESTAMP 1000");
+    await keyspace.query("INSERT INTO users (id, age) VALUES (2, 'old')");
+    await keyspace.query('INSERT INTO users (id) VALUES (3)');
+    const toNumber = { strategy: 'copy', changes: { type: 'integer' } } as const;
+    const error = await refused(db.schema.renameField('users', 'age', 'years', toNumber), 'data_violates');
+    assert.match(error.why ?? '', /^1 row has .*id 2/);
+    await assert.rejects(keyspace.query('SELECT years FROM users'));
+    await keyspace.query("UPDATE users SET age = '7' WHERE id = 2");
+    await db.schema.renameField('users', 'age', 'years', toNumber);
+    await db.schema.renameField('users', 'at', 'told', { strategy: 'copy', changes: { type: 'text' } });
+    const read = 'SELECT id, years, writetime(years) AS written, told FROM users';
+    const [one, two, three] = sorted(await keyspace.query(read));
+    assert.deepEqual([one?.years, String(one?.written), one?.told], [30, '1000', '2025-12-31T23:59:59.999Z']);
+    assert.deepEqual([two?.years, three?.years, three?.told], [7, null, null]);
+    const engine = new MigrationEngine(db.getAdapter());
+    for (const { migration } of (await engine.getHistory()).slice(-2).reverse()) await engine.down(migration);
+    const back = sorted(await keyspace.query('SELECT id, age, at FROM users'));
+    assert.deepEqual(
+      back.map(({ age }) => age),
+      ['30', '7', null],
+    );
+    assert.deepEqual(back[0]?.at, new Date(1767225599999));
+  });
+
+  on('a default is filled into the rows there are, and a required field needs one', async ({ db, keyspace }) => {
+    await db.schema.create('users', { id: key, n: 'integer' });
+    await keyspace.query('INSERT INTO users (id, n) VALUES (1, 1)');
+    await keyspace.query('INSERT INTO users (id) VALUES (2)');
+    await db.schema.addField('users', 'kind', { type: 'enum', enumValues: ['a', 'b'], default: 'b', required: true });
+    await db.schema.addField('users', 'mark', { type: 'uuid', autoGenerate: true });
+    const rows = sorted(await keyspace.query('SELECT id, kind, mark FROM users'));
+    assert.deepEqual(
+      rows.map(({ kind }) => kind),
+      ['b', 'b'],
+    );
+    assert.notEqual(String(rows[0]?.mark), String(rows[1]?.mark));
+    const error = await refused(db.schema.addField('users', 'must', { type: 'text', required: true }), 'data_violates');
+    assert.match(error.next[0] ?? '', /default/);
+    const engine = new MigrationEngine(db.getAdapter());
+    assert.equal((await engine.getHistory()).length, 3);
+  });
+
+  on('a narrower field is refused with how many rows could not have it', async ({ db, keyspace }) => {
+    await db.schema.create('users', {
+      id: key,
+      mood: { type: 'enum', enumValues: ['a', 'b'] },
+      name: 'string',
+      total: 'decimal',
+    });
+    for (let id = 0; id < 5; id += 1) {
+      await keyspace.query(`INSERT INTO users (id, mood, name, total) VALUES (${id}, 'b', 'ääää', 12.50)`);
+    }
+    const error = await refused(db.schema.modifyField('users', 'mood', { enumValues: ['a'] }), 'data_violates');
+    assert.match(error.why ?? '', /^5 rows/);
+    await refused(db.schema.modifyField('users', 'name', { length: 3 }), 'data_violates');
+    await db.schema.modifyField('users', 'name', { length: 4, required: true });
+    await refused(db.schema.modifyField('users', 'total', { precision: 3, scale: 2 }), 'data_violates');
+    await db.schema.modifyField('users', 'total', { precision: 4, scale: 2 });
+    await refused(db.update({ table: 'users', data: { name: null }, all: true }), 'data_violates');
+    await refused(db.schema.modifyField('users', 'id', { type: 'text' }), 'not_supported');
+  });
+
+  on('a name that was dropped comes back with its type only', async ({ db }) => {
+    await db.schema.create('users', { id: key, n: 'integer' });
+    await db.schema.dropField('users', 'n');
+    const error = await refused(db.schema.addField('users', 'n', 'text'), 'not_supported');
+    assert.match(error.why ?? '', /type int was dropped/);
+    await db.schema.addField('users', 'n', 'integer');
+  });
+
+  on('indexes of both kinds answer as soon as they are made', async ({ db, keyspace }) => {
+    await db.schema.create('users', { id: key, 'odd name': 'text', n: 'integer', bytes: 'blob' });
+    for (let id = 0; id < 200; id += 1) await keyspace.query('INSERT INTO users (id, n) VALUES (?, ?)', [id, id % 10]);
+    await db.schema.createIndex('users', ['n'], { name: 'plain_n' });
+    assert.equal((await keyspace.query('SELECT id FROM users WHERE n = 3')).length, 20);
+    await db.schema.dropIndex('users', 'plain_n');
+    await db.schema.createIndex('users', ['n'], { name: 'sai_n', cassandraOptions: { using: 'sai' } });
+    assert.equal((await keyspace.query('SELECT id FROM users WHERE n > 3 AND n < 6')).length, 40);
+    const sai = { cassandraOptions: { using: 'sai' } } as const;
+    await refused(db.schema.createIndex('users', ['bytes'], { ...sai, name: 'a' }), 'not_supported');
+    await refused(db.schema.createIndex('users', ['odd name'], { ...sai, name: 'b' }), 'not_supported');
+    await refused(db.schema.createIndex('users', ['id'], { name: 'c' }), 'not_supported');
+    await refused(db.schema.createIndex('users', ['odd name']), 'name_invalid');
+    await db.schema.create('others', { id: key, n: 'integer' });
+    await refused(db.schema.createIndex('others', ['n'], { name: 'sai_n' }), 'index_exists');
+  });
+
+  on(
+    'tables that svc did not make are read, and what it cannot say of them is told',
+    async ({ keyspace, adapter, db }) => {
+      await keyspace.query(
+        `CREATE TABLE made (a int, "B" text, c timeuuid, d map<text, int>, e frozen<list<int>>, f list<text>, s text static, v varint, PRIMARY KEY (a, "B")) WITH CLUSTERING ORDER BY ("B" DESC)`,
+      );
+      await keyspace.query('CREATE INDEX made_f ON made (f)');
+      const found = (await adapter.connection.introspect()).get('made');
+      assert.deepEqual(found?.fields.get('B'), { name: 'B', type: 'text', primaryKey: true, required: true });
+      assert.deepEqual(found?.fields.get('f'), { name: 'f', type: 'array', items: 'text' });
+      assert.deepEqual(found?.indexes.get('made_f')?.columns, [{ name: 'f' }]);
+      assert.deepEqual(found?.options.cassandraOptions, {
+        partitionKey: ['a'],
+        clusteringColumns: ['B'],
+        clusteringOrder: [{ column: 'B', order: 'DESC' }],
+      });
+      const told = (await adapter.connection.unreadable()).map(({ field }) => field).sort();
+      assert.deepEqual(told, ['c', 'd', 'e', 's', 'v']);
+      await db.schema.addField('made', 'more', { type: 'string', length: 10 });
+      await keyspace.query('DROP TABLE made');
+      await db.schema.create('other', { id: key });
+      const engine = new MigrationEngine(adapter);
+      for (const { migration } of [...(await engine.getHistory())].reverse().slice(0, 1)) await engine.down(migration);
+      // What was adopted and dropped by hand is nobody's any more.
+      await keyspace.query(
+        'CREATE TABLE made (a int, "B" text, c timeuuid, d map<text, int>, e frozen<list<int>>, f list<text>, s text static, v varint, more text, PRIMARY KEY (a, "B")) WITH CLUSTERING ORDER BY ("B" DESC)',
+      );
+      await keyspace.query('CREATE INDEX made_f ON made (f)');
+    },
+  );
+
+  on('values of every type are compared, set and kept exactly', async ({ db, keyspace }) => {
+    await db.schema.create('every', {
+      id: key,
+      n: 'bigint',
+      d: { type: 'decimal', precision: 20, scale: 4 },
+      f: 'float',
+      b: 'boolean',
+      day: 'date',
+      at: 'time',
+      wall: 'datetime',
+      moment: 'timestamp',
+      u: 'uuid',
+      j: 'json',
+      l: { type: 'array', items: 'bigint' },
+      x: { type: 'binary', length: 4 },
+      t: { type: 'string', length: 5 },
+    });
+    await keyspace.query('INSERT INTO every (id) VALUES (1)');
+    const data = {
+      n: '9223372036854775807',
+      d: '1e2',
+      f: 0.1,
+      b: false,
+      day: '2026-01-31',
+      at: '23:59',
+      wall: '2026-01-31T23:59:59.120',
+      moment: '2026-01-31T23:59:59.999+02:00',
+      u: 'A0000000-0000-4000-8000-00000000000A',
+      j: { b: [1, null], a: 'x' },
+      l: ['9007199254740993', 1],
+      x: '0x0aff',
+      t: 'äöü',
+    };
+    const { d: _, ...others } = data;
+    const set = { ...others, d: 100.25 };
+    assert.deepEqual(await db.update({ table: 'every', data: set, where: { n: null } }), { matched: 1, modified: 1 });
+    assert.deepEqual(await db.update({ table: 'every', data: set, where: { n: { $gt: 0 } } }), {
+      matched: 1,
+      modified: 0,
+    });
+    for (const [field, value] of Object.entries(set)) {
+      assert.equal(
+        (await db.update({ table: 'every', data: { b: false }, where: { [field]: value } })).matched,
+        1,
+        field,
+      );
+      assert.equal(
+        (await db.update({ table: 'every', data: { b: false }, where: { [field]: { $ne: value } } })).matched,
+        0,
+        field,
+      );
+    }
+    const [row] = await keyspace.query('SELECT n, d, l, x, wall FROM every');
+    assert.deepEqual(
+      [String(row?.n), String(row?.d), String(row?.l)],
+      ['9223372036854775807', '100.25', '9007199254740993,1'],
+    );
+    assert.equal(new Date(Number(row?.wall)).toISOString(), '2026-01-31T23:59:59.120Z');
+    for (const bad of [
+      { d: 1.23456 },
+      { f: 1e39 },
+      { t: '123456' },
+      { x: 'nope' },
+      { x: '0x0011223344' },
+      { l: [1, null] },
+    ]) {
+      await assert.rejects(db.update({ table: 'every', data: bad, all: true }), JSON.stringify(bad));
+    }
+    await refused(db.update({ table: 'every', data: { id: 2 }, all: true }), 'not_supported');
+  });
+
+  on(
+    'an update of many rows goes on where one that died had come to, and tells how far it is',
+    async ({ db, keyspace, again }) => {
+      await db.schema.create('many', { id: key, a: 'text', b: 'text' });
+      const rows = 6000;
+      for (let from = 0; from < rows; from += 500) {
+        await Promise.all(
+          Array.from({ length: 500 }, (_, at) =>
+            keyspace.query('INSERT INTO many (id, a) VALUES (?, ?)', [from + at, `a${from + at}`]),
+          ),
+        );
+      }
+      const request = { table: 'many', data: { b: { $CONCAT: ['a', '!'] } }, where: { b: null } };
+      const stop = new AbortController();
+      const seen: Progress[] = [];
+      const slow = await again({
+        concurrency: 2,
+        signal: stop.signal,
+        onProgress: (progress) => {
+          seen.push(progress);
+          if (progress.done >= 1000) stop.abort();
+        },
+      });
+      await refused(new Database(slow).update(request), 'interrupted');
+      assert.ok(seen.length > 0 && seen.every(({ collection }) => collection === 'many'));
+      // As if its process had died a while ago.
+      const [work] = await keyspace.query(
+        `SELECT scope, kind, key, "work.matched" AS done FROM "_svc_migrations" WHERE kind = '_svc_work' ALLOW FILTERING`,
+      );
+      assert.ok(Number(work?.done) >= 1000);
+      await keyspace.query(
+        `UPDATE "_svc_migrations" SET "work.at" = ${Date.now() - 60_000} WHERE scope = '${work?.scope}' AND kind = '_svc_work' AND key = '${work?.key}' IF EXISTS`,
+      );
+      assert.deepEqual(await db.update(request), { matched: rows, modified: rows });
+      const left = (await keyspace.query('SELECT id, a, b FROM many')).filter(({ a, b }) => b !== `${a}!`);
+      assert.deepEqual(left, []);
+      assert.deepEqual(
+        await keyspace.query(`SELECT key FROM "_svc_migrations" WHERE kind = '_svc_work' ALLOW FILTERING`),
+        [],
+      );
+      assert.deepEqual(await db.update(request), { matched: 0, modified: 0 });
+    },
+  );
+
+  on('rows that others delete or change while they are updated stay as those left them', async ({ db, keyspace }) => {
+    await db.schema.create('busy', { id: key, n: 'integer', m: 'integer' });
+    const rows = 600;
+    await Promise.all(
+      Array.from({ length: rows }, (_, id) => keyspace.query('INSERT INTO busy (id, n) VALUES (?, 1)', [id])),
+    );
+    const deleting = (async () => {
+      for (let id = 0; id < rows; id += 3) await keyspace.query('DELETE FROM busy WHERE id = ? IF EXISTS', [id]);
+    })();
+    await Promise.all([db.update({ table: 'busy', data: { m: 2 }, where: { n: 1 } }), deleting]);
+    const left = await keyspace.query('SELECT id, n, m FROM busy');
+    assert.equal(left.length, rows - Math.ceil(rows / 3));
+    assert.ok(left.every(({ n, m }) => n === 1 && m === 2));
+  });
+
+  test('a refusal leaves the model as it is: compile and apply agree', () => {
+    const create: Operation = { type: 'createCollection', name: 't', fields: [{ name: 'id', ...key }] };
+    const model = apply(new Map(), create);
+    const rename: Operation = { type: 'renameCollection', collection: 't', to: 'u' };
+    assert.throws(() => cassandra.compile(rename, model), { code: 'not_supported' });
+    assert.deepEqual([...model.keys()], ['t']);
+  });
+}

@@ -1,0 +1,262 @@
+import * as assert from 'node:assert/strict';
+import pg from 'pg';
+import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './kit/approvals-client.ts';
+import { background } from './kit/background.ts';
+import { freshDatabase, unavailable } from './kit/postgresql.ts';
+import { type Project, project } from './kit/project.ts';
+import { receiver } from './kit/receiver.ts';
+import { LONG } from './kit/shop.ts';
+import { terminal } from './kit/terminal.ts';
+import { test as declare } from './kit/test.ts';
+import { until } from './kit/until.ts';
+
+const missing = await unavailable();
+const STORE = { store: { database: 'main' } };
+
+/** An agent's gate in this process; the command line works from another one, with the database between them. */
+function test(
+  name: string,
+  body: (gate: GateUnderTest, shop: Project) => Promise<void>,
+  humanInLoop: object = {},
+): void {
+  if (missing !== undefined) {
+    declare.skip(name, missing);
+    return;
+  }
+  declare(
+    name,
+    async () => {
+      const { url, drop } = await freshDatabase();
+      try {
+        const config = { databases: { main: { dialect: 'postgresql', url } } };
+        const shop = project({ main: url }, { approvals: { ...STORE, callbackKey: CALLBACK_KEY } });
+        await withGate({ config, approvals: STORE, humanInLoop }, (gate) => body(gate, shop));
+      } finally {
+        await drop();
+      }
+    },
+    LONG,
+  );
+}
+
+test('list, show, approve with less: the tool runs with that', async ({ refund, refunds }, shop) => {
+  const { request, outcome } = await refund();
+  const listed = await shop.svc('approvals', 'list');
+  assert.equal(listed.status, 0, listed.stderr);
+  assert.match(listed.stdout, new RegExp(`^${request.requestId}  payouts → refund  (\\d+ min )?\\d+ (s|min) left`));
+  assert.match(listed.stdout, /(?=.*orderId="1234")(?=.*amount=20)/);
+  const shown = JSON.parse((await shop.svc('approvals', 'show', request.requestId, '--json')).stdout);
+  assert.equal(shown.request.status, 'waiting');
+  assert.deepEqual(shown.request.parameters, { orderId: '1234', amount: 20 });
+  const approved = await shop.svc('approvals', 'approve', request.requestId, '--set', 'amount=15', '--json');
+  assert.equal(approved.status, 0, approved.stderr);
+  assert.equal(JSON.parse(approved.stdout).status, 'approved');
+  assert.equal((await outcome).status, 'completed');
+  assert.equal((refunds[0] as { amount: unknown }).amount, 15);
+  const after = await shop.svc('approvals', 'show', request.requestId);
+  assert.match(after.stdout, /approved by command line, \S+@\S+, run: done/);
+});
+
+test('a decision waits for whoever locks its table', async ({ refund }, shop) => {
+  const { request, outcome } = await refund();
+  const { url } = JSON.parse(shop.read('svc.config.json')).databases.main;
+  const locking = new pg.Client({ connectionString: url.dev });
+  await locking.connect();
+  try {
+    await locking.query('BEGIN; LOCK TABLE _svc_approvals IN SHARE MODE');
+    const deciding = shop.svc('approvals', 'approve', request.requestId);
+    const attempts = new Set<string>();
+    await until(async () => {
+      await locking.query('SELECT pg_stat_clear_snapshot()');
+      const { rows } = await locking.query(
+        "SELECT query_start::text AS at FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+      );
+      for (const { at } of rows) attempts.add(at);
+      return attempts.size > 1;
+    }, 'the decision is not tried again');
+    await locking.query('COMMIT');
+    const { status, stderr } = await deciding;
+    assert.equal(status, 0, stderr);
+    assert.equal((await outcome).status, 'completed');
+  } finally {
+    await locking.end();
+  }
+});
+
+test('reject tells the agent why', async ({ refund, refunds }, shop) => {
+  const { request, outcome } = await refund();
+  const rejected = await shop.svc('approvals', 'reject', request.requestId, '--reason', 'paid yesterday');
+  assert.equal(rejected.status, 0, rejected.stderr);
+  const ended = (await outcome) as { status: string; result: { reason: string } };
+  assert.equal(ended.result.reason, 'paid yesterday');
+  assert.deepEqual(refunds, []);
+  const again = await shop.svc('approvals', 'approve', request.requestId);
+  assert.equal(again.status, 2);
+  assert.match(again.stderr, /rejected already.*\(approval_decided\)/);
+});
+
+test('what cannot be meant is refused before anything is decided', async ({ refund, svc }, shop) => {
+  const { request } = await refund();
+  const refusals: [string[], RegExp][] = [
+    [['approve', request.requestId, '--set', 'amout=15'], /Did you mean "amount"/],
+    [['approve', request.requestId, '--set', 'amount=much'], /"amount" is a number/],
+    [['approve', request.requestId, '--set', 'amount=-3'], /approval_parameters_invalid/],
+    [['approve', request.requestId, '--set', 'amount'], /<parameter>=<value>/],
+    [['approve', 'apr_nothing'], /approval_unknown/],
+    [['approve'], /Which request/],
+    [['list', '--status', 'open'], /waiting, approved, rejected, cancelled/],
+    [['prune', '--older-than', 'long'], /12h, 90d or 4w/],
+    [['prune', '--older-than', '1h'], /--yes/],
+  ];
+  for (const [args, words] of refusals) {
+    const { status, stderr } = await shop.svc('approvals', ...args);
+    assert.equal(status, 2, args.join(' '));
+    assert.match(stderr, words);
+  }
+  assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
+});
+
+test('text stays text: an order number of digits is not a number', async ({ refund, refunds }, shop) => {
+  const { request, outcome } = await refund();
+  await shop.svc('approvals', 'approve', request.requestId, '--set', 'orderId=0042');
+  await outcome;
+  assert.equal((refunds[0] as { orderId: unknown }).orderId, '0042');
+});
+
+test('hostile text is shown harmlessly and whole', async ({ refund }, shop) => {
+  const nasty = `\u001b[2J\u001b]0;owned\u0007\u202eevil\u200b<b>${'x'.repeat(100_000)}END`;
+  const { request } = await refund({ orderId: nasty, amount: 1 });
+  const list = await shop.svc('approvals', 'list');
+  const show = await shop.svc('approvals', 'show', request.requestId);
+  for (const { stdout } of [list, show]) {
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: that none is there is what is asked
+    assert.doesNotMatch(stdout, /[\u001b\u0007\u202e\u200b]/);
+    assert.match(stdout, /u(001b|\{1b\})/);
+  }
+  assert.ok(list.stdout.length < 1_000 && /all of it: svc approvals show/.test(list.stdout));
+  assert.ok(show.stdout.includes('END'));
+});
+
+test('a request with sensitive parameters is decided by who was shown them', async ({ refund }, shop) => {
+  const { request, outcome } = await refund({ orderId: '1', amount: 1, card: '4111-secret' });
+  const { requestId } = request;
+  for (const args of [['list'], ['show', requestId], ['list', '--json'], ['export']]) {
+    assert.ok(!(await shop.svc('approvals', ...args)).stdout.includes('4111-secret'), args.join(' '));
+  }
+  const blind = await shop.svc('approvals', 'approve', requestId);
+  assert.match(blind.stderr, /approval_unseen[\s\S]*svc approvals show \S+ --reveal --json/);
+  const seen = JSON.parse((await shop.svc('approvals', 'show', requestId, '--reveal', '--json')).stdout).request;
+  assert.equal(seen.parameters.card, '4111-secret');
+  assert.equal((await shop.svc('approvals', 'approve', requestId, '--shown', seen.shown)).status, 0);
+  assert.equal((await outcome).status, 'completed');
+});
+
+test('on a terminal one is picked, shown whole, and let run after a yes', async ({ refund, refunds }, shop) => {
+  const first = await refund({ orderId: 'A', amount: 1 });
+  await refund({ orderId: 'B', amount: 2, card: '4111' });
+  const deciding = terminal(['approvals', 'approve'], { cwd: shop.root });
+  await deciding.until('Which request?');
+  deciding.type('\u001b[B');
+  deciding.type('\r');
+  await deciding.until('Let it run?');
+  assert.ok(deciding.shown().includes('"orderId": "B"') && deciding.shown().includes('4111'));
+  deciding.type('y\r');
+  assert.equal(await deciding.ended, 0, deciding.shown());
+  await until(() => refunds.length === 1, 'it did not run');
+  assert.equal((refunds[0] as { orderId: string }).orderId, 'B');
+  const saying = terminal(['approvals', 'approve', first.request.requestId], { cwd: shop.root });
+  await saying.until('Let it run?');
+  saying.type('n\r');
+  assert.equal(await saying.ended, 3);
+  assert.equal(refunds.length, 1);
+});
+
+test('watch tells what comes and what becomes of it', async ({ refund }, shop) => {
+  const watching = terminal(['approvals', 'watch'], { cwd: shop.root });
+  const { request } = await refund();
+  await watching.until(request.requestId);
+  await watching.until('payouts → refund');
+  await shop.svc('approvals', 'reject', request.requestId);
+  await watching.until('rejected by command line');
+  watching.type('\u0003');
+  assert.equal(await watching.ended, 0);
+});
+
+test('export gives the audit as lines of JSON, prune removes what is over', async ({ refund }, shop) => {
+  const { request, outcome } = await refund();
+  await shop.svc('approvals', 'approve', request.requestId, '--set', 'amount=15', '--reason', 'fair');
+  await outcome;
+  await refund();
+  const lines = (await shop.svc('approvals', 'export')).stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const types = lines.filter(({ requestId }) => requestId === request.requestId).map(({ type }) => type);
+  assert.deepEqual(types, ['requested', 'approved', 'claimed', 'finished']);
+  const decision = lines.find(({ type }) => type === 'approved');
+  assert.deepEqual(decision.details, { reason: 'fair', modifiedParams: { amount: 15 } });
+  const pruned = await shop.svc('approvals', 'prune', '--older-than', '0d', '--yes', '--json');
+  assert.deepEqual(
+    JSON.parse(pruned.stdout),
+    { ...JSON.parse(pruned.stdout), removed: 1, executions: 0 },
+    pruned.stderr,
+  );
+  assert.equal(JSON.parse((await shop.svc('approvals', 'list', '--json')).stdout).records.length, 1);
+});
+
+declare('without a store nobody else can see what waits, and the command says so', async () => {
+  const { status, stderr } = await project({}).svc('approvals', 'list');
+  assert.equal(status, 2);
+  assert.match(stderr, /approvals: \{ store: \{ database/);
+});
+
+if (missing !== undefined) declare.skip('serve answers the callback over HTTP, from another process', missing);
+else
+  declare(
+    'serve answers the callback over HTTP, from another process, and ends when it is told to',
+    async () => {
+      const { url, drop } = await freshDatabase();
+      const to = await receiver(200);
+      const shop = project({ main: url }, { approvals: { ...STORE, callbackKey: CALLBACK_KEY } });
+      const serving = background(['approvals', 'serve', '--port', '0'], shop.root);
+      try {
+        await serving.shows('Listening on');
+        const base = /Listening on (\S+)/.exec(serving.said())?.[1] ?? '';
+        assert.equal((await fetch(`${base}/healthz`)).status, 200);
+        assert.equal((await fetch(`${base}/readyz`)).status, 200);
+        assert.equal((await fetch(`${base}/elsewhere`)).status, 404);
+        const approvals = {
+          ...STORE,
+          callbackBase: `${base}/any/prefix`,
+          webhook: { secrets: { [to.url]: [WEBHOOK_SECRET] } },
+        };
+        const config = { databases: { main: { dialect: 'postgresql', url } } };
+        await withGate({ config, approvals, humanInLoop: { approvalWebhook: to.url } }, async ({ refund, refunds }) => {
+          const { outcome } = await refund();
+          await until(() => to.received.length === 1, 'nothing came');
+          const { callbackUrl, requestId } = JSON.parse(to.received[0]?.body ?? '');
+          await until(
+            async () => /delivered {2}\(webhook\)/.test((await shop.svc('approvals', 'show', requestId)).stdout),
+            'the delivery is not shown',
+          );
+          const shown = await fetch(callbackUrl);
+          assert.match(await shown.text(), /Show the request/);
+          const decided = await fetch(callbackUrl, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: JSON.stringify({ approved: true, modifiedParams: { amount: 15 } }),
+          });
+          assert.equal(decided.status, 200);
+          assert.equal((await outcome).status, 'completed');
+          assert.equal((refunds[0] as { amount: number }).amount, 15);
+        });
+        serving.child.kill('SIGTERM');
+        assert.equal((await serving.ended).status, 0);
+      } finally {
+        serving.child.kill('SIGKILL');
+        to.close();
+        await drop();
+      }
+    },
+    LONG,
+  );

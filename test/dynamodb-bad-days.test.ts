@@ -1,0 +1,334 @@
+import * as assert from 'node:assert/strict';
+import { CreateTableCommand } from '@aws-sdk/client-dynamodb';
+import type { Connection } from '../core/dialect.ts';
+import { isSvcError } from '../core/errors.ts';
+import { migration } from '../core/migration/builder.ts';
+import { migrate } from '../core/migration/run.ts';
+import { anyDefinition, type RecordDefinition, recordWrite } from '../core/records.ts';
+import { apply } from '../core/schema/apply.ts';
+import type { SchemaModel } from '../core/schema/model.ts';
+import type { Operation } from '../core/schema/operation.ts';
+import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
+import { connectAdapter } from './kit/adapter.ts';
+import { definedInCode } from './kit/defined.ts';
+import { bareClient, freshPrefix, put, scan } from './kit/dynamodb.ts';
+import { badDay, type Fate, type Passing } from './kit/dynamodb-proxy.ts';
+import { freePort } from './kit/free-port.ts';
+import { ownDynamodb, unavailable } from './kit/own-dynamodb.ts';
+import { refused } from './kit/refusal.ts';
+import { test } from './kit/test.ts';
+import { until } from './kit/until.ts';
+
+const missing = unavailable();
+if (missing) test.skip('bad days of DynamoDB', missing);
+else {
+  const server = await ownDynamodb();
+  test.after(() => server.kill());
+
+  /** A connection through a proxy that does what `fate` says, on a prefix of its own. */
+  const through = async (
+    fate: (passing: Passing) => Fate,
+    body: (connection: Connection, prefix: string) => Promise<void>,
+  ): Promise<void> => {
+    const fresh = freshPrefix(server.port);
+    const proxy = await badDay(server.port, fate);
+    const connection = await dynamodb.connect(`dynamodb://127.0.0.1:${proxy.port}/${fresh.prefix}`, {});
+    try {
+      await body(connection, fresh.prefix);
+    } finally {
+      await connection.close();
+      await proxy.close();
+      await fresh.drop();
+    }
+  };
+  const run = async (
+    connection: Connection,
+    operation: Operation,
+    model: SchemaModel = new Map(),
+    epoch = 0,
+  ): Promise<SchemaModel> => {
+    for (const statement of dynamodb.compile(operation, model)) {
+      const outcome = await connection.run([{ transactional: false, statements: [statement], writes: [] }], epoch);
+      if (outcome.failure) throw outcome.failure.error;
+    }
+    return apply(model, operation);
+  };
+  const create: Operation = {
+    type: 'createCollection',
+    name: 'users',
+    fields: [
+      { name: 'id', type: 'integer', primaryKey: true },
+      { name: 'age', type: 'integer' },
+    ],
+    options: { dynamoOptions: { ttlAttribute: 'age' } },
+  };
+
+  test('a table in CREATING is waited for, by whoever goes on with it and by every other step', async () => {
+    let creating = 0;
+    let refusing = false;
+    const fate = ({ action, body }: Passing): Fate => {
+      if (refusing && action === 'TransactWriteItems') return { error: 'AccessDeniedException' };
+      refusing ||= action === 'CreateTable' && creating < 0 && /\.users"/.test(body);
+      if (action !== 'DescribeTable' || !/\.users"/.test(body) || creating <= 0) return 'pass';
+      creating -= 1;
+      return { retold: (answer) => answer.replace(/"TableStatus":"\w+"/, '"TableStatus":"CREATING"') };
+    };
+    await through(fate, async (connection) => {
+      // As one leaves it that dies behind CreateTable: announced, and there.
+      creating = -1;
+      await refused(run(connection, create), 'permission_denied');
+      refusing = false;
+      const waited = async (operation: Operation, model?: SchemaModel): Promise<SchemaModel> => {
+        creating = 3;
+        const after = await run(connection, operation, model);
+        assert.equal(creating, 0, `${operation.type} did not wait`);
+        return after;
+      };
+      let model = await waited(create);
+      const index = { collection: 'users', index: 'users_age', columns: [{ name: 'age' }] };
+      model = await waited({ type: 'createIndex', ...index }, model);
+      model = await waited({ type: 'dropIndex', collection: 'users', index: 'users_age' }, model);
+      await waited({ type: 'dropCollection', collection: 'users' }, model);
+    });
+  });
+
+  test(
+    'every kind of request that is lost, throttled or failed once is done all the same, and once',
+    async () => {
+      const FATES: readonly Fate[] = [
+        'lose',
+        { error: 'ProvisionedThroughputExceededException' },
+        { error: 'ThrottlingException' },
+        { error: 'InternalServerError', status: 500 },
+      ];
+      for (const fate of FATES) {
+        const struck = new Set<string>();
+        let armed = false;
+        await through(
+          ({ action, body }) => {
+            // Each action on each table, the first time.
+            const what = `${action} ${/"TableName":"[^"]*\.(\w+)"/.exec(body)?.[1]}`;
+            if (!armed || struck.has(what)) return 'pass';
+            struck.add(what);
+            return fate;
+          },
+          async (connection) => {
+            armed = true;
+            await connection.exclusively(async (epoch) => {
+              const again = (action: string) => struck.delete(action);
+              await connection.ensure([anyDefinition(things)]);
+              const store = connection.records(things);
+              const write = recordWrite(things, { id: 'a', n: 1 });
+              const written = await connection.run([{ transactional: true, statements: [], writes: [write] }], epoch);
+              assert.equal(written.failure, undefined);
+              again('TransactWriteItems _svc_things');
+              assert.equal(await store.replace('a', 1, { id: 'a', n: 2 }), 'replaced');
+              assert.equal((await store.get('a'))?.version, 2);
+              again('TransactWriteItems _svc_things');
+              assert.equal(await store.insert({ id: 'b', n: 1 }), 'inserted');
+              again('TransactWriteItems _svc_things');
+              assert.equal(await store.remove('b', 1), 'removed');
+              let model = await run(connection, create, undefined, epoch);
+              struck.add('PutItem users');
+              for (let id = 0; id < 60; id += 1) await put(connection, 'users', { id, age: id });
+              const kind = { name: 'kind', type: 'string', default: 'x' };
+              model = await run(connection, { type: 'addField', collection: 'users', field: kind }, model, epoch);
+              const collection = model.get('users');
+              assert.ok(collection);
+              again('BatchExecuteStatement undefined');
+              const job = { table: 'users', collection, key: 'k', where: [], set: [{ field: 'kind', value: 'y' }] };
+              assert.deepEqual(await connection.update(job), { matched: 60, modified: 60 });
+              const index = { collection: 'users', index: 'users_kind' };
+              const columns = [{ name: 'kind' }];
+              model = await run(connection, { type: 'createIndex', ...index, columns }, model, epoch);
+              assert.deepEqual(await connection.seen(model), await connection.introspect());
+              model = await run(connection, { type: 'dropIndex', ...index }, model, epoch);
+              await run(connection, { type: 'dropCollection', collection: 'users' }, model, epoch);
+              assert.equal((await connection.introspect()).size, 0);
+            });
+            assert.ok(struck.size >= 10, [...struck].join(', '));
+          },
+        );
+      }
+    },
+    { timeoutMs: 120_000 },
+  );
+
+  test('a table that goes on being throttled ends the run, and the next one goes on', async () => {
+    let throttled = false;
+    const fresh = freshPrefix(server.port);
+    const proxy = await badDay(server.port, ({ action }) =>
+      throttled && action === 'BatchExecuteStatement' ? { error: 'ProvisionedThroughputExceededException' } : 'pass',
+    );
+    const adapter = await connectAdapter(dynamodb, `dynamodb://127.0.0.1:${proxy.port}/${fresh.prefix}`, {
+      patienceMs: 1500,
+    });
+    try {
+      const { connection } = adapter;
+      const first = migration('20260101_000000_a')
+        .createCollection('users', [{ name: 'id', type: 'integer', primaryKey: true }])
+        .build();
+      await migrate(adapter, [definedInCode(first)]);
+      for (let id = 0; id < 10; id += 1) await put(connection, 'users', { id });
+      const second = migration('20260102_000000_b')
+        .addField('users', { name: 'kind', type: 'string', default: 'x' })
+        .build();
+      throttled = true;
+      const error = await refused(migrate(adapter, [first, second].map(definedInCode)), 'connection_lost');
+      assert.match(`${error.message} ${error.why}`, /throttled.*ProvisionedThroughputExceeded/);
+      throttled = false;
+      await migrate(adapter, [first, second].map(definedInCode));
+      for (const item of await scan(connection, 'users')) assert.equal(item.kind, 'x');
+    } finally {
+      await adapter.connection.close();
+      await proxy.close();
+      await fresh.drop();
+    }
+  });
+
+  test('a table that nobody of ours announced is somebody else’s', async () => {
+    const fresh = freshPrefix(server.port);
+    const client = bareClient(server.port);
+    await client.send(
+      new CreateTableCommand({
+        TableName: `${fresh.prefix}.users`,
+        BillingMode: 'PAY_PER_REQUEST',
+        AttributeDefinitions: [{ AttributeName: 'id', AttributeType: 'N' }],
+        KeySchema: [{ AttributeName: 'id', KeyType: 'HASH' }],
+      }),
+    );
+    client.destroy();
+    const connection = await dynamodb.connect(fresh.url, {});
+    try {
+      const error = await refused(run(connection, create), 'collection_exists');
+      assert.match(error.message, /already exists/);
+      assert.deepEqual([...(await connection.introspect()).keys()], ['users']);
+    } finally {
+      await connection.close();
+      await fresh.drop();
+    }
+  });
+
+  test('a server that is down, silent or dies on the way is told of in time', async () => {
+    const port = await freePort();
+    const down = await refused(dynamodb.connect(`dynamodb://127.0.0.1:${port}/x`, {}), 'connection_failed');
+    assert.match(down.why ?? '', /ECONNREFUSED/);
+    assert.equal(down.state, 'Nothing was changed.');
+    const unknown = await refused(
+      dynamodb.connect('dynamodb://nowhere.invalid/x?region=eu-west-1', { connectTimeoutMs: 2000 }),
+      // Without credentials for AWS the SDK does not even look.
+      process.env.AWS_ACCESS_KEY_ID === undefined ? 'authentication_failed' : 'connection_failed',
+    );
+    assert.ok(unknown.why);
+    const silent = await badDay(server.port, () => 'hang');
+    await refused(
+      dynamodb.connect(`dynamodb://127.0.0.1:${silent.port}/x`, { connectTimeoutMs: 500, requestTimeoutMs: 500 }),
+      'connection_lost',
+    );
+    await silent.close();
+    const mortal = await ownDynamodb();
+    const connection = await dynamodb.connect(mortal.url('x'), { patienceMs: 500 });
+    await connection.introspect();
+    await mortal.kill();
+    await refused(connection.introspect(), 'connection_failed');
+    await connection.close();
+  });
+
+  test('credentials that are missing or refused are told of', async () => {
+    const before = { ...process.env };
+    for (const name of Object.keys(process.env)) if (name.startsWith('AWS_')) delete process.env[name];
+    Object.assign(process.env, {
+      AWS_EC2_METADATA_DISABLED: 'true',
+      AWS_SHARED_CREDENTIALS_FILE: '/nonexistent',
+      AWS_CONFIG_FILE: '/nonexistent',
+    });
+    try {
+      const error = await refused(dynamodb.connect('dynamodb://eu-west-1/shop', {}), 'authentication_failed');
+      assert.ok(error.next.some((next) => next.includes('AWS_PROFILE')));
+    } finally {
+      for (const name of Object.keys(process.env)) if (name.startsWith('AWS_')) delete process.env[name];
+      Object.assign(process.env, before);
+    }
+    for (const [name, code] of [
+      ['UnrecognizedClientException', 'authentication_failed'],
+      ['AccessDeniedException', 'permission_denied'],
+    ] as const) {
+      const proxy = await badDay(server.port, () => ({ error: name }));
+      await refused(dynamodb.connect(`dynamodb://127.0.0.1:${proxy.port}/x`, {}), code);
+      await proxy.close();
+    }
+  });
+
+  test('who slept longer than his lease loses, and so do his late writes', async () => {
+    const fresh = freshPrefix(server.port);
+    let asleep = false;
+    // The sleeper is cut off instead of stopped: both are one process.
+    const proxy = await badDay(server.port, () => (asleep ? { error: 'InternalServerError', status: 500 } : 'pass'));
+    const sleeper = await dynamodb.connect(`dynamodb://127.0.0.1:${proxy.port}/${fresh.prefix}`, {
+      leaseMs: 4000,
+      patienceMs: 300,
+    });
+    const other = await dynamodb.connect(fresh.url, { leaseMs: 4000 });
+    try {
+      await sleeper.exclusively(async (epoch) => {
+        await sleeper.ensure([anyDefinition(things)]);
+        asleep = true;
+        const next = await other.exclusively(async (second) => second, { timeoutMs: 20_000 });
+        assert.equal(next, epoch + 1);
+        asleep = false;
+        const write = recordWrite(things, { id: 'late', n: 1 });
+        const late = await sleeper.run([{ transactional: true, statements: [], writes: [write] }], epoch);
+        assert.equal(codeOf(late.failure?.error), 'lock_lost');
+        const [statement] = dynamodb.compile(create, new Map());
+        assert.ok(statement);
+        const ddl = await sleeper.run([{ transactional: false, statements: [statement], writes: [] }], epoch);
+        assert.equal(codeOf(ddl.failure?.error), 'lock_lost');
+        assert.equal((await sleeper.introspect()).size, 0);
+        assert.equal(await sleeper.records(things).get('late'), undefined);
+      });
+    } finally {
+      await sleeper.close();
+      await other.close();
+      await proxy.close();
+      await fresh.drop();
+    }
+  });
+
+  test('a holder that is at work keeps its lease, however long that takes', async () => {
+    const fresh = freshPrefix(server.port);
+    const holder = await dynamodb.connect(fresh.url, { leaseMs: 4000 });
+    const other = await dynamodb.connect(fresh.url, { leaseMs: 4000 });
+    try {
+      let done = false;
+      await holder.exclusively(async () => {
+        const waiting = refused(
+          other.exclusively(async () => {}, { timeoutMs: 9000 }),
+          'lock_timeout',
+        ).then(() => {
+          done = true;
+        });
+        await until(() => done, 'the other one did not give up');
+        await waiting;
+      });
+      await other.exclusively(async () => {});
+    } finally {
+      await holder.close();
+      await other.close();
+      await fresh.drop();
+    }
+  });
+}
+
+const codeOf = (error: unknown): string | undefined => (isSvcError(error) ? error.code : undefined);
+
+interface Thing {
+  readonly id: string;
+  readonly n: number;
+}
+
+const things: RecordDefinition<Thing> = {
+  collection: '_svc_things',
+  key: 'id',
+  columns: { id: { type: 'string' }, n: { type: 'integer' } },
+  indexes: [],
+};

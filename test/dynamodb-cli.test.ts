@@ -1,0 +1,112 @@
+import * as assert from 'node:assert/strict';
+import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
+import { freshPrefix, put, scan } from './kit/dynamodb.ts';
+import { ownDynamodb, unavailable } from './kit/own-dynamodb.ts';
+import { type Project, project } from './kit/project.ts';
+import { ok } from './kit/shop.ts';
+import { test } from './kit/test.ts';
+
+const missing = unavailable();
+if (missing) test.skip('the commands on DynamoDB', missing);
+else {
+  const server = await ownDynamodb();
+  test.after(() => server.kill());
+
+  const onProject = async (body: (shop: Project, url: string) => Promise<void>): Promise<void> => {
+    const fresh = freshPrefix(server.port);
+    try {
+      await body(project({}, { databases: { main: { dialect: 'dynamodb', url: fresh.url } } }), fresh.url);
+    } finally {
+      await fresh.drop();
+    }
+  };
+  const users = { id: { type: 'String', primaryKey: true, autoGenerate: true }, mail: { type: 'String' } };
+
+  test(
+    'from schema file to rollback',
+    () =>
+      onProject(async ({ svc, schema, files }, url) => {
+        schema([
+          {
+            db: 'main',
+            tables: { users },
+            options: { users: { dynamoOptions: { streamEnabled: true, billingMode: 'PAY_PER_REQUEST' } } },
+            indexes: { users: [{ name: 'users_mail', columns: ['mail'] }] },
+          },
+        ]);
+        ok(await svc('db', 'schema', 'generate'));
+        assert.equal(files().length, 1);
+        assert.match(ok(await svc('db', 'migrate', '--dry-run')).stdout, /CreateTable users \(partition key id S\)/);
+        ok(await svc('db', 'migrate', 'status', '--check'), 4);
+        assert.match(ok(await svc('db', 'migrate')).stdout, /^1 migration, 2 steps/);
+        assert.equal(ok(await svc('db', 'migrate')).stdout, 'Nothing to do in main (dev).\n');
+        assert.match(ok(await svc('db', 'schema', 'check')).stdout, /^OK {2}main/);
+
+        const connection = await dynamodb.connect(url, {});
+        await put(connection, 'users', { id: 'a', mail: 'a@b' });
+        schema([
+          {
+            db: 'main',
+            tables: { users: { ...users, kind: { type: 'String', required: true, default: 'person' } } },
+            options: { users: { dynamoOptions: { streamEnabled: true, billingMode: 'PAY_PER_REQUEST' } } },
+            indexes: { users: [{ name: 'users_mail', columns: ['mail'] }] },
+          },
+        ]);
+        ok(await svc('db', 'schema', 'generate', '--name', 'kinds'));
+        ok(await svc('db', 'migrate'));
+        assert.deepEqual(await scan(connection, 'users'), [{ id: 'a', mail: 'a@b', kind: 'person' }]);
+        ok(await svc('db', 'migrate', 'rollback'));
+        assert.deepEqual(await scan(connection, 'users'), [{ id: 'a', mail: 'a@b' }]);
+        ok(await svc('db', 'migrate', 'rollback'));
+        assert.equal((await connection.introspect()).size, 0);
+        await connection.close();
+      }),
+    { timeoutMs: 180_000 },
+  );
+
+  test(
+    'a database that is there is pulled, taken over and changed',
+    () =>
+      onProject(async ({ svc, schema, files, read }, url) => {
+        const connection = await dynamodb.connect(url, {});
+        const prefix = new URL(url).pathname.slice(1);
+        await connection.query(
+          JSON.stringify({
+            CreateTable: {
+              TableName: 'orders',
+              BillingMode: 'PAY_PER_REQUEST',
+              AttributeDefinitions: ['tenant', 'at', 'mail'].map((AttributeName) => ({
+                AttributeName,
+                AttributeType: 'S',
+              })),
+              KeySchema: [
+                { AttributeName: 'tenant', KeyType: 'HASH' },
+                { AttributeName: 'at', KeyType: 'RANGE' },
+              ],
+              GlobalSecondaryIndexes: [
+                {
+                  IndexName: 'byMail',
+                  KeySchema: [{ AttributeName: 'mail', KeyType: 'HASH' }],
+                  Projection: { ProjectionType: 'KEYS_ONLY' },
+                },
+              ],
+            },
+          }),
+        );
+        const pulled = ok(await svc('db', 'schema', 'pull'));
+        assert.match(pulled.stderr, /attributes that are no keys/);
+        assert.equal(files().length, 1);
+        ok(await svc('db', 'migrate', 'baseline'));
+        assert.match(ok(await svc('db', 'schema', 'check')).stdout, /^OK {2}main/);
+        const entries = JSON.parse(read('svc/database/schema.json'));
+        entries[0].tables.orders.total = { type: 'integer' };
+        schema(entries);
+        ok(await svc('db', 'schema', 'generate', '--name', 'totals'));
+        ok(await svc('db', 'migrate'));
+        assert.match(ok(await svc('db', 'schema', 'check')).stdout, /^OK {2}main/);
+        assert.ok((await connection.introspect(['orders'])).get('orders')?.fields.has('total'), prefix);
+        await connection.close();
+      }),
+    { timeoutMs: 180_000 },
+  );
+}

@@ -1,0 +1,345 @@
+import * as assert from 'node:assert/strict';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
+import type { Connection, ConnectOptions, Progress } from '../core/dialect.ts';
+import { migration } from '../core/migration/builder.ts';
+import { migrate } from '../core/migration/run.ts';
+import { apply } from '../core/schema/apply.ts';
+import type { SchemaModel } from '../core/schema/model.ts';
+import type { Operation } from '../core/schema/operation.ts';
+import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
+import { connectAdapter } from './kit/adapter.ts';
+import { definedInCode } from './kit/defined.ts';
+import { bareClient, freshPrefix, scan } from './kit/dynamodb.ts';
+import { badDay, type Fate } from './kit/dynamodb-proxy.ts';
+import { migratorsOf } from './kit/migrators.ts';
+import { ownDynamodb, unavailable } from './kit/own-dynamodb.ts';
+import { refused } from './kit/refusal.ts';
+import { test } from './kit/test.ts';
+
+const missing = unavailable();
+if (missing) test.skip('data moves on DynamoDB', missing);
+else {
+  const server = await ownDynamodb();
+  test.after(() => server.kill());
+
+  type Run = (operation: Operation) => Promise<void>;
+  const on = async (
+    body: (run: Run, connection: Connection, model: () => SchemaModel, url: string) => Promise<void>,
+    options: ConnectOptions = {},
+  ): Promise<void> => {
+    const fresh = freshPrefix(server.port);
+    const connection = await dynamodb.connect(fresh.url, options);
+    let model: SchemaModel = new Map();
+    const run = async (operation: Operation) => {
+      for (const statement of dynamodb.compile(operation, model)) {
+        const outcome = await connection.run([{ transactional: false, statements: [statement], writes: [] }], 0);
+        if (outcome.failure) throw outcome.failure.error;
+      }
+      model = apply(model, operation);
+    };
+    try {
+      await body(run, connection, () => model, fresh.url);
+    } finally {
+      await connection.close();
+      await fresh.drop();
+    }
+  };
+  const items = (connection: Connection, table: string, list: readonly object[]) =>
+    Promise.all(list.map((Item) => connection.query(JSON.stringify({ PutItem: { TableName: table, Item } }))));
+  const sorted = async (connection: Connection, table: string) =>
+    [...(await scan(connection, table))].sort((a, b) => Number(a.id) - Number(b.id));
+
+  const create: Operation = {
+    type: 'createCollection',
+    name: 'users',
+    fields: [
+      { name: 'id', type: 'integer', primaryKey: true },
+      { name: 'a.b', type: 'string' },
+      { name: 'n', type: 'string' },
+      { name: 'when', type: 'datetime' },
+    ],
+  };
+  const S = (text: string) => ({ S: text });
+  const N = (number: number | string) => ({ N: String(number) });
+
+  test('a field that is added with a default is given to each item, whatever it was', () =>
+    on(async (run, connection) => {
+      await run(create);
+      await items(connection, 'users', [
+        { id: N(1) },
+        { id: N(2), kind: S('mine') },
+        { id: N(3), kind: { NULL: true } },
+      ]);
+      await run({ type: 'addField', collection: 'users', field: { name: 'kind', type: 'string', default: 'x"y' } });
+      await run({ type: 'addField', collection: 'users', field: { name: 'at', type: 'timestamp', default: 'now' } });
+      await run({ type: 'addField', collection: 'users', field: { name: 'key', type: 'uuid', autoGenerate: true } });
+      await run({ type: 'addField', collection: 'users', field: { name: 'tags', type: 'array', default: ['a'] } });
+      await run({
+        type: 'addField',
+        collection: 'users',
+        field: { name: 'doc', type: 'json', default: { a: [1, null] } },
+      });
+      await run({ type: 'addField', collection: 'users', field: { name: 'empty', type: 'integer' } });
+      const found = await sorted(connection, 'users');
+      assert.deepEqual(
+        found.map(({ kind }) => kind),
+        ['x"y', 'mine', null],
+      );
+      assert.equal(new Set(found.map(({ key }) => key)).size, 3);
+      for (const item of found) {
+        assert.ok(Math.abs(Number(item.at) - Date.now()) < 60_000);
+        assert.deepEqual([item.tags, item.doc, 'empty' in item], [['a'], { a: [1, null] }, false]);
+      }
+    }));
+
+  test('a required field without a default is refused where there are items', () =>
+    on(async (run, connection) => {
+      await run(create);
+      const add: Operation = {
+        type: 'addField',
+        collection: 'users',
+        field: { name: 'must', type: 'string', required: true },
+      };
+      await items(connection, 'users', [{ id: N(1) }]);
+      const error = await refused(run(add), 'data_violates');
+      assert.match(error.next.join(), /default/);
+      await connection.query(JSON.stringify({ DeleteItem: { TableName: 'users', Key: { id: N(1) } } }));
+      await run(add);
+    }));
+
+  test('a rename moves values under any name, and refuses before it begins where both are there', () =>
+    on(async (run, connection) => {
+      await run(create);
+      await items(connection, 'users', [
+        { id: N(1), 'a.b': S('one') },
+        { id: N(2), 'a.b': { NULL: true } },
+        { id: N(3) },
+        { id: N(4), 'a.b': S(''), 'x "y"': S('both') },
+      ]);
+      const rename: Operation = { type: 'renameField', collection: 'users', from: 'a.b', to: 'x "y"' };
+      const error = await refused(run(rename), 'data_violates');
+      assert.match(error.why ?? '', /1 item.*"id":4/);
+      assert.equal((await sorted(connection, 'users'))[0]?.['a.b'], 'one');
+      await connection.query(JSON.stringify({ DeleteItem: { TableName: 'users', Key: { id: N(4) } } }));
+      await run(rename);
+      assert.deepEqual(await sorted(connection, 'users'), [
+        { id: 1, 'x "y"': 'one' },
+        { id: 2, 'x "y"': null },
+        { id: 3 },
+      ]);
+    }));
+
+  test('a type changes with every value or not at all', () =>
+    on(async (run, connection) => {
+      await run(create);
+      await items(connection, 'users', [
+        { id: N(1), n: S('12'), when: S('2026-01-31T10:00:00.000') },
+        { id: N(2), n: S('-7.50') },
+        { id: N(3) },
+        { id: N(4), n: S('a lot') },
+      ]);
+      const change: Operation = { type: 'modifyField', collection: 'users', field: 'n', changes: { type: 'double' } };
+      const error = await refused(run(change), 'data_violates');
+      assert.equal(error.details.count, 1);
+      assert.match(error.why ?? '', /it is no number.*"id":4/);
+      assert.equal((await sorted(connection, 'users'))[0]?.n, '12');
+      await connection.query(JSON.stringify({ DeleteItem: { TableName: 'users', Key: { id: N(4) } } }));
+      await run(change);
+      await run({ type: 'modifyField', collection: 'users', field: 'when', changes: { type: 'timestamp' } });
+      assert.deepEqual(await sorted(connection, 'users'), [
+        { id: 1, n: 12, when: Date.parse('2026-01-31T10:00:00Z') },
+        { id: 2, n: -7.5 },
+        { id: 3 },
+      ]);
+      const whole = refused(
+        run({ type: 'modifyField', collection: 'users', field: 'n', changes: { type: 'integer' } }),
+        'data_violates',
+      );
+      assert.match((await whole).why ?? '', /no whole number/);
+      await refused(
+        run({ type: 'modifyField', collection: 'users', field: 'n', changes: { required: true } }),
+        'data_violates',
+      );
+      await run({ type: 'dropField', collection: 'users', field: 'n' });
+      assert.ok((await scan(connection, 'users')).every((item) => !('n' in item)));
+    }));
+
+  test('an index over values of another type is refused before it is built, and a null does not hinder', () =>
+    on(async (run, connection) => {
+      await run(create);
+      await items(connection, 'users', [
+        { id: N(1), n: S('a') },
+        { id: N(2), n: N(5) },
+        { id: N(3), n: S('') },
+        { id: N(4) },
+      ]);
+      const index: Operation = { type: 'createIndex', collection: 'users', index: 'users_n', columns: [{ name: 'n' }] };
+      const error = await refused(run(index), 'data_violates');
+      assert.equal(error.details.count, 2);
+      for (const id of [2, 3]) {
+        await connection.query(JSON.stringify({ DeleteItem: { TableName: 'users', Key: { id: N(id) } } }));
+      }
+      await run(index);
+      const query = { TableName: 'users', IndexName: 'users_n', KeyConditionExpression: 'n = :a' };
+      const found = await connection.query(
+        JSON.stringify({ Query: { ...query, ExpressionAttributeValues: { ':a': S('a') } } }),
+      );
+      assert.deepEqual(found, [{ id: 1, n: 'a' }]);
+    }));
+
+  test('an update sets null by taking the attribute away, and leaves items that others changed right', () =>
+    on(async (run, connection, model) => {
+      await run(create);
+      await items(
+        connection,
+        'users',
+        Array.from({ length: 60 }, (_, id) => ({ id: N(id), n: S(String(id % 3)) })),
+      );
+      const collection = model().get('users');
+      assert.ok(collection);
+      const job = { table: 'users', collection, key: 'k1' };
+      const where = [{ field: 'n', operator: 'ne', value: '0' }] as const;
+      const result = await connection.update({ ...job, where, set: [{ field: 'n', value: null }] });
+      assert.deepEqual(result, { matched: 40, modified: 40 });
+      assert.equal((await scan(connection, 'users')).filter((item) => 'n' in item).length, 20);
+      const key = await refused(
+        connection.update({ ...job, where: [], set: [{ field: 'id', value: 1 }] }),
+        'update_invalid',
+      );
+      assert.match(key.message, /key/);
+      await refused(
+        connection.update({ ...job, where: [], set: [{ field: 'n', concat: [{ field: 'n' }, { literal: 'x' }] }] }),
+        'update_invalid',
+      );
+    }));
+
+  test('an item that is deleted while it is changed stays deleted, and one that is changed is read again', async () => {
+    const fresh = freshPrefix(server.port);
+    const beside = await dynamodb.connect(fresh.url, {});
+    let struck = false;
+    const proxy = await badDay(server.port, async ({ action }): Promise<Fate> => {
+      if (action === 'BatchExecuteStatement' && !struck) {
+        struck = true;
+        await beside.query(JSON.stringify({ DeleteItem: { TableName: 'users', Key: { id: N(1) } } }));
+        await items(beside, 'users', [{ id: N(2), n: S('new') }]);
+      }
+      return 'pass';
+    });
+    const connection = await dynamodb.connect(`dynamodb://127.0.0.1:${proxy.port}/${fresh.prefix}`, {});
+    try {
+      let model: SchemaModel = new Map();
+      const run = async (operation: Operation) => {
+        for (const statement of dynamodb.compile(operation, model)) {
+          const { failure } = await connection.run([{ transactional: false, statements: [statement], writes: [] }], 0);
+          if (failure) throw failure.error;
+        }
+        model = apply(model, operation);
+      };
+      await run(create);
+      await items(
+        connection,
+        'users',
+        [1, 2, 3].map((id) => ({ id: N(id), n: S('old') })),
+      );
+      await run({ type: 'renameField', collection: 'users', from: 'n', to: 'm' });
+      assert.deepEqual(await sorted(beside, 'users'), [
+        { id: 2, m: 'new' },
+        { id: 3, m: 'old' },
+      ]);
+    } finally {
+      await connection.close();
+      await beside.close();
+      await proxy.close();
+      await fresh.drop();
+    }
+  });
+
+  test('itemsPerSecond is kept', () =>
+    on(
+      async (run, connection) => {
+        await run(create);
+        await items(
+          connection,
+          'users',
+          Array.from({ length: 100 }, (_, id) => ({ id: N(id) })),
+        );
+        const began = performance.now();
+        await run({ type: 'addField', collection: 'users', field: { name: 'kind', type: 'string', default: 'x' } });
+        // At 50 a second the hundredth is due no earlier than after a second, however fast the machine is.
+        assert.ok(performance.now() - began >= 1000);
+      },
+      { itemsPerSecond: 50 },
+    ));
+
+  test(
+    'a backfill of 8,000 items that is killed goes on where it was',
+    async () => {
+      const fresh = freshPrefix(server.port);
+      const migrations = [
+        migration('20260101_000000_a')
+          .createCollection('users', [{ name: 'id', type: 'integer', primaryKey: true }])
+          .build(),
+        migration('20260102_000000_b').addField('users', { name: 'kind', type: 'string', default: 'x' }).build(),
+      ];
+      const told: Progress[] = [];
+      const adapter = await connectAdapter(dynamodb, fresh.url, {
+        leaseMs: 4000,
+        onProgress: (one) => void told.push(one),
+      });
+      try {
+        await migrate(adapter, [definedInCode(migrations[0]!)]);
+        await load(fresh.prefix, server.port, 8_000);
+        const start = await migratorsOf('dynamodb', migrations);
+        // Slow enough that it writes down several times where it is.
+        const { child: doomed } = start(fresh.url, 0, { connect: { leaseMs: 4000, itemsPerSecond: 2000 } });
+        const reached = await killedAfter(doomed, 4_000);
+        assert.ok(reached >= 4_000 && reached < 8_000, String(reached));
+        await migrate(adapter, migrations.map(definedInCode));
+        const [first] = told;
+        assert.ok(first && first.done > 1000, `it began again: ${JSON.stringify(first)}`);
+        assert.equal(told.at(-1)?.done, 8_000);
+        const left = {
+          TableName: 'users',
+          Select: 'COUNT',
+          FilterExpression: 'kind <> :x',
+          ExpressionAttributeValues: { ':x': S('x') },
+        };
+        assert.deepEqual(await adapter.connection.query(JSON.stringify({ Scan: left })), []);
+        assert.equal(await adapter.connection.count('users', 10_000), 8_000);
+      } finally {
+        await adapter.connection.close();
+        await fresh.drop();
+      }
+    },
+    { timeoutMs: 300_000 },
+  );
+}
+
+/** Kills a migrator with SIGKILL when it has told that so many items are done; gives what it told last. */
+async function killedAfter(child: ChildProcess, items: number): Promise<number> {
+  let reached = 0;
+  child.stdout?.on('data', (chunk) => {
+    for (const [, done] of String(chunk).matchAll(/done (\d+)/g)) reached = Number(done);
+    if (reached >= items) child.kill('SIGKILL');
+  });
+  await once(child, 'close');
+  return reached;
+}
+
+async function load(prefix: string, port: number, count: number): Promise<void> {
+  const client = bareClient(port);
+  const batches = Array.from({ length: count / 25 }, (_, index) => index * 25);
+  const worker = async () => {
+    for (let from = batches.pop(); from !== undefined; from = batches.pop()) {
+      const start = from;
+      const requests = Array.from({ length: 25 }, (_, index) => ({
+        PutRequest: { Item: { id: { N: String(start + index) }, padding: { S: 'x'.repeat(100) } } },
+      }));
+      await client.send(new BatchWriteItemCommand({ RequestItems: { [`${prefix}.users`]: requests } }));
+    }
+  };
+  await Promise.all([worker(), worker(), worker(), worker()]);
+  client.destroy();
+}

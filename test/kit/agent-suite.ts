@@ -1,0 +1,86 @@
+import * as assert from 'node:assert/strict';
+import { listExecutions } from '../../core/agent/list.ts';
+import { list } from '../../core/approval/list.ts';
+import { AgentHost, agentOf } from './agent-host.ts';
+import { freezable } from './freezable.ts';
+import type { StoreUnderTest } from './place.ts';
+import { suite, type TestFunction } from './suite.ts';
+import { until } from './until.ts';
+
+const SLOW_MS = 180_000;
+/** Long beside a beat on the slowest engine. */
+const LEASE_MS = 3_000;
+
+/** What executions ask of any store: the run, taking over from one that said good-bye and from one that died, the list. */
+export function agentSuite(test: TestFunction, store: StoreUnderTest): void {
+  suite(test, store, (on) =>
+    on('an execution goes from a process that closes to one that dies to one that ends it', () => passedOn(store), {
+      timeoutMs: SLOW_MS,
+    }),
+  );
+}
+
+async function passedOn(store: StoreUnderTest): Promise<void> {
+  const place = await store.fresh();
+  const ran: string[] = [];
+  const pay = { tag: 'pay', requiresConfirmation: true, parameters: { step: { type: 'integer', required: true } } };
+  const tools = [
+    { ...pay, handler: (_ctx: unknown, { step }: { step: number }) => `paid ${ran.push(`pay ${step}`)}` },
+    { tag: 'look', handler: () => `seen ${ran.push('look')}` },
+  ];
+  const step = (at: number) => ({ calls: [{ tool: 'pay', parameters: { step: at } }, { tool: 'look' }] });
+  const definition = agentOf([step(1), step(2), { text: 'Done.' }], { tools, humanInLoop: { enabled: true } });
+
+  const closingHome = await place.connect();
+  const closing = await AgentHost.open(closingHome, LEASE_MS);
+  const run = closing.run(closing.define(definition));
+  const [first] = await closing.waiting(1);
+  await until(() => ran.length === 1, 'look never ran');
+  await closing.close();
+  await closingHome.close();
+
+  const dyingHome = await place.connect();
+  const mortal = freezable(dyingHome);
+  const dying = await AgentHost.open(mortal.home, LEASE_MS);
+  dying.define(definition);
+  assert.equal((await dying.executions.takeOver()).length, 1);
+  await dying.decide(first!);
+  await until(() => ran.length === 3, 'the second turn never came');
+  const [second] = await dying.waiting(1);
+  // Nothing of it says good-bye: its beats and its writes reach no store any more.
+  mortal.bury();
+  await dying.desk.close();
+  await dyingHome.close();
+
+  const home = await place.connect();
+  const last = await AgentHost.open(home, LEASE_MS);
+  const agent = last.define(definition);
+  await last.decide(second!);
+  await until(async () => (await last.executions.takeOver()).length === 1, 'nobody was declared dead');
+  const outcome = await (await last.executions.resume(run.executionId)).result.catch(() => undefined);
+  if (outcome) assert.equal(outcome.text, 'Done.');
+  await until(
+    async () =>
+      (await listExecutions(last.executions, { status: 'completed', agentTag: 'payouts' })).records.length === 1,
+    'the execution never ended',
+  );
+  assert.deepEqual((await listExecutions(last.executions, {})).records, []);
+  assert.deepEqual([...ran].sort(), ['look', 'look', 'pay 1', 'pay 2']);
+
+  const stray = last.run(agent);
+  await last.waiting(1);
+  const farHome = await place.connect();
+  const far = await AgentHost.open(farHome, LEASE_MS);
+  const ends = [await far.executions.cancel(stray.executionId, 'from afar'), await stray.result];
+  assert.deepEqual(
+    ends.map(({ status, reason }) => [status, reason]),
+    Array(2).fill(['cancelled', 'from afar']),
+  );
+  assert.deepEqual(await list(far.desk), { records: [] });
+  await far.close();
+  await farHome.close();
+  await last.close();
+  await home.close();
+  await dying.close().catch(() => undefined);
+  await place.drop();
+}

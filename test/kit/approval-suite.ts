@@ -1,0 +1,822 @@
+import * as assert from 'node:assert/strict';
+import { type AuditEntry, auditTrail, prune } from '../../core/approval/audit.ts';
+import { ApprovalDesk } from '../../core/approval/desk.ts';
+import { DETACH } from '../../core/approval/gate.ts';
+import type { StoreHome } from '../../core/approval/home.ts';
+import { newRequestId } from '../../core/approval/id.ts';
+import { list, STATUSES } from '../../core/approval/list.ts';
+import { ToolCallReview } from '../../core/approval/review.ts';
+import { approvals } from '../../core/approval/rows.ts';
+import { decide } from '../../core/approval/signal.ts';
+import { claimed } from '../../core/approval/transition.ts';
+import { Kernel } from '../../core/kernel.ts';
+import { meta } from '../../core/migration/history.ts';
+import {
+  approve,
+  Bank,
+  gateOf,
+  type Office,
+  OWNER,
+  openOffice,
+  refund,
+  reject,
+  rowOf,
+  toolsOf,
+  waiting,
+} from './approvals.ts';
+import type { Place, StoreUnderTest } from './place.ts';
+import { refused } from './refusal.ts';
+import { type Case, suite, type TestFunction } from './suite.ts';
+import { until } from './until.ts';
+
+/** A first use makes tables, which takes an engine without a server of its own a while. */
+const SLOW_MS = 300_000;
+
+type Body = (open: () => Promise<Office>, place: Place) => Promise<void>;
+
+/**
+ * What approvals promise, on any store. Each case is named after what it prevents; where a fault was seen in a gate
+ * elsewhere, the case is that fault.
+ */
+export function approvalSuite(test: TestFunction, store: StoreUnderTest): void {
+  suite(test, store, (declare) => cases(declare, store));
+}
+
+function cases(declare: Case, store: StoreUnderTest): void {
+  const { patienceMs = 1_000 } = store;
+  let shared: ReturnType<StoreUnderTest['fresh']> | undefined;
+  let left = 0;
+  const on = (name: string, body: Body): void => {
+    const held = async () => {
+      shared ??= store.fresh();
+      const place = await shared;
+      const offices: Office[] = [];
+      const homes: StoreHome[] = [];
+      const connect = async () => {
+        const home = await place.connect();
+        homes.push(home);
+        return home;
+      };
+      try {
+        await body(
+          async () => {
+            const office = await openOffice(await connect());
+            offices.push(office);
+            return office;
+          },
+          { connect },
+        );
+      } finally {
+        for (const { desk } of offices) await desk.close();
+        await empty(await connect());
+        for (const home of homes) await home.close();
+        left -= 1;
+        if (left === 0) await place.drop();
+      }
+    };
+    if (declare(name, held, { timeoutMs: SLOW_MS })) left += 1;
+  };
+
+  on('one approval does not release the other calls of its turn', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const gate = gateOf(office, toolsOf(bank.tool()));
+    const groupId = 'turn_1';
+    const executionId = 'exe_turn';
+    const pending = await Promise.all(
+      [1, 2, 3].map((amount) => waiting(gate, refund({ order: 'a', amount }, { executionId, groupId }))),
+    );
+    await approve(office, pending[1]!.request);
+    assert.deepEqual((await pending[1]!.outcome).result, { paid: 2 });
+    assert.deepEqual(
+      bank.paid.map(({ amount }) => amount),
+      [2],
+    );
+    const { records } = await list(office.desk, { agentTag: 'payouts' });
+    assert.deepEqual(
+      records.map(({ requestId }) => requestId).sort(),
+      [pending[0]!.request.requestId, pending[2]!.request.requestId].sort(),
+    );
+    assert.ok(records.every((record) => record.groupId === groupId));
+  });
+
+  on('one rejection does not drop the approved calls beside it', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const gate = gateOf(office, toolsOf(bank.tool()));
+    const [yes, no] = await Promise.all([waiting(gate, refund()), waiting(gate, refund())]);
+    await reject(office, no.request, 'Ask the customer first.');
+    await approve(office, yes.request);
+    assert.equal((await yes.outcome).status, 'completed');
+    assert.deepEqual(await no.outcome, {
+      status: 'rejected',
+      result: {
+        error: 'approval_rejected',
+        message: 'The approval request was rejected. The tool did not run.',
+        reason: 'Ask the customer first.',
+        tool: 'refund',
+        parameters: { order: '1234', amount: 20, currency: 'EUR' },
+      },
+      requestId: no.request.requestId,
+    });
+    assert.equal(bank.paid.length, 1);
+  });
+
+  on('the id of a request does not approve it for another execution', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const gate = gateOf(office, toolsOf(bank.tool()));
+    const { request } = await waiting(gate, refund());
+    await refused(approve(office, { ...request, executionId: 'exe_other' }), 'approval_unknown');
+    await refused(approve(office, { ...request, requestId: newRequestId() }), 'approval_unknown');
+    assert.equal((await rowOf(office, request)).record.status, 'waiting');
+    assert.equal(bank.paid.length, 0);
+  });
+
+  on('a handler does not run before its approval is stored and claimed', async (open) => {
+    const [office, other, bank] = [await open(), await open(), new Bank()];
+    const seen: string[] = [];
+    const look = bank.tool({
+      handler: async (ctx) => {
+        const { record } = await rowOf(other, { requestId: ctx.requestId! });
+        seen.push(record.status, record.body.run);
+        return ctx.approvedBy;
+      },
+    });
+    const { request, outcome } = await waiting(gateOf(office, toolsOf(look)), refund());
+    await approve(office, request);
+    assert.deepEqual((await outcome).result, 'ann');
+    assert.deepEqual(seen, ['approved', 'claimed']);
+    const { record } = await rowOf(other, request);
+    assert.deepEqual([record.body.run, record.body.outcome], ['done', { status: 'completed', result: 'ann' }]);
+  });
+
+  on('declining does not execute the tool, and silence is not a yes', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const short = gateOf(office, toolsOf(bank.tool()), { humanInLoop: { approvalTimeout: 300 } });
+    const [no, silence] = await Promise.all([
+      waiting(gateOf(office, toolsOf(bank.tool())), refund()),
+      waiting(short, refund()),
+    ]);
+    await reject(office, no.request);
+    await Promise.all([no.outcome, silence.outcome]);
+    assert.equal(bank.paid.length, 0);
+  });
+
+  on('a time-out is not recorded as a human’s no', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const gate = gateOf(office, toolsOf(bank.tool()), { humanInLoop: { approvalTimeout: 300 } });
+    const { request, outcome } = await waiting(gate, refund());
+    assert.deepEqual(await outcome, {
+      status: 'rejected',
+      result: {
+        error: 'approval_timeout',
+        message: 'The approval request timed out after 300 ms.',
+        tool: 'refund',
+        parameters: { order: '1234', amount: 20, currency: 'EUR' },
+      },
+      requestId: request.requestId,
+    });
+    const { record } = await rowOf(office, request);
+    assert.deepEqual([record.status, record.body.decision?.cause], ['rejected', 'timeout']);
+    assert.ok(record.body.decision!.at >= request.timeout);
+    await refused(approve(office, request), 'approval_expired');
+    await refused(reject(office, request), 'approval_expired');
+  });
+
+  on('a call that ran is not run again by a later turn', async (open) => {
+    const [office, later, bank] = [await open(), await open(), new Bank()];
+    const call = refund();
+    const { request, outcome } = await waiting(gateOf(office, toolsOf(bank.tool())), call);
+    await approve(office, request);
+    const first = await outcome;
+    assert.deepEqual(await gateOf(later, toolsOf(bank.tool())).call(call), first);
+    assert.equal(bank.paid.length, 1);
+  });
+
+  on('a decision that came before anybody waited is not lost', async (open) => {
+    const [office, later, bank] = [await open(), await open(), new Bank()];
+    const leave = new AbortController();
+    const call = refund();
+    const { request, outcome } = await waiting(gateOf(office, toolsOf(bank.tool())), call, { signal: leave.signal });
+    leave.abort(DETACH);
+    await refused(outcome, 'interrupted');
+    await approve(office, request);
+    assert.equal((await gateOf(later, toolsOf(bank.tool())).call(call)).status, 'completed');
+    assert.equal(bank.paid.length, 1);
+  });
+
+  on('a restart while waiting loses nothing', async (open) => {
+    const [first, bank] = [await open(), new Bank()];
+    const call = refund();
+    const before = await waiting(gateOf(first, toolsOf(bank.tool())), call);
+    await first.desk.close();
+    await refused(before.outcome, 'interrupted');
+    const second = await open();
+    const after = await waiting(gateOf(second, toolsOf(bank.tool())), call, { resumed: true });
+    assert.equal(after.request.requestId, before.request.requestId);
+    await approve(second, after.request);
+    assert.equal((await after.outcome).status, 'completed');
+    assert.equal(bank.paid.length, 1);
+  });
+
+  on('nobody hears of a request that is not stored', async (open) => {
+    const [office, other, bank] = [await open(), await open(), new Bank()];
+    const found: string[] = [];
+    office.kernel.hooks.approvalRequested.tapPromise('test', async ({ requestId }) => {
+      found.push((await rowOf(other, { requestId })).record.status);
+    });
+    const { request, outcome } = await waiting(gateOf(office, toolsOf(bank.tool())), refund());
+    await until(() => found.length > 0, 'The tap was never called.');
+    assert.deepEqual(found, ['waiting']);
+    await reject(office, request);
+    await outcome;
+  });
+
+  on('a decision in another process reaches who waits', async (open) => {
+    const [office, other, bank] = [await open(), await open(), new Bank()];
+    const { request, outcome } = await waiting(gateOf(office, toolsOf(bank.tool())), refund());
+    await approve(other, request);
+    assert.equal((await outcome).status, 'completed');
+  });
+
+  on('the model is told which parameters a human changed, and the tool runs with those', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const { request, outcome } = await waiting(gateOf(office, toolsOf(bank.tool())), refund());
+    await approve(office, request, { amount: 15, currency: 'EUR' });
+    assert.deepEqual(await outcome, {
+      status: 'completed',
+      result: { paid: 15 },
+      changed: ['amount'],
+      requestId: request.requestId,
+    });
+    assert.deepEqual(JSON.parse(JSON.stringify(bank.paid)), [{ order: '1234', amount: 15, currency: 'EUR' }]);
+  });
+
+  on('an edit that does not fit leaves the request waiting', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const { request, outcome } = await waiting(gateOf(office, toolsOf(bank.tool())), refund());
+    const hostile = JSON.parse('{ "__proto__": { "amount": 1 }, "constructor": 1 }');
+    for (const edit of [{ amount: 'seven' }, { amount: -1 }, { note: 'new' }, { amount: null }, hostile]) {
+      await refused(approve(office, request, edit), 'approval_parameters_invalid');
+    }
+    await refused(
+      decide(office.desk, {
+        executionId: request.executionId,
+        signal: 'reject',
+        payload: { requestId: request.requestId, modifiedParams: { amount: 1 } },
+      }),
+      'decision_invalid',
+    );
+    assert.equal((await rowOf(office, request)).record.status, 'waiting');
+    assert.equal(bank.paid.length, 0);
+    await approve(office, request, { amount: 1 });
+    await outcome;
+    assert.equal(bank.paid[0]!.amount, 1);
+  });
+
+  on('an edit does not slip past a process that does not define the tool', async (open) => {
+    const [office, elsewhere, bank] = [await open(), await open(), new Bank()];
+    const { request, outcome } = await waiting(gateOf(office, toolsOf(bank.tool())), refund());
+    await refused(approve(elsewhere, request, { amount: 'seven' }), 'approval_parameters_invalid');
+    await approve(elsewhere, request, { amount: 7 });
+    assert.deepEqual((await outcome).result, { paid: 7 });
+  });
+
+  on('an edit does not slip past a policy that saw the original', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    office.kernel.hooks.beforeToolCall.tap('limit', (review) => {
+      if ((review.call.parameters.amount as number) > 100) review.deny('over the limit');
+    });
+    const gate = gateOf(office, toolsOf(bank.tool()));
+    const { request, outcome } = await waiting(gate, refund());
+    const error = await refused(approve(office, request, { amount: 101 }), 'decision_refused');
+    assert.equal(error.why, 'over the limit');
+    await approve(office, request, { amount: 100 });
+    assert.equal((await outcome).status, 'completed');
+    const denied = await gate.call(refund({ order: 'a', amount: 500 }));
+    assert.equal(denied.status, 'denied');
+    assert.deepEqual((await list(office.desk, { status: 'rejected' })).records[0]?.cause, 'policy');
+    assert.equal(bank.paid.length, 1);
+  });
+
+  on('a policy that throws does not let the tool run', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    let broken = false;
+    office.kernel.hooks.beforeToolCall.tap('broken', () => {
+      if (broken) throw new Error('secret');
+    });
+    const gate = gateOf(office, toolsOf(bank.tool()));
+    const { request, outcome } = await waiting(gate, refund());
+    broken = true;
+    await approve(office, request);
+    const ended = await outcome;
+    assert.equal(ended.status, 'denied');
+    assert.ok(!JSON.stringify(ended).includes('secret'));
+    assert.equal((await gate.call(refund())).status, 'denied');
+    // A tool that needs nobody's approval is under the policy as well.
+    const free = gateOf(office, toolsOf(bank.tool({ requiresConfirmation: false })));
+    assert.equal((await free.call(refund())).status, 'denied');
+    assert.equal(bank.paid.length, 0);
+    const { record } = await rowOf(office, request);
+    assert.deepEqual([record.status, record.body.run], ['approved', 'none']);
+  });
+
+  on('taps can only restrict, and cannot change what they see', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    office.kernel.hooks.beforeToolCall.tap('strict', (review) => review.requireApproval('More than nothing.'));
+    office.kernel.hooks.beforeToolCall.tap('late', (review) => {
+      assert.ok(review instanceof ToolCallReview);
+      assert.throws(() => Object.assign(review.call.parameters, { amount: 1_000_000 }));
+    });
+    const gate = gateOf(office, toolsOf(bank.tool({ requiresConfirmation: false })), {
+      humanInLoop: { enabled: false },
+    });
+    const { request, outcome } = await waiting(gate, refund());
+    assert.equal(request.reason, 'More than nothing.');
+    await approve(office, request);
+    await outcome;
+    assert.equal(bank.paid[0]!.amount, 20);
+  });
+
+  on('the requester does not approve himself where that is refused', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    office.kernel.hooks.beforeDecision.tap('four eyes', (review) => {
+      if (review.decision.actor === 'bob') review.refuse('He asked for it.');
+      if (review.decision.actor === 'eve') throw new Error('who?');
+    });
+    const { request, outcome } = await waiting(gateOf(office, toolsOf(bank.tool())), refund());
+    const error = await refused(approve(office, request, undefined, { actor: 'bob' }), 'decision_refused');
+    assert.equal(error.why, 'He asked for it.');
+    await refused(approve(office, request, undefined, { actor: 'eve' }), 'decision_refused');
+    await approve(office, request);
+    await outcome;
+    assert.equal((await rowOf(office, request)).record.body.decision?.by, 'ann');
+  });
+
+  on('the same decision again is answered alike, and another one is not told that it won', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const gate = gateOf(office, toolsOf(bank.tool()), { humanInLoop: { approvalTimeout: 2 * patienceMs } });
+    const { request, outcome } = await waiting(gate, refund());
+    const answer = await approve(office, request, { amount: 3, currency: 'USD' });
+    await outcome;
+    assert.deepEqual(await approve(office, request, { currency: 'USD', amount: 3 }), answer);
+    await refused(approve(office, request), 'approval_decided');
+    const error = await refused(reject(office, request), 'approval_decided');
+    assert.equal(error.details.status, 'approved');
+    await until(async () => (await office.desk.clock.asked()) > Date.parse(request.timeout), 'Its time never came.');
+    assert.deepEqual(await approve(office, request, { amount: 3, currency: 'USD' }), answer);
+    assert.equal(bank.paid.length, 1);
+  });
+
+  on('two different decisions at once do not both win', async (open) => {
+    const [office, other, bank] = [await open(), await open(), new Bank()];
+    const gate = gateOf(office, toolsOf(bank.tool()));
+    for (let round = 0; round < 10; round++) {
+      const { request, outcome } = await waiting(gate, refund());
+      const before = bank.paid.length;
+      const [yes, no] = await Promise.allSettled([approve(office, request), reject(other, request)]);
+      assert.notEqual(yes.status, no.status);
+      const ended = await outcome;
+      assert.equal(ended.status, yes.status === 'fulfilled' ? 'completed' : 'rejected');
+      assert.equal(bank.paid.length - before, yes.status === 'fulfilled' ? 1 : 0);
+    }
+  });
+
+  on('the same decision twice at once has one effect', async (open) => {
+    const [office, other, bank] = [await open(), await open(), new Bank()];
+    const gate = gateOf(office, toolsOf(bank.tool()));
+    for (let round = 0; round < 10; round++) {
+      const { request, outcome } = await waiting(gate, refund());
+      const answers = await Promise.all([approve(office, request), approve(other, request)]);
+      assert.deepEqual(answers[0], answers[1]);
+      await outcome;
+      assert.equal(bank.paid.length, round + 1);
+    }
+  });
+
+  on('a decision at the deadline does not win over the clock', async (open) => {
+    const [office, other, bank] = [await open(), await open(), new Bank()];
+    const gate = gateOf(office, toolsOf(bank.tool()), { humanInLoop: { approvalTimeout: 150 } });
+    for (let round = 0; round < 8; round++) {
+      const { request, outcome } = await waiting(gate, refund());
+      const before = bank.paid.length;
+      await until(
+        async () => (await other.desk.clock.asked()) >= Date.parse(request.timeout) - (round - 4),
+        'Its time never came.',
+      );
+      const answer = await approve(other, request).catch((error) => error);
+      const ended = await outcome;
+      const { record } = await rowOf(office, request);
+      assert.equal(ended.status, 'decidedAt' in answer ? 'completed' : 'rejected');
+      assert.equal(record.body.decision?.cause, 'decidedAt' in answer ? undefined : 'timeout');
+      if ('decidedAt' in answer) assert.ok(answer.decidedAt < request.timeout);
+      else assert.ok(['approval_expired', 'approval_decided'].includes(answer.code), String(answer));
+      assert.equal(bank.paid.length - before, ended.status === 'completed' ? 1 : 0);
+    }
+  });
+
+  on('what was stored for approval and then changed does not run', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const gate = gateOf(office, toolsOf(bank.tool()));
+    const { request, outcome } = await waiting(gate, refund({ order: '1234', amount: 42 }));
+    const row = await rowOf(office, request);
+    const body = { ...row.record.body, parameters: { ...row.record.body.parameters, amount: 9999 } };
+    await office.desk.rows.replace(request.requestId, row.version, { ...row.record, body });
+    await approve(office, request);
+    assert.equal((await outcome).status, 'stale');
+    assert.equal(bank.paid.length, 0);
+  });
+
+  on('a decision whose edit was changed in the store does not run', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const call = refund();
+    const leave = new AbortController();
+    const { request, outcome } = await waiting(gateOf(office, toolsOf(bank.tool())), call, { signal: leave.signal });
+    leave.abort(DETACH);
+    await refused(outcome, 'interrupted');
+    await approve(office, request, { amount: 5 });
+    const row = await rowOf(office, request);
+    const decision = { ...row.record.body.decision!, modifiedParams: { amount: 9999 } };
+    const changed = { ...row.record, body: { ...row.record.body, decision } };
+    await office.desk.rows.replace(request.requestId, row.version, changed);
+    assert.equal((await gateOf(office, toolsOf(bank.tool())).call(call)).status, 'stale');
+    assert.equal(bank.paid.length, 0);
+  });
+
+  on('a tool that changed or went after it was shown does not run', async (open) => {
+    const [office, later, bank] = [await open(), await open(), new Bank()];
+    const renamed = toolsOf(
+      bank.tool({
+        parameters: { order: { type: 'string', required: true }, cents: { type: 'integer', required: true } },
+      }),
+    );
+    const described = toolsOf(bank.tool({ description: 'Pays twice.' }));
+    for (const [tools, decideFirst] of [
+      [renamed, true],
+      [renamed, false],
+      [described, true],
+      [new Map(), true],
+    ] as const) {
+      const leave = new AbortController();
+      const call = refund(undefined, { requestId: newRequestId() });
+      const { request, outcome } = await waiting(gateOf(office, toolsOf(bank.tool())), call, { signal: leave.signal });
+      leave.abort(DETACH);
+      await refused(outcome, 'interrupted');
+      if (decideFirst) await approve(office, request);
+      const ended = await gateOf(later, tools).call(call, { resumed: true });
+      assert.equal(ended.status, 'stale');
+      assert.equal((ended.result as { error: string }).error, 'approval_stale');
+    }
+    assert.equal(bank.paid.length, 0);
+  });
+
+  on('the name of a call is not given to another call', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const gate = gateOf(office, toolsOf(bank.tool()));
+    const call = refund();
+    const { request, outcome } = await waiting(gate, call);
+    await refused(gate.call({ ...call, parameters: { order: '1234', amount: 9999 } }), 'call_conflict');
+    await approve(office, request);
+    assert.deepEqual((await outcome).result, { paid: 20 });
+    assert.equal(bank.paid.length, 1);
+  });
+
+  on('two who attach to one request do not run it twice', async (open) => {
+    const [office, other, bank] = [await open(), await open(), new Bank()];
+    for (let round = 0; round < 5; round++) {
+      const call = refund();
+      const here = await waiting(gateOf(office, toolsOf(bank.tool())), call);
+      const there = await waiting(gateOf(other, toolsOf(bank.tool())), call);
+      assert.equal(here.request.requestId, there.request.requestId);
+      await approve(office, here.request);
+      assert.deepEqual(await here.outcome, await there.outcome);
+      assert.equal(bank.paid.length, round + 1);
+    }
+  });
+
+  on('a crash between approval and run loses neither', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const call = refund(undefined, { requestId: newRequestId() });
+    const crash = gateOf(office, toolsOf(bank.tool()));
+    const dies = async () => {
+      throw new Error('died');
+    };
+    const { request, outcome } = await waiting(crash, call, { beforeRun: dies });
+    await approve(office, request);
+    await assert.rejects(outcome, /died/);
+    assert.equal((await rowOf(office, request)).record.body.run, 'none');
+    const later = await open();
+    const ended = await gateOf(later, toolsOf(bank.tool())).call(call, { resumed: true });
+    assert.equal(ended.status, 'completed');
+    assert.equal(bank.paid.length, 1);
+  });
+
+  on('a tool that was running when its process died is not run again unsaid', async (open) => {
+    const [office, later, bank] = [await open(), await open(), new Bank()];
+    const call = refund(undefined, { requestId: newRequestId() });
+    await claimedByTheDead(office, bank, call);
+    const ended = await gateOf(later, toolsOf(bank.tool())).call(call, { resumed: true });
+    assert.equal(ended.status, 'interrupted');
+    assert.equal((ended.result as { error: string }).error, 'interrupted');
+    assert.equal(bank.paid.length, 0);
+    const { record } = await rowOf(later, { requestId: call.requestId! });
+    assert.deepEqual([record.status, record.body.run], ['approved', 'unknown']);
+    // Asked again, it is told the same.
+    assert.deepEqual(await gateOf(later, toolsOf(bank.tool())).call(call, { resumed: true }), ended);
+  });
+
+  on('an idempotent tool is run again under the same key', async (open) => {
+    const [office, later, bank] = [await open(), await open(), new Bank()];
+    const call = refund(undefined, { requestId: newRequestId() });
+    const idempotent = () => toolsOf(bank.tool({ idempotent: true }));
+    await claimedByTheDead(office, bank, call, true);
+    assert.equal((await gateOf(later, idempotent()).call(call, { resumed: true })).status, 'completed');
+    const again = refund(undefined, { requestId: newRequestId(), executionId: call.executionId! });
+    const { request, outcome } = await waiting(gateOf(later, idempotent()), again);
+    await approve(later, request);
+    await outcome;
+    assert.equal(new Set(bank.keys).size, 2);
+  });
+
+  on('a claim whose holder is silent is given up, and one that beats is not', async (open) => {
+    const [office, later, bank] = [await open(), await open(), new Bank()];
+    const dead = refund();
+    await claimedByTheDead(office, bank, dead, false, 300);
+    assert.equal((await gateOf(later, toolsOf(bank.tool())).call(dead)).status, 'interrupted');
+    let release = () => {};
+    const slow = bank.tool({
+      handler: () =>
+        new Promise((resolve) => {
+          release = () => resolve('done');
+        }),
+    });
+    const alive = refund();
+    const here = await waiting(gateOf(office, toolsOf(slow), { leaseMs: 3 * patienceMs }), alive);
+    await approve(office, here.request);
+    const there = gateOf(later, toolsOf(slow), { leaseMs: 3 * patienceMs }).call(alive);
+    let beats = 0;
+    await until(async () => {
+      beats = (await rowOf(later, here.request)).record.body.claim?.beat ?? 0;
+      return beats >= 4;
+    }, 'The claim never beat.');
+    release();
+    assert.deepEqual(await there, await here.outcome);
+    assert.equal((await there).result, 'done');
+  });
+
+  on('a deadline that passed while everything was down is a time-out', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const call = refund();
+    const gate = gateOf(office, toolsOf(bank.tool()), { humanInLoop: { approvalTimeout: 200 } });
+    const other = refund();
+    const pending = [await waiting(gate, call), await waiting(gate, other)];
+    await office.desk.close();
+    for (const { outcome } of pending) await refused(outcome, 'interrupted');
+    const later = await open();
+    await until(
+      async () => (await later.desk.clock.asked()) > Date.parse(pending[1]!.request.timeout),
+      'Its time never came.',
+    );
+    // Listed by the store's clock, whether anybody has decided it yet or not.
+    assert.deepEqual((await list(later.desk)).records, []);
+    const ended = await gateOf(later, toolsOf(bank.tool())).call(call);
+    assert.equal((ended.result as { error: string }).error, 'approval_timeout');
+    // Nobody waits for the other: the next process that opens the store decides it.
+    const next = await open();
+    await until(
+      async () => (await rowOf(next, pending[1]!.request)).record.status === 'rejected',
+      'Nobody decided what was overdue.',
+    );
+    assert.equal((await rowOf(next, pending[1]!.request)).record.body.decision?.cause, 'timeout');
+    assert.equal(bank.paid.length, 0);
+  });
+
+  on('a megabyte of parameters is not stored', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const gate = gateOf(office, toolsOf(bank.tool()));
+    const ended = await gate.call(refund({ order: 'x'.repeat(1024 * 1024), amount: 1 }));
+    assert.equal(ended.status, 'invalid');
+    assert.equal((ended.result as { error: string }).error, 'parameters_too_large');
+    assert.deepEqual((await list(office.desk)).records, []);
+    const large = await waiting(gate, refund({ order: 'ä'.repeat(100 * 1024), amount: 1 }));
+    await refused(approve(office, large.request, { order: 'ä'.repeat(200 * 1024) }), 'parameters_too_large');
+    await approve(office, large.request);
+    assert.equal((await large.outcome).status, 'completed');
+  });
+
+  on('a call that does not fit is told to the model and asked of nobody', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const gate = gateOf(office, toolsOf(bank.tool()));
+    const wrong: [unknown, string][] = [
+      [{ order: 5, amount: 1 }, 'invalid_parameters'],
+      [{ order: 'a' }, 'invalid_parameters'],
+      [{ order: 'a', amount: 1, extra: true }, 'invalid_parameters'],
+      ['text', 'invalid_parameters'],
+      [JSON.parse('{ "order": "a", "amount": 1, "__proto__": {} }'), 'invalid_parameters'],
+    ];
+    for (const [parameters, error] of wrong) {
+      const ended = await gate.call(refund(parameters));
+      assert.deepEqual([ended.status, (ended.result as { error: string }).error], ['invalid', error]);
+    }
+    const unknown = await gate.call({ ...refund(), tool: 'wire' });
+    assert.equal((unknown.result as { error: string }).error, 'unknown_tool');
+    assert.deepEqual((await list(office.desk)).records, []);
+  });
+
+  on('a channel that fails does not keep the request from being decided', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const delivered: string[] = [];
+    const routes = [
+      {
+        channel: 'down',
+        deliver: async () => {
+          throw new Error('unreachable');
+        },
+      },
+      { channel: 'hangs', deliver: () => new Promise<void>(() => {}) },
+      {
+        channel: 'up',
+        deliver: async ({ request }: { request: { requestId: string } }) => void delivered.push(request.requestId),
+      },
+    ];
+    const { request, outcome } = await waiting(gateOf(office, toolsOf(bank.tool()), { routes }), refund());
+    const attempts = async () =>
+      (await office.desk.deliveries.page('byRequest', { equals: { requestId: request.requestId }, limit: 10 })).records;
+    await until(async () => (await attempts()).length >= 2, 'The deliveries were not recorded.');
+    const told = (await attempts()).map(({ record }) => [record.channel, record.delivered]);
+    assert.deepEqual(told.sort(), [
+      ['down', false],
+      ['up', true],
+    ]);
+    assert.deepEqual(delivered, [request.requestId]);
+    assert.equal((await list(office.desk)).records.length, 1);
+    await approve(office, request);
+    assert.equal((await outcome).status, 'completed');
+  });
+
+  on('sensitive parameters are not shown, and nobody decides on them unseen', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const tool = bank.tool({
+      parameters: {
+        order: { type: 'string', required: true },
+        amount: { type: 'number', required: true },
+        iban: { type: 'string', sensitive: true },
+      },
+    });
+    const heard: object[] = [];
+    office.kernel.hooks.approvalRequested.tap('test', (request) => void heard.push(request));
+    office.kernel.hooks.approvalDecided.tap('test', (record) => void heard.push(record));
+    const call = refund({ order: 'a', amount: 1, iban: 'DE00SECRET' });
+    const { request, outcome } = await waiting(gateOf(office, toolsOf(tool)), call);
+    assert.deepEqual(request.parameters.iban, { masked: true });
+    await refused(approve(office, request), 'approval_unseen');
+    await refused(reject(office, request), 'approval_unseen');
+    await refused(approve(office, request, undefined, { shown: 'guess' }), 'approval_unseen');
+    const shown = (await rowOf(office, request)).record.body.digest;
+    await approve(office, request, { iban: 'DE99SECRET' }, { shown });
+    assert.equal((await outcome).status, 'completed');
+    assert.equal(bank.paid[0]!.iban, 'DE99SECRET');
+    const trail = await trailOf(office);
+    const listed = (await list(office.desk, { status: 'approved' })).records;
+    assert.ok(listed.length === 1 && heard.length === 2);
+    assert.ok(!JSON.stringify([heard, listed, trail]).includes('SECRET'));
+  });
+
+  on('a cancelled run does not leave a request that could still release its call', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const stop = new AbortController();
+    const { request, outcome } = await waiting(gateOf(office, toolsOf(bank.tool())), refund(), { signal: stop.signal });
+    stop.abort(new Error('The customer called back.'));
+    const ended = await outcome;
+    assert.equal(ended.status, 'cancelled');
+    assert.deepEqual((ended.result as { reason: string }).reason, 'The customer called back.');
+    await refused(approve(office, request), 'approval_decided');
+    assert.equal(bank.paid.length, 0);
+  });
+
+  on('a handler that throws is told to the model without a secret', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const failing = bank.tool({
+      handler: () => {
+        throw new Error('cannot reach postgres://bank:hunter2@db/bank');
+      },
+    });
+    const { request, outcome } = await waiting(gateOf(office, toolsOf(failing)), refund());
+    await approve(office, request);
+    const ended = await outcome;
+    assert.equal(ended.status, 'failed');
+    assert.ok(!JSON.stringify(ended).includes('hunter2'));
+    assert.equal((await rowOf(office, request)).record.body.run, 'done');
+  });
+
+  on('what waits can be found by agent, execution and age, page by page', async (open) => {
+    const [office, other, bank] = [await open(), await open(), new Bank()];
+    const stop = new AbortController();
+    const { signal } = stop;
+    // Ids carry the time of the process that made them, which is not quite the store's.
+    const began = new Date((await office.desk.clock.asked()) - 5_000);
+    const outcomes = [];
+    for (const agentTag of ['payouts', 'mails', 'payouts', 'payouts', 'mails']) {
+      const gate = gateOf(office, toolsOf(bank.tool()), { agentTag });
+      const call = refund(undefined, { executionId: agentTag === 'mails' ? 'exe_mails' : 'exe_payouts' });
+      outcomes.push((await waiting(gate, call, { signal })).outcome);
+    }
+    const all = (await list(other.desk)).records.map(({ requestId }) => requestId);
+    assert.equal(all.length, 5);
+    assert.deepEqual([...all].sort(), all);
+    assert.equal((await list(other.desk, { agentTag: 'mails' })).records.length, 2);
+    assert.equal((await list(other.desk, { executionId: 'exe_payouts' })).records.length, 3);
+    assert.equal((await list(other.desk, { before: began })).records.length, 0);
+    assert.equal((await list(other.desk, { since: began })).records.length, 5);
+    const paged: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await list(other.desk, { limit: 2, newestFirst: true, ...(cursor !== undefined && { cursor }) });
+      paged.push(...page.records.map(({ requestId }) => requestId));
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    assert.deepEqual(paged, [...all].reverse());
+    stop.abort('over');
+    await Promise.all(outcomes);
+    assert.equal((await list(other.desk)).records.length, 0);
+    assert.equal((await list(other.desk, { status: 'cancelled' })).records.length, 5);
+  });
+
+  on('the audit tells who decided what, and pruning leaves what is open', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const gate = gateOf(office, toolsOf(bank.tool()));
+    const done = await waiting(gate, refund());
+    await approve(office, done.request, { amount: 2 });
+    await done.outcome;
+    const open_ = await waiting(gate, refund());
+    const trail = await trailOf(office);
+    const of = (requestId: string) => trail.filter((entry) => entry.requestId === requestId);
+    assert.deepEqual(
+      of(done.request.requestId).map(({ type, by, as }) =>
+        [type, by?.replace(/:.*/, ''), as].slice(0, by === 'ann' ? 2 : 1),
+      ),
+      [['requested'], ['approved', 'ann'], ['claimed'], ['finished']],
+    );
+    assert.deepEqual(of(done.request.requestId)[1]?.details, { modifiedParams: { amount: 2 } });
+    assert.deepEqual(
+      of(open_.request.requestId).map(({ type }) => type),
+      ['requested'],
+    );
+    assert.equal(await prune(office.desk, { olderThanMs: 60_000 }), 0);
+    await until(async () => (await prune(office.desk, { olderThanMs: 0 })) === 1, 'Nothing was pruned.');
+    assert.equal(await office.desk.read(done.request.requestId), undefined);
+    assert.equal((await rowOf(office, open_.request)).record.status, 'waiting');
+    await reject(office, open_.request);
+    await open_.outcome;
+  });
+
+  on('tables of another product or a newer SDK are not used', async (_open, place) => {
+    const home = await place.connect();
+    const { desk } = await openOffice(home);
+    await desk.close();
+    const as = (owner: typeof OWNER | { product: string; env: string; database: string }) =>
+      ApprovalDesk.open({ home, kernel: new Kernel(), owner });
+    await refused(as({ ...OWNER, product: 'other' }), 'database_foreign');
+    await refused(as({ ...OWNER, env: 'prd' }), 'database_foreign');
+    const found = (await home.records(meta).get('approvals'))!;
+    await home.records(meta).replace('approvals', found.version, { ...found.record, version: 99 });
+    await refused(as(OWNER), 'history_newer');
+    await home.records(meta).replace('approvals', found.version + 1, found.record);
+    await (await as(OWNER)).close();
+  });
+}
+
+/** Indexes of some engines lag: what they still show may be gone already. */
+async function empty(home: StoreHome): Promise<void> {
+  const rows = home.records(approvals);
+  for (const status of STATUSES) {
+    for (;;) {
+      const { records } = await rows.page('byStatus', { equals: { status }, limit: 1000, columns: ['requestId'] });
+      if (records.length === 0) break;
+      for (const { record, version } of records) await rows.remove(record.requestId, version);
+    }
+  }
+}
+
+async function trailOf({ desk }: Office): Promise<AuditEntry[]> {
+  const entries: AuditEntry[] = [];
+  for await (const entry of auditTrail(desk)) entries.push(entry);
+  return entries;
+}
+
+/** Leaves a call approved and claimed by a process that is gone. */
+async function claimedByTheDead(
+  office: Office,
+  bank: Bank,
+  call: ReturnType<typeof refund>,
+  idempotent = false,
+  leaseMs = 60_000,
+): Promise<void> {
+  const leave = new AbortController();
+  const gate = gateOf(office, toolsOf(bank.tool({ idempotent })));
+  const { request, outcome } = await waiting(gate, call, { signal: leave.signal });
+  leave.abort(DETACH);
+  await refused(outcome, 'interrupted');
+  await approve(office, request);
+  const row = await rowOf(office, request);
+  const claim = { token: 'dead', by: 'gone:1', beat: 0, leaseMs };
+  await office.desk.write(row, claimed(row.record, claim, await office.desk.clock.now()));
+}

@@ -1,0 +1,122 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { freemem, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { CASSANDRA, cassandraArguments } from '../servers/engines/cassandra.ts';
+import { handshake } from '../servers/handshake.ts';
+import { javaFor, maven, mavenMissing } from '../servers/maven.ts';
+import { clientOf } from './cassandra.ts';
+import { until } from './until.ts';
+
+const BYTES_EACH = 900 * 2 ** 20;
+const STARTS_MS = 300_000;
+
+/** Why nodes of its own cannot be started here, or nothing. */
+export function nodesMissing(count: number): string | undefined {
+  if (process.platform !== 'linux') return 'only Linux has every address of 127.0.0.0/8';
+  if (freemem() < count * BYTES_EACH)
+    return `${count} nodes of Cassandra need ${count} times ${BYTES_EACH / 2 ** 20} MB of free memory`;
+  return mavenMissing(CASSANDRA);
+}
+
+/** A node that nobody else uses: it can be frozen and killed. */
+export class CassandraNode {
+  readonly address: string;
+  readonly #seed: string;
+  readonly #folder: string;
+  #child: ChildProcess | undefined;
+
+  constructor(address: string, seed: string, folder: string) {
+    this.address = address;
+    this.#seed = seed;
+    this.#folder = folder;
+  }
+
+  get point(): string {
+    return `${this.address}:9042`;
+  }
+
+  async start(): Promise<void> {
+    const args = cassandraArguments({
+      ...{ folder: this.#folder, lib: await maven(CASSANDRA, () => undefined), cluster: `svc-${this.#seed}` },
+      ...{ address: this.address, port: 9042, storagePort: 7000, jmxPort: 20_000 + Math.floor(Math.random() * 30_000) },
+      ...{ seed: this.#seed, heap: '512m', ringDelayMs: 15_000 },
+    });
+    const log = join(this.#folder, 'log');
+    const output = openSync(log, 'a');
+    const child = spawn(javaFor(CASSANDRA) ?? 'java', args, { cwd: this.#folder, stdio: ['ignore', output, output] });
+    closeSync(output);
+    this.#child = child;
+    const deadline = Date.now() + STARTS_MS;
+    await until(
+      async () => {
+        if (child.exitCode !== null) {
+          throw new Error(
+            `The node ${this.address} ended with ${child.exitCode}: ${readFileSync(log, 'utf8').slice(-2000)}`,
+          );
+        }
+        return handshake('cassandra', this.point).then(
+          () => true,
+          () => {
+            if (Date.now() > deadline) throw new Error(`The node ${this.address} does not answer`);
+            return false;
+          },
+        );
+      },
+      `The node ${this.address} does not answer`,
+      STARTS_MS,
+    );
+  }
+
+  freeze(): void {
+    this.#child?.kill('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.#child?.kill('SIGCONT');
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#child;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
+  }
+}
+
+/** So many nodes that know each other, for as long as `body` takes. */
+export async function withNodes(
+  count: number,
+  body: (nodes: readonly CassandraNode[]) => Promise<void>,
+): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-cassandra-'));
+  const byte = () => 1 + Math.floor(Math.random() * 254);
+  const network = `127.${byte()}.${byte()}`;
+  const nodes = Array.from(
+    { length: count },
+    (_, at) => new CassandraNode(`${network}.${at + 2}`, `${network}.2`, mkdtempSync(join(folder, 'node-'))),
+  );
+  try {
+    for (const node of nodes) await node.start();
+    for (const node of nodes) await knows(node, count - 1);
+    await body(nodes);
+  } finally {
+    for (const node of nodes) node.thaw();
+    for (const node of nodes) await node.kill();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function knows(node: CassandraNode, others: number): Promise<void> {
+  const client = clientOf([node.point]);
+  try {
+    await until(async () => {
+      const { rows } = await client.execute('SELECT schema_version FROM system.peers');
+      return rows.filter((row) => row.schema_version !== null).length === others;
+    }, `${node.address} does not know the others`);
+  } finally {
+    await client.shutdown();
+  }
+}

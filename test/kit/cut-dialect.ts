@@ -1,0 +1,39 @@
+import type { Dialect } from '../../core/dialect.ts';
+import { mariadbFlavour } from '../../plugins/dialects/mariadb/dialect.ts';
+import { mysqlFlavour } from '../../plugins/dialects/mysql/dialect.ts';
+import { dialectOf } from '../../plugins/dialects/mysql/dialect-of.ts';
+
+/** Nothing in the database depends on it: ending before it is ending before the statement behind it. */
+const HARMLESS = /^\s*(SET|DO|SELECT)\b/;
+
+/**
+ * A dialect whose session ends in the middle of a packet: what stands before the n-th statement that matters is sent
+ * and answered, the rest never is. `isCut` says whether it came that far.
+ */
+export function cutDialect(name: string, at: number): { readonly dialect: Dialect; readonly isCut: () => boolean } {
+  const flavour = name === 'mysql' ? mysqlFlavour : mariadbFlavour;
+  let count = 0;
+  const isTheOne = (statement: string): boolean => {
+    if (HARMLESS.test(statement)) return false;
+    count += 1;
+    return count === at;
+  };
+  const dialect = dialectOf({
+    ...flavour,
+    async open(address, connectTimeoutMs) {
+      const wire = await flavour.open(address, connectTimeoutMs);
+      return {
+        ...wire,
+        async query(text) {
+          const statements = text.split(/\n;/);
+          const last = statements.findIndex(isTheOne);
+          if (last < 0) return wire.query(text);
+          if (last > 0) await wire.query(statements.slice(0, last).join('\n;'));
+          wire.close();
+          throw Object.assign(new Error('The session was cut off.'), { fatal: true });
+        },
+      };
+    },
+  });
+  return { dialect, isCut: () => count >= at };
+}

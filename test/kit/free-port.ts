@@ -1,0 +1,21 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+
+/** The first of these ports of this machine that nobody listens on, else any. */
+export async function freePort(...wanted: readonly number[]): Promise<number> {
+  for (const port of [...wanted, 0]) {
+    const server = createServer();
+    try {
+      // All addresses: one who listens on another of them may be who answers on localhost.
+      server.listen({ port, host: '0.0.0.0', exclusive: true });
+      await once(server, 'listening');
+      const address = server.address();
+      if (typeof address === 'object' && address) return address.port;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    } finally {
+      await new Promise((closed) => server.close(closed));
+    }
+  }
+  throw new Error('no free port');
+}

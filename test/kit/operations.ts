@@ -1,0 +1,26 @@
+import type { Connection, Dialect } from '../../core/dialect.ts';
+import { apply } from '../../core/schema/apply.ts';
+import type { SchemaModel } from '../../core/schema/model.ts';
+import type { Operation } from '../../core/schema/operation.ts';
+
+/** Runs operations without a history, statement by statement, and gives the model after them; throws what the engine says. */
+export async function runOperations(
+  dialect: Dialect,
+  connection: Connection,
+  operations: readonly Operation[],
+  from: SchemaModel = new Map(),
+  epoch = 0,
+): Promise<SchemaModel> {
+  let model = from;
+  for (const operation of operations) {
+    const segments = dialect.compile(operation, model).map((statement) => ({
+      transactional: statement.transactional,
+      statements: [statement],
+      writes: [],
+    }));
+    const { failure } = await connection.run(segments, epoch);
+    if (failure) throw failure.error;
+    model = apply(model, operation);
+  }
+  return model;
+}

@@ -1,0 +1,65 @@
+import type { Conversation } from '../core/agent/model.ts';
+import type { Json } from '../core/json.ts';
+import { Kernel } from '../core/kernel.ts';
+import { applyPlugin } from '../core/plugin.ts';
+import aiSdk from '../plugins/models/ai-sdk/index.ts';
+import scripted from '../plugins/models/scripted.ts';
+import { ModelServer } from './kit/model-server.ts';
+import { modelSuite } from './kit/model-suite.ts';
+import { test } from './kit/test.ts';
+
+const kernel = new Kernel();
+applyPlugin(kernel, aiSdk, 'test');
+applyPlugin(kernel, scripted, 'test');
+
+for (const [name, model] of [
+  ['openai', 'gpt-5'],
+  ['anthropic', 'claude-sonnet-4-5'],
+] as const) {
+  modelSuite(test, {
+    name,
+    async open(turns) {
+      const server = new ModelServer();
+      const baseURL = await server.listen();
+      const headers = { 'retry-after-ms': '1' };
+      for (const { fails, calls, ...said } of turns) {
+        if (fails === 'refused')
+          server.answers.push({ status: 500, headers, body: { error: { message: 'Out of order.' } } });
+        else
+          server.answers.push({
+            ...said,
+            ...(calls && {
+              calls: calls.map(({ tool, parameters }, at) => ({ id: `call_${at}`, name: tool, args: parameters })),
+            }),
+            ...(fails === 'cut' && { cut: true }),
+          });
+      }
+      return {
+        provider: await kernel.models.get(name)({ model, settings: { baseURL, apiKey: 'none' } }),
+        asked: () => server.asked.map(({ body }) => JSON.stringify(body)),
+        close: () => server.close(),
+      };
+    },
+  });
+}
+
+modelSuite(test, {
+  name: 'scripted',
+  skip: {
+    'parameters that are no JSON are handed on as they are': 'a script has its parameters as values',
+    'a turn that breaks off is an error': 'a script is there or it is not',
+  },
+  async open(turns) {
+    const asked: string[] = [];
+    const script = turns.map(({ text = '', calls = [], fails }) => (conversation: Conversation) => {
+      if (fails) throw new Error('Out of order.');
+      asked.push(JSON.stringify([conversation, 'refund']));
+      return {
+        text,
+        calls: calls.map(({ tool, parameters }) => ({ tool, parameters: JSON.parse(parameters) as Json })),
+      };
+    });
+    const provider = await kernel.models.get('scripted')({ model: 'demo', settings: { turns: script } });
+    return { provider, asked: () => asked, close: async () => {} };
+  },
+});

@@ -1,0 +1,343 @@
+import * as assert from 'node:assert/strict';
+import type { ChildProcess } from 'node:child_process';
+import { isSvcError, type SvcError } from '../core/errors.ts';
+import { migration } from '../core/migration/builder.ts';
+import { MigrationEngine } from '../core/migration/engine.ts';
+import { migrate } from '../core/migration/run.ts';
+import { anyDefinition, type RecordDefinition, recordWrite } from '../core/records.ts';
+import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
+import { connectAdapter } from './kit/adapter.ts';
+import { definedInCode } from './kit/defined.ts';
+import { freePort } from './kit/free-port.ts';
+import { migratorsOf } from './kit/migrators.ts';
+import { freshMongo, missing } from './kit/mongodb.ts';
+import { type Fate, mongoProxy, type Passing } from './kit/mongodb-proxy.ts';
+import { test } from './kit/test.ts';
+import { until } from './kit/until.ts';
+
+// A server that is down, slow or dies, a primary that steps down, an owner of the lock that dies or sleeps.
+
+const LEASE_MS = 2000;
+const SLOW = { timeoutMs: 180_000 };
+
+async function refusal(work: Promise<unknown>): Promise<SvcError> {
+  try {
+    await work;
+  } catch (error) {
+    if (isSvcError(error)) return error;
+    throw error;
+  }
+  throw new Error('a refusal was expected');
+}
+
+const tables = migration('20260101_000000_tables')
+  .createCollection('users', [{ name: 'n', type: 'integer' }])
+  .build();
+const filled = migration('20260102_000000_filled')
+  .addField('users', { name: 'kind', type: 'text', default: 'person', required: true })
+  .build();
+
+const notes: RecordDefinition<{ readonly id: string; readonly n: number }> = {
+  collection: '_svc_notes',
+  key: 'id',
+  columns: { id: { type: 'string' }, n: { type: 'integer' } },
+  indexes: [],
+};
+
+/** On a database with 500 documents in `users`, behind a network that decides what becomes of each command. */
+async function behind(
+  decide: (passing: Passing) => Fate | undefined,
+  body: (url: string, direct: string, count: (filter: object) => Promise<number>) => Promise<void>,
+): Promise<void> {
+  const database = await freshMongo();
+  const proxy = await mongoProxy(database.url, decide);
+  try {
+    const adapter = await connectAdapter(mongodb, database.url);
+    await new MigrationEngine(adapter).up(tables);
+    await adapter.connection.close();
+    const documents = Array.from({ length: 500 }, (_, n) => ({ n }));
+    await database.on((client, name) => client.db(name).collection('users').insertMany(documents));
+    await body(proxy.url, database.url, (filter) =>
+      database.on((client, name) => client.db(name).collection('users').countDocuments(filter)),
+    );
+  } finally {
+    await proxy.close();
+    await database.drop();
+  }
+}
+
+if (missing) test.skip('bad days of MongoDB', missing);
+else {
+  test('no server, a server that says nothing, a URL that is none', async () => {
+    const port = await freePort();
+    const down = await refusal(mongodb.connect(`mongodb://127.0.0.1:${port}/shop`, { connectTimeoutMs: 300 }));
+    assert.equal(down.code, 'connection_failed');
+    assert.equal(down.state, 'Nothing was changed.');
+    const silent = await mongoProxy('mongodb://127.0.0.1:1/shop', () => 'hang');
+    const nothing = await refusal(mongodb.connect(silent.url, { connectTimeoutMs: 300 }));
+    assert.equal(nothing.code, 'connection_failed');
+    await silent.close();
+    for (const url of [
+      'mongodb://host',
+      'mongodb://host/',
+      'http://host/shop',
+      'mongodb://user:p%zz@/x',
+      'mongodb://a:se%cret@host/x',
+    ]) {
+      const error = await refusal(mongodb.connect(url, { connectTimeoutMs: 300 }));
+      assert.equal(error.code, 'url_invalid', url);
+      assert.doesNotMatch(JSON.stringify([error.message, error.why, error.next]), /se%cret|p%zz/);
+    }
+    assert.equal(mongodb.identify('mongodb://u:p@B:1,a/shop?x=1'), 'mongodb:a:27017,b:1/shop');
+    const option = await refusal(mongodb.connect('mongodb://host/shop', { leaseMs: -1 }));
+    assert.equal(option.code, 'config_invalid');
+  });
+
+  test(
+    'a primary that steps down, a connection that breaks: the command is sent again and happens once',
+    async () => {
+      const fates = new Map<string, Fate[]>([
+        ['collMod', [{ code: 189 }, 'lose']],
+        ['update users', ['lose', { code: 11600 }, 'lose']],
+        ['createIndexes', [{ code: 10107 }]],
+      ]);
+      let bad = 0;
+      await behind(
+        ({ name, command }) => {
+          const fate = fates.get(name === 'update' ? `update ${command.update}` : name)?.shift();
+          if (fate) bad += 1;
+          return fate;
+        },
+        async (url, _direct, count) => {
+          const adapter = await connectAdapter(mongodb, url, { batchSize: 100, leaseMs: 10_000 });
+          const result = await new MigrationEngine(adapter).up(
+            migration('20260103_000000_all')
+              .addField('users', { name: 'kind', type: 'text', default: 'person', required: true })
+              .createIndex('users', 'users_kind', [{ name: 'kind' }])
+              .build(),
+          );
+          assert.equal(result.status, 'completed');
+          assert.equal(await count({ kind: 'person' }), 500);
+          await adapter.connection.close();
+        },
+      );
+      assert.equal(bad, 6);
+    },
+    SLOW,
+  );
+
+  test(
+    'a server that is gone for good stops the run, and the next one goes on from there',
+    async () => {
+      let gone = false;
+      let updates = 0;
+      await behind(
+        ({ name, command }) => {
+          if (name === 'update' && command.update === 'users' && ++updates === 3) gone = true;
+          return gone ? 'lose' : 'pass';
+        },
+        async (url, direct, count) => {
+          const adapter = await connectAdapter(mongodb, url, { batchSize: 100, leaseMs: LEASE_MS });
+          const error = await refusal(new MigrationEngine(adapter).up(filled));
+          assert.ok(['connection_lost', 'lock_lost'].includes(error.code), error.code);
+          await adapter.connection.close();
+          gone = false;
+          updates = 10;
+          const next = await connectAdapter(mongodb, direct, { leaseMs: LEASE_MS });
+          await migrate(next, [tables, filled].map(definedInCode));
+          assert.equal(await count({ kind: 'person' }), 500);
+          await next.connection.close();
+        },
+      );
+    },
+    SLOW,
+  );
+
+  test(
+    'a duplicate that comes between the look and the index is an error, and the rest can be run once it is gone',
+    async () => {
+      await behind(
+        () => 'pass',
+        async (_url, direct, count) => {
+          const adapter = await connectAdapter(mongodb, direct, { leaseMs: LEASE_MS });
+          const index = migration('20260103_000000_index')
+            .createIndex('users', 'users_n', [{ name: 'n' }], { unique: true })
+            .build();
+          const racing = await mongoProxy(direct, ({ name }) => (name === 'createIndexes' ? { code: 11000 } : 'pass'));
+          const late = await connectAdapter(mongodb, racing.url, { leaseMs: LEASE_MS });
+          const error = await refusal(new MigrationEngine(late).up(index));
+          assert.equal(error.code, 'data_violates');
+          await late.connection.close();
+          await racing.close();
+          assert.equal((await new MigrationEngine(adapter).up(index)).status, 'completed');
+          assert.equal(await count({}), 500);
+          await adapter.connection.close();
+        },
+      );
+    },
+    SLOW,
+  );
+
+  test(
+    'the lease of the living holds however long the work takes, that of the dead ends',
+    async () => {
+      const database = await freshMongo();
+      try {
+        const [one, other] = await Promise.all(
+          [1, 2].map(() => connectAdapter(mongodb, database.url, { leaseMs: LEASE_MS })),
+        );
+        await one!.connection.exclusively(async (epoch) => {
+          const clock = performance.now();
+          const waiting = await refusal(other!.connection.exclusively(async () => {}, { timeoutMs: LEASE_MS * 2 }));
+          assert.equal(waiting.code, 'lock_timeout');
+          assert.ok(performance.now() - clock > LEASE_MS * 1.5);
+          const outcome = await one!.connection.run([{ transactional: true, statements: [], writes: [] }], epoch);
+          assert.equal(outcome.committed, 1);
+        });
+        // As a process that was killed leaves it.
+        await database.on((client, name) =>
+          client
+            .db(name)
+            .collection('_svc_lock')
+            .updateOne(
+              {},
+              { $set: { owner: 'the dead', ttlMs: LEASE_MS }, $currentDate: { at: true }, $inc: { token: 1 } },
+            ),
+        );
+        const clock = performance.now();
+        let waited = 0;
+        const epoch = await other!.connection.exclusively(async (next) => next, { onWait: () => (waited += 1) });
+        assert.ok(performance.now() - clock > LEASE_MS * 0.5);
+        assert.equal(waited, 1);
+        assert.equal(epoch, 3);
+        for (const { connection } of [one!, other!]) await connection.close();
+      } finally {
+        await database.drop();
+      }
+    },
+    SLOW,
+  );
+
+  test(
+    'an owner whose signs of life do not arrive writes nothing any more once another one has the lock',
+    async () => {
+      const database = await freshMongo();
+      let mute = false;
+      const proxy = await mongoProxy(database.url, ({ name, command }) =>
+        mute && name === 'update' && command.update === '_svc_lock' ? { code: 50 } : 'pass',
+      );
+      try {
+        const old = await connectAdapter(mongodb, proxy.url, { leaseMs: LEASE_MS });
+        const next = await connectAdapter(mongodb, database.url, { leaseMs: LEASE_MS });
+        const write = (id: string, n: number, version?: number) => [
+          { transactional: true, statements: [], writes: [recordWrite(notes, { id, n }, version)] },
+        ];
+        await old.connection.exclusively(async (epoch) => {
+          await old.connection.ensure([anyDefinition(notes)]);
+          assert.equal((await old.connection.run(write('a', 1), epoch)).committed, 1);
+          mute = true;
+          await next.connection.exclusively(async (later) => {
+            mute = false;
+            assert.equal(later, epoch + 1);
+            for (const late of [write('a', 2, 1), write('b', 2)]) {
+              const { failure, committed } = await old.connection.run(late, epoch);
+              assert.equal(committed, 0);
+              assert.equal(isSvcError(failure?.error) && failure.error.code, 'lock_lost');
+            }
+            const create = mongodb.compile({ type: 'createCollection', name: 't', fields: [] }, new Map());
+            const made = await old.connection.run([{ transactional: false, statements: create, writes: [] }], epoch);
+            assert.equal(isSvcError(made.failure?.error) && made.failure.error.code, 'lock_lost');
+            const store = old.connection.records(notes);
+            assert.equal(await store.replace('a', 1, { id: 'a', n: 3 }, { epoch }), 'stale');
+            assert.deepEqual((await store.get('a'))?.record, { id: 'a', n: 1 });
+            assert.equal(await store.get('b'), undefined);
+            assert.deepEqual([...(await next.connection.introspect()).keys()], []);
+          });
+        });
+        for (const { connection } of [old, next]) await connection.close();
+      } finally {
+        await proxy.close();
+        await database.drop();
+      }
+    },
+    SLOW,
+  );
+
+  test(
+    'a write that was on its way while the lock changed hands finds that its record has moved on',
+    async () => {
+      const database = await freshMongo();
+      try {
+        const old = await connectAdapter(mongodb, database.url, { leaseMs: 60_000 });
+        const next = await connectAdapter(mongodb, database.url, { leaseMs: LEASE_MS });
+        await old.connection.exclusively(async (epoch) => {
+          await old.connection.ensure([anyDefinition(notes)]);
+          const first = [{ transactional: true, statements: [], writes: [recordWrite(notes, { id: 'a', n: 1 })] }];
+          assert.equal((await old.connection.run(first, epoch)).committed, 1);
+          // The server's clock says that it is over; the owner's own does not yet.
+          await database.on((client, name) =>
+            client
+              .db(name)
+              .collection('_svc_lock')
+              .updateOne({}, { $set: { ttlMs: 0 } }),
+          );
+          await next.connection.exclusively(async () => {});
+          const late = [{ transactional: true, statements: [], writes: [recordWrite(notes, { id: 'a', n: 2 }, 1)] }];
+          const { failure } = await old.connection.run(late, epoch);
+          assert.equal(isSvcError(failure?.error) && failure.error.code, 'lock_lost');
+          assert.equal((await next.connection.records(notes).get('a'))?.record.n, 1);
+        });
+        for (const { connection } of [old, next]) await connection.close();
+      } finally {
+        await database.drop();
+      }
+    },
+    SLOW,
+  );
+
+  test(
+    'an owner that sleeps longer than its lease has lost it: nothing it does then counts',
+    async () => {
+      const later = migration('20260103_000000_later')
+        .addField('users', { name: 'late', type: 'text', default: 'x' })
+        .build();
+      const start = await migratorsOf('mongodb', [tables, filled, later]);
+      let sleeper: ChildProcess | undefined;
+      let asleep = false;
+      try {
+        await behind(
+          ({ name, command }) => {
+            if (!asleep && name === 'update' && command.update === 'users') {
+              asleep = true;
+              sleeper?.kill('SIGSTOP');
+            }
+            return 'pass';
+          },
+          async (url, direct, count) => {
+            const sleeping = start(url, 0, { connect: { leaseMs: LEASE_MS, batchSize: 100 } });
+            sleeper = sleeping.child;
+            await until(() => asleep, 'the migrator never began to fill the field');
+            const adapter = await connectAdapter(mongodb, direct, { leaseMs: LEASE_MS });
+            const report = await migrate(adapter, [tables, filled].map(definedInCode));
+            assert.deepEqual(
+              report.migrations.map(({ tag }) => tag),
+              [filled.tag],
+            );
+            assert.equal(await count({ kind: 'person' }), 500);
+            const before = await new MigrationEngine(adapter).getHistory({ all: true });
+            sleeping.child.kill('SIGCONT');
+            const { code, err } = await sleeping.ended;
+            assert.equal(code, 1);
+            assert.match(err, /^lock_lost/);
+            assert.deepEqual(await new MigrationEngine(adapter).getHistory({ all: true }), before);
+            assert.equal(await count({ late: { $exists: true } }), 0);
+            await adapter.connection.close();
+          },
+        );
+      } finally {
+        sleeper?.kill('SIGKILL');
+      }
+    },
+    SLOW,
+  );
+}

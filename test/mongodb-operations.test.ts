@@ -1,0 +1,439 @@
+import * as assert from 'node:assert/strict';
+import { Binary, Decimal128, type Document, Long } from 'mongodb';
+import type { Adapter } from '../core/database/adapter.ts';
+import { Database } from '../core/database/database.ts';
+import type { ConnectOptions } from '../core/dialect.ts';
+import { isSvcError, type SvcError } from '../core/errors.ts';
+import { migration } from '../core/migration/builder.ts';
+import { drift } from '../core/migration/drift.ts';
+import { MigrationEngine } from '../core/migration/engine.ts';
+import { historyModel } from '../core/migration/run.ts';
+import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
+import { connectAdapter } from './kit/adapter.ts';
+import { type FreshMongo, freshMongo, missing } from './kit/mongodb.ts';
+import { test } from './kit/test.ts';
+
+interface Place {
+  readonly adapter: Adapter;
+  readonly db: Database;
+  /** A collection, beside whatever is under test. */
+  documents(name: string): ReturnType<ReturnType<import('mongodb').MongoClient['db']>['collection']>;
+  readonly fresh: FreshMongo;
+}
+
+const on = (name: string, body: (place: Place) => Promise<void>, options: ConnectOptions = {}): void =>
+  test(
+    name,
+    async () => {
+      const fresh = await freshMongo();
+      try {
+        const adapter = await connectAdapter(mongodb, fresh.url, { batchSize: 10, ...options });
+        try {
+          await fresh.on(async (client, own) => {
+            const documents = (collection: string) => client.db(own).collection(collection);
+            await body({ adapter, db: new Database(adapter), documents, fresh });
+          });
+        } finally {
+          await adapter.connection.close();
+        }
+      } finally {
+        await fresh.drop();
+      }
+    },
+    { timeoutMs: 120_000 },
+  );
+
+async function refusal(work: Promise<unknown>): Promise<SvcError> {
+  try {
+    await work;
+  } catch (error) {
+    if (isSvcError(error)) return error;
+    throw error;
+  }
+  throw new Error('a refusal was expected');
+}
+
+const isWhole = async (adapter: Adapter): Promise<void> =>
+  assert.deepEqual(
+    await drift(adapter.connection, await historyModel(adapter), await adapter.connection.introspect()),
+    [],
+  );
+
+const passes = async (documents: ReturnType<Place['documents']>, document: Document): Promise<boolean> =>
+  documents.insertOne(document).then(
+    () => true,
+    (error) => {
+      if (error.code === 121) return false;
+      throw error;
+    },
+  );
+
+if (missing) test.skip('operations on MongoDB', missing);
+else {
+  on('what a field type lets through', async ({ db, documents }) => {
+    const uuid = '00000000-0000-4000-8000-00000000000a';
+    const values: Readonly<Record<string, readonly [good: readonly unknown[], bad: readonly unknown[]]>> = {
+      integer: [
+        [5, -5, 5.0, Long.fromNumber(5)],
+        [5.5, 3e9, 'x', null],
+      ],
+      smallint: [[32767], [32768]],
+      bigint: [
+        [5, 5n, Long.MAX_VALUE],
+        [5.5, 'x'],
+      ],
+      double: [
+        [5, 5.5, 3e9],
+        ['x', Decimal128.fromString('1')],
+      ],
+      boolean: [[true], [0, 'true']],
+      text: [['', 'sélect 😀'], [5]],
+      date: [[new Date()], ['2026-01-01', 5]],
+      timestamp: [[new Date()], ['2026-01-01T00:00:00Z']],
+      time: [
+        ['23:59', '23:59:59.999'],
+        ['now', new Date()],
+      ],
+      uuid: [
+        [uuid, uuid.toUpperCase()],
+        ['x', `${uuid}0`],
+      ],
+      json: [[{ a: [1] }, [1], 'x', 5, true], [new Date()]],
+      binary: [[new Binary(Buffer.from('x')), Buffer.from('x')], ['x']],
+    };
+    for (const [type, [good, bad]] of Object.entries(values)) {
+      await db.schema.create(type, { value: { type, required: true } });
+      for (const value of good) assert.ok(await passes(documents(type), { value }), `${type}: ${value}`);
+      for (const value of bad) assert.ok(!(await passes(documents(type), { value })), `${type}: ${value}`);
+      assert.ok(!(await passes(documents(type), {})), `${type} is required`);
+    }
+    await db.schema.create('rest', {
+      short: { type: 'string', length: 3 },
+      money: { type: 'decimal', precision: 5, scale: 2 },
+      mood: { type: 'enum', enumValues: ['a', 'b'] },
+      list: { type: 'array', items: 'integer' },
+    });
+    const money = (text: string) => ({ money: Decimal128.fromString(text) });
+    for (const good of [
+      {},
+      { short: null, mood: null },
+      { short: 'äöü' },
+      money('-999.99'),
+      { mood: 'a' },
+      { list: [1, null] },
+    ])
+      assert.ok(await passes(documents('rest'), good), JSON.stringify(good));
+    for (const bad of [{ short: 'abcd' }, money('1.234'), money('1000'), { mood: 'c' }, { list: ['x'] }, { list: 1 }])
+      assert.ok(!(await passes(documents('rest'), bad)), JSON.stringify(bad));
+  });
+
+  on('options of a table: a validator beside ours, its level and its action', async ({ adapter, db, documents }) => {
+    await db.schema.create(
+      'strict',
+      { n: 'integer' },
+      {
+        mongoOptions: { validator: { bsonType: 'object', required: ['m'], properties: { m: { bsonType: 'string' } } } },
+      },
+    );
+    assert.ok(!(await passes(documents('strict'), { n: 1 })));
+    assert.ok(!(await passes(documents('strict'), { n: 'x', m: 'x' })));
+    assert.ok(await passes(documents('strict'), { n: 1, m: 'x' }));
+    await db.schema.create(
+      'warned',
+      { n: 'integer' },
+      { mongoOptions: { validator: { n: { $gte: 0 } }, validationLevel: 'moderate', validationAction: 'warn' } },
+    );
+    assert.ok(await passes(documents('warned'), { n: 'x' }));
+    assert.equal((await refusal(db.schema.renameField('warned', 'n', 'k'))).code, 'field_in_use');
+    await db.schema.addField('strict', 'more', 'text');
+    assert.ok(!(await passes(documents('strict'), { more: 'x' })));
+    await isWhole(adapter);
+  });
+
+  on('a capped collection, or the refusal of a server that has none', async ({ adapter, db, documents }) => {
+    const options = { mongoOptions: { capped: true, size: 4000, max: 2 } };
+    const made = await db.schema.create('small', { n: 'integer' }, options).catch((error: unknown) => error);
+    if (isSvcError(made)) {
+      assert.equal(made.code, 'not_supported');
+      assert.match(made.state ?? '', /Nothing/);
+      assert.deepEqual([...(await adapter.connection.introspect()).keys()], []);
+      await db.schema.create('small', { n: 'integer' });
+    } else {
+      await documents('small').insertMany([{ n: 1 }, { n: 2 }, { n: 3 }]);
+      assert.equal(await documents('small').countDocuments(), 2);
+    }
+    await isWhole(adapter);
+  });
+
+  on(
+    'a new field: filled with its default, or refused with the documents that have none',
+    async ({ adapter, db, documents }) => {
+      await db.schema.create('users', { id: { type: 'integer', primaryKey: true } });
+      await documents('users').insertMany(Array.from({ length: 25 }, (_, id) => ({ id, odd: id === 3 ? 'x' : id })));
+      const required = await refusal(db.schema.addField('users', 'name', { type: 'text', required: true }));
+      assert.equal(required.code, 'data_violates');
+      assert.match(required.why ?? '', /^25 have no value for "name", .*for example: _id \{/);
+      assert.equal(required.details.count, 25);
+      const odd = await refusal(db.schema.addField('users', 'odd', 'integer'));
+      assert.match(odd.why ?? '', /^1 have a value in "odd" that is no integer/);
+      const twins = await refusal(db.schema.addField('users', 'code', { type: 'text', default: 'x', unique: true }));
+      assert.match(twins.why ?? '', /^25 would get the same default/);
+      await isWhole(adapter);
+      assert.ok(await passes(documents('users'), { id: 100, name: 5 }));
+      await documents('users').deleteOne({ id: 100 });
+
+      await db.schema.addField('users', 'name', { type: 'text', required: true, default: '$set' });
+      await db.schema.addField('users', 'token', { type: 'uuid', autoGenerate: true, unique: true, required: true });
+      await db.schema.addField('users', 'since', { type: 'timestamp', default: 'now' });
+      await db.schema.addField('users', 'price', { type: 'decimal', precision: 6, scale: 2, default: '12.50' });
+      await db.schema.addField('users', 'extra', { type: 'json', default: { $date: 'no date', a: [1] } });
+      await db.schema.addField('users', 'loud', { type: 'text', default: { $expression: '{ "$toUpper": "$name" }' } });
+      const found = await documents('users').find().toArray();
+      assert.equal(new Set(found.map(({ token }) => token)).size, 25);
+      for (const { name, since, price, extra, loud } of found) {
+        assert.equal(name, '$set');
+        assert.ok(since instanceof Date);
+        assert.equal(String(price), '12.50');
+        assert.deepEqual(extra, { $date: 'no date', a: [1] });
+        assert.equal(loud, '$SET');
+      }
+      await isWhole(adapter);
+    },
+  );
+
+  on(
+    'a change of type converts what it can, and refuses what would lose something',
+    async ({ adapter, db, documents }) => {
+      await db.schema.create('things', { n: 'text', at: 'text', list: 'integer' });
+      const things = documents('things');
+      await things.insertMany([
+        { n: '5', at: '2026-01-31T10:00:00.123Z', list: 1 },
+        { n: '-7', at: '2026-01-31' },
+        { n: null },
+        {},
+      ]);
+      await things.insertMany([{ n: '5.7' }, { n: '05' }, { n: 'x' }]);
+      const lossy = await refusal(db.schema.modifyField('things', 'n', { type: 'integer' }));
+      assert.equal(lossy.code, 'data_violates');
+      assert.match(lossy.why ?? '', /^3 have a value in "n" that cannot become integer unharmed: _id /);
+      assert.match(lossy.state ?? '', /Nothing/);
+      assert.deepEqual((await things.distinct('n')).sort(), ['-7', '05', '5', '5.7', 'x', null].sort());
+      await isWhole(adapter);
+      await things.deleteMany({ n: { $in: ['5.7', '05', 'x'] } });
+
+      await db.schema.modifyField('things', 'n', { type: 'integer' });
+      assert.deepEqual(
+        (await things.find({ n: { $ne: null } }).toArray()).map(({ n }) => n),
+        [5, -7],
+      );
+      await db.schema.modifyField('things', 'n', { type: 'decimal', precision: 4, scale: 1 });
+      await db.schema.modifyField('things', 'n', { type: 'string', length: 3 });
+      assert.deepEqual(
+        (await things.find({ n: { $ne: null } }).toArray()).map(({ n }) => n),
+        ['5', '-7'],
+      );
+      await db.schema.modifyField('things', 'at', { type: 'timestamp' });
+      assert.deepEqual(
+        (await things.find({ at: { $ne: null } }).toArray()).map(({ at }) => at.toISOString()),
+        ['2026-01-31T10:00:00.123Z', '2026-01-31T00:00:00.000Z'],
+      );
+      await db.schema.modifyField('things', 'list', { type: 'array', items: 'text' });
+      assert.deepEqual(
+        (await things.find({ list: { $ne: null } }).toArray()).map(({ list }) => list),
+        [['1']],
+      );
+      const missingValue = await refusal(db.schema.modifyField('things', 'at', { required: true }));
+      assert.match(missingValue.why ?? '', /^2 have no value for "at"/);
+      await isWhole(adapter);
+    },
+  );
+
+  on('a renamed field takes its values, its indexes and its uniqueness along', async ({ adapter, db, documents }) => {
+    await db.schema.create('users', { mail: { type: 'text', unique: true, required: true }, n: 'integer' });
+    await db.schema.createIndex('users', [{ name: 'mail', order: 'desc' }, 'n']);
+    const users = documents('users');
+    await users.insertMany(Array.from({ length: 25 }, (_, n) => ({ mail: `${n}`, n })));
+    await users.updateOne({ n: 3 }, { $set: { email: 'mine' } }, { bypassDocumentValidation: true });
+    const both = await refusal(db.schema.renameField('users', 'mail', 'email'));
+    assert.match(both.why ?? '', /^1 have a value in "email" already/);
+    await users.updateOne({ n: 3 }, { $unset: { email: '' } });
+    await db.schema.renameField('users', 'mail', 'email');
+    assert.equal(await users.countDocuments({ mail: { $exists: true } }), 0);
+    assert.equal(await users.countDocuments({ email: { $type: 'string' } }), 25);
+    await assert.rejects(users.insertOne({ email: '3', n: 99 }), /E?11000|uplicate/);
+    await isWhole(adapter);
+    await db.schema.dropIndex('users', 'users_mail_n_idx');
+    await db.schema.dropField('users', 'n');
+    assert.equal(await users.countDocuments({ n: { $exists: true } }), 0);
+    await isWhole(adapter);
+  });
+
+  on(
+    'unique counts values, not their absence, and duplicates are told of first',
+    async ({ adapter, db, documents }) => {
+      await db.schema.create('users', { mail: { type: 'text', unique: true }, code: 'text' });
+      const users = documents('users');
+      await users.insertMany([
+        {},
+        {},
+        { mail: null },
+        { mail: null },
+        { mail: 'a', code: 'x' },
+        { mail: 'b', code: 'x' },
+      ]);
+      await assert.rejects(users.insertOne({ mail: 'a' }));
+      const twins = await refusal(db.schema.createIndex('users', ['code'], { unique: true }));
+      assert.equal(twins.code, 'data_violates');
+      assert.match(twins.why ?? '', /^1 have the same "code" as another one: _id /);
+      assert.doesNotMatch(JSON.stringify(twins), /"x"/);
+      await isWhole(adapter);
+      const same = await refusal(
+        new MigrationEngine(adapter).up(
+          migration('20260101_000000_same')
+            .createIndex('users', 'mail_key', [{ name: 'code' }])
+            .build(),
+        ),
+      );
+      assert.equal(same.code, 'index_exists');
+    },
+  );
+
+  on('documents go away with a TTL index, which is on a date', async ({ adapter, db, documents }) => {
+    await db.schema.create('sessions', { at: 'timestamp', n: 'integer' });
+    const ttl = { mongoOptions: { expireAfterSeconds: 3600 } };
+    await db.schema.createIndex('sessions', ['at'], ttl);
+    const [, index] = await documents('sessions').indexes();
+    assert.equal(index?.expireAfterSeconds, 3600);
+    assert.equal((await refusal(db.schema.createIndex('sessions', ['n'], ttl))).code, 'schema_invalid');
+    assert.equal((await refusal(db.schema.createIndex('sessions', ['at', 'n'], ttl))).code, 'schema_invalid');
+    await isWhole(adapter);
+    await db.schema.dropIndex('sessions', 'sessions_at_idx');
+    assert.equal((await documents('sessions').indexes()).length, 1);
+  });
+
+  on('a check holds, and what it reads stays', async ({ adapter, db, documents }) => {
+    await db.schema.create('orders', { total: 'integer' });
+    await documents('orders').insertMany([{ total: 5 }, { total: -5 }]);
+    const check = { name: 'positive', type: 'check', columns: [], expression: '{ "$gte": ["$total", 0] }' } as const;
+    const broken = await refusal(db.schema.addConstraint('orders', check));
+    assert.match(broken.why ?? '', /^1 break the check "positive": _id /);
+    await documents('orders').deleteOne({ total: -5 });
+    await db.schema.addConstraint('orders', check);
+    assert.ok(!(await passes(documents('orders'), { total: -1 })));
+    assert.equal((await refusal(db.schema.renameField('orders', 'total', 'sum'))).code, 'field_in_use');
+    assert.equal((await refusal(db.schema.dropField('orders', 'total'))).code, 'field_in_use');
+    const key = {
+      name: 'k',
+      type: 'foreignKey',
+      columns: ['total'],
+      references: { table: 'orders', columns: ['total'] },
+    } as const;
+    const refused = await refusal(db.schema.addConstraint('orders', key));
+    assert.ok(['not_supported', 'constraint_invalid'].includes(refused.code), refused.code);
+    await isWhole(adapter);
+    await db.schema.dropConstraint('orders', 'positive');
+    assert.ok(await passes(documents('orders'), { total: -1 }));
+  });
+
+  on('a collection that svc did not make keeps its freedom', async ({ adapter, db, documents, fresh }) => {
+    await documents('wild').insertMany([{ a: 1, b: 'x' }, { a: 'text', c: new Date() }, { 'd.e': 1 }]);
+    await documents('wild').createIndex({ b: 1 }, { unique: true, sparse: true });
+    assert.equal((await refusal(db.schema.create('wild', { a: 'integer' }))).code, 'collection_exists');
+    const model = await adapter.connection.introspect();
+    assert.deepEqual(
+      [...(model.get('wild')?.fields.values() ?? [])].map(({ name, type }) => `${name} ${type}`),
+      ['a json', 'b string', 'c timestamp'],
+    );
+    const told = await adapter.connection.unreadable();
+    assert.ok(told.some(({ what }) => what.includes('sample')));
+    await db.schema.addField('wild', 'more', { type: 'integer', default: 1 });
+    assert.ok(await passes(documents('wild'), { a: new Date(), b: 5, more: 'anything' }));
+    await fresh.on((client, name) =>
+      client
+        .db(name)
+        .createCollection('own', { validator: { $jsonSchema: { required: ['x'], maxProperties: 5 } } })
+        .catch(() => client.db(name).createCollection('own', { validator: { x: { $exists: true } } })),
+    );
+    await db.schema.addField('own', 'more', 'integer');
+    assert.ok(!(await passes(documents('own'), { more: 1 })));
+    assert.ok(!(await passes(documents('own'), { x: 1, more: 'x' })));
+    assert.ok(await passes(documents('own'), { x: 1, more: 1 }));
+  });
+
+  on('what somebody changes beside svc is seen', async ({ adapter, db, fresh }) => {
+    await db.schema.create('users', { n: { type: 'integer', unique: true }, s: 'text' });
+    await isWhole(adapter);
+    const differs = async () =>
+      drift(adapter.connection, await historyModel(adapter), await adapter.connection.introspect());
+    await fresh.on((client, name) => client.db(name).collection('users').dropIndex('n_key'));
+    assert.deepEqual((await differs()).length, 1);
+    await fresh.on((client, name) =>
+      client.db(name).command({
+        collMod: 'users',
+        validator: { $jsonSchema: { bsonType: 'object', properties: { s: { bsonType: 'string' } } } },
+      }),
+    );
+    assert.match((await differs()).join('; '), /\bn\b/);
+  });
+
+  on(
+    'without validators the registry alone knows the fields',
+    async ({ adapter, db, documents }) => {
+      await db.schema.create('users', { n: { type: 'text', required: true }, mail: { type: 'text', unique: true } });
+      assert.ok(await passes(documents('users'), { n: 5 }));
+      await documents('users').updateMany({}, { $set: { n: '5' } });
+      await isWhole(adapter);
+      await db.schema.modifyField('users', 'n', { type: 'integer' });
+      assert.deepEqual(
+        (await documents('users').find().toArray()).map(({ n }) => n),
+        [5],
+      );
+      await db.schema.renameField('users', 'n', 'm');
+      await isWhole(adapter);
+    },
+    { validators: false },
+  );
+
+  on('an update goes through in batches, and tells of what it cannot do', async ({ db, documents }) => {
+    await db.schema.create('users', {
+      first: 'text',
+      full: 'text',
+      n: { type: 'integer', required: true },
+      at: 'timestamp',
+    });
+    await documents('users').insertMany(Array.from({ length: 35 }, (_, n) => ({ first: n % 2 ? `f${n}` : null, n })));
+    const where = { n: { $lt: 30 } };
+    const set = { full: { $CONCAT: ['first', ' no. ', 'n'] }, at: '2026-01-31T10:00:00Z' };
+    assert.deepEqual(await db.update({ table: 'users', data: set, where }), { matched: 30, modified: 30 });
+    assert.deepEqual(await db.update({ table: 'users', data: set, where }), { matched: 30, modified: 0 });
+    assert.equal((await documents('users').findOne({ n: 3 }))?.full, 'f3 no. 3');
+    assert.deepEqual((await documents('users').findOne({ n: 2 }))?.at, new Date('2026-01-31T10:00:00Z'));
+    const own = { first: { $CONCAT: ['first', '!'] } };
+    assert.equal((await refusal(db.update({ table: 'users', data: own, all: true }))).code, 'update_invalid');
+    assert.equal((await refusal(db.update({ table: 'users', data: { n: null }, all: true }))).code, 'data_violates');
+    assert.deepEqual(await db.update({ table: 'users', data: { first: null }, where: { first: null } }), {
+      matched: 18,
+      modified: 0,
+    });
+  });
+
+  on('raw commands: a write error is an error, and sessions are not theirs', async ({ adapter, db, documents }) => {
+    await db.schema.create('users', { id: { type: 'integer', primaryKey: true } });
+    let tag = 0;
+    const raw = (statement: string) =>
+      new MigrationEngine(adapter).up({
+        tag: `2026010${++tag}_000000_raw`,
+        name: 'raw',
+        up: [{ type: 'raw', dialect: 'mongodb', statement }],
+        down: [],
+        irreversible: 'Raw.',
+      });
+    await raw(JSON.stringify({ insert: 'users', documents: [{ id: 1 }] }));
+    const twice = await refusal(raw(JSON.stringify({ insert: 'users', documents: [{ id: 1 }] })));
+    assert.equal(twice.code, 'data_violates');
+    for (const statement of ['users', '[]', '{}', '{ "commitTransaction": 1 }', '{ "ping": 1, "lsid": {} }']) {
+      assert.equal((await refusal(raw(statement))).code, 'migration_invalid', statement);
+    }
+    assert.equal(await documents('users').countDocuments(), 1);
+  });
+}

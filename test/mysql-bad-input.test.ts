@@ -1,0 +1,208 @@
+import * as assert from 'node:assert/strict';
+import type { Adapter } from '../core/database/adapter.ts';
+import type { ErrorCode } from '../core/errors.ts';
+import type { Migration } from '../core/migration/migration.ts';
+import { migrate } from '../core/migration/run.ts';
+import type { FieldChanges, NamedField, Operation } from '../core/schema/operation.ts';
+import { connectAdapter } from './kit/adapter.ts';
+import { definedInCode } from './kit/defined.ts';
+import { committingEngines } from './kit/engines.ts';
+import { refused } from './kit/refusal.ts';
+import { test } from './kit/test.ts';
+
+const id: NamedField = { name: 'id', type: 'integer', primaryKey: true };
+const table = (name: string, ...fields: NamedField[]): Operation => ({
+  type: 'createCollection',
+  name,
+  fields: [id, ...fields],
+});
+const migration = (tag: string, up: readonly Operation[]): Migration => ({ tag, name: 'next', up, down: [] });
+const users = migration('20260101_000000_users', [
+  table('teams'),
+  table(
+    'users',
+    { name: 'team', type: 'integer' },
+    { name: 'word', type: 'string', length: 20 },
+    { name: 'mood', type: 'enum', enumValues: ['good', 'bad'] },
+  ),
+]);
+
+async function everything({ connection }: Adapter): Promise<object> {
+  return {
+    model: await connection.introspect(),
+    rows: await connection.query('SELECT * FROM users ORDER BY id'),
+    history: await connection.query(
+      'SELECT tag, seq, status, step, checksum, journal FROM _svc_migrations ORDER BY seq',
+    ),
+  };
+}
+
+interface Bad {
+  readonly what: string;
+  readonly up: readonly Operation[];
+  readonly before?: string;
+  readonly code: ErrorCode;
+  readonly says: RegExp;
+}
+
+const modify = (field: string, changes: FieldChanges): Operation => ({
+  type: 'modifyField',
+  collection: 'users',
+  field,
+  changes,
+});
+const add = (field: NamedField): Operation => ({ type: 'addField', collection: 'users', field });
+const foreign = (name: string, columns: string[], to: string, target: string[]): Operation => ({
+  type: 'addConstraint',
+  collection: 'users',
+  constraint: { name, type: 'foreignKey', columns, references: { table: to, columns: target } },
+});
+
+/** Each stops before it has changed anything, or is undone as a whole: the server keeps every statement atomic. */
+const BAD: readonly Bad[] = [
+  { what: 'a table that exists', up: [table('users')], code: 'collection_exists', says: /already exists/ },
+  {
+    what: 'a table that somebody else made',
+    before: 'CREATE TABLE theirs (i int)',
+    up: [table('theirs')],
+    code: 'collection_exists',
+    says: /already exists/,
+  },
+  {
+    what: 'a field of another case',
+    up: [add({ name: 'TEAM', type: 'integer' })],
+    code: 'field_exists',
+    says: /already exists/,
+  },
+  {
+    what: 'a required field over rows',
+    up: [add({ name: 'n', type: 'timestamp', required: true })],
+    code: 'data_violates',
+    says: /rows that are there/,
+  },
+  { what: 'required over nulls', up: [modify('team', { required: true })], code: 'data_violates', says: /1138|1265/ },
+  {
+    what: 'unique over duplicates',
+    up: [modify('team', { unique: true })],
+    code: 'data_violates',
+    says: /1062|duplicate/i,
+  },
+  {
+    what: 'a unique index over duplicates',
+    up: [{ type: 'createIndex', collection: 'users', index: 'u', columns: [{ name: 'team' }], unique: true }],
+    code: 'data_violates',
+    says: /1062/,
+  },
+  { what: 'a shorter text', up: [modify('word', { length: 2 })], code: 'data_violates', says: /1265|1406/ },
+  { what: 'words as numbers', up: [modify('word', { type: 'integer' })], code: 'data_violates', says: /1366|1292/ },
+  { what: 'words as JSON', up: [modify('word', { type: 'json' })], code: 'data_violates', says: /3140|4025/ },
+  { what: 'JSON that is no array', up: [modify('team', { type: 'array' })], code: 'data_violates', says: /3819|4025/ },
+  {
+    what: 'a value of an enum that rows have',
+    up: [modify('mood', { enumValues: ['good'] })],
+    code: 'data_violates',
+    says: /1265/,
+  },
+  {
+    what: 'an enum without the words of rows',
+    up: [modify('word', { type: 'enum', enumValues: ['1', '2'] })],
+    code: 'data_violates',
+    says: /none of 1, 2/,
+  },
+  {
+    what: 'a foreign key over orphans',
+    up: [foreign('f', ['team'], 'teams', ['id'])],
+    code: 'data_violates',
+    says: /1452/,
+  },
+  {
+    what: 'a foreign key of another type',
+    up: [
+      {
+        type: 'addConstraint',
+        collection: 'users',
+        constraint: {
+          name: 'f',
+          type: 'foreignKey',
+          columns: ['word'],
+          references: { table: 'teams', columns: ['id'] },
+        },
+      },
+    ],
+    code: 'constraint_invalid',
+    says: /./,
+  },
+  {
+    what: 'a check that rows break',
+    up: [
+      {
+        type: 'addConstraint',
+        collection: 'users',
+        constraint: { name: 'c', type: 'check', expression: 'team > 100' },
+      },
+    ],
+    code: 'data_violates',
+    says: /3819|4025/,
+  },
+  {
+    what: 'a check on what is not there',
+    up: [
+      {
+        type: 'addConstraint',
+        collection: 'users',
+        constraint: { name: 'c', type: 'check', expression: 'nope > 1', columns: [] },
+      },
+    ],
+    code: 'field_unknown',
+    says: /1054/,
+  },
+  {
+    what: 'a migration without operations',
+    up: [],
+    code: 'migration_invalid',
+    says: /no operations|applied as it is/i,
+  },
+  {
+    what: 'the only field',
+    up: [{ type: 'dropField', collection: 'teams', field: 'id' }],
+    code: 'not_supported',
+    says: /one column/,
+  },
+];
+
+for (const engine of committingEngines) {
+  if (engine.missing !== undefined) {
+    test.skip(`${engine.name}: bad input`, engine.missing);
+    continue;
+  }
+  test(
+    `${engine.name}: bad input is refused with its reason and changes nothing`,
+    () =>
+      engine.withUrl(async (url) => {
+        const adapter = await connectAdapter(engine.dialect, url, { allowCopy: true });
+        const { connection } = adapter;
+        try {
+          await migrate(adapter, [definedInCode(users)]);
+          await connection.query(
+            "INSERT INTO users VALUES (1, 7, 'word', 'good'), (2, 7, 'more', 'bad'), (3, NULL, NULL, NULL)",
+          );
+          for (const [index, { what, up, before, code, says }] of BAD.entries()) {
+            if (before !== undefined) await connection.query(before);
+            const was = await everything(adapter);
+            const next = migration(`20260202_0000${String(index).padStart(2, '0')}_next`, up);
+            const bad = migrate(adapter, [users, next].map(definedInCode), { allowDestructive: true });
+            const error = await refused(bad, code).catch((other) => {
+              throw new Error(`${what}: ${other.code} ${other.message} ${other.why ?? ''}`);
+            });
+            assert.match(`${error.message} ${error.why ?? ''}`, says, what);
+            assert.match(error.state ?? '', /Nothing/, what);
+            assert.ok(error.next.length > 0, what);
+            assert.deepEqual(await everything(adapter), was, what);
+          }
+        } finally {
+          await connection.close();
+        }
+      }),
+    { timeoutMs: 120_000 },
+  );
+}

@@ -1,0 +1,90 @@
+import * as assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { canonicalDefault } from '../plugins/dialects/mysql/default.ts';
+import { behind, withoutOuter } from '../plugins/dialects/mysql/parentheses.ts';
+import { quote, text } from '../plugins/dialects/mysql/quote.ts';
+import { stringOf, textExpression, textOf, unescaped } from '../plugins/dialects/mysql/string-literal.ts';
+import { tokens } from '../plugins/dialects/mysql/tokens.ts';
+import { readType } from '../plugins/dialects/mysql/types.ts';
+import { isBefore, versionOf } from '../plugins/dialects/mysql/version.ts';
+import { holds } from './kit/schema-laws.ts';
+import { test } from './kit/test.ts';
+
+/** Texts with much that ends, hides or escapes. */
+const nasty = fc.string({
+  unit: fc.oneof(
+    fc.constantFrom("'", '"', '`', '\\', '\0', '\n', '\x1a', '%', '(', ')', ';', '--', '/*', '😀'),
+    fc.string({ unit: 'grapheme', maxLength: 2 }),
+  ),
+});
+
+test('a text comes back from its literal, whatever is in it', () => {
+  holds(
+    fc.property(nasty, (value) => {
+      assert.equal(stringOf(text(value)), value);
+      assert.equal(textOf(textExpression(value)), value);
+      // As MySQL's catalog has it: escaped once more.
+      assert.equal(stringOf(unescaped(text(value).replaceAll('\\', '\\\\').replaceAll("'", "\\'"))), value);
+    }),
+    2_000,
+  );
+});
+
+test('a literal and a name are one token each, and nothing in them ends a statement', () => {
+  holds(
+    fc.property(nasty, nasty, (value, name) => {
+      const found = [...tokens(`${text(value)} ${quote(name)} ;`)];
+      assert.deepEqual(
+        found.map(({ kind }) => kind),
+        ['quoted', 'quoted', 'symbol'],
+      );
+    }),
+    2_000,
+  );
+});
+
+test('parentheses are taken away only around the whole, and words are found only outside of quotes', () => {
+  for (const [written, plain] of [
+    ['((`a` > 0))', '`a` > 0'],
+    ['(`a`) or (`b`)', '(`a`) or (`b`)'],
+    ["(')(' = `(`)", "')(' = `(`"],
+    ['`a`', '`a`'],
+  ])
+    assert.equal(withoutOuter(written ?? ''), plain);
+  assert.equal(behind(' DEFAULT ', "enum(' DEFAULT ') DEFAULT 'x'"), "'x'");
+  assert.equal(behind(' DEFAULT ', "enum(' DEFAULT ') NOT NULL"), undefined);
+});
+
+test('a decimal default is what the server rounds it to', () => {
+  for (const [value, scale, rounded] of [
+    ['9.995', 2, 10],
+    ['-9.995', 2, -10],
+    ['0.004', 2, 0],
+    ['-0.004', 2, 0],
+    ['1e-7', 2, 0],
+    ['1.5e3', 0, 1500],
+    ['12345678901234.5600', 4, 12345678901234.56],
+    ['99999999999999999999.5', 1, '99999999999999999999.5'],
+    ['0.5', 0, 1],
+  ] as const)
+    assert.equal(canonicalDefault(value, { type: 'decimal', scale }), rounded, value);
+});
+
+test('labels of an enum come back from its column type', () => {
+  holds(
+    fc.property(fc.uniqueArray(nasty, { minLength: 1, maxLength: 5 }), (values) => {
+      const type = `enum(${values.map(text).join(',')})`;
+      assert.deepEqual(readType(type, 'utf8mb4'), { type: 'enum', enumValues: values });
+    }),
+    1_000,
+  );
+});
+
+test('versions are read and compared by number', () => {
+  assert.deepEqual(versionOf('5.5.5-10.11.6-MariaDB-log'), [10, 11, 6]);
+  assert.deepEqual(versionOf('9.7.4-2'), [9, 7, 4]);
+  assert.ok(isBefore([8, 0, 16], [8, 0, 17]));
+  assert.ok(isBefore([10, 6, 21], [10, 8, 0]));
+  assert.ok(!isBefore([10, 11, 0], [10, 8, 0]));
+  assert.ok(!isBefore([8, 0, 17], [8, 0, 17]));
+});

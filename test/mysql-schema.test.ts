@@ -1,0 +1,404 @@
+import * as assert from 'node:assert/strict';
+import type { Connection, ConnectOptions } from '../core/dialect.ts';
+import { differences } from '../core/schema/differences.ts';
+import type { SchemaModel } from '../core/schema/model.ts';
+import type { NamedField, Operation } from '../core/schema/operation.ts';
+import { committingEngines } from './kit/engines.ts';
+import { runOperations } from './kit/operations.ts';
+import { refused } from './kit/refusal.ts';
+import { test } from './kit/test.ts';
+
+interface Here {
+  readonly connection: Connection;
+  run(operations: readonly Operation[], from?: SchemaModel): Promise<SchemaModel>;
+  again(options?: ConnectOptions): Promise<Here>;
+  agrees(model: SchemaModel): Promise<void>;
+  rows(text: string): Promise<Readonly<Record<string, unknown>>[]>;
+  /** `SHOW CREATE TABLE`, line by line. */
+  shown(table: string): Promise<string[]>;
+}
+
+const id: NamedField = { name: 'id', type: 'integer', primaryKey: true };
+const table = (name: string, ...fields: NamedField[]): Operation => ({
+  type: 'createCollection',
+  name,
+  fields: [id, ...fields],
+});
+
+for (const engine of committingEngines) {
+  if (engine.missing !== undefined) {
+    test.skip(`${engine.name}: what is special of its schema`, engine.missing);
+    continue;
+  }
+  const { dialect } = engine;
+  const on = (name: string, body: (here: Here) => Promise<void>) =>
+    test(`${engine.name}: ${name}`, () =>
+      engine.withUrl(async (url) => {
+        const open: Connection[] = [];
+        const connect = async (options: ConnectOptions = {}): Promise<Here> => {
+          const connection = await dialect.connect(url, options);
+          open.push(connection);
+          return {
+            connection,
+            run: (operations, from) => runOperations(dialect, connection, operations, from),
+            again: connect,
+            async agrees(model) {
+              assert.deepEqual(differences(await connection.seen(model), await connection.introspect()), []);
+            },
+            rows: async (text) => [...(await connection.query(text))],
+            async shown(name) {
+              const [row] = await connection.query(`SHOW CREATE TABLE ${name}`);
+              return String(row?.['Create Table'])
+                .split('\n')
+                .map((line) => line.trim().replace(/,$/, ''));
+            },
+          };
+        };
+        try {
+          await body(await connect());
+        } finally {
+          for (const connection of open) await connection.close();
+        }
+      }));
+
+  on('a change keeps every attribute that it does not mention', async ({ connection, run, rows, shown }) => {
+    await rows(`CREATE TABLE old (
+      id int unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY COMMENT 'the key',
+      name varchar(20) CHARACTER SET latin1 COLLATE latin1_bin NOT NULL DEFAULT 'x''y' COMMENT 'it''s \\\\ here',
+      changed datetime(6) NOT NULL DEFAULT current_timestamp(6) ON UPDATE current_timestamp(6),
+      hidden int INVISIBLE DEFAULT 3,
+      twice int AS (hidden * 2) VIRTUAL,
+      kept int AS (hidden * 3) STORED,
+      size mediumint UNSIGNED NULL,
+      mood enum('a','b') COLLATE utf8mb4_bin DEFAULT 'a',
+      data json NULL,
+      made varchar(40) DEFAULT (concat('a', 'b'))
+    ) DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci`);
+    const before = await shown('old');
+    const model = await connection.introspect();
+    const changes: readonly [field: string, changes: object, back: object][] = [
+      ['name', { required: false }, { required: true }],
+      ['name', { length: 30 }, { length: 20 }],
+      ['changed', { required: false }, { required: true }],
+      ['hidden', { default: 4 }, { default: 3 }],
+      ['size', { required: true }, { required: false }],
+      ['mood', { enumValues: ['a', 'b', 'c'] }, { enumValues: ['a', 'b'] }],
+      ['data', { required: true }, { required: false }],
+      ['made', { required: true }, { required: false }],
+    ];
+    for (const [field, there, back] of changes) {
+      const changed = await run([{ type: 'modifyField', collection: 'old', field, changes: there }], model);
+      const after = await shown('old');
+      const differing = after.filter((line) => !before.includes(line));
+      assert.equal(differing.length, 1, `${field}: ${differing}`);
+      assert.match(differing[0] ?? '', new RegExp(`^\`${field}\` `));
+      await run([{ type: 'modifyField', collection: 'old', field, changes: back }], changed);
+      assert.deepEqual(await shown('old'), before, `${field} and back`);
+    }
+    await refused(
+      run([{ type: 'modifyField', collection: 'old', field: 'nope', changes: { required: true } }], model),
+      'field_unknown',
+    );
+  });
+
+  on('a table that svc did not make is read, and what it cannot say is told', async ({ connection, rows }) => {
+    await rows(`CREATE TABLE legacy (
+      id bigint NOT NULL AUTO_INCREMENT PRIMARY KEY, Name varchar(20) COMMENT 'who', flag tinyint(1) DEFAULT 1,
+      n tinyint NOT NULL DEFAULT 7, body mediumtext, at datetime DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+      price decimal(10,2) UNSIGNED, parent bigint, tags set('a','b'), double_n int AS (n * 2) VIRTUAL,
+      KEY by_body (body(10)), UNIQUE KEY by_name (Name, flag), FULLTEXT KEY words (body),
+      CONSTRAINT up FOREIGN KEY (parent) REFERENCES legacy (id) ON DELETE CASCADE, CHECK (price > 1)) COMMENT 'old things'`);
+    await rows('CREATE VIEW seen_view AS SELECT id FROM legacy');
+    await rows('CREATE TRIGGER watcher BEFORE INSERT ON legacy FOR EACH ROW SET NEW.n = 1');
+    const legacy = (await connection.introspect()).get('legacy');
+    assert.deepEqual(
+      [...(legacy?.fields.values() ?? [])].map(({ name, type }) => [name, type]),
+      [
+        ['id', 'bigint'],
+        ['Name', 'string'],
+        ['flag', 'boolean'],
+        ['n', 'smallint'],
+        ['body', 'text'],
+        ['at', 'datetime'],
+        ['price', 'decimal'],
+        ['parent', 'bigint'],
+        ['tags', 'text'],
+        ['double_n', 'integer'],
+      ],
+    );
+    assert.deepEqual([...(legacy?.indexes.keys() ?? [])], ['by_name']);
+    assert.deepEqual([...(legacy?.constraints.values() ?? [])].map(({ type }) => type).sort(), ['check', 'foreignKey']);
+    const told = (await connection.unreadable()).map(({ field, what }) => `${field ?? ''} ${what}`).join('\n');
+    for (const pattern of [
+      /by_body.*beginning of values/,
+      /words.*FULLTEXT/,
+      /Name has a comment/,
+      /n has the type tinyint/,
+      /body has the type mediumtext/,
+      /at is set to the moment of every update/,
+      /price has the type decimal\(10,2\) unsigned/,
+      /tags has the type set/,
+      /double_n is computed/,
+      /is a view/,
+      /trigger watcher/,
+      / has a comment/,
+    ])
+      assert.match(told, pattern);
+    assert.equal((await connection.introspect(['LEGACY'])).size, 0, 'the catalog knows no case, and we do');
+  });
+
+  on('indexes that foreign keys need come and go with them', async ({ run, agrees, rows, shown }) => {
+    const key = (name: string, collection: string, column: string): Operation => ({
+      type: 'addConstraint',
+      collection,
+      constraint: { name, type: 'foreignKey', columns: [column], references: { table: 'parents', columns: ['id'] } },
+    });
+    const index: Operation = {
+      type: 'createIndex',
+      collection: 'children',
+      index: 'mine',
+      columns: [{ name: 'parent' }, { name: 'n' }],
+    };
+    const field = (name: string): NamedField => ({ name, type: 'integer' });
+    let model = await run([
+      table('parents'),
+      table('children', field('parent'), field('n')),
+      key('one', 'children', 'parent'),
+      key('two', 'children', 'parent'),
+    ]);
+    await agrees(model);
+    model = await run([{ type: 'dropConstraint', collection: 'children', constraint: 'one' }], model);
+    await agrees(model);
+    assert.ok((await shown('children')).includes('KEY `two` (`parent`)'), 'the heir has the index');
+    model = await run([index], model);
+    await agrees(model);
+    model = await run([{ type: 'dropIndex', collection: 'children', index: 'mine' }], model);
+    await agrees(model);
+    model = await run([{ type: 'dropConstraint', collection: 'children', constraint: 'two' }], model);
+    await agrees(model);
+    assert.deepEqual(await rows("SHOW INDEX FROM children WHERE Key_name <> 'PRIMARY'"), []);
+    model = await run(
+      [key('three', 'children', 'n'), { type: 'dropCollection', collection: 'parents', cascade: true }],
+      model,
+    );
+    await agrees(model);
+  });
+
+  on('a field whose default is computed is filled row by row', async ({ run, again, agrees, rows }) => {
+    let model = await run([table('things')]);
+    const digits = Array.from({ length: 10 }, (_, digit) => `SELECT ${digit} AS n`).join(' UNION ALL ');
+    const d = (name: string) => `(${digits}) AS ${name}`;
+    // More than are filled at once.
+    const many = 7_000;
+    await rows(
+      `INSERT INTO things (id) SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n FROM ${d('a')}, ${d('b')}, ${d('c')}, ${d('d')} WHERE d.n < ${many / 1000}`,
+    );
+    const add = (field: NamedField): Operation => ({ type: 'addField', collection: 'things', field });
+    model = await run(
+      [
+        add({ name: 'code', type: 'uuid', autoGenerate: true, required: true, unique: true }),
+        add({ name: 'chance', type: 'double', default: { $expression: 'rand()' }, required: true }),
+      ],
+      model,
+    );
+    await agrees(model);
+    // The check of an array is a copy on MySQL.
+    const copying = await again({ allowCopy: true });
+    const list = add({ name: 'list', type: 'array', items: 'integer', default: [1, 2], required: true });
+    model = await copying.run([list], model);
+    await agrees(model);
+    const found = await rows('SELECT * FROM things');
+    assert.equal(new Set(found.map(({ code }) => code)).size, many);
+    // Chance repeats itself now and then.
+    assert.ok(new Set(found.map(({ chance }) => chance)).size > many - 10);
+    assert.ok(found.every(({ list }) => /^\[1, ?2\]$/.test(String(list))));
+    await rows('INSERT INTO things (id) VALUES (-1)');
+    await assert.rejects(rows(`INSERT INTO things (id, list) VALUES (-2, '{"a": 1}')`), 'an array is an array');
+  });
+
+  on('a field in an index that somebody made by hand is not taken out of it silently', async ({ run, rows, shown }) => {
+    const model = await run([table('pairs', { name: 'a', type: 'integer' }, { name: 'b', type: 'integer' })]);
+    await rows('CREATE UNIQUE INDEX by_hand ON pairs (a, b)');
+    const before = await shown('pairs');
+    const drop: Operation = { type: 'dropField', collection: 'pairs', field: 'b' };
+    assert.match((await refused(run([drop], model), 'field_in_use')).why ?? '', /by_hand/);
+    assert.deepEqual(await shown('pairs'), before);
+    await rows('DROP INDEX by_hand ON pairs');
+    await run([drop], model);
+  });
+
+  on('values follow their words from one type to another, or it is refused', async ({ again }) => {
+    const { run, agrees, rows } = await again({ allowCopy: true });
+    let model = await run([table('moods', { name: 'm', type: 'string', default: 'b' })]);
+    await rows("INSERT INTO moods VALUES (1, 'a'), (2, '1')");
+    const change = (changes: object): Operation => ({ type: 'modifyField', collection: 'moods', field: 'm', changes });
+    await refused(run([change({ type: 'enum', enumValues: ['a', 'b'] })], model), 'data_violates');
+    await agrees(model);
+    model = await run([change({ type: 'enum', enumValues: ['7', 'a', '1', 'b'] })], model);
+    await agrees(model);
+    assert.deepEqual(
+      (await rows('SELECT m FROM moods ORDER BY id')).map(({ m }) => m),
+      ['a', '1'],
+    );
+    await rows("UPDATE moods SET m = '7'");
+    model = await run([change({ type: 'integer', default: 9 })], model);
+    await agrees(model);
+    assert.deepEqual(
+      (await rows('SELECT m FROM moods')).map(({ m }) => Number(m)),
+      [7, 7],
+      'by what it says and not by its place',
+    );
+    await run([change({ type: 'enum', enumValues: ['1', '7'], default: null })], model);
+    assert.deepEqual(
+      (await rows('SELECT m FROM moods')).map(({ m }) => m),
+      ['7', '7'],
+    );
+  });
+
+  on('defaults that a catalog would lose are kept', async ({ run, agrees, rows }) => {
+    const model = await run([
+      table(
+        'defaults',
+        { name: 'smile', type: 'string', default: '😀 it\'s "\\n"' },
+        { name: 'long', type: 'text', default: "😀\n'" },
+        { name: 'data', type: 'json', default: { '😀': ['\\', "'"] } },
+        { name: 'zero', type: 'decimal', precision: 5, scale: 2, default: '9.995' },
+      ),
+      { type: 'modifyField', collection: 'defaults', field: 'smile', changes: { required: true } },
+    ]);
+    await agrees(model);
+    await rows('INSERT INTO defaults (id) VALUES (1)');
+    const [row] = await rows('SELECT * FROM defaults');
+    assert.equal(row?.smile, '😀 it\'s "\\n"');
+    assert.equal(row?.long, "😀\n'");
+    assert.deepEqual(JSON.parse(String(row?.data)), { '😀': ['\\', "'"] });
+  });
+
+  on('a database of another character set gets tables that hold every text', async ({ again, rows }) => {
+    const [name] = await rows('SELECT DATABASE() AS name');
+    await rows(`ALTER DATABASE ${name?.name} CHARACTER SET latin1`);
+    const { run, agrees, rows: query } = await again();
+    const model = await run([table('t', { name: 's', type: 'string' }), table('u')]);
+    const added = await run([{ type: 'addField', collection: 'u', field: { name: 's', type: 'text' } }], model);
+    await query("INSERT INTO t VALUES (1, '😀')");
+    await query("INSERT INTO u VALUES (1, '😀')");
+    assert.deepEqual(await query('SELECT t.s FROM t JOIN u ON t.s = u.s'), [{ s: '😀' }]);
+    await agrees(added);
+  });
+
+  on(
+    'what would copy a table is refused with its rows, and nothing has changed',
+    async ({ run, again, agrees, rows }) => {
+      const model = await run([
+        table('parents'),
+        table('big', { name: 'p', type: 'integer' }, { name: 's', type: 'string', length: 20 }),
+      ]);
+      const foreign: Operation = {
+        type: 'addConstraint',
+        collection: 'big',
+        constraint: {
+          name: 'f',
+          type: 'foreignKey',
+          columns: ['p'],
+          references: { table: 'parents', columns: ['id'] },
+        },
+      };
+      const type: Operation = { type: 'modifyField', collection: 'big', field: 's', changes: { type: 'text' } };
+      await rows('INSERT INTO big (id) VALUES (1), (2), (3)');
+      for (const operation of [foreign, type]) {
+        const refusal = await refused(run([operation], model), 'copy_required');
+        assert.match(refusal.message, /"big".* its 3 rows/);
+        assert.match(refusal.next.join(), /--allow-copy/);
+        await agrees(model);
+      }
+      const copying = await again({ allowCopy: true });
+      await agrees(await copying.run([foreign, type], model));
+    },
+  );
+
+  on('growing, adding, dropping, renaming and indexes need no copy', async ({ run, agrees, rows }) => {
+    let model = await run([
+      table('big', { name: 's', type: 'string', length: 20, default: 'x' }, { name: 'n', type: 'integer' }),
+    ]);
+    await rows('INSERT INTO big (id) VALUES (1), (2), (3)');
+    const at = { collection: 'big' } as const;
+    model = await run(
+      [
+        { type: 'modifyField', ...at, field: 's', changes: { length: 30 } },
+        { type: 'modifyField', ...at, field: 's', changes: { required: true } },
+        { type: 'modifyField', ...at, field: 's', changes: { default: 'y' } },
+        {
+          type: 'addField',
+          ...at,
+          field: { name: 'e', type: 'enum', enumValues: ['a'], default: 'a', required: true },
+        },
+        { type: 'modifyField', ...at, field: 'e', changes: { enumValues: ['a', 'b'] } },
+        { type: 'addField', ...at, field: { name: 'u', type: 'integer', unique: true } },
+        { type: 'addField', ...at, field: { name: 'text', type: 'text', default: 'x', required: true } },
+        { type: 'addField', ...at, field: { name: 'day', type: 'date', default: 'now', required: true } },
+        { type: 'addField', ...at, field: { name: 'at', type: 'timestamp', default: 'now', required: true } },
+        { type: 'modifyField', ...at, field: 'u', changes: { unique: false } },
+        { type: 'createIndex', ...at, index: 'i', columns: [{ name: 's' }] },
+        { type: 'renameField', ...at, from: 's', to: 'S' },
+        { type: 'dropIndex', ...at, index: 'i' },
+        { type: 'dropField', ...at, field: 'n' },
+        { type: 'renameCollection', ...at, to: 'Big' },
+      ],
+      model,
+    );
+    await agrees(model);
+  });
+
+  on('what the server would make of a word is refused before it does', async ({ connection }) => {
+    const refuse = (operation: Operation, code: string, why: RegExp, model: SchemaModel = new Map()) =>
+      assert.throws(
+        () => dialect.compile(operation, model),
+        (error: Error & { code?: string; why?: string }) => error.code === code && why.test(error.why ?? ''),
+        JSON.stringify(operation),
+      );
+    refuse(
+      table('t', { name: 'n', type: 'integer', autoGenerate: true }),
+      'not_supported',
+      /first of a key|numbers one/,
+    );
+    refuse(table('t', { name: 'e', type: 'enum', enumValues: ['a', 'A'] }), 'field_invalid', /equal to the server/);
+    refuse(table('t', { name: 'e', type: 'enum', enumValues: ['a '] }), 'field_invalid', /space/);
+    refuse(table('t', { name: 'd', type: 'decimal' }), 'field_invalid', /precision/);
+    refuse(table('t', { name: 's', type: 'string', length: 20_000 }), 'field_invalid', /16383/);
+    refuse(table('t', { name: 's', type: 'string', length: 800, unique: true }), 'not_supported', /3072/);
+    refuse(table('t', { name: 's', type: 'text', unique: true }), 'not_supported', /beside the row/);
+    refuse(table('x'.repeat(65)), 'name_invalid', /64/);
+    refuse(table('x '), 'name_invalid', /space/);
+    refuse(table('😀'), 'name_invalid', /Multilingual/);
+    refuse(
+      { type: 'createCollection', name: 't', fields: [id], options: { sqlOptions: { unlogged: true } } },
+      'not_supported',
+      /logged/,
+    );
+    const model = await connection.introspect();
+    const [two] = dialect.compile(
+      { type: 'raw', dialect: dialect.name, statement: 'UPDATE a SET b = 1; DELETE FROM c' },
+      model,
+    );
+    assert.equal(two?.transactional, true, 'data can be in a transaction');
+    for (const [statement, why] of [
+      ['BEGIN; UPDATE a SET b = 1; COMMIT', /BEGIN/],
+      ['UPDATE a SET b = 1; COMMIT', /COMMIT/],
+      ['START TRANSACTION', /START TRANSACTION/],
+      ['SET autocommit = 0', /AUTOCOMMIT/],
+      ['SET @x = 1, SESSION autocommit = 0', /AUTOCOMMIT/],
+      ['SELECT 1; SET @@autocommit = 0', /AUTOCOMMIT/],
+      ['UPDATE a SET b = 1; CREATE TABLE c (d int)', /commits what stands before/],
+      ['CREATE TABLE c (d int); CREATE TABLE e (d int)', /commits/],
+      ["UPDATE a SET b = 'open", /not closed/],
+      ['/*!50000 COMMIT */', /comment that the server runs/],
+      ['DELIMITER //', /client program/],
+    ] as const)
+      refuse({ type: 'raw', dialect: dialect.name, statement }, 'migration_invalid', why);
+    const routine = "CREATE PROCEDURE p() BEGIN UPDATE a SET b = ';'; COMMIT; END";
+    assert.equal(
+      dialect.compile({ type: 'raw', dialect: dialect.name, statement: routine }, model)[0]?.transactional,
+      false,
+    );
+  });
+}

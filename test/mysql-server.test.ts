@@ -1,0 +1,371 @@
+import * as assert from 'node:assert/strict';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Connection, Segment } from '../core/dialect.ts';
+import { isSvcError } from '../core/errors.ts';
+import { anyDefinition, type RecordDefinition, recordChange, recordWrite } from '../core/records.ts';
+import type { SchemaModel } from '../core/schema/model.ts';
+import type { Operation } from '../core/schema/operation.ts';
+import { mariadb } from '../plugins/dialects/mariadb/dialect.ts';
+import { mysql } from '../plugins/dialects/mysql/dialect.ts';
+import { type FreshDatabase, freshDatabase } from './kit/mysql.ts';
+import { test } from './kit/test.ts';
+import { until } from './kit/until.ts';
+import { find } from './servers/find.ts';
+
+// MySQL and MariaDB alike: what a server says no to, a lock that is waited for, and a session that is lost.
+
+const coded =
+  (code: string, words = /./) =>
+  (error: unknown) =>
+    isSvcError(error) && error.code === code && words.test(`${error.message} ${error.why}`);
+
+interface Row {
+  readonly id: string;
+  readonly n: number;
+}
+const rows: RecordDefinition<Row> = {
+  collection: '_svc_rows',
+  key: 'id',
+  columns: { id: { type: 'string' }, n: { type: 'bigint' } },
+  indexes: [],
+};
+const insert = (id: string): Segment => ({
+  transactional: true,
+  statements: [],
+  writes: [recordWrite(rows, { id, n: 0 })],
+});
+const change = (id: string, n: number, version: number): Segment => ({
+  transactional: true,
+  statements: [],
+  writes: [recordChange(rows, { id, n }, version)],
+});
+
+for (const dialect of [mysql, mariadb]) {
+  const name = dialect.name as 'mysql' | 'mariadb';
+  const found = await find(name);
+  const on = (what: string, body: (database: FreshDatabase) => Promise<void>) => {
+    if ('missing' in found) return void test.skip(`${name}: ${what}`, found.missing);
+    test(`${name}: ${what}`, async () => {
+      const database = await freshDatabase(found.url);
+      try {
+        await body(database);
+      } finally {
+        await database.drop();
+      }
+    });
+  };
+  const compiled = (operation: Operation, model: SchemaModel = new Map()): Segment[] =>
+    dialect
+      .compile(operation, model)
+      .map((statement) => ({ transactional: statement.transactional, statements: [statement], writes: [] }));
+  const table = (table: string): Segment[] =>
+    compiled({ type: 'createCollection', name: table, fields: [{ name: 'id', type: 'integer', primaryKey: true }] });
+  const raw = (statement: string): Segment[] => compiled({ type: 'raw', dialect: dialect.name, statement });
+  const tables = async (connection: Connection) => [...(await connection.introspect()).keys()].sort();
+
+  on('a wrong address, database, user or dialect is told with its code', async ({ url }) => {
+    const other = (change: (url: URL) => void) => {
+      const changed = new URL(url);
+      change(changed);
+      return dialect.connect(changed.href, { connectTimeoutMs: 2000 });
+    };
+    await assert.rejects(
+      other((to) => (to.port = '1')),
+      coded('connection_failed', /ECONNREFUSED/),
+    );
+    await assert.rejects(
+      other((to) => (to.hostname = 'no-such-host.invalid')),
+      coded('connection_failed'),
+    );
+    await assert.rejects(
+      other((to) => (to.pathname = '/no_such_db')),
+      coded('database_missing', /1049/),
+    );
+    await assert.rejects(
+      other((to) => {
+        to.username = 'nobody_here';
+        to.password = 's3cret';
+      }),
+      (error) => coded('authentication_failed')(error) && !JSON.stringify(error).includes('s3cret'),
+    );
+    await assert.rejects(
+      other((to) => (to.pathname = '/')),
+      coded('url_invalid', /no database/),
+    );
+    await assert.rejects(dialect.connect('postgresql://x/y', {}), coded('url_invalid'));
+    await assert.rejects(dialect.connect(url, { schema: 'public' }), coded('config_invalid', /no schemas/));
+    const [wrong, why] = name === 'mysql' ? [mariadb, /not MariaDB but/] : [mysql, /not MySQL but/];
+    await assert.rejects(wrong.connect(url.replace(/^mariadb:/, 'mysql:'), {}), coded('config_invalid', why));
+  });
+
+  on('a user who may only read is told what is missing, and can look', async ({ url, query }) => {
+    const user = `r${process.pid}${Math.random().toString(36).slice(2, 8)}`;
+    await query('CREATE TABLE t (id int PRIMARY KEY)');
+    await query(
+      `CREATE USER ${user} IDENTIFIED BY 'pw'; GRANT SELECT ON ${new URL(url).pathname.slice(1)}.* TO ${user}`,
+    );
+    try {
+      const reading = new URL(url);
+      reading.username = user;
+      reading.password = 'pw';
+      const connection = await dialect.connect(reading.href, {});
+      assert.deepEqual(await tables(connection), ['t']);
+      await assert.rejects(
+        connection.exclusively(async () => {}),
+        coded('permission_denied', /1142/),
+      );
+      await connection.exclusively(async () => {}).catch(() => undefined);
+      const other = await dialect.connect(url, {});
+      await other.exclusively(async () => {}, { timeoutMs: 0 });
+      await Promise.all([connection.close(), other.close()]);
+    } finally {
+      await query(`DROP USER ${user}`);
+    }
+  });
+
+  on('a session that is ended by the server frees the lock and says so', async ({ url, query }) => {
+    const first = await dialect.connect(url, {});
+    const second = await dialect.connect(url, {});
+    const outcome = first.exclusively(async () => {
+      const [row] = await first.query('SELECT connection_id() AS id');
+      await query(`KILL ${row?.id}`);
+      await second.exclusively(async () => {}, { timeoutMs: 5000 });
+      await first.now();
+    });
+    await assert.rejects(outcome, coded('connection_lost'));
+    await assert.rejects(first.now(), coded('connection_lost'));
+    await first.close();
+    await second.close();
+  });
+
+  on('the lock has one holder: the next one waits, is told, gives up or is interrupted', async ({ url }) => {
+    const [first, second] = await Promise.all([dialect.connect(url, {}), dialect.connect(url, {})]);
+    let waited = 0;
+    let epoch = 0;
+    await first.exclusively(async (held) => {
+      epoch = held;
+      const onWait = () => {
+        waited += 1;
+      };
+      await assert.rejects(
+        second.exclusively(async () => {}, { timeoutMs: 10, onWait }),
+        coded('lock_timeout'),
+      );
+      const stop = new AbortController();
+      const interrupted = second.exclusively(async () => {}, {
+        onWait: () => stop.abort(),
+        signal: stop.signal,
+      });
+      await assert.rejects(interrupted, coded('interrupted'));
+    });
+    assert.equal(waited, 1);
+    assert.equal(await second.exclusively(async (next) => next), epoch + 1);
+    await Promise.all([first.close(), second.close()]);
+  });
+
+  on('one packet journals between statements that commit by themselves', async ({ url }) => {
+    const connection = await dialect.connect(url, {});
+    await connection.exclusively(async (epoch) => {
+      await connection.ensure([rows as never]);
+      const store = connection.records(rows);
+      const whole = await connection.run(
+        [insert('a'), ...table('t1'), change('a', 1, 1), insert('b'), ...table('t2')],
+        epoch,
+      );
+      assert.deepEqual([whole.committed, whole.failure], [5, undefined]);
+      assert.deepEqual(await store.get('a'), { record: { id: 'a', n: 1 }, version: 2 });
+
+      const failing = await connection.run(
+        [change('a', 2, 2), ...table('t1'), change('a', 3, 3), ...table('t3')],
+        epoch,
+      );
+      assert.equal(failing.committed, 1);
+      assert.ok(coded('collection_exists', /already exists/)(failing.failure?.error));
+      assert.deepEqual([failing.failure?.statement, failing.failure?.untouched], [0, true]);
+      assert.equal((await store.get('a'))?.record.n, 2, 'what stood before the statement is committed');
+
+      const stale = await connection.run([insert('c'), ...table('t4'), change('a', 9, 2), ...table('t5')], epoch);
+      assert.equal(stale.committed, 2);
+      assert.ok(coded('lock_lost')(stale.failure?.error));
+      const over = await connection.run([insert('d'), ...table('t6')], epoch - 1);
+      assert.equal(over.committed, 0);
+      assert.ok(coded('lock_lost')(over.failure?.error));
+      assert.equal(await store.get('d'), undefined);
+      assert.deepEqual(await tables(connection), ['t1', 't2', 't4']);
+    });
+    await connection.close();
+  });
+
+  on('data changes of a user commit together with their write, or not at all', async ({ url, query }) => {
+    await query('CREATE TABLE t (id int PRIMARY KEY)');
+    const connection = await dialect.connect(url, {});
+    await connection.exclusively(async (epoch) => {
+      await connection.ensure([rows as never]);
+      const [both] = raw(
+        "INSERT INTO t VALUES (1); SET sql_mode = ''; SET time_zone = '+05:00'; INSERT INTO t VALUES (2) -- end",
+      );
+      assert.ok(both?.transactional);
+      const with1 = { ...both, writes: [recordWrite(rows, { id: 'a', n: 1 })] };
+      assert.equal((await connection.run([with1], epoch)).failure, undefined);
+      const [settings] = await connection.query('SELECT @@sql_mode AS mode, @@time_zone AS zone, @@autocommit AS auto');
+      assert.match(String(settings?.mode), /STRICT_ALL_TABLES/);
+      assert.deepEqual([settings?.zone, Number(settings?.auto)], ['+00:00', 1]);
+      const [again] = raw('INSERT INTO t VALUES (3); INSERT INTO t VALUES (1)');
+      const with2 = { ...again, writes: [recordWrite(rows, { id: 'b', n: 1 })] } as Segment;
+      const failing = await connection.run([insert('c'), with2], epoch);
+      assert.equal(failing.committed, 1);
+      assert.ok(coded('data_violates', /^(?!.*'1').*1062/)(failing.failure?.error));
+      assert.deepEqual(
+        (await query('SELECT id FROM t ORDER BY id')).map(({ id }) => Number(id)),
+        [1, 2],
+      );
+      assert.equal(await connection.records(rows).get('b'), undefined);
+    });
+    await connection.close();
+  });
+
+  on('a statement that gives the lock up is found out before anything is recorded', async ({ url }) => {
+    const connection = await dialect.connect(url, {});
+    await connection.exclusively(async (epoch) => {
+      await connection.ensure([rows as never]);
+      const outcome = await connection.run([insert('a'), ...raw('DO RELEASE_ALL_LOCKS()'), change('a', 1, 1)], epoch);
+      assert.ok(coded('lock_lost')(outcome.failure?.error));
+      assert.equal((await connection.records(rows).get('a'))?.record.n, 0);
+    });
+    await connection.close();
+  });
+
+  on(
+    'a record write outwaits a lock that another session keeps for longer than the session allows',
+    async ({ url, query }) => {
+      const [writer, other] = [await dialect.connect(url, {}), await dialect.connect(url, {})];
+      try {
+        await writer.ensure([anyDefinition(rows)]);
+        const store = writer.records(rows);
+        await store.insert({ id: 'a', n: 1 });
+        await other.query('START TRANSACTION');
+        await other.query('SELECT 1 FROM _svc_rows FOR UPDATE');
+        const writing = store.replace('a', 1, { id: 'a', n: 2 });
+        const attempts = new Set<unknown>();
+        writing.catch(() => undefined);
+        await until(async () => {
+          // Whoever asks again within a tenth of a second is told what was told before.
+          await wait(150);
+          const waiting =
+            "SELECT trx_id AS id FROM information_schema.innodb_trx WHERE trx_query LIKE 'UPDATE%_svc_rows%'";
+          for (const { id } of await query(waiting)) attempts.add(String(id));
+          return attempts.size > 1;
+        }, 'It was not tried again.');
+        await other.query('ROLLBACK');
+        assert.equal(await writing, 'replaced');
+      } finally {
+        await writer.close();
+        await other.close();
+      }
+    },
+  );
+
+  on('a table that others use is waited for in short turns', async ({ url, query }) => {
+    await query('CREATE TABLE t (id int PRIMARY KEY)');
+    const busy = await dialect.connect(url, {});
+    const connection = await dialect.connect(url, { lockRetries: 0 });
+    await busy.query('BEGIN');
+    await busy.query('SELECT * FROM t');
+    const [drop] = compiled({ type: 'dropCollection', collection: 't' }, await busy.introspect());
+    const refused = await connection.run([drop as Segment], 0);
+    assert.ok(coded('migration_failed', /1205/)(refused.failure?.error));
+    const patient = await dialect.connect(url, {});
+    const waiting = patient.run([drop as Segment], 0);
+    await until(
+      async () =>
+        (await query("SELECT 1 FROM information_schema.processlist WHERE state LIKE '%metadata lock%'")).length > 0,
+      'nobody waits for the table',
+    );
+    await busy.query('COMMIT');
+    assert.equal((await waiting).failure, undefined);
+    await Promise.all([connection.close(), busy.close(), patient.close()]);
+  });
+
+  on(
+    'a client that is gone leaves what it had begun to the server, and the lock is free only then',
+    async ({ url, query }) => {
+      await query('CREATE TABLE t (id int PRIMARY KEY)');
+      const first = await dialect.connect(url, {});
+      const second = await dialect.connect(url, {});
+      const blocker = await dialect.connect(url, {});
+      await blocker.query('BEGIN');
+      await blocker.query('SELECT * FROM t');
+      const [row] = await first.query('SELECT connection_id() AS id');
+      const left = first
+        .exclusively((epoch) => first.run(raw('ALTER TABLE t ADD COLUMN a int'), epoch))
+        .catch((error) => error);
+      await until(
+        async () =>
+          (
+            await query(
+              `SELECT 1 FROM information_schema.processlist WHERE id = ${row?.id} AND state LIKE '%metadata lock%'`,
+            )
+          ).length > 0,
+        'the statement does not wait',
+      );
+      await query(`KILL ${row?.id}`);
+      await second.exclusively(async () => {}, { timeoutMs: 5000 });
+      await left;
+      await blocker.query('COMMIT');
+      assert.deepEqual([...((await second.introspect()).get('t')?.fields.keys() ?? [])], ['id']);
+      await Promise.all([first.close(), second.close(), blocker.close()]);
+    },
+  );
+
+  on('an update says how many rows matched and how many it made others', async ({ url, query }) => {
+    await query(
+      "CREATE TABLE t (id int PRIMARY KEY, a varchar(20), b varchar(20), n int, at datetime(3) NULL) COLLATE utf8mb4_general_ci; INSERT INTO t VALUES (1, 'x', NULL, 1, NULL), (2, 'X', 'y', 2, NULL), (3, NULL, NULL, NULL, NULL)",
+    );
+    const connection = await dialect.connect(url, {});
+    const collection = (await connection.introspect(['t'])).get('t');
+    assert.ok(collection);
+    const job = { table: 't', collection, key: 'k' };
+    const upper = {
+      ...job,
+      set: [{ field: 'a', value: 'X' }],
+      where: [{ field: 'id', operator: 'lte' as const, value: 2 }],
+    };
+    assert.deepEqual(await connection.update(upper), { matched: 2, modified: 1 });
+    const concat = [{ field: 'a' }, { literal: `'-\\` }, { field: 'b' }];
+    assert.deepEqual(await connection.update({ ...job, set: [{ field: 'b', concat }], where: [] }), {
+      matched: 3,
+      modified: 3,
+    });
+    const texts = await query('SELECT b FROM t ORDER BY id');
+    assert.deepEqual(
+      texts.map(({ b }) => b),
+      [`X'-\\`, `X'-\\y`, `'-\\`],
+    );
+    const swapped = {
+      ...job,
+      set: [
+        { field: 'b', value: 'new' },
+        { field: 'a', concat: [{ field: 'b' }] },
+      ],
+      where: [],
+    };
+    await connection.update(swapped);
+    assert.equal((await query('SELECT a FROM t WHERE id = 2'))[0]?.a, `X'-\\y`, 'who reads a field goes first');
+    const circle = {
+      ...job,
+      set: [
+        { field: 'b', concat: [{ field: 'a' }] },
+        { field: 'a', concat: [{ field: 'b' }] },
+      ],
+      where: [],
+    };
+    await assert.rejects(connection.update(circle), coded('update_invalid'));
+    const missing = {
+      ...job,
+      set: [{ field: 'n', value: 2 }],
+      where: [{ field: 'n', operator: 'in' as const, value: [null, 2] }],
+    };
+    assert.deepEqual(await connection.update(missing), { matched: 2, modified: 1 });
+    await connection.close();
+  });
+}

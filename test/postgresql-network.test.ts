@@ -1,0 +1,131 @@
+import * as assert from 'node:assert/strict';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { migration } from '../core/migration/builder.ts';
+import { MigrationEngine } from '../core/migration/engine.ts';
+import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
+import { connectAdapter } from './kit/adapter.ts';
+import { cutProxy } from './kit/cut-proxy.ts';
+import { freePort } from './kit/free-port.ts';
+import { freshDatabase, unavailable } from './kit/postgresql.ts';
+import { refused } from './kit/refusal.ts';
+import { test } from './kit/test.ts';
+import { until } from './kit/until.ts';
+
+const missing = await unavailable();
+const users = migration('20260101_000000_create_users')
+  .createCollection('users', [{ name: 'id', type: 'integer', primaryKey: true }])
+  .build();
+
+const through = (url: string, port: number): string => {
+  const changed = new URL(url);
+  changed.port = String(port);
+  return changed.href;
+};
+
+/** A connection that is lost while the answer to COMMIT is under way: nobody knows, the next run finds out. */
+for (const [when, applied] of [
+  ['before', false],
+  ['after', true],
+] as const) {
+  const name = `a connection cut ${when} the server hears COMMIT: the next run ${applied ? 'finds it done' : 'applies it'}`;
+  if (missing !== undefined) {
+    test.skip(name, missing);
+    continue;
+  }
+  test(name, async () => {
+    const { url, query, drop } = await freshDatabase();
+    const proxy = await cutProxy(Number(new URL(url).port || 5432));
+    try {
+      const adapter = await connectAdapter(postgresql, through(url, proxy.port));
+      const engine = new MigrationEngine(adapter);
+      await engine.getHistory();
+      proxy.cut('CREATE TABLE "public"."users"', when);
+      await refused(engine.up(users), 'connection_lost');
+      await adapter.connection.close().catch(() => undefined);
+
+      const again = await connectAdapter(postgresql, url);
+      try {
+        assert.equal((await new MigrationEngine(again).up(users)).status, applied ? 'skipped' : 'completed');
+        assert.deepEqual(await query('SELECT tag, status, seq::int FROM _svc_migrations'), [
+          { tag: users.tag, status: 'completed', seq: 1 },
+        ]);
+      } finally {
+        await again.connection.close();
+      }
+    } finally {
+      proxy.close();
+      await drop();
+    }
+  });
+}
+
+const bouncer = spawnSync('pgbouncer', ['--version']).status === 0;
+for (const [mode, ignored] of [
+  ['session', ''],
+  ['transaction', ''],
+  ['transaction', 'options'],
+] as const) {
+  const name = `PgBouncer in ${mode} mode${ignored && ', which drops the settings of a connection,'} is refused before anything runs`;
+  const why = missing ?? (bouncer ? undefined : 'pgbouncer is not installed');
+  if (why !== undefined) {
+    test.skip(name, why);
+    continue;
+  }
+  test(name, async () => {
+    const { url, query, drop } = await freshDatabase();
+    const pooler = await startPooler(url, mode, ignored);
+    try {
+      const connecting = connectAdapter(postgresql, through(url, pooler.port));
+      await refused(
+        connecting.then((adapter) => new MigrationEngine(adapter).up(users)),
+        'pooler_unsupported',
+      );
+      assert.deepEqual(await query("SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"), []);
+    } finally {
+      pooler.stop();
+      await drop();
+    }
+  });
+}
+
+async function startPooler(url: string, mode: string, ignored: string) {
+  const { hostname, port: serverPort, username } = new URL(url);
+  const folder = mkdtempSync(join(tmpdir(), 'svc-pgbouncer-'));
+  chmodSync(folder, 0o755);
+  const port = await freePort();
+  writeFileSync(
+    join(folder, 'pgbouncer.ini'),
+    `[databases]
+* = host=${hostname} port=${serverPort || 5432} user=${username}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = any
+pool_mode = ${mode}
+ignore_startup_parameters = ${ignored}
+`,
+  );
+  // It refuses to run as root.
+  const user = userInfo().uid === 0 ? ['-u', 'postgres'] : [];
+  const child: ChildProcess = spawn('pgbouncer', ['-q', ...user, join(folder, 'pgbouncer.ini')], { stdio: 'ignore' });
+  const stop = () => {
+    child.kill('SIGKILL');
+    rmSync(folder, { recursive: true });
+  };
+  await until(async () => {
+    const client = new pg.Client({ connectionString: through(url, port), connectionTimeoutMillis: 1000 });
+    return client.connect().then(
+      () => client.end().then(() => true),
+      () => false,
+    );
+  }, 'PgBouncer does not answer').catch((error) => {
+    stop();
+    throw error;
+  });
+  return { port, stop };
+}

@@ -1,0 +1,78 @@
+import * as assert from 'node:assert/strict';
+import { anyDefinition, type RecordDefinition } from '../core/records.ts';
+import { Group } from '../plugins/sql/group.ts';
+import type { Exec, Result } from '../plugins/sql/session.ts';
+import { engines } from './kit/engines.ts';
+import { test } from './kit/test.ts';
+
+// What is asked for at the same time is sent together, and each caller is answered as if it had been alone.
+
+interface Thing {
+  readonly id: string;
+  readonly amount: number;
+}
+
+const things: RecordDefinition<Thing> = {
+  collection: '_svc_test_things',
+  key: 'id',
+  columns: { id: { type: 'string' }, amount: { type: 'integer' } },
+  indexes: [],
+};
+
+test('texts that are asked for while one is on its way go out as one', async () => {
+  const sent: string[] = [];
+  const exec: Exec = async (text) => {
+    sent.push(text);
+    await new Promise((resolve) => setImmediate(resolve));
+    return text.split(';\n').map((one): Result => ({ rows: [{ one }], count: one.length }));
+  };
+  const group = new Group(exec);
+  const answers = await Promise.all([['a'], ['bb', 'c'], ['ddd'], ['e']].map((statements) => group.send(statements)));
+  assert.deepEqual(sent, ['a', 'bb;\nc;\nddd;\ne']);
+  assert.deepEqual(
+    answers.map((results) => results.map(({ count }) => count)),
+    [[1], [2, 1], [3], [1]],
+  );
+});
+
+test('one that fails takes none of the others with it', async () => {
+  const exec: Exec = async (text) => {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (text.includes('bad')) throw new Error(`refused: ${text}`);
+    return text.split(';\n').map((): Result => ({ rows: [], count: 1 }));
+  };
+  const group = new Group(exec);
+  const answers = await Promise.allSettled(['first', 'good', 'bad', 'fine'].map((text) => group.send([text])));
+  assert.deepEqual(
+    answers.map((answer) => (answer.status === 'rejected' ? answer.reason.message : answer.value.length)),
+    [1, 1, 'refused: bad', 1],
+  );
+});
+
+for (const engine of engines) {
+  const name = `${engine.name}: writes at the same time are each answered for themselves`;
+  if (engine.missing !== undefined) test.skip(name, engine.missing);
+  else
+    test(name, () =>
+      engine.withDatabase(async ({ connection }, again) => {
+        await connection.ensure([anyDefinition(things)]);
+        const stores = [connection, (await again()).connection].map((one) => one.records(things));
+        const inserts = await Promise.allSettled(
+          Array.from({ length: 200 }, (_, at) =>
+            stores[at % 2]!.insert({ id: at % 50 === 7 ? `\0${at}` : `thing ${at % 90}`, amount: at }),
+          ),
+        );
+        const refused = inserts.filter(({ status }) => status === 'rejected');
+        assert.equal(refused.length, 4, 'each with a NUL character');
+        const inserted = inserts.filter((one) => one.status === 'fulfilled' && one.value === 'inserted');
+        assert.equal(inserted.length, 90, 'each name once');
+        const changes = await Promise.all(
+          Array.from({ length: 300 }, (_, at) =>
+            stores[at % 2]!.replace(`thing ${at % 100}`, 1, { id: `thing ${at % 100}`, amount: -at }),
+          ),
+        );
+        const count = (answer: string) => changes.filter((one) => one === answer).length;
+        assert.deepEqual([count('replaced'), count('stale'), count('missing')], [90, 180, 30]);
+      }),
+    );
+}

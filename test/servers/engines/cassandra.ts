@@ -1,0 +1,127 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fromDocker } from '../docker.ts';
+import { here } from '../machine.ts';
+import { type Artifact, javaFor, maven, mavenMissing } from '../maven.ts';
+import type { Launch, Source } from '../source.ts';
+import { temporary } from '../temporary.ts';
+
+export const CASSANDRA: Artifact = {
+  group: 'org.apache.cassandra',
+  name: 'cassandra-all',
+  version: '5.0.6',
+  java: (major) => major === 11 || major === 17,
+};
+
+export interface Node {
+  readonly folder: string;
+  readonly lib: string;
+  readonly cluster: string;
+  readonly address: string;
+  readonly port: number;
+  readonly storagePort: number;
+  readonly jmxPort: number;
+  /** The address of the node to join. */
+  readonly seed: string;
+  readonly heap: string;
+  /** How long a node waits for what others say; none for one that is alone. */
+  readonly ringDelayMs: number;
+}
+
+/** Writes its configuration and gives the arguments that Java starts it with. */
+export function cassandraArguments(node: Node): readonly string[] {
+  const { folder, lib } = node;
+  const config = join(folder, 'conf');
+  mkdirSync(config, { recursive: true });
+  writeFileSync(join(config, 'cassandra.yaml'), configuration(node));
+  writeFileSync(
+    join(config, 'logback.xml'),
+    '<configuration><appender name="out" class="ch.qos.logback.core.ConsoleAppender"><encoder><pattern>%d %-5level %logger{20} %msg%n</pattern></encoder></appender><root level="WARN"><appender-ref ref="out"/></root></configuration>\n',
+  );
+  const properties = {
+    'cassandra.config': `file://${join(config, 'cassandra.yaml')}`,
+    'cassandra.storagedir': folder,
+    'cassandra.logdir': folder,
+    'cassandra-foreground': 'yes',
+    'cassandra.skip_wait_for_gossip_to_settle': '0',
+    'cassandra.ring_delay_ms': String(node.ringDelayMs),
+    'cassandra.superuser_setup_delay_ms': '0',
+    'cassandra.jmx.local.port': String(node.jmxPort),
+    'io.netty.transport.noNative': 'true',
+    'jdk.attach.allowAttachSelf': 'true',
+  };
+  return [
+    ...['-Xms256m', `-Xmx${node.heap}`],
+    ...Object.entries(properties).map(([name, value]) => `-D${name}=${value}`),
+    ...EXPORTS.map((name) => `--add-exports=${name}=ALL-UNNAMED`),
+    ...OPENS.map((name) => `--add-opens=${name}=ALL-UNNAMED`),
+    ...['-cp', `${config}:${lib}/*`, 'org.apache.cassandra.service.CassandraDaemon'],
+  ];
+}
+
+const configuration = ({ folder, cluster, address, port, storagePort, seed }: Node): string =>
+  [
+    `cluster_name: ${cluster}`,
+    'num_tokens: 1',
+    'partitioner: org.apache.cassandra.dht.Murmur3Partitioner',
+    `seed_provider: [{ class_name: org.apache.cassandra.locator.SimpleSeedProvider, parameters: [{ seeds: '${seed}:${storagePort}' }] }]`,
+    `listen_address: ${address}`,
+    `rpc_address: ${address}`,
+    `storage_port: ${storagePort}`,
+    `native_transport_port: ${port}`,
+    'endpoint_snitch: SimpleSnitch',
+    'commitlog_sync: periodic',
+    'commitlog_sync_period: 10000ms',
+    `data_file_directories: ['${join(folder, 'data')}']`,
+    ...['commitlog', 'hints', 'saved_caches', 'cdc_raw'].map((name) => `${name}_directory: '${join(folder, name)}'`),
+    'commitlog_segment_size: 8MiB',
+    'memtable_heap_space: 64MiB',
+    'materialized_views_enabled: true',
+    'auto_snapshot: false',
+    '',
+  ].join('\n');
+
+/** From Cassandra's own jvm17-server.options. */
+const EXPORTS = [
+  ...['misc', 'ref'].map((name) => `java.base/jdk.internal.${name}`),
+  ...['sun.nio.ch', 'java.lang.ref', 'java.lang.reflect'].map((name) => `java.base/${name}`),
+  'java.management.rmi/com.sun.jmx.remote.internal.rmi',
+  'java.rmi/sun.rmi.registry',
+  'java.rmi/sun.rmi.server',
+  'java.sql/java.sql',
+  'jdk.unsupported/sun.misc',
+];
+const OPENS = [
+  ...['loader', 'ref', 'reflect', 'math', 'module', 'util.jar'].map((name) => `java.base/jdk.internal.${name}`),
+  ...['java.lang.module', 'java.net', 'sun.nio.ch', 'java.io', 'java.lang', 'java.lang.reflect'].map(
+    (name) => `java.base/${name}`,
+  ),
+  ...['java.util', 'java.util.concurrent', 'java.util.concurrent.atomic', 'java.nio'].map(
+    (name) => `java.base/${name}`,
+  ),
+  'jdk.management/com.sun.management.internal',
+];
+
+async function start(lib: string, launch: Launch): Promise<string> {
+  const address = '127.0.0.1';
+  const port = await launch.port(9042);
+  const node = {
+    ...{ folder: launch.folder, lib, cluster: 'svc-test', address, port, seed: address, heap: '1g', ringDelayMs: 1 },
+    ...{ storagePort: await launch.port(7000), jmxPort: await launch.port(7199) },
+  };
+  launch.tell(`starts on port ${port}`);
+  launch.spawn(here, javaFor(CASSANDRA) ?? 'java', cassandraArguments(node), { cwd: launch.folder });
+  await launch.answers('cassandra', `${address}:${port}`);
+  return `${address}:${port}`;
+}
+
+const packaged: Source = {
+  from: `Maven's ${CASSANDRA.name} ${CASSANDRA.version}`,
+  missing: () => mavenMissing(CASSANDRA),
+  async prepare(tell) {
+    const lib = await maven(CASSANDRA, tell);
+    return { folder: temporary(), start: (launch) => start(lib, launch) };
+  },
+};
+
+export const cassandra: readonly Source[] = [packaged, fromDocker('cassandra', 9042, (port) => `127.0.0.1:${port}`)];

@@ -1,0 +1,59 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fromBinaries } from '../binaries.ts';
+import { fromDocker } from '../docker.ts';
+import { inside, isRoot, type Machine, program } from '../machine.ts';
+import type { Launch, Source } from '../source.ts';
+
+/** MariaDB installs a program of that name too. */
+function installed(): string | undefined {
+  const mysqld = program('mysqld');
+  if (mysqld === undefined) return undefined;
+  return /mariadb/i.test(spawnSync(mysqld, ['--version'], { encoding: 'utf8' }).stdout) ? undefined : mysqld;
+}
+
+async function start(machine: Machine, launch: Launch): Promise<string> {
+  const port = await launch.port(3306, 3307);
+  const mysqld = machine.root === '' ? (installed() ?? 'mysqld') : '/usr/sbin/mysqld';
+  const at = (name: string) => inside(machine, join(launch.folder, name));
+  mkdirSync(join(launch.folder, 'files'));
+  // Debian builds in a folder that only the package of the whole server makes.
+  const common = [
+    '--no-defaults',
+    ...(isRoot() ? ['--user=root'] : []),
+    `--datadir=${at('data')}`,
+    `--secure-file-priv=${at('files')}`,
+  ];
+  launch.tell('makes its data folder');
+  await launch.run(machine, mysqld, [...common, '--initialize-insecure']);
+  launch.tell(`starts on port ${port}`);
+  launch.spawn(machine, mysqld, [
+    ...common,
+    `--port=${port}`,
+    '--bind-address=127.0.0.1',
+    `--socket=${at('socket')}`,
+    `--pid-file=${at('pid')}`,
+    '--mysqlx=OFF',
+    '--skip-log-bin',
+    '--performance-schema=OFF',
+    '--innodb-flush-log-at-trx-commit=0',
+    '--innodb-flush-method=nosync',
+    '--max-connections=500',
+  ]);
+  const url = urlAt(port);
+  await launch.answers('mysql', url);
+  return url;
+}
+
+const urlAt = (port: number): string => `mysql://root@127.0.0.1:${port}/`;
+
+export const mysql: readonly Source[] = [
+  ...fromBinaries({
+    title: 'MySQL',
+    missing: () => (installed() === undefined ? 'mysqld is not installed' : undefined),
+    packages: ['mysql-server-core'],
+    start,
+  }),
+  fromDocker('mysql', 3306, urlAt),
+];

@@ -1,0 +1,118 @@
+import type { Engine } from './engine.ts';
+import { PATIENCE_MS, talk } from './wire.ts';
+
+/** Logs in and asks which version answers; throws why it is not a server of that engine that the tests can use. */
+export const handshake = (engine: Engine, url: string): Promise<string> => HANDSHAKES[engine](url);
+
+const HANDSHAKES: Readonly<Record<Engine, (url: string) => Promise<string>>> = {
+  postgresql,
+  mysql: async (url) => {
+    const version = await mysqlVersion(url);
+    if (/mariadb/i.test(version)) throw new Error(`it is MariaDB ${version}`);
+    return version;
+  },
+  mariadb: async (url) => {
+    const version = await mysqlVersion(url);
+    if (!/mariadb/i.test(version)) throw new Error(`it is MySQL ${version}`);
+    return version;
+  },
+  mongodb,
+  dynamodb,
+  cassandra,
+  rabbitmq,
+};
+
+async function postgresql(connectionString: string): Promise<string> {
+  const { default: pg } = await import('pg');
+  const client = new pg.Client({ connectionString, connectionTimeoutMillis: PATIENCE_MS });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return String((await client.query('SHOW server_version')).rows[0]?.server_version);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+/** The greeting first: the driver waits without end on a port where nobody greets. */
+async function mysqlVersion(url: string): Promise<string> {
+  const { hostname, port } = new URL(url);
+  await talk(hostname, Number(port || 3306), async (say) => {
+    const greeting = await say(Buffer.alloc(0), 5, (head) => 4 + head.readUIntLE(0, 3));
+    if (greeting[4] !== 10) throw new Error('it does not speak the protocol');
+  });
+  const { createConnection } = await import('mysql2/promise');
+  const connection = await createConnection({ uri: url.replace(/^mariadb:/, 'mysql:'), connectTimeout: PATIENCE_MS });
+  connection.on('error', () => {});
+  try {
+    const [rows] = await connection.query('SELECT VERSION() AS version');
+    return String((rows as { version: string }[])[0]?.version);
+  } finally {
+    connection.destroy();
+  }
+}
+
+async function mongodb(url: string): Promise<string> {
+  const { BSON } = await import('mongodb');
+  const command = BSON.serialize({ buildInfo: 1, $db: 'admin' });
+  const head = Buffer.alloc(21);
+  head.writeInt32LE(head.length + command.length, 0);
+  head.writeInt32LE(2013, 12);
+  const [host = '', port] = (/^mongodb:\/\/(?:[^@/]*@)?([^,/?]+)/.exec(url)?.[1] ?? '').split(':');
+  return talk(host, Number(port ?? 27017), async (say) => {
+    const answer = await say(Buffer.concat([head, command]), 16, (bytes) => bytes.readInt32LE(0));
+    if (answer.readInt32LE(12) !== 2013) throw new Error('it does not speak the protocol');
+    return String(BSON.deserialize(answer.subarray(21)).version);
+  });
+}
+
+/** By HTTP: the SDK retries for longer than anyone waits here, and its loading takes longer than the answer. */
+async function dynamodb(url: string): Promise<string> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/x-amz-json-1.0',
+      'x-amz-target': 'DynamoDB_20120810.ListTables',
+      authorization:
+        'AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0',
+    },
+    body: '{"Limit":1}',
+    signal: AbortSignal.timeout(PATIENCE_MS),
+  });
+  const text = await response.text();
+  if (!response.ok || !text.includes('TableNames')) throw new Error(`HTTP ${response.status} ${text.slice(0, 200)}`);
+  return response.headers.get('server') ?? 'answers';
+}
+
+/** OPTIONS of the native protocol, answered by SUPPORTED as soon as the node serves clients. */
+async function cassandra(url: string): Promise<string> {
+  const [host = '', port] = url.split(':');
+  return talk(host, Number(port ?? 9042), async (say) => {
+    const answer = await say(Buffer.from([4, 0, 0, 0, 5, 0, 0, 0, 0]), 9, (bytes) => 9 + bytes.readUInt32BE(5));
+    if (answer[0] !== 0x84 || answer[4] !== 6) throw new Error('it does not speak the protocol');
+    return `CQL ${/CQL_VERSION.{4}([\d.]+)/s.exec(answer.toString('latin1'))?.[1]}`;
+  });
+}
+
+/** The opening of AMQP 0-9-1 as far as Tune, which only follows a login that was accepted. */
+async function rabbitmq(url: string): Promise<string> {
+  const { hostname, port, username, password } = new URL(url);
+  const login = Buffer.from(`\0${decodeURIComponent(username || 'guest')}\0${decodeURIComponent(password || 'guest')}`);
+  const length = (size: number) => [size >>> 24, (size >>> 16) & 255, (size >>> 8) & 255, size & 255];
+  const whole = (head: Buffer) => 8 + head.readUInt32BE(3);
+  return talk(hostname, Number(port || 5672), async (say) => {
+    const start = await say(Buffer.from('AMQP\0\0\x09\x01'), 7, whole);
+    if (start.readUInt32BE(7) !== 0x000a000a) throw new Error('it does not speak the protocol');
+    const body = Buffer.concat([
+      Buffer.from('\0\x0a\0\x0b\0\0\0\0\x05PLAIN'),
+      Buffer.from(length(login.length)),
+      login,
+      Buffer.from('\x05en_US'),
+    ]);
+    const startOk = Buffer.concat([Buffer.from([1, 0, 0, ...length(body.length)]), body, Buffer.from([0xce])]);
+    const tune = await say(startOk, 7, whole);
+    if (tune.readUInt32BE(7) !== 0x000a001e)
+      throw new Error(`it refuses the login: ${tune.toString('latin1', 14, 120)}`);
+    return /versionS.{4}([\d.]+)/s.exec(start.toString('latin1'))?.[1] ?? 'answers';
+  });
+}

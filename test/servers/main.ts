@@ -1,0 +1,65 @@
+// npm run servers -- up [engine …] | down | status
+import { down } from './down.ts';
+import { ENGINES, isEngine, title } from './engine.ts';
+import { find } from './find.ts';
+import { handshake } from './handshake.ts';
+import { isAlive } from './process.ts';
+import { servers } from './state.ts';
+import { type Up, up } from './up.ts';
+
+const began = performance.now();
+const seconds = (): string => `${((performance.now() - began) / 1000).toFixed(1)} s`;
+const progress = (line: string): void => void process.stderr.write(`${seconds().padStart(8)}  ${line}\n`);
+const onWait = (): void => progress('another run is at it: waiting');
+
+const [verb = '', ...names] = process.argv.slice(2);
+const unknown = names.filter((name) => !isEngine(name));
+const engines = names.length === 0 ? ENGINES : names.filter(isEngine);
+
+if (unknown.length > 0) usage(`There is no engine ${unknown.join(', ')}.`);
+else if (verb === 'up') await bringUp();
+else if (verb === 'down' && names.length === 0) await takeDown();
+else if (verb === 'status') await tellStatus();
+else usage(verb === '' ? '' : `There is no ${process.argv.slice(2).join(' ')}.`);
+
+function usage(what: string): void {
+  process.stderr.write(`${what}\nnpm run servers -- up [engine …] | down | status\nEngines: ${ENGINES.join(', ')}\n`);
+  process.exitCode = 2;
+}
+
+async function bringUp(): Promise<void> {
+  const all = await up(engines, { tell: (engine, what) => progress(`${title(engine)}: ${what}`), onWait });
+  for (const one of all) console.log(line(one));
+  const missing = all.filter((one) => 'missing' in one).length;
+  console.log(`${all.length - missing} up, ${missing} missing, in ${seconds()}`);
+  process.exitCode = missing > 0 ? 1 : 0;
+}
+
+async function takeDown(): Promise<void> {
+  const { stopped, left } = await down(onWait);
+  for (const { engine, from } of stopped) console.log(`${title(engine)}: stopped (was started from ${from})`);
+  for (const { engine, users } of left)
+    console.log(
+      `${title(engine)}: goes on until its runs end (process ${users.filter(isAlive).map(({ pid }) => pid)})`,
+    );
+  if (stopped.length + left.length === 0) console.log('nothing had been started');
+}
+
+async function tellStatus(): Promise<void> {
+  for (const engine of engines) {
+    const found = await find(engine).catch((error: Error) => ({ missing: error.message }));
+    if ('missing' in found) {
+      console.log(found.missing);
+      process.exitCode = 1;
+      continue;
+    }
+    const own = servers().find(({ url }) => url === found.url);
+    const how = own ? `started from ${own.from}, process ${own.processes.map(({ pid }) => pid)}` : 'not ours';
+    console.log(line({ engine, url: found.url, version: await handshake(engine, found.url), how }));
+  }
+}
+
+function line(one: Up): string {
+  if ('missing' in one) return one.missing;
+  return `${title(one.engine)} ${one.version}: ${one.url.replace(/\/\/[^/@]*@/, '//')} (${one.how})`;
+}

@@ -1,0 +1,68 @@
+import * as assert from 'node:assert/strict';
+import { SvcError } from '../core/errors.ts';
+import { type Case, suite, type UnderTest } from './kit/suite.ts';
+import { test } from './kit/test.ts';
+
+interface Ran {
+  readonly failures: readonly [name: string, message: string][];
+  readonly limits: readonly (number | undefined)[];
+}
+
+/** Declares a suite on a runner that knows nothing but a name and a function, and runs it. */
+async function run(under: UnderTest, declare: (on: Case) => void): Promise<Ran> {
+  const cases: [string, () => Promise<void>, number | undefined][] = [];
+  suite((name, body, timeoutMs) => cases.push([name, body, timeoutMs]), under, declare);
+  const failures: [string, string][] = [];
+  for (const [name, body] of cases) await body().catch((error: Error) => failures.push([name, error.message]));
+  return { failures, limits: cases.map(([, , limit]) => limit) };
+}
+
+test('a case that fails says what the contract asks for, then what differed', async () => {
+  const refusal = new SvcError('not_supported', 'It cannot.', { why: 'It is small.', next: ['Grow.'] });
+  const { failures } = await run({ name: 'Abacus' }, (on) => {
+    on('it counts', () => assert.equal(1 + 1, 3), { asks: 'One and one are two.' });
+    on('it knows its name', () => Promise.reject(refusal));
+    on('it is quiet', () => {});
+  });
+  const [[first, counted], [second, refused]] = failures as [[string, string], [string, string]];
+  assert.deepEqual([first, second, failures.length], ['Abacus: it counts', 'Abacus: it knows its name', 2]);
+  assert.match(counted, /^The contract asks: One and one are two\.\n\nExpected values[\s\S]*2 !== 3/);
+  assert.equal(refused, 'The contract asks: it knows its name.\n\nnot_supported: It cannot. It is small. Grow.');
+});
+
+test('a case ends in time, and before the runner ends it', async () => {
+  const { failures, limits } = await run({ name: 'Abacus' }, (on) => {
+    on('it waits', () => new Promise(() => {}), { timeoutMs: 20 });
+  });
+  assert.match(failures[0]?.[1] ?? '', /did not end within 20 ms/);
+  assert.ok((limits[0] ?? 0) > 20);
+});
+
+test('a case is skipped with a reason, which its runner hears', async () => {
+  const heard: string[] = [];
+  const declared: string[] = [];
+  const runner = Object.assign((name: string) => void declared.push(name), {
+    skipped: (name: string, reason: string) => void heard.push(`${name}: ${reason}`),
+  });
+  const cases = (on: Case) => {
+    on('it counts', () => {});
+    on('it sings', () => {});
+  };
+  suite(runner, { name: 'Abacus', skip: { 'it sings': 'it is made of wood' } }, cases);
+  assert.deepEqual([declared, heard], [['Abacus: it counts'], ['Abacus: it sings: it is made of wood']]);
+  suite(runner, { name: 'Slate', skip: 'nobody has one' }, cases);
+  assert.deepEqual(heard.slice(1), ['Slate: it counts: nobody has one', 'Slate: it sings: nobody has one']);
+  assert.throws(() => suite(runner, { name: 'Abacus', skip: { 'it sigs': 'a slip' } }, cases), /no case: it sigs\./);
+});
+
+test('without anybody who hears it, what is skipped is printed', async () => {
+  const { log } = console;
+  const printed: string[] = [];
+  console.log = (line: string) => void printed.push(line);
+  try {
+    await run({ name: 'Abacus', skip: { 'it sings': 'it is made of wood' } }, (on) => on('it sings', () => {}));
+  } finally {
+    console.log = log;
+  }
+  assert.deepEqual(printed, ['# skipped: Abacus: it sings: it is made of wood']);
+});
