@@ -15,7 +15,7 @@ import { until } from './kit/until.ts';
 // Three processes after the executions of a fourth that dies, or is only stopped for longer than its lease.
 
 /** Longer than a busy machine keeps a process that lives from its beat: else its calls are told as interrupted. */
-const LEASE_MS = 4_000;
+const LEASE_MS = 15_000;
 const MANY = 150;
 const SLOW = { timeoutMs: 300_000 };
 const script = await bundled('agent-crowd.ts');
