@@ -76,3 +76,49 @@ for (const engine of engines) {
       }),
     );
 }
+
+for (const engine of engines) {
+  const name = `${engine.name}: statements that the session has forgotten are prepared anew`;
+  if (engine.missing !== undefined) test.skip(name, engine.missing);
+  else
+    test(name, () =>
+      engine.withDatabase(async ({ connection }) => {
+        await connection.ensure([anyDefinition(things)]);
+        const store = connection.records(things);
+        const prepared = async () => (await connection.query('SELECT name FROM pg_prepared_statements')).length;
+        const used = async (round: number) => {
+          const ids = Array.from({ length: 20 }, (_, at) => `thing ${round}.${at}`);
+          assert.deepEqual(
+            new Set(await Promise.all(ids.map((id) => store.insert({ id, amount: 1 })))),
+            new Set(['inserted']),
+          );
+          const replaced = await Promise.all(ids.map((id) => store.replace(id, 1, { id, amount: 2 })));
+          assert.deepEqual(new Set(replaced), new Set(['replaced']));
+          for (const id of ids) assert.deepEqual(await store.get(id), { record: { id, amount: 2 }, version: 2 });
+        };
+        await used(1);
+        assert.equal(await prepared(), 3);
+        await connection.query('DEALLOCATE ALL');
+        await used(2);
+        assert.equal(await prepared(), 3);
+      }),
+    );
+
+  const plan = `${engine.name}: a plan made while a table was small does not go through all of it later`;
+  if (engine.missing !== undefined) test.skip(plan, engine.missing);
+  else
+    test(plan, () =>
+      engine.withDatabase(async ({ connection }) => {
+        await connection.ensure([anyDefinition(things)]);
+        const store = connection.records(things);
+        await store.insert({ id: 'a', amount: 1 });
+        await connection.query(`ANALYZE ${things.collection}`);
+        for (let round = 0; round < 20; round++) await store.get('a');
+        const [statement] = await connection.query('SELECT name FROM pg_prepared_statements');
+        const [, ...lines] = await connection.query(
+          `SET plan_cache_mode = force_generic_plan; EXPLAIN EXECUTE ${statement?.name}('a')`,
+        );
+        assert.match(JSON.stringify(lines), /Index Scan/);
+      }),
+    );
+}

@@ -58,7 +58,7 @@ export function sqlConnection(words: KeptWords, engine: SqlEngine): Connection {
   const home: RecordHome = {
     exec,
     async values(query, columns) {
-      return (await rowsOf(exec, query)).map((row) => columns.map((column) => row[column]));
+      return (await rowsOf(exec, query.filled())).map((row) => columns.map((column) => row[column]));
     },
     grammar,
     schema: '',
@@ -66,7 +66,7 @@ export function sqlConnection(words: KeptWords, engine: SqlEngine): Connection {
     isDuplicate: engine.isDuplicate,
     refusal: engine.refusal,
     epochStands,
-    write: async (text) => (await exec(text)).at(-1)?.count ?? 0,
+    write: async (statement) => (await exec(statement.filled())).at(-1)?.count ?? 0,
   };
   const ensureTable = async (definition: AnyRecordDefinition) => {
     const columns = await engine.columns(definition.collection);

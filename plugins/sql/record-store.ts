@@ -12,6 +12,7 @@ import type {
   Writable,
 } from '../../core/records.ts';
 import { type Exec, rowsOf } from './session.ts';
+import { Template } from './template.ts';
 import { type RecordGrammar, recordValue } from './value.ts';
 
 /** The column that counts the replaces of a record. */
@@ -21,7 +22,7 @@ export const VERSION = '_version';
 export interface RecordHome {
   readonly exec: Exec;
   /** The values of those columns in the rows of a query, in its order: many rows in the form that costs least. */
-  values(query: string, columns: readonly string[]): Promise<readonly (readonly unknown[])[]>;
+  values(query: Template, columns: readonly string[]): Promise<readonly (readonly unknown[])[]>;
   readonly grammar: RecordGrammar;
   /** Quoted, with its dot. */
   readonly schema: string;
@@ -31,7 +32,7 @@ export interface RecordHome {
   /** True while the epoch stands, and keeps it standing until the statement's transaction is over. */
   epochStands(epoch: number): string;
   /** Runs a statement that writes a record, and tells those who watch of `told`. Gives the rows it touched. */
-  write(text: string, told?: { readonly collection: string; readonly key: string }): Promise<number>;
+  write(statement: Template, told?: { readonly collection: string; readonly key: string }): Promise<number>;
 }
 
 export function recordStore<R extends object>(home: RecordHome, definition: RecordDefinition<R>): RecordStore<R> {
@@ -43,17 +44,21 @@ export function recordStore<R extends object>(home: RecordHome, definition: Reco
   const version = quote(VERSION);
   const say = (column: keyof R & string, value: unknown) =>
     recordValue(grammar, value as RecordValue, definition.columns[column]);
-  const write = (text: string, id: string, record: Writable<R>) =>
-    home.write(text, definition.tells?.(record) ? { collection: definition.collection, key: id } : undefined);
+  const write = (statement: Template, id: string, record: Writable<R>) =>
+    home.write(statement, definition.tells?.(record) ? { collection: definition.collection, key: id } : undefined);
+  const recordIn = (row: readonly unknown[], wanted: readonly (keyof R & string)[]): R => {
+    const record: Record<string, RecordValue> = {};
+    for (const [at, column] of wanted.entries()) record[column] = grammar.read(row[at], definition.columns[column]);
+    return record as R;
+  };
 
   const get = async (id: string): Promise<Versioned<R> | undefined> => {
-    const text = `SELECT ${list(quote, [...columns, VERSION])} FROM ${table} WHERE ${key} = ${say(definition.key, id)}`;
-    const [row] = await orNothing(home, () => rowsOf(home.exec, text));
-    if (!row) return undefined;
-    const record = Object.fromEntries(
-      columns.map((column) => [column, grammar.read(row[column], definition.columns[column])]),
+    const all = [...columns, VERSION];
+    const query = Template.of(
+      (put) => `SELECT ${list(quote, all)} FROM ${table} WHERE ${key} = ${put(say(definition.key, id))}`,
     );
-    return { record: record as unknown as R, version: Number(row[VERSION]) };
+    const [row] = await orNothing(home, () => home.values(query, all));
+    return row && { record: recordIn(row, columns), version: Number(row[columns.length]) };
   };
   const why = async (id: string, asked: number): Promise<'missing' | 'stale' | undefined> => {
     const current = await get(id);
@@ -63,13 +68,12 @@ export function recordStore<R extends object>(home: RecordHome, definition: Reco
 
   return {
     async insert(record) {
-      const values = columns.map((column) => say(column, record[column]));
+      const statement = Template.of((put) => {
+        const values = columns.map((column) => put(say(column, record[column])));
+        return `INSERT INTO ${table} (${list(quote, [...columns, VERSION])}) VALUES (${[...values, '1'].join(', ')})`;
+      });
       try {
-        await write(
-          `INSERT INTO ${table} (${list(quote, [...columns, VERSION])}) VALUES (${[...values, '1'].join(', ')})`,
-          String(record[definition.key]),
-          record,
-        );
+        await write(statement, String(record[definition.key]), record);
         return 'inserted';
       } catch (error) {
         if (home.isDuplicate(error)) return 'exists';
@@ -78,17 +82,14 @@ export function recordStore<R extends object>(home: RecordHome, definition: Reco
     },
     get,
     async replace(id, asked, record: Writable<R>, guard: Guard<R> = {}) {
-      const set = columns.map((column) => `${quote(column)} = ${say(column, record[column])}`);
-      const conditions = [`${key} = ${say(definition.key, id)}`, `${version} = ${asked}`];
-      if (guard.before !== undefined) conditions.push(`${quote(guard.before)} > ${grammar.clock}`);
-      if (guard.epoch !== undefined) conditions.push(home.epochStands(guard.epoch));
-      const changed = await attempt(home, () =>
-        write(
-          `UPDATE ${table} SET ${set.join(', ')}, ${version} = ${version} + 1 WHERE ${conditions.join(' AND ')}`,
-          id,
-          record,
-        ),
-      );
+      const statement = Template.of((put) => {
+        const set = columns.map((column) => `${quote(column)} = ${put(say(column, record[column]))}`);
+        const conditions = [`${key} = ${put(say(definition.key, id))}`, `${version} = ${put(String(asked))}`];
+        if (guard.before !== undefined) conditions.push(`${quote(guard.before)} > ${grammar.clock}`);
+        if (guard.epoch !== undefined) conditions.push(home.epochStands(guard.epoch));
+        return `UPDATE ${table} SET ${set.join(', ')}, ${version} = ${version} + 1 WHERE ${conditions.join(' AND ')}`;
+      });
+      const changed = await attempt(home, () => write(statement, id, record));
       if (changed > 0) return 'replaced';
       const reason = await why(id, asked);
       if (reason) return reason;
@@ -100,9 +101,11 @@ export function recordStore<R extends object>(home: RecordHome, definition: Reco
       return stands.length > 0 && guard.before !== undefined ? 'late' : 'stale';
     },
     async remove(id, asked) {
-      const changed = await attempt(home, () =>
-        home.write(`DELETE FROM ${table} WHERE ${key} = ${say(definition.key, id)} AND ${version} = ${asked}`),
+      const statement = Template.of(
+        (put) =>
+          `DELETE FROM ${table} WHERE ${key} = ${put(say(definition.key, id))} AND ${version} = ${put(String(asked))}`,
       );
+      const changed = await attempt(home, () => home.write(statement));
       return changed > 0 ? 'removed' : ((await why(id, asked)) ?? 'stale');
     },
     async page(name, query) {
@@ -134,14 +137,12 @@ export function recordStore<R extends object>(home: RecordHome, definition: Reco
       const names: readonly (keyof R & string)[] = [...new Set([...wanted, index.sort, definition.key])];
       const where = conditions.length > 0 ? ` WHERE ${conditions.join(' AND ')}` : '';
       const text = `SELECT ${list(quote, [...names, VERSION])} FROM ${table}${where} ORDER BY ${sort}${order}, ${key}${order} LIMIT ${query.limit + 1}`;
-      const rows = await orNothing(home, () => home.values(text, [...names, VERSION]));
+      const rows = await orNothing(home, () => home.values(new Template(text), [...names, VERSION]));
       const valueIn = (row: readonly unknown[], column: keyof R & string) =>
         grammar.read(row[names.indexOf(column)], definition.columns[column]);
-      const records = rows.slice(0, query.limit).map((row): Versioned<R> => {
-        const record: Record<string, RecordValue> = {};
-        for (const [at, column] of wanted.entries()) record[column] = grammar.read(row[at], definition.columns[column]);
-        return { record: record as R, version: Number(row[names.length]) };
-      });
+      const records = rows
+        .slice(0, query.limit)
+        .map((row): Versioned<R> => ({ record: recordIn(row, wanted), version: Number(row[names.length]) }));
       const last = rows.length > query.limit ? rows[query.limit - 1] : undefined;
       if (!last) return { records };
       const end = JSON.stringify([valueIn(last, index.sort), valueIn(last, definition.key)]);

@@ -61,7 +61,7 @@ export function recordHome(session: Session, grammar: RecordGrammar, lockRetries
   return {
     exec,
     async values(query, columns) {
-      const rows = await rowsOf(exec, query);
+      const rows = await rowsOf(exec, query.filled());
       return rows.map((row) => columns.map((column) => row[column]));
     },
     grammar,
@@ -70,7 +70,7 @@ export function recordHome(session: Session, grammar: RecordGrammar, lockRetries
     isDuplicate: (error) => numberOf(error) === DUPLICATE,
     refusal,
     epochStands,
-    write: async (text) => (await exec(text))[0]?.count ?? 0,
+    write: async (statement) => (await exec(statement.filled()))[0]?.count ?? 0,
   };
 }
 
