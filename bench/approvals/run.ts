@@ -2,9 +2,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import { list } from '../../core/approval/list.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
-import { approvals } from '../../core/approval/rows.ts';
 import { decide } from '../../core/approval/signal.ts';
 import { MemoryStore } from '../../plugins/stores/memory.ts';
 import { dropDatabases, freshDatabase, serverFacts } from '../database.ts';
@@ -197,52 +195,6 @@ try {
     ];
   });
 
-  await measure('list', async (url) => {
-    const home = await connect(url);
-    const desk = await deskOn(home);
-    const gate = gateOn(
-      desk,
-      toolsWith(() => 'paid'),
-      86_400_000,
-    );
-    const { request } = await stored(gate, nextCall());
-    const client = new pg.Client({ connectionString: url });
-    await client.connect();
-    // As many copies of one that the gate made, each with an id, an execution and a deadline of its own.
-    await client.query(
-      `INSERT INTO _svc_approvals SELECT replace(gen_random_uuid()::text, '-', ''), status, 'agent ' || n % 10, 'exe_' || n % 1000, n % 16, "expiresAt" + n * interval '1 ms', body, 1
-       FROM _svc_approvals, generate_series(1, 100000) AS n WHERE "requestId" = $1`,
-      [request.requestId],
-    );
-    await client.query('ANALYZE _svc_approvals');
-    await client.end();
-    const pages = {
-      'by status': () => list(desk),
-      'by agent': () => list(desk, { agentTag: 'agent 3' }),
-      'by execution': () => list(desk, { executionId: 'exe_7' }),
-      'by expiry': () =>
-        desk.rows.page('byExpiry', {
-          equals: { status: 'waiting', shard: 3 },
-          limit: 100,
-          to: new Date(Date.now() + 9e7),
-        }),
-      'a page of 1,000': () => list(desk, { limit: 1000 }),
-    };
-    const found: Row[] = [];
-    for (const [name, page] of Object.entries(pages)) {
-      const times: number[] = [];
-      for (let round = 0; round < 60; round++) {
-        const began = performance.now();
-        await page();
-        times.push(performance.now() - began);
-      }
-      found.push([`100,000 waiting, 100 ${name}`, ms(spread(times)), 'p95 50 ms']);
-    }
-    await desk.close();
-    await home.close();
-    return found;
-  });
-
   await measure('crowd', async (url) => {
     const home = await connect(url);
     const desk = await deskOn(home);
@@ -276,7 +228,6 @@ try {
     ];
   });
 
-  void approvals;
   const width = Math.max(...rows.map(([what]) => what.length));
   console.log(
     `\n${rows.map(([what, found, limit]) => `${what.padEnd(width)}  ${found}${limit && `  (limit ${limit})`}`).join('\n')}`,

@@ -21,12 +21,18 @@ export const recordGrammar: RecordGrammar = {
     "extract(epoch FROM clock_timestamp() - coalesce(nullif(current_setting('svc.began', true), '')::timestamptz, transaction_timestamp())) * 1000",
 };
 
-/** A plan that was made while the table had three rows must not be the one that looks through a million. */
-const BY_INDEX = 'SET LOCAL enable_seqscan = off';
+/**
+ * Each record is found by its key and each page by an index that has its order. The planner is told so: of a table that
+ * was small or not there when it last looked, it would read and sort all rows.
+ */
+const BY_INDEX = ['seqscan', 'bitmapscan', 'sort'].map((one) => `SET LOCAL enable_${one} = off`);
 
 /** `lockRetries`: times a text is sent again that waited for a lock as long as the session allows. */
 export function recordHome(session: Session, schema: string, lockRetries: number): RecordHome {
-  const group = new Group(async (text) => (await session.exec(`${BY_INDEX};\n${text}`)).slice(1));
+  const group = new Group(async (text) => {
+    const results = await session.exec([...BY_INDEX, text].join(';\n'));
+    return results.slice(BY_INDEX.length);
+  });
   let prepared = new Prepared(session.exec);
   const once = async (template: Template, more: readonly string[]): Promise<readonly Result[]> => {
     const used = prepared;

@@ -1,0 +1,138 @@
+import { parseArgs } from 'node:util';
+import type { StoreHome } from '../../core/approval/home.ts';
+import { newRequestId } from '../../core/approval/id.ts';
+import { list } from '../../core/approval/list.ts';
+import { type ApprovalRow, EXPIRY_SHARDS } from '../../core/approval/rows.ts';
+import type { Dialect } from '../../core/dialect.ts';
+import { cassandra } from '../../plugins/dialects/cassandra/dialect.ts';
+import { dynamodb } from '../../plugins/dialects/dynamodb/dialect.ts';
+import { mariadb } from '../../plugins/dialects/mariadb/dialect.ts';
+import { mongodb } from '../../plugins/dialects/mongodb/dialect.ts';
+import { mysql } from '../../plugins/dialects/mysql/dialect.ts';
+import { postgresql } from '../../plugins/dialects/postgresql/dialect.ts';
+import { freshKeyspace } from '../../test/kit/cassandra.ts';
+import { freshPrefix } from '../../test/kit/dynamodb.ts';
+import type { Fresh } from '../../test/kit/fresh.ts';
+import { freshMongo } from '../../test/kit/mongodb.ts';
+import { freshDatabase as freshMysql } from '../../test/kit/mysql.ts';
+import { ownDynamodb } from '../../test/kit/own-dynamodb.ts';
+import { freshDatabase } from '../../test/kit/postgresql.ts';
+import { find } from '../../test/servers/find.ts';
+import { table } from '../table.ts';
+import { deskOn, gateOn, nextCall, perSecond, spread, stored, toolsWith } from './stage.ts';
+
+/*
+ * A page of 100,000 waiting requests, by every declared index, on every engine: `node --import tsx
+ * bench/approvals/pages.ts [--waiting 100000] [engine…]`. Requests are copies of one that the gate made, each with an
+ * id, an execution and a deadline of its own, written by the store itself.
+ */
+
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { waiting: { type: 'string' }, rounds: { type: 'string' } },
+});
+const waiting = Number(flags.waiting ?? 100_000);
+const rounds = Number(flags.rounds ?? 60);
+const LIMIT_MS = 50;
+const HOUR_MS = 3_600_000;
+
+const onServer = (name: 'mysql' | 'mariadb') => async (): Promise<Fresh> => {
+  const found = await find(name);
+  if ('missing' in found) throw new Error(found.missing);
+  return freshMysql(found.url);
+};
+
+const ENGINES: Readonly<Record<string, { readonly dialect: Dialect; fresh(): Promise<Fresh> }>> = {
+  postgresql: { dialect: postgresql, fresh: freshDatabase },
+  mysql: { dialect: mysql, fresh: onServer('mysql') },
+  mariadb: { dialect: mariadb, fresh: onServer('mariadb') },
+  mongodb: { dialect: mongodb, fresh: freshMongo },
+  cassandra: { dialect: cassandra, fresh: freshKeyspace },
+  dynamodb: {
+    dialect: dynamodb,
+    async fresh() {
+      const server = await ownDynamodb();
+      const own = freshPrefix(server.port);
+      return {
+        url: own.url,
+        async drop() {
+          await own.drop();
+          await server.kill();
+        },
+      };
+    },
+  },
+};
+
+async function pagesOn(home: StoreHome): Promise<{ readonly filled: number; readonly times: readonly number[][] }> {
+  const desk = await deskOn(home);
+  const gate = gateOn(
+    desk,
+    toolsWith(() => 'paid'),
+    24 * HOUR_MS,
+  );
+  const { request } = await stored(gate, nextCall());
+  const one = await desk.read(request.requestId);
+  if (!one) throw new Error('the request is not in the store');
+  let at = 0;
+  const filled = await perSecond(waiting, 64, () => {
+    at += 1;
+    const row: ApprovalRow = {
+      ...one.record,
+      requestId: newRequestId(),
+      agentTag: `agent ${at % 10}`,
+      executionId: `exe_${at % 1000}`,
+      shard: at % EXPIRY_SHARDS,
+      expiresAt: new Date(one.record.expiresAt.getTime() + at),
+    };
+    return desk.rows.insert(row);
+  });
+  const due = { equals: { status: 'waiting', shard: 3 }, limit: 100, to: new Date(Date.now() + 25 * HOUR_MS) };
+  const pages = [
+    () => list(desk),
+    () => list(desk, { agentTag: 'agent 3' }),
+    () => list(desk, { executionId: 'exe_7' }),
+    () => desk.rows.page('byExpiry', due),
+    () => list(desk, { limit: 1000 }),
+  ];
+  const times: number[][] = [];
+  for (const page of pages) {
+    const took: number[] = [];
+    for (let round = 0; round < rounds; round++) {
+      const began = performance.now();
+      await page();
+      took.push(performance.now() - began);
+    }
+    times.push(took);
+  }
+  await desk.close();
+  return { filled, times };
+}
+
+const found: string[][] = [];
+for (const name of positionals.length > 0 ? positionals : Object.keys(ENGINES)) {
+  const engine = ENGINES[name];
+  if (!engine) throw new Error(`there is no engine ${name}: choose of ${Object.keys(ENGINES).join(', ')}`);
+  const { url, drop } = await engine.fresh();
+  const home = await engine.dialect.connect(url, {});
+  try {
+    const { filled, times } = await pagesOn(home);
+    const cells = times.map((took) => {
+      const { p50, p95 } = spread(took);
+      return `${p50.toFixed(1)}, ${p95.toFixed(1)}${p95 > LIMIT_MS ? ' MISSED' : ''}`;
+    });
+    found.push([name, ...cells, `${filled.toFixed(0)}/s`]);
+    console.log(`${name}: ${cells.join(' | ')}`);
+  } finally {
+    await home.close();
+    await drop();
+  }
+}
+const HEAD = ['100 by status', 'by agent', 'by execution', 'by expiry', '1,000 by status', 'written'];
+console.log(
+  [
+    `\nA page of ${waiting.toLocaleString('en')} waiting requests: p50, p95 in ms of ${rounds} (at most ${LIMIT_MS})\n`,
+    table(['', ...HEAD], found),
+  ].join('\n'),
+);
+process.exit();
