@@ -1,4 +1,5 @@
 import type { AnyRecordDefinition, Page, PageQuery, RecordValue, RecordValues } from '../../../core/records.ts';
+import { firstOf, type ReadOn } from '../../first-of.ts';
 import { decodeRecord, encodeRecord } from './codec.ts';
 import { cursorValues } from './cursor.ts';
 import { columnOf, drop, equalsColumn, hintTable, type Index, SHARDS, shardOf, spot } from './hints.ts';
@@ -6,13 +7,13 @@ import { orMissing } from './home.ts';
 import { type Place, pageFrom } from './locked-page.ts';
 import { quote } from './names.ts';
 import { compare } from './order.ts';
-import { read, recordOf, type Seat, versionOf } from './seat.ts';
+import { read, readMany, recordOf, type Seat, versionOf } from './seat.ts';
 import type { Row, Session } from './session.ts';
 
 /** A hint without a record may be of a write under way, but not for that long. */
 const STALE_MS = 600_000;
 
-/** Every shard is read from where the page begins, and what the records do not bear out is left out and swept. */
+/** Shards are read from where the page begins, and what the records do not bear out is left out and swept. */
 export async function pageOfHints(
   session: Session,
   seat: Seat,
@@ -28,7 +29,8 @@ export async function pageOfHints(
   while (places.length <= query.limit) {
     const size = query.limit + 1 - places.length;
     const hints = await hintsFrom(session, definition, index, query, size, from);
-    const found = await Promise.all(hints.map((hint) => believed(session, seat, index, hint)));
+    const rows = await readMany(session, seat, new Set(hints.map(({ key }) => key)));
+    const found = await Promise.all(hints.map((hint) => believed(session, seat, index, hint, rows.get(hint.key))));
     places.push(...found.filter((place) => place !== undefined));
     const last = hints.at(-1);
     if (!last || hints.length < size) break;
@@ -42,17 +44,19 @@ export async function pageOfHints(
   );
 }
 
-interface Hint {
+interface Start {
   readonly sort: RecordValue;
   readonly key: string;
+}
+
+interface Hint extends Start {
   /** The latest of those that say the same. */
   readonly version: number;
   readonly at: Date;
   readonly equals: readonly unknown[];
 }
 
-const inOrder = (a: Pick<Hint, 'sort' | 'key'>, b: Pick<Hint, 'sort' | 'key'>): number =>
-  compare(a.sort, b.sort) || compare(a.key, b.key);
+const inOrder = (a: Start, b: Start): number => compare(a.sort, b.sort) || compare(a.key, b.key);
 
 async function hintsFrom(
   session: Session,
@@ -60,7 +64,7 @@ async function hintsFrom(
   index: Index,
   query: PageQuery<RecordValues>,
   size: number,
-  from: { readonly sort: RecordValue; readonly key: string } | undefined,
+  from: Start | undefined,
 ): Promise<Hint[]> {
   const sort = columnOf(definition, index.sort);
   const down = query.direction === 'desc';
@@ -68,71 +72,82 @@ async function hintsFrom(
     if (query.equals?.[name] === undefined) throw new Error(`${index.name} needs a value for ${name}`);
     return encodeRecord(query.equals[name], columnOf(definition, name), name);
   });
-  const bounds: [string, readonly unknown[]][] = [];
   const say = (value: RecordValue) => encodeRecord(value, sort, index.sort);
-  // One bound on each side: where a page goes on is never outside of what the query asks for.
-  if (from) bounds.push([`(sort, key) ${down ? '<' : '>'} (?, ?)`, [say(from.sort), from.key]]);
-  if (query.from !== undefined && !(from && !down)) bounds.push(['(sort) >= (?)', [say(query.from)]]);
-  if (query.to !== undefined && !(from && down)) bounds.push(['(sort) <= (?)', [say(query.to)]]);
-  const where = [
-    ...index.equals.map((name) => `${quote(equalsColumn(name))} = ?`),
-    'shard = ?',
-    ...bounds.map(([text]) => text),
-  ];
   const order = down ? ' ORDER BY sort DESC, key DESC, version DESC' : '';
-  const cql = `SELECT sort, key, version, at FROM ${quote(hintTable(definition, index))} WHERE ${where.join(' AND ')}${order} LIMIT ?`;
-  const ask = (shard: number, limit: number) =>
-    session.rows(cql, [...equals, shard, ...bounds.flatMap(([, values]) => values), limit]);
-  const shards = await orMissing(
-    session,
-    hintTable(definition, index),
-    ['key'],
-    () => Promise.all(Array.from({ length: SHARDS }, (_, shard) => distinct(ask, shard, size))),
-    async () => [],
-  );
-  return shards
-    .flat()
-    .map((row) => ({
+  const read = async (shard: number, start: Start | undefined, limit: number) => {
+    const bounds: [string, readonly unknown[]][] = [];
+    // One bound on each side: where a page goes on is never outside of what the query asks for.
+    if (start) bounds.push([`(sort, key) ${down ? '<' : '>'} (?, ?)`, [say(start.sort), start.key]]);
+    if (query.from !== undefined && !(start && !down)) bounds.push(['(sort) >= (?)', [say(query.from)]]);
+    if (query.to !== undefined && !(start && down)) bounds.push(['(sort) <= (?)', [say(query.to)]]);
+    const where = [
+      ...index.equals.map((name) => `${quote(equalsColumn(name))} = ?`),
+      'shard = ?',
+      ...bounds.map(([text]) => text),
+    ];
+    const cql = `SELECT sort, key, version, at FROM ${quote(hintTable(definition, index))} WHERE ${where.join(' AND ')}${order} LIMIT ?`;
+    const rows = await session.rows(cql, [...equals, shard, ...bounds.flatMap(([, values]) => values), limit]);
+    const hints = rows.map((row) => ({
       sort: decodeRecord(row.sort, sort),
       key: String(row.key),
       version: Number(row.version),
       at: row.at as Date,
       equals,
-    }))
-    .sort((a, b) => (down ? -1 : 1) * inOrder(a, b))
-    .slice(0, size);
+    }));
+    return { items: latest(hints), more: rows.length === limit };
+  };
+  const shards = Array.from(
+    { length: SHARDS },
+    (_, shard): ReadOn<Hint> =>
+      (after, limit) =>
+        read(shard, after ?? from, limit),
+  );
+  return orMissing(
+    session,
+    hintTable(definition, index),
+    ['key'],
+    () => firstOf(shards, size, (a, b) => (down ? -1 : 1) * inOrder(a, b)),
+    async () => [],
+  );
 }
 
-/** So many records of a shard: one that came and went has several hints. */
-async function distinct(
-  ask: (shard: number, limit: number) => Promise<readonly Row[]>,
-  shard: number,
-  size: number,
-): Promise<Row[]> {
-  for (let limit = size; ; limit *= 2) {
-    const rows = await ask(shard, limit);
-    const byPlace = new Map<string, Row>();
-    for (const row of rows) {
-      const place = JSON.stringify([String(row.sort), row.key]);
-      const known = byPlace.get(place);
-      if (!known || Number(known.version) < Number(row.version)) byPlace.set(place, row);
-    }
-    if (byPlace.size >= size || rows.length < limit) return [...byPlace.values()].slice(0, size);
+/** One of each place: a record that came and went has several hints there, one behind the other. */
+function latest(hints: readonly Hint[]): Hint[] {
+  const found: Hint[] = [];
+  for (const hint of hints) {
+    const last = found.at(-1);
+    if (!last || inOrder(last, hint) !== 0) found.push(hint);
+    else if (last.version < hint.version) found[found.length - 1] = hint;
   }
+  return found;
 }
 
-async function believed(session: Session, seat: Seat, index: Index, hint: Hint): Promise<Place | undefined> {
+/** `seen` at quorum may be behind a write that is under way: where it denies the hint, the record is asked for. */
+async function believed(
+  session: Session,
+  seat: Seat,
+  index: Index,
+  hint: Hint,
+  seen: Row | undefined,
+): Promise<Place | undefined> {
   const { definition } = seat;
-  const row = await read(session, seat, hint.key);
-  const record = row && recordOf(seat, row);
-  const said = record && spot(definition, index, record);
   const at = [
     ...hint.equals,
     shardOf(hint.key),
     encodeRecord(hint.sort, columnOf(definition, index.sort), index.sort),
     hint.key,
   ];
-  if (row && said && isSame(said, at)) return { record, version: versionOf(row), sort: hint.sort, key: hint.key };
+  const place = (row: Row | undefined): Place | undefined => {
+    const record = row && recordOf(seat, row);
+    const said = record && spot(definition, index, record);
+    if (!record || !said || !isSame(said, at)) return undefined;
+    return { record, version: versionOf(row), sort: hint.sort, key: hint.key };
+  };
+  const listed = place(seen);
+  if (listed) return listed;
+  const row = await read(session, seat, hint.key);
+  const borne = place(row);
+  if (borne) return borne;
   // No write that could make it true is under way any more.
   const decidedLongAgo = row ? versionOf(row) >= hint.version : Date.now() - hint.at.getTime() > STALE_MS;
   if (decidedLongAgo) await drop(session, definition, index, at, hint.version).catch(() => undefined);

@@ -151,12 +151,34 @@ async function asked(outcome: () => Promise<boolean | undefined>, error: unknown
 
 export const versionOf = (row: Row | undefined): number => Number(row?.[VERSION] ?? 0);
 
+const selection = ({ definition, table, column }: Seat): string => {
+  const names = [...Object.keys(definition.columns).map(column), VERSION, ATTEMPT];
+  return `SELECT ${names.map(quote).join(', ')} FROM ${quote(table)}`;
+};
+
 /** Linearizable. */
 export async function read(session: Session, seat: Seat, key: string): Promise<Row | undefined> {
-  const names = [...Object.keys(seat.definition.columns).map(seat.column), VERSION, ATTEMPT];
-  const cql = `SELECT ${names.map(quote).join(', ')} FROM ${quote(seat.table)} WHERE ${seat.where}`;
-  const [row] = await session.serially(cql, seat.at(key));
+  const [row] = await session.serially(`${selection(seat)} WHERE ${seat.where}`, seat.at(key));
   return row && versionOf(row) > 0 ? row : undefined;
+}
+
+/** Partitions that one request asks for. */
+const TOGETHER = 25;
+
+/** Records of a table of their own, by key, as a quorum has them: what was answered is in it, what hangs is not. */
+export async function readMany(
+  session: Session,
+  seat: Seat,
+  keys: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, Row>> {
+  const { key } = seat.definition;
+  const cql = `${selection(seat)} WHERE ${quote(key)} IN ?`;
+  const all = [...keys];
+  const parts = Array.from({ length: Math.ceil(all.length / TOGETHER) }, (_, part) =>
+    all.slice(part * TOGETHER, (part + 1) * TOGETHER),
+  );
+  const rows = (await Promise.all(parts.map((part) => session.rows(cql, [part])))).flat();
+  return new Map(rows.filter((row) => versionOf(row) > 0).map((row) => [String(row[key]), row]));
 }
 
 export function recordOf(seat: Seat, row: Row, names = Object.keys(seat.definition.columns)): RecordValues {

@@ -1,5 +1,6 @@
 import { SvcError } from '../../../core/errors.ts';
 import type { AnyRecordDefinition, Page, PageQuery, RecordValues, Versioned } from '../../../core/records.ts';
+import { firstOf, type ReadOn } from '../../first-of.ts';
 import type { Api } from './api.ts';
 import type { Item } from './attribute.ts';
 import { isMissing } from './errors.ts';
@@ -138,43 +139,38 @@ async function placesAfter(
 ): Promise<Place[]> {
   const down = direction === 'desc';
   const [low, high] = bounds(from, to);
-  const first = !down && position !== undefined && position > low ? position : low;
-  const last = down && position !== undefined && position < high ? position : high;
-  if (compared(first, last) > 0) return [];
-  const lists = await Promise.all(
-    partitions.map(async (partition) => {
-      const places: Place[] = [];
-      let start: Item | undefined;
-      do {
-        const page = await api
-          .send('Query', {
-            TableName: api.table(definition.collection),
-            IndexName: index.name,
-            KeyConditionExpression: '#partition = :partition AND #at BETWEEN :first AND :last',
-            ExpressionAttributeNames: { '#partition': partitionName(index), '#at': sortName(index) },
-            ExpressionAttributeValues: { ':partition': { S: partition }, ':first': { S: first }, ':last': { S: last } },
-            ScanIndexForward: !down,
-            // One more than is wanted: the place that the cursor names is read again and left out.
-            Limit: limit + 1,
-            ...(start && { ExclusiveStartKey: start as never }),
-          })
-          .catch((error) => {
-            if (isMissing(error)) return undefined;
-            throw error;
-          });
-        for (const item of page?.Items ?? []) {
-          const at = item[sortName(index)]?.S ?? '';
-          if (at !== position) places.push({ at, key: item[definition.key]?.S ?? '', partition });
-        }
-        start = page?.LastEvaluatedKey;
-      } while (start && places.length < limit);
-      return places;
-    }),
+  const read = async (partition: string, after: string | undefined, most: number) => {
+    const first = !down && after !== undefined && after > low ? after : low;
+    const last = down && after !== undefined && after < high ? after : high;
+    if (compared(first, last) > 0) return { items: [], more: false };
+    const page = await api
+      .send('Query', {
+        TableName: api.table(definition.collection),
+        IndexName: index.name,
+        KeyConditionExpression: '#partition = :partition AND #at BETWEEN :first AND :last',
+        ExpressionAttributeNames: { '#partition': partitionName(index), '#at': sortName(index) },
+        ExpressionAttributeValues: { ':partition': { S: partition }, ':first': { S: first }, ':last': { S: last } },
+        ScanIndexForward: !down,
+        // One more than is wanted: the place that the cursor names is read again and left out.
+        Limit: most + 1,
+      })
+      .catch((error) => {
+        if (isMissing(error)) return undefined;
+        throw error;
+      });
+    const items: Place[] = [];
+    for (const item of page?.Items ?? []) {
+      const at = item[sortName(index)]?.S ?? '';
+      if (at !== after) items.push({ at, key: item[definition.key]?.S ?? '', partition });
+    }
+    return { items, more: page?.LastEvaluatedKey !== undefined };
+  };
+  const lists = partitions.map(
+    (partition): ReadOn<Place> =>
+      (after, most) =>
+        read(partition, after?.at ?? position, most),
   );
-  return lists
-    .flat()
-    .sort((a, b) => (down ? -1 : 1) * compared(a.at, b.at))
-    .slice(0, limit);
+  return firstOf(lists, limit, (a, b) => (down ? -1 : 1) * compared(a.at, b.at));
 }
 
 function needed(definition: AnyRecordDefinition, index: Index): string[] {
