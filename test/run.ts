@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -32,7 +32,20 @@ interface Result {
 
 const running = new Set<ChildProcess>();
 
-function runFile(file: string): Promise<{ output: string; status: string }> {
+/** Seconds of processor time of every process that has ended and was waited for, with what it had started itself. */
+function spent(): number {
+  if (process.platform !== 'linux') return Number.NaN;
+  const stat = readFileSync('/proc/self/stat', 'utf8');
+  const [user = Number.NaN, system = Number.NaN] = stat
+    .slice(stat.lastIndexOf(')'))
+    .split(' ')
+    .slice(14, 16)
+    .map(Number);
+  return (user + system) / 100;
+}
+let told = spent();
+
+function runFile(file: string): Promise<{ output: string; status: string; cpu: number }> {
   return new Promise((settle) => {
     const child = spawn(process.execPath, [QUICK, '--import', 'tsx', file], {
       cwd: root,
@@ -44,10 +57,17 @@ function runFile(file: string): Promise<{ output: string; status: string }> {
     child.stdout.setEncoding('utf8').on('data', (text) => (output += text));
     child.stderr.setEncoding('utf8').on('data', (text) => (output += text));
     const timer = setTimeout(() => child.kill('SIGKILL'), FILE_TIMEOUT_MS);
+    let cpu = 0;
+    child.on('exit', () => {
+      // One ends at a time, so what was added since the last one is of this one.
+      const now = spent();
+      cpu = now - told;
+      told = now;
+    });
     const done = (status: string) => {
       clearTimeout(timer);
       running.delete(child);
-      settle({ output, status });
+      settle({ output, status, cpu });
     };
     child.on('error', (error) => done(error.message));
     child.on('close', (code, signal) => done(signal ?? String(code)));
@@ -105,7 +125,7 @@ const unsteady: string[] = [];
 async function runNext(files: string[], alone: boolean): Promise<void> {
   for (let file = files.shift(); file !== undefined; file = files.shift()) {
     const started = performance.now();
-    const { output, status } = await runFile(file);
+    const { output, status, cpu } = await runFile(file);
     const result = read(output, status);
     const postponed = result.failed > 0 && !alone && process.env.SVC_TEST_AGAIN === '1';
     if (postponed) again.push(file);
@@ -117,7 +137,7 @@ async function runNext(files: string[], alone: boolean): Promise<void> {
     }
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
     const counts = `${result.passed} passed, ${result.failed} failed, ${result.skipped.length} skipped`;
-    console.log(`${result.failed > 0 ? 'FAIL' : 'ok  '} ${file}: ${counts} (${seconds} s)`);
+    console.log(`${result.failed > 0 ? 'FAIL' : 'ok  '} ${file}: ${counts} (${seconds} s, CPU ${cpu.toFixed(1)} s)`);
     for (const reason of result.skipped) console.log(`     skipped: ${reason}`);
     if (result.failed > 0) console.log(`${output.trimEnd()}\n     ended with ${status}`);
     for (const line of await servers.died(asked.get(file) ?? [])) {
