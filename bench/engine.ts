@@ -91,17 +91,16 @@ const mysqlLike = {
   drizzle: { dialect: 'mysql', table: '__drizzle_migrations' },
 };
 
-const NAMES = ['postgresql', 'mysql', 'mariadb'] as const;
-
-/** The engines of those names, or all. Throws for a name that is none and for a server that does not answer. */
-export async function enginesOf(names: readonly string[] = NAMES): Promise<readonly Engine[]> {
-  const other = names.find((name) => !NAMES.some((one) => one === name));
-  if (other !== undefined) throw new Error(`There is no bench on ${other}: choose of ${NAMES.join(', ')}.`);
-  return Promise.all(NAMES.filter((name) => names.includes(name)).map(engineOf));
-}
-
-async function engineOf(name: Engine['name']): Promise<Engine> {
-  if (name === 'postgresql') return postgresql;
+/** Throws for a server that does not answer. */
+export async function engineOf(name: Engine['name']): Promise<Engine> {
+  if (name === 'postgresql') {
+    await postgresql.ask(postgresql.server, 'SELECT 1').catch((error: { code?: string; message?: string }) => {
+      throw new Error(
+        `No PostgreSQL server answers (${error.message || error.code}). Name one with SVC_TEST_POSTGRESQL_URL.`,
+      );
+    });
+    return postgresql;
+  }
   const found = await find(name);
   if ('missing' in found) throw new Error(found.missing);
   return { ...mysqlLike, name, title: name === 'mysql' ? 'MySQL' : 'MariaDB', short: name, server: found.url };

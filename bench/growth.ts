@@ -48,7 +48,7 @@ export async function measureGrowth(
       command(setting, svc, [CLI, 'db', 'schema', 'generate'], databaseUrl(setting.engine, setting.database(svc.name))),
     ).catch(() => undefined);
     for (const job of jobs) {
-      const { times, failures: failed } = await race([job], job.rounds);
+      const { times, failures: failed } = await race(`${size} migrations, ${job.name}`, [job], job.rounds);
       const ran = times.get(job.name);
       if (ran) points.set(job.name, [...(points.get(job.name) ?? []), { size, ms: spread(ran).median }]);
       for (const [name, why] of failed) failures.set(name, why);

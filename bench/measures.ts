@@ -48,11 +48,12 @@ export async function measurePending(setting: Setting, rounds: number, until: nu
   const { count, contenders, engine } = setting;
   const bare = bareOf(engine, 1).name;
   const runners = contenders.map((contender) => ({ name: contender.name, lap: () => applyAll(setting, contender) }));
+  const title = `${count} pending migrations on ${engine.title}`;
   return {
-    title: `${count} pending migrations on ${engine.title}`,
+    title,
     unit: bare,
     contenders,
-    race: await race(runners, rounds, until),
+    race: await race(title, runners, rounds, until),
     aims: [
       { than: bare, atMost: 1.15 },
       ...contenders
@@ -91,21 +92,22 @@ export async function measureCold(setting: Setting, rounds: number, until: numbe
     contender.status ? [{ name: contender.name, lap: lapOf(setting, contender, contender.status) }] : [],
   );
   const version = { name: svc.name, lap: async () => (await run({ args: [CLI, '--version'] })).ms };
-  await race(status, 1);
+  const title = `Status, ${count} applied`;
+  await race(`${title}, unmeasured`, status, 1);
   const third = (until - performance.now()) / 3;
   const begun = performance.now();
   return [
     await measureNoop(setting, rounds, begun + third),
     {
-      title: `Status, ${count} applied`,
+      title,
       unit: NODE,
-      race: await race([node, ...status], rounds, begun + 2 * third),
+      race: await race(title, [node, ...status], rounds, begun + 2 * third),
       aims: [{ than: NODE, atMost: 3 }],
     },
     {
       title: 'svc --version',
       unit: NODE,
-      race: await race([node, version], rounds, until),
+      race: await race('svc --version', [node, version], rounds, until),
       aims: [{ than: NODE, atMost: 1.3 }],
     },
   ];
@@ -119,11 +121,12 @@ export async function measureNoop(setting: Setting, rounds: number, until: numbe
     .map((contender) => ({ name: contender.name, lap: lapOf(setting, contender, contender.up) }));
   const other = beside && { name: `svc on ${beside.engine.title}`, lap: lapOf(beside, svc, svc.up) };
   const all = [node, ...(other ? [other] : []), ...runners];
-  await race(all, 1);
+  const title = `Nothing to do, ${count} applied on ${engine.title}`;
+  await race(`${title}, unmeasured`, all, 1);
   return {
-    title: `Nothing to do, ${count} applied on ${engine.title}`,
+    title,
     unit: NODE,
-    race: await race(all, rounds, until),
+    race: await race(title, all, rounds, until),
     aims: [other ? { than: other.name, atMost: 1.05 } : { than: NODE, atMost: 2.2 }],
   };
 }
@@ -159,13 +162,14 @@ export async function measureGenerate(setting: Setting, rounds: number, until: n
     { name: svc.name, lap: async () => (await run(ours)).ms },
     { name: 'drizzle-kit', lap: async () => (await run(drizzleKit)).ms },
   ];
-  await race(runners, 1);
-  const result = await race(runners, rounds, until);
+  const title = `Schema generate, ${setting.count} unchanged tables`;
+  await race(`${title}, unmeasured`, runners, 1);
+  const result = await race(title, runners, rounds, until);
   const files = (await readdir(join(home(setting, svc), 'svc/database/migrations/main'))).length;
   if (files !== setting.count)
     throw new Error(`generate left ${files} files where nothing had changed since ${setting.count}`);
   return {
-    title: `Schema generate, ${setting.count} unchanged tables`,
+    title,
     unit: NODE,
     race: result,
     aims: [{ than: NODE, atMost: 6 }],

@@ -10,14 +10,16 @@ export interface Race {
   readonly failures: ReadonlyMap<string, string>;
 }
 
-/** Lets the runners take turns, each round in another order, until the rounds are run or the time is up. */
+/** Lets the runners take turns, each round in another order, until the rounds are run or the time is up; tells each round. */
 export async function race(
+  title: string,
   runners: readonly Runner[],
   rounds: number,
   until = Number.POSITIVE_INFINITY,
 ): Promise<Race> {
   const times = new Map(runners.map(({ name }) => [name, [] as number[]]));
   const failures = new Map<string, string>();
+  const begun = performance.now();
   for (let round = 0; round < rounds && (round === 0 || performance.now() < until); round++) {
     const at = round % runners.length;
     for (const { name, lap } of [...runners.slice(at), ...runners.slice(0, at)]) {
@@ -29,6 +31,7 @@ export async function race(
         times.delete(name);
       }
     }
+    console.error(`${title}: round ${round + 1} of ${rounds}, ${((performance.now() - begun) / 1000).toFixed(1)} s`);
   }
   return { times, failures };
 }

@@ -6,27 +6,35 @@ import { ratios, type Spread, spread } from './race.ts';
 import { table } from './table.ts';
 
 export interface Results {
+  /** As `npm run bench -- <subject>` has it. */
+  readonly subject: string;
   readonly measures: readonly Measure[];
   readonly growth: readonly Growth[];
   /** Milliseconds of each tenth of the calls, or why there are none. */
   readonly calls: readonly number[] | string;
   readonly facts: readonly string[];
-  /** Where results.md and results.svg go; a short or partial run writes none. */
-  readonly files: URL | undefined;
+  /** A short or partial run is printed only. */
+  readonly isKept: boolean;
 }
 
 /** Prints what was measured and keeps it beside the bench. */
 export async function report(results: Results): Promise<void> {
   const text = markdown(results);
   console.log(text);
-  if (!results.files) return;
-  await writeFile(new URL('results.md', results.files), `${text.replace(/^# .*\n/, '$&\n![](results.svg)\n')}\n`);
-  await writeFile(new URL('results.svg', results.files), chart(results.measures));
+  if (!results.isKept) return;
+  const { subject } = results;
+  await keep(`${subject}.md`, text.replace(/^# .*\n/, `$&\n![](${subject}.svg)\n`));
+  await keep(`${subject}.svg`, chart(results.measures));
 }
 
-function markdown({ measures, growth, calls, facts }: Results): string {
+/** Writes a file of results/. */
+export async function keep(name: string, text: string): Promise<void> {
+  await writeFile(new URL(`results/${name}`, import.meta.url), `${text.trimEnd()}\n`);
+}
+
+function markdown({ subject, measures, growth, calls, facts }: Results): string {
   return [
-    '# Measured with `npm run bench`',
+    `# Measured with \`npm run bench -- ${subject}\``,
     '',
     "Wall time of whole processes, Node's own start included; median, fastest to slowest round. The contenders take turns,",
     'and a ratio is the median of the ratios within each round.',

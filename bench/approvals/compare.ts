@@ -1,16 +1,16 @@
-import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { dropDatabases, freshDatabase } from '../database.ts';
 import { postgresql } from '../engine.ts';
 import { installPeers } from '../install.ts';
 import { machineFacts } from '../machine.ts';
+import { keep } from '../report.ts';
 import { type Fault, type Figures, runHost, runVictim } from './peer.ts';
 import { faultTables, figuresTable } from './tables.ts';
 
 /*
  * One gated call end to end, ours and theirs: `npm run bench -- approvals [--only=svc,dbos] [--rounds=200]
- * [--waiting=10000] [--quick]`. Every contender has processes and databases of its own; results.md is written by a
- * whole run only.
+ * [--waiting=10000] [--quick]`. Every contender has processes and databases of its own; results/approvals.md is written
+ * by a whole run only.
  */
 
 /** What each is told in the file of that name under `peers/`. */
@@ -41,10 +41,11 @@ export async function compare(args: readonly string[]): Promise<void> {
   try {
     for (const name of PEERS) {
       if (wanted && !wanted.includes(name)) continue;
-      console.error(`${name} ...`);
+      console.error(`${name}: faults`);
       const faulty = await freshDatabase(postgresql, `svc_bench_faults_${process.pid}_${name}`);
       for (const moment of ['before', 'after'] as const) await runVictim(name, faulty, moment);
       const faults = await runHost<Record<string, Fault>>(name, [faulty, 'faults']);
+      console.error(`${name}: ${rounds} rounds, ${waiting} waiting`);
       const quick = await freshDatabase(postgresql, `svc_bench_figures_${process.pid}_${name}`);
       const figures = await runHost<Figures>(name, [quick, 'figures', String(rounds), String(waiting)]);
       found.push({ name, faults, figures });
@@ -65,5 +66,5 @@ export async function compare(args: readonly string[]): Promise<void> {
     ...faultTables(found),
   ].join('\n\n');
   console.log(`${text}\n`);
-  if (!wanted && !flags.quick) writeFileSync(new URL('./results.md', import.meta.url), `${text}\n`);
+  if (!wanted && !flags.quick) await keep('approvals.md', text);
 }

@@ -5,6 +5,7 @@ import { migrate } from '../../core/migration/run.ts';
 import { connectAdapter } from '../../test/kit/adapter.ts';
 import { definedInCode } from '../../test/kit/defined.ts';
 import { type Race, race, ratios, type Spread, spread } from '../race.ts';
+import { keep } from '../report.ts';
 import { table } from '../table.ts';
 import { cassandraBench } from './cassandra.ts';
 import type { Bare, BenchDatabase, BenchEngine } from './contender.ts';
@@ -30,6 +31,7 @@ const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     quick: { type: 'boolean' },
+    only: { type: 'string' },
     rounds: { type: 'string' },
     rows: { type: 'string' },
     count: { type: 'string' },
@@ -76,6 +78,7 @@ function ours(engine: BenchEngine, defined: Parameters<typeof migrate>[1]) {
 async function measureMigrations(engine: BenchEngine): Promise<Race> {
   const migrations = createMigrations(COUNT);
   return race(
+    `${COUNT} migrations on ${engine.dialect.name}`,
     [
       { name: SVC, lap: lap(engine, ours(engine, migrations.map(definedInCode))) },
       { name: BARE, lap: lap(engine, (_, bare) => timed(() => bare.migrate(migrations))) },
@@ -90,6 +93,7 @@ const backfill = migration('20260101_000000_kind')
 
 async function measureBackfill(engine: BenchEngine): Promise<Race> {
   return race(
+    `${rows} rows on ${engine.dialect.name}`,
     [
       {
         name: SVC,
@@ -125,7 +129,8 @@ function line(name: string, result: Race, what: (ms: number) => string, aim?: nu
 const perSecond = (ms: number): string => `${Math.round((rows / ms) * 1000).toLocaleString('en')}/s`;
 const migrating: string[][] = [];
 const filling: string[][] = [];
-for (const name of positionals.length > 0 ? positionals : Object.keys(ENGINES)) {
+const named = [...positionals, ...(flags.only?.split(',') ?? [])];
+for (const name of named.length > 0 ? named : Object.keys(ENGINES)) {
   const engine = await ENGINES[name]?.();
   if (!engine) throw new Error(`there is no engine ${name}`);
   try {
@@ -137,18 +142,20 @@ for (const name of positionals.length > 0 ? positionals : Object.keys(ENGINES)) 
     await engine.close();
   }
 }
-console.log(
-  [
-    `Node ${process.version}, ${availableParallelism()} cores, ${rounds} rounds; ratios round by round, median (least to most).`,
-    '',
-    `## ${COUNT} migrations of one table each`,
-    '',
-    'The driver alone sends the same statements, and the same row of the history before and behind each, in one request where that can be.',
-    '',
-    table(['', SVC, BARE, `times ${BARE}`, `at most ${MOST}`], migrating),
-    '',
-    `## A default for ${rows.toLocaleString('en')} rows`,
-    '',
-    table(['', SVC, BARE, `times ${BARE}`, ''], filling),
-  ].join('\n'),
-);
+const text = [
+  '# Measured with `npm run bench -- engines`',
+  '',
+  `Node ${process.version}, ${availableParallelism()} cores, ${rounds} rounds; ratios round by round, median (least to most).`,
+  '',
+  `## ${COUNT} migrations of one table each`,
+  '',
+  'The driver alone sends the same statements, and the same row of the history before and behind each, in one request where that can be.',
+  '',
+  table(['', SVC, BARE, `times ${BARE}`, `at most ${MOST}`], migrating),
+  '',
+  `## A default for ${rows.toLocaleString('en')} rows`,
+  '',
+  table(['', SVC, BARE, `times ${BARE}`, ''], filling),
+].join('\n');
+console.log(text);
+if (named.length === 0 && !flags.quick) await keep('engines.md', text);
