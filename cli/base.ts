@@ -116,7 +116,7 @@ export abstract class SvcCommand extends Command<SvcContext> {
 }
 
 /** What cannot proceed (status 2) has not begun, and where it names a place, that place is to be corrected. */
-function rounded(refusal: SvcError): SvcError {
+export function rounded(refusal: SvcError): SvcError {
   if (exitStatus(refusal.code) !== 2) return refusal;
   const { state = 'Nothing was changed.', next, where } = refusal;
   const correct = next.length === 0 && where !== undefined ? [`Correct ${where}, then run the command again.`] : next;

@@ -1,11 +1,18 @@
 import * as assert from 'node:assert/strict';
+import { createColors } from 'picocolors';
+import { rounded } from '../cli/base.ts';
+import { exitStatus } from '../cli/exit.ts';
+import { errorLines } from '../cli/print.ts';
+import { readMigrations } from '../config/migration-files.ts';
 import type { Adapter } from '../core/database/adapter.ts';
+import type { ErrorCode } from '../core/errors.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { migrate } from '../core/migration/run.ts';
 import type { Operation } from '../core/schema/operation.ts';
 import { definedInCode } from './kit/defined.ts';
 import { engines, type TestEngine } from './kit/engines.ts';
 import { type Project, project } from './kit/project.ts';
+import { refused } from './kit/refusal.ts';
 import { refusedJson, refusedText } from './kit/refused-command.ts';
 import { json, LONG, ok } from './kit/shop.ts';
 import { test } from './kit/test.ts';
@@ -70,14 +77,16 @@ function onShop(
         await adapter.connection.close();
       }
     };
-    await look(async (adapter) => {
-      await migrate(adapter, [definedInCode(users)]);
-      await adapter.connection.query('INSERT INTO users VALUES (1, 7), (2, 7), (3, NULL)');
-    });
+    await look(makeUsers);
     const shop = project({ main: url });
     write(shop, users);
     await body(shop, look);
   });
+}
+
+async function makeUsers(adapter: Adapter): Promise<void> {
+  await migrate(adapter, [definedInCode(users)]);
+  await adapter.connection.query('INSERT INTO users VALUES (1, 7), (2, 7), (3, NULL)');
 }
 
 interface Bad {
@@ -86,7 +95,7 @@ interface Bad {
   readonly up?: readonly Operation[];
   readonly before?: string;
   readonly status: number;
-  readonly code: string;
+  readonly code: ErrorCode;
   readonly says: readonly RegExp[];
 }
 
@@ -260,24 +269,53 @@ for (const engine of engines) {
   else declare(engine);
 }
 
+/** Through the command, in both forms of its words. */
+function refusedByCommand(engine: TestEngine, { migrations, up, before, status, code, says }: Bad): Promise<void> {
+  return onShop(engine, async (shop, look) => {
+    write(shop, ...(migrations ?? [next(up ?? [])]));
+    const was = await look(async (adapter) => {
+      if (before !== undefined) await adapter.connection.query(before);
+      return everything(adapter);
+    });
+    const allow = code === 'destructive' ? [] : ['--allow-destructive'];
+    const text = refusedText(await shop.svc('db', 'migrate', ...allow), status, code);
+    for (const pattern of says) assert.match(text, pattern);
+    refusedJson(await shop.svc('db', 'migrate', '--json', ...allow), status, code);
+    assert.deepEqual(await look(everything), was);
+  });
+}
+
+/** By what the command calls, with the words it makes of that, all in one database that is emptied in between. */
+async function refusedInside(adapter: Adapter, { migrations, up, before, status, code, says }: Bad): Promise<void> {
+  await adapter.connection.query('DROP SCHEMA public CASCADE');
+  await adapter.connection.query('CREATE SCHEMA public');
+  await makeUsers(adapter);
+  const shop = project({});
+  write(shop, users, ...(migrations ?? [next(up ?? [])]));
+  if (before !== undefined) await adapter.connection.query(before);
+  const was = await everything(adapter);
+  const defined = await readMigrations(shop.root, 'main');
+  const error = await refused(migrate(adapter, defined, { allowDestructive: code !== 'destructive' }), code);
+  assert.equal(exitStatus(error.code), status);
+  const text = errorLines(rounded(error), createColors(false)).join('\n');
+  for (const pattern of says) assert.match(text, pattern);
+  assert.deepEqual(await everything(adapter), was);
+}
+
 function declare(engine: TestEngine): void {
-  for (const { what, migrations, up, before, status, code, says } of BAD) {
+  // The command is the same on all: seen on one engine, seen on all.
+  if (engine === engines.find(({ missing }) => missing === undefined)) {
+    for (const bad of BAD)
+      test(`${engine.name}: ${bad.what} is refused and changes nothing`, () => refusedByCommand(engine, bad), LONG);
+  } else {
     test(
-      `${engine.name}: ${what} is refused and changes nothing`,
+      `${engine.name}: each of these is refused and changes nothing`,
       () =>
-        onShop(engine, async (shop, look) => {
-          write(shop, ...(migrations ?? [next(up ?? [])]));
-          const was = await look(async (adapter) => {
-            if (before !== undefined) await adapter.connection.query(before);
-            return everything(adapter);
-          });
-          const allow = code === 'destructive' ? [] : ['--allow-destructive'];
-          const text = refusedText(await shop.svc('db', 'migrate', ...allow), status, code);
-          for (const pattern of says) assert.match(text, pattern);
-          // The same words in another form: seen on one engine, seen on all.
-          if (engine === engines.find(({ missing }) => missing === undefined))
-            refusedJson(await shop.svc('db', 'migrate', '--json', ...allow), status, code);
-          assert.deepEqual(await look(everything), was);
+        engine.withDatabase(async (adapter) => {
+          for (const bad of BAD)
+            await refusedInside(adapter, bad).catch((error) => {
+              throw new Error(`${bad.what}: ${error}`, { cause: error });
+            });
         }),
       LONG,
     );
