@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { QUICK } from './kit/quick.ts';
 import { needs } from './servers/needs.ts';
 import { RunServers } from './servers/run-servers.ts';
 
@@ -19,8 +20,6 @@ const jobs = Math.max(1, Number(process.env.SVC_TEST_JOBS ?? 2) || 2);
 /** A file that loops without ever giving way has no timer of its own left to stop it. */
 const FILE_TIMEOUT_MS = 20 * 60_000;
 
-/** V8 would compile PGlite's WebAssembly a second time, for long use: that takes more of the machine than the tests do. */
-const QUICK = '--liftoff-only';
 /** Files that start many processes take longest, and go first, so that none is left over at the end. */
 const LONGEST = /crash|race|bad-/;
 

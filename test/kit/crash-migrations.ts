@@ -5,17 +5,63 @@ const key = { name: 'id', type: 'integer', primaryKey: true } as const;
 const effects = migration('20260101_000000_effects')
   .createCollection('effects', [{ name: 'what', type: 'string', primaryKey: true }])
   .build();
-const last = migration('20260105_000000_last')
-  .createCollection('orders', [key, { name: 'total', type: 'decimal', precision: 10, scale: 2 }])
+const orders = [key, { name: 'total', type: 'decimal', precision: 10, scale: 2 }] as const;
+const last = migration('20260105_000000_last').createCollection('orders', orders).build();
+/** What `away` takes away, where the others are left out. */
+const ground = migration('20260106_000000_ground')
+  .createCollection('users', [key, { name: 'email', type: 'string' }, { name: 'age', type: 'integer' }])
+  .createIndex('users', 'users_age', [{ name: 'age' }])
+  .createIndex('users', 'users_age_email', [{ name: 'age' }, { name: 'email' }])
+  .createCollection('orders', orders)
+  .build();
+const away = migration('20260107_000000_away')
+  .dropIndex('users', 'users_age', { was: { columns: [{ name: 'age' }] } })
+  .dropIndex('users', 'users_age_email', { was: { columns: [{ name: 'age' }, { name: 'email' }] } })
+  .dropField('users', 'age', { was: { type: 'integer' } })
+  .renameCollection('orders', 'sales')
+  .createCollection('doomed', [key])
+  .createCollection('pointing', [key, { name: 'doomed', type: 'integer' }])
+  .addConstraint('pointing', {
+    name: 'pointing_doomed',
+    type: 'foreignKey',
+    columns: ['doomed'],
+    references: { table: 'doomed', columns: ['id'] },
+  })
+  .dropCollection('doomed', { cascade: true, was: { fields: [key] } })
   .build();
 
-/** What stands in the table `effects` when all of them have happened, each once. */
-export const EFFECTS = ['after the index', 'atomic', 'before the index', 'raw'];
+/** When all of them have happened, each once. */
+const EFFECTS = ['after the index', 'atomic', 'before the index', 'raw'];
 
 const undone = (what: string) => ({ down: `DELETE FROM effects WHERE what = '${what}'` });
 
+/** Migrations, and what stands in the table `effects` behind them, where they make one. */
+export interface CrashPart {
+  readonly migrations: readonly Migration[];
+  readonly effects?: readonly string[];
+}
+
+export function crashMigrations(dialect: string): CrashPart {
+  return {
+    migrations: [...inAnyOrder(dialect), ...(dialect === 'postgresql' ? [] : [everyKind(dialect), away])],
+    effects: EFFECTS,
+  };
+}
+
+/**
+ * The same in parts that do without each other: interrupting at every statement takes as many runs as there are
+ * statements, each of all of them.
+ */
+export function crashParts(dialect: string): readonly CrashPart[] {
+  return [
+    { migrations: inAnyOrder(dialect), effects: EFFECTS },
+    { migrations: [everyKind(dialect)] },
+    { migrations: [ground, away] },
+  ];
+}
+
 /** Steps in a transaction and outside of one, in every order. */
-export function crashMigrations(dialect: string): readonly Migration[] {
+function inAnyOrder(dialect: string): readonly Migration[] {
   const effect = (what: string) => `INSERT INTO effects VALUES ('${what}')`;
   const concurrently = dialect === 'postgresql' ? { sqlOptions: { concurrently: true } } : {};
   return [
@@ -39,54 +85,36 @@ export function crashMigrations(dialect: string): readonly Migration[] {
       )
       .build(),
     last,
-    ...(dialect === 'postgresql' ? [] : everyKind(dialect)),
   ];
 }
 
-/** Where DDL commits by itself: every kind of statement, of each of which the catalog has to tell whether it happened. */
-function everyKind(dialect: string): readonly Migration[] {
-  return [
-    migration('20260106_000000_kinds')
-      .createCollection('parents', [key, { name: 'code', type: 'string', length: 20 }])
-      .createCollection('children', [
-        key,
-        { name: 'parent', type: 'integer' },
-        { name: 'mood', type: 'enum', enumValues: ['a', 'b'] },
-      ])
-      .addConstraint('children', {
-        name: 'children_parent',
-        type: 'foreignKey',
-        columns: ['parent'],
-        references: { table: 'parents', columns: ['id'], onDelete: 'CASCADE' },
-      })
-      .addField('children', { name: 'token', type: 'uuid', autoGenerate: true, required: true, unique: true })
-      .modifyField('parents', 'code', { length: 40, required: true }, { was: { length: 20, required: false } })
-      .modifyField('children', 'mood', { enumValues: ['a', 'b', 'c'] }, { was: { enumValues: ['a', 'b'] } })
-      .renameField('parents', 'code', 'label')
-      .addConstraint('parents', { name: 'parents_label', type: 'unique', columns: ['label'] })
-      .addConstraint('parents', { name: 'parents_check', type: 'check', columns: [], expression: 'id > 0' })
-      .dropConstraint('parents', 'parents_check', {
-        was: { name: 'parents_check', type: 'check', columns: [], expression: 'id > 0' },
-      })
-      .raw(dialect, 'CREATE VIEW all_parents AS SELECT id FROM parents', {
-        check: `SELECT 1 FROM information_schema.views WHERE table_schema = DATABASE() AND table_name = 'all_parents'`,
-        down: 'DROP VIEW all_parents',
-      })
-      .build(),
-    migration('20260107_000000_away')
-      .dropIndex('users', 'users_age', { was: { columns: [{ name: 'age' }] } })
-      .dropIndex('users', 'users_age_email', { was: { columns: [{ name: 'age' }, { name: 'email' }] } })
-      .dropField('users', 'age', { was: { type: 'integer' } })
-      .renameCollection('orders', 'sales')
-      .createCollection('doomed', [key])
-      .createCollection('pointing', [key, { name: 'doomed', type: 'integer' }])
-      .addConstraint('pointing', {
-        name: 'pointing_doomed',
-        type: 'foreignKey',
-        columns: ['doomed'],
-        references: { table: 'doomed', columns: ['id'] },
-      })
-      .dropCollection('doomed', { cascade: true, was: { fields: [key] } })
-      .build(),
-  ];
+/** Where DDL commits by itself: with `away` every kind of statement, of each of which the catalog has to tell whether it happened. */
+function everyKind(dialect: string): Migration {
+  return migration('20260106_000000_kinds')
+    .createCollection('parents', [key, { name: 'code', type: 'string', length: 20 }])
+    .createCollection('children', [
+      key,
+      { name: 'parent', type: 'integer' },
+      { name: 'mood', type: 'enum', enumValues: ['a', 'b'] },
+    ])
+    .addConstraint('children', {
+      name: 'children_parent',
+      type: 'foreignKey',
+      columns: ['parent'],
+      references: { table: 'parents', columns: ['id'], onDelete: 'CASCADE' },
+    })
+    .addField('children', { name: 'token', type: 'uuid', autoGenerate: true, required: true, unique: true })
+    .modifyField('parents', 'code', { length: 40, required: true }, { was: { length: 20, required: false } })
+    .modifyField('children', 'mood', { enumValues: ['a', 'b', 'c'] }, { was: { enumValues: ['a', 'b'] } })
+    .renameField('parents', 'code', 'label')
+    .addConstraint('parents', { name: 'parents_label', type: 'unique', columns: ['label'] })
+    .addConstraint('parents', { name: 'parents_check', type: 'check', columns: [], expression: 'id > 0' })
+    .dropConstraint('parents', 'parents_check', {
+      was: { name: 'parents_check', type: 'check', columns: [], expression: 'id > 0' },
+    })
+    .raw(dialect, 'CREATE VIEW all_parents AS SELECT id FROM parents', {
+      check: `SELECT 1 FROM information_schema.views WHERE table_schema = DATABASE() AND table_name = 'all_parents'`,
+      down: 'DROP VIEW all_parents',
+    })
+    .build();
 }

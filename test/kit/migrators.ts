@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Migration } from '../../core/migration/migration.ts';
 import { bundled, bundles } from './bundled.ts';
 import type { MigratorOptions } from './migrator.ts';
+import { QUICK } from './quick.ts';
 
 export interface Ended {
   /** Null for one that was killed. */
@@ -34,7 +35,8 @@ export async function migratorsOf(
   const file = join(mkdtempSync(join(bundles(), `${dialect}-`)), 'migrations.json');
   writeFileSync(file, JSON.stringify(migrations));
   return (url, end = 0, options = {}) => {
-    const child = spawn(process.execPath, [migrator, dialect, url, file, String(end), JSON.stringify(options)], {
+    const args = [QUICK, migrator, dialect, url, file, String(end), JSON.stringify(options)];
+    const child = spawn(process.execPath, args, {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let out = '';

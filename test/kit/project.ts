@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Ran, svc } from './cli.ts';
 import { folder } from './folder.ts';
+import { QUICK } from './quick.ts';
 
 export interface Project {
   readonly root: string;
@@ -37,8 +38,8 @@ export function project(
     mkdirSync(dirname(join(root, file)), { recursive: true });
     writeFileSync(join(root, file), typeof content === 'string' ? content : JSON.stringify(content, null, 2));
   };
-  // PGlite's WebAssembly is compiled in half the time where it is not made ready for long use.
-  const node = Object.values(databases).some((url) => url.startsWith('pglite')) ? ['--liftoff-only'] : [];
+  // Elsewhere it would make V8 forget what it has compiled of the command.
+  const node = Object.values(databases).some((url) => url.startsWith('pglite')) ? [QUICK] : [];
   return {
     root,
     svc: (...args) => svc(args, { cwd: root, env: variables, node }),
