@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { background } from './kit/background.ts';
 import { engines, sqlEngines, type TestEngine } from './kit/engines.ts';
 import { type Project, project } from './kit/project.ts';
+import { QUICK } from './kit/quick.ts';
 import { refusedText } from './kit/refused-command.ts';
 import { ok, users } from './kit/shop.ts';
 import { test } from './kit/test.ts';
@@ -110,7 +111,7 @@ for (const engine of sqlEngines) {
         ['db', 'migrate'],
         ['db', 'migrate', 'status', '--json'],
       ]) {
-        const running = background(args, shop.root);
+        const running = background(args, shop.root, engine.name === 'pglite' ? [QUICK] : []);
         running.child.stdout?.destroy();
         const { status, stderr } = await running.ended;
         assert.equal(status, 0, stderr);
@@ -247,11 +248,11 @@ for (const engine of engines.filter(({ name }) => name === 'pglite')) {
           assert.match(text, new RegExp(`process ${process.pid}`));
         }
         refusedText(await shop.svc('db', 'migrate', '--lock-timeout', '0.2'), 7, 'database_in_use');
-        const left = background(['db', 'migrate'], shop.root);
+        const left = background(['db', 'migrate'], shop.root, [QUICK]);
         await left.shows('waiting for it');
         left.child.kill('SIGINT');
         refusedText(await left.ended, 130, 'interrupted');
-        const waits = background(['db', 'migrate'], shop.root);
+        const waits = background(['db', 'migrate'], shop.root, [QUICK]);
         await waits.shows('waiting for it');
         await connection.close();
         assert.match(ok(await waits.ended).stdout, /^1 migration,/);

@@ -11,6 +11,7 @@ import { migrate } from '../core/migration/run.ts';
 import type { Operation } from '../core/schema/operation.ts';
 import { definedInCode } from './kit/defined.ts';
 import { engines, type TestEngine } from './kit/engines.ts';
+import { freshFolder } from './kit/pglite.ts';
 import { type Project, project } from './kit/project.ts';
 import { refused } from './kit/refusal.ts';
 import { refusedJson, refusedText } from './kit/refused-command.ts';
@@ -518,11 +519,16 @@ for (const [what, schema, code, says] of SCHEMAS) {
 test(
   'a link and SVC_ENV that disagree are refused until --env decides',
   async () => {
-    const shop = project({ main: 'pglite://memory' }, {}, { SVC_ENV: 'prd' });
-    shop.write('svc/config.json', { product: 'shop', env: 'dev' });
-    const text = refusedText(await shop.svc('db', 'migrate'), 2, 'env_conflict');
-    assert.match(text, /--env dev or --env prd/);
-    assert.match(ok(await shop.svc('db', 'migrate', 'status', '--env', 'dev')).stdout, /^OK {2}main \(dev\)/);
+    const { url, drop } = await freshFolder();
+    try {
+      const shop = project({ main: url }, {}, { SVC_ENV: 'prd' });
+      shop.write('svc/config.json', { product: 'shop', env: 'dev' });
+      const text = refusedText(await shop.svc('db', 'migrate'), 2, 'env_conflict');
+      assert.match(text, /--env dev or --env prd/);
+      assert.match(ok(await shop.svc('db', 'migrate', 'status', '--env', 'dev')).stdout, /^OK {2}main \(dev\)/);
+    } finally {
+      await drop();
+    }
   },
   LONG,
 );

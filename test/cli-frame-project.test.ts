@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { svc } from './kit/cli.ts';
 import { folder } from './kit/folder.ts';
+import { QUICK } from './kit/quick.ts';
 import { test } from './kit/test.ts';
 
 const read = (root: string, file: string): string => readFileSync(join(root, file), 'utf8');
@@ -41,7 +42,7 @@ test('init run through npx tells what can be typed, and in prd what prd is', asy
   assert.equal(made.status, 0, made.stderr);
   assert.match(made.stderr, /^ +npx svc db schema generate/m);
   assert.doesNotMatch(made.stderr, /npx npx/);
-  const { status, stdout } = await svc(['doctor', '--json'], { cwd });
+  const { status, stdout } = await svc(['doctor', '--json'], { cwd, node: [QUICK] });
   const [found] = JSON.parse(stdout).checks.filter((check: { name: string }) => /^database main/.test(check.name));
   assert.match(found?.message, /PGlite|pglite/, `${status} ${stdout}`);
 });
@@ -124,7 +125,7 @@ test('link refuses an environment that no database knows, and leaves the link as
 // ---- doctor
 
 async function doctor(cwd: string, args: readonly string[] = []) {
-  const { status, stdout, stderr } = await svc(['doctor', '--json', ...args], { cwd });
+  const { status, stdout, stderr } = await svc(['doctor', '--json', ...args], { cwd, node: [QUICK] });
   assert.equal(stderr, '');
   const { ok, checks } = JSON.parse(stdout);
   assert.equal(ok, status === 0);

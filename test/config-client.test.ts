@@ -16,8 +16,8 @@ import { test } from './kit/test.ts';
 
 delete process.env.SVC_ENV;
 
-const [main, staging, other] = await Promise.all([freshFolder(), freshFolder(), freshFolder()]);
-test.after(() => Promise.all([main, staging, other].map((fresh) => fresh.drop())));
+const [main, staging, other, watched] = await Promise.all([freshFolder(), freshFolder(), freshFolder(), freshFolder()]);
+test.after(() => Promise.all([main, staging, other, watched].map((fresh) => fresh.drop())));
 
 const CONFIG: Config = {
   product: 'shop',
@@ -132,7 +132,7 @@ test('plugins of the configuration tap what the engine does', async () => {
     cwd: folder(),
     config: {
       ...CONFIG,
-      databases: { main: { dialect: 'postgresql', url: { dev: 'pglite://memory' } } },
+      databases: { main: { dialect: 'postgresql', url: { dev: watched.url } } },
       plugins: [plugin],
     },
   });

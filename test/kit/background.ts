@@ -11,10 +11,14 @@ export interface Background {
   said(): string;
 }
 
-/** The real CLI, while it runs. */
-export function background(args: readonly string[], cwd: string): Background {
+/** The real CLI, while it runs; with options of Node. */
+export function background(args: readonly string[], cwd: string, options: readonly string[] = []): Background {
   const [node, ...before] = command;
-  const child = spawn(node, [...before, ...args], { cwd, env: cleanEnv(), stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(node, [...options, ...before, ...args], {
+    cwd,
+    env: cleanEnv(),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   let stdout = '';
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {

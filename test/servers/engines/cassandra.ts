@@ -51,6 +51,8 @@ export function cassandraArguments(node: Node): readonly string[] {
     'jdk.attach.allowAttachSelf': 'true',
   };
   return [
+    // It lives for minutes: what it would compile for long use, and collect beside the work, takes more than it gives back.
+    ...['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'],
     ...['-Xms256m', `-Xmx${node.heap}`],
     ...Object.entries(properties).map(([name, value]) => `-D${name}=${value}`),
     ...EXPORTS.map((name) => `--add-exports=${name}=ALL-UNNAMED`),
