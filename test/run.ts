@@ -31,7 +31,10 @@ interface Result {
 
 const running = new Set<ChildProcess>();
 
-/** Seconds of processor time of every process that has ended and was waited for, with what it had started itself. */
+/**
+ * Seconds of processor time of every process that has ended and was waited for, with what it had started itself; NaN
+ * where the system does not tell.
+ */
 function spent(): number {
   if (process.platform !== 'linux') return Number.NaN;
   const stat = readFileSync('/proc/self/stat', 'utf8');
@@ -136,7 +139,8 @@ async function runNext(files: string[], alone: boolean): Promise<void> {
     }
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
     const counts = `${result.passed} passed, ${result.failed} failed, ${result.skipped.length} skipped`;
-    console.log(`${result.failed > 0 ? 'FAIL' : 'ok  '} ${file}: ${counts} (${seconds} s, CPU ${cpu.toFixed(1)} s)`);
+    const times = Number.isNaN(cpu) ? `${seconds} s` : `${seconds} s, CPU ${cpu.toFixed(1)} s`;
+    console.log(`${result.failed > 0 ? 'FAIL' : 'ok  '} ${file}: ${counts} (${times})`);
     for (const reason of result.skipped) console.log(`     skipped: ${reason}`);
     if (result.failed > 0) console.log(`${output.trimEnd()}\n     ended with ${status}`);
     for (const line of await servers.died(asked.get(file) ?? [])) {
