@@ -6,6 +6,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -13,6 +14,8 @@ import {
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { freshFolder } from './kit/pglite.ts';
+import { QUICK } from './kit/quick.ts';
 import { test } from './kit/test.ts';
 
 /**
@@ -44,7 +47,9 @@ async function project(name: string): Promise<string> {
   mkdirSync(join(path, 'node_modules', '.bin'), { recursive: true });
   for (const scope of ['@svc', '@electric-sql']) mkdirSync(join(path, 'node_modules', scope));
   symlinkSync(root, join(path, 'node_modules', '@svc', 'sdk'));
-  symlinkSync(cli, join(path, 'node_modules', '.bin', 'svc'));
+  // Where npm has a link, which packaging.ts sees.
+  const command = `#!/bin/sh\nexec "${process.execPath}" ${QUICK} "${cli}" "$@"\n`;
+  writeFileSync(join(path, 'node_modules', '.bin', 'svc'), command, { mode: 0o755 });
   for (const name of ['@electric-sql/pglite', '@types']) {
     symlinkSync(join(root, 'node_modules', name), join(path, 'node_modules', name));
   }
@@ -139,6 +144,9 @@ test(
   async () => {
     const path = await project('existing');
     mkdirSync(join(path, '.svc'));
+    const made = await freshFolder();
+    renameSync(new URL(made.url).pathname, join(path, '.svc', 'main'));
+    await made.drop();
     const { PGlite } = await import('@electric-sql/pglite');
     const server = await PGlite.create(join(path, '.svc', 'main'));
     await server.exec(`

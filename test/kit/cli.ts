@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { QUICK } from './quick.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BUILT = join(ROOT, 'dist/cli/main.cjs');
@@ -24,7 +25,7 @@ function isBuilt(): boolean {
 
 /** What to spawn for a script of a test instead. */
 export function scripted(script: string): readonly [string, ...string[]] {
-  return [process.execPath, '--import', LOADER, script];
+  return [process.execPath, QUICK, '--import', LOADER, script];
 }
 
 export interface Ran {
