@@ -196,6 +196,60 @@ for (const dialect of [mysql, mariadb]) {
     await connection.close();
   });
 
+  on('what the server does not understand stops a packet where it stands, and nothing before it', async ({ url }) => {
+    const connection = await dialect.connect(url, {});
+    await connection.exclusively(async (epoch) => {
+      await connection.ensure([rows as never]);
+      const odd = compiled({
+        type: 'createCollection',
+        name: 'odd',
+        fields: [{ name: 'n', type: 'integer', default: { $expression: '1 +* 2' } }],
+      });
+      const outcome = await connection.run(
+        [insert('a'), ...table('t1'), change('a', 1, 1), insert('b'), ...odd, change('b', 1, 1), ...table('t2')],
+        epoch,
+      );
+      assert.equal(outcome.committed, 4);
+      assert.ok(coded('migration_failed', /1064/)(outcome.failure?.error), String(outcome.failure?.error));
+      assert.deepEqual([outcome.failure?.statement, outcome.failure?.untouched], [0, true]);
+      assert.equal((await connection.records(rows).get('a'))?.record.n, 1);
+      assert.equal((await connection.records(rows).get('b'))?.record.n, 0);
+      assert.deepEqual(await tables(connection), ['t1']);
+      const next = await connection.run([...table('t2'), change('b', 1, 1)], epoch);
+      assert.deepEqual([next.committed, next.failure], [2, undefined]);
+    });
+    await connection.close();
+  });
+
+  on('a session that is ended within a packet has journaled what it did', async ({ url, query }) => {
+    await query('CREATE TABLE t (id int PRIMARY KEY)');
+    const connection = await dialect.connect(url, { lockTimeoutMs: 60_000 });
+    const busy = await dialect.connect(url, {});
+    await busy.query('BEGIN');
+    await busy.query('SELECT * FROM t');
+    const drop = compiled({ type: 'dropCollection', collection: 't' }, await busy.introspect());
+    await connection.ensure([rows as never]);
+    const [session] = await connection.query('SELECT connection_id() AS id');
+    const left = connection.exclusively((epoch) =>
+      connection.run([insert('a'), ...table('t1'), change('a', 1, 1), ...drop, change('a', 2, 2)], epoch),
+    );
+    const waits = `SELECT 1 FROM information_schema.processlist WHERE id = ${session?.id} AND state LIKE '%metadata lock%'`;
+    await until(async () => (await query(waits)).length > 0, 'nobody waits for the table');
+    await query(`KILL ${session?.id}`);
+    const { committed, failure } = await left;
+    assert.equal(committed, 0, 'it cannot know');
+    assert.ok(coded('connection_lost')(failure?.error), String(failure?.error));
+    await busy.query('COMMIT');
+    const next = await dialect.connect(url, {});
+    await next.exclusively(async (epoch) => {
+      assert.deepEqual(await next.records(rows).get('a'), { record: { id: 'a', n: 1 }, version: 2 });
+      assert.deepEqual(await tables(next), ['t', 't1']);
+      const rest = await next.run([...drop, change('a', 2, 2)], epoch);
+      assert.deepEqual([rest.committed, rest.failure], [2, undefined]);
+    });
+    await Promise.all([connection.close(), busy.close(), next.close()]);
+  });
+
   on('data changes of a user commit together with their write, or not at all', async ({ url, query }) => {
     await query('CREATE TABLE t (id int PRIMARY KEY)');
     const connection = await dialect.connect(url, {});

@@ -77,7 +77,10 @@ class Writing {
   readonly #planned: PlannedMigration;
   readonly #after: Writable<HistoryRow>;
   #version: number;
+  /** The next write makes the row whole. */
   #whole: boolean;
+  /** This run made it whole. */
+  #own = false;
 
   constructor(run: Execution, planned: PlannedMigration, step: number, nextSeq: () => number) {
     const known = run.ledger.entries.get(planned.tag);
@@ -111,12 +114,15 @@ class Writing {
   through(): Change {
     if (this.#whole) return this.#after;
     const { migration: _, ...rest } = this.#after;
-    return rest;
+    if (!this.#own) return rest;
+    const { tag, status, applied_at, rolled_back_at, duration_ms, step, error, epoch, journal, started } = rest;
+    return { tag, status, applied_at, rolled_back_at, duration_ms, step, error, epoch, journal, started };
   }
 
   write(change: Change): Segment['writes'][number] {
     const version = this.#version;
     this.#version += 1;
+    this.#own ||= this.#whole;
     this.#whole = false;
     if (version > 0) return recordChange(history, change, version);
     return recordWrite(history, change as Writable<HistoryRow>);

@@ -4,7 +4,9 @@ import { mysqlFlavour } from '../../plugins/dialects/mysql/dialect.ts';
 import { dialectOf } from '../../plugins/dialects/mysql/dialect-of.ts';
 
 /** Nothing in the database depends on it: ending before it is ending before the statement behind it. */
-const HARMLESS = /^\s*(SET|DO|SELECT)\b/;
+const HARMLESS = /^\s*(SET|DO|SELECT|BEGIN NOT ATOMIC|END)\b/;
+/** A block goes to the server as a whole: cut off, it ends where the server ends. */
+const ended = (text: string): string => (/(^|\n;)BEGIN NOT ATOMIC\b/.test(text) ? `${text}\n;END` : text);
 
 /**
  * A dialect whose session ends in the middle of a packet: what stands before the n-th statement that matters is sent
@@ -28,7 +30,7 @@ export function cutDialect(name: string, at: number): { readonly dialect: Dialec
           const statements = text.split(/\n;/);
           const last = statements.findIndex(isTheOne);
           if (last < 0) return wire.query(text);
-          if (last > 0) await wire.query(statements.slice(0, last).join('\n;'));
+          if (last > 0) await wire.query(ended(statements.slice(0, last).join('\n;')));
           wire.close();
           throw Object.assign(new Error('The session was cut off.'), { fatal: true });
         },

@@ -46,6 +46,7 @@ export async function connect(flavour: Flavour, url: string, settings: Settings)
     lockHeld: lockHeld(greeting.database),
     lockRetries: settings.lockRetries,
     textOf: (run) => resolved(run, '') ?? quickText(run),
+    block: traits.block,
     ask: (exec, run) => runAsked(asking(exec), run),
   };
   const holdingAll = holdingEveryText(greeting.charset, traits.collation);

@@ -5,6 +5,7 @@ import { engineColumns, writesElapsed } from '../../sql/record-write.ts';
 import { isUsers } from '../../sql/text.ts';
 import type { RecordGrammar } from '../../sql/value.ts';
 import { readBack, writeText } from './records.ts';
+import type { Traits } from './traits.ts';
 
 const MOST_SEGMENTS = 200;
 const MOST_CHARACTERS = 256 * 1024;
@@ -17,12 +18,15 @@ export interface PacketPlace {
   readonly lockHeld: string;
   /** The text of a statement where nothing has to be asked first: how it most likely goes. */
   textOf(run: Json): string | undefined;
+  readonly block: Traits['block'];
 }
 
 /** Segments that go to the server as one text. */
 export interface Packet {
   readonly segments: readonly Segment[];
   readonly text: string;
+  /** The server reads all of it before it begins: one statement that it does not understand, and nothing is run. */
+  readonly block: boolean;
   /** Writes whose engine columns the last results of the text tell, a result for each group. */
   readonly told: readonly (readonly RecordWrite[])[];
 }
@@ -31,13 +35,23 @@ export interface Packet {
  * DDL commits what is open before it begins, itself included when it fails. So a write that stands between two DDL
  * statements ("this one is done, that one starts") needs no commit of its own: it becomes durable at the very moment
  * after which the next statement can take effect. The server stops a packet at the first statement that fails; marks in
- * variables of the session tell how far it came, and a write that lost is made to fail.
+ * variables of the session tell how far it came, and a write that lost is made to fail. A block is answered once, and not
+ * statement by statement: those answers cost both sides as much as the writes.
  */
 
-/** A packet of the first segments, up to the next one that has to be asked for. `elapsedMs`: since the first one's migration began. */
-export function packetOf(place: PacketPlace, segments: readonly Segment[], epoch: number, elapsedMs: number): Packet {
+/**
+ * A packet of the first segments, up to the next one that has to be asked for. `elapsedMs`: since the first one's
+ * migration began. `apart`: never as a block.
+ */
+export function packetOf(
+  place: PacketPlace,
+  segments: readonly Segment[],
+  epoch: number,
+  elapsedMs: number,
+  apart: boolean,
+): Packet {
   const taken: Segment[] = [];
-  const parts: string[] = [begin(place, segments, elapsedMs)];
+  const parts: string[] = [guarded(place, segments)];
   let length = 0;
   /** Writes stand there that nothing has committed yet. */
   let open = false;
@@ -53,8 +67,14 @@ export function packetOf(place: PacketPlace, segments: readonly Segment[], epoch
   }
   const told = groups(taken.flatMap(({ writes }) => writes));
   const reads = told.flatMap((writes) => readBack(place.grammar, writes) ?? []);
-  return { segments: taken, text: [...parts, 'COMMIT', 'SET autocommit = 1', ...reads].join('\n;'), told };
+  // A block would end where a text of a user says so.
+  const block = apart || taken.some(hasUsers) ? undefined : place.block;
+  const statements = [...parts, 'COMMIT', 'SET autocommit = 1'].join('\n;');
+  const text = [begin(elapsedMs), block?.(statements) ?? statements, ...reads].join('\n;');
+  return { segments: taken, text, block: block !== undefined, told };
 }
+
+export const hasUsers = ({ statements }: Segment): boolean => statements.some(({ run }) => isUsers(run));
 
 /** What its statement has to send depends on the catalog. */
 export function isAsked({ textOf }: PacketPlace, { statements }: Segment): boolean {
@@ -76,10 +96,14 @@ export function durable(segments: readonly Segment[], failed: number): number {
 }
 
 /** @svc_at is -1 until it is known that the lock is held. */
-function begin({ lockHeld }: PacketPlace, segments: readonly Segment[], elapsedMs: number): string {
-  const began = `, @svc_began = SYSDATE(6) - INTERVAL ${Math.round(elapsedMs * 1000)} MICROSECOND`;
-  const guarded = segments.some(({ writes }) => writes.length > 0);
-  return `SET autocommit = 0, @svc_done = 0, @svc_at = -1${began};\nSET @svc_at = ${guarded ? `0 * ${failing(`NOT ${lockHeld}`)}` : '0'}`;
+function begin(elapsedMs: number): string {
+  const began = `SYSDATE(6) - INTERVAL ${Math.round(elapsedMs * 1000)} MICROSECOND`;
+  return `SET autocommit = 0, @svc_done = 0, @svc_at = -1, @svc_began = ${began}`;
+}
+
+function guarded({ lockHeld }: PacketPlace, segments: readonly Segment[]): string {
+  const writes = segments.some((segment) => segment.writes.length > 0);
+  return `SET @svc_at = ${writes ? `0 * ${failing(`NOT ${lockHeld}`)}` : '0'}`;
 }
 
 /** 1, or an error where the condition holds. */
@@ -89,7 +113,7 @@ const guard = (condition: string): string => `SET @svc_ok = ${failing(condition)
 
 function segmentText(place: PacketPlace, segment: Segment, epoch: number, index: number, open: boolean): string {
   const { transactional, statements, writes } = segment;
-  const users = statements.some(({ run }) => isUsers(run));
+  const users = hasUsers(segment);
   const settled = users ? [place.restore(0), guard(`NOT ${place.lockHeld}`)] : [];
   const done = `SET @svc_done = ${index + 1}`;
   if (!transactional) {

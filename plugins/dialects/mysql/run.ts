@@ -7,7 +7,7 @@ import { writeLost, writesElapsed, writtenValues } from '../../sql/record-write.
 import { type Exec, type Result, rowsOf, type Session } from '../../sql/session.ts';
 import { isUsers } from '../../sql/text.ts';
 import { isPassing, numberOf, refusal } from './errors.ts';
-import { durable, groups, isAsked, type Packet, type PacketPlace, packetOf } from './packet.ts';
+import { durable, groups, hasUsers, isAsked, type Packet, type PacketPlace, packetOf } from './packet.ts';
 import { readBack } from './records.ts';
 import { NOT_SO } from './resolve.ts';
 
@@ -28,9 +28,11 @@ interface PacketOutcome {
   readonly failure?: NonNullable<RunOutcome['failure']>;
   /** The segment after the written ones may be tried again. */
   readonly again?: boolean;
-  /** Its statement does not go as it most likely goes. */
-  readonly ask?: boolean;
+  /** How to send it again at once: its statement does not go as it most likely goes, or the block was not understood. */
+  readonly retry?: Retry | undefined;
 }
+
+type Retry = 'asked' | 'apart';
 
 export async function runSegments(
   place: RunPlace,
@@ -41,12 +43,12 @@ export async function runSegments(
   const written: Written[] = [];
   let retries = 0;
   let began = performance.now() - tookMs;
-  let ask = false;
+  let retry: Retry | undefined;
   while (written.length < segments.length) {
     const before = written.length;
     const elapsedMs = performance.now() - began;
     const outcome = await place.session.alone((exec) =>
-      send(place, exec, segments.slice(before), epoch, elapsedMs, ask),
+      send(place, exec, segments.slice(before), epoch, elapsedMs, retry),
     );
     written.push(...outcome.written);
     const last = segments[written.length - 1];
@@ -54,8 +56,8 @@ export async function runSegments(
       retries = 0;
       if (last && writesElapsed(last)) began = performance.now();
     }
-    ask = outcome.ask === true;
-    if (!outcome.failure || ask) continue;
+    retry = outcome.retry;
+    if (!outcome.failure || retry) continue;
     if (!outcome.again || retries >= place.lockRetries)
       return { committed: written.length, written, failure: outcome.failure };
     // Whoever waited behind us goes first.
@@ -71,11 +73,11 @@ async function send(
   segments: readonly Segment[],
   epoch: number,
   elapsedMs: number,
-  ask: boolean,
+  retry: Retry | undefined,
 ): Promise<PacketOutcome> {
   const [first] = segments;
   const asked = first?.statements[0];
-  if (first && asked && (ask || isAsked(place, first))) {
+  if (first && asked && (retry === 'asked' || isAsked(place, first))) {
     try {
       await place.ask(exec, asked.run);
       return { written: [[]] };
@@ -84,7 +86,7 @@ async function send(
       return { written: [], failure: { statement: 0, error: refusal(error), untouched: true, passing: again }, again };
     }
   }
-  const packet = packetOf(place, segments, epoch, elapsedMs);
+  const packet = packetOf(place, segments, epoch, elapsedMs, retry === 'apart');
   try {
     const results = await exec(packet.text);
     return { written: writtenOf(place, packet.segments, results.slice(results.length - packet.told.length)) };
@@ -113,11 +115,19 @@ async function recovered(place: RunPlace, exec: Exec, packet: Packet, error: unk
   }
   const written = writtenOf(place, committed, results);
   const again = isPassing(error) && failed !== undefined && isRepeatable(failed);
-  const ask = NOT_SO.has(numberOf(error)) && failed !== undefined && !failed.transactional && !hasUsers(failed);
-  return { written, failure: { ...failureOf(failed, at, error), passing: again }, again, ask };
+  return {
+    written,
+    failure: { ...failureOf(failed, at, error), passing: again },
+    again,
+    retry: retryOf(packet, failed, at, error),
+  };
 }
 
-const hasUsers = ({ statements }: Segment): boolean => statements.some(({ run }) => isUsers(run));
+function retryOf(packet: Packet, failed: Segment | undefined, at: number, error: unknown): Retry | undefined {
+  if (packet.block && at < 0) return 'apart';
+  const asked = NOT_SO.has(numberOf(error)) && failed !== undefined && !failed.transactional && !hasUsers(failed);
+  return asked ? 'asked' : undefined;
+}
 
 /** A procedure may have committed a part of its work before it met the other session. */
 function isRepeatable({ transactional, statements }: Segment): boolean {

@@ -15,6 +15,11 @@ export interface Traits {
   readonly copiesForExpressions: boolean;
   /** A check in a column's definition is a part of it: MODIFY without it drops it. Else it is one of the table's. */
   readonly ownsColumnChecks: boolean;
+  /**
+   * Statements as one, which the server answers once: it stops at the first that fails, as it does where it takes them
+   * one by one. Absent where it knows no such block.
+   */
+  readonly block?: (statements: string) => string;
   /** Holds for a JSON text that is an array; the column is quoted. */
   arrayCheck(column: string): string;
   readonly catalog: {
