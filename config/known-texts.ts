@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { isPlainObject } from '../core/json.ts';
 import { version } from '../core/version.ts';
 import { cacheFile, digest, readCache, writeCache } from './cache.ts';
@@ -56,5 +56,5 @@ function isTexts(value: unknown): value is readonly [string, Known][] {
 }
 
 function whole(text: string): string {
-  return createHash('sha256').update(text).digest('base64');
+  return hash('sha256', text, 'base64');
 }
