@@ -21,7 +21,6 @@ const shared: BuildOptions = {
   platform: 'node',
   target: 'node20.19',
   mainFields: ['module', 'main'],
-  charset: 'utf8',
   logLevel: 'warning',
   metafile: true,
 };
@@ -34,6 +33,7 @@ const INSIDE = [...BUNDLED, 'dotenv', 'jsonc-parser', 'pg'];
 rmSync(dist, { recursive: true, force: true });
 const library = await build({
   ...shared,
+  charset: 'utf8',
   entryPoints: ['config/sdk.ts', 'config/define.ts', 'plugins/sql/toolkit.ts', 'test/kit/testing.ts'],
   chunkNames: 'chunks/[name]-[hash]',
   splitting: true,
@@ -46,6 +46,8 @@ const library = await build({
 });
 const script: BuildOptions = {
   ...shared,
+  // One letter of another script, and V8 keeps all of it in twice the bytes.
+  charset: 'ascii',
   format: 'cjs',
   outExtension: { '.js': '.cjs' },
   external: [...installed.filter((name) => !INSIDE.includes(name)), 'pg-native', 'pg-cloudflare'],
@@ -58,7 +60,11 @@ const program = await build({
   entryNames: '[dir]/[name]-[hash]',
   // A script that comes from V8's cache has no import(): what is outside is required, the user's own modules main imports.
   supported: { 'dynamic-import': false },
-  plugins: [instead('config/native-import.ts', 'const given = nativeImport; export { given as nativeImport };')],
+  plugins: [
+    instead('config/native-import.ts', 'const given = nativeImport; export { given as nativeImport };'),
+    // It opens stdin as it is loaded, for commands that would read it from their context: none of ours does.
+    without('node_modules/clipanion/lib/advanced/Cli.js', 'stdin: process.stdin,'),
+  ],
   define: { 'import.meta.filename': '__filename' },
 });
 const [start = ''] = Object.keys(program.metafile?.outputs ?? {});
@@ -91,6 +97,15 @@ function instead(file: string, contents: string): Plugin {
   const load = (args: OnLoadArgs) =>
     args.path === path ? ({ contents, loader: 'ts', resolveDir: dirname(path) } as const) : undefined;
   return { name: `instead of ${file}`, setup: (build) => build.onLoad({ filter: /\.ts$/ }, load) };
+}
+
+/** A file of another package, without a part of it. */
+function without(file: string, part: string): Plugin {
+  const contents = readFileSync(join(root, file), 'utf8');
+  if (contents.split(part).length !== 2) throw new Error(`${file} has not one "${part}"`);
+  const load = ({ path }: OnLoadArgs) =>
+    path === join(root, file) ? ({ contents: contents.replace(part, ''), loader: 'js' } as const) : undefined;
+  return { name: `without a part of ${file}`, setup: (build) => build.onLoad({ filter: /\.js$/ }, load) };
 }
 
 /** The licences of what is bundled ask to be passed on. */

@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { migrationFile, migrationText, readMigrations } from '../config/migration-files.ts';
 import { isSvcError } from '../core/errors.ts';
@@ -7,7 +7,10 @@ import { checksum } from '../core/migration/checksum.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { command, svc } from './kit/cli.ts';
 import { folder } from './kit/folder.ts';
+import { freshDatabase } from './kit/mysql.ts';
+import { project as databaseProject } from './kit/project.ts';
 import { test } from './kit/test.ts';
+import { find } from './servers/find.ts';
 
 const migrations = ['a', 'b'].map(
   (table): Migration => ({
@@ -101,13 +104,16 @@ test('a cache that is damaged, of another version or cannot be written changes n
 });
 
 const built = command.find((word) => word.endsWith('main.cjs'));
+const mariadb = await find('mariadb');
 if (built === undefined) test.skip('the compiled code of the command line', 'dist is older than the sources');
 else {
+  const cached = (name: string): string => join(built, '../../../node_modules/.cache/svc', name);
+
   test('compiled code that is damaged, cut or of another build is not run', async () => {
     const cwd = folder({});
     const cold = await svc(['plugins', '--help'], { cwd });
     assert.equal(cold.status, 0);
-    const cache = join(built, '../../../node_modules/.cache/svc/svc-plugins.v8');
+    const cache = cached('svc-plugins.v8');
     mkdirSync(join(cache, '..'), { recursive: true });
     const whole = readFileSync(cache);
     const flipped = Buffer.from(whole);
@@ -120,4 +126,28 @@ else {
       assert.ok(mended.length > 5000 && !mended.equals(content));
     }
   });
+
+  if ('missing' in mariadb) test.skip('the compiled code of a driver', mariadb.missing);
+  else {
+    test('the compiled code of a driver is used while the driver is the same, and made anew where it is damaged', async () => {
+      const database = await freshDatabase(mariadb.url);
+      try {
+        const { svc: run } = databaseProject({ main: database.url });
+        const cache = cached('mariadb.v8');
+        rmSync(cache, { force: true });
+        const cold = await run('db', 'migrate');
+        assert.equal(cold.status, 0, cold.stderr);
+        const whole = readFileSync(cache);
+        assert.deepEqual(await run('db', 'migrate'), cold);
+        assert.ok(readFileSync(cache).equals(whole), 'it was not used');
+        const flipped = Buffer.from(whole);
+        flipped[whole.length >> 1] = (flipped[whole.length >> 1] as number) ^ 0xff;
+        writeFileSync(cache, flipped);
+        assert.deepEqual(await run('db', 'migrate'), cold);
+        assert.ok(!readFileSync(cache).equals(flipped));
+      } finally {
+        await database.drop();
+      }
+    });
+  }
 }
