@@ -24,6 +24,8 @@ export interface Dialect {
 export interface Capabilities {
   /** DDL commits and rolls back together with the history row. */
   readonly transactionalDdl: boolean;
+  /** `run` takes segments one after the other and heeds `underway`: many may be given to it at once. */
+  readonly stepwise?: true;
   readonly names: NameRules;
   /** What the engine cannot do; everything else it can. */
   readonly refuses: Refusals;
@@ -101,6 +103,14 @@ export interface RunOutcome {
   };
 }
 
+/** What a run that takes its time asks and tells on its way. */
+export interface Underway {
+  /** Asked before each segment; false ends the run there, with everything before it committed. */
+  goesOn(segment: number): boolean;
+  /** Told of each segment once it is committed, in order: its part of `RunOutcome.written`. */
+  committed(written: RunOutcome['written'][number]): void;
+}
+
 /** A statement that would be refused once it runs, and how. */
 export interface Foreseen {
   /** Its index among those that were asked about. */
@@ -117,9 +127,9 @@ export interface Connection {
   /**
    * Runs segments in order until one fails, in as few round trips as the engine allows. The writes of a segment
    * lose with `lock_lost` when the epoch they were planned under is over. `tookMs` is what earlier runs took for the
-   * migration of the first segment: ELAPSED counts it in.
+   * migration of the first segment: ELAPSED counts it in. `underway` is heeded where `Capabilities.stepwise` says so.
    */
-  run(segments: readonly Segment[], epoch: number, tookMs?: number): Promise<RunOutcome>;
+  run(segments: readonly Segment[], epoch: number, tookMs?: number, underway?: Underway): Promise<RunOutcome>;
   /**
    * One of these statements, given in the order in which they are to run, that is sure to be refused. Asked under the
    * lock before any of them has run, where nothing rolls back what has; it leaves everything as it is.

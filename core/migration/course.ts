@@ -15,6 +15,8 @@ export interface Stage {
   readonly change?: Change;
   /** Index of the segment's first statement in the migration. */
   readonly offset: number;
+  /** The step that begins with it: a run can end before. */
+  readonly begins?: Position;
 }
 
 /** Up to where planned migrations are through: the migration at that index, and its step. */
@@ -45,8 +47,10 @@ export function nextStages(
     do {
       const current = steps[step];
       const offset = statementsBefore(one, step);
+      let begins: Position | undefined = { migration, step };
       const stage = (segment: Segment, change?: Change): void => {
-        stages.push({ planned: one, segment, offset, ...(change && { change }) });
+        stages.push({ planned: one, segment, offset, ...(change && { change }), ...(begins && { begins }) });
+        begins = undefined;
       };
       const write = (change: Change, statements: Segment['statements'] = []): void =>
         stage({ transactional: true, statements, writes: [writing.write(change)] }, change);
@@ -69,6 +73,14 @@ export function nextStages(
     step = 0;
   }
   return { stages, end: { migration, step } };
+}
+
+/** Writes down that a migration has come to this step, where a run ended before it. */
+export function pauseAt(run: Execution, planned: PlannedMigration, step: number): Stage {
+  const writing = new Writing(run, planned, step, () => run.ledger.lastSeq + 1);
+  const change = writing.underway(step, false);
+  const segment = { transactional: true, statements: [], writes: [writing.write(change)] };
+  return { planned, segment, change, offset: statementsBefore(planned, step) };
 }
 
 /** The writes of one migration: the first makes the row whole, those behind it change it. */

@@ -1,13 +1,14 @@
+import type { RunOutcome } from '../dialect.ts';
 import { SvcError } from '../errors.ts';
-import { nextStages, type Position, statementsBefore } from './course.ts';
-import { type Execution, note } from './execution.ts';
+import { nextStages, type Position, pauseAt, statementsBefore } from './course.ts';
+import { type Execution, failure, note } from './execution.ts';
 import { failed } from './failed.ts';
 import { refuseForeseen } from './foreseen.ts';
 import type { PlannedMigration } from './plan.ts';
 
 /** Steps that are sent together; what commits with what is not touched by it. */
 const BATCH = 50;
-/** An interruption waits for what was sent: batches are so large as can be done in about this time. */
+/** An interruption waits for what was sent, unless the dialect heeds it in between: batches are as large as can be done in about this time. */
 const QUICK_MS = 100;
 
 /**
@@ -15,29 +16,44 @@ const QUICK_MS = 100;
  * committed and noted in the ledger.
  */
 export async function execute(run: Execution, planned: readonly PlannedMigration[], resumeAt?: number): Promise<void> {
-  const { connection, hooks } = run.adapter;
+  const { connection, dialect, hooks } = run.adapter;
+  const stepwise = dialect.capabilities.stepwise === true;
   // A tap may refuse each one: then nothing behind it may have run.
   const singly = hooks[`migration:${planned[0]?.direction ?? 'up'}`].isUsed();
   if (resumeAt === undefined) await refuseForeseen(run, planned);
   let position: Position = { migration: 0, step: resumeAt ?? 0 };
   let announced = resumeAt === undefined ? 0 : 1;
-  let size = 1;
+  let size = stepwise ? BATCH : 1;
   let begunAt = performance.now();
   while (position.migration < planned.length) {
     refuseInterrupted(run.signal, position, planned);
     const reach = singly ? planned.slice(0, position.migration + 1) : planned;
     const { stages, end } = nextStages(run, reach, position, size);
     const begun = end.step > 0 ? end.migration + 1 : end.migration;
-    for (const next of planned.slice(announced, begun)) await announce(run, next);
-    announced = Math.max(announced, begun);
+    if (singly || !stepwise) {
+      for (const next of planned.slice(announced, begun)) await announce(run, next);
+      announced = Math.max(announced, begun);
+    }
     const before = new Map(stages.map(({ planned: { tag } }) => [tag, run.ledger.entries.get(tag)]));
     const clock = performance.now();
     if (position.step === 0) begunAt = clock;
     const segments = stages.map(({ segment }) => segment);
-    const outcome = await connection.run(segments, run.epoch, clock - begunAt);
-    for (const [index, stage] of stages.slice(0, outcome.committed).entries()) {
-      note(run, stage, outcome.written[index]?.[0] ?? {});
-    }
+    let noted = 0;
+    const committed = (written: RunOutcome['written'][number]): void => {
+      const stage = stages[noted++];
+      if (stage) note(run, stage, written[0] ?? {});
+    };
+    const outcome = await connection.run(segments, run.epoch, clock - begunAt, {
+      goesOn(segment) {
+        const begins = stages[segment]?.begins;
+        if (!begins) return true;
+        if (run.signal?.aborted) return false;
+        for (; announced <= begins.migration; announced += 1) run.started?.(planned[announced] as PlannedMigration);
+        return true;
+      },
+      committed,
+    });
+    for (const written of outcome.written.slice(noted, outcome.committed)) committed(written);
     const stopped = stages[outcome.committed];
     if (outcome.failure) {
       if (!stopped) throw outcome.failure.error;
@@ -45,12 +61,27 @@ export async function execute(run: Execution, planned: readonly PlannedMigration
       const counted = `${through} of ${planned.length} migrations are ${stopped.planned.direction === 'up' ? 'applied' : 'rolled back'}`;
       throw await failed(run, stopped, outcome.failure, before.get(stopped.planned.tag), counted);
     }
-    if (stopped) throw new Error(`"${stopped.planned.tag}" was sent and neither committed nor failed`);
+    if (stopped) {
+      if (!stopped.begins) throw new Error(`"${stopped.planned.tag}" was sent and neither committed nor failed`);
+      position = stopped.begins;
+      if (position.step > 0) await pause(run, stopped.planned, position.step);
+      refuseInterrupted(run.signal, position, planned);
+      continue;
+    }
     const pace = QUICK_MS / (performance.now() - clock);
-    size = Math.max(1, Math.min(BATCH, Math.floor(size * Math.min(4, pace))));
+    if (!stepwise) size = Math.max(1, Math.min(BATCH, Math.floor(size * Math.min(4, pace))));
     if (end.migration > position.migration && end.step > 0) begunAt = clock;
     position = end;
   }
+}
+
+/** A run that ended before a step left it to us to write down that the one before is done. */
+async function pause(run: Execution, planned: PlannedMigration, step: number): Promise<void> {
+  const stage = pauseAt(run, planned, step);
+  const { failure: lost, written } = await run.adapter.connection.run([stage.segment], run.epoch);
+  if (lost)
+    throw failure(planned, lost, 'The journal knows where it stopped; the next run goes on from there.', stage.offset);
+  note(run, stage, written[0]?.[0] ?? {});
 }
 
 async function announce({ adapter, started }: Execution, planned: PlannedMigration): Promise<void> {

@@ -11,6 +11,7 @@ export type {
   Progress,
   RunOutcome,
   Segment,
+  Underway,
   Unreadable,
   UpdateJob,
 } from '../../core/dialect.ts';

@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import type { Connection, ConnectOptions, Dialect, Segment } from '../../core/dialect.ts';
+import type { Connection, ConnectOptions, Dialect, RunOutcome, Segment } from '../../core/dialect.ts';
 import { isSvcError, type SvcError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import { anyDefinition, CLOCK, ELAPSED, type RecordDefinition, recordWrite } from '../../core/records.ts';
@@ -412,6 +412,48 @@ function cases(declare: Case, engine: DialectUnderTest): void {
       });
     },
   );
+
+  if (dialect.capabilities.stepwise)
+    on(
+      'a run ends where it is told to',
+      '`run` asks `underway.goesOn` before each segment and, told to stop, ends there: what comes before is committed and told in order, nothing behind it is begun.',
+      async ({ connection }) => {
+        await connection.exclusively(async (epoch) => {
+          await connection.ensure([anyDefinition(things)]);
+          const segments = [1, 2].flatMap((n): Segment[] => [
+            { transactional: true, statements: [], writes: [recordWrite(things, thing(`begins ${n}`, n))] },
+            ...dialect
+              .compile(create(`t${n}`, [ID]), new Map())
+              .map((one): Segment => ({ transactional: false, statements: [one], writes: [] })),
+            {
+              transactional: true,
+              statements: [],
+              writes: [recordWrite(things, { ...thing(`ends ${n}`, n), expires: CLOCK })],
+            },
+          ]);
+          const half = segments.length / 2;
+          const asked: number[] = [];
+          const told: RunOutcome['written'][number][] = [];
+          const outcome = await connection.run(segments, epoch, 0, {
+            goesOn: (segment) => asked.push(segment) <= half,
+            committed: (written) => void told.push(written),
+          });
+          assert.deepEqual(outcome, { committed: half, written: told });
+          assert.deepEqual(
+            asked,
+            Array.from({ length: half + 1 }, (_, segment) => segment),
+          );
+          assert.ok(told.at(-1)?.[0]?.expires instanceof Date);
+          assert.deepEqual([...(await connection.introspect()).keys()], ['t1']);
+          const store = connection.records(things);
+          assert.equal((await store.get('ends 1'))?.record.size, 1);
+          assert.equal(await store.get('begins 2'), undefined);
+          const rest = await connection.run(segments.slice(half), epoch);
+          assert.deepEqual([rest.committed, rest.failure], [half, undefined]);
+          assert.deepEqual([...(await connection.introspect()).keys()].sort(), ['t1', 't2']);
+        });
+      },
+    );
 
   on(
     'writes of an epoch that is over lose',

@@ -22,7 +22,7 @@ export function connectionOver(session: Session, settings: Settings): Connection
   };
   return {
     server: `Cassandra ${session.version}`,
-    run: (segments, epoch) => runSegments(place, segments, epoch),
+    run: (segments, epoch, _tookMs, underway) => runSegments(place, segments, epoch, underway),
     query: (text) => told(() => session.text(text)),
     introspect: (collections) => told(() => introspect(session, collections)),
     unreadable: () => told(() => unreadable(session)),

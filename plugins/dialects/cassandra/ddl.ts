@@ -8,6 +8,7 @@ import { columnsIn } from './home.ts';
 import { introspect } from './introspect.ts';
 import { quote } from './names.ts';
 import { forget, noteOf } from './note.ts';
+import type { Outset } from './outsets.ts';
 import { type RunPlace, UNLOCKED } from './place.ts';
 import type { Change } from './seat.ts';
 import type { Session } from './session.ts';
@@ -24,13 +25,13 @@ export interface Ready {
 }
 
 /** Every node has the same schema, and nothing stands in the way of the statement. */
-export async function readyDdl(place: RunPlace, ddl: Ddl): Promise<Ready> {
+export async function readyDdl(place: RunPlace, ddl: Ddl, outset?: Outset): Promise<Ready> {
   const { session, settings } = place;
   const [note, started] = await Promise.all([
-    ddl.registered ? noteOf(place, ddl.table, ddl.registered) : undefined,
+    ddl.registered ? noteOf(place, ddl.table, ddl.registered, outset?.version) : undefined,
     ddl.resumes === true && isClaimed(place, ddl),
     agreed(session, settings.agreementTimeoutMs),
-    ddl.creates && refuseExisting(session, ddl.table),
+    ddl.creates && refuseExisting(session, ddl.table, outset),
     ddl.empty && refuseRows(session, ddl),
     ddl.converted && refuseUnconverted(place, ddl.table, ddl.converted),
     refuseDropped(session, ddl),
@@ -112,8 +113,8 @@ async function isClaimed(place: RunPlace, ddl: Ddl): Promise<boolean> {
 }
 
 /** Looked at before the registry says anything of it: the table that is there may be another one. */
-async function refuseExisting(session: Session, table: string): Promise<void> {
-  if ((await columnsIn(session, table)).size > 0) throw existing(table);
+async function refuseExisting(session: Session, table: string, outset: Outset | undefined): Promise<void> {
+  if (outset?.exists ?? (await columnsIn(session, table)).size > 0) throw existing(table);
 }
 
 async function refuseRows(session: Session, { table, effect }: Ddl): Promise<void> {

@@ -12,7 +12,7 @@ import { identify, parseUrl } from './url.ts';
 export const cassandra: Dialect = {
   name: NAME,
   types: columnTypes,
-  capabilities: { transactionalDdl: false, names: nameRules, refuses },
+  capabilities: { transactionalDdl: false, stepwise: true, names: nameRules, refuses },
   compile,
   seen: (model) => model,
   identify,

@@ -60,6 +60,15 @@ export async function columnsIn(session: Session, table: string): Promise<Readon
   return new Map(rows.map((row) => [String(row.column_name), String(row.type)]));
 }
 
+/** Those of these tables, and views, that there are. */
+export async function existingTables(session: Session, tables: readonly string[]): Promise<ReadonlySet<string>> {
+  const rows = await session.rows(
+    'SELECT table_name FROM system_schema.columns WHERE keyspace_name = ? AND table_name IN ?',
+    [session.keyspace, tables],
+  );
+  return new Set(rows.map((row) => String(row.table_name)));
+}
+
 /**
  * The answer, or what `otherwise` gives where neither the table nor any of these columns of it is there. Another process
  * may make them between the question and the look at the catalog, which shows them before the node knows them.

@@ -1,5 +1,6 @@
 import { anyDefinition } from '../../../core/records.ts';
-import { createHome, orMissing } from './home.ts';
+import { createHome, orMissing, SCOPE, VERSION } from './home.ts';
+import { quote } from './names.ts';
 import type { RunPlace } from './place.ts';
 import { type Registered, registry } from './registry.ts';
 import { type Change, erase, read, seatOf, versionOf } from './seat.ts';
@@ -7,8 +8,8 @@ import { type Change, erase, read, seatOf, versionOf } from './seat.ts';
 const seat = seatOf(anyDefinition(registry));
 
 /** The write that makes the registry say this of a table: it goes with the one that says that the statement starts. */
-export async function noteOf(place: RunPlace, table: string, definition: Registered): Promise<Change> {
-  const version = versionOf(await current(place, table));
+export async function noteOf(place: RunPlace, table: string, definition: Registered, known?: number): Promise<Change> {
+  const version = known ?? versionOf(await current(place, table));
   return { seat, key: table, from: version, to: version + 1, values: { table, definition } };
 }
 
@@ -18,16 +19,25 @@ export async function forget(place: RunPlace, table: string): Promise<void> {
   if (version > 0) await erase(place.session, seat, table, version);
 }
 
-function current({ session, settings }: RunPlace, table: string) {
+function current(place: RunPlace, table: string) {
+  return orNothing(place, () => read(place.session, seat, table), undefined);
+}
+
+/** Of what the registry says of these tables. */
+export function versionsOf(place: RunPlace, tables: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  const { session } = place;
+  const cql = `SELECT key, ${quote(VERSION)} FROM ${quote(seat.table)} WHERE scope = ? AND kind = ? AND key IN ?`;
+  const ask = async () => {
+    const rows = await session.serially(cql, [SCOPE, registry.collection, tables]);
+    return new Map(rows.map((row) => [String(row.key), versionOf(row)]));
+  };
+  return orNothing(place, ask, new Map());
+}
+
+function orNothing<T>({ session, settings }: RunPlace, ask: () => Promise<T>, nothing: T): Promise<T> {
   const columns = Object.keys(registry.columns).map(seat.column);
-  return orMissing(
-    session,
-    seat.table,
-    columns,
-    () => read(session, seat, table),
-    async () => {
-      await createHome(session, settings);
-      return undefined;
-    },
-  );
+  return orMissing(session, seat.table, columns, ask, async () => {
+    await createHome(session, settings);
+    return nothing;
+  });
 }

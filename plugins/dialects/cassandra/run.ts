@@ -1,4 +1,4 @@
-import type { RunOutcome, Segment, Statement } from '../../../core/dialect.ts';
+import type { RunOutcome, Segment, Statement, Underway } from '../../../core/dialect.ts';
 import { isSvcError } from '../../../core/errors.ts';
 import { CLOCK, ELAPSED, type RecordValues, type RecordWrite, type Writable } from '../../../core/records.ts';
 import { refuseUnfit } from './check.ts';
@@ -6,6 +6,7 @@ import { type Ready, readyDdl, runDdl, runWords } from './ddl.ts';
 import { lost, refusal } from './errors.ts';
 import { copy, fill } from './move.ts';
 import { noteOf } from './note.ts';
+import { Outsets } from './outsets.ts';
 import { type RunPlace, UNLOCKED } from './place.ts';
 import { type Change, change, epochStands, seatOf, writeLost } from './seat.ts';
 import type { Run } from './statement.ts';
@@ -19,66 +20,85 @@ const TOGETHER = 20;
  * One segment after the other. Neighbours that only write are written as one, with the epoch's fence in it and with what
  * the registry has to say from the statement behind them on.
  */
-export async function runSegments(place: RunPlace, segments: readonly Segment[], epoch: number): Promise<RunOutcome> {
+export async function runSegments(
+  place: RunPlace,
+  segments: readonly Segment[],
+  epoch: number,
+  underway?: Underway,
+): Promise<RunOutcome> {
   const written: Written[] = [];
+  const outsets = new Outsets(place, segments);
   const watch = new Watch();
+  /** Segments whose statements are done and whose writes are not. */
+  let open: readonly Segment[] = [];
+  const committed = (values: Written): void => {
+    written.push(values);
+    underway?.committed(values);
+  };
   const failed = (error: unknown, statement?: number): RunOutcome => ({
     committed: written.length,
     written,
     failure: { statement, error: statement === undefined ? refusal(error) : interrupted(error) },
   });
-  while (written.length < segments.length) {
-    const group = writesFrom(segments, written.length);
-    const next = segments[written.length + group.length];
-    const [first, ...more] = next?.statements ?? [];
-    const [ready] = first ? await Promise.allSettled([readyFor(place, first)]) : [];
-    const notes = ready?.status === 'fulfilled' ? ready.value.notes : [];
-    try {
-      written.push(...(await write(place, group, epoch, watch, notes)));
-    } catch (error) {
-      return failed(error);
+  const flush = async (notes: readonly Change[] = []): Promise<void> => {
+    const groups = grouped(open);
+    open = [];
+    for (const [index, group] of groups.entries()) {
+      const values = await write(place, group, epoch, watch, index === groups.length - 1 ? notes : []);
+      for (const one of values) committed(one);
     }
-    if (!next) continue;
-    if (ready?.status === 'rejected') return failed(ready.reason, 0);
-    try {
-      if (first && ready) await runStatement(place, first, epoch, ready.value);
-    } catch (error) {
-      return failed(error, 0);
-    }
-    for (const [index, statement] of more.entries()) {
+  };
+  for (const [at, segment] of segments.entries()) {
+    if (underway?.goesOn(at) === false) break;
+    for (const [index, statement] of segment.statements.entries()) {
+      const [ready] = await Promise.allSettled([readyFor(place, outsets, statement)]);
       try {
-        const prepared = await readyFor(place, statement);
-        await write(place, [], epoch, watch, prepared.notes);
-        await runStatement(place, statement, epoch, prepared);
+        await flush(ready.status === 'fulfilled' ? ready.value.notes : []);
       } catch (error) {
-        return failed(error, index + 1);
+        return failed(error);
+      }
+      try {
+        if (ready.status === 'rejected') throw ready.reason;
+        await runStatement(place, statement, epoch, ready.value);
+      } catch (error) {
+        return failed(error, index);
       }
     }
-    try {
-      written.push(...(await write(place, [next], epoch, watch)));
-    } catch (error) {
-      return failed(error);
-    }
+    // A statement without writes is done whatever becomes of the writes behind it.
+    if (open.length === 0 && segment.writes.length === 0) committed([]);
+    else open = [...open, segment];
+  }
+  try {
+    if (open.length > 0) await flush();
+  } catch (error) {
+    return failed(error);
   }
   return { committed: written.length, written };
 }
 
-function writesFrom(segments: readonly Segment[], start: number): Segment[] {
-  const group: Segment[] = [];
+/** At least one group, so that what goes with the last has one. */
+function grouped(segments: readonly Segment[]): Segment[][] {
+  const groups: Segment[][] = [[]];
   let count = 0;
-  for (const segment of segments.slice(start)) {
-    count += segment.writes.length;
-    if (segment.statements.length > 0 || (group.length > 0 && count > TOGETHER)) break;
-    group.push(segment);
+  for (const segment of segments) {
+    const last = groups.at(-1) ?? [];
+    if (last.length > 0 && count + segment.writes.length > TOGETHER) {
+      groups.push([segment]);
+      count = segment.writes.length;
+    } else {
+      last.push(segment);
+      count += segment.writes.length;
+    }
   }
-  return group;
+  return groups;
 }
 
 const NOTHING: Ready = { notes: [] };
 
-async function readyFor(place: RunPlace, statement: Statement): Promise<Ready> {
+async function readyFor(place: RunPlace, outsets: Outsets, statement: Statement): Promise<Ready> {
   const run = statement.run as unknown as Run;
-  if (run.kind === 'ddl') return readyDdl(place, run);
+  const outset = await outsets.next(run);
+  if (run.kind === 'ddl') return readyDdl(place, run, outset);
   if (run.kind !== 'note') return NOTHING;
   if (run.narrowed) await refuseUnfit(place, run.table, run.narrowed);
   return { notes: [await noteOf(place, run.table, run.registered)] };

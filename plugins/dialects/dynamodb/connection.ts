@@ -38,10 +38,10 @@ export function connectionOver(api: Api, options: ConnectOptions, settings: Sett
 
   return {
     server: 'DynamoDB',
-    async run(segments, epoch) {
+    async run(segments, epoch, _tookMs, underway) {
       await told(() => state.ready())();
       const work: Work = { api, state, epoch, hold: holder(epoch), itemsPerSecond, onProgress };
-      return runSegments(work, segments);
+      return runSegments(work, segments, underway);
     },
     query: told((text: string) => rowsOf(api, text)),
     introspect: told((collections?: readonly string[]) => introspect(api, state, collections)),

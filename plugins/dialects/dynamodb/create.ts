@@ -25,14 +25,19 @@ export interface Outset {
   readonly announcement: readonly TransactWriteItem[];
 }
 
-/** A table that no entry announces is somebody else's: it is looked for before anything announces it. */
+/**
+ * A table that no entry announces is somebody else's: it is looked for before anything announces it. `listed` are the
+ * tables that there are, where they were asked for.
+ */
 export async function outsetOf(
   { api, state, hold }: Work,
   table: string,
   definition: Definition,
   entry: Promise<Entry | undefined>,
+  listed?: Promise<ReadonlySet<string>>,
 ): Promise<Outset> {
-  const [known, there] = await Promise.all([entry, present(api, api.table(table), hold)]);
+  const look = async () => ((await listed)?.has(table) === false ? undefined : present(api, api.table(table), hold));
+  const [known, there] = await Promise.all([entry, look()]);
   const begun = known?.creating === true && isDeepStrictEqual(known.collection, collectionFrom(definition));
   if (there && !begun) throw exists('collection', table);
   return { there, begun, announcement: begun ? [] : [entryWrite(state, table, definition, true)] };

@@ -16,7 +16,7 @@ import { attributeTypes } from './types.ts';
 export const dynamodb: Dialect = {
   name: 'dynamodb',
   types: attributeTypes,
-  capabilities: { transactionalDdl: false, names, refuses: refusals },
+  capabilities: { transactionalDdl: false, stepwise: true, names, refuses: refusals },
   compile,
   seen,
   identify,

@@ -12,8 +12,8 @@ import { timeToLive } from './time-to-live.ts';
 
 const AT_ONCE = 16;
 
-/** The tables of this database by our names, without those of svc. */
-async function tableNames(api: Api): Promise<string[]> {
+/** The tables of this database by our names, without those of svc; one that is being deleted is still among them. */
+export async function tableNames(api: Api): Promise<string[]> {
   const found: string[] = [];
   let start: string | undefined;
   do {

@@ -1,10 +1,16 @@
 import type { Segment } from '../../../core/dialect.ts';
 import { type Outset, outsetOf } from './create.ts';
+import { tableNames } from './introspect.ts';
 import type { Work } from './move.ts';
 import { type Entry, entriesOf, entryOf } from './registry.ts';
 import { type Step, stepOf } from './step.ts';
 
 type Create = Extract<Step, { do: 'create' }>;
+
+/** Of so many tables the names are asked for together: the answer has a hundred names. */
+const MANY = 10;
+/** What was listed longer ago is not relied on. */
+const FRESH_MS = 5_000;
 
 /**
  * What is known of each table that segments create, in their order. Where one creation follows another it is looked up
@@ -16,6 +22,7 @@ export class Outsets {
   #at = 0;
   /** Nobody but the holder of the lock writes entries, so those of all stay true until a step has to do with the table. */
   #entries: Promise<ReadonlyMap<string, Entry>> | undefined;
+  #listed: { readonly names: Promise<ReadonlySet<string>>; readonly at: number } | undefined;
   readonly #touched = new Set<string>();
   #ahead: Promise<Outset> | undefined;
 
@@ -52,14 +59,29 @@ export class Outsets {
   }
 
   #look({ table, definition }: Create): Promise<Outset> {
-    return outsetOf(this.#work, table, definition, this.#entry(table));
+    if (this.#touched.has(table)) {
+      return outsetOf(this.#work, table, definition, entryOf(this.#work.state, table));
+    }
+    return outsetOf(this.#work, table, definition, this.#entry(table), this.#names());
+  }
+
+  #created(): string[] {
+    const created = this.#steps.filter((step) => step.do === 'create').map((step) => step.table);
+    return [...new Set(created)];
+  }
+
+  #names(): Promise<ReadonlySet<string>> | undefined {
+    if (this.#created().length < MANY) return undefined;
+    this.#listed ??= {
+      names: tableNames(this.#work.api).then((names) => new Set(names)),
+      at: performance.now(),
+    };
+    return performance.now() - this.#listed.at < FRESH_MS ? this.#listed.names : undefined;
   }
 
   async #entry(table: string): Promise<Entry | undefined> {
     const { api, state } = this.#work;
-    if (this.#touched.has(table)) return entryOf(state, table);
-    const created = () => this.#steps.filter((step) => step.do === 'create').map((step) => step.table);
-    this.#entries ??= entriesOf(api, state, [...new Set(created())]);
+    this.#entries ??= entriesOf(api, state, this.#created());
     return (await this.#entries).get(table);
   }
 }

@@ -1,5 +1,5 @@
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import type { RunOutcome, Segment } from '../../../core/dialect.ts';
+import type { RunOutcome, Segment, Underway } from '../../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../../core/errors.ts';
 import { ELAPSED, type RecordWrite } from '../../../core/records.ts';
 import { refusal } from './errors.ts';
@@ -14,28 +14,34 @@ import { stepOf } from './step.ts';
  * this dialect compiles no statement that asks for it. What neighbours write is one transaction, with what the registry
  * says of the statement before and of the one behind: each statement costs one.
  */
-export async function runSegments(work: Work, segments: readonly Segment[]): Promise<RunOutcome> {
+export async function runSegments(work: Work, segments: readonly Segment[], underway?: Underway): Promise<RunOutcome> {
   const written: RunOutcome['written'][number][] = [];
   const outsets = new Outsets(work, segments);
   /** Segments whose statements are done and whose writes are not, and what the registry has to say of them. */
   let open: Segment[] = [];
   let done: readonly TransactWriteItem[] = [];
   let began = performance.now();
+  const committed = (values: RunOutcome['written'][number]): void => {
+    written.push(values);
+    underway?.committed(values);
+  };
   const flush = async (announcement: readonly TransactWriteItem[] = []): Promise<void> => {
     const writes = open.flatMap((segment) => segment.writes);
     const others = [...done, ...announcement];
     const values = writes.length + others.length > 0 ? await writeRecords(work, writes, began, others) : [];
-    for (const segment of open) written.push(values.splice(0, segment.writes.length));
     if (writes.some(hasElapsed)) began = performance.now();
+    const through = open;
     open = [];
     done = [];
+    for (const segment of through) committed(values.splice(0, segment.writes.length));
   };
   const failure = (error: unknown, statement?: number): RunOutcome => ({
     committed: written.length,
     written,
     failure: { statement, error: lost(error) },
   });
-  for (const segment of segments) {
+  for (const [at, segment] of segments.entries()) {
+    if (underway?.goesOn(at) === false) break;
     for (const [index, statement] of segment.statements.entries()) {
       try {
         if (outsets.returns) await flush();
@@ -57,7 +63,7 @@ export async function runSegments(work: Work, segments: readonly Segment[]): Pro
     }
     if (open.length === 0 && segment.writes.length === 0) {
       // Done whatever becomes of the writes behind it.
-      written.push([]);
+      committed([]);
       continue;
     }
     try {

@@ -30,7 +30,7 @@ export function connectionOver(server: Server, settings: Settings): Connection {
   };
   return {
     server: server.version,
-    run: (segments, epoch) => runSegments(placeOf(epoch), segments),
+    run: (segments, epoch, _tookMs, underway) => runSegments(placeOf(epoch), segments, underway),
     query: (text) =>
       told(async () => {
         const answer = await runCommand(server, text);

@@ -11,7 +11,7 @@ import { bsonNames } from './types.ts';
 export const mongodb: Dialect = {
   name: NAME,
   types: bsonNames,
-  capabilities: { transactionalDdl: false, names, refuses },
+  capabilities: { transactionalDdl: false, stepwise: true, names, refuses },
   compile,
   // The registry keeps what a validator cannot say.
   seen: (model) => model,

@@ -130,3 +130,13 @@ function meaningOf(error: Error, code: number | undefined): Meaning {
 export function unchanged(error: unknown): unknown {
   return isSvcError(error) && error.state === undefined ? error.with({ state: 'Nothing was changed.' }) : error;
 }
+
+export function alreadyExists(collection: string): SvcError {
+  return new SvcError('collection_exists', `The table "${collection}" already exists.`, {
+    why: 'The database has a collection of that name.',
+    next: [
+      'Use another name, or drop what is there.',
+      'Or take it over: svc db schema pull, then svc db migrate baseline',
+    ],
+  });
+}

@@ -1,10 +1,21 @@
 import type { Segment } from '../../../core/dialect.ts';
+import { alreadyExists } from './errors.ts';
 import type { Server } from './open.ts';
-import { type RegistryDocument, registryOf } from './registry.ts';
+import { type RegistryDocument, registryOf, type Said } from './registry.ts';
 import type { Step } from './step.ts';
 
-/** What is known of a collection before it is created. */
+/** What a collection is created on. */
 export interface Outset {
+  /** An attempt before this one announced it, and may have created it. */
+  readonly begun: boolean;
+  /** What tells it from one that somebody else made: said before it is created. */
+  readonly announcement: readonly Said[];
+}
+
+/** What was found longer ago is not relied on. */
+const FRESH_MS = 5_000;
+
+interface Found {
   readonly there: boolean;
   readonly known: RegistryDocument | undefined;
 }
@@ -18,7 +29,7 @@ export class Outsets {
   readonly #names: readonly string[];
   readonly #touched = new Set<string>();
   #foreign = false;
-  #all: Promise<ReadonlyMap<string, Outset>> | undefined;
+  #all: { readonly found: Promise<ReadonlyMap<string, Found>>; readonly at: number } | undefined;
 
   constructor(server: Server, segments: readonly Segment[]) {
     this.#server = server;
@@ -26,7 +37,12 @@ export class Outsets {
     this.#names = steps.flatMap((step) => (step.do === 'create' ? [step.collection] : []));
   }
 
-  /** Of the step that comes next; undefined for one that creates nothing. */
+  /** It creates a collection that a step before it may have had to do with: what that left has to be said first. */
+  returns(step: Step): boolean {
+    return step.do === 'create' && (this.#foreign || this.#touched.has(step.collection));
+  }
+
+  /** Of the step that comes next; undefined for one that creates nothing. Throws `collection_exists`. */
   async next(step: Step): Promise<Outset | undefined> {
     // Words of a user may do anything.
     if (step.do === 'command') {
@@ -34,17 +50,25 @@ export class Outsets {
       return undefined;
     }
     const { collection } = step;
-    const isFresh = !this.#foreign && !this.#touched.has(collection);
+    const isFresh = !this.returns(step);
     this.#touched.add(collection);
     if (step.do === 'rename') this.#touched.add(step.to);
     if (step.do !== 'create') return undefined;
-    if (!isFresh) return (await outsetsOf(this.#server, [collection])).get(collection);
-    this.#all ??= outsetsOf(this.#server, this.#names);
-    return (await this.#all).get(collection);
+    const { there, known } =
+      (await (isFresh ? this.#found() : findAll(this.#server, [collection]))).get(collection) ?? {};
+    const begun = known?.making === true && known.entry === step.entry;
+    if (there && !begun) throw alreadyExists(collection);
+    return { begun, announcement: begun ? [] : [{ collection, entry: step.entry, making: true }] };
+  }
+
+  #found(): Promise<ReadonlyMap<string, Found>> {
+    const now = performance.now();
+    if (!this.#all || now - this.#all.at > FRESH_MS) this.#all = { found: findAll(this.#server, this.#names), at: now };
+    return this.#all.found;
   }
 }
 
-async function outsetsOf(server: Server, names: readonly string[]): Promise<ReadonlyMap<string, Outset>> {
+async function findAll(server: Server, names: readonly string[]): Promise<ReadonlyMap<string, Found>> {
   const [entries, listed] = await Promise.all([
     registryOf(server)
       .find({ _id: { $in: [...names] } })

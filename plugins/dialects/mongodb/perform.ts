@@ -2,19 +2,19 @@ import { SvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
 import { inBatches } from './batches.ts';
 import { checkDocuments, violating } from './checks.ts';
-import { codeOf, INDEX_NOT_FOUND, NAMESPACE_EXISTS, NAMESPACE_NOT_FOUND } from './errors.ts';
+import { alreadyExists, codeOf, INDEX_NOT_FOUND, NAMESPACE_EXISTS, NAMESPACE_NOT_FOUND } from './errors.ts';
 import { fill } from './fill.ts';
 import { isSame, type Spec, type Structure, writtenSpec } from './indexes.ts';
 import { fromExtended, type Server } from './open.ts';
 import type { Outset } from './outsets.ts';
 import { again, command, MAJORITY, type Place } from './place.ts';
 import { readStructure } from './read-index.ts';
-import { describe, forget } from './registry.ts';
+import { describe, forget, type Said } from './registry.ts';
 import { runCommand } from './run-command.ts';
 import type { Step } from './step.ts';
 
-/** Carries a step out. Whatever of it is there already is left as it is. */
-export async function perform(place: Place, step: Step, outset?: Outset): Promise<void> {
+/** Carries a step out; whatever of it is there already is left as it is. Gives what the registry says once it is done. */
+export async function perform(place: Place, step: Step, outset?: Outset): Promise<readonly Said[]> {
   if (step.checks) {
     await place.hold();
     await checkDocuments(place, 'collection' in step ? step.collection : '', step.checks);
@@ -25,9 +25,11 @@ export async function perform(place: Place, step: Step, outset?: Outset): Promis
       return create(place, step, outset);
     case 'drop':
       await command(place, { drop: step.collection }).catch(unless(NAMESPACE_NOT_FOUND));
-      return forget(place, step.collection);
+      await forget(place, step.collection);
+      return [];
     case 'rename':
-      return rename(place, step);
+      await rename(place, step);
+      return [];
     case 'validate':
       if (place.settings.validators) {
         const { validator, validationLevel, validationAction } = step;
@@ -39,49 +41,52 @@ export async function perform(place: Place, step: Step, outset?: Outset): Promis
           validationAction,
         });
       }
-      return described(place, step);
+      return described(step);
     case 'createIndexes':
       await createIndexes(place, step.collection, step.indexes);
-      return described(place, step);
+      return described(step);
     case 'dropIndexes':
       await dropIndexes(place, step.collection, step.indexes);
-      return described(place, step);
+      return described(step);
     case 'fill':
-      return fill(place, step.collection, step.field, step.value);
+      await fill(place, step.collection, step.field, step.value);
+      return [];
     case 'unset':
       await inBatches(place, step.collection, { [step.field]: { $exists: true } }, () => ({
         $unset: { [step.field]: '' },
       }));
-      return;
+      return [];
     case 'move': {
       const { from, to } = step;
       const left = { [from]: { $exists: true }, [to]: { $exists: false } };
       await inBatches(place, step.collection, left, () => ({ $rename: { [from]: to } }));
-      return;
+      return [];
     }
     case 'convert': {
       const { field, change } = step;
       const set = fromExtended(place.server, change.expression ?? null);
       await inBatches(place, step.collection, violating(place, field, change.rule), () => [{ $set: { [field]: set } }]);
-      return;
+      return [];
     }
     case 'command':
       await place.hold();
       await runCommand(place.server, step.command, place.onChange);
+      return [];
   }
 }
 
-async function described(place: Place, step: { readonly collection: string; readonly entry?: string }): Promise<void> {
-  if (step.entry !== undefined) await describe(place, step.collection, step.entry);
+function described({ collection, entry }: { readonly collection: string; readonly entry?: string }): readonly Said[] {
+  return entry === undefined ? [] : [{ collection, entry, making: false }];
 }
 
 /** `making` in the registry tells a collection that an interrupted attempt left from one that somebody else made. */
-async function create(place: Place, step: Extract<Step, { do: 'create' }>, { there, known }: Outset): Promise<void> {
+async function create(
+  place: Place,
+  step: Extract<Step, { do: 'create' }>,
+  { begun }: Outset,
+): Promise<readonly Said[]> {
   const { server, settings } = place;
-  const { collection, entry } = step;
-  const begun = known?.making === true && known.entry === entry;
-  if (there && !begun) throw alreadyExists(collection);
-  await describe(place, collection, entry, true);
+  const { collection } = step;
   const validator = settings.validators && step.validator ? { validator: step.validator } : {};
   const { validationLevel, validationAction, ...options } = step.options;
   const levels = settings.validators
@@ -103,17 +108,7 @@ async function create(place: Place, step: Extract<Step, { do: 'create' }>, { the
     throw alreadyExists(collection);
   });
   await createIndexes(place, collection, step.indexes, true);
-  await describe(place, collection, entry);
-}
-
-function alreadyExists(collection: string): SvcError {
-  return new SvcError('collection_exists', `The table "${collection}" already exists.`, {
-    why: 'The database has a collection of that name.',
-    next: [
-      'Use another name, or drop what is there.',
-      'Or take it over: svc db schema pull, then svc db migrate baseline',
-    ],
-  });
+  return described(step);
 }
 
 async function rename(place: Place, { collection, to, entry }: Extract<Step, { do: 'rename' }>): Promise<void> {
@@ -128,7 +123,7 @@ async function rename(place: Place, { collection, to, entry }: Extract<Step, { d
   } else if (!names.has(to)) {
     throw new SvcError('collection_unknown', `The table "${collection}" does not exist.`);
   }
-  await describe(place, to, entry);
+  await describe(place, [{ collection: to, entry, making: false }]);
   await forget(place, collection);
 }
 

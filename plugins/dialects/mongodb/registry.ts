@@ -21,12 +21,25 @@ export function registryOf({ db }: Pick<Server, 'db'>): Collection<RegistryDocum
   return db.collection<RegistryDocument>(NAME);
 }
 
-export async function describe(place: Place, collection: string, entry: string, making = false): Promise<void> {
+/** What the registry is to say of a collection. */
+export interface Said {
+  readonly collection: string;
+  readonly entry: string;
+  readonly making: boolean;
+}
+
+/** In that order; what comes behind one that a later owner has written is not said. */
+export async function describe(place: Place, said: readonly Said[]): Promise<void> {
+  if (said.length === 0) return;
   await write(place, async () => {
-    await registryOf(place.server).updateOne(
-      { _id: collection, ...notLater(place.epoch) },
-      { $set: { entry, making, [EPOCH]: place.epoch } },
-      { upsert: true },
+    await registryOf(place.server).bulkWrite(
+      said.map(({ collection, entry, making }) => ({
+        updateOne: {
+          filter: { _id: collection, ...notLater(place.epoch) },
+          update: { $set: { entry, making, [EPOCH]: place.epoch } },
+          upsert: true,
+        },
+      })),
     );
   });
 }

@@ -1,5 +1,5 @@
 import type { ClientSession, Document } from 'mongodb';
-import type { RunOutcome, Segment } from '../../../core/dialect.ts';
+import type { RunOutcome, Segment, Underway } from '../../../core/dialect.ts';
 import { CLOCK, ELAPSED, type RecordWrite } from '../../../core/records.ts';
 import { codeOf, DUPLICATE_KEY, lostOr } from './errors.ts';
 import { lockLost, notLater } from './lease.ts';
@@ -7,34 +7,80 @@ import { Outsets } from './outsets.ts';
 import { perform } from './perform.ts';
 import type { Place } from './place.ts';
 import { atVersion, nobody, recordsIn, recordUpdate, VERSION } from './records.ts';
+import { describe, type Said } from './registry.ts';
 import type { Step } from './step.ts';
 
 type Written = Readonly<Record<string, Date | number>>;
 
-/** Runs segments in order until one fails. Statements are outside transactions, the writes of a segment in one. */
-export async function runSegments(place: Place, segments: readonly Segment[]): Promise<RunOutcome> {
+/**
+ * Runs segments in order until one fails. Statements are outside transactions, the writes of a segment in one. What the
+ * registry says of a statement that is done goes with what it says of the next one.
+ */
+export async function runSegments(
+  place: Place,
+  segments: readonly Segment[],
+  underway?: Underway,
+): Promise<RunOutcome> {
   const written: Written[][] = [];
   const outsets = new Outsets(place.server, segments);
+  /** Segments whose statements are done and whose writes are not, and what the registry has to say before those. */
+  let open: readonly Segment[] = [];
+  let said: readonly Said[] = [];
   let began = performance.now();
-  for (const segment of segments) {
-    let statement: number | undefined = 0;
-    let touched = false;
-    const onChange = () => {
-      touched = true;
-    };
-    try {
-      for (const [index, { run }] of segment.statements.entries()) {
-        statement = index;
-        const step = run as unknown as Step;
-        await perform({ ...place, onChange }, step, await outsets.next(step));
-      }
-      statement = undefined;
-      written.push(await writeRecords(place, segment.writes, began));
-      if (segment.writes.some(({ record }) => Object.values(record).includes(ELAPSED))) began = performance.now();
-    } catch (error) {
-      const failure = { statement, error: lostOr(error), ...(!touched && { untouched: true as const }) };
-      return { committed: written.length, written, failure };
+  const committed = (values: Written[]): void => {
+    written.push(values);
+    underway?.committed(values);
+  };
+  const failure = (error: unknown, untouched: boolean, statement?: number): RunOutcome => ({
+    committed: written.length,
+    written,
+    failure: { statement, error: lostOr(error), ...(untouched && { untouched }) },
+  });
+  const flush = async (announcement: readonly Said[] = []): Promise<void> => {
+    await describe(place, [...said, ...announcement]);
+    const through = open;
+    said = [];
+    open = [];
+    for (const { writes } of through) {
+      const values = await writeRecords(place, writes, began);
+      if (writes.some(({ record }) => Object.values(record).includes(ELAPSED))) began = performance.now();
+      committed(values);
     }
+  };
+  for (const [at, segment] of segments.entries()) {
+    if (underway?.goesOn(at) === false) break;
+    for (const [index, { run }] of segment.statements.entries()) {
+      const step = run as unknown as Step;
+      let touched = false;
+      const onChange = () => {
+        touched = true;
+      };
+      try {
+        if (outsets.returns(step)) await flush();
+      } catch (error) {
+        return failure(error, true);
+      }
+      const [outset] = await Promise.allSettled([outsets.next(step)]);
+      try {
+        await flush(outset.status === 'fulfilled' ? outset.value?.announcement : []);
+      } catch (error) {
+        return failure(error, true);
+      }
+      try {
+        if (outset.status === 'rejected') throw outset.reason;
+        said = await perform({ ...place, onChange }, step, outset.value);
+      } catch (error) {
+        return failure(error, !touched, index);
+      }
+    }
+    // A statement without writes is done whatever becomes of the writes behind it.
+    if (open.length === 0 && segment.writes.length === 0) committed([]);
+    else open = [...open, segment];
+  }
+  try {
+    await flush();
+  } catch (error) {
+    return failure(error, true);
   }
   return { committed: written.length, written };
 }

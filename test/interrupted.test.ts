@@ -1,0 +1,101 @@
+import * as assert from 'node:assert/strict';
+import type { Adapter } from '../core/database/adapter.ts';
+import type { Dialect } from '../core/dialect.ts';
+import { migration } from '../core/migration/builder.ts';
+import { migrate } from '../core/migration/run.ts';
+import type { RunEvent } from '../core/migration/run-options.ts';
+import { status } from '../core/migration/status.ts';
+import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
+import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
+import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
+import { connectAdapter } from './kit/adapter.ts';
+import { freshKeyspace, unavailable as noCassandra } from './kit/cassandra.ts';
+import { definedInCode } from './kit/defined.ts';
+import { freshPrefix } from './kit/dynamodb.ts';
+import type { Fresh } from './kit/fresh.ts';
+import { freshMongo, missing as noMongo } from './kit/mongodb.ts';
+import { unavailable as noDynamodb, ownDynamodb } from './kit/own-dynamodb.ts';
+import { refused } from './kit/refusal.ts';
+import { test } from './kit/test.ts';
+
+/*
+ * Where each step stands alone many of them are given to the engine at once. A run that is interrupted ends all the same
+ * behind the one that had begun, in whatever migration that is.
+ */
+
+const ID = { name: 'id', type: 'integer', primaryKey: true } as const;
+const table = (tag: string, ...names: string[]) =>
+  definedInCode(names.reduce((built, name) => built.createCollection(name, [ID]), migration(tag)).build());
+const defined = [
+  table('20260101_000000_one', 'one'),
+  table('20260102_000000_two', 'two'),
+  table('20260103_000000_three', 'three', 'four', 'five'),
+  table('20260104_000000_six', 'six'),
+];
+
+const tables = async ({ connection }: Adapter) => [...(await connection.introspect()).keys()].sort();
+
+/** A run that is interrupted at an event. */
+async function interrupted(adapter: Adapter, at: (event: RunEvent) => boolean): Promise<string> {
+  const stop = new AbortController();
+  const onEvent = (event: RunEvent) => at(event) && stop.abort();
+  return (await refused(migrate(adapter, defined, { signal: stop.signal, onEvent }), 'interrupted')).state ?? '';
+}
+
+interface Engine {
+  readonly dialect: Dialect;
+  readonly missing: string | undefined;
+  fresh(): Promise<Fresh>;
+}
+
+const engines: readonly Engine[] = [
+  { dialect: mongodb, missing: noMongo, fresh: freshMongo },
+  {
+    dialect: dynamodb,
+    missing: noDynamodb(),
+    async fresh() {
+      const server = await ownDynamodb();
+      const { url } = freshPrefix(server.port);
+      return { url, drop: () => server.kill() };
+    },
+  },
+  { dialect: cassandra, missing: noCassandra, fresh: () => freshKeyspace() },
+];
+
+for (const { dialect, missing, fresh } of engines) {
+  const name = `${dialect.name}: an interrupted run ends behind the step that had begun, and the next one finishes`;
+  if (missing !== undefined) {
+    test.skip(name, missing);
+    continue;
+  }
+  test(
+    name,
+    async () => {
+      const { url, drop } = await fresh();
+      const adapter = await connectAdapter(dialect, url);
+      try {
+        const first = await interrupted(adapter, (event) => event.type === 'started' && event.tag === defined[1]?.tag);
+        assert.match(first, /^2 of 4 migrations are through/);
+        assert.deepEqual(await tables(adapter), ['one', 'two']);
+        const within = await interrupted(adapter, (event) => event.type === 'started');
+        assert.match(within, /^1 of 3 steps of "20260103_000000_three" are committed and journaled/);
+        assert.deepEqual(await tables(adapter), ['one', 'three', 'two']);
+        const events: string[] = [];
+        await migrate(adapter, defined, {
+          onEvent: (event) => void ('tag' in event && events.push(`${event.type} ${event.tag}`)),
+        });
+        assert.deepEqual(events, [
+          'finished 20260103_000000_three',
+          'started 20260104_000000_six',
+          'finished 20260104_000000_six',
+        ]);
+        assert.deepEqual(await tables(adapter), ['five', 'four', 'one', 'six', 'three', 'two']);
+        assert.equal((await status(adapter, defined)).state, 'OK');
+      } finally {
+        await adapter.connection.close();
+        await drop();
+      }
+    },
+    { timeoutMs: 120_000 },
+  );
+}
