@@ -7,7 +7,7 @@ import type { Api, Input } from './api.ts';
 import { collectionFrom, type Definition } from './definition.ts';
 import { nameOf } from './errors.ts';
 import type { Work } from './move.ts';
-import { type Entry, entryRemoval, entryWrite } from './registry.ts';
+import { announcing, type Entry, entryRemoval, entryWrite } from './registry.ts';
 import { describe, isReady, present, settled } from './settled.ts';
 import { type IndexShape, keyAttributes, ON_DEMAND, shapeFrom, shapeOf, type TableShape } from './shape.ts';
 import { setTimeToLive } from './time-to-live.ts';
@@ -21,7 +21,9 @@ export interface Outset {
   readonly there: TableDescription | undefined;
   /** An attempt before this one announced it. */
   readonly begun: boolean;
-  /** What says in the registry that it is being created; written before the table is. */
+  /** What says in the registry that it is there. */
+  readonly entry: TransactWriteItem;
+  /** What says that it is being created; written before the table is. */
   readonly announcement: readonly TransactWriteItem[];
 }
 
@@ -40,7 +42,8 @@ export async function outsetOf(
   const [known, there] = await Promise.all([entry, look()]);
   const begun = known?.creating === true && isDeepStrictEqual(known.collection, collectionFrom(definition));
   if (there && !begun) throw exists('collection', table);
-  return { there, begun, announcement: begun ? [] : [entryWrite(state, table, definition, true)] };
+  const said = entryWrite(state, table, definition);
+  return { there, begun, entry: said, announcement: begun ? [] : [announcing(said)] };
 }
 
 /** Creates an announced table and waits until it can be used. Gives what says in the registry that it is there. */
@@ -48,7 +51,7 @@ export async function createTable(
   work: Work,
   table: string,
   definition: Definition,
-  { there, begun }: Outset,
+  { there, begun, entry }: Outset,
 ): Promise<TransactWriteItem[]> {
   const { api, state, epoch, hold } = work;
   const name = api.table(table);
@@ -71,7 +74,7 @@ export async function createTable(
     });
   }
   if (wanted.ttl !== undefined) await setTimeToLive(work, name, wanted.ttl);
-  return [entryWrite(state, table, definition)];
+  return [entry];
 }
 
 const isForeign = (error: unknown): boolean => isSvcError(error) && error.code === 'collection_exists';

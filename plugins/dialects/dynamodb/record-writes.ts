@@ -9,6 +9,8 @@ import { filled, tooLong } from './record-item.ts';
 /** A transaction has at most 100 parts, one of which is the fence, and 4 MB. */
 export const MOST_PARTS = 99;
 const MOST_CHARACTERS = 2_000_000;
+/** So few have not that much, whatever they are: an item has 400 KB at most. */
+const FEW = 9;
 
 /**
  * The writes of a segment, which lose together once the epoch is over. More of them than a transaction takes, as
@@ -52,7 +54,11 @@ export async function writeRecords(
   });
 }
 
-function* packets(parts: readonly TransactWriteItem[]): Generator<TransactWriteItem[]> {
+function* packets(parts: readonly TransactWriteItem[]): Generator<readonly TransactWriteItem[]> {
+  if (parts.length <= FEW) {
+    if (parts.length > 0) yield parts;
+    return;
+  }
   let packet: TransactWriteItem[] = [];
   let length = 0;
   for (const part of parts) {

@@ -33,7 +33,7 @@ export async function entriesOf(api: Api, state: State, tables: readonly string[
 }
 
 /** What puts an entry into the registry, inside a fenced write. Throws `value_invalid` where it is too long. */
-export function entryWrite(state: State, table: string, definition: Definition, creating = false): TransactWriteItem {
+export function entryWrite(state: State, table: string, definition: Definition): TransactWriteItem {
   const text = gzipSync(JSON.stringify(definition));
   if (text.byteLength > MOST_BYTES) {
     throw new SvcError('value_invalid', `The definition of the table "${table}" is too long for DynamoDB.`, {
@@ -44,13 +44,14 @@ export function entryWrite(state: State, table: string, definition: Definition, 
   return {
     Put: {
       TableName: state.table,
-      Item: {
-        ...state.key(idOf(table)),
-        definition: { B: new Uint8Array(text) },
-        ...(creating && { creating: { BOOL: true } }),
-      },
+      Item: { ...state.key(idOf(table)), definition: { B: new Uint8Array(text) } },
     },
   };
+}
+
+/** The same entry of a table that is only being created. */
+export function announcing({ Put }: TransactWriteItem): TransactWriteItem {
+  return { Put: { ...Put, TableName: Put?.TableName, Item: { ...Put?.Item, creating: { BOOL: true } } } };
 }
 
 export function entryRemoval(state: State, table: string): TransactWriteItem {
