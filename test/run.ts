@@ -21,7 +21,7 @@ const jobs = Math.max(1, Number(process.env.SVC_TEST_JOBS ?? 2) || 2);
 const FILE_TIMEOUT_MS = 20 * 60_000;
 
 /** Files that start many processes take longest, and go first, so that none is left over at the end. */
-const LONGEST = /crash|race|bad-/;
+const LONGEST = /crash|race|bad-|cli-db|engine|pglite|readme|refund/;
 
 interface Result {
   readonly passed: number;
