@@ -1,3 +1,4 @@
+import { runningIn } from '../core/agent/prune.ts';
 import { type AuditEntry, auditTrail, type DeliveryAttempt, deliveriesOf, prune } from '../core/approval/audit.ts';
 import type { ApprovalDesk } from '../core/approval/desk.ts';
 import { type ApprovalPage, type ListQuery, list } from '../core/approval/list.ts';
@@ -63,9 +64,10 @@ export class Approvals {
     yield* auditTrail(await this.#desk(), range);
   }
 
-  /** Removes requests that were made that long ago and are over. Gives how many. */
+  /** Removes requests that were made that long ago and are over, but for those of executions under way. Gives how many. */
   async prune(options: { readonly olderThanMs: number }): Promise<number> {
-    return prune(await this.#desk(), options);
+    const desk = await this.#desk();
+    return prune(desk, options, runningIn(desk.home));
   }
 
   /** Answers the callback of SPEC 4.1: a web-standard handler, to be mounted wherever `approvals.callbackBase` leads. */

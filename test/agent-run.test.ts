@@ -1,11 +1,14 @@
 import * as assert from 'node:assert/strict';
 import { listExecutions, readExecution } from '../core/agent/list.ts';
 import type { Conversation } from '../core/agent/model.ts';
-import { pruneExecutions } from '../core/agent/prune.ts';
+import { pruneExecutions, runningIn } from '../core/agent/prune.ts';
 import type { RunEvent } from '../core/agent/run.ts';
 import type { ToolContext } from '../core/agent/tool.ts';
+import { prune } from '../core/approval/audit.ts';
 import { list } from '../core/approval/list.ts';
+import { SvcError } from '../core/errors.ts';
 import { applyPlugin, definePlugin } from '../core/plugin.ts';
+import type { RecordDefinition, RecordStore } from '../core/records.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
 import { AgentHost, agentOf } from './kit/agent-host.ts';
 import { refused } from './kit/refusal.ts';
@@ -405,6 +408,87 @@ test('pruning removes executions that ended that long ago, and no other', () =>
     assert.equal((await readExecution(host.executions, waits.executionId))?.status, 'running');
     await refused(pruneExecutions(host.executions, host.desk.clock, { olderThanMs: -1 }), 'value_invalid');
   }));
+
+test('pruning leaves the requests of an execution that goes on: asked once more, their calls do not run again', () =>
+  hosted(async (host, home) => {
+    const ran: unknown[] = [];
+    const definition = agentOf([{ calls: [pay(1), pay(2)] }, { text: 'Done.' }], { tools: [refund(ran)], ...gated });
+    const run = host.run(host.define(definition));
+    const [first, second] = await host.waiting(2);
+    await host.decide(first!);
+    await until(() => ran.length === 1, 'the first never ran');
+    await until(
+      async () => (await host.desk.read(first!.requestId))!.record.body.outcome !== undefined,
+      'its result was never stored',
+    );
+    await until(async () => Date.now() > Date.parse(first!.timestamp) + 2, 'time stands still');
+    assert.equal(await prune(host.desk, { olderThanMs: 0 }, runningIn(home)), 0);
+    await host.close();
+    await run.result.catch(() => undefined);
+
+    const next = await AgentHost.open(home);
+    next.define(definition);
+    await next.executions.takeOver();
+    await next.decide(second!);
+    assert.equal((await (await next.executions.resume(run.executionId)).result).status, 'completed');
+    assert.deepEqual(ran, [
+      { orderId: '1234', amount: 1 },
+      { orderId: '1234', amount: 2 },
+    ]);
+    assert.equal(await prune(next.desk, { olderThanMs: 0 }, runningIn(home)), 2);
+    await next.close();
+  }));
+
+test('parameters and results beyond what is kept: the model is told, whether a tool is gated or not', () =>
+  hosted(async (host) => {
+    const ran: unknown[] = [];
+    const big = { orderId: 'x'.repeat(300 * 1024), amount: 1 };
+    const tools = [refund(ran), free('look', () => ran.push('look')), free('read', () => 'y'.repeat(300 * 1024))];
+    const calls = [
+      { tool: 'refund', parameters: big as never },
+      { tool: 'look', parameters: big as never },
+      call('read'),
+    ];
+    const outcome = await host.run(host.define(agentOf([{ calls }, { text: 'Done.' }], { tools, ...gated }))).result;
+    assert.equal(outcome.status, 'completed');
+    assert.deepEqual(
+      outcome.steps[0]!.calls.map(({ status, result }) => [status, (result as { error: string }).error]),
+      [
+        ['invalid', 'parameters_too_large'],
+        ['invalid', 'parameters_too_large'],
+        ['completed', 'result_not_kept'],
+      ],
+    );
+    assert.deepEqual(ran, []);
+  }));
+
+test('an execution that grows beyond what its store can hold ends, and the model is not asked again for ever', async () => {
+  const home = new MemoryStore();
+  const records = home.records.bind(home);
+  home.records = <R extends object>(definition: RecordDefinition<R>): RecordStore<R> => {
+    const store = records(definition);
+    const replace = store.replace.bind(store);
+    store.replace = async (key, version, record, guard) => {
+      if (JSON.stringify(record).length > 400 * 1024) throw new SvcError('value_invalid', 'A record is too long.');
+      return replace(key, version, record, guard);
+    };
+    return store;
+  };
+  const host = await AgentHost.open(home);
+  try {
+    let asked = 0;
+    const tools = [free('read', () => `${++asked}${'y'.repeat(150 * 1024)}`)];
+    const turns = Array.from({ length: 6 }, () => ({ calls: [call('read')] }));
+    const run = host.run(host.define(agentOf([...turns, { text: 'Done.' }], { tools })));
+    const outcome = await run.result;
+    assert.equal(outcome.status, 'failed');
+    assert.equal(outcome.error?.code, 'value_invalid');
+    assert.equal(asked, 3, 'the third result did not fit any more');
+    assert.equal((await readExecution(host.executions, run.executionId))!.status, 'failed');
+  } finally {
+    await host.close();
+  }
+});
 
 test('everybody who iterates sees every event, however late he comes', () =>
   hosted(async (host) => {

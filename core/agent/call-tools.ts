@@ -1,4 +1,5 @@
-import { type CallOutcome, failed, invalid, jsonResult, notRun } from '../approval/outcome.ts';
+import { kept } from '../approval/execute.ts';
+import { type CallOutcome, failed, invalid, jsonResult, notRun, tooLargeFor } from '../approval/outcome.ts';
 import type { Parameters } from '../approval/request.ts';
 import type { Step, StepCall } from './execution.ts';
 import type { HeldExecution } from './held-execution.ts';
@@ -37,7 +38,8 @@ export async function callTools(
         ...(status !== 'completed' && { 'error.type': status }),
       }),
     );
-    const { status, result, changed } = plain(call, outcome);
+    const { changed, ...told } = plain(call, outcome);
+    const { status, result } = kept(told, { tool, parameters: call.parameters });
     call.outcome = { status, result, ...(changed !== undefined && { changed }) };
     // Of an approved call the gate has kept the result; this one is only here.
     if (call.started) await held.save();
@@ -63,6 +65,7 @@ async function outcomeOf(
   options: { readonly signal: AbortSignal; readonly resumed: boolean; readonly groupId: string | undefined },
 ): Promise<CallOutcome> {
   const { tool, parameters, requestId } = call;
+  if (call.oversized) return tooLargeFor(tool);
   if (call.malformed) return invalid('invalid_parameters', 'The parameters are not JSON.', tool);
   if (call.started && !(await mayRunAgain(agent, call))) {
     return notRun('interrupted', { tool, parameters: parameters as Parameters });

@@ -57,6 +57,8 @@ export interface StepCall {
   readonly tool: string;
   readonly parameters: Json;
   readonly malformed?: true;
+  /** The model wrote more than any call may have: it was not kept. */
+  readonly oversized?: true;
   /** Names of parameters that are shown to nobody but the model and who decides. */
   readonly sensitive?: readonly string[];
   /** A handler that nobody had to approve has begun. */

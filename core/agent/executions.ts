@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { Alarm } from '../approval/alarm.ts';
 import type { ApprovalDesk } from '../approval/desk.ts';
 import { DETACH } from '../approval/gate.ts';
@@ -8,7 +9,7 @@ import { type Owner, openTables } from '../approval/tables.ts';
 import { isSvcError, SvcError } from '../errors.ts';
 import { CLOCK, type RecordStore, type Versioned } from '../records.ts';
 import { Claims } from './claims.ts';
-import { type ExecutionRow, executions, executionTables } from './execution.ts';
+import { type ExecutionRow, type ExecutionState, executions, executionTables } from './execution.ts';
 import { HeldExecution } from './held-execution.ts';
 import { drive, OverTime } from './loop.ts';
 import { outcomeOf } from './outcome.ts';
@@ -192,10 +193,11 @@ export class Executions {
     } catch (error) {
       if (this.#closed) throw error;
       if (isOutage(error) || isLost(error)) return await this.#follow(run);
-      // The store may refuse for a while in ways that are not known for an outage.
-      if (isSvcError(error) && failures < MOST_FAILURES) return await this.#follow(run, { failures: failures + 1 });
+      // The store may refuse for a while in ways that are not known for an outage; what it cannot hold it never can.
+      const mayPass = isSvcError(error) && error.code !== 'value_invalid' && failures < MOST_FAILURES;
+      if (mayPass) return await this.#follow(run, { failures: failures + 1 });
       // Where not even that can be stored, it is still ours, and nobody else would go on with it.
-      return await this.#broken(held, error).catch(() => this.#follow(run));
+      return await this.#broken(held, error).catch(() => this.#follow(run, { failures: failures + 1 }));
     } finally {
       if (limit) this.#overTime.delete(limit);
     }
@@ -205,8 +207,14 @@ export class Executions {
   async #broken(held: HeldExecution, error: unknown): Promise<RunOutcome> {
     const message = error instanceof Error ? error.message : String(error);
     held.state.error = { code: isSvcError(error) ? error.code : 'run_failed', message };
-    await held.end('failed');
-    return outcomeOf('failed', held.state);
+    for (;;) {
+      try {
+        await held.end('failed');
+        return outcomeOf('failed', held.state);
+      } catch (refused) {
+        if (!isSvcError(refused) || refused.code !== 'value_invalid' || !shortened(held.state)) throw refused;
+      }
+    }
   }
 
   /**
@@ -283,6 +291,19 @@ function cancelReason({ stopped }: Run): string | undefined {
   if (!stopped || stopped.reason === DETACH || stopped.reason instanceof OverTime) return undefined;
   return String(stopped.reason);
 }
+
+/**
+ * Without what came last, of which the record has grown beyond what the store can hold: results first, then the turn. A
+ * turn that could not be stored has run nothing. False where nothing is left.
+ */
+function shortened({ steps }: ExecutionState): boolean {
+  const calls = steps.at(-1)?.calls ?? [];
+  const long = calls.filter(({ outcome }) => outcome !== undefined && !isDeepStrictEqual(outcome.result, NOT_KEPT));
+  for (const call of long) call.outcome = { status: call.outcome?.status ?? 'failed', result: NOT_KEPT };
+  return long.length > 0 || steps.pop() !== undefined;
+}
+
+const NOT_KEPT = { error: 'result_not_kept', message: 'The execution had become too large for the store.' };
 
 /** A model that could not be asked may be asked again. */
 function isResumable({ status, state }: ExecutionRow): boolean {

@@ -1,3 +1,4 @@
+import { tooLarge } from '../approval/digest.ts';
 import { newRequestId } from '../approval/id.ts';
 import { SvcError } from '../errors.ts';
 import type { Json } from '../json.ts';
@@ -26,7 +27,8 @@ export async function askModel(
         break;
       case 'tool_call': {
         const owned = ownJson(event.parameters);
-        const parameters = 'value' in owned ? owned.value : storable(JSON.stringify(event.parameters));
+        const written = 'value' in owned ? owned.value : storable(JSON.stringify(event.parameters));
+        const oversized = tooLarge(written);
         const malformed = event.malformed === true || !('value' in owned);
         const { id, tool } = event;
         const sensitive = agent.tools.get(tool)?.sensitive ?? [];
@@ -34,8 +36,9 @@ export async function askModel(
           id: storable(id),
           requestId: newRequestId(),
           tool: storable(tool),
-          parameters,
+          parameters: oversized ? {} : written,
           ...(malformed && { malformed }),
+          ...(oversized && { oversized }),
           ...(sensitive.length > 0 && { sensitive }),
         });
         break;

@@ -1,7 +1,15 @@
 import { pruneBefore } from '../approval/audit.ts';
 import type { StoreClock } from '../approval/clock.ts';
+import type { StoreHome } from '../approval/home.ts';
 import { firstIdAt } from '../approval/id.ts';
+import { executions } from './execution.ts';
 import type { Executions } from './executions.ts';
+
+/** Whether an execution of that id is under way in the store; of a gate's own calls there is none. */
+export function runningIn(home: StoreHome): (executionId: string) => Promise<boolean> {
+  const rows = home.records(executions);
+  return async (executionId) => (await rows.get(executionId))?.record.status === 'running';
+}
 
 /** Removes executions that were begun that long ago and have ended. Gives how many. */
 export async function pruneExecutions(

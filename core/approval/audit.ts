@@ -75,12 +75,20 @@ export async function* deliveriesOf(desk: ApprovalDesk, requestId: string): Asyn
   } while (cursor !== undefined);
 }
 
-/** Removes requests that were made that long ago and are over, with what belongs to them. Gives how many. */
-export async function prune(desk: ApprovalDesk, { olderThanMs }: { readonly olderThanMs: number }): Promise<number> {
+/**
+ * Removes requests that were made that long ago and are over, with what belongs to them. Gives how many. Those of an
+ * execution that `isRunning` stay: once more in its turn, a call whose request is gone would be asked for, and run, anew.
+ */
+export async function prune(
+  desk: ApprovalDesk,
+  { olderThanMs }: { readonly olderThanMs: number },
+  isRunning: (executionId: string) => Promise<boolean>,
+): Promise<number> {
   const before = await pruneBefore(desk.clock, olderThanMs);
   let removed = 0;
   for await (const row of everyRow(desk, undefined, before)) {
-    if (isOpen(row) || (await desk.rows.remove(row.record.requestId, row.version)) !== 'removed') continue;
+    if (isOpen(row) || (await isRunning(row.record.executionId))) continue;
+    if ((await desk.rows.remove(row.record.requestId, row.version)) !== 'removed') continue;
     removed += 1;
     await removeBelongings(desk, row);
   }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Json } from '../json.ts';
 import { canonicalJson } from '../json.ts';
 import type { Parameters } from './request.ts';
 
@@ -18,7 +19,7 @@ export function callKey(executionId: string, toolCallId: string): string {
   return sha256(canonicalJson([executionId, toolCallId]));
 }
 
-export function tooLarge(parameters: Parameters): boolean {
+export function tooLarge(parameters: Json): boolean {
   return Buffer.byteLength(canonicalJson(parameters)) > PARAMETERS_LIMIT;
 }
 

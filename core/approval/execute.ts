@@ -1,4 +1,5 @@
 import type { Tool } from '../agent/tool.ts';
+import type { Json } from '../json.ts';
 import type { Context } from './context.ts';
 import { failed, jsonResult } from './outcome.ts';
 import type { Outcome, Parameters } from './request.ts';
@@ -25,7 +26,7 @@ const RESULT_LIMIT = 256 * 1024;
 /** What is stored of an outcome. */
 export function kept(
   outcome: Outcome,
-  { tool, parameters }: { readonly tool: string; readonly parameters: Parameters },
+  { tool, parameters }: { readonly tool: string; readonly parameters: Json },
 ): Outcome {
   if (Buffer.byteLength(JSON.stringify(outcome.result)) <= RESULT_LIMIT) return outcome;
   const message = 'The tool ran; its result was too large to be kept.';

@@ -7,10 +7,10 @@ import type { Route } from './announce.ts';
 import { type Asked, ask } from './ask.ts';
 import { Context } from './context.ts';
 import type { ApprovalDesk, Row } from './desk.ts';
-import { callDigest, PARAMETERS_LIMIT, tooLarge } from './digest.ts';
+import { callDigest, tooLarge } from './digest.ts';
 import { follow } from './follow.ts';
 import { newExecutionId } from './id.ts';
-import { type CallOutcome, failed, invalid } from './outcome.ts';
+import { type CallOutcome, failed, invalid, tooLargeFor } from './outcome.ts';
 import type { CallOptions } from './passage.ts';
 import { rule } from './policy.ts';
 import type { Parameters } from './request.ts';
@@ -117,9 +117,7 @@ export class ApprovalGate {
     const ruling = await rule(this.#desk.kernel.hooks, { agentTag, executionId, tool: tool.tag, parameters });
     const reason = entry.reason ?? (ruling.verdict === 'allow' ? undefined : storable(ruling.reason ?? 'A policy.'));
     if (reason === undefined) return this.#straight(tool, { ...call, executionId }, options, parameters);
-    if (tooLarge(parameters)) {
-      return invalid('parameters_too_large', `The parameters have more than ${PARAMETERS_LIMIT / 1024} KiB.`, tool.tag);
-    }
+    if (tooLarge(parameters)) return tooLargeFor(tool.tag);
     const asked = await ask(this.#desk, {
       agentTag,
       executionId,

@@ -1,5 +1,6 @@
 import type { Json } from '../json.ts';
 import { withoutPassword } from '../url.ts';
+import { PARAMETERS_LIMIT } from './digest.ts';
 import type { Outcome, OutcomeStatus, Parameters } from './request.ts';
 
 /** What `call` and `run` of a gate give. A human's no is a result and never an exception. */
@@ -50,6 +51,10 @@ export function notRun(error: NotRun, { tool, parameters }: Asked, reason?: stri
 /** The model called what does not exist, or with parameters that do not fit: nothing ran, nobody was asked. */
 export function invalid(error: string, message: string, tool: string): Outcome {
   return { status: 'invalid', result: { error, message, tool } };
+}
+
+export function tooLargeFor(tool: string): Outcome {
+  return invalid('parameters_too_large', `The parameters have more than ${PARAMETERS_LIMIT / 1024} KiB.`, tool);
 }
 
 const LONGEST_MESSAGE = 2_000;

@@ -1,4 +1,5 @@
 import * as assert from 'node:assert/strict';
+import { runningIn } from '../../core/agent/prune.ts';
 import { type AuditEntry, auditTrail, prune } from '../../core/approval/audit.ts';
 import { ApprovalDesk } from '../../core/approval/desk.ts';
 import { DETACH } from '../../core/approval/gate.ts';
@@ -760,8 +761,9 @@ function cases(declare: Case, store: StoreUnderTest): void {
       of(open_.request.requestId).map(({ type }) => type),
       ['requested'],
     );
-    assert.equal(await prune(office.desk, { olderThanMs: 60_000 }), 0);
-    await until(async () => (await prune(office.desk, { olderThanMs: 0 })) === 1, 'Nothing was pruned.');
+    const isRunning = runningIn(office.desk.home);
+    assert.equal(await prune(office.desk, { olderThanMs: 60_000 }, isRunning), 0);
+    await until(async () => (await prune(office.desk, { olderThanMs: 0 }, isRunning)) === 1, 'Nothing was pruned.');
     assert.equal(await office.desk.read(done.request.requestId), undefined);
     assert.equal((await rowOf(office, open_.request)).record.status, 'waiting');
     await reject(office, open_.request);
