@@ -5,25 +5,22 @@ import { serverFacts } from './database.ts';
 import type { Engine } from './engine.ts';
 
 /** What a reader needs to judge the numbers; nothing that names the machine. */
-export async function machineFacts(
-  engines: readonly Engine[],
-  folder = new URL('./peers/', import.meta.url),
-): Promise<readonly string[]> {
-  const { dependencies } = createRequire(folder)('./package.json') as {
-    dependencies: Readonly<Record<string, string>>;
-  };
-  const version = (name: string): string =>
-    (
-      JSON.parse(readFileSync(new URL(`node_modules/${name}/package.json`, folder), 'utf8')) as {
-        version: string;
-      }
-    ).version;
+export async function machineFacts(engines: readonly Engine[]): Promise<readonly string[]> {
   return [
     `${availableParallelism()} cores (${cpus()[0]?.model.trim() ?? 'unknown'}), ${Math.round(totalmem() / 2 ** 30)} GiB, ${platform()} ${release().split('-')[0]}`,
     `Node ${process.version}`,
     ...(await Promise.all(engines.map(async (engine) => `${await serverFacts(engine)}, on the same machine`))),
-    `Peers: ${Object.keys(dependencies)
-      .map((name) => `${name} ${version(name)}`)
-      .join(', ')}`,
   ];
+}
+
+/** The tools that are installed in a folder, each with its version. */
+export function peerFacts(folder = new URL('./peers/', import.meta.url)): string {
+  const read = (file: URL) => JSON.parse(readFileSync(file, 'utf8')) as { readonly version: string };
+  const { dependencies } = createRequire(folder)('./package.json') as {
+    readonly dependencies: Readonly<Record<string, string>>;
+  };
+  const peers = Object.keys(dependencies).map(
+    (name) => `${name} ${read(new URL(`node_modules/${name}/package.json`, folder)).version}`,
+  );
+  return `Peers: ${peers.join(', ')}`;
 }

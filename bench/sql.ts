@@ -7,7 +7,7 @@ import { dropDatabases } from './database.ts';
 import { type Engine, postgresql } from './engine.ts';
 import { type Growth, measureCalls, measureGrowth } from './growth.ts';
 import { installPeers } from './install.ts';
-import { machineFacts } from './machine.ts';
+import { machineFacts, peerFacts } from './machine.ts';
 import {
   applyAll,
   type Measure,
@@ -83,6 +83,7 @@ export async function measureSql(engine: Engine, args: readonly string[]): Promi
       facts: [
         `Processes start with ${flags['inherit-env'] ? 'the inherited' : 'a bare'} environment`,
         ...(await machineFacts(engine === postgresql ? [engine] : [engine, postgresql])),
+        peerFacts(),
       ],
       isKept: !quick && !wanted && !flags['no-growth'],
     });

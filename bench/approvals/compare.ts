@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { dropDatabases, freshDatabase } from '../database.ts';
 import { postgresql } from '../engine.ts';
 import { installPeers } from '../install.ts';
-import { machineFacts } from '../machine.ts';
+import { machineFacts, peerFacts } from '../machine.ts';
 import { keep } from '../report.ts';
 import { type Fault, type Figures, runHost, runVictim } from './peer.ts';
 import { faultTables, figuresTable } from './tables.ts';
@@ -57,7 +57,7 @@ export async function compare(args: readonly string[]): Promise<void> {
   const text = [
     '# Measured with `npm run bench -- approvals`',
     'One gated call end to end: a scripted model calls a tool, the run is stored and waits, a decision comes, the tool writes a row, the model ends. Each contender as its documentation shows it, on PostgreSQL, in processes and databases of its own.',
-    (await machineFacts([postgresql], FOLDER)).map((fact) => `- ${fact}`).join('\n'),
+    [...(await machineFacts([postgresql])), peerFacts(FOLDER)].map((fact) => `- ${fact}`).join('\n'),
     `## Figures (${rounds} rounds, ${waiting} waiting)`,
     figuresTable(found),
     'Those that hold nothing in memory while a run waits leave it to their user to wake it. The messages of AI SDK and the state of OpenAI Agents are kept in a row of a table of the bench.',

@@ -2,11 +2,16 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
+import type { RunEvent } from '../../core/agent/run.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
 import { decide } from '../../core/approval/signal.ts';
 import { MemoryStore } from '../../plugins/stores/memory.ts';
-import { dropDatabases, freshDatabase, serverFacts } from '../database.ts';
+import { AgentHost, agentOf } from '../../test/kit/agent-host.ts';
+import { dropDatabases, freshDatabase } from '../database.ts';
 import { postgresql } from '../engine.ts';
+import { machineFacts } from '../machine.ts';
+import { keep } from '../report.ts';
+import { table } from '../table.ts';
 import { Bare } from './bare.ts';
 import {
   connect,
@@ -22,8 +27,8 @@ import {
 } from './stage.ts';
 
 /*
- * What approvals cost, with the least that PostgreSQL allows (bare `pg`) beside. `node --import tsx
- * bench/approvals/run.ts [name…]`; times of a machine that does something else meanwhile say little.
+ * What approvals cost, with the least that PostgreSQL allows (bare `pg`) beside: `npm run bench -- gate [name…]`. Times
+ * of a machine that does something else meanwhile say little; only all of it writes results/gate.md.
  */
 
 type Row = readonly [what: string, measured: string, limit: string];
@@ -35,15 +40,33 @@ const ms = ({ p50, p95, p99 }: Spread): string =>
 async function measure(name: string, work: (url: string) => Promise<readonly Row[]>): Promise<void> {
   if (wanted.length > 0 && !wanted.includes(name)) return;
   const found = await work(await freshDatabase(postgresql, `svc_bench_approvals_${process.pid}`));
-  for (const row of found) console.log(row.join(' | '));
+  for (const row of found) console.error(row.join(' | '));
   rows.push(...found);
+}
+
+const refundAgent = agentOf([{ calls: [{ tool: 'refund', parameters: PARAMETERS }] }, { text: 'Done.' }], {
+  tools: [
+    {
+      tag: 'refund',
+      description: 'Pays money back to a customer. Cannot be undone.',
+      requiresConfirmation: true,
+      parameters: { orderId: { type: 'string' }, amount: { type: 'number' }, note: { type: 'string' } },
+      handler: () => 'paid',
+    },
+  ],
+  humanInLoop: { enabled: true },
+});
+
+/** The first that a run of it waits for. */
+async function requestOf(run: AsyncIterable<RunEvent>): Promise<ApprovalRequest> {
+  for await (const event of run) if (event.type === 'approval_requested') return event.request;
+  throw new Error('a run ended without asking anybody');
 }
 
 const yes = (desk: Awaited<ReturnType<typeof deskOn>>, { requestId, executionId }: ApprovalRequest) =>
   decide(desk, { executionId, signal: 'approve', payload: { requestId } }, { actor: 'bench' });
 
 try {
-  console.log(await serverFacts(postgresql));
   await measure('free', async () => {
     const tools = toolsWith(() => 1, false);
     const tool = tools.get('refund');
@@ -151,6 +174,41 @@ try {
     ];
   });
 
+  await measure('runs', async (url) => {
+    const host = await AgentHost.open(await connect(url));
+    const other = await AgentHost.open(await connect(url));
+    const payouts = host.define(refundAgent);
+    const whole = async () => {
+      const run = host.run(payouts);
+      await other.decide(await requestOf(run));
+      const { status } = await run.result;
+      if (status !== 'completed') throw new Error(`a run is ${status}`);
+    };
+    await perSecond(300, 64, whole);
+    const rate = await perSecond(3_000, 64, whole);
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    const size = async () => {
+      const tables = "pg_total_relation_size('_svc_approvals') + pg_total_relation_size('_svc_executions')";
+      return Number((await client.query(`SELECT ${tables} AS size`)).rows[0].size);
+    };
+    await client.query('VACUUM FULL');
+    const [count, before] = [5_000, await size()];
+    await perSecond(count, 64, () => requestOf(host.run(payouts)));
+    const bytes = ((await size()) - before) / count;
+    await client.end();
+    await host.close();
+    await other.close();
+    return [
+      ['runs of an agent begun, decided and finished, a second', rate.toFixed(0), ''],
+      [
+        `bytes of a waiting run of an agent, of ${count.toLocaleString('en')}, indexes and all`,
+        bytes.toFixed(0),
+        '2,400',
+      ],
+    ];
+  });
+
   await measure('wake', async (url) => {
     const desk = await deskOn(await connect(url));
     const waiter = fork(fileURLToPath(new URL('./waiter.ts', import.meta.url)), [url], {
@@ -190,9 +248,7 @@ try {
     await client.end();
     await desk.close();
     await home.close();
-    return [
-      ['bytes of a waiting request, indexes and all', String(Math.round((after - before) / count)), '2,400 a run'],
-    ];
+    return [['bytes of a waiting request, indexes and all', String(Math.round((after - before) / count)), '']];
   });
 
   await measure('crowd', async (url) => {
@@ -228,10 +284,13 @@ try {
     ];
   });
 
-  const width = Math.max(...rows.map(([what]) => what.length));
-  console.log(
-    `\n${rows.map(([what, found, limit]) => `${what.padEnd(width)}  ${found}${limit && `  (limit ${limit})`}`).join('\n')}`,
-  );
+  const text = [
+    '# Measured with `npm run bench -- gate`',
+    (await machineFacts([postgresql])).map((fact) => `- ${fact}`).join('\n'),
+    table(['', 'measured', 'aim'], rows),
+  ].join('\n\n');
+  console.log(text);
+  if (wanted.length === 0) await keep('gate.md', text);
 } finally {
   await dropDatabases();
 }
