@@ -191,6 +191,10 @@ for (const dialect of [mysql, mariadb]) {
       assert.equal(over.committed, 0);
       assert.ok(coded('lock_lost')(over.failure?.error));
       assert.equal(await store.get('d'), undefined);
+      const behind = await connection.run([change('a', 4, 3), insert('e'), ...table('t7')], epoch - 1);
+      assert.equal(behind.committed, 0);
+      assert.ok(coded('lock_lost')(behind.failure?.error));
+      assert.deepEqual([(await store.get('a'))?.record.n, await store.get('e')], [2, undefined]);
       assert.deepEqual(await tables(connection), ['t1', 't2', 't4']);
     });
     await connection.close();

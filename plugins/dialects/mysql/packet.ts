@@ -134,8 +134,10 @@ function segmentText(place: PacketPlace, segment: Segment, epoch: number, index:
     parts.push(found, `SET @svc_at = ${at + 1}`);
   }
   parts.push(...settled);
+  // The epoch stays until the transaction ends that asked for it: what goes on with one need not ask again.
+  const asking = open && statements.length === 0 ? undefined : epoch;
   for (const [at, write] of writes.entries()) {
-    parts.push(writeText(place.grammar, write, epoch));
+    parts.push(writeText(place.grammar, write, asking));
     if (write.version !== undefined && at < writes.length - 1) parts.push(guard('ROW_COUNT() <> 1'));
   }
   const last = writes.at(-1)?.version === undefined ? '' : ` * ${failing('ROW_COUNT() <> 1')}`;

@@ -138,21 +138,21 @@ function indexColumns({ columns }: AnyRecordDefinition, names: readonly string[]
 
 /**
  * A record write inside a packet. An insert fails by itself, where the row is there or the epoch is over; behind a
- * replace ROW_COUNT() tells.
+ * replace ROW_COUNT() tells. Without an `epoch` none is asked for.
  */
-export function writeText(grammar: RecordGrammar, write: RecordWrite, epoch: number): string {
+export function writeText(grammar: RecordGrammar, write: RecordWrite, epoch: number | undefined): string {
   const { definition, record, version } = write;
   const table = quote(definition.collection);
   const say = (name: string) => recordValue(grammar, record[name], columnOf(definition, name));
   if (version === undefined) {
     const names = Object.keys(definition.columns);
-    const values = [...names.map(say), whileEpochStands(epoch, '1')];
+    const values = [...names.map(say), epoch === undefined ? '1' : whileEpochStands(epoch, '1')];
     return `INSERT INTO ${table} (${[...names, VERSION].map(quote).join(', ')}) VALUES (${values.join(', ')})`;
   }
   const set = Object.keys(record)
     .filter((name) => name !== definition.key)
     .map((name) => `${quote(name)} = ${say(name)}`);
-  return `UPDATE ${table} SET ${[...set, `${quote(VERSION)} = ${version + 1}`].join(', ')} WHERE ${quote(definition.key)} = ${say(definition.key)} AND ${quote(VERSION)} = ${version} AND ${epochStands(epoch)}`;
+  return `UPDATE ${table} SET ${[...set, `${quote(VERSION)} = ${version + 1}`].join(', ')} WHERE ${quote(definition.key)} = ${say(definition.key)} AND ${quote(VERSION)} = ${version}${epoch === undefined ? '' : ` AND ${epochStands(epoch)}`}`;
 }
 
 /** What the engine filled in, of writes of one definition: a row for each, under its key. */
