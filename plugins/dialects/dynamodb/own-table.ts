@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Api, Input } from './api.ts';
-import { describe, settled } from './settled.ts';
+import { isReady, settled } from './settled.ts';
 
 /** A table of svc itself: a text as its key, and indexes that have nothing but keys. */
 export interface OwnTable {
@@ -14,27 +14,27 @@ const AGAIN_MS = 50;
 /** Makes the table where it is missing and its indexes, one at a time; whoever else does so at once is waited for. */
 export async function ensureTable(api: Api, name: string, wanted: OwnTable): Promise<void> {
   for (;;) {
-    const table = await describe(api, name);
+    const table = await settled(api, name, FREE);
     if (!table) {
-      await tolerant(() => api.attempt('CreateTable', creation(name, wanted)));
-    } else {
-      const ready = await settled(api, name, FREE);
-      const there = new Set(ready?.GlobalSecondaryIndexes?.map(({ IndexName }) => IndexName));
-      const missing = wanted.indexes.find((index) => !there.has(index.name));
-      if (ready && !missing) return;
-      if (ready && missing) await tolerant(() => api.attempt('UpdateTable', addition(name, missing)));
+      const made = await tolerant(() => api.attempt('CreateTable', creation(name, wanted)));
+      if (made && made !== 'unknown' && isReady(made.TableDescription)) return;
+      await wait(AGAIN_MS);
+      continue;
     }
-    if (await settled(api, name, FREE)) continue;
-    await wait(AGAIN_MS);
+    const there = new Set(table.GlobalSecondaryIndexes?.map(({ IndexName }) => IndexName));
+    const missing = wanted.indexes.find((index) => !there.has(index.name));
+    if (!missing) return;
+    await tolerant(() => api.attempt('UpdateTable', addition(name, missing)));
   }
 }
 
-/** Somebody else was faster: looked at again. */
-async function tolerant(work: () => Promise<unknown>): Promise<void> {
+/** Nothing where somebody else was faster: then it is looked at again. */
+async function tolerant<T>(work: () => Promise<T>): Promise<T | undefined> {
   try {
-    await work();
+    return await work();
   } catch (error) {
     if (!(error instanceof Error) || error.name !== 'ResourceInUseException') throw error;
+    return undefined;
   }
 }
 
