@@ -1,6 +1,7 @@
 import * as assert from 'node:assert/strict';
 import type { Adapter } from '../core/database/adapter.ts';
 import type { Dialect } from '../core/dialect.ts';
+import { Kernel } from '../core/kernel.ts';
 import { migration } from '../core/migration/builder.ts';
 import { migrate } from '../core/migration/run.ts';
 import type { RunEvent } from '../core/migration/run-options.ts';
@@ -74,8 +75,16 @@ for (const { dialect, missing, fresh } of engines) {
       const { url, drop } = await fresh();
       const adapter = await connectAdapter(dialect, url);
       try {
+        const kernel = new Kernel();
+        const tapped = await connectAdapter(dialect, url, { kernel });
+        const stop = new AbortController();
+        kernel.hooks['migration:up'].tap('stop', () => stop.abort());
+        const announced = await refused(migrate(tapped, defined, { signal: stop.signal }), 'interrupted');
+        await tapped.connection.close();
+        assert.match(announced.state ?? '', /^1 of 4 migrations are through/);
+        assert.deepEqual(await tables(adapter), ['one']);
         const first = await interrupted(adapter, (event) => event.type === 'started' && event.tag === defined[1]?.tag);
-        assert.match(first, /^2 of 4 migrations are through/);
+        assert.match(first, /^1 of 3 migrations are through/);
         assert.deepEqual(await tables(adapter), ['one', 'two']);
         const within = await interrupted(adapter, (event) => event.type === 'started');
         assert.match(within, /^1 of 3 steps of "20260103_000000_three" are committed and journaled/);

@@ -8,7 +8,7 @@ import type { PlannedMigration } from './plan.ts';
 
 /** Steps that are sent together; what commits with what is not touched by it. */
 const BATCH = 50;
-/** An interruption waits for what was sent, unless the dialect heeds it in between: batches are as large as can be done in about this time. */
+/** Where the dialect does not heed it in between, an interruption waits for what was sent: as much as is done in about this time. */
 const QUICK_MS = 100;
 
 /**
@@ -47,7 +47,8 @@ export async function execute(run: Execution, planned: readonly PlannedMigration
       goesOn(segment) {
         const begins = stages[segment]?.begins;
         if (!begins) return true;
-        if (run.signal?.aborted) return false;
+        // One that was announced is begun.
+        if (run.signal?.aborted && (begins.step > 0 || begins.migration >= announced)) return false;
         for (; announced <= begins.migration; announced += 1) run.started?.(planned[announced] as PlannedMigration);
         return true;
       },
