@@ -125,7 +125,7 @@ function sessionOver(client: Client, place: Place, driven: Driven, version: stri
   const execute = async (cql: string, values: readonly unknown[], options: QueryOptions): Promise<types.ResultSet> => {
     const ask = () => client.execute(cql, [...values], options);
     try {
-      return await untilKnown(ask, (error) => options.isIdempotent === true && isReadFailure(error));
+      return await (options.isIdempotent === true ? untilKnown(ask, isReadFailure) : ask());
     } catch (error) {
       throw refusal(error);
     }
