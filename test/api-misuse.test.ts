@@ -95,6 +95,10 @@ on('db.update refuses what would write nonsense', async (db) => {
     j: 'json',
     y: 'binary',
     l: 'array',
+    at: 'timestamp',
+    day: 'date',
+    time: 'time',
+    wall: 'datetime',
   });
   await db
     .getAdapter()
@@ -121,6 +125,23 @@ on('db.update refuses what would write nonsense', async (db) => {
     [{ table: 't', data: { l: 'x' }, all }],
     [{ table: 't', data: { l: [5] }, all }],
     [{ table: 't', data: { y: 5 }, all }],
+    ...[
+      { at: '31.12.2026' },
+      { at: { $gt: '2026-02-30T00:00:00Z' } },
+      { at: { $gt: '2026-01-31T24:00:00Z' } },
+      { at: { $in: ['now', 'then'] } },
+      { day: '2026-02-30' },
+      { wall: '2026-13-01T00:00:00' },
+      { time: { $lt: '23:60' } },
+      { n: '2' },
+      { n: { $lt: 2.5 } },
+      { b: { $ne: true } },
+      { l: [5] },
+    ].map((where): [Any, RegExp] => [{ table: 't', data: { b: 'x' }, where }, /nothing to compare/]),
+    ...[{ at: '2026-02-30T00:00:00Z' }, { day: '2026-02-29' }, { time: '25:00' }].map((data): [Any, RegExp] => [
+      { table: 't', data, all },
+      /no such day or time/,
+    ]),
     ...['j', 'y', 'l'].map((field): [Any] => [{ table: 't', data: { [field]: { $CONCAT: ['s'] } }, all }]),
     [{ table: 't', data: { b: 'x' }, wher: { id: 1 }, all }, /"where"/],
   ];

@@ -272,4 +272,18 @@ for (const engine of sqlEngines) {
     await refused(db.update({ table: 'nope', data: { a: 1 }, all: true }), 'collection_unknown');
     await refused(db.update({ table: 'users', data: { lst: 'x' }, all: true }), 'field_unknown');
   });
+
+  on('"now" in db.update is the clock of the engine', async (db, adapter) => {
+    const clock = { day: 'date', time: 'time', wall: 'datetime', at: 'timestamp' };
+    await db.schema.create('t', { id: { type: 'integer', primaryKey: true }, ...clock });
+    await rows(adapter, "INSERT INTO t (id, at) VALUES (1, '2020-01-01'), (2, '2037-01-01')");
+    const data = { day: 'now', time: 'now', wall: 'now', at: 'now' };
+    assert.equal((await db.update({ table: 't', data, where: { at: { $lt: 'now' } } })).modified, 1);
+    const set = 'day IS NOT NULL AND time IS NOT NULL AND wall > day';
+    const year = "at BETWEEN '2026-01-01' AND '2036-01-01'";
+    assert.deepEqual(
+      (await rows(adapter, `SELECT id FROM t WHERE ${set} AND ${year}`)).map(({ id }) => Number(id)),
+      [1],
+    );
+  });
 }

@@ -417,6 +417,28 @@ else {
     });
   });
 
+  on('a moment that is none changes nothing, and "now" is the clock of the server', async ({ db, documents }) => {
+    await db.schema.create('t', { at: 'timestamp', day: 'date', n: 'integer' });
+    const old = new Date('2020-01-01T00:00:00Z');
+    const late = new Date('2100-01-01T00:00:00Z');
+    await documents('t').insertMany([{ at: old }, { at: late }]);
+    const wrong = [
+      { data: { n: 1 }, where: { at: { $gt: '31.12.2026' } } },
+      { data: { n: 1 }, where: { at: { $in: ['2026-02-30T00:00:00Z'] } } },
+      { data: { day: '2026-02-30' }, all: true },
+    ];
+    for (const one of wrong)
+      assert.equal((await refusal(db.update({ table: 't', ...one }))).code, 'update_invalid', JSON.stringify(one));
+    assert.equal(await documents('t').countDocuments({ n: null, day: null }), 2);
+    const fresh = await refusal(db.schema.addField('t', 'more', { type: 'date', default: '2026-02-30' }));
+    assert.equal(fresh.code, 'field_invalid');
+    const moved = { table: 't', data: { at: 'now', day: 'now', n: 1 }, where: { at: { $lt: 'now' } } };
+    assert.deepEqual(await db.update(moved), { matched: 1, modified: 1 });
+    const found = await documents('t').findOne({ n: 1 });
+    assert.ok(found?.at > old && found?.at < late, `${found?.at}`);
+    assert.equal(found?.day.getTime(), Math.floor(found?.at.getTime() / 86_400_000) * 86_400_000);
+  });
+
   on('raw commands: a write error is an error, and sessions are not theirs', async ({ adapter, db, documents }) => {
     await db.schema.create('users', { id: { type: 'integer', primaryKey: true } });
     let tag = 0;

@@ -4,13 +4,14 @@ import { type ErrorCode, SvcError } from '../errors.ts';
 import { canonicalJson, isPlainObject, type Json } from '../json.ts';
 import { ownCopy, refuseArguments } from '../migration/arguments.ts';
 import { nearest } from '../nearest.ts';
-import { fittedLiteral } from '../schema/default.ts';
+import { CLOCK_TYPES, fittedLiteral } from '../schema/default.ts';
 import type { Collection, Field } from '../schema/model.ts';
 import { type Shape, shapeProblems } from '../schema/shape.ts';
+import { withNow } from './now.ts';
 
 export interface UpdateRequest {
   readonly table: string;
-  /** Values by field: a literal, null, or `{ $CONCAT: [...] }` of field names, literal strings and `{ $literal }`. */
+  /** Values by field: a literal, null, `'now'` for a moment, or `{ $CONCAT: [...] }` of field names, literal strings and `{ $literal }`. */
   readonly data: { readonly [field: string]: Json };
   /** Equality, null, or `{ $gt, $gte, $lt, $lte, $ne, $in }`; all must hold. */
   readonly where?: { readonly [field: string]: Json };
@@ -37,7 +38,11 @@ export async function updateJob(request: UpdateRequest, connection: Connection):
   const collection = (await connection.introspect([table])).get(table);
   if (!collection)
     throw new SvcError('collection_unknown', `The table "${table}" does not exist.`, { state: 'Nothing was changed.' });
-  const set = Object.entries(data).map(([name, value]) => assignment(fieldOf(collection, name), value, collection));
+  const fields = [data, where ?? {}].map((map) =>
+    Object.entries(map).map(([name, value]): [Field, Json] => [fieldOf(collection, name), value]),
+  );
+  const [wanted = [], asked = []] = await atClock(fields, connection);
+  const set = wanted.map(([field, value]) => assignment(field, value, collection));
   const key = createHash('sha256')
     .update(canonicalJson({ table, data, where: where ?? null }))
     .digest('hex');
@@ -45,9 +50,18 @@ export async function updateJob(request: UpdateRequest, connection: Connection):
     table,
     collection,
     set: [...set, ...touched(collection, data)],
-    where: Object.entries(where ?? {}).flatMap(([name, value]) => conditions(fieldOf(collection, name), value)),
+    where: asked.flatMap(([field, value]) => conditions(field, value)),
     key,
   };
+}
+
+/** `'now'` is one moment of the engine's clock, for every row and field. */
+async function atClock(fields: [Field, Json][][], connection: Connection): Promise<[Field, Json][][]> {
+  const saysNow = ([{ type }, value]: [Field, Json]) =>
+    CLOCK_TYPES.has(type) && JSON.stringify([value]).includes('"now"');
+  if (!fields.flat().some(saysNow)) return fields;
+  const now = await connection.now();
+  return fields.map((list) => list.map((one) => (saysNow(one) ? [one[0], withNow(one[1], one[0].type, now)] : one)));
 }
 
 function assignment(field: Field, value: Json, collection: Collection): Assignment {
@@ -131,11 +145,20 @@ function conditions(field: Field, value: Json): Condition[] {
   });
 }
 
-/** Objects and arrays are compared with fields that hold such only. */
+/** A text may be longer than the field's, and none of its enum: rows may hold such. */
 function comparable(value: Json | undefined, field: Field): Json {
-  const plain = value !== undefined && (value === null || typeof value !== 'object');
-  if (plain || (value !== undefined && (field.type === 'json' || field.type === 'array'))) return value;
-  throw invalid(`${field.name}: ${JSON.stringify(value) ?? 'undefined'} is nothing to compare a ${field.type} with.`);
+  if (value === null) return value;
+  const problem = value === undefined ? 'undefined is no value' : unlike(value, field);
+  if (value !== undefined && problem === undefined) return value;
+  throw invalid(
+    `${field.name}: ${JSON.stringify(value) ?? 'undefined'} is nothing to compare a ${field.type} with: ${problem}.`,
+  );
+}
+
+function unlike(value: Json, field: Field): string | undefined {
+  const { length: _, ...anyLength } = field;
+  if (field.type === 'array' && !Array.isArray(value)) return undefined;
+  return misfit(value, field.type === 'enum' ? { type: 'text' } : anyLength);
 }
 
 function fieldOf(collection: Collection, name: string): Field {

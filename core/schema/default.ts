@@ -98,10 +98,22 @@ function fittedText(value: Json, type: FieldType): Fitted {
   if (value === 'now' && CLOCK_TYPES.has(type)) return { value };
   const literal = LITERALS[type];
   if (typeof value === 'string' && literal?.pattern.test(value)) {
+    if (CLOCK_TYPES.has(type) && !isInCalendar(value)) return { problem: 'there is no such day or time' };
     return { value: type === 'uuid' ? value.toLowerCase() : value };
   }
   const now = CLOCK_TYPES.has(type) ? '"now" or ' : '';
   return wanted(`${now}a string like "${literal?.example}"`, type);
+}
+
+/** A day that does not exist would be the first of the next month to some engines, and an error to others. */
+function isInCalendar(text: string): boolean {
+  const day = /^\d{4}-\d\d-\d\d/.exec(text)?.[0];
+  const time = /(?:^|[ T])(\d\d:\d\d)(:\d\d)?/.exec(text);
+  const zone = /([+-]\d\d):?(\d\d)$/.exec(day === undefined ? '' : text.slice(day.length));
+  const told = `${day ?? '2000-01-01'}T${time?.[1] ?? '00:00'}${time?.[2] ?? ':00'}`;
+  const at = new Date(`${told}Z`);
+  const stands = !Number.isNaN(at.getTime()) && at.toISOString().startsWith(told);
+  return stands && (zone === null || !Number.isNaN(Date.parse(`${told}${zone[1]}:${zone[2]}`)));
 }
 
 function fittedArray(value: Json, items: FieldType): Fitted {

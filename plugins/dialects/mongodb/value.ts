@@ -1,3 +1,4 @@
+import { SvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
 import type { Field } from '../../../core/schema/model.ts';
 import type { FieldType } from '../../../core/schema/types.ts';
@@ -34,10 +35,12 @@ export function toBson(bson: Server['bson'], value: Json, { type, items }: Typed
   }
 }
 
-/** A date and a wall-clock time are kept as if they were told in UTC. */
+/** A date and a wall-clock time are kept as if they were told in UTC. Throws `value_invalid`: BSON would make 1970 of it. */
 function dateOf(text: string): Date {
   const [day = '', time = '00:00', zone = 'Z'] = text.split(/[ T]|(?=Z|[+-]\d\d:?\d\d$)/);
-  return new Date(`${day}T${time}${zone.replace(/^([+-]\d\d)(\d\d)$/, '$1:$2')}`);
+  const date = new Date(`${day}T${time}${zone.replace(/^([+-]\d\d)(\d\d)$/, '$1:$2')}`);
+  if (!Number.isNaN(date.getTime())) return date;
+  throw new SvcError('value_invalid', `A moment is wanted and ${JSON.stringify(text)} was given.`);
 }
 
 function momentOf(type: FieldType, now: Date): Date | string | undefined {
