@@ -216,6 +216,17 @@ for (const engine of committingEngines) {
     await assert.rejects(rows(`INSERT INTO things (id, list) VALUES (-2, '{"a": 1}')`), 'an array is an array');
   });
 
+  on('filling a field is no update to columns that keep the moment of one', async ({ connection, run, rows }) => {
+    await rows(
+      'CREATE TABLE logs (id int PRIMARY KEY, u timestamp NOT NULL DEFAULT current_timestamp ON UPDATE current_timestamp, w datetime(3) NULL ON UPDATE current_timestamp(3))',
+    );
+    await rows("INSERT INTO logs VALUES (1, '2001-02-03 04:05:06', '2001-02-03 04:05:06'), (2, '2002-02-03', NULL)");
+    const kept = await rows('SELECT id, u, w FROM logs ORDER BY id');
+    const field: NamedField = { name: 'code', type: 'uuid', autoGenerate: true };
+    await run([{ type: 'addField', collection: 'logs', field }], await connection.introspect());
+    assert.deepEqual(await rows('SELECT id, u, w FROM logs WHERE code IS NOT NULL ORDER BY id'), kept);
+  });
+
   on('a field in an index that somebody made by hand is not taken out of it silently', async ({ run, rows, shown }) => {
     const model = await run([table('pairs', { name: 'a', type: 'integer' }, { name: 'b', type: 'integer' })]);
     await rows('CREATE UNIQUE INDEX by_hand ON pairs (a, b)');

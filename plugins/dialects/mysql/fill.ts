@@ -12,8 +12,12 @@ const BATCH = 5_000;
 export async function fill(exec: Exec, traits: Traits, ask: AskedFill): Promise<void> {
   const table = quote(ask.table);
   const column = quote(ask.fill);
-  const update = `UPDATE ${table} SET ${column} = ${ask.with} WHERE ${column} IS NULL`;
-  const key = walkedBy(await readTable(exec, traits, ask.table));
+  const found = await readTable(exec, traits, ask.table);
+  // The moment of the last update is no user's: a column that is told its own value does not take the clock's.
+  const kept = found.columns.filter(({ extra }) => /on update/i.test(extra)).map(({ name }) => quote(name));
+  const set = [`${column} = ${ask.with}`, ...kept.map((name) => `${name} = ${name}`)];
+  const update = `UPDATE ${table} SET ${set.join(', ')} WHERE ${column} IS NULL`;
+  const key = walkedBy(found);
   if (key === undefined) return fillAnywhere(exec, update);
   for (let behind = '', last = false; !last; behind = ` AND ${key} > @svc_from`) {
     const [bound] = await rowsOf(
