@@ -227,6 +227,21 @@ for (const engine of committingEngines) {
     assert.deepEqual(await rows('SELECT id, u, w FROM logs WHERE code IS NOT NULL ORDER BY id'), kept);
   });
 
+  on('rows that a computed default has no value for stay without one, however many they are', async (here) => {
+    const { connection, run, rows } = here;
+    await rows('CREATE TABLE heaps (n int, d json)');
+    const digits = '(SELECT 0 AS n UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4)';
+    const many = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `${digits} AS ${name}`).join(', ');
+    await rows(`INSERT INTO heaps SELECT a.n, IF(a.n = 4, '{"x": 7}', '{}') FROM ${many}`);
+    const field: NamedField = { name: 'x', type: 'string', default: { $expression: "json_extract(d, '$.x')" } };
+    await run([{ type: 'addField', collection: 'heaps', field }], await connection.introspect());
+    const found = await rows('SELECT n, COUNT(*) AS all_of_them, COUNT(x) AS filled FROM heaps GROUP BY n ORDER BY n');
+    assert.deepEqual(
+      found.map((row) => [row.n, row.all_of_them, row.filled].map(Number)),
+      [0, 1, 2, 3, 4].map((n) => [n, 3125, n === 4 ? 3125 : 0]),
+    );
+  });
+
   on('a field in an index that somebody made by hand is not taken out of it silently', async ({ run, rows, shown }) => {
     const model = await run([table('pairs', { name: 'a', type: 'integer' }, { name: 'b', type: 'integer' })]);
     await rows('CREATE UNIQUE INDEX by_hand ON pairs (a, b)');

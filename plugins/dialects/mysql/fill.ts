@@ -18,7 +18,7 @@ export async function fill(exec: Exec, traits: Traits, ask: AskedFill): Promise<
   const set = [`${column} = ${ask.with}`, ...kept.map((name) => `${name} = ${name}`)];
   const update = `UPDATE ${table} SET ${set.join(', ')} WHERE ${column} IS NULL`;
   const key = walkedBy(found);
-  if (key === undefined) return fillAnywhere(exec, update);
+  if (key === undefined) return fillAnywhere(exec, `${update} AND (${ask.with}) IS NOT NULL`);
   for (let behind = '', last = false; !last; behind = ` AND ${key} > @svc_from`) {
     const [bound] = await rowsOf(
       exec,
@@ -29,7 +29,10 @@ export async function fill(exec: Exec, traits: Traits, ask: AskedFill): Promise<
   }
 }
 
-/** Without an order to go by, every batch looks for its rows from the beginning. */
+/**
+ * Without an order to go by, every batch looks for its rows from the beginning: those that would stay without a value
+ * are no part of it, or it would find them again for ever.
+ */
 async function fillAnywhere(exec: Exec, update: string): Promise<void> {
   for (;;) {
     const [result] = await exec(`${update} LIMIT ${BATCH}`);
