@@ -215,6 +215,24 @@ else {
       );
     }));
 
+  test('an update gives no item a null where the definition says required', () =>
+    on(async (run, connection, model) => {
+      await run({
+        type: 'createCollection',
+        name: 'users',
+        fields: [
+          { name: 'id', type: 'integer', primaryKey: true },
+          { name: 'n', type: 'string', required: true },
+        ],
+      });
+      await items(connection, 'users', [{ id: N(1), n: S('a') }]);
+      const collection = model().get('users');
+      assert.ok(collection);
+      const job = { table: 'users', collection, key: 'k1', where: [], set: [{ field: 'n', value: null }] };
+      await refused(connection.update(job), 'data_violates');
+      assert.deepEqual(await scan(connection, 'users'), [{ id: 1, n: 'a' }]);
+    }));
+
   test('an item that is deleted while it is changed stays deleted, and one that is changed is read again', async () => {
     const fresh = freshPrefix(server.port);
     const beside = await dynamodb.connect(fresh.url, {});

@@ -57,7 +57,7 @@ export async function updateItems(
   return { matched: standing.matched, modified: standing.changed };
 }
 
-function refuseImpossible({ table, set }: UpdateJob, shape: TableShape): void {
+function refuseImpossible({ table, set, collection }: UpdateJob, shape: TableShape): void {
   const refuse = (message: string, why: string, next: string) =>
     new SvcError('update_invalid', message, { why, state: 'Nothing was changed.', next: [next] });
   for (const assignment of set) {
@@ -68,6 +68,12 @@ function refuseImpossible({ table, set }: UpdateJob, shape: TableShape): void {
         'An item is what its key says.',
         'Put a new item and delete the old one.',
       );
+    }
+    if ('value' in assignment && assignment.value === null && collection.fields.get(field)?.required) {
+      throw new SvcError('data_violates', `"${table}.${field}" is required: it cannot be null.`, {
+        why: 'Its definition says so.',
+        state: 'Nothing was changed.',
+      });
     }
     if ('concat' in assignment && assignment.concat.some((part) => 'field' in part && part.field === field)) {
       throw refuse(
