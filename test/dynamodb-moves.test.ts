@@ -1,8 +1,10 @@
 import * as assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
 import type { Connection, ConnectOptions, Progress } from '../core/dialect.ts';
+import { canonicalJson } from '../core/json.ts';
 import { migration } from '../core/migration/builder.ts';
 import { migrate } from '../core/migration/run.ts';
 import { apply } from '../core/schema/apply.ts';
@@ -231,6 +233,48 @@ else {
       const job = { table: 'users', collection, key: 'k1', where: [], set: [{ field: 'n', value: null }] };
       await refused(connection.update(job), 'data_violates');
       assert.deepEqual(await scan(connection, 'users'), [{ id: 1, n: 'a' }]);
+    }));
+
+  test('what came in behind the place where an interrupted sweep stopped is found when it goes on', () =>
+    on(async (run, connection, model) => {
+      await run(create);
+      const ids = [1, 2, 3, 4, 5];
+      await items(
+        connection,
+        'users',
+        ids.map((id) => ({ id: N(id), n: S('old') })),
+      );
+      // In the order of the sweep; all but the last are behind it.
+      const order = (await scan(connection, 'users')).map(({ id }) => Number(id));
+      const stopped = async (id: string, what: string) => {
+        const last = JSON.stringify({ id: N(order[3] ?? 0) });
+        const standing = JSON.stringify({ segments: [{ last, done: false }], seen: 4, matched: 4, changed: 4 });
+        const Item = { id: S(id), what: S(what), standing: S(standing), at: N(Date.now()) };
+        await connection.query(JSON.stringify({ PutItem: { TableName: '_svc_state', Item } }));
+      };
+      const collection = model().get('users');
+      assert.ok(collection);
+      await stopped('update#k1', 'k1');
+      const where = [{ field: 'n', operator: 'eq', value: 'old' }] as const;
+      const set = [{ field: 'n', value: 'new' }];
+      const result = await connection.update({ table: 'users', collection, key: 'k1', where, set });
+      assert.deepEqual(result, { matched: 4 + 5, modified: 4 + 5 });
+      assert.ok((await scan(connection, 'users')).every(({ n }) => n === 'new'));
+      const [, move] = dynamodb.compile(
+        { type: 'renameField', collection: 'users', from: 'n', to: 'm' },
+        new Map([['users', collection]]),
+      );
+      assert.ok(move);
+      const what = canonicalJson({ kind: 'rename', from: 'n', to: 'm' });
+      await stopped('move#users', createHash('sha256').update(what).digest('hex'));
+      const moved = await connection.run([{ transactional: false, statements: [move], writes: [] }], 0);
+      assert.equal(moved.failure, undefined);
+      assert.ok((await scan(connection, 'users')).every((item) => item.m === 'new' && !('n' in item)));
+      const left = (await scan(connection, '_svc_state')).map(({ id }) => String(id));
+      assert.deepEqual(
+        left.filter((id) => /^(move|update)#/.test(id)),
+        [],
+      );
     }));
 
   test('an item that is deleted while it is changed stays deleted, and one that is changed is read again', async () => {

@@ -7,6 +7,7 @@ import { plainItem } from './attribute.ts';
 import { planned, tested } from './move-plan.ts';
 import { Pace } from './pace.ts';
 import { forgotten, moveId, Progress } from './progress.ts';
+import { sweepOn } from './resumed.ts';
 import { describe, type Hold } from './settled.ts';
 import { shapeFrom, type TableShape } from './shape.ts';
 import type { State } from './state.ts';
@@ -36,24 +37,20 @@ export async function moveItems(work: Work, table: string, move: Move): Promise<
     (item) => state.fenced(epoch, [item]),
     () => api.clock.now(),
   );
-  const standing = (await progress.found()) ?? beginning(items);
   const { attributes, filter, change } = planned(work, shape, move);
-  await sweep({
+  await sweepOn({
+    items,
+    progress,
     api,
     table: name,
     shape,
     attributes,
     ...(filter && { filter }),
-    standing,
     pace: await paceOf(work, name),
     hold: work.hold,
     change,
-    reached: async (now) => {
-      told(work, table, now.seen, items);
-      await progress.reached(now);
-    },
+    told: (seen) => told(work, table, seen, items),
   });
-  await progress.finish();
 }
 
 /** Reads every item and refuses with a count and some keys what the move could not do; forgets what was half moved before. */
@@ -93,7 +90,7 @@ export async function checkItems(work: Work, table: string, move: Move): Promise
   await state.fenced(epoch, [forgotten(state, moveId(table))]);
 }
 
-function told({ onProgress }: Work, collection: string, done: number, total: number): void {
+export function told({ onProgress }: Pick<Work, 'onProgress'>, collection: string, done: number, total: number): void {
   // DynamoDB counts every six hours.
   onProgress?.({ collection, done, ...(total >= done && { total }) });
 }

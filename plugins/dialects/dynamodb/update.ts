@@ -5,10 +5,11 @@ import type { Field } from '../../../core/schema/model.ts';
 import { type Item, isNull } from './attribute.ts';
 import type { Change } from './change.ts';
 import { type FieldOf, filterOf, holds, same } from './condition.ts';
-import { paceOf, tableFor, type Work } from './move.ts';
+import { paceOf, tableFor, told, type Work } from './move.ts';
 import { Progress } from './progress.ts';
+import { sweepOn } from './resumed.ts';
 import { keyNames, type TableShape } from './shape.ts';
-import { beginning, keyOf, sweep } from './sweep.ts';
+import { keyOf } from './sweep.ts';
 import { timeToLive } from './time-to-live.ts';
 import { encoded, nowOf, type Written } from './value.ts';
 
@@ -34,27 +35,23 @@ export async function updateItems(
     (item) => api.send('TransactWriteItems', { TransactItems: [item] }).then(() => undefined),
     () => api.clock.now(),
   );
-  const standing = (await progress.found()) ?? beginning(items);
   const { values, text } = filterOf(job.where, fieldOf);
-  await sweep({
+  const { matched, changed } = await sweepOn({
+    items,
+    progress,
     api,
     table: name,
     shape,
     attributes: attributesOf(job),
     ...(text !== '' && { filter: { text, ...(Object.keys(values).length > 0 && { values }) } }),
-    standing,
     pace: await paceOf(work, name),
     hold: async () => undefined,
     // Also of an item that is read again: the filter is DynamoDB's, and it has changed since.
     matches: (item) => job.where.every((condition) => holds(condition, item, fieldOf)),
     change: (item) => changeOf(job, item, shape, fieldOf, api.clock.now()),
-    async reached(now) {
-      work.onProgress?.({ collection: job.table, done: now.seen, ...(items >= now.seen && { total: items }) });
-      await progress.reached(now);
-    },
+    told: (seen) => told(work, job.table, seen, items),
   });
-  await progress.finish();
-  return { matched: standing.matched, modified: standing.changed };
+  return { matched, modified: changed };
 }
 
 function refuseImpossible({ table, set, collection }: UpdateJob, shape: TableShape): void {
