@@ -235,6 +235,52 @@ else {
       assert.deepEqual(await scan(connection, 'users'), [{ id: 1, n: 'a' }]);
     }));
 
+  test('what $CONCAT gives fits its field, or the update ends at that item', () =>
+    on(async (run, connection, model) => {
+      await run({
+        type: 'createCollection',
+        name: 'users',
+        fields: [
+          { name: 'id', type: 'integer', primaryKey: true },
+          { name: 'small', type: 'smallint' },
+          { name: 'whole', type: 'integer' },
+          { name: 'big', type: 'bigint' },
+          { name: 'mark', type: 'uuid' },
+          { name: 'mood', type: 'enum', enumValues: ['a'] },
+          { name: 'name', type: 'string', length: 3 },
+        ],
+      });
+      await items(connection, 'users', [{ id: N(1) }]);
+      const collection = model().get('users');
+      assert.ok(collection);
+      const give = (field: string, literal: string) =>
+        connection.update({
+          table: 'users',
+          collection,
+          key: `${field} ${literal}`,
+          where: [],
+          set: [{ field, concat: [{ literal }] }],
+        });
+      const misfits: readonly [string, string][] = [
+        ['small', '32768'],
+        ['whole', '2147483648'],
+        ['whole', ''],
+        ['whole', '0x10'],
+        ['big', '9223372036854775808'],
+        ['mark', 'none'],
+        ['mood', 'b'],
+        ['name', 'long'],
+      ];
+      for (const [field, literal] of misfits) await refused(give(field, literal), 'data_violates');
+      assert.deepEqual(await scan(connection, 'users'), [{ id: 1 }]);
+      await give('small', '-32768');
+      await give('big', '9223372036854775807');
+      await give('mark', 'A0000000-0000-4000-8000-00000000000A');
+      assert.deepEqual(await scan(connection, 'users'), [
+        { id: 1, small: -32768, big: '9223372036854775807', mark: 'a0000000-0000-4000-8000-00000000000a' },
+      ]);
+    }));
+
   test('what came in behind the place where an interrupted sweep stopped is found when it goes on', () =>
     on(async (run, connection, model) => {
       await run(create);

@@ -5,12 +5,14 @@ import type { Field } from '../../../core/schema/model.ts';
 import { type Item, isNull } from './attribute.ts';
 import type { Change } from './change.ts';
 import { type FieldOf, filterOf, holds, same } from './condition.ts';
+import { converted } from './convert.ts';
 import { paceOf, tableFor, told, type Work } from './move.ts';
 import { Progress } from './progress.ts';
 import { sweepOn } from './resumed.ts';
 import { keyNames, type TableShape } from './shape.ts';
 import { keyOf } from './sweep.ts';
 import { timeToLive } from './time-to-live.ts';
+import { attributeTypes } from './types.ts';
 import { encoded, nowOf, type Written } from './value.ts';
 
 /** `db.update`: a sweep over the table that the same call goes on with after a crash. */
@@ -125,16 +127,11 @@ function valueFor(assignment: Assignment, item: Item, fieldOf: FieldOf, now: num
   if ('now' in assignment) return nowOf(now, field);
   if ('value' in assignment) return assignment.value === null ? undefined : encoded(assignment.value, field);
   const text = assignment.concat.map((part) => ('literal' in part ? part.literal : textIn(item[part.field]))).join('');
-  if (field.type === 'integer' || field.type === 'bigint' || field.type === 'smallint') {
-    if (/^-?\d{1,19}$/.test(text)) return { N: String(BigInt(text)) };
-    throw misfit(assignment.field, 'it is no whole number');
-  }
-  if (field.type === 'enum' && !field.enumValues?.includes(text))
-    throw misfit(assignment.field, 'it is none of its values');
-  if (field.length !== undefined && [...text].length > field.length) {
-    throw misfit(assignment.field, `it is longer than ${field.length} characters`);
-  }
-  return { S: text };
+  // Digits alone: $CONCAT knows no 1e3 and no 5.0, which a change of type takes.
+  const isWhole = attributeTypes[field.type] === 'N';
+  const fit = isWhole && !/^-?\d+$/.test(text) ? { problem: 'it is no whole number' } : converted({ S: text }, field);
+  if ('value' in fit) return fit.value;
+  throw misfit(assignment.field, fit.problem);
 }
 
 const textIn = (value: AttributeValue | undefined): string => value?.S ?? value?.N ?? '';
