@@ -235,6 +235,29 @@ else {
       assert.deepEqual(await scan(connection, 'users'), [{ id: 1, n: 'a' }]);
     }));
 
+  test('a moment becomes a text that the way back reads', () =>
+    on(async (run, connection) => {
+      const field = { name: 'at', type: 'timestamp' } as const;
+      const list = { name: 'all', type: 'array', items: 'timestamp' } as const;
+      const fields = [{ name: 'id', type: 'integer', primaryKey: true } as const, field, list];
+      await run({ type: 'createCollection', name: 'users', fields });
+      const moment = N(1700000000000);
+      await items(connection, 'users', [{ id: N(1), at: moment, all: { L: [moment] } }]);
+      const modify = (name: string, changes: object): Operation => ({
+        type: 'modifyField',
+        collection: 'users',
+        field: name,
+        changes,
+      });
+      await run(modify('at', { type: 'string' }));
+      await run(modify('all', { items: 'string' }));
+      const text = '2023-11-14T22:13:20.000Z';
+      assert.deepEqual(await scan(connection, 'users'), [{ id: 1, at: text, all: [text] }]);
+      await run(modify('at', { type: 'timestamp' }));
+      await run(modify('all', { items: 'timestamp' }));
+      assert.deepEqual(await scan(connection, 'users'), [{ id: 1, at: 1700000000000, all: [1700000000000] }]);
+    }));
+
   test('what $CONCAT gives fits its field, or the update ends at that item', () =>
     on(async (run, connection, model) => {
       await run({

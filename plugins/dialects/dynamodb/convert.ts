@@ -17,8 +17,11 @@ const PATTERNS: Readonly<Partial<Record<FieldType, RegExp>>> = {
   uuid: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
 };
 
+/** What a value was: a moment is stored as a number, and only its type says that it is none. */
+type From = Pick<Field, 'type' | 'items'>;
+
 /** A stored value as another definition of its field wants it, or why that would lose something. */
-export function converted(value: AttributeValue | undefined, to: Field): Converted {
+export function converted(value: AttributeValue | undefined, to: Field, from?: From): Converted {
   if (isNull(value)) return to.required ? { problem: 'it has no value' } : { value: value ?? { NULL: true } };
   switch (to.type) {
     case 'smallint':
@@ -31,7 +34,7 @@ export function converted(value: AttributeValue | undefined, to: Field): Convert
       return number(value, to);
     case 'string':
     case 'text':
-      return text(value, to);
+      return text(value, to, from);
     case 'enum':
       return value.S !== undefined && to.enumValues?.includes(value.S)
         ? { value }
@@ -51,7 +54,7 @@ export function converted(value: AttributeValue | undefined, to: Field): Convert
     case 'json':
       return { value };
     case 'array':
-      return value.L ? items(value.L, to.items ?? 'string') : { problem: 'it is no list' };
+      return value.L ? items(value.L, to.items ?? 'string', from?.items) : { problem: 'it is no list' };
     case 'binary':
     case 'blob':
       if (value.B === undefined) return { problem: 'it is not made of bytes' };
@@ -96,14 +99,22 @@ function number(value: AttributeValue, to: Field): Converted {
   return { value: value.N === undefined ? { N: decimal } : value };
 }
 
-function text(value: AttributeValue, to: Field): Converted {
+function text(value: AttributeValue, to: Field, from: From | undefined): Converted {
   const plain = plainOf(value);
   if (value.B !== undefined || value.BS) return { problem: 'it is made of bytes' };
-  const written = value.N ?? (typeof plain === 'string' ? plain : JSON.stringify(plain));
+  const moment = from?.type === 'timestamp' && value.N !== undefined ? isoOf(value.N) : undefined;
+  if (moment !== undefined && !MOMENT.test(moment)) return { problem: 'it is no moment' };
+  const written = moment ?? value.N ?? (typeof plain === 'string' ? plain : JSON.stringify(plain));
   if (to.length !== undefined && [...written].length > to.length) {
     return { problem: `it is longer than ${to.length} characters` };
   }
   return { value: { S: written } };
+}
+
+/** As the way back reads it; empty where it is no moment that ISO 8601 can say. */
+function isoOf(milliseconds: string): string {
+  const date = new Date(Number(milliseconds));
+  return Number.isNaN(date.getTime()) ? '' : date.toISOString();
 }
 
 function truth(value: AttributeValue): Converted {
@@ -138,10 +149,10 @@ function wall(value: AttributeValue): Converted {
     : { problem: 'it is no date and time' };
 }
 
-function items(list: readonly AttributeValue[], type: FieldType): Converted {
+function items(list: readonly AttributeValue[], type: FieldType, from: FieldType | undefined): Converted {
   const found: AttributeValue[] = [];
   for (const item of list) {
-    const one = converted(item, { name: '', type });
+    const one = converted(item, { name: '', type }, from && { type: from });
     if ('problem' in one) return { problem: `an item of it does not fit: ${one.problem}` };
     found.push(one.value);
   }

@@ -54,7 +54,8 @@ export function modifyField(operation: ModifyField, before: SchemaModel): Statem
     definition: definitionOf(next),
   });
   if (!narrows(from, to)) return [describe];
-  const move: Move = { kind: 'convert', field: writtenField(to), ...(inKey && { key: true }) };
+  const was = { type: from.type, ...(from.items && { items: from.items }) };
+  const move: Move = { kind: 'convert', field: writtenField(to), from: was, ...(inKey && { key: true }) };
   const check = statement(`Scan ${table}: every ${name} fits ${fieldText(to)}`, { do: 'check', table, move });
   if (inKey || !isRetyped(from, to)) return [check, describe];
   return [

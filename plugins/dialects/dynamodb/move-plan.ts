@@ -14,6 +14,7 @@ import type { Move } from './step.ts';
 import { attributeName, keyOf, type Sweep } from './sweep.ts';
 import { encoded, generated, nowOf } from './value.ts';
 
+type Converting = Extract<Move, { kind: 'convert' }>;
 type Planned = Pick<Sweep, 'attributes' | 'filter' | 'change'>;
 
 /** What a move reads of each item and makes of it. */
@@ -60,7 +61,7 @@ export function planned({ api }: Pick<Work, 'api'>, shape: TableShape, move: Mov
       return {
         attributes: [field.name],
         filter: { text: `attribute_exists(${attributeName(field.name)})` },
-        change: (item) => conversion(shape, field, item),
+        change: (item) => conversion(shape, field, move.from, item),
       };
     }
   }
@@ -72,10 +73,10 @@ function filling(api: Api, field: Field) {
   return encoded(field.default as Parameters<typeof encoded>[0], field);
 }
 
-function conversion(shape: TableShape, field: Field, item: Item): Change | undefined {
+function conversion(shape: TableShape, field: Field, from: Converting['from'], item: Item): Change | undefined {
   const value = item[field.name];
   if (isNull(value)) return undefined;
-  const result = converted(value, field);
+  const result = converted(value, field, from);
   if ('problem' in result) {
     throw new SvcError('data_violates', `An item came in between that does not allow the change.`, {
       why: `${JSON.stringify(plainItem(keyOf(shape, item)))}: ${result.problem}.`,
@@ -114,7 +115,7 @@ export function tested(move: Move): Tested {
         attributes: [field.name],
         problem(item) {
           const value = item[field.name];
-          const result = converted(value, field);
+          const result = converted(value, field, move.from);
           if ('problem' in result) return `${field.name}: ${result.problem}`;
           if (!move.key || value === undefined || isDeepStrictEqual(result.value, value)) return undefined;
           return `${field.name}: it is in a key and would have to be written differently`;

@@ -1,5 +1,6 @@
 import type { Statement } from '../../../core/dialect.ts';
 import type { Json } from '../../../core/json.ts';
+import type { Field } from '../../../core/schema/model.ts';
 import type { NamedField } from '../../../core/schema/operation.ts';
 import type { Definition } from './definition.ts';
 
@@ -26,7 +27,13 @@ export type Move =
   | { readonly kind: 'remove'; readonly field: string }
   | { readonly kind: 'rename'; readonly from: string; readonly to: string }
   /** Writes each value anew as the field's new definition wants it; in a key every value has to stay as it is. */
-  | { readonly kind: 'convert'; readonly field: NamedField; readonly key?: true };
+  | {
+      readonly kind: 'convert';
+      readonly field: NamedField;
+      /** What the values were until now. */
+      readonly from: Pick<Field, 'type' | 'items'>;
+      readonly key?: true;
+    };
 
 export function statement(text: string, step: Step, { destructive = false } = {}): Statement {
   return {
