@@ -418,14 +418,6 @@ else {
       });
       await refused(new Database(slow).update(request), 'interrupted');
       assert.ok(seen.length > 0 && seen.every(({ collection }) => collection === 'many'));
-      // As if its process had died a while ago.
-      const [work] = await keyspace.query(
-        `SELECT scope, kind, key, "work.matched" AS done FROM "_svc_migrations" WHERE kind = '_svc_work' ALLOW FILTERING`,
-      );
-      assert.ok(Number(work?.done) >= 1000);
-      await keyspace.query(
-        `UPDATE "_svc_migrations" SET "work.at" = ${Date.now() - 60_000} WHERE scope = '${work?.scope}' AND kind = '_svc_work' AND key = '${work?.key}' IF EXISTS`,
-      );
       assert.deepEqual(await db.update(request), { matched: rows, modified: rows });
       const left = (await keyspace.query('SELECT id, a, b FROM many')).filter(({ a, b }) => b !== `${a}!`);
       assert.deepEqual(left, []);

@@ -123,6 +123,7 @@ async function move(
     createHash('sha256')
       .update(JSON.stringify([what, table]))
       .digest('hex'),
+    epoch !== UNLOCKED,
   );
   const { cursor, ...counted } = await progress.begin();
   const whole: Scan = { table, partition, selected: [...new Set([...keys, to].map(quote)), ...selected] };
@@ -149,9 +150,11 @@ async function move(
       if (!isAgain) await progress.reached(page.cursor, counted);
     }
   };
-  await through({ ...whole, ...(cursor !== undefined && { from: cursor }) }, false);
-  // What came since then to where the interrupted attempt had been.
-  if (cursor !== undefined) await through({ ...whole, to: cursor }, true);
+  await progress.during(async () => {
+    await through({ ...whole, ...(cursor !== undefined && { from: cursor }) }, false);
+    // What came since then to where the interrupted attempt had been.
+    if (cursor !== undefined) await through({ ...whole, to: cursor }, true);
+  });
   await progress.end();
 }
 

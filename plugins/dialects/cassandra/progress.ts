@@ -8,7 +8,7 @@ import { type WorkRow, work } from './work.ts';
 
 /** How often it is written down and told how far the work has come. */
 const EVERY_MS = 1000;
-/** One that was written less than this ago belongs to a process that lives. */
+/** One that was written less than this ago, and not left, belongs to a process that lives. */
 const ALIVE_MS = 10_000;
 /** Rows that came since then would be left out: an older one is not gone on with. */
 const FORGOTTEN_MS = 3_600_000;
@@ -24,17 +24,21 @@ export class Progress {
   readonly #settings: Settings;
   readonly #id: string;
   readonly #table: string;
+  readonly #isAlone: boolean;
   readonly #store;
   #version = 0;
   /** Somebody else is at the same job: this one does all of it by itself and writes nothing down. */
   #apart = false;
   #told = performance.now();
+  #last: (Counted & { readonly cursor: string }) | undefined;
 
-  constructor(session: Session, settings: Settings, table: string, id: string) {
+  /** `isAlone`: a lock keeps others away from the same job, so what is found was left. */
+  constructor(session: Session, settings: Settings, table: string, id: string, isAlone: boolean) {
     this.#session = session;
     this.#settings = settings;
     this.#id = id;
     this.#table = table;
+    this.#isAlone = isAlone;
     this.#store = storeAt(session, seatOf(anyDefinition(work), `work ${id}`));
   }
 
@@ -45,17 +49,26 @@ export class Progress {
     if (!found) return { matched: 0, modified: 0 };
     const { cursor, matched, modified, at } = found.record as unknown as WorkRow;
     const age = Date.now() - at.getTime();
-    this.#apart = age < ALIVE_MS;
+    this.#apart = !this.#isAlone && age < ALIVE_MS;
     if (this.#apart || age > FORGOTTEN_MS || cursor === null) return { matched: 0, modified: 0 };
     return { cursor, matched, modified };
   }
 
   async reached(cursor: string | undefined, { matched, modified }: Counted): Promise<void> {
+    if (cursor !== undefined) this.#last = { cursor, matched, modified };
     if (performance.now() - this.#told < EVERY_MS) return;
     this.#told = performance.now();
     this.#settings.onProgress?.({ collection: this.#table, done: matched });
-    if (this.#apart || cursor === undefined) return;
-    const row: WorkRow = { id: this.#id, cursor, matched, modified, at: new Date() };
+    if (this.#last) await this.#write({ id: this.#id, ...this.#last, at: new Date() });
+  }
+
+  /** Writes down how far it is for whoever goes on, which may be at once. */
+  async #leave(): Promise<void> {
+    if (this.#last) await this.#write({ id: this.#id, ...this.#last, at: new Date(Date.now() - ALIVE_MS) });
+  }
+
+  async #write(row: WorkRow): Promise<void> {
+    if (this.#apart) return;
     if (this.#version > 0) {
       const outcome = await this.#store.replace(this.#id, this.#version, { ...row });
       this.#apart = outcome !== 'replaced';
@@ -72,6 +85,16 @@ export class Progress {
       await createHome(this.#session, this.#settings);
       return insert();
     });
+  }
+
+  /** Does the job, and leaves it where it fails. What failed is told, whatever becomes of the note. */
+  async during<T>(job: () => Promise<T>): Promise<T> {
+    try {
+      return await job();
+    } catch (error) {
+      await this.#leave().catch(() => undefined);
+      throw error;
+    }
   }
 
   async end(): Promise<void> {

@@ -66,7 +66,7 @@ export async function update(session: Session, settings: Settings, job: UpdateJo
     return undefined;
   };
 
-  const progress = new Progress(session, settings, table, job.key);
+  const progress = new Progress(session, settings, table, job.key, false);
   const { cursor, ...counted } = await progress.begin();
   const whole: Scan = { table, partition: key.partition, selected: columns.map(quote) };
   const through = async (pages: Scan, isAgain: boolean) => {
@@ -81,9 +81,11 @@ export async function update(session: Session, settings: Settings, job: UpdateJo
       if (!isAgain) await progress.reached(page.cursor, counted);
     }
   };
-  await through({ ...whole, ...(cursor !== undefined && { from: cursor }) }, false);
-  // What came since then to where the interrupted attempt had been.
-  if (cursor !== undefined) await through({ ...whole, to: cursor }, true);
+  await progress.during(async () => {
+    await through({ ...whole, ...(cursor !== undefined && { from: cursor }) }, false);
+    // What came since then to where the interrupted attempt had been.
+    if (cursor !== undefined) await through({ ...whole, to: cursor }, true);
+  });
   await progress.end();
   return counted;
 }
