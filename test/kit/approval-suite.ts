@@ -182,6 +182,28 @@ function cases(declare: Case, store: StoreUnderTest): void {
     await refused(reject(office, request), 'approval_expired');
   });
 
+  on('a late yes to a request that is over does not release the same call asked again', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const short = gateOf(office, toolsOf(bank.tool()), { humanInLoop: { approvalTimeout: 300 } });
+    const gate = gateOf(office, toolsOf(bank.tool()));
+    const call = refund();
+    const expired = await waiting(short, { ...call, toolCallId: 'first' });
+    assert.equal((await expired.outcome).status, 'rejected');
+    const refusedOnce = await waiting(gate, { ...call, toolCallId: 'second' });
+    await reject(office, refusedOnce.request);
+    await refusedOnce.outcome;
+    const again = await waiting(gate, { ...call, toolCallId: 'third' });
+    assert.deepEqual(again.request.parameters, expired.request.parameters);
+    assert.equal(new Set([expired, refusedOnce, again].map(({ request }) => request.requestId)).size, 3);
+    await refused(approve(office, expired.request), 'approval_expired');
+    await refused(approve(office, refusedOnce.request), 'approval_decided');
+    assert.equal((await rowOf(office, again.request)).record.status, 'waiting');
+    assert.equal(bank.paid.length, 0);
+    await approve(office, again.request);
+    assert.equal((await again.outcome).status, 'completed');
+    assert.equal(bank.paid.length, 1);
+  });
+
   on('a call that ran is not run again by a later turn', async (open) => {
     const [office, later, bank] = [await open(), await open(), new Bank()];
     const call = refund();
@@ -296,6 +318,22 @@ function cases(declare: Case, store: StoreUnderTest): void {
     assert.equal(denied.status, 'denied');
     assert.deepEqual((await list(office.desk, { status: 'rejected' })).records[0]?.cause, 'policy');
     assert.equal(bank.paid.length, 1);
+  });
+
+  on('an edit does not slip past a policy that the process of the decider does not have', async (open) => {
+    const [office, elsewhere, bank] = [await open(), await open(), new Bank()];
+    office.kernel.hooks.beforeToolCall.tap('limit', (review) => {
+      if ((review.call.parameters.amount as number) > 100) review.deny('over the limit');
+    });
+    const { request, outcome } = await waiting(gateOf(office, toolsOf(bank.tool())), refund());
+    assert.equal((await approve(elsewhere, request, { amount: 101 })).status, 'approved');
+    const ended = await outcome;
+    assert.equal(ended.status, 'denied');
+    const { error, reason } = ended.result as { error: string; reason: string };
+    assert.deepEqual([error, reason], ['policy_denied', 'over the limit']);
+    assert.equal(bank.paid.length, 0);
+    const { record } = await rowOf(elsewhere, request);
+    assert.deepEqual([record.status, record.body.run], ['approved', 'none']);
   });
 
   on('a policy that throws does not let the tool run', async (open) => {
@@ -526,21 +564,43 @@ function cases(declare: Case, store: StoreUnderTest): void {
 
   on('an idempotent tool is run again under the same key', async (open) => {
     const [office, later, bank] = [await open(), await open(), new Bank()];
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    // As good as dead: it took effect, and its result is never stored while anybody looks.
+    const hangs = bank.tool({
+      idempotent: true,
+      handler: async ({ idempotencyKey }) => {
+        bank.keys.push(idempotencyKey);
+        await held;
+      },
+    });
+    const idempotent = toolsOf(bank.tool({ idempotent: true }));
     const call = refund(undefined, { requestId: newRequestId() });
-    const idempotent = () => toolsOf(bank.tool({ idempotent: true }));
-    await claimedByTheDead(office, bank, call, true);
-    assert.equal((await gateOf(later, idempotent()).call(call, { resumed: true })).status, 'completed');
-    const again = refund(undefined, { requestId: newRequestId(), executionId: call.executionId! });
-    const { request, outcome } = await waiting(gateOf(later, idempotent()), again);
+    try {
+      const first = await waiting(gateOf(office, toolsOf(hangs)), call);
+      await approve(office, first.request);
+      await until(() => bank.keys.length === 1, 'It never ran.');
+      const ended = await gateOf(later, idempotent).call(call, { resumed: true });
+      assert.deepEqual([ended.status, ended.result], ['completed', { paid: 20 }]);
+    } finally {
+      release();
+    }
+    assert.equal(bank.keys.length, 2);
+    assert.equal(new Set(bank.keys).size, 1, 'one call, one key');
+    const another = refund(undefined, { requestId: newRequestId(), executionId: call.executionId! });
+    const { request, outcome } = await waiting(gateOf(later, idempotent), another);
     await approve(later, request);
     await outcome;
-    assert.equal(new Set(bank.keys).size, 2);
+    assert.equal(bank.keys.length, 3);
+    assert.equal(new Set(bank.keys).size, 2, 'another call, another key');
   });
 
   on('a claim whose holder is silent is given up, and one that beats is not', async (open) => {
     const [office, later, bank] = [await open(), await open(), new Bank()];
     const dead = refund();
-    await claimedByTheDead(office, bank, dead, false, 300);
+    await claimedByTheDead(office, bank, dead, 300);
     assert.equal((await gateOf(later, toolsOf(bank.tool())).call(dead)).status, 'interrupted');
     let release = () => {};
     const slow = bank.tool({
@@ -809,11 +869,10 @@ async function claimedByTheDead(
   office: Office,
   bank: Bank,
   call: ReturnType<typeof refund>,
-  idempotent = false,
   leaseMs = 60_000,
 ): Promise<void> {
   const leave = new AbortController();
-  const gate = gateOf(office, toolsOf(bank.tool({ idempotent })));
+  const gate = gateOf(office, toolsOf(bank.tool()));
   const { request, outcome } = await waiting(gate, call, { signal: leave.signal });
   leave.abort(DETACH);
   await refused(outcome, 'interrupted');
