@@ -248,6 +248,85 @@ else {
     },
   );
 
+  on('a default that gives nothing or another type is refused before it', async ({ adapter, db, documents }) => {
+    await db.schema.create('t', { name: 'text' });
+    await documents('t').insertMany([{ name: 'a' }, { name: '5' }, {}]);
+    const wrong = [
+      [{ type: 'integer', required: true, default: { $expression: '"$nosuch"' } }, 3],
+      [{ type: 'text', required: true, default: { $expression: '"$name"' } }, 1],
+      [{ type: 'integer', default: { $expression: '{ "$concat": ["$name", "!"] }' } }, 2],
+      [{ type: 'integer', default: { $expression: '5.5' } }, 3],
+    ] as const;
+    for (const [definition, count] of wrong) {
+      const error = await refusal(db.schema.addField('t', 'x', definition));
+      assert.equal(error.code, 'data_violates');
+      assert.match(error.why ?? '', /would get something from the default that cannot be in "x"/);
+      assert.equal(error.details.count, count);
+    }
+    assert.equal(await documents('t').countDocuments({ x: { $exists: true } }), 0);
+    await isWhole(adapter);
+    await db.schema.addField('t', 'x', { type: 'text', default: { $expression: '"$name"' } });
+    assert.equal(await documents('t').countDocuments({ x: { $type: 'string' } }), 2);
+  });
+
+  on('values that would become the same are told of before any is converted', async ({ adapter, db, documents }) => {
+    await db.schema.create('t', {
+      a: { type: 'string', unique: true },
+      b: { type: 'string', unique: true, required: true },
+    });
+    await documents('t').insertMany([
+      { a: '1.0', b: '1' },
+      { a: '1.00', b: '2' },
+      { a: '3', b: '2.0' },
+      { a: null, b: '4' },
+      { b: '5' },
+    ]);
+    for (const field of ['a', 'b']) {
+      const twins = await refusal(db.schema.modifyField('t', field, { type: 'double' }));
+      assert.equal(twins.code, 'data_violates');
+      assert.match(twins.why ?? '', new RegExp(`^1 have the same "${field}" as another one`));
+      assert.match(twins.state ?? '', /Nothing/);
+    }
+    await isWhole(adapter);
+    await documents('t').deleteOne({ a: '1.00' });
+    for (const field of ['a', 'b']) await db.schema.modifyField('t', field, { type: 'double' });
+    assert.deepEqual(
+      (await documents('t').find().toArray()).map(({ b }) => b),
+      [1, 2, 4, 5],
+    );
+    await assert.rejects(documents('t').insertOne({ a: 3, b: 7 }), /11000|uplicate/);
+    await isWhole(adapter);
+  });
+
+  on('a date has no time of day', async ({ adapter, db, documents }) => {
+    await db.schema.create('t', { d: 'timestamp', s: 'text' });
+    const noon = new Date('1960-01-31T12:00:00Z');
+    await documents('t').insertMany([
+      { d: new Date('2026-01-31T00:00:00Z'), s: '2026-01-31' },
+      { d: new Date('1960-01-31T00:00:00Z') },
+      { d: noon, s: '2026-01-31T10:00:00Z' },
+      { d: null },
+      {},
+    ]);
+    const timed = await refusal(db.schema.modifyField('t', 'd', { type: 'date' }));
+    assert.equal(timed.code, 'data_violates');
+    assert.match(timed.why ?? '', /^1 have a time of day in "d", which a date would lose: _id /);
+    await documents('t').insertOne({ s: '2026-02-30' });
+    const text = await refusal(db.schema.modifyField('t', 's', { type: 'date' }));
+    assert.match(text.why ?? '', /^2 have a value in "s" that cannot become date unharmed: _id /);
+    await isWhole(adapter);
+    await documents('t').updateMany({}, { $set: { early: noon } });
+    assert.match(
+      (await refusal(db.schema.addField('t', 'early', 'date'))).why ?? '',
+      /^6 have a time of day in "early"/,
+    );
+    await documents('t').deleteMany({ $or: [{ d: noon }, { s: '2026-02-30' }] });
+    for (const field of ['d', 's']) await db.schema.modifyField('t', field, { type: 'date' });
+    const where = { d: '2026-01-31', s: '2026-01-31' };
+    assert.equal((await db.update({ table: 't', data: { s: null }, where })).matched, 1);
+    await isWhole(adapter);
+  });
+
   on('a renamed field takes its values, its indexes and its uniqueness along', async ({ adapter, db, documents }) => {
     await db.schema.create('users', { mail: { type: 'text', unique: true, required: true }, n: 'integer' });
     await db.schema.createIndex('users', [{ name: 'mail', order: 'desc' }, 'n']);

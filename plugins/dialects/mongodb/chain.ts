@@ -1,19 +1,22 @@
 import type { Statement } from '../../../core/dialect.ts';
 import type { Collection } from '../../../core/schema/model.ts';
 import { type Spec, specsOf, without } from './indexes.ts';
-import { type Check, entryOf, type Step, statement } from './step.ts';
+import { type Check, type Converted, entryOf, type Step, statement } from './step.ts';
 import { validatorOf } from './validator.ts';
+
+/** What is done to documents between two models, and what for. */
+export interface Moves {
+  readonly checks: readonly Check[];
+  /** The first of them widens the validator. */
+  readonly first?: readonly Step[];
+  readonly converted?: Converted;
+}
 
 /**
  * Between two models: what `first` does to the documents, with the indexes that change out of its way, then the
  * indexes and the validator of the model after. Whatever is the first step looks whether all of it can be done.
  */
-export function chain(
-  before: Collection,
-  after: Collection,
-  checks: readonly Check[],
-  first: readonly Step[] = [],
-): Statement[] {
+export function chain(before: Collection, after: Collection, { checks, first = [], converted }: Moves): Statement[] {
   const { name: collection } = after;
   const gone = without(specsOf(before), specsOf(after));
   const fresh = without(specsOf(after), specsOf(before));
@@ -23,18 +26,31 @@ export function chain(
     ...(gone.length > 0 ? [{ do: 'dropIndexes' as const, collection, indexes: gone }] : []),
     ...moves,
     ...(fresh.length > 0 ? [{ do: 'createIndexes' as const, collection, indexes: fresh }] : []),
-    { do: 'validate', collection, ...valid(after, validatorOf(after)), entry: entryOf(after) },
+    {
+      do: 'validate',
+      collection,
+      ...valid(after, validatorOf(after)),
+      entry: entryOf(after),
+    },
   ];
   const known = fresh.filter(({ key }) => key.every(([name]) => before.fields.has(name)));
-  const all = [...checks, ...duplicates(known)];
+  const moved = specsOf(after).filter(({ key }) => key.some(([name]) => name === converted?.field));
+  const held = converted && { ...converted, held: true as const };
+  const all = [
+    ...checks,
+    ...duplicates(without(known, moved)),
+    ...duplicates(without(moved, specsOf(before)), converted),
+    ...duplicates(without(moved, fresh), held),
+  ];
   return steps.map((step, index) => statement(index === 0 && all.length > 0 ? { ...step, checks: all } : step));
 }
 
-export function duplicates(specs: readonly Spec[]): Check[] {
+export function duplicates(specs: readonly Spec[], of?: Converted): Check[] {
   return specs
     .filter(({ unique }) => unique)
     .map((spec) => ({
       duplicates: spec,
+      ...(of && { of }),
       why: `have the same ${spec.key.map(([name]) => `"${name}"`).join(', ')} as another one`,
     }));
 }

@@ -1,5 +1,6 @@
 import type { Document, Filter } from 'mongodb';
 import { SvcError } from '../../../core/errors.ts';
+import type { Json } from '../../../core/json.ts';
 import { fromExtended, type Server } from './open.ts';
 import type { Place } from './place.ts';
 import type { Rule } from './rule.ts';
@@ -10,6 +11,7 @@ const SHOWN = 5;
 
 /** Throws `data_violates`, with how many documents stand in the way and which some of them are. */
 export async function checkDocuments(place: Place, collection: string, checks: readonly Check[]): Promise<void> {
+  if (!(await mayFind(place, collection, checks))) return;
   const documents = place.server.db.collection(collection);
   for (const check of checks) {
     const most = 'lacking' in check ? (check.atMost ?? 0) : 0;
@@ -25,32 +27,58 @@ export async function checkDocuments(place: Place, collection: string, checks: r
   }
 }
 
+/** One look for all of them. Whatever a check finds is found here too, and perhaps more. */
+export async function mayFind(place: Place, collection: string, checks: readonly Check[]): Promise<boolean> {
+  const some = checks.map((check) => filterOf(place, check));
+  if (some.length === 0) return false;
+  const found = await place.server.db.collection(collection).findOne({ $or: some }, { projection: { _id: 1 } });
+  return found !== null;
+}
+
 const EACH = { $project: { n: { $literal: 1 } } };
+
+function filterOf(place: Place, check: Check): Filter<Document> {
+  if ('duplicates' in check) return check.of?.held ? violating(place, check.of.field, check.of.change.rule) : {};
+  if ('lacking' in check) return { [check.lacking]: null };
+  if ('both' in check) return { $and: check.both.map((name) => ({ [name]: { $exists: true } })) };
+  if ('breaks' in check) return { $nor: [fromExtended(place.server, check.breaks)] };
+  if ('gives' in check) return { [check.field]: null };
+  return violating(place, check.field, check.change.rule);
+}
 
 /** The ids of documents that a check does not want to see, each with the number of those it stands for. */
 function documentsOf(place: Place, check: Check): Document[] {
   const { server } = place;
-  if ('lacking' in check) return [{ $match: { [check.lacking]: null } }, EACH];
-  if ('both' in check) {
-    const [from, to] = check.both;
-    return [{ $match: { [from]: { $exists: true }, [to]: { $exists: true } } }, EACH];
+  if ('duplicates' in check) return duplicatesOf(server, check);
+  const found = { $match: filterOf(place, check) };
+  if ('gives' in check) {
+    const { field, rule, required } = check;
+    const misfits = [violating(place, field, rule), ...(required ? [{ [field]: null }] : [])];
+    return [found, { $set: { [field]: expressionOf(server, check.gives) } }, { $match: { $or: misfits } }, EACH];
   }
-  if ('breaks' in check) return [{ $match: { $nor: [fromExtended(server, check.breaks)] } }, EACH];
-  if ('duplicates' in check) {
-    const { key, partial } = check.duplicates;
-    const of = Object.fromEntries(key.map(([name], index) => [`k${index}`, { $ifNull: [`$${name}`, null] }]));
-    return [
-      ...(partial === undefined ? [] : [{ $match: fromExtended(server, partial) }]),
-      { $group: { _id: of, all: { $sum: 1 }, last: { $last: '$_id' } } },
-      { $match: { all: { $gt: 1 } } },
-      { $project: { _id: '$last', n: { $subtract: ['$all', 1] } } },
-    ];
-  }
-  const { field, change } = check;
-  const broken = { $match: violating(place, field, change.rule) };
-  if (change.expression === undefined) return [broken, EACH];
-  return [broken, { $set: { [field]: fromExtended(server, change.expression) } }, broken, EACH];
+  if (!('change' in check) || check.change.expression === undefined) return [found, EACH];
+  return [found, { $set: { [check.field]: expressionOf(server, check.change.expression) } }, found, EACH];
 }
+
+function duplicatesOf(server: Server, check: Extract<Check, { readonly duplicates: unknown }>): Document[] {
+  const { key, partial } = check.duplicates;
+  const { field, change: { expression } = {} } = check.of ?? {};
+  const of = Object.fromEntries(key.map(([name], index) => [`k${index}`, { $ifNull: [`$${name}`, null] }]));
+  return [
+    // Documents without a value get one each, or are refused.
+    ...(field === undefined ? [] : [{ $match: { [field]: { $ne: null } } }]),
+    ...(field === undefined || expression === undefined
+      ? []
+      : [{ $set: { [field]: expressionOf(server, expression) } }]),
+    ...(partial === undefined ? [] : [{ $match: fromExtended(server, partial) }]),
+    { $group: { _id: of, all: { $sum: 1 }, last: { $last: '$_id' } } },
+    { $match: { all: { $gt: 1 } } },
+    { $project: { _id: '$last', n: { $subtract: ['$all', 1] } } },
+  ];
+}
+
+/** A constant is an expression too. */
+const expressionOf = (server: Server, expression: Json): unknown => fromExtended(server, { at: expression }).at;
 
 /** Values that a rule does not let through; by their types alone on a server that knows no schemas. */
 export function violating({ server, settings }: Place, field: string, rule: Rule): Filter<Document> {

@@ -75,22 +75,26 @@ function createCollection(operation: CreateCollection, before: SchemaModel): Sta
 function addField(before: Collection, after: Collection, field: Field): Statement[] {
   const { name, required, unique } = field;
   const value = fillingOf(field);
-  const checks: Check[] = [
-    { field: name, change: conversionTo(field), why: `have a value in "${name}" that is no ${field.type}` },
-  ];
+  const change = conversionTo(field);
+  const misfit: Check = { field: name, change, why: `have a value in "${name}" that is no ${field.type}` };
+  const checks: Check[] = [misfit, ...wholeDays(field)];
   if (required && !value) {
     checks.push({ lacking: name, why: `have no value for "${name}", which is required and has no default` });
   }
   if (unique && value && !('uuid' in value)) {
     checks.push({ lacking: name, atMost: 1, why: `would get the same default in "${name}", which is unique` });
   }
-  const fill: Step[] = value
-    ? [
-        { do: 'validate', collection: after.name, ...valid(after, widened(before, after)) },
-        { do: 'fill', collection: after.name, field: name, value },
-      ]
-    : [];
-  return chain(before, after, checks, fill);
+  if (value && 'expression' in value) {
+    const why = `would get something from the default that cannot be in "${name}"`;
+    checks.push({ gives: value.expression, field: name, rule: change.rule, required: required === true, why });
+  }
+  const collection = after.name;
+  const fill: Step[] = value ? [{ do: 'fill', collection, field: name, value }] : [];
+  return chain(before, after, {
+    checks,
+    first: fill.length > 0 ? [{ do: 'validate', collection, ...valid(after, widened(before, after)) }, ...fill] : [],
+    converted: { field: name, change },
+  });
 }
 
 function dropField(before: Collection, after: Collection, field: string): Statement[] {
@@ -108,41 +112,54 @@ function dropField(before: Collection, after: Collection, field: string): Statem
 function renameField(before: Collection, after: Collection, from: string, to: string): Statement[] {
   fits(to, 'field');
   refuseKept(before, from, 'renamed');
-  const why = `have a value in "${to}" already, beside that in "${from}"`;
-  return chain(
-    before,
-    after,
-    [{ both: [from, to], why }],
-    [
-      { do: 'validate', collection: after.name, ...valid(after, widened(before, after)) },
-      { do: 'move', collection: after.name, from, to },
-    ],
-  );
+  const checks: Check[] = [{ both: [from, to], why: `have a value in "${to}" already, beside that in "${from}"` }];
+  const collection = after.name;
+  const move: Step = { do: 'move', collection, from, to };
+  return chain(before, after, {
+    checks,
+    first: [{ do: 'validate', collection, ...valid(after, widened(before, after)) }, move],
+  });
 }
 
 function modifyField(before: Collection, after: Collection, name: string): Statement[] {
   const [from, to] = [fieldOf(before, name), fieldOf(after, name)];
   if (name === '_id' && !isDeepStrictEqual(ruleOf(from), ruleOf(to))) refuseKept(before, name, 'modified');
   const checks: Check[] = [];
-  const steps: Step[] = [];
+  const first: Step[] = [];
   if (to.required && !from.required) {
     checks.push({ lacking: name, why: `have no value for "${name}", which becomes required` });
   }
   const change = conversionTo(to);
-  if (!isDeepStrictEqual(conversionTo(from).rule, change.rule)) {
+  const collection = after.name;
+  const convert: Step[] = change.expression === undefined ? [] : [{ do: 'convert', collection, field: name, change }];
+  const isOther = !isDeepStrictEqual(conversionTo(from).rule, change.rule);
+  if (isOther) {
     checks.push({ field: name, change, why: `have a value in "${name}" that cannot become ${described(to)} unharmed` });
-    if (change.expression !== undefined) {
-      steps.push({ do: 'validate', collection: after.name, ...valid(after, widened(before, after)) });
-      steps.push({ do: 'convert', collection: after.name, field: name, change });
+    if (convert.length > 0) {
+      first.push({ do: 'validate', collection, ...valid(after, widened(before, after)) }, ...convert);
     }
   }
-  return chain(before, after, checks, steps);
+  if (from.type !== to.type) checks.push(...wholeDays(to));
+  return chain(before, after, {
+    checks,
+    first,
+    ...(isOther && { converted: { field: name, change } }),
+  });
+}
+
+/** Both are dates to the server; a day with a time would be found by no day. */
+function wholeDays({ name, type }: Field): Check[] {
+  if (type !== 'date') return [];
+  const milliseconds = { $convert: { input: `$${name}`, to: 'long', onError: 0, onNull: 0 } };
+  const isWhole = { $eq: [{ $mod: [milliseconds, 86_400_000] }, 0] };
+  const breaks = { $expr: { $cond: [{ $eq: [{ $type: `$${name}` }, 'date'] }, isWhole, true] } };
+  return [{ breaks, why: `have a time of day in "${name}", which a date would lose` }];
 }
 
 function changeConstraint(before: Collection, after: Collection): Statement[] {
   const added = checksOf(after).filter(({ name }) => !before.constraints.has(name));
   const checks = added.map((check): Check => ({ breaks: checkClause(check), why: `break the check "${check.name}"` }));
-  return chain(before, after, checks);
+  return chain(before, after, { checks });
 }
 
 /** Indexes alone: the validator stays as it is. */

@@ -58,9 +58,10 @@ function branchesTo(value: string, type: FieldType): Branch[] {
         [{ $in: [value, ['false', 0]] }, false],
       ];
     case 'date':
+      return [from(['string'], parsedDate(value, DAY))];
     case 'datetime':
     case 'timestamp':
-      return [from(['string'], parsedDate(value))];
+      return [from(['string'], parsedDate(value, MOMENT))];
     case 'json':
       return [from(['date'], isoText(value))];
     default:
@@ -82,10 +83,12 @@ const decimal = (input: Json): Json => ({ $convert: { input, to: 'decimal', onEr
 
 const isoText = (date: Json): Json => ({ $dateToString: { date, format: '%Y-%m-%dT%H:%M:%S.%LZ' } });
 
+const DAY = '^[0-9]{4}-[0-9]{2}-[0-9]{2}$';
 /** A date has milliseconds: a text with more digits would lose them. */
-function parsedDate(value: string): Json {
-  const regex =
-    '^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,3})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?$';
+const MOMENT =
+  '^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,3})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?$';
+
+function parsedDate(value: string, regex: string): Json {
   return {
     $cond: [
       { $regexMatch: { input: value, regex } },

@@ -68,8 +68,23 @@ export type Check =
   | { readonly lacking: string; readonly atMost?: number; readonly why: string }
   | { readonly both: readonly [string, string]; readonly why: string }
   | { readonly field: string; readonly change: Conversion; readonly why: string }
+  | {
+      readonly gives: Json;
+      readonly field: string;
+      readonly rule: Rule;
+      readonly required: boolean;
+      readonly why: string;
+    }
   | { readonly breaks: Validator; readonly why: string }
-  | { readonly duplicates: Spec; readonly why: string };
+  | { readonly duplicates: Spec; readonly of?: Converted; readonly why: string };
+
+/** A field that will have other values. */
+export interface Converted {
+  readonly field: string;
+  readonly change: Conversion;
+  /** The index has held so far: values that are converted alone can be the same. */
+  readonly held?: true;
+}
 
 export function statement(step: Step, destructive = false): Statement {
   return {
