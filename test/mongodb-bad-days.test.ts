@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { isSvcError, type SvcError } from '../core/errors.ts';
 import { migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
+import { resolve } from '../core/migration/resolve.ts';
 import { migrate } from '../core/migration/run.ts';
 import { anyDefinition, type RecordDefinition, recordWrite } from '../core/records.ts';
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
@@ -171,6 +172,56 @@ else {
           await racing.close();
           assert.equal((await new MigrationEngine(adapter).up(index)).status, 'completed');
           assert.equal(await count({}), 500);
+          await adapter.connection.close();
+        },
+      );
+    },
+    SLOW,
+  );
+
+  test(
+    'documents that come while others are changed are changed too, or told of',
+    async () => {
+      await behind(
+        () => 'pass',
+        async (_url, direct, count) => {
+          const adapter = await connectAdapter(mongodb, direct, { leaseMs: LEASE_MS });
+          const retry = ({ tag }: typeof filled) => resolve(adapter, tag, 'retry');
+          const write = (command: object) => adapter.connection.query(JSON.stringify(command));
+          const remove = (n: string) => write({ delete: 'users', deletes: [{ q: { n }, limit: 1 }] });
+          /** Up to the narrow validator, which the server refuses at first. */
+          const withLate = async (change: typeof filled, documents: readonly object[]) => {
+            let validators = 0;
+            const proxy = await mongoProxy(direct, ({ name }) =>
+              name === 'collMod' && ++validators === 2 ? { code: 13 } : 'pass',
+            );
+            const first = await connectAdapter(mongodb, proxy.url, { leaseMs: LEASE_MS });
+            const error = await refusal(new MigrationEngine(first).up(change));
+            assert.match(error.why ?? '', /^step 3 of 3: .*refused on the way/);
+            await first.connection.close();
+            await proxy.close();
+            await write({ insert: 'users', documents });
+            return retry(change);
+          };
+          assert.equal((await withLate(filled, [{ n: 500 }])).status, 'completed');
+          assert.equal(await count({ kind: 'person' }), 501);
+          const text = migration('20260103_000000_text')
+            .modifyField('users', 'n', { type: 'string', length: 3 }, { was: { type: 'integer' } })
+            .build();
+          const late = [
+            { n: 600, kind: 'late' },
+            { n: 12_345, kind: 'late' },
+          ];
+          const error = await refusal(withLate(text, late));
+          assert.equal(error.code, 'migration_half_done');
+          assert.match(error.why ?? '', /: 1 have a value in "n" that is no string of 3: _id /);
+          assert.equal(await count({ n: '600' }), 1);
+          await remove('12345');
+          assert.equal((await retry(text)).status, 'completed');
+          assert.equal(await count({ n: { $type: 'string' } }), 502);
+          const moved = migration('20260104_000000_moved').renameField('users', 'kind', 'sort').build();
+          assert.equal((await withLate(moved, [{ n: '700', kind: 'late' }])).status, 'completed');
+          assert.equal(await count({ sort: 'late' }), 2);
           await adapter.connection.close();
         },
       );

@@ -248,6 +248,23 @@ else {
     },
   );
 
+  on('a new field takes values that were there before it was declared', async ({ adapter, db, documents }) => {
+    await db.schema.create('t', { n: 'integer' });
+    const t = documents('t');
+    await t.insertMany([{ n: 1, age: '5' }, { n: 2, age: 6 }, { n: 3, age: null }, { n: 4 }]);
+    await db.schema.addField('t', 'age', 'integer');
+    assert.deepEqual(
+      (await t.find({ age: { $ne: null } }).toArray()).map(({ age }) => age),
+      [5, 6],
+    );
+    assert.equal((await db.update({ table: 't', data: { n: 0 }, all: true })).modified, 4);
+    await t.updateMany({ n: 0 }, { $set: { code: 7 } });
+    await t.updateOne({ age: 5 }, { $set: { code: '7' } });
+    const twins = await refusal(db.schema.addField('t', 'code', { type: 'integer', unique: true }));
+    assert.match(twins.why ?? '', /^3 have the same "code" as another one/);
+    await isWhole(adapter);
+  });
+
   on('a default that gives nothing or another type is refused before it', async ({ adapter, db, documents }) => {
     await db.schema.create('t', { name: 'text' });
     await documents('t').insertMany([{ name: 'a' }, { name: '5' }, {}]);
@@ -336,6 +353,10 @@ else {
     const both = await refusal(db.schema.renameField('users', 'mail', 'email'));
     assert.match(both.why ?? '', /^1 have a value in "email" already/);
     await users.updateOne({ n: 3 }, { $unset: { email: '' } });
+    await users.insertOne({ email: 5 }, { bypassDocumentValidation: true });
+    const other = await refusal(db.schema.renameField('users', 'mail', 'email'));
+    assert.match(other.why ?? '', /^1 have a value in "email" that is no text: _id /);
+    await users.deleteOne({ email: 5 });
     await db.schema.renameField('users', 'mail', 'email');
     assert.equal(await users.countDocuments({ mail: { $exists: true } }), 0);
     assert.equal(await users.countDocuments({ email: { $type: 'string' } }), 25);

@@ -1,7 +1,7 @@
 import type { Statement } from '../../../core/dialect.ts';
 import type { Collection } from '../../../core/schema/model.ts';
 import { type Spec, specsOf, without } from './indexes.ts';
-import { type Check, type Converted, entryOf, type Step, statement } from './step.ts';
+import { type Check, type Converted, entryOf, type Late, type Step, statement } from './step.ts';
 import { validatorOf } from './validator.ts';
 
 /** What is done to documents between two models, and what for. */
@@ -10,13 +10,19 @@ export interface Moves {
   /** The first of them widens the validator. */
   readonly first?: readonly Step[];
   readonly converted?: Converted;
+  readonly late?: Late;
 }
 
 /**
  * Between two models: what `first` does to the documents, with the indexes that change out of its way, then the
- * indexes and the validator of the model after. Whatever is the first step looks whether all of it can be done.
+ * indexes and the validator of the model after, and a look at what came late. Whatever is the first step looks whether
+ * all of it can be done.
  */
-export function chain(before: Collection, after: Collection, { checks, first = [], converted }: Moves): Statement[] {
+export function chain(
+  before: Collection,
+  after: Collection,
+  { checks, first = [], converted, late }: Moves,
+): Statement[] {
   const { name: collection } = after;
   const gone = without(specsOf(before), specsOf(after));
   const fresh = without(specsOf(after), specsOf(before));
@@ -31,6 +37,7 @@ export function chain(before: Collection, after: Collection, { checks, first = [
       collection,
       ...valid(after, validatorOf(after)),
       entry: entryOf(after),
+      ...(late && holds(after) && { late }),
     },
   ];
   const known = fresh.filter(({ key }) => key.every(([name]) => before.fields.has(name)));
@@ -43,6 +50,11 @@ export function chain(before: Collection, after: Collection, { checks, first = [
     ...duplicates(without(moved, fresh), held),
   ];
   return steps.map((step, index) => statement(index === 0 && all.length > 0 ? { ...step, checks: all } : step));
+}
+
+/** Whether the validator keeps out what it does not let through. */
+function holds({ options: { mongoOptions } }: Collection): boolean {
+  return mongoOptions?.validationLevel !== 'off' && mongoOptions?.validationAction !== 'warn';
 }
 
 export function duplicates(specs: readonly Spec[], of?: Converted): Check[] {

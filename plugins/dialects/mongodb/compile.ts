@@ -90,10 +90,13 @@ function addField(before: Collection, after: Collection, field: Field): Statemen
   }
   const collection = after.name;
   const fill: Step[] = value ? [{ do: 'fill', collection, field: name, value }] : [];
+  const convert: Step[] = change.expression === undefined ? [] : [{ do: 'convert', collection, field: name, change }];
   return chain(before, after, {
     checks,
     first: fill.length > 0 ? [{ do: 'validate', collection, ...valid(after, widened(before, after)) }, ...fill] : [],
     converted: { field: name, change },
+    // Converted late: hardly any document has had the field before it was declared.
+    late: { checks: settled(undefined, field), moves: [...convert, ...fill] },
   });
 }
 
@@ -112,12 +115,17 @@ function dropField(before: Collection, after: Collection, field: string): Statem
 function renameField(before: Collection, after: Collection, from: string, to: string): Statement[] {
   fits(to, 'field');
   refuseKept(before, from, 'renamed');
-  const checks: Check[] = [{ both: [from, to], why: `have a value in "${to}" already, beside that in "${from}"` }];
+  const field = fieldOf(after, to);
+  const checks: Check[] = [
+    { both: [from, to], why: `have a value in "${to}" already, beside that in "${from}"` },
+    ...settled(undefined, optional(field)),
+  ];
   const collection = after.name;
   const move: Step = { do: 'move', collection, from, to };
   return chain(before, after, {
     checks,
     first: [{ do: 'validate', collection, ...valid(after, widened(before, after)) }, move],
+    late: { checks: [], moves: [move] },
   });
 }
 
@@ -140,11 +148,27 @@ function modifyField(before: Collection, after: Collection, name: string): State
     }
   }
   if (from.type !== to.type) checks.push(...wholeDays(to));
+  const late = settled(from, to);
   return chain(before, after, {
     checks,
     first,
     ...(isOther && { converted: { field: name, change } }),
+    ...(late.length > 0 && { late: { checks: late, moves: convert } }),
   });
+}
+
+/** What no document may have once the validator holds, that it could have before. */
+function settled(from: Field | undefined, to: Field): Check[] {
+  const { name } = to;
+  const { rule } = conversionTo(to);
+  const checks: Check[] = [];
+  if (!from || !isDeepStrictEqual(conversionTo(from).rule, rule)) {
+    checks.push({ field: name, change: { rule }, why: `have a value in "${name}" that is no ${described(to)}` });
+  }
+  if (to.required && !from?.required) {
+    checks.push({ lacking: name, why: `have no value for "${name}", which is required` });
+  }
+  return checks;
 }
 
 /** Both are dates to the server; a day with a time would be found by no day. */
@@ -159,7 +183,8 @@ function wholeDays({ name, type }: Field): Check[] {
 function changeConstraint(before: Collection, after: Collection): Statement[] {
   const added = checksOf(after).filter(({ name }) => !before.constraints.has(name));
   const checks = added.map((check): Check => ({ breaks: checkClause(check), why: `break the check "${check.name}"` }));
-  return chain(before, after, { checks });
+  const late = checks.length > 0 && { late: { checks, moves: [] } };
+  return chain(before, after, { checks, ...late });
 }
 
 /** Indexes alone: the validator stays as it is. */

@@ -1,7 +1,7 @@
 import { SvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
 import { inBatches } from './batches.ts';
-import { checkDocuments, violating } from './checks.ts';
+import { checkDocuments, mayFind, violating } from './checks.ts';
 import { alreadyExists, codeOf, INDEX_NOT_FOUND, NAMESPACE_EXISTS, NAMESPACE_NOT_FOUND } from './errors.ts';
 import { fill } from './fill.ts';
 import { isSame, type Spec, type Structure, writtenSpec } from './indexes.ts';
@@ -11,7 +11,7 @@ import { again, command, MAJORITY, type Place } from './place.ts';
 import { readStructure } from './read-index.ts';
 import { describe, forget, type Said } from './registry.ts';
 import { runCommand } from './run-command.ts';
-import type { Step } from './step.ts';
+import type { Late, Step } from './step.ts';
 
 /** Carries a step out; whatever of it is there already is left as it is. Gives what the registry says once it is done. */
 export async function perform(place: Place, step: Step, outset?: Outset): Promise<readonly Said[]> {
@@ -41,6 +41,7 @@ export async function perform(place: Place, step: Step, outset?: Outset): Promis
           validationAction,
         });
       }
+      if (step.late) await settle(place, step.collection, step.late);
       return described(step);
     case 'createIndexes':
       await createIndexes(place, step.collection, step.indexes);
@@ -73,6 +74,13 @@ export async function perform(place: Place, step: Step, outset?: Outset): Promis
       await runCommand(place.server, step.command, place.onChange);
       return [];
   }
+}
+
+/** The validator keeps new ones out by now. Throws `data_violates`: once those documents are right, the step may run again. */
+async function settle(place: Place, collection: string, { checks, moves }: Late): Promise<void> {
+  if (checks.length > 0 && !(await mayFind(place, collection, checks))) return;
+  for (const move of moves) await perform(place, move);
+  await checkDocuments(place, collection, checks);
 }
 
 function described({ collection, entry }: { readonly collection: string; readonly entry?: string }): readonly Said[] {

@@ -29,6 +29,7 @@ export type Step = { readonly checks?: readonly Check[] } & (
       readonly validationLevel?: string;
       readonly validationAction?: string;
       readonly entry?: string;
+      readonly late?: Late;
     }
   | {
       readonly do: 'createIndexes';
@@ -61,6 +62,12 @@ export interface Conversion {
   readonly rule: Rule;
   /** Absent where there is no way from the old type to the new one. */
   readonly expression?: Json;
+}
+
+/** What others may have written before the validator held: where a check finds any, the moves are made once more. */
+export interface Late {
+  readonly checks: readonly Check[];
+  readonly moves: readonly Step[];
 }
 
 /** What must hold before a step begins; else it is refused with the number of documents and a few of their ids. */
