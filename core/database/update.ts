@@ -11,7 +11,10 @@ import { withNow } from './now.ts';
 
 export interface UpdateRequest {
   readonly table: string;
-  /** Values by field: a literal, null, `'now'` for a moment, or `{ $CONCAT: [...] }` of field names, literal strings and `{ $literal }`. */
+  /**
+   * Values by field: a literal, null, `'now'` for dates and times, or `{ $CONCAT: [...] }` of field names, literal
+   * strings and `{ $literal }`.
+   */
   readonly data: { readonly [field: string]: Json };
   /** Equality, null, or `{ $gt, $gte, $lt, $lte, $ne, $in }`; all must hold. */
   readonly where?: { readonly [field: string]: Json };
