@@ -79,6 +79,28 @@ for (const engine of committingEngines) {
     assert.deepEqual(await fields(adapter, 'parents'), ['id']);
   });
 
+  on('values that the new type does not take are told before any step', async (adapter, url) => {
+    await adapter.connection.query('UPDATE big SET n = id');
+    const change = (one: string[]) => ({ type: 'enum' as const, enumValues: one });
+    const allowing = await connectAdapter(engine.dialect, url, { allowCopy: true });
+    try {
+      const demand = second()
+        .modifyField('big', 'n', change(['1', '2']))
+        .build();
+      const refusal = await refused(migrate(allowing, all(demand), { allowDestructive: true }), 'data_violates');
+      assert.equal(refusal.state, 'Nothing was changed.');
+      assert.deepEqual(await fields(adapter, 'parents'), ['id']);
+      // Rows that the run itself corrects before it are none of its business.
+      const corrected = second()
+        .raw(engine.dialect.name, 'UPDATE big SET n = 2 WHERE n = 3')
+        .modifyField('big', 'n', change(['1', '2']))
+        .build();
+      await migrate(allowing, all(corrected), { allowDestructive: true });
+    } finally {
+      await allowing.connection.close();
+    }
+  });
+
   on('nothing is refused of what would have passed', async (adapter, url) => {
     const copying = (tag: string) => migration(tag).modifyField('big', 's', { type: 'text' });
     // Empty by then, made anew by then, or allowed.

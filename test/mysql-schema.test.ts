@@ -281,6 +281,45 @@ for (const engine of committingEngines) {
     );
   });
 
+  on('values that have no word in the new type are refused with their rows, and nothing has changed', async (here) => {
+    const { run, agrees, rows, shown } = await here.again({ allowCopy: true });
+    const words = ['1', 'one', '70000', '2026-02-30', '[1]', '07', '7'];
+    const model = await run([
+      table('crossed', { name: 'n', type: 'integer' }, { name: 'e', type: 'enum', enumValues: words }),
+    ]);
+    await rows(
+      "INSERT INTO crossed VALUES (1, 1, '1'), (2, 2, NULL), (3, 3, 'one'), (4, 3, 'one'), (5, NULL, '70000'), (6, 1, '2026-02-30')",
+    );
+    const before = await shown('crossed');
+    const refuse = async (field: string, changes: object, why: RegExp) => {
+      const operation: Operation = { type: 'modifyField', collection: 'crossed', field, changes };
+      assert.match((await refused(run([operation], model), 'data_violates')).why ?? '', why);
+      assert.deepEqual(await shown('crossed'), before, JSON.stringify(changes));
+    };
+    await refuse('n', { type: 'enum', enumValues: ['1', '2'] }, /none of 1, 2.* 2 such rows/);
+    await refuse('e', { type: 'smallint' }, / 4 such rows/);
+    await refuse('e', { type: 'date' }, / 5 such rows/);
+    await refuse('e', { type: 'array', items: 'integer' }, / 5 such rows/);
+    await rows("UPDATE crossed SET e = '7' WHERE id > 1");
+    await rows("UPDATE crossed SET e = '07' WHERE id = 1");
+    await refuse('e', { type: 'integer', unique: true }, / such rows?/);
+    await rows('UPDATE crossed SET e = NULL WHERE id = 1');
+    // What else is said is refused with the first half too.
+    await assert.rejects(
+      run(
+        [{ type: 'modifyField', collection: 'crossed', field: 'e', changes: { type: 'integer', required: true } }],
+        model,
+      ),
+    );
+    assert.deepEqual(await shown('crossed'), before);
+    const changed = await run(
+      [{ type: 'modifyField', collection: 'crossed', field: 'e', changes: { type: 'integer' } }],
+      model,
+    );
+    await agrees(changed);
+    assert.deepEqual(await rows("SHOW TABLES LIKE '%svc_words%'"), []);
+  });
+
   on('defaults that a catalog would lose are kept', async ({ run, agrees, rows }) => {
     const model = await run([
       table(

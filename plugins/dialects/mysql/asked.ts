@@ -13,6 +13,8 @@ export interface AskedAlter {
   readonly clauses: readonly string[];
   /** Refused as `data_violates` where a row meets the condition. */
   readonly refused?: { readonly rows: string; readonly why: string };
+  /** Refused as `data_violates` where a word of an enum is none of a column with these lines in its definition. */
+  readonly words?: { readonly column: string; readonly lines: readonly string[] };
   readonly modify?: Modify;
   /** Foreign keys may need an index in its place. */
   readonly dropsIndexes?: readonly string[];

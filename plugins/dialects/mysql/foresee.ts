@@ -5,13 +5,17 @@ import { type Exec, rowsOf } from '../../sql/session.ts';
 import { isUsers } from '../../sql/text.ts';
 import type { Asked, AskedAlter } from './asked.ts';
 import { completed } from './complete.ts';
+import { refuseWords } from './convert.ts';
 import { numberOf } from './errors.ts';
 import { quote, text } from './quote.ts';
-import { type Asking, alterText, COPIES, doneOnline, refuseCopy, refuseOld, refuseRows } from './resolve.ts';
+import { type Asking, alterText, COPIES, doneOnline, refuseCopy, refuseOld } from './resolve.ts';
+import { refuseRows } from './violated.ts';
 
 interface Change {
   readonly statement: number;
   readonly ask: AskedAlter;
+  /** Nothing before it in the run changes the table or what is in it. */
+  readonly untouched: boolean;
 }
 
 /**
@@ -52,8 +56,10 @@ function changesOf(statements: readonly Statement[]): ReadonlyMap<string, readon
   const changes = new Map<string, Change[]>();
   /** Of tables that were made, dropped or renamed: the name at the start, if it was there. */
   const names = new Map<string, string | undefined>();
+  let byUser = false;
   for (const [statement, { run, text }] of statements.entries()) {
     if (isUsers(run)) {
+      byUser = true;
       if (MAY_EMPTY.test(text)) break;
       continue;
     }
@@ -64,7 +70,9 @@ function changesOf(statements: readonly Statement[]): ReadonlyMap<string, readon
     const table = names.has(ask.table) ? names.get(ask.table) : ask.table;
     const renamed = renamedTo(ask.clauses);
     if (renamed !== undefined) names.set(ask.table, undefined).set(renamed, table);
-    if (table !== undefined) changes.set(table, [...(changes.get(table) ?? []), { statement, ask }]);
+    if (table === undefined) continue;
+    const before = changes.get(table) ?? [];
+    changes.set(table, [...before, { statement, ask, untouched: !byUser && before.length === 0 }]);
   }
   return changes;
 }
@@ -106,11 +114,12 @@ async function refusedOf(asking: Asking, table: string, changes: readonly Change
     // One that was left by a process that died.
     await exec(`${drop}; CREATE TABLE ${quote(REHEARSAL)} LIKE ${quote(table)}`);
     made = true;
-    for (const { statement, ask } of changes) {
+    for (const { statement, ask, untouched } of changes) {
       try {
         refuseOld(asking, ask);
         // Other conditions are on columns that may be others by then.
-        if (ask.refused?.rows === 'TRUE') await refuseRows(exec, table, ask.refused);
+        if (ask.refused && (untouched || ask.refused.rows === 'TRUE')) await refuseRows(exec, table, ask.refused);
+        if (ask.words && untouched) await refuseWords(exec, table, ask.words);
         if (!allowCopy && !(await isOnline(asking, ask))) {
           await refuseCopy(exec, table, alterText(ask.table, ask.clauses));
         }

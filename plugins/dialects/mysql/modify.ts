@@ -29,17 +29,46 @@ export function modifyField(
     !TEXTS.has(from.type) &&
     !TEXTS.has(to.type);
   if (!crossing) return modified(grammar, traits, before, from, to);
-  const { enumValues: _, precision: __, scale: ___, default: ____, ...plain } = from;
+  // All but the type and what belongs to it changes with the first, and the values are looked at before it: behind it
+  // nothing is left to refuse.
+  const { enumValues: _, precision: __, scale: ___, length: ____, items: _____, default: ______, ...rest } = to;
+  const { autoGenerate: _______, ...plain } = rest;
   const between: Field = { ...plain, type: 'string' };
   const after = { ...before, fields: new Map(before.fields).set(from.name, between) };
-  return [...modified(grammar, traits, before, from, between), ...modified(grammar, traits, after, between, to)].map(
-    (statement) => ({ ...statement, ...(isOnlyModify(statement) && { idempotent: true as const }) }),
-  );
+  return [
+    ...modified(grammar, traits, before, from, between, foreseen(grammar, before.name, from, to)),
+    ...modified(grammar, traits, after, between, to),
+  ].map((statement) => ({ ...statement, ...(isOnlyModify(statement) && { idempotent: true as const }) }));
 }
 
 const isOnlyModify = ({ run }: Statement): boolean => (run as unknown as AskedAlter).clauses.length === 0;
 
-function modified(grammar: Grammar, traits: Traits, before: Collection, from: Field, to: Field): Statement[] {
+/** What rows may not have, before the column is a text. */
+function foreseen(grammar: Grammar, table: string, from: Field, to: Field): Partial<AskedAlter> {
+  const column = grammar.quote(to.name);
+  if (to.type === 'enum') return refusedWords(`CAST(${column} AS CHAR)`, from, to);
+  const lines = [`${column} ${columnType(to, table)} NULL`, grammar.columnCheck(to, table)];
+  if (to.unique) lines.push(`UNIQUE (${column})`);
+  return { words: { column: to.name, lines: lines.filter((line) => line !== '') } };
+}
+
+function refusedWords(value: string, from: Field, { enumValues = [] }: Field): Partial<AskedAlter> {
+  return {
+    refused: {
+      rows: `${value} IS NOT NULL AND ${value} NOT IN (${enumValues.map(text).join(', ')})`,
+      why: `Values of ${from.name} are none of ${enumValues.join(', ')}.`,
+    },
+  };
+}
+
+function modified(
+  grammar: Grammar,
+  traits: Traits,
+  before: Collection,
+  from: Field,
+  to: Field,
+  first: Partial<AskedAlter> = {},
+): Statement[] {
   const { quote } = grammar;
   const table = before.name;
   const clauses: string[] = [];
@@ -63,13 +92,8 @@ function modified(grammar: Grammar, traits: Traits, before: Collection, from: Fi
     ...(checked && {
       arrayCheck: { ...checked, drop: from.type === 'array', add: grammar.columnCheck(to, table) },
     }),
-    ...(to.type === 'enum' &&
-      from.type !== 'enum' && {
-        refused: {
-          rows: `${column} IS NOT NULL AND ${column} NOT IN (${(to.enumValues ?? []).map(text).join(', ')})`,
-          why: `Values of ${from.name} are none of ${(to.enumValues ?? []).join(', ')}.`,
-        },
-      }),
+    ...(to.type === 'enum' && from.type !== 'enum' && refusedWords(column, from, to)),
+    ...first,
   };
   const shown = [...(modify ? [`MODIFY COLUMN ${columnDefinition(grammar, to, table)}`] : []), ...clauses];
   const destructive = (modify?.type !== undefined || from.type !== to.type) && losesSilently(from, to);

@@ -3,11 +3,13 @@ import type { Json } from '../../../core/json.ts';
 import { type Exec, rowsOf } from '../../sql/session.ts';
 import type { Asked, AskedAlter } from './asked.ts';
 import { completed, isQuestion } from './complete.ts';
+import { refuseWords } from './convert.ts';
 import { numberOf } from './errors.ts';
 import { fill } from './fill.ts';
 import { quote } from './quote.ts';
 import type { Traits } from './traits.ts';
 import { isBefore, type Version } from './version.ts';
+import { COUNTED, counted, refuseRows } from './violated.ts';
 
 export interface Asking {
   readonly exec: Exec;
@@ -25,7 +27,7 @@ export interface Asking {
  */
 export function quickText(run: Json): string | undefined {
   const ask = run as unknown as Asked;
-  if ('fill' in ask || isQuestion(ask) || ask.refused) return undefined;
+  if ('fill' in ask || isQuestion(ask) || ask.refused || ask.words) return undefined;
   if (ask.clauses.some((clause) => COPIES.test(clause) || DESCENDING.test(clause))) return undefined;
   return `${alterText(ask.table, ask.clauses)}, ${ask.clauses.some((clause) => INDEXES.test(clause)) ? ONLINE : INSTANT}`;
 }
@@ -51,8 +53,9 @@ export async function runAsked(asking: Asking, run: Json): Promise<void> {
 
 async function alter(asking: Asking, ask: AskedAlter): Promise<void> {
   const { exec } = asking;
-  const { table, refused } = ask;
+  const { table, refused, words } = ask;
   refuseOld(asking, ask);
+  if (words) await refuseWords(exec, table, words);
   const text = alterText(table, await completed(exec, asking.traits, ask));
   if (!refused) return altered(asking, table, text);
   await locked(exec, table, async () => {
@@ -112,32 +115,13 @@ async function altered({ exec, allowCopy }: Asking, table: string, text: string)
 /** The server cannot do it in this way; nothing has happened. */
 export const NOT_SO: ReadonlySet<number | undefined> = new Set([1845, 1846, 1800, 4092]);
 
-export async function refuseRows(
-  exec: Exec,
-  table: string,
-  { rows, why }: NonNullable<AskedAlter['refused']>,
-): Promise<void> {
-  const found = await rowsOf(exec, `SELECT 1 FROM ${quote(table)} WHERE ${rows} LIMIT 1`);
-  if (found.length === 0) return;
-  throw new SvcError('data_violates', 'Rows in the table do not allow the change.', {
-    why,
-    next: ['Give the field a default, or correct the rows in a migration before it.'],
-  });
-}
-
-/** Rows that are counted one by one; beyond them an estimate does. */
-const COUNTED = 100_000;
-
 /** A table without rows is copied in no time. */
 export async function refuseCopy(exec: Exec, table: string, text: string): Promise<void> {
-  const [some] = await rowsOf(
-    exec,
-    `SELECT COUNT(*) AS counted FROM (SELECT 1 FROM ${quote(table)} LIMIT ${COUNTED + 1}) AS found`,
-  );
-  const counted = Number(some?.counted);
-  if (counted === 0) return;
-  const rows = counted > COUNTED ? await estimate(exec, table) : counted;
-  const told = `${counted > COUNTED ? 'about ' : ''}${rows.toLocaleString('en')} ${rows === 1 ? 'row' : 'rows'}`;
+  const found = await counted(exec, quote(table));
+  if (found === 0) return;
+  // Beyond what is counted an estimate does.
+  const rows = found > COUNTED ? await estimate(exec, table) : found;
+  const told = `${found > COUNTED ? 'about ' : ''}${rows.toLocaleString('en')} ${rows === 1 ? 'row' : 'rows'}`;
   throw new SvcError('copy_required', `The table "${table}" would have to be copied, with its ${told}.`, {
     why: `Nobody could write to it until that is done: ${text}`,
     next: ['Where that is acceptable: --allow-copy', 'Else let a tool for online schema changes do it.'],
