@@ -3,6 +3,7 @@ import type { Connection, ConnectOptions } from '../core/dialect.ts';
 import { differences } from '../core/schema/differences.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
 import type { NamedField, Operation } from '../core/schema/operation.ts';
+import { mysql } from '../plugins/dialects/mysql/dialect.ts';
 import { committingEngines } from './kit/engines.ts';
 import { runOperations } from './kit/operations.ts';
 import { refused } from './kit/refusal.ts';
@@ -99,6 +100,25 @@ for (const engine of committingEngines) {
       run([{ type: 'modifyField', collection: 'old', field: 'nope', changes: { required: true } }], model),
       'field_unknown',
     );
+  });
+
+  on('a change keeps the system of the coordinates that a column has', async ({ connection, run, rows }) => {
+    const [attribute, asked] =
+      dialect === mysql
+        ? ['SRID 4326', "SELECT srs_id AS sys FROM information_schema.columns WHERE column_name = 'p'"]
+        : [
+            'REF_SYSTEM_ID=4326',
+            "SELECT srid AS sys FROM information_schema.geometry_columns WHERE g_geometry_column = 'p'",
+          ];
+    await rows(`CREATE TABLE places (id int PRIMARY KEY, p point ${attribute})`);
+    const changes = { required: true } as const;
+    await run([{ type: 'modifyField', collection: 'places', field: 'p', changes }], await connection.introspect());
+    const schema = dialect === mysql ? 'table_schema' : 'g_table_schema';
+    assert.deepEqual(
+      (await rows(`${asked} AND ${schema} = DATABASE()`)).map(({ sys }) => Number(sys)),
+      [4326],
+    );
+    assert.equal((await connection.introspect()).get('places')?.fields.get('p')?.required, true);
   });
 
   on('a table that svc did not make is read, and what it cannot say is told', async ({ connection, rows }) => {

@@ -19,6 +19,10 @@ export const mariadbTraits: Traits = {
     checks: `SELECT k.table_name AS t, k.constraint_name AS n, k.check_clause AS e, NULL AS odd, k.level = 'Column' AS own
   FROM information_schema.check_constraints k WHERE k.constraint_schema = DATABASE()`,
     expression: (text) => text,
+    // Of no other columns that view is asked: it opens every table.
+    spatial: `CASE WHEN c.data_type IN ('geometry', 'point', 'linestring', 'polygon', 'multipoint', 'multilinestring', 'multipolygon', 'geometrycollection')
+      THEN (SELECT CONCAT('REF_SYSTEM_ID=', NULLIF(g.srid, 0)) FROM information_schema.geometry_columns g
+        WHERE g.g_table_schema = DATABASE() AND g.g_table_name = c.table_name AND g.g_geometry_column = c.column_name) END`,
     default: (value) => (value === null ? undefined : read(value)),
     shownDefault: read,
   },

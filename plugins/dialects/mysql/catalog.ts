@@ -25,6 +25,8 @@ export interface CatalogColumn {
   readonly charset: string | null;
   readonly collation: string | null;
   readonly comment: string;
+  /** What it says of the system of its coordinates; empty for nothing. */
+  readonly spatial: string;
   /** What it is computed from; empty for none. */
   readonly generated: string;
 }
@@ -106,6 +108,7 @@ function columnOf({ catalog }: Traits, row: Row): CatalogColumn {
     charset: row.charset === null ? null : String(row.charset),
     collation: row.collation === null ? null : String(row.collation),
     comment: String(row.comment),
+    spatial: String(row.geo ?? ''),
     generated: catalog.expression(generated),
   };
 }
@@ -156,7 +159,8 @@ function queries({ catalog }: Traits, tables: readonly string[] | undefined): st
     `SELECT t.table_name AS t, t.engine AS engine, t.table_collation AS collation, t.create_options AS options
   FROM information_schema.tables t WHERE ${ours('t')} AND t.table_type = 'BASE TABLE' ORDER BY t.create_time, t.table_name`,
     `SELECT c.table_name AS t, c.column_name AS n, c.column_type AS type, c.is_nullable AS nullable, c.column_default AS d, c.extra AS x,
-    c.character_set_name AS charset, c.collation_name AS collation, c.column_comment AS comment, c.generation_expression AS g
+    c.character_set_name AS charset, c.collation_name AS collation, c.column_comment AS comment, c.generation_expression AS g,
+    ${catalog.spatial} AS geo
   FROM information_schema.columns c WHERE ${ours('c')} ORDER BY c.table_name, c.ordinal_position`,
     `SELECT s.table_name AS t, s.index_name AS n, s.non_unique AS nu, s.column_name AS c, s.collation AS o,
     COALESCE(${catalog.oddIndex}, CASE WHEN s.index_type <> 'BTREE' THEN CONCAT('has the method ', s.index_type)

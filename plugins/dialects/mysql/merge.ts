@@ -15,6 +15,7 @@ export function mergedColumn(traits: Traits, table: CatalogTable, modify: Modify
   return [
     quote(column.name),
     type,
+    modify.type === undefined ? column.spatial : '',
     collationOf(column, table, modify),
     column.generated === ''
       ? ''

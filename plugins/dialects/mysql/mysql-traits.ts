@@ -18,6 +18,7 @@ export const mysqlTraits: Traits = {
   ON k.constraint_schema = c.constraint_schema AND k.constraint_name = c.constraint_name
   WHERE c.table_schema = DATABASE() AND c.constraint_type = 'CHECK'`,
     // It is escaped once more than it was written.
+    spatial: "CONCAT('SRID ', c.srs_id)",
     expression: unescaped,
     default(value, extra) {
       if (value === null) return undefined;

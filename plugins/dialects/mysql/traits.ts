@@ -29,6 +29,8 @@ export interface Traits {
     readonly checks: string;
     /** An expression as it was written. */
     expression(text: string): string;
+    /** Of `information_schema.columns c`: the attribute of a spatial column that its type does not tell; NULL for none. */
+    readonly spatial: string;
     default(value: string | null, extra: string): CatalogDefault | undefined;
     /** The same of what SHOW CREATE TABLE has behind DEFAULT. */
     shownDefault(text: string): CatalogDefault | undefined;
