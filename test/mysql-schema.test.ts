@@ -340,6 +340,24 @@ for (const engine of committingEngines) {
     assert.deepEqual(await rows("SHOW TABLES LIKE '%svc_words%'"), []);
   });
 
+  on('a name that the whole database knows is refused where another table has it', async ({ run, agrees }) => {
+    const positive = (collection: string, name: string): Operation => ({
+      type: 'addConstraint',
+      collection,
+      constraint: { name, type: 'check', expression: 'n > 0', columns: ['n'] },
+    });
+    const n: NamedField = { name: 'n', type: 'integer' };
+    const model = await run([table('one', n), table('two', n), positive('one', 'pos')]);
+    const second = positive('two', 'POS');
+    if (dialect !== mysql) return agrees(await run([second], model));
+    assert.throws(
+      () => dialect.compile(second, model),
+      (error: Error & { code?: string; why?: string }) =>
+        error.code === 'constraint_exists' && /"one" has it/.test(error.why ?? ''),
+    );
+    await agrees(await run([positive('two', 'pos_two')], model));
+  });
+
   on('defaults that a catalog would lose are kept', async ({ run, agrees, rows }) => {
     const model = await run([
       table(

@@ -10,6 +10,7 @@ export const mariadbTraits: Traits = {
   dropCheck: 'DROP CONSTRAINT',
   copiesForExpressions: false,
   ownsColumnChecks: true,
+  sharesCheckNames: false,
   block: (statements) => `BEGIN NOT ATOMIC\n${statements}\n;END`,
   // With json_valid: a check of ours stands in place of the one that the type would have.
   arrayCheck: (column) => `json_valid(${column}) and json_type(${column}) = 'ARRAY'`,
@@ -18,11 +19,11 @@ export const mariadbTraits: Traits = {
       "CASE WHEN s.ignored = 'YES' THEN 'is ignored' WHEN s.index_type = 'HASH' THEN 'is a hash of long values' END",
     checks: `SELECT k.table_name AS t, k.constraint_name AS n, k.check_clause AS e, NULL AS odd, k.level = 'Column' AS own
   FROM information_schema.check_constraints k WHERE k.constraint_schema = DATABASE()`,
-    expression: (text) => text,
     // Of no other columns that view is asked: it opens every table.
     spatial: `CASE WHEN c.data_type IN ('geometry', 'point', 'linestring', 'polygon', 'multipoint', 'multilinestring', 'multipolygon', 'geometrycollection')
       THEN (SELECT CONCAT('REF_SYSTEM_ID=', NULLIF(g.srid, 0)) FROM information_schema.geometry_columns g
         WHERE g.g_table_schema = DATABASE() AND g.g_table_name = c.table_name AND g.g_geometry_column = c.column_name) END`,
+    expression: (text) => text,
     default: (value) => (value === null ? undefined : read(value)),
     shownDefault: read,
   },

@@ -68,7 +68,7 @@ export function grammarOf(traits: Traits): Grammar {
     name: traits.name,
     names: NAMES,
     refuses: REFUSES,
-    refuse: refuseMisfit,
+    refuse: (operation, before) => refuseMisfit(traits, operation, before),
     quote,
     text,
     columnType,

@@ -2,16 +2,17 @@ import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../../../core/errors.ts';
 import { defineCollection, defineConstraint, defineField } from '../../../core/schema/define.ts';
 import { changedField } from '../../../core/schema/field-changes.ts';
-import type { Collection, Field, ForeignKey, SchemaModel } from '../../../core/schema/model.ts';
+import type { Collection, Constraint, Field, ForeignKey, SchemaModel } from '../../../core/schema/model.ts';
 import type { Operation } from '../../../core/schema/operation.ts';
 import { primaryKeyFields } from '../../sql/names.ts';
+import type { Traits } from './traits.ts';
 import { isNumbered, STRING_LENGTH } from './types.ts';
 
 /** Bytes of a key: a character of a text counts four. */
 const KEY_BYTES = 3072;
 
 /** Refuses what the server would only refuse when it runs, or would do otherwise than it was said. */
-export function refuseMisfit(operation: Operation, before: SchemaModel): void {
+export function refuseMisfit(traits: Traits, operation: Operation, before: SchemaModel): void {
   switch (operation.type) {
     case 'createCollection':
       refuseTable(defineCollection(operation));
@@ -37,7 +38,8 @@ export function refuseMisfit(operation: Operation, before: SchemaModel): void {
       const constraint = defineConstraint(operation.constraint, collection.name, collection.fields.keys());
       const constraints = new Map(collection.constraints).set(constraint.name, constraint);
       refuseConstraints({ ...collection, constraints });
-      if (constraint.type === 'foreignKey') refuseTaken(before, collection, constraint);
+      if (constraint.type === 'foreignKey' || (constraint.type === 'check' && traits.sharesCheckNames))
+        refuseTaken(before, collection, constraint);
       if (constraint.type === 'unique' || constraint.type === 'primaryKey')
         refuseLong(collection, constraint.columns, constraint.name);
     }
@@ -149,12 +151,17 @@ function refuseConstraints(collection: Collection): void {
 const changesValues = ({ references: { onDelete, onUpdate } }: ForeignKey): boolean =>
   onDelete === 'SET NULL' || (onUpdate !== undefined && onUpdate !== 'RESTRICT');
 
-/** A foreign key's name stands for it in the whole database. */
-function refuseTaken(before: SchemaModel, { name: table }: Collection, { name }: ForeignKey): void {
+/** A foreign key's name stands for it in the whole database; on MySQL that of a check does too. */
+function refuseTaken(before: SchemaModel, { name: table }: Collection, { name, type }: Constraint): void {
+  const what = type === 'check' ? 'check' : 'foreign key';
   for (const other of before.values()) {
-    if (other.name === table || other.constraints.get(name)?.type !== 'foreignKey') continue;
-    throw new SvcError('constraint_exists', `A foreign key "${name}" already exists.`, {
-      why: `"${other.name}" has it, and the name of a foreign key is known in the whole database.`,
+    if (other.name === table) continue;
+    const taken = [...other.constraints.values()].some(
+      (one) => one.type === type && one.name.toLowerCase() === name.toLowerCase(),
+    );
+    if (!taken) continue;
+    throw new SvcError('constraint_exists', `A ${what} "${name}" already exists.`, {
+      why: `"${other.name}" has it, and the name of a ${what} is known in the whole database.`,
       next: ['Choose another name.'],
     });
   }

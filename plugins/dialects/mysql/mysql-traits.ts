@@ -9,6 +9,7 @@ export const mysqlTraits: Traits = {
   dropCheck: 'DROP CHECK',
   copiesForExpressions: true,
   ownsColumnChecks: false,
+  sharesCheckNames: true,
   arrayCheck: (column) => `json_type(${column}) = 'ARRAY'`,
   catalog: {
     oddIndex:
@@ -17,8 +18,8 @@ export const mysqlTraits: Traits = {
   FROM information_schema.table_constraints c JOIN information_schema.check_constraints k
   ON k.constraint_schema = c.constraint_schema AND k.constraint_name = c.constraint_name
   WHERE c.table_schema = DATABASE() AND c.constraint_type = 'CHECK'`,
-    // It is escaped once more than it was written.
     spatial: "CONCAT('SRID ', c.srs_id)",
+    // It is escaped once more than it was written.
     expression: unescaped,
     default(value, extra) {
       if (value === null) return undefined;

@@ -15,6 +15,8 @@ export interface Traits {
   readonly copiesForExpressions: boolean;
   /** A check in a column's definition is a part of it: MODIFY without it drops it. Else it is one of the table's. */
   readonly ownsColumnChecks: boolean;
+  /** The name of a check stands for it in the whole database, else in its table. */
+  readonly sharesCheckNames: boolean;
   /**
    * Statements as one, which the server answers once: it stops at the first that fails, as it does where it takes them
    * one by one. Absent where it knows no such block.
@@ -27,10 +29,10 @@ export interface Traits {
     readonly oddIndex: string;
     /** Gives `t` (table), `n` (name), `e` (expression), `odd` and `own` (1 for a part of a column) of every check. */
     readonly checks: string;
-    /** An expression as it was written. */
-    expression(text: string): string;
     /** Of `information_schema.columns c`: the attribute of a spatial column that its type does not tell; NULL for none. */
     readonly spatial: string;
+    /** An expression as it was written. */
+    expression(text: string): string;
     default(value: string | null, extra: string): CatalogDefault | undefined;
     /** The same of what SHOW CREATE TABLE has behind DEFAULT. */
     shownDefault(text: string): CatalogDefault | undefined;
