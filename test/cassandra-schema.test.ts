@@ -393,6 +393,37 @@ else {
     await refused(db.update({ table: 'every', data: { id: 2 }, all: true }), 'not_supported');
   });
 
+  on('what $CONCAT gives and what a bigint is compared with fits the field', async ({ db, keyspace }) => {
+    await db.schema.create('fits', {
+      id: key,
+      small: 'smallint',
+      whole: 'integer',
+      big: 'bigint',
+      u: 'uuid',
+      mood: { type: 'enum', enumValues: ['a'] },
+    });
+    await keyspace.query('INSERT INTO fits (id, big) VALUES (1, 0)');
+    const give = (field: string, $literal: string) =>
+      db.update({ table: 'fits', data: { [field]: { $CONCAT: [{ $literal }] } }, all: true });
+    for (const text of ['', '0x10', '9223372036854775808', '99999999999999999999']) {
+      await refused(give('big', text), 'data_violates');
+    }
+    await refused(give('small', '32768'), 'data_violates');
+    await refused(give('whole', '2147483648'), 'data_violates');
+    await refused(give('mood', 'b'), 'data_violates');
+    await refused(give('u', 'none'), 'value_invalid');
+    for (const big of ['', '0x10', '99999999999999999999', 0.5]) {
+      await refused(db.update({ table: 'fits', data: { mood: 'a' }, where: { big } }), 'value_invalid');
+    }
+    const read = 'SELECT small, whole, big, u, mood FROM fits';
+    const [before] = await keyspace.query(read);
+    assert.deepEqual({ ...before }, { small: null, whole: null, big: 0n, u: null, mood: null });
+    await give('big', '-9223372036854775808');
+    await give('mood', 'a');
+    const [after] = await keyspace.query(read);
+    assert.deepEqual([after?.big, after?.mood], [-9223372036854775808n, 'a']);
+  });
+
   on(
     'an update of many rows goes on where one that died had come to, and tells how far it is',
     async ({ db, keyspace, again }) => {

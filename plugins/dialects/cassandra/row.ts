@@ -2,6 +2,7 @@ import type { Assignment, Condition } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
 import type { Field } from '../../../core/schema/model.ts';
+import type { FieldType } from '../../../core/schema/types.ts';
 import type { Row } from './session.ts';
 import { comparePlain, encode, equalPlain, type Plain, plain, type Writing } from './value.ts';
 
@@ -73,14 +74,31 @@ function assigned(assignment: Assignment, row: Row, fieldOf: (name: string) => F
     .map((part) => ('literal' in part ? part.literal : row[part.field] == null ? '' : String(row[part.field])))
     .join('');
   const field = fieldOf(assignment.field);
-  return field.type === 'integer' || field.type === 'smallint' ? whole(text, field) : text;
+  switch (field.type) {
+    case 'integer':
+    case 'smallint':
+    case 'bigint':
+      return whole(text, field);
+    case 'enum':
+      if (field.enumValues?.includes(text)) return text;
+      throw misfit(text, field);
+    default:
+      return text;
+  }
 }
 
-function whole(text: string, field: Field): number {
-  const number = Number(text);
-  const bits = field.type === 'smallint' ? 16 : 32;
-  if (/^-?\d+$/.test(text) && BigInt.asIntN(bits, BigInt(text)) === BigInt(text)) return number;
-  throw new SvcError('data_violates', `A row gives "${field.name}" what is no ${field.type}.`, {
+const BITS: Readonly<Partial<Record<FieldType, number>>> = { smallint: 16, integer: 32, bigint: 64 };
+
+function whole(text: string, field: Field): Json {
+  if (!/^-?\d+$/.test(text) || BigInt.asIntN(BITS[field.type] ?? 64, BigInt(text)) !== BigInt(text)) {
+    throw misfit(text, field);
+  }
+  return field.type === 'bigint' ? text : Number(text);
+}
+
+function misfit(text: string, field: Field): SvcError {
+  const what = field.type === 'enum' ? 'none of its values' : `no ${field.type}`;
+  return new SvcError('data_violates', `A row gives "${field.name}" what is ${what}.`, {
     why: `It is ${JSON.stringify(text)}.`,
   });
 }

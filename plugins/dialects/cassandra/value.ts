@@ -20,7 +20,7 @@ export function encode(value: Json, field: Typed, writing: Writing): unknown {
   const { types, moment } = writing;
   switch (field.type) {
     case 'bigint':
-      return BigInt(value as string | number);
+      return bigintOf(value);
     case 'float':
       if (!Number.isFinite(Math.fround(value as number))) throw unfit(value, 'a float of 32 bits');
       return value;
@@ -36,6 +36,7 @@ export function encode(value: Json, field: Typed, writing: Writing): unknown {
     case 'timestamp':
       return value === 'now' ? moment : momentOf(value as string);
     case 'uuid':
+      if (!UUID.test(String(value))) throw unfit(value, 'a uuid');
       return types.Uuid.fromString(value as string);
     case 'json':
       return JSON.stringify(value);
@@ -54,6 +55,15 @@ export function encode(value: Json, field: Typed, writing: Writing): unknown {
     default:
       return value;
   }
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Nothing but digits: an empty text is no 0, and what is out of range would wrap. */
+function bigintOf(value: Json): bigint {
+  const text = String(value);
+  if (!/^-?\d+$/.test(text) || BigInt.asIntN(64, BigInt(text)) !== BigInt(text)) throw unfit(value, 'a bigint');
+  return BigInt(text);
 }
 
 function unfit(value: Json, what: string): SvcError {
