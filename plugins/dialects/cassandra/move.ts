@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { SvcError } from '../../../core/errors.ts';
 import type { Field } from '../../../core/schema/model.ts';
-import { keyOfCatalog, readCatalog } from './catalog.ts';
+import { type CatalogTable, keyOfCatalog, readCatalog } from './catalog.ts';
 import { converted } from './convert.ts';
 import { untilKnown } from './known.ts';
 import { quote } from './names.ts';
@@ -14,10 +14,10 @@ import type { Row, Session } from './session.ts';
 import type { Copy, Fill } from './statement.ts';
 import { encode } from './value.ts';
 
-/** When a value was written (in microseconds), and the seconds it has left. */
+/** When a value was written (in microseconds), and the seconds it has left; 0 for one that lives for ever. */
 interface Times {
-  readonly written: unknown;
-  readonly left: unknown;
+  readonly written: bigint;
+  readonly left: number;
 }
 
 /*
@@ -33,20 +33,50 @@ const timesOf = (columns: readonly string[]): string[] =>
     `ttl(${quote(name)}) AS ${quote(`${LEFT}${at}`)}`,
   ]);
 
-function timesIn(row: Row, columns: readonly string[]): Times | undefined {
-  const at = columns.findIndex((_, index) => row[`${WRITTEN}${index}`] != null);
-  return at < 0 ? undefined : { written: row[`${WRITTEN}${at}`], left: row[`${LEFT}${at}`] ?? 0 };
+/** Of each column that has a value; of a collection, of each of its elements. */
+function timesIn(row: Row, at: number): Times[] {
+  const [written, left] = [row[`${WRITTEN}${at}`], row[`${LEFT}${at}`]].map((one) =>
+    Array.isArray(one) ? one : [one],
+  );
+  return (written ?? []).flatMap((time, index) => {
+    if (time == null) return [];
+    const seconds: unknown = left?.[index];
+    // In its last second there is none left, and 0 would be for ever.
+    return [{ written: BigInt(String(time)), left: seconds == null ? 0 : Math.max(1, Number(seconds)) }];
+  });
+}
+
+const life = ({ left }: Times): number => (left === 0 ? Number.POSITIVE_INFINITY : left);
+
+/** What is as old as the row lives as long as the longest of its values: of those the one that was written first. */
+function longest(row: Row, columns: readonly string[]): Times | undefined {
+  return columns
+    .flatMap((_, at) => timesIn(row, at))
+    .sort((a, b) => (life(a) === life(b) ? Number(a.written - b.written) : life(a) < life(b) ? 1 : -1))[0];
+}
+
+/** Before version 5 nobody can ask for the times of a collection's elements. */
+const tellsOfCollections = ({ version }: Session): boolean => Number.parseInt(version, 10) >= 5;
+
+/** Columns beside `but` that tell when a row was written and how long it lives. */
+function witnessesOf(session: Session, found: CatalogTable | undefined, but: string): string[] {
+  return [...(found?.columns.values() ?? [])]
+    .filter(({ kind, type, name }) => {
+      if (kind !== 'regular' || name === but) return false;
+      return tellsOfCollections(session) || /^(\w+|frozen<.*)$/.test(type);
+    })
+    .map(({ name }) => name);
 }
 
 export async function copy(place: RunPlace, copied: Copy, epoch: number): Promise<void> {
+  const { session } = place;
   const { table, from, to, list } = copied;
-  const timed = list ? [] : [from];
+  const [found] = await readCatalog(session, [table]);
+  const timed = list && !tellsOfCollections(session) ? witnessesOf(session, found, to) : [from];
   const converting = conversionOf(place, copied);
   await move(place, `copy ${from} ${to}`, table, [quote(from), ...timesOf(timed)], epoch, to, (row) => {
     const value = converting(row[from]);
-    if (value === null || value === undefined) return undefined;
-    const times = timesIn(row, timed);
-    return { value, ...(times && { times }) };
+    return value === null || value === undefined ? undefined : { value, list, times: longest(row, timed) };
   });
 }
 
@@ -65,24 +95,16 @@ function conversionOf({ session }: RunPlace, { table, converted: wanted }: Copy)
   };
 }
 
-/** Columns of a row that tell when it was written: as many as that are asked. */
-const WITNESSES = 16;
-
 export async function fill(place: RunPlace, { table, field }: Fill, epoch: number): Promise<void> {
   const { session } = place;
   const [found] = await readCatalog(session, [table]);
-  const witnesses = [...(found?.columns.values() ?? [])]
-    .filter(({ kind, type, name }) => kind === 'regular' && /^\w+$/.test(type) && name !== field.name)
-    .map(({ name }) => name)
-    .slice(0, WITNESSES);
+  const witnesses = witnessesOf(session, found, field.name);
   const writing = { types: session.types, moment: await now(session) };
   const same = field.autoGenerate ? undefined : encode(defaultOf(field), field, writing);
   await move(place, `fill ${field.name}`, table, timesOf(witnesses), epoch, field.name, (row) => {
     const there = row[field.name];
     if (there !== null && there !== undefined) return undefined;
-    const times = timesIn(row, witnesses);
-    const value = same ?? encode(randomUUID(), field, writing);
-    return { value, ...(times && { times }) };
+    return { value: same ?? encode(randomUUID(), field, writing), times: longest(row, witnesses) };
   });
 }
 
@@ -93,8 +115,41 @@ function defaultOf({ name, default: value }: Field) {
 
 interface Moved {
   readonly value: unknown;
-  /** Without them the row must be there still, in a lightweight transaction. */
-  readonly times?: Times;
+  /** Where nothing tells them the row must be there still, in a lightweight transaction. */
+  readonly times: Times | undefined;
+  /** A list that is written twice with one time has everything twice: it is written as of now, for as long as it has left. */
+  readonly list?: boolean;
+}
+
+interface Writer {
+  readonly partition: readonly string[];
+  /** The columns of the key in their order. */
+  readonly keys: readonly string[];
+  write(row: Row, moved: Moved): Promise<void>;
+}
+
+/** Puts a value into one column of a row that is there. */
+async function writerOf(session: Session, found: CatalogTable, to: string): Promise<Writer> {
+  const table = quote(found.name);
+  const partition = keyOfCatalog(found, 'partition_key').map(({ name }) => name);
+  const keys = [...partition, ...keyOfCatalog(found, 'clustering').map(({ name }) => name)];
+  const byKey = keys.map((name) => `${quote(name)} = ?`).join(' AND ');
+  const plainly = `UPDATE ${table} USING TIMESTAMP ? AND TTL ? SET ${quote(to)} = ? WHERE ${byKey}`;
+  const surely = `UPDATE ${table} USING TTL ? SET ${quote(to)} = ? WHERE ${byKey} IF EXISTS`;
+  const dropped = await droppedAt(session, found.name, to);
+  return {
+    partition,
+    keys,
+    async write(row, { value, times, list }) {
+      const at = keys.map((name) => row[name]);
+      if (times && !list && times.written > dropped) {
+        await again(() => untilKnown(() => session.write(plainly, [times.written, times.left, value, ...at])));
+      } else {
+        const values = [times?.left ?? found.defaultTTL, value, ...at];
+        await untilKnown(() => decided(session, { cql: surely, values }, async () => undefined));
+      }
+    },
+  };
 }
 
 async function move(
@@ -106,16 +161,10 @@ async function move(
   to: string,
   moved: (row: Row) => Moved | undefined,
 ): Promise<void> {
-  const { session, settings, lease } = place;
+  const { session, settings } = place;
   const [found] = await readCatalog(session, [table]);
   if (!found) throw new SvcError('collection_unknown', `The table "${table}" does not exist.`);
-  const { defaultTTL } = found;
-  const partition = keyOfCatalog(found, 'partition_key').map(({ name }) => name);
-  const keys = [...partition, ...keyOfCatalog(found, 'clustering').map(({ name }) => name)];
-  const byKey = keys.map((name) => `${quote(name)} = ?`).join(' AND ');
-  const plainly = `UPDATE ${quote(table)} USING TIMESTAMP ? AND TTL ? SET ${quote(to)} = ? WHERE ${byKey}`;
-  const surely = `UPDATE ${quote(table)} USING TTL ? SET ${quote(to)} = ? WHERE ${byKey} IF EXISTS`;
-  const dropped = await droppedAt(session, table, to);
+  const { partition, keys, write } = await writerOf(session, found, to);
   const progress = new Progress(
     session,
     settings,
@@ -129,22 +178,14 @@ async function move(
   const whole: Scan = { table, partition, selected: [...new Set([...keys, to].map(quote)), ...selected] };
   const through = async (pages: Scan, isAgain: boolean) => {
     for await (const page of scan(session, pages)) {
-      if (epoch !== UNLOCKED) await lease.assure(epoch);
-      refuseInterrupted(place);
+      await refuseLost(place, epoch);
       await each(page.rows, settings.concurrency, async (row) => {
         const there = row[to] !== null && row[to] !== undefined;
         if (keys.some((name) => row[name] === null) || (isAgain && there)) return;
         if (!isAgain) counted.matched += 1;
         const one = moved(row);
         if (!one) return;
-        const at = keys.map((name) => row[name]);
-        const { value, times } = one;
-        if (times && BigInt(String(times.written)) > dropped) {
-          await again(() => untilKnown(() => session.write(plainly, [times.written, times.left, value, ...at])));
-        } else {
-          const values = [times?.left ?? defaultTTL, value, ...at];
-          await untilKnown(() => decided(session, { cql: surely, values }, async () => undefined));
-        }
+        await write(row, one);
         counted.modified += 1;
       });
       if (!isAgain) await progress.reached(page.cursor, counted);
@@ -179,7 +220,9 @@ async function again(write: () => Promise<unknown>): Promise<void> {
   }
 }
 
-function refuseInterrupted({ settings: { signal } }: RunPlace): void {
+/** Each page: the lock is ours, and nobody wants it to end. */
+async function refuseLost({ lease, settings: { signal } }: RunPlace, epoch: number): Promise<void> {
+  if (epoch !== UNLOCKED) await lease.assure(epoch);
   if (!signal?.aborted) return;
   throw new SvcError('connection_lost', 'The run was interrupted while data moved.', {
     next: ['Run the command again: it goes on from there.'],
