@@ -15,6 +15,7 @@ import { converted } from '../plugins/dialects/cassandra/convert.ts';
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
 import { connectAdapter } from './kit/adapter.ts';
 import { type FreshKeyspace, freshKeyspace, unavailable } from './kit/cassandra.ts';
+import { runOperations } from './kit/operations.ts';
 import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
 
@@ -222,6 +223,54 @@ else {
     const left = three?.labels_left as readonly number[];
     assert.ok(left.length === 2 && left.every(isNear), String(left));
   });
+
+  on(
+    'what is written to a column that was copied is not lost with it',
+    async ({ adapter: { connection }, keyspace }) => {
+      const create: Operation = {
+        type: 'createCollection',
+        name: 'users',
+        fields: [
+          { name: 'id', ...key },
+          { name: 'first', type: 'text' },
+          { name: 'tags', type: 'array', items: 'integer' },
+        ],
+      };
+      let model = await runOperations(cassandra, connection, [create]);
+      for (const id of [1, 2, 4]) {
+        await keyspace.query("INSERT INTO users (id, first, tags) VALUES (?, 'a', [1])", [id]);
+      }
+      const rename = async (from: string, to: string, meanwhile: readonly string[]) => {
+        const operation: Operation = { type: 'renameField', collection: 'users', from, to, strategy: 'copy' };
+        const statements = cassandra.compile(operation, model);
+        for (const [at, statement] of statements.entries()) {
+          if (at === statements.length - 1) for (const cql of meanwhile) await keyspace.query(cql);
+          const outcome = await connection.run([{ transactional: false, statements: [statement], writes: [] }], 0);
+          assert.equal(outcome.failure, undefined);
+        }
+        model = apply(model, operation);
+      };
+      await rename('first', 'given', [
+        "UPDATE users SET first = 'late' WHERE id = 1",
+        "UPDATE users SET first = 'late' WHERE id = 2",
+        "UPDATE users SET given = 'later' WHERE id = 2",
+        "INSERT INTO users (id, first) VALUES (3, 'new') USING TTL 5000",
+      ]);
+      await rename('tags', 'labels', ['UPDATE users SET tags = tags + [2] WHERE id = 1']);
+      const rows = sorted(await keyspace.query('SELECT id, given, ttl(given) AS left, labels FROM users'));
+      assert.deepEqual(
+        rows.map(({ given, labels }) => [given, labels === null ? null : [...(labels as number[])]]),
+        [
+          ['late', [1, 2]],
+          ['later', [1]],
+          ['new', null],
+          ['a', [1]],
+        ],
+      );
+      assert.ok(Number(rows[2]?.left) > 4000 && rows[0]?.left === null);
+      await keyspace.query('DROP TABLE users');
+    },
+  );
 
   on('a copy into another type converts, or is refused with how many values it could not', async ({ db, keyspace }) => {
     await db.schema.create('users', { id: key, age: 'text', at: 'timestamp' });

@@ -18,7 +18,7 @@ import { narrows } from './narrow.ts';
 import { raw } from './raw.ts';
 import { refuses } from './refuses.ts';
 import { type Registered, registered } from './registry.ts';
-import { statement } from './statement.ts';
+import { type Copy, statement } from './statement.ts';
 import { columnType } from './types.ts';
 
 /** The statements of an operation on the model before it. Throws what the engine cannot do. */
@@ -103,11 +103,11 @@ function dropField(operation: DropField, before: SchemaModel): Statement[] {
   return [drop(collection, operation.field, registered(collectionOf(apply(before, operation), collection.name)))];
 }
 
-function drop({ name: table }: Collection, field: string, after: Registered): Statement {
+function drop({ name: table }: Collection, field: string, after: Registered, copied?: Copy): Statement {
   const cql = `ALTER TABLE ${quote(table)} DROP ${quote(field)}`;
   return statement(
     cql,
-    { kind: 'ddl', cql, table, effect: { columns: { [field]: null } }, registered: after },
+    { kind: 'ddl', cql, table, effect: { columns: { [field]: null } }, registered: after, ...(copied && { copied }) },
     { destructive: true },
   );
 }
@@ -147,6 +147,7 @@ function renameField(operation: RenameField, before: SchemaModel): Statement[] {
   const type = columnType(next);
   const cql = `ALTER TABLE ${quote(table)} ADD ${quote(to)} ${type}`;
   const converted = operation.changes ? { converted: { from: field, to: next } } : {};
+  const copy: Copy = { kind: 'copy', table, key, from, to, list: field.type === 'array', ...converted };
   const copied = operation.changes ? `${from}", as ${next.type}, to "${to}` : `${from}" to "${to}`;
   return [
     statement(
@@ -154,12 +155,8 @@ function renameField(operation: RenameField, before: SchemaModel): Statement[] {
       { kind: 'ddl', cql, table, effect: { columns: { [to]: type } }, registered: both, resumes: true, ...converted },
       { idempotent: true },
     ),
-    statement(
-      `-- copy every value of "${table}"."${copied}"`.replaceAll('\n', ' '),
-      { kind: 'copy', table, key, from, to, list: field.type === 'array', ...converted },
-      { idempotent: true },
-    ),
-    drop(collection, from, both),
+    statement(`-- copy every value of "${table}"."${copied}"`.replaceAll('\n', ' '), copy, { idempotent: true }),
+    drop(collection, from, both, copy),
   ];
 }
 

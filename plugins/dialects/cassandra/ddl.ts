@@ -6,6 +6,7 @@ import { refuseUnconverted } from './check.ts';
 import { existing, isUnknown, lost } from './errors.ts';
 import { columnsIn } from './home.ts';
 import { introspect } from './introspect.ts';
+import { copyLast } from './move.ts';
 import { quote } from './names.ts';
 import { forget, noteOf } from './note.ts';
 import type { Outset } from './outsets.ts';
@@ -43,6 +44,7 @@ export async function readyDdl(place: RunPlace, ddl: Ddl, outset?: Outset): Prom
 export async function runDdl(place: RunPlace, ddl: Ddl, epoch: number, { started }: Ready): Promise<void> {
   const { session, lease } = place;
   if (!started) {
+    if (ddl.copied) await copyLast(place, ddl.copied, epoch);
     if (epoch !== UNLOCKED) await lease.assure(epoch);
     await send(place, ddl.cql, () => stands(session, ddl));
   }

@@ -80,6 +80,35 @@ export async function copy(place: RunPlace, copied: Copy, epoch: number): Promis
   });
 }
 
+/**
+ * Immediately before the old column is dropped: what was written to it since the copy came past. The later one of two
+ * writes wins, so what has been written to the new column since stays.
+ */
+export async function copyLast(place: RunPlace, copied: Copy, epoch: number): Promise<void> {
+  const { session, settings } = place;
+  const { table, from, to, list } = copied;
+  const [found] = await readCatalog(session, [table]);
+  // Dropped by an attempt before this one.
+  if (!found?.columns.has(from) || !found.columns.has(to)) return;
+  if (list && !tellsOfCollections(session)) return;
+  const converting = conversionOf(place, copied);
+  const latest = (row: Row, at: number) =>
+    timesIn(row, at).reduce<bigint | undefined>(
+      (last, { written }) => (last === undefined || written > last ? written : last),
+      undefined,
+    );
+  const writer = await writerOf(session, found, to);
+  const selected = [...new Set([...writer.keys, from].map(quote)), ...timesOf([from, to])];
+  for await (const { rows } of scan(session, { table, partition: writer.partition, selected })) {
+    await refuseLost(place, epoch);
+    await each(rows, settings.concurrency, async (row) => {
+      const [old, now] = [latest(row, 0), latest(row, 1)];
+      if (old === undefined || (now !== undefined && now >= old)) return;
+      await writer.write(row, { value: converting(row[from]), list, times: longest(row, [from]) });
+    });
+  }
+}
+
 /** Values that cannot be converted were refused before: one that came since then ends it, and what is copied stays. */
 function conversionOf({ session }: RunPlace, { table, converted: wanted }: Copy): (value: unknown) => unknown {
   if (!wanted) return (value) => value;

@@ -22,6 +22,8 @@ export interface Ddl {
   readonly empty?: true;
   /** Rows whose values could not become those of another field are looked for first. */
   readonly converted?: Conversion;
+  /** Done once more before the column that was copied is dropped. */
+  readonly copied?: Copy;
 }
 
 export type Effect =
