@@ -9,7 +9,7 @@ import { migration } from '../core/migration/builder.ts';
 import { migrate } from '../core/migration/run.ts';
 import { apply } from '../core/schema/apply.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
-import type { Operation } from '../core/schema/operation.ts';
+import type { NamedField, Operation } from '../core/schema/operation.ts';
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
 import { connectAdapter } from './kit/adapter.ts';
 import { definedInCode } from './kit/defined.ts';
@@ -94,6 +94,35 @@ else {
         assert.ok(Math.abs(Number(item.at) - Date.now()) < 60_000);
         assert.deepEqual([item.tags, item.doc, 'empty' in item], [['a'], { a: [1, null] }, false]);
       }
+    }));
+
+  test('a field that is added is refused where items have something else under its name', () =>
+    on(async (run, connection) => {
+      await run(create);
+      await items(connection, 'users', [
+        { id: N(1), age: S('x') },
+        { id: N(2), age: N(7), kind: { NULL: true } },
+        { id: N(3), age: S('7') },
+        { id: N(4), age: { NULL: true } },
+      ]);
+      const add = (field: NamedField): Operation => ({ type: 'addField', collection: 'users', field });
+      for (const more of [{}, { default: 1 }, { default: 1, required: true }]) {
+        const error = await refused(run(add({ name: 'age', type: 'integer', ...more })), 'data_violates');
+        assert.equal(error.details.count, 2);
+        assert.match(error.why ?? '', /"id":1/);
+      }
+      assert.deepEqual(
+        (await sorted(connection, 'users')).map(({ age }) => age),
+        ['x', 7, '7', null],
+      );
+      await connection.query(JSON.stringify({ DeleteItem: { TableName: 'users', Key: { id: N(1) } } }));
+      await connection.query(JSON.stringify({ DeleteItem: { TableName: 'users', Key: { id: N(3) } } }));
+      await run(add({ name: 'age', type: 'integer' }));
+      await run(add({ name: 'kind', type: 'string', default: 'x', required: true }));
+      assert.deepEqual(await sorted(connection, 'users'), [
+        { id: 2, age: 7, kind: 'x' },
+        { id: 4, age: null, kind: 'x' },
+      ]);
     }));
 
   test('a required field without a default is refused where there are items', () =>
@@ -448,12 +477,19 @@ else {
   );
 }
 
-/** Kills a migrator with SIGKILL when it has told that so many items are done; gives what it told last. */
+/**
+ * Kills a migrator with SIGKILL when it has told that so many items are written; gives what it told last. It tells of
+ * the items that it looks through before, too: writing begins where it counts from the beginning again.
+ */
 async function killedAfter(child: ChildProcess, items: number): Promise<number> {
   let reached = 0;
+  let isWriting = false;
   child.stdout?.on('data', (chunk) => {
-    for (const [, done] of String(chunk).matchAll(/done (\d+)/g)) reached = Number(done);
-    if (reached >= items) child.kill('SIGKILL');
+    for (const [, done] of String(chunk).matchAll(/done (\d+)/g)) {
+      isWriting ||= Number(done) < reached;
+      reached = Number(done);
+    }
+    if (isWriting && reached >= items) child.kill('SIGKILL');
   });
   await once(child, 'close');
   return reached;

@@ -102,15 +102,15 @@ function addField(operation: AddField, before: SchemaModel): Statement[] {
   const field = defineField(name, definition, table);
   const filled = field.default !== undefined || field.autoGenerate === true;
   refuseUnstorable(field, table);
-  const empty = field.required && !filled ? { empty: name } : {};
+  const condition = field.required && !filled ? { empty: name } : { added: writtenField(field) };
   return [
     statement(
-      `Describe ${table}: add ${fieldText(field)}${empty.empty === undefined ? '' : ', where it has no items'}`,
+      `Describe ${table}: add ${fieldText(field)}, where ${condition.empty === undefined ? `no item has another ${name}` : 'it has no items'}`,
       {
         do: 'describe',
         table,
         definition: definitionOf(next),
-        ...empty,
+        ...condition,
       },
     ),
     ...(filled

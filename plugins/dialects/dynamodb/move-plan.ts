@@ -25,11 +25,18 @@ export function planned({ api }: Pick<Work, 'api'>, shape: TableShape, move: Mov
       const name = attributeName(field.name);
       return {
         attributes: [field.name],
-        filter: { text: `attribute_not_exists(${name})` },
-        change: (item) =>
-          item[field.name]
-            ? undefined
-            : { key: keyOf(shape, item), set: { [field.name]: filling(api, field) }, was: { [field.name]: undefined } },
+        // A NULL is a value as good as any, unless there must be one.
+        filter: field.required
+          ? {
+              text: `(attribute_not_exists(${name}) OR attribute_type(${name}, :null))`,
+              values: { ':null': { S: 'NULL' } },
+            }
+          : { text: `attribute_not_exists(${name})` },
+        change: (item) => {
+          const there = item[field.name];
+          if (there && !(field.required && isNull(there))) return undefined;
+          return { key: keyOf(shape, item), set: { [field.name]: filling(api, field) }, was: { [field.name]: there } };
+        },
       };
     }
     case 'remove':
@@ -94,7 +101,7 @@ function both({ from, to }: Move & { kind: 'rename' }, key: object): SvcError {
   });
 }
 
-interface Tested extends Pick<Planned, 'attributes' | 'filter'> {
+export interface Tested extends Pick<Planned, 'attributes' | 'filter'> {
   problem(item: Item): string | undefined;
 }
 
@@ -126,6 +133,24 @@ export function tested(move: Move): Tested {
     case 'remove':
       return { attributes: [], problem: () => undefined };
   }
+}
+
+/** What items have under the name of a field that is added stays as it is: it has to be what the field holds. */
+export function testedAs(added: NamedField): Tested {
+  const field = fieldFrom(added);
+  const { name, type } = field;
+  return {
+    attributes: [name],
+    filter: { text: `attribute_exists(${attributeName(name)})` },
+    problem(item) {
+      const value = item[name];
+      // Filled where there must be one.
+      if (isNull(value)) return undefined;
+      const result = converted(value, field);
+      if ('problem' in result) return `${name}: ${result.problem}`;
+      return isDeepStrictEqual(result.value, value) ? undefined : `${name}: it is not stored as type ${type} is`;
+    },
+  };
 }
 
 function fieldFrom({ name, ...definition }: NamedField): Field {

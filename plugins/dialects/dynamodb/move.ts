@@ -4,7 +4,7 @@ import { SvcError } from '../../../core/errors.ts';
 import { canonicalJson } from '../../../core/json.ts';
 import type { Api } from './api.ts';
 import { plainItem } from './attribute.ts';
-import { planned, tested } from './move-plan.ts';
+import { planned, type Tested, tested } from './move-plan.ts';
 import { Pace } from './pace.ts';
 import { forgotten, moveId, Progress } from './progress.ts';
 import { sweepOn } from './resumed.ts';
@@ -55,10 +55,20 @@ export async function moveItems(work: Work, table: string, move: Move): Promise<
 
 /** Reads every item and refuses with a count and some keys what the move could not do; forgets what was half moved before. */
 export async function checkItems(work: Work, table: string, move: Move): Promise<void> {
-  const { api, state, epoch } = work;
-  const { name, items, shape } = await tableFor(work, table);
+  const { state, epoch } = work;
+  await refuseItems(work, table, await tableFor(work, table), tested(move));
+  await state.fenced(epoch, [forgotten(state, moveId(table))]);
+}
+
+/** Throws `data_violates` with a count and some keys where an item does not pass. */
+export async function refuseItems(
+  work: Work,
+  table: string,
+  { name, items, shape }: Awaited<ReturnType<typeof tableFor>>,
+  test: Tested,
+): Promise<void> {
+  const { api } = work;
   const found = { count: 0, keys: [] as string[], why: '' };
-  const test = tested(move);
   const standing = beginning(items);
   await sweep({
     api,
@@ -87,7 +97,6 @@ export async function checkItems(work: Work, table: string, move: Move): Promise
       details: { count: found.count },
     });
   }
-  await state.fenced(epoch, [forgotten(state, moveId(table))]);
 }
 
 export function told({ onProgress }: Pick<Work, 'onProgress'>, collection: string, done: number, total: number): void {

@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { SvcError } from '../../../core/errors.ts';
+import { isSvcError, SvcError } from '../../../core/errors.ts';
 import { createTable, type Outset } from './create.ts';
 import { collectionFrom } from './definition.ts';
 import { dropTable } from './drop.ts';
 import { createIndex, dropIndex } from './index-steps.ts';
-import { checkItems, moveItems, tableFor, type Work } from './move.ts';
+import { checkItems, moveItems, refuseItems, tableFor, type Work } from './move.ts';
+import { testedAs } from './move-plan.ts';
 import { forgotten, moveId } from './progress.ts';
 import { inputOf } from './raw.ts';
 import { entryOf, entryWrite } from './registry.ts';
@@ -44,16 +45,20 @@ export async function perform(
 }
 
 async function describeTable(
-  { api, state }: Work,
-  { table, definition, empty }: Step & { do: 'describe' },
+  work: Work,
+  { table, definition, empty, added }: Step & { do: 'describe' },
 ): Promise<TransactWriteItem[]> {
-  const { name } = await tableFor({ api }, table);
-  if (empty !== undefined) {
+  const { api, state } = work;
+  const found = await tableFor({ api }, table);
+  // Said by an attempt before this one: what has come since then is no reason to refuse it.
+  const isSaid = async () => {
     const known = (await entryOf(state, table))?.collection;
-    const said = known !== undefined && isDeepStrictEqual(known, collectionFrom(definition));
-    const { Count = 0 } = said
+    return known !== undefined && isDeepStrictEqual(known, collectionFrom(definition));
+  };
+  if (empty !== undefined) {
+    const { Count = 0 } = (await isSaid())
       ? {}
-      : await api.send('Scan', { TableName: name, Limit: 1, Select: 'COUNT', ConsistentRead: true });
+      : await api.send('Scan', { TableName: found.name, Limit: 1, Select: 'COUNT', ConsistentRead: true });
     if (Count > 0) {
       throw new SvcError('data_violates', `The table "${table}" has items, which would have no "${empty}".`, {
         why: 'The field is required and has no default.',
@@ -61,6 +66,11 @@ async function describeTable(
         next: ['Give the field a default, or add it without required, fill it, and require it then.'],
       });
     }
+  }
+  if (added !== undefined) {
+    await refuseItems(work, table, found, testedAs(added)).catch(async (error) => {
+      if (!isSvcError(error) || error.code !== 'data_violates' || !(await isSaid())) throw error;
+    });
   }
   return [entryWrite(state, table, definition), forgotten(state, moveId(table))];
 }

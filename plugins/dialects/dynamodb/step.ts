@@ -11,8 +11,17 @@ import type { Definition } from './definition.ts';
 export type Step =
   | { readonly do: 'create'; readonly table: string; readonly definition: Definition }
   | { readonly do: 'drop'; readonly table: string }
-  /** Says in the registry what the table's fields are; with `empty`, only while the table has no items. */
-  | { readonly do: 'describe'; readonly table: string; readonly definition: Definition; readonly empty?: string }
+  /**
+   * Says in the registry what the table's fields are; with `empty`, only while the table has no items, and with `added`,
+   * only where what items have under that name already is of that field.
+   */
+  | {
+      readonly do: 'describe';
+      readonly table: string;
+      readonly definition: Definition;
+      readonly empty?: string;
+      readonly added?: NamedField;
+    }
   | { readonly do: 'createIndex'; readonly table: string; readonly index: string; readonly definition: Definition }
   | { readonly do: 'dropIndex'; readonly table: string; readonly index: string; readonly definition: Definition }
   /** Reads every item and refuses what the move that follows could not do. */
