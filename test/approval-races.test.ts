@@ -1,7 +1,8 @@
 import * as assert from 'node:assert/strict';
+import { setTimeout as wait } from 'node:timers/promises';
 import { newRequestId } from '../core/approval/id.ts';
 import type { CallOutcome } from '../core/approval/outcome.ts';
-import { approve, gateOf, type Office, openOffice, refund, toolsOf, waiting } from './kit/approvals.ts';
+import { approve, gateOf, type Office, openOffice, refund, rowOf, toolsOf, waiting } from './kit/approvals.ts';
 import { engines } from './kit/engines.ts';
 import { type GateProcess, gateProcess } from './kit/gate-processes.ts';
 import { test } from './kit/test.ts';
@@ -99,6 +100,51 @@ on('two edits from two processes at once: the tool runs with the one that stands
     assert.equal(ran.at(-1), winner);
   }
 });
+
+/** Milliseconds around the deadline at which a round decides: most within a few, the first and the last far away. */
+const WIDEST_MS = 200;
+const LANES = 8;
+const offsetOf = (round: number): number => WIDEST_MS * ((2 * round) / (ROUNDS - 1) - 1) ** 3;
+
+on(
+  'a decision of another process races the clock: one of the two wins, and all that is left tells which',
+  async (scene) => {
+    const { office, one, other } = scene;
+    const ran: unknown[] = [];
+    const tools = toolsOf({ ...tool, handler: ({ requestId }) => ran.push(requestId) });
+    const gate = gateOf(office, tools, { humanInLoop: { approvalTimeout: 2 * WIDEST_MS } });
+    const wins = { approved: 0, rejected: 0, timeout: 0 };
+    const race = async (round: number): Promise<void> => {
+      const { request, outcome } = await waiting(gate, refund());
+      const left = office.desk.clock.until(Date.parse(request.timeout));
+      await wait(Math.max(0, left + offsetOf(round)));
+      const told = await (round % 2 === 0
+        ? one.tell({ do: 'approve', request })
+        : other.tell({ do: 'reject', request }));
+      const ended = await outcome;
+      const { status, body } = (await rowOf(office, request)).record;
+      const winner = told.refused === undefined ? (round % 2 === 0 ? 'approved' : 'rejected') : 'timeout';
+      wins[winner] += 1;
+      assert.ok(told.refused === undefined || told.refused === 'approval_expired', told.refused);
+      assert.equal(status, winner === 'approved' ? 'approved' : 'rejected');
+      assert.equal(body.decision?.cause, { approved: undefined, rejected: 'human', timeout: 'timeout' }[winner]);
+      assert.equal(ended.status, winner === 'approved' ? 'completed' : 'rejected');
+      assert.equal(ran.filter((requestId) => requestId === request.requestId).length, winner === 'approved' ? 1 : 0);
+      assert.equal(
+        body.decision!.at < request.timeout,
+        winner !== 'timeout',
+        `${body.decision!.at}, ${request.timeout}`,
+      );
+      if (winner === 'timeout') assert.equal((ended.result as { error: string }).error, 'approval_timeout');
+    };
+    await Promise.all(
+      Array.from({ length: LANES }, async (_, lane) => {
+        for (let round = lane; round < ROUNDS; round += LANES) await race(round);
+      }),
+    );
+    assert.ok(wins.approved > 0 && wins.rejected > 0 && wins.timeout > 0, JSON.stringify(wins));
+  },
+);
 
 on('two processes that put the same call to their gates run it once and are told the same', async (scene) => {
   const { office, one, other, effects } = scene;
