@@ -228,6 +228,23 @@ test('GET shows tag, tool and deadline, and decides nothing', () =>
     assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
   }));
 
+test('HEAD decides nothing, and a method that is neither is refused', () =>
+  withCallback(async ({ asked, svc, refunds }) => {
+    const { url, request } = await asked();
+    const handler = approvalHandler(svc);
+    for (const [method, status] of [
+      ['HEAD', 200],
+      ['PUT', 405],
+      ['DELETE', 405],
+      ['OPTIONS', 405],
+    ] as const) {
+      const response = await handler(new Request(`${url}&approved=true&action=approve`, { method }));
+      assert.equal(response.status, status, method);
+    }
+    assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
+    assert.deepEqual(refunds, []);
+  }));
+
 test('the pages show everything, harmlessly, and then decide', () =>
   withCallback(async ({ asked, form, refunds }) => {
     const nasty = '<img src=x onerror=alert(1)>"\u001b[2J\u202egnirts\u200b';

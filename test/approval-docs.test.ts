@@ -3,6 +3,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { Webhook } from 'standardwebhooks';
 import { WEBHOOK_SECRET, withGate } from './kit/approvals-client.ts';
 import { scripted } from './kit/cli.ts';
 import { folder } from './kit/folder.ts';
@@ -18,6 +19,17 @@ function block(opening: string): string {
   const found = page.split(`\`\`\`${opening}\n`)[1]?.split('\n```')[0];
   assert.ok(found, `docs/approvals.md has no block "${opening}"`);
   return found;
+}
+
+const MINUTE_MS = 60_000;
+
+/** The same message, rightly signed at another moment. */
+function signedAt(at: Date, id: string, body: string): Record<string, string> {
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+    'webhook-signature': new Webhook(WEBHOOK_SECRET).sign(id, at, body),
+  };
 }
 
 test('the receiver of the documentation takes what is ours and nothing else', async () => {
@@ -45,6 +57,14 @@ test('the receiver of the documentation takes what is ours and nothing else', as
       async ({ refund }) => {
         const { request } = await refund();
         await until(() => said.includes(`/approvals/${request.requestId}/respond?token=`), 'it was not told');
+        const body = JSON.stringify({ agentTag: 'payouts', tool: 'refund', callbackUrl: 'a replay' });
+        const answered = async (agoMs: number) => {
+          const headers = signedAt(new Date(Date.now() - agoMs), request.requestId, body);
+          return (await fetch(url, { method: 'POST', headers, body })).status;
+        };
+        assert.equal(await answered(10 * MINUTE_MS), 401);
+        assert.ok(!said.includes('a replay'));
+        assert.equal(await answered(0), 204);
       },
     );
   } finally {
@@ -114,6 +134,10 @@ for (const { name, command, version, file, text, run } of LANGUAGES) {
       assert.equal(verify({ body: sent.body.replace('20', '21') }), 'false');
       assert.equal(verify({ secret: `whsec_${Buffer.alloc(32, 1).toString('base64')}` }), 'false');
       assert.equal(verify({ headers: { ...sent.headers, 'webhook-timestamp': 'x' } }), 'false');
+      const id = String(sent.headers['webhook-id']);
+      const signed = (agoMs: number) => signedAt(new Date(Date.now() - agoMs), id, sent.body);
+      assert.equal(verify({ headers: signed(0) }), 'true');
+      assert.equal(verify({ headers: signed(10 * MINUTE_MS) }), 'false', 'ten minutes old');
     } finally {
       to.close();
       rmSync(home, { recursive: true });

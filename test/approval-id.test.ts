@@ -1,0 +1,51 @@
+import * as assert from 'node:assert/strict';
+import { firstIdAt, newExecutionId, newRequestId } from '../core/approval/id.ts';
+import { test } from './kit/test.ts';
+
+/** Version 7 of RFC 9562: 48 bits of time, the version, then whatever makes one of the same moment another. */
+const ID = /^(apr|exe)_([0-9a-f]{8})-([0-9a-f]{4})-7([0-9a-f]{3})-([89ab][0-9a-f]{3})-([0-9a-f]{12})$/;
+
+for (const [kind, make] of [
+  ['apr', newRequestId],
+  ['exe', newExecutionId],
+] as const) {
+  test(`who knows an id of ${kind} cannot count on to the next one of its millisecond`, () => {
+    const moments = new Map<string, bigint[]>();
+    const ids = new Set<string>();
+    for (let round = 0; round < 20_000; round++) {
+      const id = make();
+      const found = ID.exec(id);
+      assert.ok(found && found[1] === kind, id);
+      ids.add(id);
+      const moment = `${found[2]}${found[3]}`;
+      const end = BigInt(`0x${found[6]}`);
+      moments.set(moment, [...(moments.get(moment) ?? []), end]);
+    }
+    assert.equal(ids.size, 20_000);
+    const ends = [...moments.values()];
+    assert.ok(
+      ends.some((those) => those.length > 1),
+      'no two were made in one millisecond',
+    );
+    const all = ends.flat();
+    // Its last 42 bits are drawn anew each time (those before them count within a millisecond, for the order).
+    for (let bit = 0n; bit < 42n; bit++) {
+      const set = all.filter((end) => (end >> bit) & 1n).length;
+      assert.ok(set > 8_000 && set < 12_000, `bit ${bit} is set in ${set} of 20,000`);
+    }
+    for (const those of ends) {
+      assert.equal(new Set(those).size, those.length);
+      for (const [at, end] of those.entries()) {
+        const step = at === 0 ? undefined : end - those[at - 1]!;
+        assert.ok(step === undefined || step > 1_000n || step < -1_000n, `${step} after the one before it`);
+      }
+    }
+  });
+}
+
+test('an id is not before the first of its moment, and before the first of the next', () => {
+  const before = new Date();
+  const id = newRequestId();
+  const after = new Date(Date.now() + 1);
+  assert.ok(id >= firstIdAt(before) && id < firstIdAt(after));
+});
