@@ -124,7 +124,7 @@ test('500 and 429 are tried again until it arrives, every attempt in the audit, 
   withReceiver(
     (response, attempt) => {
       if (attempt === 1) response.writeHead(500).end();
-      else if (attempt === 2) response.writeHead(429, { 'retry-after': '1' }).end();
+      else if (attempt === 2) response.writeHead(429).end();
       else response.writeHead(204).end();
     },
     (to) =>
@@ -136,6 +136,26 @@ test('500 and 429 are tried again until it arrives, every attempt in the audit, 
         assert.deepEqual([...new Set(to.received.map(({ headers }) => headers['webhook-id']))], [request.requestId]);
       }),
   ));
+
+test('a receiver that says when to come again is left alone until then', () => {
+  // Unasked, the pause after the first attempt is a second at most.
+  const AFTER_S = 3;
+  const came: number[] = [];
+  return withReceiver(
+    (response, attempt) => {
+      came.push(performance.now());
+      if (attempt === 1) response.writeHead(429, { 'retry-after': String(AFTER_S) }).end();
+      else response.writeHead(204).end();
+    },
+    (to) =>
+      webhooks(to.url, async (gate) => {
+        const { request } = await gate.refund();
+        await until(async () => (await attempts(gate, request.requestId)).length === 2, 'it was not tried again');
+        assert.deepEqual(await attempts(gate, request.requestId), ['answered 429', 'delivered']);
+        assert.ok(came[1]! - came[0]! > (AFTER_S - 0.5) * 1_000, 'it came again too soon');
+      }),
+  );
+});
 
 for (const [status, why] of [
   [302, 'answered 302: redirects are not followed'],
