@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Adapter } from '../core/database/adapter.ts';
 import type { SchemaResult } from '../core/database/automatic.ts';
 import { Database } from '../core/database/database.ts';
+import type { Json } from '../core/json.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
 import { MigrationHelpers } from '../core/migration/helpers.ts';
 import { rollback } from '../core/migration/run.ts';
@@ -285,5 +286,45 @@ for (const engine of sqlEngines) {
       (await rows(adapter, `SELECT id FROM t WHERE ${set} AND ${year}`)).map(({ id }) => Number(id)),
       [1],
     );
+  });
+
+  on('db.update finds numbers of single precision, and sets one that is there to no other', async (db, adapter) => {
+    await db.schema.create('marks', { id: { type: 'integer', primaryKey: true }, f: 'float', n: 'integer' });
+    await rows(adapter, 'INSERT INTO marks (id, f) VALUES (1, 1.1), (2, 2.5), (3, NULL), (4, -0.1)');
+    const matched = async (where: Record<string, Json>) =>
+      (await db.update({ table: 'marks', data: { n: 1 }, where })).matched;
+    assert.equal(await matched({ f: 1.1 }), 1);
+    assert.equal(await matched({ f: { $ne: 1.1 } }), 3);
+    assert.equal(await matched({ f: { $in: [1.1, -0.1, 7] } }), 2);
+    assert.equal(await matched({ f: { $gt: 1.1 } }), 1);
+    assert.equal(await matched({ f: { $lte: -0.1 } }), 1);
+    assert.equal(await matched({ f: { $lt: 1e300 } }), 3, 'beyond what it can hold');
+    const again = { table: 'marks', data: { f: 1.1 }, where: { id: { $lte: 2 } } };
+    assert.deepEqual(await db.update(again), { matched: 2, modified: 1 });
+    assert.deepEqual(await db.update(again), { matched: 2, modified: 0 });
+  });
+
+  on('db.update compares JSON as JSON, however it is written', async (db, adapter) => {
+    await db.schema.create('papers', {
+      id: { type: 'integer', primaryKey: true },
+      data: 'json',
+      list: { type: 'array', items: 'string' },
+      n: 'integer',
+    });
+    await rows(
+      adapter,
+      `INSERT INTO papers (id, data) VALUES (1, '{ "b": [1, 2],  "a": "é" }'), (2, '"x"'), (3, NULL)`,
+    );
+    const set = (data: Record<string, Json>, where: Record<string, Json>) =>
+      db.update({ table: 'papers', data, where });
+    assert.deepEqual(await set({ n: 1 }, { data: { a: 'é', b: [1, 2] } }), { matched: 1, modified: 1 });
+    assert.deepEqual(await set({ n: 2 }, { data: 'x' }), { matched: 1, modified: 1 });
+    assert.equal((await set({ n: 3 }, { data: { $in: ['x', { b: [1, 2], a: 'é' }, null] } })).matched, 3);
+    assert.equal((await set({ n: 4 }, { data: { $ne: 'x' } })).matched, 2);
+    assert.deepEqual(await set({ data: { a: 'é', b: [1, 2] } }, { id: { $lte: 3 } }), { matched: 3, modified: 2 });
+    assert.deepEqual(await set({ data: { a: 'é', b: [2, 1] } }, { id: 1 }), { matched: 1, modified: 1 });
+    assert.deepEqual(await set({ list: ['1', '2'] }, { id: 1 }), { matched: 1, modified: 1 });
+    assert.deepEqual(await set({ list: ['1', '2'] }, { list: ['1', '2'] }), { matched: 1, modified: 0 });
+    assert.deepEqual(await set({ data: null }, { id: { $gte: 2 } }), { matched: 2, modified: 2 });
   });
 }

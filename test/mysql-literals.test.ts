@@ -1,12 +1,17 @@
 import * as assert from 'node:assert/strict';
 import fc from 'fast-check';
+import type { Json } from '../core/json.ts';
+import { defineCollection } from '../core/schema/define.ts';
+import { mariadbTraits } from '../plugins/dialects/mariadb/traits.ts';
 import { canonicalDefault } from '../plugins/dialects/mysql/default.ts';
+import { grammarOf } from '../plugins/dialects/mysql/grammar.ts';
 import { behind, withoutOuter } from '../plugins/dialects/mysql/parentheses.ts';
 import { quote, text } from '../plugins/dialects/mysql/quote.ts';
 import { stringOf, textExpression, textOf, unescaped } from '../plugins/dialects/mysql/string-literal.ts';
 import { tokens } from '../plugins/dialects/mysql/tokens.ts';
 import { readType } from '../plugins/dialects/mysql/types.ts';
-import { isBefore, versionOf } from '../plugins/dialects/mysql/version.ts';
+import { updateTexts } from '../plugins/dialects/mysql/update.ts';
+import { isBefore, type Version, versionOf } from '../plugins/dialects/mysql/version.ts';
 import { holds } from './kit/schema-laws.ts';
 import { test } from './kit/test.ts';
 
@@ -87,4 +92,23 @@ test('versions are read and compared by number', () => {
   assert.ok(isBefore([10, 6, 21], [10, 8, 0]));
   assert.ok(!isBefore([10, 11, 0], [10, 8, 0]));
   assert.ok(!isBefore([8, 0, 17], [8, 0, 17]));
+});
+
+test('JSON is compared by a server that can, and by no other', () => {
+  const grammar = grammarOf(mariadbTraits);
+  const collection = defineCollection({ name: 't', fields: [{ name: 'd', type: 'json' }] });
+  const update = (version: Version, operator: 'eq' | 'gt', value: Json) =>
+    updateTexts(
+      { grammar, traits: mariadbTraits, version },
+      { table: 't', collection, key: 'k', set: [], where: [{ field: 'd', operator, value }] },
+    );
+  const refuses = (work: () => unknown, why: RegExp) =>
+    assert.throws(work, (error: Error & { code?: string; why?: string }) => {
+      assert.equal(error.code, 'not_supported');
+      return why.test(error.why ?? '');
+    });
+  assert.match(update([10, 7, 0], 'eq', [1]).update, /json_equals\(`d`, '\[1\]'\)/);
+  refuses(() => update([10, 6, 0], 'eq', [1]), /from version 10\.7\.0 on/);
+  refuses(() => update([10, 7, 0], 'gt', 1), /as a text/);
+  assert.match(update([10, 6, 0], 'eq', null).update, /`d` IS NULL/);
 });

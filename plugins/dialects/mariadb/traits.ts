@@ -14,6 +14,7 @@ export const mariadbTraits: Traits = {
   block: (statements) => `BEGIN NOT ATOMIC\n${statements}\n;END`,
   // With json_valid: a check of ours stands in place of the one that the type would have.
   arrayCheck: (column) => `json_valid(${column}) and json_type(${column}) = 'ARRAY'`,
+  json: { same: (column, literal) => `json_equals(${column}, ${literal})`, since: [10, 7, 0] },
   catalog: {
     oddIndex:
       "CASE WHEN s.ignored = 'YES' THEN 'is ignored' WHEN s.index_type = 'HASH' THEN 'is a hash of long values' END",

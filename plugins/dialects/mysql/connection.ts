@@ -75,7 +75,7 @@ export async function connect(flavour: Flavour, url: string, settings: Settings)
     records: (definition) => recordStore(home, definition),
     ensure: (definitions) => ensureTables(session, recordGrammar, definitions),
     async update(job) {
-      const { count, update } = updateTexts(grammar, job);
+      const { count, update } = updateTexts({ grammar, traits, version }, job);
       const [counted, changed] = await told(() => session.exec(`${count}; ${update}`));
       const modified = changed?.count ?? 0;
       // Counted on one snapshot, changed on a newer one: other sessions may have come in between.

@@ -11,6 +11,10 @@ export const mysqlTraits: Traits = {
   ownsColumnChecks: false,
   sharesCheckNames: true,
   arrayCheck: (column) => `json_type(${column}) = 'ARRAY'`,
+  json: {
+    same: (column, literal) => `${column} = CAST(${literal} AS JSON)`,
+    ordered: (literal) => `CAST(${literal} AS JSON)`,
+  },
   catalog: {
     oddIndex:
       "CASE WHEN s.expression IS NOT NULL THEN 'is on an expression' WHEN s.is_visible = 'NO' THEN 'is invisible' END",

@@ -24,6 +24,14 @@ export interface Traits {
   readonly block?: (statements: string) => string;
   /** Holds for a JSON text that is an array; the column is quoted. */
   arrayCheck(column: string): string;
+  readonly json: {
+    /** True where a column holds the same JSON as a literal, however the two are written. */
+    same(column: string, literal: string): string;
+    /** The first version that knows it. */
+    readonly since?: Version;
+    /** A literal that orders as JSON; absent where only texts have an order. */
+    ordered?(literal: string): string;
+  };
   readonly catalog: {
     /** Of `information_schema.statistics s`: says why svc does not make such an index, NULL where it does. */
     readonly oddIndex: string;

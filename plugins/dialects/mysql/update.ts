@@ -3,10 +3,21 @@ import { SvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
 import type { Field } from '../../../core/schema/model.ts';
 import type { Grammar } from '../../sql/grammar.ts';
+import { single } from '../../sql/single.ts';
 import { quote, text } from './quote.ts';
+import type { Traits } from './traits.ts';
+import { isBefore, type Version } from './version.ts';
+
+export interface UpdatePlace {
+  readonly grammar: Grammar;
+  readonly traits: Traits;
+  /** Of the server. */
+  readonly version: Version;
+}
 
 /** How many rows match, and one statement that changes those whose values it would make others. */
-export function updateTexts(grammar: Grammar, job: UpdateJob): { readonly count: string; readonly update: string } {
+export function updateTexts(place: UpdatePlace, job: UpdateJob): { readonly count: string; readonly update: string } {
+  const { grammar } = place;
   const { collection, set, where } = job;
   const table = quote(job.table);
   const fieldOf = (name: string): Field => {
@@ -14,7 +25,7 @@ export function updateTexts(grammar: Grammar, job: UpdateJob): { readonly count:
     if (!field) throw new Error(`${job.table} has no field ${name}`);
     return field;
   };
-  const conditions = where.map((condition) => conditionText(grammar, condition, fieldOf(condition.field)));
+  const conditions = where.map((condition) => conditionText(place, condition, fieldOf(condition.field)));
   const matching = conditions.length > 0 ? conditions.join(' AND ') : 'TRUE';
   const values = inOrder(set).map((assignment) => {
     const field = fieldOf(assignment.field);
@@ -23,7 +34,7 @@ export function updateTexts(grammar: Grammar, job: UpdateJob): { readonly count:
   // A clock alone makes no row another one, unless nothing else is set.
   const changing = values
     .filter(({ assignment }) => !('now' in assignment))
-    .map(({ assignment, field, value }) => `NOT ${same(field, quote(assignment.field), value)}`);
+    .map(({ assignment, field, value }) => `NOT ${unchanged(place, assignment, field, value)}`);
   const changes = changing.length > 0 ? `(${changing.join(' OR ')})` : 'TRUE';
   const assignments = values.map(({ assignment, value }) => `${quote(assignment.field)} = ${value}`);
   return {
@@ -61,10 +72,31 @@ const TEXTS: ReadonlySet<string> = new Set(['string', 'text', 'enum', 'uuid']);
 const INTEGERS: ReadonlySet<string> = new Set(['integer', 'bigint', 'smallint']);
 
 /** Equal to the last character, where the collation of a column takes more for equal. */
-function same({ type }: Field, column: string, value: string): string {
-  return TEXTS.has(type)
-    ? `(CAST(${column} AS BINARY) <=> CAST(${value} AS BINARY))`
-    : `(${column} <=> ${INTEGERS.has(type) && value.startsWith('CONCAT(') ? `CAST(${value} AS SIGNED)` : value})`;
+function unchanged(place: UpdatePlace, assignment: Assignment, field: Field, value: string): string {
+  const column = quote(field.name);
+  if (TEXTS.has(field.type)) return `(CAST(${column} AS BINARY) <=> CAST(${value} AS BINARY))`;
+  // An older server keeps the text that it is given, and tells those apart.
+  if ('value' in assignment && !(isJson(field) && isOld(place))) return same(place, assignment.value, field);
+  return `(${column} <=> ${INTEGERS.has(field.type) && 'concat' in assignment ? `CAST(${value} AS SIGNED)` : value})`;
+}
+
+const isJson = ({ type }: Field): boolean => type === 'json' || type === 'array';
+const isOld = ({ traits: { json }, version }: UpdatePlace): boolean =>
+  json.since !== undefined && isBefore(version, json.since);
+
+/** True or false, also where one of the two is null. */
+function same({ grammar, traits }: UpdatePlace, value: Json, field: Field): string {
+  const column = quote(field.name);
+  if (value === null) return `(${column} IS NULL)`;
+  return isJson(field)
+    ? `COALESCE(${traits.json.same(column, grammar.literal(value, field))}, FALSE)`
+    : `(${column} <=> ${compared(grammar, value, field)})`;
+}
+
+/** A literal that a field can equal; never null. */
+function compared(grammar: Grammar, value: Json, field: Field): string {
+  const written = grammar.literal(value, field);
+  return field.type === 'float' ? single(written) : written;
 }
 
 function valueText(grammar: Grammar, assignment: Assignment, field: Field): string {
@@ -79,18 +111,34 @@ function valueText(grammar: Grammar, assignment: Assignment, field: Field): stri
 
 const OPERATORS = { gt: '>', gte: '>=', lt: '<', lte: '<=' } as const;
 
-function conditionText(grammar: Grammar, condition: Condition, field: Field): string {
+function conditionText(place: UpdatePlace, condition: Condition, field: Field): string {
+  const { grammar, traits } = place;
   const column = quote(field.name);
+  const json = isJson(field);
+  if (json && isOld(place) && condition.value !== null)
+    throw notCompared(field, `JSON is compared from version ${traits.json.since?.join('.')} on.`);
   if (condition.operator === 'in') {
-    const values = condition.value.filter((value) => value !== null).map((value) => typed(grammar, value, field));
-    const among = values.length > 0 ? `${column} IN (${values.join(', ')})` : 'FALSE';
+    const values = condition.value.filter((value) => value !== null);
+    const texts = values.map((value) => (json ? same(place, value, field) : compared(grammar, value, field)));
+    const found = json ? `(${texts.join(' OR ')})` : `${column} IN (${texts.join(', ')})`;
+    const among = values.length > 0 ? found : 'FALSE';
     return condition.value.includes(null) ? `(${among} OR ${column} IS NULL)` : among;
   }
   const { operator, value } = condition;
-  if (operator === 'eq') return value === null ? `${column} IS NULL` : `${column} = ${typed(grammar, value, field)}`;
-  if (operator === 'ne')
-    return value === null ? `${column} IS NOT NULL` : `NOT (${column} <=> ${typed(grammar, value, field)})`;
-  return `${column} ${OPERATORS[operator]} ${typed(grammar, value, field)}`;
+  if (operator === 'ne') return `NOT ${same(place, value, field)}`;
+  if (operator === 'eq')
+    return value === null || json ? same(place, value, field) : `${column} = ${compared(grammar, value, field)}`;
+  if (json && !traits.json.ordered) throw notCompared(field, 'It keeps JSON as a text, and texts order otherwise.');
+  const written = value === null ? 'NULL' : compared(grammar, value, field);
+  return `${column} ${OPERATORS[operator]} ${json ? traits.json.ordered?.(written) : written}`;
+}
+
+function notCompared({ name, type }: Field, why: string): SvcError {
+  return new SvcError('not_supported', `${name}: this server does not compare a field of type ${type} like that.`, {
+    why,
+    state: 'Nothing was changed.',
+    next: ['Name the rows by another field.'],
+  });
 }
 
 const typed = (grammar: Grammar, value: Json, field: Field): string =>

@@ -1,5 +1,6 @@
 import type { UpdateJob } from '../../../core/dialect.ts';
 import type { Field } from '../../../core/schema/model.ts';
+import { single } from '../../sql/single.ts';
 import { type UpdateWords, updateParts } from '../../sql/update.ts';
 import { grammar, quote } from './grammar.ts';
 import { literal, text } from './literal.ts';
@@ -18,7 +19,11 @@ const WORDS: UpdateWords = {
   quote,
   now: grammar.now,
   // A text is not cast to its length, which would cut it: the assignment refuses it.
-  typed: (value, field) => (isText(field) ? `${literal(value, field)}::text` : literal(value, field)),
+  typed(value, field) {
+    const written = literal(value, field);
+    if (field.type === 'float') return single(written);
+    return isText(field) ? `${written}::text` : written;
+  },
   concat(parts, field) {
     const texts = parts.map((part) => ('field' in part ? `${quote(part.field.name)}::text` : text(part.literal)));
     // concat, unlike ||, takes NULL for nothing.
