@@ -463,7 +463,7 @@ else {
     await refused(db.update({ table: 'every', data: { id: 2 }, all: true }), 'not_supported');
   });
 
-  on('what $CONCAT gives and what a bigint is compared with fits the field', async ({ db, keyspace }) => {
+  on('what $CONCAT gives fits its field', async ({ db, keyspace }) => {
     await db.schema.create('fits', {
       id: key,
       small: 'smallint',
@@ -482,9 +482,6 @@ else {
     await refused(give('whole', '2147483648'), 'data_violates');
     await refused(give('mood', 'b'), 'data_violates');
     await refused(give('u', 'none'), 'value_invalid');
-    for (const big of ['', '0x10', '99999999999999999999', 0.5]) {
-      await refused(db.update({ table: 'fits', data: { mood: 'a' }, where: { big } }), 'value_invalid');
-    }
     const read = 'SELECT small, whole, big, u, mood FROM fits';
     const [before] = await keyspace.query(read);
     assert.deepEqual({ ...before }, { small: null, whole: null, big: 0n, u: null, mood: null });
