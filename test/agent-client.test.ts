@@ -1,0 +1,216 @@
+import * as assert from 'node:assert/strict';
+import { Svc } from '../config/client.ts';
+import type { Run } from '../core/agent/run.ts';
+import type { ApprovalRecord } from '../core/approval/request.ts';
+import { agentOf } from './kit/agent-host.ts';
+import { engines } from './kit/engines.ts';
+import { refused } from './kit/refusal.ts';
+import { test } from './kit/test.ts';
+import { until } from './kit/until.ts';
+
+// Executions through a client: what svc.agents promises, over memory and between two clients of one database.
+
+const NOBODY = 'exe_01999999-0000-7000-8000-000000000000';
+const postgresql = engines.find(({ name }) => name === 'postgresql')!;
+
+function clientOn(url?: string): Svc {
+  return new Svc({
+    env: 'dev',
+    config: {
+      product: 'shop',
+      ...(url !== undefined && {
+        databases: { main: { dialect: 'postgresql', url: { dev: url } } },
+        approvals: { store: { database: 'main' } },
+      }),
+    },
+  });
+}
+
+/** An agent that pays once, after a yes, and says that it did. */
+function payouts(svc: Svc, paid: string[]) {
+  const tool = { tag: 'refund', requiresConfirmation: true, handler: () => paid.push('20 EUR') };
+  const turns = [{ calls: [{ tool: 'refund' }] }, { text: 'Done.' }];
+  return svc.agents.define(agentOf(turns, { tools: [tool], humanInLoop: { enabled: true } }) as never);
+}
+
+async function request(svc: Svc, executionId: string): Promise<ApprovalRecord> {
+  let found: ApprovalRecord | undefined;
+  await until(async () => {
+    [found] = (await svc.approvals.list({ executionId, status: 'waiting' })).records;
+    return found !== undefined;
+  }, 'Nothing waits.');
+  return found!;
+}
+
+async function approve(svc: Svc, executionId: string): Promise<void> {
+  const { requestId } = await request(svc, executionId);
+  await svc.agents.signal({ executionId, signal: 'approve', payload: { requestId } });
+}
+
+function inMemory(name: string, body: (svc: Svc) => Promise<void>): void {
+  test(name, async () => {
+    const svc = clientOn();
+    try {
+      await body(svc);
+    } finally {
+      await svc.close();
+    }
+  });
+}
+
+function between(name: string, body: (one: Svc, other: Svc) => Promise<void>): void {
+  if (postgresql.missing !== undefined) {
+    test.skip(name, postgresql.missing);
+    return;
+  }
+  test(name, () =>
+    postgresql.withUrl(async (url) => {
+      const [one, other] = [clientOn(url), clientOn(url)];
+      try {
+        await body(one, other);
+      } finally {
+        await Promise.all([one.close(), other.close()]);
+      }
+    }),
+  );
+}
+
+inMemory('get gives an execution with its steps, and prune removes it once it has ended', async (svc) => {
+  const paid: string[] = [];
+  const run = payouts(svc, paid).run({ prompt: 'Pay.' });
+  const { executionId } = run;
+  await request(svc, executionId);
+  const going = await svc.agents.get(executionId);
+  assert.deepEqual([going.executionId, going.agentTag, going.status], [executionId, 'payouts', 'running']);
+  assert.equal(await svc.agents.prune({ olderThanMs: 0 }), 0, 'what goes on is not removed');
+  await approve(svc, executionId);
+  const { steps } = await run.result;
+  const ended = await svc.agents.get(executionId);
+  assert.equal(ended.status, 'completed');
+  assert.deepEqual(ended.steps, steps);
+  assert.deepEqual((await svc.agents.list({ status: 'completed' })).records.length, 1);
+  assert.equal(await svc.agents.prune({ olderThanMs: 60_000 }), 0, 'what is younger is not removed');
+  await until(async () => (await svc.agents.prune({ olderThanMs: 0 })) === 1, 'It was not removed.');
+  await refused(svc.agents.get(executionId), 'execution_unknown');
+  assert.deepEqual(paid, ['20 EUR']);
+});
+
+inMemory('what is not there, or is over, is refused with a code that says which', async (svc) => {
+  await refused(svc.agents.get(NOBODY), 'execution_unknown');
+  await refused(svc.agents.resume(NOBODY), 'execution_unknown');
+  await refused(svc.agents.cancel(NOBODY), 'execution_unknown');
+  const run = payouts(svc, []).run({ prompt: 'Pay.' });
+  await approve(svc, run.executionId);
+  await run.result;
+  await refused(svc.agents.resume(run.executionId), 'execution_finished');
+  await refused(svc.agents.cancel(run.executionId), 'execution_finished');
+});
+
+inMemory('cancel ends what waits, with its reason; a yes comes too late', async (svc) => {
+  const paid: string[] = [];
+  const run = payouts(svc, paid).run({ prompt: 'Pay.' });
+  const { executionId, requestId } = await request(svc, run.executionId);
+  const outcome = await svc.agents.cancel(executionId, 'The customer called back.');
+  assert.deepEqual([outcome.status, outcome.reason], ['cancelled', 'The customer called back.']);
+  assert.deepEqual(await run.result, outcome);
+  assert.equal((await svc.approvals.get(requestId)).status, 'cancelled');
+  await refused(svc.agents.signal({ executionId, signal: 'approve', payload: { requestId } }), 'approval_decided');
+  assert.deepEqual(paid, []);
+});
+
+inMemory(
+  'a signal that aborts cancels its run: before it began, while it waits, and not once it has ended',
+  async (svc) => {
+    const paid: string[] = [];
+    const agent = payouts(svc, paid);
+    const early = agent.run({ prompt: 'Pay.', signal: AbortSignal.abort(new Error('never mind')) });
+    const { status, reason } = await early.result;
+    assert.equal(status, 'cancelled');
+    assert.match(reason ?? '', /never mind$/);
+
+    const stop = new AbortController();
+    const run = agent.run({ prompt: 'Pay.', signal: stop.signal });
+    const { executionId, requestId } = await request(svc, run.executionId);
+    stop.abort(new Error('The customer called back.'));
+    const outcome = await run.result;
+    assert.equal(outcome.status, 'cancelled');
+    assert.match(outcome.reason ?? '', /The customer called back\.$/);
+    assert.equal((await svc.agents.get(executionId)).status, 'cancelled');
+    assert.equal((await svc.approvals.get(requestId)).status, 'cancelled');
+    await refused(svc.agents.signal({ executionId, signal: 'approve', payload: { requestId } }), 'approval_decided');
+    assert.deepEqual(paid, []);
+
+    const late = new AbortController();
+    const third = agent.run({ prompt: 'Pay.', signal: late.signal });
+    await approve(svc, third.executionId);
+    const ended = await third.result;
+    late.abort();
+    assert.equal(ended.status, 'completed');
+    assert.equal((await svc.agents.get(third.executionId)).status, 'completed');
+    assert.deepEqual(paid, ['20 EUR']);
+  },
+);
+
+between('resume goes on with what another client left waiting, and its tool runs once', async (one, other) => {
+  const paid: string[] = [];
+  const left = payouts(one, paid).run({ prompt: 'Pay.' });
+  const { executionId } = left;
+  const before = await request(one, executionId);
+  await refused(other.agents.resume(executionId), 'agent_unknown');
+  await Promise.all([refused(left.result, 'interrupted'), one.close()]);
+  payouts(other, paid);
+  const run = await other.agents.resume(executionId);
+  assert.equal(run.executionId, executionId);
+  assert.equal((await request(other, executionId)).requestId, before.requestId, 'it is not asked again');
+  await approve(other, executionId);
+  assert.equal((await run.result).text, 'Done.');
+  assert.deepEqual(paid, ['20 EUR']);
+});
+
+between('resume watches what another client runs', async (one, other) => {
+  const paid: string[] = [];
+  const run = payouts(one, paid).run({ prompt: 'Pay.' });
+  await request(one, run.executionId);
+  payouts(other, paid);
+  const watched = await other.agents.resume(run.executionId);
+  await approve(other, run.executionId);
+  assert.deepEqual(await watched.result, JSON.parse(JSON.stringify(await run.result)));
+  assert.deepEqual(paid, ['20 EUR']);
+});
+
+between('resumeAll takes over what a client that closed has left, and what is left later', async (one, other) => {
+  const paid: string[] = [];
+  const agent = payouts(one, paid);
+  const runs = [agent.run({ prompt: 'Pay.' }), agent.run({ prompt: 'Pay.' })];
+  for (const { executionId } of runs) await request(one, executionId);
+  payouts(other, paid);
+  const taken: Run[] = [];
+  const errors: unknown[] = [];
+  const options = { onRun: (run: Run) => void taken.push(run), onError: (error: unknown) => void errors.push(error) };
+  const worker = await other.agents.resumeAll(options);
+  assert.deepEqual(await worker.first, [], 'what is run elsewhere is left alone');
+  await one.close();
+  await until(() => taken.length === 2, 'They were never taken over.');
+  assert.deepEqual(
+    taken.map(({ executionId }) => executionId).sort(),
+    runs.map(({ executionId }) => executionId).sort(),
+  );
+  await worker.stop();
+  for (const run of taken) {
+    await approve(other, run.executionId);
+    assert.equal((await run.result).status, 'completed', 'what was taken over runs on');
+  }
+  assert.deepEqual(paid, ['20 EUR', '20 EUR']);
+  assert.deepEqual(errors, []);
+});
+
+between('cancel reaches what another client runs', async (one, other) => {
+  const paid: string[] = [];
+  const run = payouts(one, paid).run({ prompt: 'Pay.' });
+  const { executionId, requestId } = await request(one, run.executionId);
+  const outcome = await other.agents.cancel(executionId, 'Enough.');
+  assert.deepEqual([outcome.status, outcome.reason], ['cancelled', 'Enough.']);
+  assert.equal((await run.result).status, 'cancelled');
+  assert.equal((await one.approvals.get(requestId)).status, 'cancelled');
+  assert.deepEqual(paid, []);
+});
