@@ -1,0 +1,124 @@
+import * as assert from 'node:assert/strict';
+import { callbackHandler } from '../config/callback/handler.ts';
+import { Svc } from '../config/client.ts';
+import { ApprovalDesk } from '../core/approval/desk.ts';
+import { SvcError } from '../core/errors.ts';
+import { Kernel } from '../core/kernel.ts';
+import { MemoryStore } from '../plugins/stores/memory.ts';
+import { approve, Bank, gateOf, OWNER, openOffice, refund, rowOf, toolsOf, waiting } from './kit/approvals.ts';
+import { CALLBACK_KEY } from './kit/approvals-client.ts';
+import { test } from './kit/test.ts';
+import { until } from './kit/until.ts';
+
+// What happens beside a request changes nothing in it: taps that throw, results too large to keep, a store out of reach.
+
+test('taps that throw when they are told stop neither the request nor its decision', async () => {
+  const office = await openOffice(new MemoryStore());
+  const bank = new Bank();
+  office.kernel.hooks.approvalRequested.tap('broken', () => {
+    throw new Error('no paper');
+  });
+  office.kernel.hooks.approvalDecided.tapPromise('broken', async () => {
+    throw new Error('no ink');
+  });
+  const { request, outcome } = await waiting(gateOf(office, toolsOf(bank.tool())), refund());
+  await until(() => office.warnings.length === 1, 'Nobody was warned.');
+  assert.equal((await rowOf(office, request)).record.status, 'waiting');
+  assert.equal((await approve(office, request)).status, 'approved');
+  assert.equal((await outcome).status, 'completed');
+  assert.equal(bank.paid.length, 1);
+  assert.deepEqual(office.warnings, [
+    'A tap on approvalRequested threw: no paper',
+    'A tap on approvalDecided threw: no ink',
+  ]);
+  await office.desk.close();
+});
+
+test('a result that is too large to be kept reaches its caller whole; who asks again is told that it ran', async () => {
+  const office = await openOffice(new MemoryStore());
+  const bank = new Bank();
+  const KEPT = 256 * 1024;
+  // With its two quotes a text of so many bytes, and of one more.
+  for (const [size, isKept] of [
+    [KEPT - 2, true],
+    [KEPT - 1, false],
+  ] as const) {
+    const large = 'x'.repeat(size);
+    const gate = gateOf(office, toolsOf(bank.tool({ handler: () => bank.paid.push({}) && large })));
+    const call = refund();
+    const { request, outcome } = await waiting(gate, call);
+    await approve(office, request);
+    assert.deepEqual((await outcome).result, large);
+    const again = await gate.call(call);
+    assert.equal(again.status, 'completed');
+    if (isKept) assert.equal(again.result, large);
+    else assert.equal((again.result as { error: string }).error, 'result_not_kept');
+  }
+  assert.equal(bank.paid.length, 2);
+  await office.desk.close();
+});
+
+test('503: the callback says when the store cannot be reached, decides nothing, and gives nothing away', async () => {
+  const office = await openOffice(new MemoryStore());
+  const { request } = await waiting(gateOf(office, toolsOf(new Bank().tool())), refund());
+  const answer = callbackHandler({ desk: office.desk, product: OWNER.product, env: OWNER.env, key: CALLBACK_KEY });
+  const url = `https://shop.example/approvals/${request.requestId}/respond?token=v1.${'A'.repeat(43)}`;
+  const { read } = office.desk;
+  for (const code of ['connection_lost', 'connection_failed'] as const) {
+    office.desk.read = () => Promise.reject(new SvcError(code, 'gone: postgres://shop:hunter2@db'));
+    const headers = { 'content-type': 'application/json' };
+    const posted = await answer(new Request(url, { method: 'POST', headers, body: '{"approved":true}' }));
+    assert.deepEqual([posted.status, posted.headers.get('retry-after')], [503, '5']);
+    const said = (await posted.json()) as { error: string };
+    assert.equal(said.error, 'store_unavailable');
+    const shown = await answer(new Request(url));
+    assert.equal(shown.status, 503);
+    assert.ok(!`${JSON.stringify(said)}${await shown.text()}`.includes('hunter2'));
+  }
+  office.desk.read = read;
+  assert.equal((await rowOf(office, request)).record.status, 'waiting');
+  await office.desk.close();
+});
+
+test('what is kept in memory is warned of outside dev, and only there', async () => {
+  for (const env of ['dev', 'prd']) {
+    const warned: string[] = [];
+    const hear = ({ message }: Error) => warned.push(message);
+    process.on('warning', hear);
+    const svc = new Svc({ config: { product: 'shop' }, env });
+    await svc.approvals.list();
+    await svc.approvals.list();
+    await new Promise(setImmediate);
+    process.off('warning', hear);
+    await svc.close();
+    const about = warned.filter((message) => message.includes('kept in memory'));
+    assert.equal(about.length, env === 'dev' ? 0 : 1, warned.join());
+    if (env !== 'dev') assert.match(about[0]!, /^Approvals of "prd" .* Set approvals\.store in svc\.config\.$/);
+  }
+});
+
+test('what a handler logs names its agent and its call, and control characters are written out', async () => {
+  const lines: string[] = [];
+  const log = (line: string) => lines.push(line);
+  const desk = await ApprovalDesk.open({ home: new MemoryStore(), kernel: new Kernel(), owner: OWNER, log });
+  const office = { desk, kernel: desk.kernel, warnings: [] };
+  const tool = new Bank().tool({
+    handler: (ctx) => {
+      ctx.log('paid\u001b[2J\u202e', { text: 'a\u001bb' });
+      ctx.log('plain');
+    },
+  });
+  const { request, outcome } = await waiting(gateOf(office, toolsOf(tool)), refund());
+  await approve(office, request);
+  await outcome;
+  await gateOf(office, toolsOf({ ...tool, requiresConfirmation: false })).call(
+    refund(undefined, { toolCallId: 'free' }),
+  );
+  assert.equal(lines.length, 4);
+  const [gated, plain, free] = lines as [string, string, string];
+  assert.ok(gated.startsWith(`payouts ${request.requestId}: paid`) && gated.includes('{'), gated);
+  assert.ok(!lines.some((line) => line.includes('\u001b') || line.includes('\u202e')), lines.join('\n'));
+  assert.equal(plain, `payouts ${request.requestId}: plain`);
+  assert.ok(free.startsWith('payouts free: paid'), free);
+  await desk.close();
+});
