@@ -3,9 +3,10 @@ import { newRequestId } from '../core/approval/id.ts';
 import { list } from '../core/approval/list.ts';
 import type { CallOutcome } from '../core/approval/outcome.ts';
 import type { Adapter } from '../core/database/adapter.ts';
-import { approve, type Office, openOffice, refund } from './kit/approvals.ts';
+import { approve, type Office, openOffice, refund, reject, rowOf } from './kit/approvals.ts';
 import { engines } from './kit/engines.ts';
 import { type GateProcess, gateProcess } from './kit/gate-processes.ts';
+import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
 import { until } from './kit/until.ts';
 
@@ -154,4 +155,26 @@ on('a claim of a killed process is given up by one that only waited beside it', 
   const outcome = (await beside.tell({ do: 'call', call })).value as CallOutcome;
   assert.equal(outcome.status, 'interrupted');
   assert.equal((await scene.effects(call.requestId!)).length, 1);
+});
+
+on('a no after the effect of a process that was killed is refused, and what was approved stands', async (scene) => {
+  const { office, next } = scene;
+  const requestId = newRequestId();
+  const call = refund({ order: '1234', amount: 20 }, { requestId });
+  const request = { requestId, executionId: call.executionId! };
+  const dying = await gateProcess(scene.url, 'ran');
+  dying.tell({ do: 'call', call }).catch(() => undefined);
+  await decideWhenAsked(scene, requestId, dying);
+  assert.equal(await dying.ended, 'SIGKILL');
+  const late = async () => {
+    const { details } = await refused(reject(office, request), 'approval_decided');
+    assert.equal(details.status, 'approved');
+  };
+  await late();
+  const outcome = (await next.tell({ do: 'call', call, resumed: true })).value as CallOutcome;
+  assert.equal((outcome.result as { error: string }).error, 'interrupted');
+  await late();
+  const { status, body } = (await rowOf(office, request)).record;
+  assert.deepEqual([status, body.decision?.by, body.run], ['approved', 'ann', 'unknown']);
+  assert.equal((await scene.effects(requestId)).length, 1);
 });
