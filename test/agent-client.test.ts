@@ -126,7 +126,7 @@ inMemory(
     const early = agent.run({ prompt: 'Pay.', signal: AbortSignal.abort(new Error('never mind')) });
     const { status, reason } = await early.result;
     assert.equal(status, 'cancelled');
-    assert.match(reason ?? '', /never mind$/);
+    assert.equal(reason, 'never mind');
 
     const stop = new AbortController();
     const run = agent.run({ prompt: 'Pay.', signal: stop.signal });

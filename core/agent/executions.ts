@@ -4,7 +4,7 @@ import { Alarm } from '../approval/alarm.ts';
 import type { ApprovalDesk } from '../approval/desk.ts';
 import { DETACH } from '../approval/gate.ts';
 import { isOutage, type StoreHome } from '../approval/home.ts';
-import { PROCESS } from '../approval/passage.ts';
+import { PROCESS, reasonOf } from '../approval/passage.ts';
 import { type Owner, openTables } from '../approval/tables.ts';
 import { isSvcError, SvcError } from '../errors.ts';
 import { CLOCK, type RecordStore, type Versioned } from '../records.ts';
@@ -289,7 +289,7 @@ export class Executions {
 /** Why somebody wants it cancelled; what the process that runs it stops it with of itself is no cancellation. */
 function cancelReason({ stopped }: Run): string | undefined {
   if (!stopped || stopped.reason === DETACH || stopped.reason instanceof OverTime) return undefined;
-  return String(stopped.reason);
+  return reasonOf(stopped);
 }
 
 /**

@@ -1,4 +1,5 @@
 import { DETACH } from '../approval/gate.ts';
+import { reasonOf } from '../approval/passage.ts';
 import { isSvcError, SvcError } from '../errors.ts';
 import { callTools } from './call-tools.ts';
 import type { RunError, Step } from './execution.ts';
@@ -92,7 +93,7 @@ async function stopped(held: HeldExecution, run: Run): Promise<RunOutcome> {
     });
   }
   if (reason instanceof OverTime) return failed(held, { code: 'run_too_long', message: String(reason) });
-  return cancelled(held, String(reason));
+  return cancelled(held, reasonOf(run.stopped));
 }
 
 function cancelled(held: HeldExecution, reason: string): Promise<RunOutcome> {

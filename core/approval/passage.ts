@@ -68,7 +68,6 @@ export function refuseDetached({ desk, requestId, options }: Passage): void {
 }
 
 /** Why a call was cancelled. */
-export function reasonOf(signal: AbortSignal): string {
-  const { reason } = signal;
+export function reasonOf({ reason }: { readonly reason: unknown }): string {
   return reason instanceof Error ? reason.message : String(reason);
 }
