@@ -189,7 +189,7 @@ on(
       const writing = store.replace('a', 1, { id: 'a' });
       const attempts = new Set<string>();
       await until(async () => {
-        const text = `SELECT query_start::text AS at FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'UPDATE%'`;
+        const text = `SELECT query_start::text AS at FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
         for (const { at } of await query(text)) attempts.add(String(at));
         return attempts.size > 1;
       }, 'It was not tried again.');
