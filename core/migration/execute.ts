@@ -63,11 +63,11 @@ export async function execute(run: Execution, planned: readonly PlannedMigration
       throw await failed(run, stopped, outcome.failure, before.get(stopped.planned.tag), counted);
     }
     if (stopped) {
-      if (!stopped.begins) throw new Error(`"${stopped.planned.tag}" was sent and neither committed nor failed`);
-      position = stopped.begins;
-      if (position.step > 0) await pause(run, stopped.planned, position.step);
-      refuseInterrupted(run.signal, position, planned);
-      continue;
+      const { begins } = stopped;
+      if (!begins || !run.signal?.aborted)
+        throw new Error(`"${stopped.planned.tag}" was sent and neither committed nor failed`);
+      if (begins.step > 0) await pause(run, stopped.planned, begins.step);
+      refuseInterrupted(run.signal, begins, planned);
     }
     const pace = QUICK_MS / (performance.now() - clock);
     if (!stepwise) size = Math.max(1, Math.min(BATCH, Math.floor(size * Math.min(4, pace))));
