@@ -38,5 +38,6 @@ export { losesSilently } from './loses.ts';
 export { Queue } from './queue.ts';
 export { type RecordHome, recordStore, recordTable } from './record-store.ts';
 export type { Exec, Result } from './session.ts';
+export { Template } from './template.ts';
 export { type UpdateParts, type UpdateWords, updateParts } from './update.ts';
 export { type RecordGrammar, readValue, recordValue } from './value.ts';
