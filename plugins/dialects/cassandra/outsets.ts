@@ -1,4 +1,5 @@
 import type { Segment } from '../../../core/dialect.ts';
+import { Fresh } from '../../fresh.ts';
 import { existingTables } from './home.ts';
 import { versionsOf } from './note.ts';
 import type { RunPlace } from './place.ts';
@@ -16,9 +17,6 @@ interface Found {
   readonly versions: ReadonlyMap<string, number>;
 }
 
-/** What was found longer ago is not relied on. */
-const FRESH_MS = 5_000;
-
 /**
  * What is known of each table that segments create: asked for all of them at once, as long as no step before it has had
  * to do with the table. A read of its own that sees every lightweight transaction costs as much as one.
@@ -28,7 +26,7 @@ export class Outsets {
   readonly #names: readonly string[];
   readonly #touched = new Set<string>();
   #foreign = false;
-  #all: { readonly found: Promise<Found>; readonly at: number } | undefined;
+  readonly #all = new Fresh(() => this.#find());
 
   constructor(place: RunPlace, segments: readonly Segment[]) {
     this.#place = place;
@@ -47,14 +45,8 @@ export class Outsets {
     const isKnown = !this.#foreign && !this.#touched.has(table);
     this.#touched.add(table);
     if (!isKnown || run.kind !== 'ddl' || !run.creates || this.#names.length === 1) return undefined;
-    const { tables, versions } = await this.#found();
+    const { tables, versions } = await this.#all.found();
     return { exists: tables.has(table), version: versions.get(table) ?? 0 };
-  }
-
-  #found(): Promise<Found> {
-    const now = performance.now();
-    if (!this.#all || now - this.#all.at > FRESH_MS) this.#all = { found: this.#find(), at: now };
-    return this.#all.found;
   }
 
   async #find(): Promise<Found> {

@@ -1,4 +1,5 @@
 import type { Segment } from '../../../core/dialect.ts';
+import { Fresh } from '../../fresh.ts';
 import { alreadyExists } from './errors.ts';
 import type { Server } from './open.ts';
 import { type RegistryDocument, registryOf, type Said } from './registry.ts';
@@ -11,9 +12,6 @@ export interface Outset {
   /** What tells it from one that somebody else made: said before it is created. */
   readonly announcement: readonly Said[];
 }
-
-/** What was found longer ago is not relied on. */
-const FRESH_MS = 5_000;
 
 interface Found {
   readonly there: boolean;
@@ -29,7 +27,7 @@ export class Outsets {
   readonly #names: readonly string[];
   readonly #touched = new Set<string>();
   #foreign = false;
-  #all: { readonly found: Promise<ReadonlyMap<string, Found>>; readonly at: number } | undefined;
+  readonly #all = new Fresh(() => findAll(this.#server, this.#names));
 
   constructor(server: Server, segments: readonly Segment[]) {
     this.#server = server;
@@ -55,16 +53,10 @@ export class Outsets {
     if (step.do === 'rename') this.#touched.add(step.to);
     if (step.do !== 'create') return undefined;
     const { there, known } =
-      (await (isFresh ? this.#found() : findAll(this.#server, [collection]))).get(collection) ?? {};
+      (await (isFresh ? this.#all.found() : findAll(this.#server, [collection]))).get(collection) ?? {};
     const begun = known?.making === true && known.entry === step.entry;
     if (there && !begun) throw alreadyExists(collection);
     return { begun, announcement: begun ? [] : [{ collection, entry: step.entry, making: true }] };
-  }
-
-  #found(): Promise<ReadonlyMap<string, Found>> {
-    const now = performance.now();
-    if (!this.#all || now - this.#all.at > FRESH_MS) this.#all = { found: findAll(this.#server, this.#names), at: now };
-    return this.#all.found;
   }
 }
 
