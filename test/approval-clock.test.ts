@@ -194,3 +194,18 @@ test('the clock of the store is asked once for all who ask together, and again w
   }, 'It was never asked again.');
   assert.ok(clock.until(START + 30_000) <= 10_000);
 });
+
+test('an answer that this process was too busy to hear is not what deadlines are counted from', async () => {
+  const began = performance.now();
+  let asked = 0;
+  const clock = new StoreClock(async () => {
+    asked += 1;
+    const now = new Date(START + performance.now() - began);
+    await tick();
+    if (asked === 1) while (performance.now() - began < 400);
+    return now;
+  });
+  await clock.now();
+  const off = (await clock.now()) - (START + performance.now() - began);
+  assert.ok(Math.abs(off) < 100, `It is ${off} ms off.`);
+});

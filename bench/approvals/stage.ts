@@ -73,16 +73,20 @@ export function spread(values: readonly number[]): Spread {
   return { p50: at(0.5), p95: at(0.95), p99: at(0.99) };
 }
 
-/** Runs work that is always `width` at once; gives how many were done in a second. */
-export async function perSecond(total: number, width: number, work: () => Promise<unknown>): Promise<number> {
+/** Runs work that is always `width` at once, each in a lane of its own; gives how many were done in a second. */
+export async function perSecond(
+  total: number,
+  width: number,
+  work: (lane: number) => Promise<unknown>,
+): Promise<number> {
   let left = total;
   const began = performance.now();
-  const lane = async (): Promise<void> => {
+  const walk = async (lane: number): Promise<void> => {
     while (left > 0) {
       left -= 1;
-      await work();
+      await work(lane);
     }
   };
-  await Promise.all(Array.from({ length: width }, lane));
+  await Promise.all(Array.from({ length: width }, (_, lane) => walk(lane)));
   return (total / (performance.now() - began)) * 1000;
 }
