@@ -13,8 +13,8 @@ export interface Contender {
   readonly program?: string;
   prepare(folder: string, steps: readonly Step[], engine: Engine): Promise<void>;
   readonly up: readonly string[];
-  /** With everything applied, the same command finds nothing to do; what is bare cannot know. */
-  readonly noop?: false;
+  /** What finds nothing to do where everything is applied; default: the same command. */
+  readonly noop?: readonly string[] | false;
   /** Speaks to no other engine. */
   readonly only?: Engine['name'];
   /** Knows MariaDB as MySQL only. */
@@ -75,7 +75,7 @@ export const bareOf = ({ short }: Engine, batch: number): Contender => ({
   prepare: (folder, steps, engine) =>
     writeAll(folder, [['migrations.json', JSON.stringify(bareStatements(engine, steps))]]),
   up: script('bare.mjs', 'up', String(batch)),
-  noop: false,
+  noop: batch === 1 && script('bare.mjs', 'ask'),
   recorded: svc.recorded,
 });
 

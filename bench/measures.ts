@@ -118,7 +118,10 @@ export async function measureNoop(setting: Setting, rounds: number, until: numbe
   const { contenders, count, engine } = setting;
   const runners = contenders
     .filter(({ noop }) => noop !== false)
-    .map((contender) => ({ name: contender.name, lap: lapOf(setting, contender, contender.up) }));
+    .map((contender) => ({
+      name: contender.noop ? `${contender.name}: connects, counts` : contender.name,
+      lap: lapOf(setting, contender, contender.noop || contender.up),
+    }));
   const other = beside && { name: `svc on ${beside.engine.title}`, lap: lapOf(beside, svc, svc.up) };
   const all = [node, ...(other ? [other] : []), ...runners];
   const title = `Nothing to do, ${count} applied on ${engine.title}`;

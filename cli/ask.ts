@@ -1,3 +1,4 @@
+import { isatty } from 'node:tty';
 import { SvcError } from '../core/errors.ts';
 import type { SvcCommand } from './base.ts';
 
@@ -9,7 +10,7 @@ export interface Question {
 
 /** Whether somebody can be asked: a terminal on both ends, and no `--json`. */
 export function canAsk(command: SvcCommand): boolean {
-  return !command.json && process.stdin.isTTY === true && process.stderr.isTTY === true;
+  return !command.json && isatty(0) && isatty(2);
 }
 
 /** Asks yes or no. Throws `confirmation_required` where there is no terminal. */
