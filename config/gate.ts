@@ -5,6 +5,7 @@ import {
   type HumanInLoop,
   type HumanInLoopConfig,
 } from '../core/agent/human-in-loop.ts';
+import { toolSpan } from '../core/agent/span.ts';
 import { compileTools, type Tool, type ToolList } from '../core/agent/tool.ts';
 import { ApprovalGate, type CallOptions, type GateCall } from '../core/approval/gate.ts';
 import type { CallOutcome } from '../core/approval/outcome.ts';
@@ -26,6 +27,7 @@ const LONGEST_TAG = 128;
 
 /** The gate alone, for agents of other frameworks. @experimental */
 export class Gate {
+  readonly #agentTag: string;
   readonly #opening: () => Promise<ApprovalGate>;
   #gate: ApprovalGate | undefined;
   #opened: Promise<ApprovalGate> | undefined;
@@ -34,6 +36,7 @@ export class Gate {
   constructor(definition: GateDefinition, runtime: () => Promise<Runtime>) {
     const { tools, humanInLoop: loop } = compile(definition, anything(definition.humanInLoop));
     warnOfIdle({ tag: definition.agentTag, idle: idleTools(tools, loop) });
+    this.#agentTag = definition.agentTag;
     this.#opening = async () => {
       const found = await runtime();
       const { humanInLoop } = compile(definition, surroundings(found));
@@ -48,7 +51,11 @@ export class Gate {
    * @example await gate.run({ tool: 'refund', parameters, toolCallId, executionId })
    */
   run(call: GateCall, options?: Pick<CallOptions, 'signal' | 'onRequested' | 'onDecided'>): Promise<CallOutcome> {
-    return this.#gate ? this.#gate.call(call, options) : this.#first(call, options);
+    const gate = this.#gate;
+    const { tool, toolCallId: callId } = call;
+    return toolSpan({ tool, callId, agentTag: this.#agentTag }, () =>
+      gate ? gate.call(call, options) : this.#first(call, options),
+    );
   }
 
   async #first(call: GateCall, options?: CallOptions): Promise<CallOutcome> {

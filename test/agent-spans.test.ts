@@ -1,6 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { type Attributes, context, ROOT_CONTEXT, type Span, type TracerProvider, trace } from '@opentelemetry/api';
 import { AgentHost, agentOf } from './kit/agent-host.ts';
+import { withGate } from './kit/approvals-client.ts';
 import { test } from './kit/test.ts';
 
 interface Told {
@@ -27,18 +28,22 @@ function recorder(told: Told[]): TracerProvider {
   return { getTracer: () => ({ startSpan: start }) } as unknown as TracerProvider;
 }
 
-async function toldOf(work: (host: AgentHost) => Promise<void>): Promise<Told[]> {
+async function recorded(work: () => Promise<void>): Promise<Told[]> {
   const told: Told[] = [];
   trace.setGlobalTracerProvider(recorder(told));
-  const host = await AgentHost.open();
   try {
-    await work(host);
+    await work();
   } finally {
-    await host.close();
     trace.disable();
   }
   return told;
 }
+
+const toldOf = (work: (host: AgentHost) => Promise<void>): Promise<Told[]> =>
+  recorded(async () => {
+    const host = await AgentHost.open();
+    await work(host).finally(() => host.close());
+  });
 
 const tools = [
   { tag: 'refund', requiresConfirmation: true, parameters: { pin: { type: 'string' } }, handler: () => 'paid' },
@@ -73,6 +78,34 @@ test('a span for the agent, each turn of its model and each tool, by the convent
   assert.equal(attributes['error.type'], undefined);
   assert.equal(told[3]!.attributes['error.type'], 'failed');
   assert.ok(!JSON.stringify(told).includes('4711'));
+});
+
+test('a call of svc.gate has the span of its tool, decided or not', async () => {
+  await withGate({}, async ({ svc, gate, refund }) => {
+    const told = await recorded(async () => {
+      const { request, outcome } = await refund();
+      await svc.agents.signal({
+        executionId: request.executionId,
+        signal: 'reject',
+        payload: { requestId: request.requestId },
+      });
+      await outcome;
+      await gate.run({ tool: 'refund', parameters: { card: 'CARD-4711' }, toolCallId: 'call_1' });
+    });
+    assert.deepEqual(
+      told.map(({ name, isEnded }) => [name, isEnded]),
+      [
+        ['execute_tool refund', true],
+        ['execute_tool refund', true],
+      ],
+    );
+    const [rejected, invalid] = told.map(({ attributes }) => attributes);
+    assert.equal(rejected?.['error.type'], 'rejected');
+    assert.match(String(rejected?.['svc.approval.request_id']), /^apr_/);
+    assert.equal(rejected?.['gen_ai.agent.name'], 'payouts');
+    assert.equal(invalid?.['gen_ai.tool.call.id'], 'call_1');
+    assert.ok(!JSON.stringify(told).includes('4711'));
+  });
 });
 
 test('without anything that records, a run is what it is', async () => {

@@ -4,11 +4,11 @@ import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import pg from 'pg';
+import { Svc } from '../../config/client.ts';
 import type { Run, RunEvent } from '../../core/agent/run.ts';
 import type { RunnableAgent } from '../../core/agent/runnable.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
 import { decide } from '../../core/approval/signal.ts';
-import { MemoryStore } from '../../plugins/stores/memory.ts';
 import { AgentHost, agentOf } from '../../test/kit/agent-host.ts';
 import { dropDatabases, freshDatabase } from '../database.ts';
 import { postgresql } from '../engine.ts';
@@ -23,6 +23,7 @@ import {
   nextCall,
   PARAMETERS,
   perSecond,
+  refundTool,
   type Spread,
   spread,
   stored,
@@ -78,8 +79,8 @@ try {
   await measure('free', async () => {
     const tools = toolsWith(() => 1, false);
     const tool = tools.get('refund');
-    const desk = await deskOn(new MemoryStore());
-    const gate = gateOn(desk, tools);
+    const svc = new Svc({ config: { product: 'bench', env: 'dev' } });
+    const gate = svc.gate({ agentTag: 'payouts', tools: [refundTool(() => 1, false)] });
     const rounds = 200_000;
     const bare = async (parameters: unknown) => {
       const checked = tool?.check(parameters);
@@ -94,9 +95,9 @@ try {
     const times = { gate: [] as number[], bare: [] as number[] };
     for (let turn = 0; turn < 7; turn++) {
       times.bare.push(await time(() => bare(PARAMETERS)));
-      times.gate.push(await time(() => gate.call(call)));
+      times.gate.push(await time(() => gate.run(call)));
     }
-    await desk.close();
+    await svc.close();
     const [with_, without] = [spread(times.gate).p50, spread(times.bare).p50];
     return [
       [

@@ -8,25 +8,21 @@ import { postgresql } from '../../plugins/dialects/postgresql/dialect.ts';
 
 export const PARAMETERS = { orderId: '1234', amount: 20, note: 'Arrived broken, the customer wants it back.' };
 
+export const refundTool = (handler: ToolDefinition['handler'], requiresConfirmation = true) => ({
+  tag: 'refund',
+  description: 'Pays money back to a customer. Cannot be undone.',
+  requiresConfirmation,
+  parameters: {
+    orderId: { type: 'string', required: true },
+    amount: { type: 'number', required: true, minimum: 0 },
+    note: { type: 'string' },
+  } as const,
+  handler,
+});
+
 export function toolsWith(handler: ToolDefinition['handler'], requiresConfirmation = true): ReadonlyMap<string, Tool> {
   const problems: never[] = [];
-  const tools = compileTools(
-    [
-      {
-        tag: 'refund',
-        description: 'Pays money back to a customer. Cannot be undone.',
-        requiresConfirmation,
-        parameters: {
-          orderId: { type: 'string', required: true },
-          amount: { type: 'number', required: true, minimum: 0 },
-          note: { type: 'string' },
-        },
-        handler,
-      },
-    ],
-    ['tools'],
-    problems,
-  );
+  const tools = compileTools([refundTool(handler, requiresConfirmation)], ['tools'], problems);
   if (problems.length > 0) throw new Error(JSON.stringify(problems));
   return tools;
 }

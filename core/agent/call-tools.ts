@@ -7,7 +7,7 @@ import { storableJson } from './own-json.ts';
 import type { Run } from './run.ts';
 import type { RunnableAgent } from './runnable.ts';
 import { shownParameters, shownResult } from './shown.ts';
-import { spanOf } from './span.ts';
+import { toolSpan } from './span.ts';
 
 /** Runs the calls of a turn, each as soon as it may; returns when all have a result. */
 export async function callTools(
@@ -23,20 +23,8 @@ export async function callTools(
   const one = async (call: StepCall): Promise<void> => {
     const { tool } = call;
     run.emit({ type: 'tool_call', tool, parameters: shownParameters(call) });
-    const outcome = await spanOf(
-      `execute_tool ${tool}`,
-      {
-        'gen_ai.operation.name': 'execute_tool',
-        'gen_ai.tool.name': tool,
-        'gen_ai.tool.call.id': call.id,
-        'gen_ai.agent.name': agent.definition.tag,
-      },
-      () => outcomeOf(agent, held, run, call, { signal, resumed, groupId }),
-      ({ status, requestId }) => ({
-        'svc.approval.outcome': status,
-        ...(requestId !== undefined && { 'svc.approval.request_id': requestId }),
-        ...(status !== 'completed' && { 'error.type': status }),
-      }),
+    const outcome = await toolSpan({ tool, callId: call.id, agentTag: agent.definition.tag }, () =>
+      outcomeOf(agent, held, run, call, { signal, resumed, groupId }),
     );
     const { changed, ...told } = plain(call, outcome);
     const { status, result } = kept(told, { tool, parameters: call.parameters });

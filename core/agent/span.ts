@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import type { CallOutcome } from '../approval/outcome.ts';
 
 type Api = typeof import('@opentelemetry/api');
 type Attributes = Readonly<Record<string, string>>;
@@ -14,6 +15,29 @@ function telemetry(): Api | null {
     api = null;
   }
   return api;
+}
+
+/** A call of a tool, by the conventions for generative AI: what it was given and what it gave are not told. */
+export function toolSpan(
+  { tool, callId, agentTag }: { readonly tool: string; readonly callId: string | undefined; readonly agentTag: string },
+  work: () => Promise<CallOutcome>,
+): Promise<CallOutcome> {
+  if (!telemetry()) return work();
+  return spanOf(
+    `execute_tool ${tool}`,
+    {
+      'gen_ai.operation.name': 'execute_tool',
+      'gen_ai.tool.name': tool,
+      ...(callId !== undefined && { 'gen_ai.tool.call.id': callId }),
+      'gen_ai.agent.name': agentTag,
+    },
+    work,
+    ({ status, requestId }) => ({
+      'svc.approval.outcome': status,
+      ...(requestId !== undefined && { 'svc.approval.request_id': requestId }),
+      ...(status !== 'completed' && { 'error.type': status }),
+    }),
+  );
 }
 
 /** Does the work inside a span, as its active one, where OpenTelemetry is installed and something records. */
