@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { listExecutions } from '../../core/agent/list.ts';
+import { listExecutions, readExecution } from '../../core/agent/list.ts';
 import { list } from '../../core/approval/list.ts';
 import { AgentHost, agentOf } from './agent-host.ts';
 import { freezable } from './freezable.ts';
@@ -11,13 +11,44 @@ const SLOW_MS = 180_000;
 /** Long beside a beat on the slowest engine. */
 const LEASE_MS = 3_000;
 
-/** What executions ask of any store: the run, taking over from one that said good-bye and from one that died, the list. */
+/**
+ * What executions ask of any store: the run, taking over from one that said good-bye and from one that died, the list,
+ * and an end for what grows beyond a record.
+ */
 export function agentSuite(test: TestFunction, store: StoreUnderTest): void {
-  suite(test, store, (on) =>
+  suite(test, store, (on) => {
     on('an execution goes from a process that closes to one that dies to one that ends it', () => passedOn(store), {
       timeoutMs: SLOW_MS,
-    }),
-  );
+    });
+    on('an execution that grows ends, and is stored as it ended', () => grownOn(store), { timeoutMs: SLOW_MS });
+  });
+}
+
+async function grownOn(store: StoreUnderTest): Promise<void> {
+  const place = await store.fresh();
+  const home = await place.connect();
+  const host = await AgentHost.open(home);
+  try {
+    let reads = 0;
+    const tools = [
+      { tag: 'note', requiresConfirmation: true, parameters: { text: { type: 'string' } }, handler: () => 'noted' },
+      { tag: 'read', handler: () => `${++reads}${'y'.repeat(200 * 1024)}` },
+    ];
+    const large = { calls: [{ tool: 'note', parameters: { text: 'x'.repeat(1024 * 1024) } }] };
+    const read = { calls: [{ tool: 'read' }] };
+    const turns = [large, read, read, read, { text: 'Done.' }];
+    const run = host.run(host.define(agentOf(turns, { tools, humanInLoop: { enabled: true } })));
+    const { status, error, steps } = await run.result;
+    assert.equal((steps[0]?.calls[0]?.result as { error: string }).error, 'parameters_too_large');
+    // A record of DynamoDB has 400 KB; the others hold all of it.
+    const ends = store.name.startsWith('DynamoDB') ? ['failed', 'value_invalid', 2] : ['completed', undefined, 3];
+    assert.deepEqual([status, error?.code, reads], ends);
+    assert.equal((await readExecution(host.executions, run.executionId))?.status, status);
+  } finally {
+    await host.close();
+    await home.close();
+    await place.drop();
+  }
 }
 
 async function passedOn(store: StoreUnderTest): Promise<void> {
