@@ -195,6 +195,19 @@ test('the clock of the store is asked once for all who ask together, and again w
   assert.ok(clock.until(START + 30_000) <= 10_000);
 });
 
+test('a store that is far away is not asked more often for it', async () => {
+  let asked = 0;
+  const clock = new StoreClock(async () => {
+    asked += 1;
+    const began = performance.now();
+    while (performance.now() - began < 30);
+    return new Date(START);
+  });
+  const times = 8;
+  for (let at = 0; at < times; at++) await clock.asked();
+  assert.ok(asked < 2 * times, `It was asked ${asked} times for ${times} readings.`);
+});
+
 test('an answer that this process was too busy to hear is not what deadlines are counted from', async () => {
   const began = performance.now();
   let asked = 0;

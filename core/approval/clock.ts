@@ -2,9 +2,11 @@
 const FRESH_MS = 1_000;
 /** Own clocks that disagree by more have been stopped or set in between. */
 const DRIFT_MS = 250;
-/** A store's answer that was longer on its way says too little about now; it is asked again, so often. */
+/** An answer that was longer on its way, and twice as long as is usual, says too little about now: it is asked for again, so often. */
 const CLOSE_MS = 20;
 const TRIES = 3;
+/** What is usual is the fastest of late: it may grow so fast. */
+const GROWTH = 1.5;
 
 interface Reading {
   readonly store: number;
@@ -18,6 +20,8 @@ interface Reading {
 export class StoreClock {
   readonly #read: () => Promise<Date>;
   #reading: Reading | undefined;
+  /** Milliseconds that an answer takes. */
+  #usual = 0;
   #asking: Promise<number> | undefined;
 
   constructor(read: () => Promise<Date>) {
@@ -52,11 +56,14 @@ export class StoreClock {
     let closest: Reading | undefined;
     let last: Reading;
     let left = TRIES;
+    let enough: number;
     do {
+      enough = Math.max(CLOSE_MS, 2 * this.#usual);
       last = await this.#once();
       if (!closest || last.took < closest.took) closest = last;
+      this.#usual = this.#usual === 0 ? last.took : Math.min(last.took, GROWTH * this.#usual);
       left -= 1;
-    } while (closest.took > CLOSE_MS && left > 0);
+    } while (closest.took > enough && left > 0);
     this.#reading = closest;
     return last.store;
   }

@@ -39,7 +39,7 @@ async function grownOn(store: StoreUnderTest): Promise<void> {
     const turns = [large, read, read, read, { text: 'Done.' }];
     const run = host.run(host.define(agentOf(turns, { tools, humanInLoop: { enabled: true } })));
     const { status, error, steps } = await run.result;
-    assert.equal((steps[0]?.calls[0]?.result as { error: string }).error, 'parameters_too_large');
+    assert.equal((steps[0]!.calls[0]!.result as { error: string }).error, 'parameters_too_large');
     // A record of DynamoDB has 400 KB; the others hold all of it.
     const ends = store.name.startsWith('DynamoDB') ? ['failed', 'value_invalid', 2] : ['completed', undefined, 3];
     assert.deepEqual([status, error?.code, reads], ends);
