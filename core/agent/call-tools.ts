@@ -1,6 +1,8 @@
 import { kept } from '../approval/execute.ts';
+import { DETACH } from '../approval/gate.ts';
 import { type CallOutcome, failed, invalid, jsonResult, notRun, tooLargeFor } from '../approval/outcome.ts';
 import type { Parameters } from '../approval/request.ts';
+import { SvcError } from '../errors.ts';
 import type { Step, StepCall } from './execution.ts';
 import type { HeldExecution } from './held-execution.ts';
 import { storableJson } from './own-json.ts';
@@ -9,7 +11,7 @@ import type { RunnableAgent } from './runnable.ts';
 import { shownParameters, shownResult } from './shown.ts';
 import { toolSpan } from './span.ts';
 
-/** Runs the calls of a turn, each as soon as it may; returns when all have a result. */
+/** Runs the calls of a turn, each as soon as it may; returns when all have a result, or none will get one any more. */
 export async function callTools(
   agent: RunnableAgent,
   held: HeldExecution,
@@ -22,6 +24,8 @@ export async function callTools(
   const groupId = step.calls.length > 1 ? step.calls[0]?.requestId : undefined;
   const one = async (call: StepCall): Promise<void> => {
     const { tool } = call;
+    // What had not begun when the run was stopped does not; what waits is cancelled, and what has ended is told.
+    if (signal.aborted && !call.started && !(await agent.hasRequest(call.requestId))) return;
     run.emit({ type: 'tool_call', tool, parameters: shownParameters(call) });
     const outcome = await toolSpan({ tool, callId: call.id, agentTag: agent.definition.tag }, () =>
       outcomeOf(agent, held, run, call, { signal, resumed, groupId }),
@@ -53,32 +57,49 @@ async function outcomeOf(
   options: { readonly signal: AbortSignal; readonly resumed: boolean; readonly groupId: string | undefined },
 ): Promise<CallOutcome> {
   const { tool, parameters, requestId } = call;
+  const { signal, resumed, groupId } = options;
   if (call.oversized) return tooLargeFor(tool);
   if (call.malformed) return invalid('invalid_parameters', 'The parameters are not JSON.', tool);
   if (call.started && !(await mayRunAgain(agent, call))) {
     return notRun('interrupted', { tool, parameters: parameters as Parameters });
   }
-  let isRequested = false;
-  const group = options.groupId === undefined ? {} : { groupId: options.groupId };
+  let isAsked = false;
+  const group = groupId === undefined ? {} : { groupId };
   return agent.gate.call(
     { tool, parameters, executionId: held.executionId, requestId, ...group },
     {
-      signal: options.signal,
-      resumed: options.resumed,
+      signal,
+      resumed,
       onRequested(request) {
-        isRequested = true;
+        isAsked = true;
         run.emit({ type: 'approval_requested', request });
       },
-      onDecided: (record) => run.emit({ type: 'approval_decided', record }),
+      onDecided(record) {
+        isAsked = true;
+        run.emit({ type: 'approval_decided', record });
+      },
       async beforeRun() {
         await held.hold();
-        // Of an approved call the claim says it; one that may be run again needs no trace.
-        if (isRequested || call.started || agent.definition.tools.get(tool)?.idempotent) return;
+        // Of an approved call the claim says that it began: nothing is written here that would meet a wish to cancel.
+        if (isAsked) return held.look();
+        if (signal.aborted) throw notBegun(held.executionId);
+        // One that may be run again needs no trace.
+        if (call.started || agent.definition.tools.get(tool)?.idempotent) return;
         call.started = true;
         await held.save();
+        // A client that only closes waits for what is said to have begun.
+        const isStopped = held.state.cancel !== undefined || (signal.aborted && signal.reason !== DETACH);
+        if (isStopped) throw notBegun(held.executionId);
       },
     },
   );
+}
+
+function notBegun(executionId: string): SvcError {
+  return new SvcError('interrupted', 'The run was stopped before the call began.', {
+    state: 'The tool did not run.',
+    details: { executionId },
+  });
 }
 
 /** What a handler gave without the gate storing it, as the execution can. */

@@ -28,8 +28,8 @@ export interface ExecutionState {
   readonly steps: Step[];
   /** Why it did not complete. */
   error?: RunError;
-  /** Another process wants it cancelled, and why; whoever runs it ends it. */
-  readonly cancel?: string;
+  /** Another process wants it cancelled, and why; whoever runs it ends it. Written by others than its owner too. */
+  cancel?: string;
   /** Given with a cancellation. */
   reason?: string;
 }

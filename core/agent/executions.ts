@@ -248,19 +248,25 @@ export class Executions {
 
   /**
    * Ends what nobody runs, and asks whoever runs it: his next write finds that the row has changed. Its requests come
-   * after that, so that he who wakes by them finds it; of what nobody runs they come first.
+   * after that, so that he who wakes by them finds it, and again each time, as he may have made one since; of what
+   * nobody runs they come first.
    */
-  async #cancelElsewhere({ record, version }: Row, reason: string): Promise<void> {
-    if (record.state.cancel !== undefined) return;
+  async #cancelElsewhere({ record, version }: Row, wanted: string): Promise<void> {
     const { executionId, state } = record;
+    const reason = state.cancel ?? wanted;
     const cancelRequests = () => this.#desk.cancelAll(executionId, reason, PROCESS);
-    const isFree = await this.#claims.isFree(record);
-    if (isFree) await cancelRequests();
-    const next: ExecutionRow = isFree
-      ? { ...record, status: 'cancelled', owner: '', state: { ...state, write: state.write + 1, reason } }
-      : { ...record, state: { ...state, cancel: reason } };
-    const answer = await this.rows.replace(executionId, version, { ...next, updatedAt: CLOCK });
-    if (answer === 'replaced' && !isFree) await cancelRequests();
+    const write = (next: ExecutionRow) => this.rows.replace(executionId, version, { ...next, updatedAt: CLOCK });
+    if (await this.#claims.isFree(record)) {
+      await cancelRequests();
+      const ended = { ...state, write: state.write + 1, reason };
+      await write({ ...record, status: 'cancelled', owner: '', state: ended });
+      return;
+    }
+    if (state.cancel === undefined) {
+      const answer = await write({ ...record, state: { ...state, cancel: reason } });
+      if (answer !== 'replaced') return;
+    }
+    await cancelRequests();
   }
 
   #track(run: Run, work: () => Promise<RunOutcome>): Promise<void> {

@@ -4,6 +4,8 @@ import { CLOCK, type RecordStore, type Versioned } from '../records.ts';
 import { type ExecutionRow, type ExecutionState, type ExecutionStatus, executions } from './execution.ts';
 import type { Worker } from './worker.ts';
 
+type Ended = Exclude<ExecutionStatus, 'running'>;
+
 /** An execution that a worker of this process owns: each write is a compare-and-set, so that an old owner's is refused. */
 export class HeldExecution {
   readonly worker: Worker;
@@ -12,6 +14,8 @@ export class HeldExecution {
   #version: number;
   #saving: Promise<void> = Promise.resolve();
   #next: Promise<void> | undefined;
+  #ended: Ended | undefined;
+  #onCancel: (reason: string) => void = () => {};
 
   constructor(home: StoreHome, { record, version }: Versioned<ExecutionRow>, worker: Worker) {
     this.#store = home.records(executions);
@@ -46,6 +50,19 @@ export class HeldExecution {
     if (!(await this.worker.holds())) throw executionLost(this.executionId);
   }
 
+  /** Tells when another process wants it cancelled, as soon as a write or a look meets that. */
+  whenCancelled(hear: (reason: string) => void): void {
+    this.#onCancel = hear;
+    if (this.state.cancel !== undefined) hear(this.state.cancel);
+  }
+
+  /** Meets what a write would meet: called before something begins for which nothing is written. */
+  async look(): Promise<void> {
+    const found = await this.#store.get(this.executionId);
+    if (found?.record.owner !== this.worker.id) throw executionLost(this.executionId);
+    this.#hear(found.record.state.cancel);
+  }
+
   /** Stores the state as it is when the write begins; what is changed while one is on its way goes with the next. */
   save(): Promise<void> {
     this.#next ??= this.#saving.then(() => {
@@ -57,25 +74,46 @@ export class HeldExecution {
     return saving;
   }
 
-  /** Stores how it ended and lets go of it. */
-  end(status: Exclude<ExecutionStatus, 'running'>): Promise<void> {
-    this.#row = { ...this.#row, status, owner: '' };
-    return this.save();
+  /** Stores how it ended and lets go of it. Gives the end that stands: what was to be cancelled before is cancelled. */
+  async end(status: Ended): Promise<Ended> {
+    this.#ended = status;
+    await this.save();
+    return this.#ended;
   }
 
   async #write(): Promise<void> {
-    const { state, executionId } = this.#row;
+    const { executionId, state } = this.#row;
     state.write += 1;
-    const answer = await this.#store.replace(executionId, this.#version, { ...this.#row, updatedAt: CLOCK });
-    if (answer !== 'replaced' && !(answer === 'stale' && (await this.#wasOurs()))) throw executionLost(executionId);
-    this.#version += 1;
+    for (;;) {
+      const written = { ...this.#row, ...(this.#ended && { status: this.#ended, owner: '' }) };
+      const answer = await this.#store.replace(executionId, this.#version, { ...written, updatedAt: CLOCK });
+      if (answer === 'replaced') {
+        this.#version += 1;
+        return;
+      }
+      const found = answer === 'stale' ? await this.#store.get(executionId) : undefined;
+      if (!found || found.record.state.claim !== state.claim) throw executionLost(executionId);
+      const { status, owner } = found.record;
+      const { write, cancel } = found.record.state;
+      // A write whose answer was lost was sent twice: the second one finds the first.
+      const isWritten = write === state.write && status === written.status && owner === written.owner;
+      // All that others write into what is ours is that they want it cancelled.
+      const isMarked = write === state.write - 1 && owner === this.#row.owner && cancel !== undefined;
+      if (!isWritten && !isMarked) throw executionLost(executionId);
+      this.#version = found.version;
+      this.#hear(cancel);
+      if (isWritten) return;
+      if (this.#ended && cancel !== undefined) {
+        this.#ended = 'cancelled';
+        state.reason ??= cancel;
+      }
+    }
   }
 
-  /** A write whose answer was lost was sent twice: the second one finds the first. */
-  async #wasOurs(): Promise<boolean> {
-    const found = await this.#store.get(this.executionId);
-    if (!found || found.version !== this.#version + 1) return false;
-    return found.record.owner === this.#row.owner && found.record.state.write === this.state.write;
+  #hear(cancel: string | undefined): void {
+    if (cancel === undefined || this.state.cancel !== undefined) return;
+    this.state.cancel = cancel;
+    this.#onCancel(cancel);
   }
 }
 

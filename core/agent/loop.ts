@@ -44,8 +44,8 @@ async function drivenTo(
   const { state } = held;
   const signal = run.attempt();
   let resumed = isResumed;
+  held.whenCancelled((reason) => run.abort(reason));
   await held.hold();
-  if (state.cancel !== undefined) return cancelled(held, state.cancel);
   for (;;) {
     if (state.steps.length > 0) {
       const step = state.steps[state.steps.length - 1] as Step;
@@ -53,16 +53,16 @@ async function drivenTo(
         await callTools(agent, held, run, step, { signal, resumed });
       } catch (error) {
         // The gate let go because it was told to.
-        if (isSvcError(error) && error.code === 'interrupted') return stopped(held, run);
+        if (isSvcError(error) && error.code === 'interrupted') return stopped(held, run, signal);
         throw error;
       }
       resumed = false;
-      // Not by this run: whoever cancelled its requests may have cancelled it, and then the row is no longer ours.
+      // Not by this run: whoever cancelled its requests may want it cancelled, which a write meets.
       if (!signal.aborted && step.calls.some(({ outcome }) => outcome?.status === 'cancelled')) await held.save();
-      if (signal.aborted) return stopped(held, run);
+      if (signal.aborted) return stopped(held, run, signal);
       if (step.calls.length === 0) return ended(held, 'completed');
     }
-    if (signal.aborted) return stopped(held, run);
+    if (signal.aborted) return stopped(held, run, signal);
     if (state.steps.length >= state.limits.steps) {
       return failed(held, { code: 'run_too_long', message: `The model took its ${state.limits.steps} turns.` });
     }
@@ -74,7 +74,7 @@ async function drivenTo(
       );
       state.steps.push(step);
     } catch (error) {
-      if (signal.aborted) return stopped(held, run);
+      if (signal.aborted) return stopped(held, run, signal);
       return failed(held, modelError(error));
     }
     // A turn without calls is the last: it is stored together with the end.
@@ -83,9 +83,10 @@ async function drivenTo(
 }
 
 /** Cancelled by somebody, over its time, or let go of because the client closes: then nothing is written. */
-async function stopped(held: HeldExecution, run: Run): Promise<RunOutcome> {
-  if (!run.stopped) throw executionLost(held.executionId);
-  const { reason } = run.stopped;
+async function stopped(held: HeldExecution, run: Run, signal: AbortSignal): Promise<RunOutcome> {
+  const reason: unknown = signal.reason;
+  // Only this attempt was ended, and the next one finds what this one left: a run that is stopped too ends there.
+  if (!signal.aborted || (reason === DETACH && run.stopped?.reason !== DETACH)) throw executionLost(held.executionId);
   if (reason === DETACH) {
     throw new SvcError('interrupted', 'The client was closed while the run was going on.', {
       state: `The execution ${held.executionId} is stored as far as it had come.`,
@@ -93,11 +94,7 @@ async function stopped(held: HeldExecution, run: Run): Promise<RunOutcome> {
     });
   }
   if (reason instanceof OverTime) return failed(held, { code: 'run_too_long', message: String(reason) });
-  return cancelled(held, reasonOf(run.stopped));
-}
-
-function cancelled(held: HeldExecution, reason: string): Promise<RunOutcome> {
-  held.state.reason = reason;
+  held.state.reason = reasonOf(signal);
   return ended(held, 'cancelled');
 }
 
@@ -107,8 +104,7 @@ function failed(held: HeldExecution, error: RunError): Promise<RunOutcome> {
 }
 
 async function ended(held: HeldExecution, status: RunOutcome['status']): Promise<RunOutcome> {
-  await held.end(status);
-  return outcomeOf(status, held.state);
+  return outcomeOf(await held.end(status), held.state);
 }
 
 function modelError(error: unknown): RunError {

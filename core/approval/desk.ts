@@ -6,6 +6,7 @@ import type { Kernel } from '../kernel.ts';
 import { anyDefinition, type RecordStore, type Versioned } from '../records.ts';
 import { StoreClock } from './clock.ts';
 import type { StoreHome } from './home.ts';
+import { notRun } from './outcome.ts';
 import {
   APPROVALS_VERSION,
   type ApprovalRow,
@@ -19,7 +20,7 @@ import {
   tools,
 } from './rows.ts';
 import { type Owner, openTables } from './tables.ts';
-import { cancelled, expired } from './transition.ts';
+import { cancelled, closed, expired } from './transition.ts';
 import { frozen, recordOf } from './view.ts';
 import { WaitingRoom } from './waiting.ts';
 
@@ -134,12 +135,22 @@ export class ApprovalDesk {
     return status === 'waiting' && this.clock.until(expiresAt.getTime()) <= 0;
   }
 
+  /** Ends a request that waits, or that was approved and has not begun, whatever is decided meanwhile. */
   async cancel(row: Row, reason: string, by: string): Promise<void> {
-    if (row.record.status !== 'waiting') return;
-    await this.decide(row, cancelled(row.record, reason, by, await this.clock.now()));
+    for (let current: Row | undefined = row; current; current = await this.read(row.record.requestId)) {
+      const { record } = current;
+      const { status, body } = record;
+      const now = await this.clock.now();
+      if (status === 'waiting') {
+        if (await this.decide(current, cancelled(record, reason, by, now))) return;
+      } else if (status === 'approved' && body.run === 'none' && body.outcome === undefined) {
+        const outcome = notRun('approval_cancelled', body, reason);
+        if (await this.write(current, closed(record, outcome, by, now))) return;
+      } else return;
+    }
   }
 
-  /** Cancels what an execution waits for. */
+  /** Cancels what an execution waits for, and what was approved and has not begun. */
   async cancelAll(executionId: string, reason: string, by: string): Promise<void> {
     let cursor: string | undefined;
     do {

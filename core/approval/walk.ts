@@ -98,6 +98,7 @@ export class Walk {
     const ruling = await rule(desk.kernel.hooks, call);
     if (ruling.verdict === 'deny') return this.#close(row, 'policy_denied', ruling.reason);
     await options.beforeRun?.();
+    if (options.signal?.aborted) return { again: row };
     const claim = { token: this.#token, by: PROCESS, beat: 0, leaseMs };
     desk.running.add(this.#token);
     const written = await desk.write(row, claimed(record, claim, await desk.clock.now()));
