@@ -1,4 +1,5 @@
 import * as assert from 'node:assert/strict';
+import { executions } from '../core/agent/execution.ts';
 import { listExecutions, readExecution } from '../core/agent/list.ts';
 import type { Conversation } from '../core/agent/model.ts';
 import { pruneExecutions, runningIn } from '../core/agent/prune.ts';
@@ -308,6 +309,44 @@ test('a client that closes lets go; another one goes on with the decision that c
     assert.equal(ran.length, 1);
     await refused(host.executions.resume(run.executionId), 'execution_finished');
     await refused(host.executions.resume('exe_nobody'), 'execution_unknown');
+  }));
+
+test('resumed while it is being taken over: one run goes on with it', () =>
+  hosted(async (host, home) => {
+    const [ran, asked]: [unknown[], string[]] = [[], []];
+    const last = () => {
+      asked.push('again');
+      return { text: 'Done.' };
+    };
+    const definition = agentOf([{ calls: [pay(20)] }, last], { tools: [refund(ran)], ...gated });
+    const first = await AgentHost.open(home);
+    const { executionId } = first.run(first.define(definition));
+    await first.waiting(1);
+    await first.close();
+    host.define(definition);
+
+    const rows = home.records(executions);
+    const claims = async () => (await rows.get(executionId))?.version ?? 0;
+    const before = await claims();
+    const replace = rows.replace.bind(rows);
+    let answer = () => {};
+    rows.replace = async (...write) => {
+      rows.replace = replace;
+      const answered = await replace(...write);
+      await new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      return answered;
+    };
+    const taking = host.executions.takeOver();
+    await until(async () => (await claims()) === before + 1, 'it was never taken over');
+    const run = await host.executions.resume(executionId);
+    await until(async () => (await claims()) === before + 2, 'it was never resumed');
+    answer();
+    assert.deepEqual(await taking, [], 'whoever resumed it goes on with it');
+    for (const request of await host.waiting(1)) await host.decide(request);
+    assert.equal((await run.result).text, 'Done.');
+    assert.deepEqual([ran.length, asked.length], [1, 1]);
   }));
 
 test('what another process runs is watched and not run: both are told the same end', () =>

@@ -168,7 +168,8 @@ export class Executions {
     // One that is watched here is taken over by whoever watches it.
     if (!agent || this.#runs.has(executionId) || this.#closed) return undefined;
     const held = await this.#claims.claim(row);
-    if (!held) return undefined;
+    // Or has been since: he finds it to be this process's, and free.
+    if (!held || this.#runs.has(executionId)) return undefined;
     const run = new Run(executionId);
     void this.#track(run, () => this.#drive(agent, held, run, true));
     return run;
