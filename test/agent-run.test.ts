@@ -9,7 +9,6 @@ import { prune } from '../core/approval/audit.ts';
 import { list } from '../core/approval/list.ts';
 import { SvcError } from '../core/errors.ts';
 import { applyPlugin, definePlugin } from '../core/plugin.ts';
-import type { RecordDefinition, RecordStore } from '../core/records.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
 import { AgentHost, agentOf } from './kit/agent-host.ts';
 import { refused } from './kit/refusal.ts';
@@ -501,20 +500,25 @@ test('parameters and results beyond what is kept: the model is told, whether a t
     assert.deepEqual(ran, []);
   }));
 
-test('an execution that grows beyond what its store can hold ends, and the model is not asked again for ever', async () => {
-  const home = new MemoryStore();
-  const records = home.records.bind(home);
-  home.records = <R extends object>(definition: RecordDefinition<R>): RecordStore<R> => {
-    const store = records(definition);
-    const replace = store.replace.bind(store);
-    store.replace = async (key, version, record, guard) => {
-      if (JSON.stringify(record).length > 400 * 1024) throw new SvcError('value_invalid', 'A record is too long.');
+/** Over a store that refuses an execution of more than `longest` characters. */
+async function narrow(body: (host: AgentHost, limit: { longest: number }) => Promise<void>): Promise<void> {
+  const limit = { longest: 400 * 1024 };
+  await hosted(async (host, home) => {
+    const rows = home.records(executions);
+    const replace = rows.replace.bind(rows);
+    rows.replace = async (key, version, record, guard) => {
+      if (JSON.stringify(record).length > limit.longest) throw new SvcError('value_invalid', 'A record is too long.');
       return replace(key, version, record, guard);
     };
-    return store;
-  };
-  const host = await AgentHost.open(home);
-  try {
+    await body(host, limit);
+  });
+}
+
+const storedLength = async (host: AgentHost, { executionId }: { readonly executionId: string }): Promise<number> =>
+  JSON.stringify((await host.executions.rows.get(executionId))!.record).length;
+
+test('an execution that grows beyond what its store can hold ends, and the model is not asked again for ever', () =>
+  narrow(async (host) => {
     let asked = 0;
     const tools = [free('read', () => `${++asked}${'y'.repeat(150 * 1024)}`)];
     const turns = Array.from({ length: 6 }, () => ({ calls: [call('read')] }));
@@ -524,10 +528,55 @@ test('an execution that grows beyond what its store can hold ends, and the model
     assert.equal(outcome.error?.code, 'value_invalid');
     assert.equal(asked, 3, 'the third result did not fit any more');
     assert.equal((await readExecution(host.executions, run.executionId))!.status, 'failed');
-  } finally {
-    await host.close();
-  }
-});
+  }));
+
+test('an execution that grows too large beside a call that waits: its request is cancelled', () =>
+  narrow(async (host, limit) => {
+    const ran: unknown[] = [];
+    let request: { readonly executionId: string; readonly requestId: string } | undefined;
+    const look = free('look', async (ctx) => {
+      [request] = await host.waiting(1);
+      limit.longest = (await storedLength(host, ctx)) + 500;
+      return 'y'.repeat(1000);
+    });
+    const turns = [{ calls: [pay(20), call('look')] }, { text: 'Never.' }];
+    const run = host.run(host.define(agentOf(turns, { tools: [refund(ran), look], ...gated })));
+    const outcome = await run.result;
+    assert.deepEqual([outcome.status, outcome.error?.code], ['failed', 'value_invalid']);
+    assert.equal((outcome.steps[0]!.calls[0]!.result as { error: string }).error, 'result_not_kept');
+    assert.deepEqual((await list(host.desk)).records, []);
+    await refused(host.decide(request!), 'approval_decided');
+    assert.deepEqual(ran, []);
+  }));
+
+const NOT_KEPT = '{"error":"result_not_kept","message":"The execution had become too large for the store."}';
+
+test('an execution that grew too large leaves out results before it leaves out what ran', () =>
+  narrow(async (host, limit) => {
+    const look = free('look', async (ctx) => {
+      const [request] = await host.waiting(1);
+      await host.decide(request!);
+      const isDone = async () => (await host.desk.read(request!.requestId))?.record.body.run === 'done';
+      await until(isDone, 'what was approved never ran');
+      limit.longest = (await storedLength(host, ctx)) + 50;
+      return 'y'.repeat(1000);
+    });
+    const read = free('read', () => 'x'.repeat(2000));
+    const turns = [{ calls: [call('read')] }, { calls: [pay(20), call('look')] }, { text: 'Never.' }];
+    const run = host.run(host.define(agentOf(turns, { tools: [refund([]), look, read], ...gated })));
+    const { status, steps } = await run.result;
+    assert.equal(status, 'failed');
+    assert.deepEqual(
+      steps.map(({ calls }) => calls.map(({ tool, status, result }) => [tool, status, JSON.stringify(result)])),
+      [
+        [['read', 'completed', NOT_KEPT]],
+        [
+          ['refund', 'completed', '{"paid":true}'],
+          ['look', 'completed', NOT_KEPT],
+        ],
+      ],
+    );
+  }));
 
 test('everybody who iterates sees every event, however late he comes', () =>
   hosted(async (host) => {

@@ -1,5 +1,4 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { isDeepStrictEqual } from 'node:util';
 import { Alarm } from '../approval/alarm.ts';
 import type { ApprovalDesk } from '../approval/desk.ts';
 import { DETACH } from '../approval/gate.ts';
@@ -7,6 +6,7 @@ import { isOutage, type StoreHome } from '../approval/home.ts';
 import { PROCESS, reasonOf } from '../approval/passage.ts';
 import { type Owner, openTables } from '../approval/tables.ts';
 import { isSvcError, SvcError } from '../errors.ts';
+import type { Json } from '../json.ts';
 import { CLOCK, type RecordStore, type Versioned } from '../records.ts';
 import { Claims } from './claims.ts';
 import { type ExecutionRow, type ExecutionState, executions, executionTables } from './execution.ts';
@@ -204,14 +204,18 @@ export class Executions {
     }
   }
 
-  /** What nobody foresaw: the execution ends, so that nobody waits for it for ever. */
+  /**
+   * What nobody foresaw: the execution ends, so that nobody waits for it for ever. Its requests come first: once it has
+   * ended, nobody would come by who cancels them.
+   */
   async #broken(held: HeldExecution, error: unknown): Promise<RunOutcome> {
     const message = error instanceof Error ? error.message : String(error);
     held.state.error = { code: isSvcError(error) ? error.code : 'run_failed', message };
+    await held.hold();
+    await this.#desk.cancelAll(held.executionId, 'The run has failed.', PROCESS);
     for (;;) {
       try {
-        await held.end('failed');
-        return outcomeOf('failed', held.state);
+        return outcomeOf(await held.end('failed'), held.state);
       } catch (refused) {
         if (!isSvcError(refused) || refused.code !== 'value_invalid' || !shortened(held.state)) throw refused;
       }
@@ -300,17 +304,30 @@ function cancelReason({ stopped }: Run): string | undefined {
 }
 
 /**
- * Without what came last, of which the record has grown beyond what the store can hold: results first, then the turn. A
- * turn that could not be stored has run nothing. False where nothing is left.
+ * Without what the record can best do without, as it has grown beyond what the store can hold: the last turn if none of
+ * it ran, else results, from the last turn to the first. What ran is left out only where that is not enough either.
+ * False where nothing is left.
  */
 function shortened({ steps }: ExecutionState): boolean {
-  const calls = steps.at(-1)?.calls ?? [];
-  const long = calls.filter(({ outcome }) => outcome !== undefined && !isDeepStrictEqual(outcome.result, NOT_KEPT));
-  for (const call of long) call.outcome = { status: call.outcome?.status ?? 'failed', result: NOT_KEPT };
-  return long.length > 0 || steps.pop() !== undefined;
+  if (steps.at(-1)?.calls.some(({ started, outcome }) => started || outcome)) {
+    for (const { calls } of steps.toReversed()) {
+      let isShorter = false;
+      for (const call of calls) {
+        if (!call.outcome || !isLong(call.outcome.result)) continue;
+        call.outcome = { ...call.outcome, result: NOT_KEPT };
+        isShorter = true;
+      }
+      if (isShorter) return true;
+    }
+  }
+  return steps.pop() !== undefined;
 }
 
 const NOT_KEPT = { error: 'result_not_kept', message: 'The execution had become too large for the store.' };
+
+function isLong(result: Json): boolean {
+  return JSON.stringify(result).length > JSON.stringify(NOT_KEPT).length;
+}
 
 /** A model that could not be asked may be asked again. */
 function isResumable({ status, state }: ExecutionRow): boolean {
