@@ -1,5 +1,15 @@
 import * as assert from 'node:assert/strict';
-import { type Attributes, context, ROOT_CONTEXT, type Span, type TracerProvider, trace } from '@opentelemetry/api';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import {
+  type Attributes,
+  type Context,
+  type ContextManager,
+  context,
+  ROOT_CONTEXT,
+  type Span,
+  type TracerProvider,
+  trace,
+} from '@opentelemetry/api';
 import { AgentHost, agentOf } from './kit/agent-host.ts';
 import { withGate } from './kit/approvals-client.ts';
 import { test } from './kit/test.ts';
@@ -106,6 +116,42 @@ test('a call of svc.gate has the span of its tool, decided or not', async () => 
     assert.equal(invalid?.['gen_ai.tool.call.id'], 'call_1');
     assert.ok(!JSON.stringify(told).includes('4711'));
   });
+});
+
+/** Each process has one: hands the active span on to what a function starts. */
+function contextManager(): ContextManager {
+  const active = new AsyncLocalStorage<Context>();
+  const manager: ContextManager = {
+    active: () => active.getStore() ?? ROOT_CONTEXT,
+    with: (given, work, self, ...args) => active.run(given, () => work.apply(self, args)),
+    bind: (_given, target) => target,
+    enable: () => manager,
+    disable: () => manager,
+  };
+  return manager;
+}
+
+test('a run that is not sampled is one trace that is not sampled, and not one for each of its spans', async () => {
+  const roots: string[] = [];
+  /** As a sampler does that draws for each trace and asks no more below its root: this one leaves them all out. */
+  const startSpan = (name: string, _options: unknown, given: Context = context.active()): Span => {
+    const parent = trace.getSpanContext(given);
+    if (!parent) roots.push(name);
+    const traceId = parent?.traceId ?? `${roots.length}`.padStart(32, '0');
+    return trace.wrapSpanContext({ traceId, spanId: '1'.repeat(16), traceFlags: 0 });
+  };
+  context.setGlobalContextManager(contextManager());
+  trace.setGlobalTracerProvider({ getTracer: () => ({ startSpan }) } as unknown as TracerProvider);
+  const host = await AgentHost.open();
+  try {
+    const turns = [{ calls: [{ tool: 'broken' }, { tool: 'broken' }] }, { text: 'Done.' }];
+    assert.equal((await host.run(host.define(agentOf(turns, { tools }))).result).text, 'Done.');
+  } finally {
+    await host.close();
+    trace.disable();
+    context.disable();
+  }
+  assert.deepEqual(roots, ['invoke_agent payouts']);
 });
 
 test('without anything that records, a run is what it is', async () => {

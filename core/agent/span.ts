@@ -40,7 +40,10 @@ export function toolSpan(
   );
 }
 
-/** Does the work inside a span, as its active one, where OpenTelemetry is installed and something records. */
+/**
+ * Does the work inside a span, as its active one, where OpenTelemetry is installed and set up. One that is not sampled
+ * counts too: without it, those below would begin traces of their own.
+ */
 export function spanOf<T>(
   name: string,
   attributes: Attributes,
@@ -49,7 +52,7 @@ export function spanOf<T>(
 ): Promise<T> {
   const otel = telemetry();
   const span = otel?.trace.getTracer('@svc/sdk').startSpan(name, { attributes });
-  if (!otel || !span?.isRecording()) return work();
+  if (!otel || !span || !otel.isSpanContextValid(span.spanContext())) return work();
   return otel.context.with(otel.trace.setSpan(otel.context.active(), span), async () => {
     try {
       const value = await work();
