@@ -31,6 +31,7 @@ export interface Agent {
 /**
  * An agent as `define` gives it: usable at once. Awaited, it refuses what only the configuration can tell; else the
  * first run does.
+ * @experimental
  */
 export class DefinedAgent implements Agent, PromiseLike<Agent> {
   readonly tag: string;

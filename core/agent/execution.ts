@@ -4,6 +4,7 @@ import type { ErrorCode } from '../errors.ts';
 import type { Json } from '../json.ts';
 import { anyDefinition, type RecordDefinition } from '../records.ts';
 
+/** @experimental */
 export type ExecutionStatus = 'running' | 'completed' | 'failed' | 'cancelled';
 
 /** A row of `_svc_executions`: what resumes is these steps and never the code that made them. */
@@ -34,6 +35,7 @@ export interface ExecutionState {
   reason?: string;
 }
 
+/** @experimental */
 export interface RunError {
   readonly code: ErrorCode;
   readonly message: string;
@@ -66,6 +68,7 @@ export interface StepCall {
   outcome?: Pick<CallOutcome, 'status' | 'result' | 'changed'>;
 }
 
+/** @experimental */
 export interface Usage {
   readonly inputTokens: number;
   readonly outputTokens: number;

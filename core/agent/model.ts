@@ -1,12 +1,13 @@
 import type { Json } from '../json.ts';
 
-/** What a model sees of an execution: never a requestId nor a token. */
+/** What a model sees of an execution: never a requestId nor a token. @experimental */
 export interface Conversation {
   readonly system: string;
   readonly prompt: string;
   readonly turns: readonly ConversationTurn[];
 }
 
+/** @experimental */
 export interface ConversationTurn {
   readonly text: string;
   readonly calls: readonly ConversationCall[];
@@ -14,6 +15,7 @@ export interface ConversationTurn {
   readonly keep?: Json;
 }
 
+/** @experimental */
 export interface ConversationCall {
   /** The provider's: unique in a turn, and no key of ours. */
   readonly id: string;
@@ -24,6 +26,7 @@ export interface ConversationCall {
   readonly changed?: readonly string[];
 }
 
+/** @experimental */
 export interface ModelTool {
   readonly tag: string;
   readonly description: string;
@@ -31,6 +34,7 @@ export interface ModelTool {
   readonly schema: { readonly [keyword: string]: Json };
 }
 
+/** @experimental */
 export type ModelEvent =
   | { readonly type: 'text'; readonly text: string }
   /** `malformed`: the model wrote no JSON; `parameters` is then what it wrote. */
@@ -44,16 +48,17 @@ export type ModelEvent =
   /** The last event of a turn, and of none that failed. */
   | { readonly type: 'finished'; readonly inputTokens: number; readonly outputTokens: number; readonly keep?: Json };
 
-/** Throws where the model cannot be had; what it throws is told to the caller and never to a model. */
+/** Throws where the model cannot be had; what it throws is told to the caller and never to a model. @experimental */
 export interface ModelProvider {
   turn(conversation: Conversation, tools: readonly ModelTool[], signal: AbortSignal): AsyncIterable<ModelEvent>;
 }
 
+/** @experimental */
 export interface ModelOptions {
   readonly model: string;
   /** What the definition gives beside: base URL, key, headers. */
   readonly settings: Readonly<Record<string, unknown>>;
 }
 
-/** Called once for an agent, when it is first used; throws `driver_missing` or `agent_invalid`. */
+/** Called once for an agent, when it is first used; throws `driver_missing` or `agent_invalid`. @experimental */
 export type ModelFactory = (options: ModelOptions) => ModelProvider | Promise<ModelProvider>;

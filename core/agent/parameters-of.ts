@@ -1,9 +1,10 @@
 import type { Json } from '../json.ts';
 
 export const PARAMETER_TYPES = ['string', 'number', 'integer', 'boolean', 'array', 'object'] as const;
+/** @experimental */
 export type ParameterType = (typeof PARAMETER_TYPES)[number];
 
-/** SPEC 2.3, with JSON Schema keywords (draft 7) beside. */
+/** SPEC 2.3, with JSON Schema keywords (draft 7) beside. @experimental */
 export interface ParameterDefinition {
   readonly type: ParameterType;
   /** A parameter with a default is never missing. */
@@ -17,9 +18,10 @@ export interface ParameterDefinition {
   readonly [keyword: string]: unknown;
 }
 
+/** @experimental */
 export type ParameterMap = { readonly [name: string]: ParameterDefinition };
 
-/** What a handler gets: names that are required or have a default are there. */
+/** What a handler gets: names that are required or have a default are there. @experimental */
 export type ParametersOf<M extends ParameterMap> = {
   readonly [N in keyof M as Present<M[N]> extends true ? N : never]: ValueOf<M[N]>;
 } & { readonly [N in keyof M as Present<M[N]> extends true ? never : N]?: ValueOf<M[N]> };

@@ -7,7 +7,7 @@ import { STATUSES } from './list.ts';
 import type { ApprovalEvent } from './request.ts';
 import { recordOf } from './view.ts';
 
-/** One line of the audit: an event of a request, or an attempt to deliver it. */
+/** One line of the audit: an event of a request, or an attempt to deliver it. @experimental */
 export interface AuditEntry extends Omit<ApprovalEvent, 'type'> {
   readonly requestId: string;
   readonly executionId: string;

@@ -25,6 +25,7 @@ export interface Channel {
   decided?(record: ApprovalRecord, signal: AbortSignal): Promise<void>;
 }
 
+/** @experimental */
 export type ChannelFactory = (options: Readonly<Record<string, unknown>>) => Channel;
 
 /** Says what is to become of a delivery that failed. @experimental */
@@ -46,6 +47,7 @@ export class DeliveryFailed extends Error {
   }
 }
 
+/** @experimental */
 export interface BrokerEvent {
   /** The routing key, topic or subject. */
   readonly name: string;
@@ -65,4 +67,5 @@ export interface Broker {
   close(): Promise<void>;
 }
 
+/** @experimental */
 export type BrokerFactory = (options: Readonly<Record<string, unknown>>) => Broker;

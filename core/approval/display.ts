@@ -7,7 +7,11 @@ import type { Json } from '../json.ts';
  */
 const DECEIVING = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}/gu;
 
-/** A model's text as a person may safely be shown it: what deceives stands as `\u{…}`. Line breaks and tabs too, unless `lines`. */
+/**
+ * A model's text as a person may safely be shown it: what deceives stands as `\u{…}`. Line breaks and tabs too, unless
+ * `lines`.
+ * @experimental
+ */
 export function displayed(text: string, { lines = false }: { readonly lines?: boolean } = {}): string {
   return text.replace(DECEIVING, (character) => {
     if (lines && (character === '\n' || character === '\t')) return character;
@@ -16,7 +20,7 @@ export function displayed(text: string, { lines = false }: { readonly lines?: bo
   });
 }
 
-/** The same on a line of `length` characters at most; what was cut is counted. */
+/** The same on a line of `length` characters at most; what was cut is counted. @experimental */
 export function shortened(text: string, length: number): { readonly text: string; readonly whole: boolean } {
   const shown = displayed(text);
   const characters = [...shown];
@@ -25,7 +29,7 @@ export function shortened(text: string, length: number): { readonly text: string
   return { text: `${characters.slice(0, Math.max(0, length - mark.length)).join('')}${mark}`, whole: false };
 }
 
-/** Parameters, one value over as many lines as it needs; nothing is left out. */
+/** Parameters, one value over as many lines as it needs; nothing is left out. @experimental */
 export function displayedJson(value: Json | object): string {
   return displayed(JSON.stringify(value, null, 2), { lines: true });
 }

@@ -17,7 +17,7 @@ import type { Parameters } from './request.ts';
 
 export { type CallOptions, DETACH } from './passage.ts';
 
-/** A tool call as a model makes it. */
+/** A tool call as a model makes it. @experimental */
 export interface GateCall {
   /** The tool's tag. */
   readonly tool: string;

@@ -9,6 +9,7 @@ import { recordOf } from './view.ts';
 
 export const STATUSES = ['waiting', 'approved', 'rejected', 'cancelled'] as const;
 
+/** @experimental */
 export interface ListQuery {
   /** Default `waiting`, unless an execution is named. Requests past their time do not wait. */
   readonly status?: ApprovalStatus;
@@ -25,6 +26,7 @@ export interface ListQuery {
   readonly cursor?: string;
 }
 
+/** @experimental */
 export interface ApprovalPage {
   /** Sensitive parameters are masked. */
   readonly records: readonly ApprovalRecord[];

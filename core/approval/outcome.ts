@@ -3,7 +3,7 @@ import { withoutPassword } from '../url.ts';
 import { PARAMETERS_LIMIT } from './digest.ts';
 import type { Outcome, OutcomeStatus, Parameters } from './request.ts';
 
-/** What `call` and `run` of a gate give. A human's no is a result and never an exception. */
+/** What `call` and `run` of a gate give. A human's no is a result and never an exception. @experimental */
 export interface CallOutcome extends Outcome {
   /** Names of the parameters that a human changed; the tool ran with the changed ones. */
   readonly changed?: readonly string[];

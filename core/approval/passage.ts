@@ -10,7 +10,7 @@ import type { Seat } from './waiting.ts';
 /** A reason to abort with that leaves the request waiting: another process may go on with it. */
 export const DETACH: unique symbol = Symbol('svc.detach');
 
-/** What a caller wants to say and hear beside the call. */
+/** What a caller wants to say and hear beside the call. @experimental */
 export interface CallOptions {
   /** Aborting cancels a request that waits, and is handed to a handler that runs. */
   readonly signal?: AbortSignal;

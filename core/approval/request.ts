@@ -1,8 +1,9 @@
 import type { Json } from '../json.ts';
 
+/** @experimental */
 export type Parameters = { readonly [name: string]: Json };
 
-/** What a human is asked (SPEC 2.4). */
+/** What a human is asked (SPEC 2.4). @experimental */
 export interface ApprovalRequest {
   readonly requestId: string;
   readonly executionId: string;
@@ -16,15 +17,16 @@ export interface ApprovalRequest {
   readonly timeout: string;
 }
 
+/** @experimental */
 export type ApprovalStatus = 'waiting' | 'approved' | 'rejected' | 'cancelled';
 
-/** A time-out is never recorded as a human's no. */
+/** A time-out is never recorded as a human's no. @experimental */
 export type RejectionCause = 'human' | 'timeout' | 'policy';
 
-/** `unknown`: whoever ran the tool died or went silent before its result was stored. */
+/** `unknown`: whoever ran the tool died or went silent before its result was stored. @experimental */
 export type ToolRun = 'none' | 'claimed' | 'done' | 'unknown';
 
-/** A request with what became of it. */
+/** A request with what became of it. @experimental */
 export interface ApprovalRecord extends ApprovalRequest {
   readonly status: ApprovalStatus;
   readonly cause?: RejectionCause;
@@ -43,12 +45,13 @@ export interface ApprovalRecord extends ApprovalRequest {
   readonly events: readonly ApprovalEvent[];
 }
 
-/** How a call ended, and what the model sees of it. */
+/** How a call ended, and what the model sees of it. @experimental */
 export interface Outcome {
   readonly status: OutcomeStatus;
   readonly result: Json;
 }
 
+/** @experimental */
 export type OutcomeStatus =
   | 'completed'
   | 'rejected'
@@ -59,6 +62,7 @@ export type OutcomeStatus =
   | 'stale'
   | 'invalid';
 
+/** @experimental */
 export interface ApprovalEvent {
   readonly type:
     | 'requested'

@@ -1,5 +1,6 @@
 import type { ApprovalRecord, Parameters } from './request.ts';
 
+/** @experimental */
 export interface ToolCall {
   readonly agentTag: string;
   readonly executionId: string;
@@ -7,11 +8,15 @@ export interface ToolCall {
   readonly parameters: Parameters;
 }
 
+/** @experimental */
 export type Verdict = 'allow' | 'approval' | 'deny';
 
 const strictness: Record<Verdict, number> = { allow: 0, approval: 1, deny: 2 };
 
-/** What taps on `beforeToolCall` see. They can only restrict: the strictest verdict wins, whatever their order. */
+/**
+ * What taps on `beforeToolCall` see. They can only restrict: the strictest verdict wins, whatever their order.
+ * @experimental
+ */
 export class ToolCallReview {
   readonly call: ToolCall;
   #verdict: Verdict = 'allow';
@@ -45,7 +50,7 @@ export class ToolCallReview {
   }
 }
 
-/** What taps on `beforeDecision` see: they may refuse who decides. */
+/** What taps on `beforeDecision` see: they may refuse who decides. @experimental */
 export class DecisionReview {
   readonly request: ApprovalRecord;
   readonly decision: { readonly approved: boolean; readonly actor: string; readonly modifiedParams?: Parameters };

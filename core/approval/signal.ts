@@ -12,7 +12,7 @@ import type { ApprovalRow } from './rows.ts';
 import { decided, effective, type Verdict } from './transition.ts';
 import { frozen, recordOf } from './view.ts';
 
-/** SPEC 2.6. */
+/** SPEC 2.6. @experimental */
 export interface Signal {
   readonly executionId: string;
   readonly signal: 'approve' | 'reject';
@@ -24,6 +24,7 @@ export interface Signal {
   };
 }
 
+/** @experimental */
 export interface SignalOptions {
   /** Who decides, as far as the caller knows; kept with the decision. */
   readonly actor?: string;
@@ -31,6 +32,7 @@ export interface SignalOptions {
   readonly shown?: string;
 }
 
+/** @experimental */
 export interface SignalAnswer {
   readonly requestId: string;
   readonly executionId: string;

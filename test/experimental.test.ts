@@ -1,0 +1,49 @@
+import * as assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { test } from './kit/test.ts';
+
+// Approvals and agents are a preview, and each of their exports says so.
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const PREVIEW = /^(core\/(agent|approval)\/|config\/(agents?|approval-handler|approvals|gate)\.ts$)/;
+const EXPORTS = /export (?:type )?\{([^}]*)\} from '([^']+)'/g;
+
+interface Exported {
+  readonly name: string;
+  readonly path: string;
+}
+
+const sourceOf = (path: string) => readFileSync(join(root, path), 'utf8');
+
+/** What a file hands on from others, by the names it has there. */
+function handedOn(path: string): readonly Exported[] {
+  return [...sourceOf(path).matchAll(EXPORTS)].flatMap(([, names = '', from = '']) =>
+    names
+      .split(',')
+      .map((name) => /^(?:type )?(\w+)/.exec(name.trim())?.[1])
+      .flatMap((name) => (name === undefined ? [] : [{ name, path: join(dirname(path), from) }])),
+  );
+}
+
+/** Its own comment, from wherever it is declared; undefined where it has none. */
+function commentOf({ name, path }: Exported): string | undefined {
+  const onward = handedOn(path).find((one) => one.name === name);
+  if (onward) return commentOf(onward);
+  const source = sourceOf(path);
+  const declaration = new RegExp(`^export (?:async )?(?:interface|type|class|function|const) ${name}\\b`, 'm');
+  const at = source.search(declaration);
+  assert.notEqual(at, -1, `${name} is not declared in ${path}`);
+  return /\/\*\*(?:(?!\*\/)[\s\S])*\*\/\n$/.exec(source.slice(0, at))?.[0];
+}
+
+test('every export of approvals and agents says that it is a preview', () => {
+  const exported = handedOn('config/sdk.ts').filter(({ path }) => PREVIEW.test(path));
+  assert.ok(exported.length > 60);
+  const silent = exported.filter((one) => !/@experimental\b/.test(commentOf(one) ?? ''));
+  assert.deepEqual(
+    silent.map(({ name, path }) => `${name} in ${path}`),
+    [],
+  );
+});
