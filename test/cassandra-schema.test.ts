@@ -482,6 +482,8 @@ else {
     await refused(give('whole', '2147483648'), 'data_violates');
     await refused(give('mood', 'b'), 'data_violates');
     await refused(give('u', 'none'), 'value_invalid');
+    const readBack = { small: 1, whole: { $CONCAT: ['small'] } };
+    await refused(db.update({ table: 'fits', data: readBack, all: true }), 'update_invalid');
     const read = 'SELECT small, whole, big, u, mood FROM fits';
     const [before] = await keyspace.query(read);
     assert.deepEqual({ ...before }, { small: null, whole: null, big: 0n, u: null, mood: null });

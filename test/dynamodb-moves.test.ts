@@ -240,10 +240,11 @@ else {
         'update_invalid',
       );
       assert.match(key.message, /key/);
-      await refused(
-        connection.update({ ...job, where: [], set: [{ field: 'n', concat: [{ field: 'n' }, { literal: 'x' }] }] }),
-        'update_invalid',
-      );
+      const own = { field: 'n', concat: [{ field: 'n' }, { literal: 'x' }] };
+      const other = { field: 'a.b', concat: [{ field: 'n' }] };
+      for (const set of [[own], [{ field: 'n', value: 'x' }, other]]) {
+        await refused(connection.update({ ...job, where: [], set }), 'update_invalid');
+      }
     }));
 
   test('an update gives no item a null where the definition says required', () =>

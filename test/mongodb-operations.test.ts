@@ -509,7 +509,12 @@ else {
     assert.equal((await documents('users').findOne({ n: 3 }))?.full, 'f3 no. 3');
     assert.deepEqual((await documents('users').findOne({ n: 2 }))?.at, new Date('2026-01-31T10:00:00Z'));
     const own = { first: { $CONCAT: ['first', '!'] } };
-    assert.equal((await refusal(db.update({ table: 'users', data: own, all: true }))).code, 'update_invalid');
+    const other = { first: 'x', full: { $CONCAT: ['first', '!'] } };
+    const swapped = { first: { $CONCAT: ['full'] }, full: { $CONCAT: ['first'] } };
+    for (const data of [own, other, swapped]) {
+      assert.equal((await refusal(db.update({ table: 'users', data, all: true }))).code, 'update_invalid');
+    }
+    assert.equal((await documents('users').findOne({ n: 3 }))?.first, 'f3');
     assert.equal((await refusal(db.update({ table: 'users', data: { n: null }, all: true }))).code, 'data_violates');
     assert.deepEqual(await db.update({ table: 'users', data: { first: null }, where: { first: null } }), {
       matched: 18,

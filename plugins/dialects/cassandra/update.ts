@@ -1,6 +1,7 @@
-import type { Assignment, UpdateJob, UpdateResult } from '../../../core/dialect.ts';
+import type { UpdateJob, UpdateResult } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 import type { Field } from '../../../core/schema/model.ts';
+import { refuseReadBack, sourcesOf } from '../../read-back.ts';
 import { keyColumns, keyOf } from './key.ts';
 import { quote } from './names.ts';
 import { Progress } from './progress.ts';
@@ -30,7 +31,7 @@ export async function update(session: Session, settings: Settings, job: UpdateJo
     if (!field) throw new Error(`${table} has no field ${name}`);
     return field;
   };
-  const read = [...new Set([...where.map(({ field }) => field), ...set.flatMap(sources)])].filter(
+  const read = [...new Set([...where.map(({ field }) => field), ...set.flatMap(sourcesOf)])].filter(
     (name) => !keys.includes(name),
   );
   const columns = [...new Set([...keys, ...read, ...set.map(({ field }) => field)])];
@@ -105,12 +106,10 @@ function contended(table: string): SvcError {
   });
 }
 
-const sources = (assignment: Assignment): string[] =>
-  'concat' in assignment ? assignment.concat.flatMap((part) => ('field' in part ? [part.field] : [])) : [];
-
 /** What no row could take is refused before the first one is read. */
 function refuse({ table, set, collection }: UpdateJob, keys: readonly string[], writing: Writing): void {
-  const refusal = (code: 'not_supported' | 'update_invalid' | 'data_violates', message: string, why: string) =>
+  refuseReadBack(set);
+  const refusal = (code: 'not_supported' | 'data_violates', message: string, why: string) =>
     new SvcError(code, message, { why, state: 'Nothing was changed.' });
   for (const assignment of set) {
     const { field: name } = assignment;
@@ -119,14 +118,6 @@ function refuse({ table, set, collection }: UpdateJob, keys: readonly string[], 
         'not_supported',
         `"${table}.${name}" is part of the key: it cannot be updated.`,
         'The key says where a row lies.',
-      );
-    }
-    const reads = set.flatMap((other) => sources(other)).includes(name);
-    if (reads) {
-      throw refusal(
-        'update_invalid',
-        `${name}: $CONCAT reads a field that the same update sets.`,
-        'Rows are updated one after the other, and one that is met again would get it twice.',
       );
     }
     const field = collection.fields.get(name);

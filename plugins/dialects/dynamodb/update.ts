@@ -2,6 +2,7 @@ import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { Assignment, UpdateJob, UpdateResult } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 import type { Field } from '../../../core/schema/model.ts';
+import { refuseReadBack, sourcesOf } from '../../read-back.ts';
 import { type Item, isNull } from './attribute.ts';
 import type { Change } from './change.ts';
 import { type FieldOf, filterOf, holds, same } from './condition.ts';
@@ -74,21 +75,14 @@ function refuseImpossible({ table, set, collection }: UpdateJob, shape: TableSha
         state: 'Nothing was changed.',
       });
     }
-    if ('concat' in assignment && assignment.concat.some((part) => 'field' in part && part.field === field)) {
-      throw refuse(
-        `${field}: $CONCAT cannot read the field that it sets.`,
-        'The update goes on after a crash and would do some items twice.',
-        'Set another field, and rename it afterwards.',
-      );
-    }
   }
+  refuseReadBack(set);
 }
 
 function attributesOf({ set, where }: UpdateJob): string[] {
-  const read = set.flatMap((one) =>
-    'concat' in one ? one.concat.flatMap((part) => ('field' in part ? [part.field] : [])) : [],
-  );
-  return [...new Set([...set.map(({ field }) => field), ...read, ...where.map(({ field }) => field)])];
+  return [
+    ...new Set([...set.map(({ field }) => field), ...set.flatMap(sourcesOf), ...where.map(({ field }) => field)]),
+  ];
 }
 
 /** A null is written by taking the attribute away: in the key of an index DynamoDB takes no other. */
@@ -105,10 +99,11 @@ function changeOf(
   // A clock alone makes no item another one, unless nothing else is set.
   if (changed.every(([field]) => clocks.has(field)) && clocks.size < set.length) return undefined;
   if (changed.length === 0) return undefined;
-  const read = set.flatMap((one) =>
-    'concat' in one ? one.concat.flatMap((part) => ('field' in part ? [part.field] : [])) : [],
-  );
-  const looked = new Set([...changed.map(([field]) => field), ...read, ...where.map(({ field }) => field)]);
+  const looked = new Set([
+    ...changed.map(([field]) => field),
+    ...set.flatMap(sourcesOf),
+    ...where.map(({ field }) => field),
+  ]);
   for (const key of keyNames(shape)) looked.delete(key);
   return {
     key: keyOf(shape, item),

@@ -2,6 +2,7 @@ import type { Document, Filter } from 'mongodb';
 import type { Assignment, Condition, UpdateJob, UpdateResult } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 import type { Field } from '../../../core/schema/model.ts';
+import { refuseReadBack } from '../../read-back.ts';
 import { inBatches } from './batches.ts';
 import { clockOf, type Server } from './open.ts';
 import type { Place } from './place.ts';
@@ -42,17 +43,11 @@ export async function update(place: Place, job: UpdateJob): Promise<UpdateResult
   return { matched: Math.max(matched, modified), modified };
 }
 
-/** A concatenation that reads its own target never comes to an end, and a required field takes no null. */
+/** What reads what is set would be done again in every pass, and a required field takes no null. */
 function refuseImpossible({ table, set }: UpdateJob, fieldOf: (name: string) => Field): void {
+  refuseReadBack(set);
   for (const assignment of set) {
     const field = fieldOf(assignment.field);
-    if ('concat' in assignment && assignment.concat.some((part) => 'field' in part && part.field === field.name)) {
-      throw new SvcError('update_invalid', `${field.name}: $CONCAT cannot read the field that it sets on MongoDB.`, {
-        why: 'The update runs in batches, and one that is run again after a crash would add the text twice.',
-        state: 'Nothing was changed.',
-        next: ['Set another field, then copy it back.'],
-      });
-    }
     if ('value' in assignment && assignment.value === null && field.required) {
       throw new SvcError('data_violates', `"${table}.${field.name}" is required and cannot become null.`, {
         state: 'Nothing was changed.',
