@@ -1,11 +1,15 @@
 import * as assert from 'node:assert/strict';
 import type { Adapter } from '../core/database/adapter.ts';
+import type { Connection } from '../core/dialect.ts';
+import { SvcError } from '../core/errors.ts';
 import type { Kernel } from '../core/kernel.ts';
 import { baseline } from '../core/migration/baseline.ts';
 import { migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
+import { audit } from '../core/migration/history.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { plan, planRollback } from '../core/migration/planning.ts';
+import { RESOLUTIONS, resolve } from '../core/migration/resolve.ts';
 import { migrate, rollback } from '../core/migration/run.ts';
 import { status } from '../core/migration/status.ts';
 import { definedInCode } from './kit/defined.ts';
@@ -148,6 +152,30 @@ for (const engine of sqlEngines) {
     assert.deepEqual(await tables(adapter), whole ? ['orders', 'users'] : ['a', 'b', 'orders', 'users']);
     const report = await status(adapter, files(...all, bad));
     assert.deepEqual([report.state, report.completed], [whole ? 'PENDING' : 'FAILED', 3]);
+  });
+
+  on('a decision that is not kept is not carried out', async (adapter) => {
+    const runner = new MigrationEngine(adapter);
+    await runner.up(users);
+    await resolve(adapter, users.tag, 'failed');
+    const before = await runner.getHistory({ all: true });
+    const { connection } = adapter;
+    const error = new SvcError('connection_lost', 'The audit is out of reach.');
+    const run: Connection['run'] = async (segments, ...rest) =>
+      segments.some(({ writes }) => writes.some(({ definition }) => definition.collection === audit.collection))
+        ? { committed: 0, written: [], failure: { statement: undefined, error } }
+        : connection.run(segments, ...rest);
+    for (const action of RESOLUTIONS) {
+      await refused(resolve({ ...adapter, connection: { ...connection, run } }, users.tag, action), 'connection_lost');
+    }
+    const records: Connection['records'] = (definition) => ({
+      ...connection.records(definition),
+      remove: async () => 'stale',
+    });
+    const moved = { ...adapter, connection: { ...connection, records } };
+    await refused(resolve(moved, users.tag, 'forget'), 'lock_lost');
+    assert.deepEqual(await runner.getHistory({ all: true }), before);
+    assert.equal((await resolve(adapter, users.tag, 'forget')).status, 'forgotten');
   });
 
   on('migrate applies what is pending, in tag order, once', async (adapter) => {

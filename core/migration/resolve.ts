@@ -33,10 +33,11 @@ export function resolve(
     const { record, version } = stored;
     refuseNeedless(record, action);
     if (action === 'retry') {
-      await adapter.connection.run(
+      const { failure } = await adapter.connection.run(
         [{ transactional: true, statements: [], writes: [auditWrite(record, action)] }],
         run.epoch,
       );
+      if (failure) throw failure.error;
       await resume(run, { row: record, version }, true);
       return { tag, action, status: run.ledger.entries.get(tag)?.row.status ?? 'completed' };
     }
@@ -45,8 +46,16 @@ export function resolve(
     if (next) writes.push(recordWrite(history, next, version));
     const outcome = await adapter.connection.run([{ transactional: true, statements: [], writes }], run.epoch);
     if (outcome.failure) throw outcome.failure.error;
-    if (!next) await adapter.connection.records(history).remove(tag, version);
+    if (!next && (await adapter.connection.records(history).remove(tag, version)) === 'stale') throw movedOn(tag);
     return { tag, action, status: (next?.status as HistoryRow['status'] | undefined) ?? 'forgotten' };
+  });
+}
+
+function movedOn(tag: string): SvcError {
+  return new SvcError('lock_lost', `The migration "${tag}" is not forgotten: its row has moved on.`, {
+    why: 'Another process has written it since it was read under the lock.',
+    state: 'The row is as that process left it; the audit has the decision.',
+    next: ['svc db migrate status'],
   });
 }
 
