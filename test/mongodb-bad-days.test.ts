@@ -1,11 +1,13 @@
 import * as assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
+import type { Statement } from '../core/dialect.ts';
 import { isSvcError, type SvcError } from '../core/errors.ts';
 import { migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
 import { resolve } from '../core/migration/resolve.ts';
 import { migrate } from '../core/migration/run.ts';
 import { anyDefinition, type RecordDefinition, recordWrite } from '../core/records.ts';
+import type { Operation } from '../core/schema/operation.ts';
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
 import { connectAdapter } from './kit/adapter.ts';
 import { definedInCode } from './kit/defined.ts';
@@ -36,6 +38,13 @@ const tables = migration('20260101_000000_tables')
   .build();
 const filled = migration('20260102_000000_filled')
   .addField('users', { name: 'kind', type: 'text', default: 'person', required: true })
+  .build();
+
+const orders = migration('20260103_000000_orders')
+  .createCollection('orders', [
+    { name: 'n', type: 'integer', unique: true },
+    { name: 's', type: 'string', length: 5, required: true },
+  ])
   .build();
 
 const notes: RecordDefinition<{ readonly id: string; readonly n: number }> = {
@@ -172,6 +181,65 @@ else {
           await racing.close();
           assert.equal((await new MigrationEngine(adapter).up(index)).status, 'completed');
           assert.equal(await count({}), 500);
+          await adapter.connection.close();
+        },
+      );
+    },
+    SLOW,
+  );
+
+  test(
+    'what was announced and never made does not make a collection of somebody else ours',
+    async () => {
+      await behind(
+        () => 'pass',
+        async (_url, direct) => {
+          const adapter = await connectAdapter(mongodb, direct, { leaseMs: LEASE_MS });
+          const engine = new MigrationEngine(adapter);
+          const write = (command: object) => adapter.connection.query(JSON.stringify(command));
+          const theirs = { insert: 'orders', documents: [{ theirs: true }] };
+          const isTheirs = async () => {
+            const error = await refusal(engine.up(orders));
+            assert.equal(error.code, 'collection_exists');
+            assert.match(error.message, /already exists/);
+            assert.deepEqual(
+              [...((await adapter.connection.introspect()).get('orders')?.fields.keys() ?? [])],
+              ['theirs'],
+            );
+            assert.deepEqual(
+              (await engine.getHistory({ all: true })).map(({ tag }) => tag),
+              [tables.tag],
+            );
+          };
+          // The server refuses to make it, and so does another one that says nothing of what it did.
+          const refusing = await mongoProxy(direct, ({ name }) => (name === 'create' ? { code: 13 } : 'pass'));
+          const first = await connectAdapter(mongodb, refusing.url, { leaseMs: LEASE_MS });
+          assert.equal((await refusal(new MigrationEngine(first).up(orders))).code, 'permission_denied');
+          await first.connection.close();
+          await refusing.close();
+          assert.deepEqual(await write({ find: '_svc_registry', filter: { _id: 'orders' } }), []);
+          await write(theirs);
+          await isTheirs();
+          await write({ drop: 'orders' });
+          // As a process that died between the two leaves it.
+          const [create] = mongodb.compile(orders.up[0] as Operation, new Map()) as [Statement];
+          const { entry } = create.run as { entry: string };
+          await write({ insert: '_svc_registry', documents: [{ _id: 'orders', entry, making: true, _epoch: 1 }] });
+          await write(theirs);
+          await isTheirs();
+          await write({ drop: 'orders' });
+          // A server before MongoDB 7 says of one that is the same too that it is there: it is ours.
+          let sent = 0;
+          const old = await mongoProxy(direct, ({ name }) => {
+            if (name !== 'create') return 'pass';
+            sent += 1;
+            return sent === 1 ? 'lose' : { code: 48 };
+          });
+          const last = await connectAdapter(mongodb, old.url, { leaseMs: LEASE_MS });
+          assert.equal((await new MigrationEngine(last).up(orders)).status, 'completed');
+          assert.equal(sent, 2);
+          await last.connection.close();
+          await old.close();
           await adapter.connection.close();
         },
       );

@@ -2,9 +2,10 @@ import { SvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
 import { inBatches } from './batches.ts';
 import { checkDocuments, mayFind, violating } from './checks.ts';
-import { alreadyExists, codeOf, INDEX_NOT_FOUND, NAMESPACE_EXISTS, NAMESPACE_NOT_FOUND } from './errors.ts';
+import { alreadyExists, codeOf, INDEX_NOT_FOUND, isLost, NAMESPACE_EXISTS, NAMESPACE_NOT_FOUND } from './errors.ts';
 import { fill } from './fill.ts';
 import { isSame, type Spec, type Structure, writtenSpec } from './indexes.ts';
+import { isMade } from './made.ts';
 import { fromExtended, type Server } from './open.ts';
 import type { Outset } from './outsets.ts';
 import { again, command, MAJORITY, type Place } from './place.ts';
@@ -109,14 +110,23 @@ async function create(
     sent += 1;
     return server.db.command(words, MAJORITY);
   }).catch(async (error) => {
-    if (codeOf(error) !== NAMESPACE_EXISTS) throw error;
+    if (codeOf(error) !== NAMESPACE_EXISTS) {
+      // Where it stays announced, how it is made tells ours from somebody else's.
+      if (sent === 1 && !isLost(error)) await takeBack(place, collection).catch(() => undefined);
+      throw error;
+    }
     // Only an attempt of which nobody knows what became can have made it.
-    if (begun || sent > 1) return;
+    if ((begun || sent > 1) && (await isMade(server, words))) return;
     await forget(place, collection);
     throw alreadyExists(collection);
   });
   await createIndexes(place, collection, step.indexes, true);
   return described(step);
+}
+
+/** What is announced and not there: while it is, one that somebody else makes is hidden, and would pass for ours. */
+async function takeBack(place: Place, collection: string): Promise<void> {
+  if (!(await namesOf(place.server, [collection])).has(collection)) await forget(place, collection);
 }
 
 async function rename(place: Place, { collection, to, entry }: Extract<Step, { do: 'rename' }>): Promise<void> {

@@ -1,5 +1,6 @@
 import type { ClientSession, Document } from 'mongodb';
 import type { RunOutcome, Segment, Underway } from '../../../core/dialect.ts';
+import { isSvcError } from '../../../core/errors.ts';
 import { CLOCK, ELAPSED, type RecordWrite } from '../../../core/records.ts';
 import { codeOf, DUPLICATE_KEY, lostOr } from './errors.ts';
 import { lockLost, notLater } from './lease.ts';
@@ -70,7 +71,9 @@ export async function runSegments(
         if (outset.status === 'rejected') throw outset.reason;
         said = await perform({ ...place, onChange }, step, outset.value);
       } catch (error) {
-        return failure(error, !touched, index);
+        // One that is somebody else's was left as it is.
+        const isTheirs = isSvcError(error) && error.code === 'collection_exists';
+        return failure(error, !touched || isTheirs, index);
       }
     }
     // A statement without writes is done whatever becomes of the writes behind it.
