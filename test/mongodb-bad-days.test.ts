@@ -47,6 +47,9 @@ const orders = migration('20260103_000000_orders')
   ])
   .build();
 
+/** What a unique index on an optional number holds. */
+const NUMBERS = { n: { $gte: { $numberDouble: '-Infinity' } } };
+
 const notes: RecordDefinition<{ readonly id: string; readonly n: number }> = {
   collection: '_svc_notes',
   key: 'id',
@@ -181,6 +184,37 @@ else {
           await racing.close();
           assert.equal((await new MigrationEngine(adapter).up(index)).status, 'completed');
           assert.equal(await count({}), 500);
+          await adapter.connection.close();
+        },
+      );
+    },
+    SLOW,
+  );
+
+  test(
+    'an index that is listed may still be being built: the command is sent again, and says what becomes of it',
+    async () => {
+      await behind(
+        () => 'pass',
+        async (_url, direct) => {
+          const index = migration('20260103_000000_index')
+            .createIndex('users', 'users_n', [{ name: 'n' }], { unique: true })
+            .build();
+          const adapter = await connectAdapter(mongodb, direct, { leaseMs: LEASE_MS });
+          const build = { name: 'users_n', key: { n: 1 }, unique: true, partialFilterExpression: NUMBERS };
+          await adapter.connection.query(JSON.stringify({ createIndexes: 'users', indexes: [build] }));
+          const failing = await mongoProxy(direct, ({ name }) => (name === 'createIndexes' ? { code: 11000 } : 'pass'));
+          const late = await connectAdapter(mongodb, failing.url, { leaseMs: LEASE_MS });
+          const error = await refusal(new MigrationEngine(late).up(index));
+          assert.equal(error.code, 'migration_half_done');
+          assert.match(error.why ?? '', /11000: refused on the way/);
+          await late.connection.close();
+          await failing.close();
+          assert.equal((await resolve(adapter, index.tag, 'retry')).status, 'completed');
+          assert.deepEqual(
+            [...((await adapter.connection.introspect()).get('users')?.indexes.keys() ?? [])],
+            ['users_n'],
+          );
           await adapter.connection.close();
         },
       );

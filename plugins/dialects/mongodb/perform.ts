@@ -153,7 +153,10 @@ async function namesOf({ db }: Server, among: readonly string[]): Promise<Readon
 async function createIndexes(place: Place, collection: string, specs: readonly Spec[], fresh = false): Promise<void> {
   if (specs.length === 0) return;
   const there = fresh ? [] : await structuresOf(place.server, collection);
-  const missing = specs.filter((spec) => !there.some(({ structure }) => isSame(structure, spec)));
+  // Under its own name it may be listed while it is still being built: the command waits for that, or does nothing.
+  const missing = specs.filter(
+    (spec) => !there.some(({ name, structure }) => name !== spec.name && isSame(structure, spec)),
+  );
   if (missing.length === 0) return;
   const indexes = missing.map((spec) => fromExtended(place.server, writtenSpec(spec)));
   await command(place, { createIndexes: collection, indexes });
