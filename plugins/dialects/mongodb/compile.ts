@@ -125,7 +125,12 @@ function renameField(before: Collection, after: Collection, from: string, to: st
   return chain(before, after, {
     checks,
     first: [{ do: 'validate', collection, ...valid(after, widened(before, after)) }, move],
-    late: { checks: [], moves: [move] },
+    late: {
+      checks: [
+        { breaks: { [from]: { $exists: false } }, why: `still have a value in "${from}", which is "${to}" now` },
+      ],
+      moves: [move],
+    },
   });
 }
 
