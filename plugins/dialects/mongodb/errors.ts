@@ -4,6 +4,8 @@ interface EngineError extends Error {
   readonly code?: number | string;
   readonly codeName?: string;
   readonly errorLabels?: readonly string[];
+  /** What the server said; the error itself where a bulk write ended with one that is none of the server's. */
+  readonly errorResponse?: unknown;
 }
 
 /** The server's number of an error. */
@@ -80,13 +82,20 @@ const STEPPING_DOWN: ReadonlySet<number> = new Set([91, 189, 262, 9001, 10107, 1
 const NETWORK = /^Mongo(Network|PoolCleared|PoolClosed|ConnectionClosed|TopologyClosed|NotConnected|ServerClosed)/;
 
 /** The connection or the primary went away: nobody knows whether the command was carried out. */
-export function isLost(error: unknown): boolean {
+export function isLost(given: unknown): boolean {
+  const error = innermost(given);
   if (!(error instanceof Error)) return false;
   return NETWORK.test(error.name) || STEPPING_DOWN.has(codeOf(error) ?? 0);
 }
 
+function innermost(error: unknown): unknown {
+  const inner = error instanceof Error ? (error as EngineError).errorResponse : undefined;
+  return inner instanceof Error ? inner : error;
+}
+
 /** The engine's error as a refusal, its code and words in `why`. What is none of the engine's stays as it is. */
-export function refusal(error: unknown): unknown {
+export function refusal(given: unknown): unknown {
+  const error = innermost(given);
   if (!(error instanceof Error) || isSvcError(error) || !/^(Mongo|BSON)/.test(error.name)) return error;
   const code = codeOf(error);
   const meaning = meaningOf(error, code);
