@@ -384,6 +384,36 @@ else {
   );
 
   test(
+    'a lease whose former owner could not be fenced off is not kept alive',
+    async () => {
+      const database = await freshMongo();
+      let refusing = true;
+      const proxy = await mongoProxy(database.url, ({ name, command }) =>
+        refusing && name === 'update' && command.updates[0].multi ? { code: 13 } : 'pass',
+      );
+      try {
+        const adapter = await connectAdapter(mongodb, proxy.url, { leaseMs: LEASE_MS });
+        await adapter.connection.exclusively(() => adapter.connection.ensure([anyDefinition(notes)]));
+        await database.on((client, name) =>
+          client
+            .db(name)
+            .collection('_svc_lock')
+            .updateOne({}, { $set: { owner: 'the dead', ttlMs: 0 } }),
+        );
+        const error = await refusal(adapter.connection.exclusively(async () => {}));
+        assert.equal(error.code, 'permission_denied');
+        refusing = false;
+        assert.equal(await adapter.connection.exclusively(async (epoch) => epoch, { timeoutMs: LEASE_MS * 5 }), 3);
+        await adapter.connection.close();
+      } finally {
+        await proxy.close();
+        await database.drop();
+      }
+    },
+    SLOW,
+  );
+
+  test(
     'an owner whose signs of life do not arrive writes nothing any more once another one has the lock',
     async () => {
       const database = await freshMongo();

@@ -52,8 +52,13 @@ export class Lease {
     if (!(await this.#renew())) throw lockLost('It was not renewed in time, and another process has taken it.');
   }
 
-  async release(): Promise<void> {
+  /** Without letting go of it: whoever takes it once it has ended knows that a former owner is to be fenced off. */
+  leave(): void {
     clearInterval(this.#beating);
+  }
+
+  async release(): Promise<void> {
+    this.leave();
     // A lease that nobody can let go of ends by itself.
     await this.#documents
       .updateOne({ _id: 'lock', owner: this.#owner, token: this.epoch }, { $set: { owner: null, at: new Date(0) } })
@@ -109,7 +114,12 @@ async function acquire(
     const taken = await tryAcquire(documents, owner, ttlMs);
     if (taken) {
       const lease = new Lease(documents, owner, taken.epoch, ttlMs, since);
-      if (taken.over) await fenceOff(server, taken.epoch);
+      try {
+        if (taken.over) await fenceOff(server, taken.epoch);
+      } catch (error) {
+        lease.leave();
+        throw error;
+      }
       return lease;
     }
     if (!told) onWait?.();
