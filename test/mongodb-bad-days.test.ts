@@ -1,5 +1,6 @@
 import * as assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
+import type { Document } from 'mongodb';
 import type { Statement } from '../core/dialect.ts';
 import { isSvcError, type SvcError } from '../core/errors.ts';
 import { migration } from '../core/migration/builder.ts';
@@ -49,6 +50,15 @@ const orders = migration('20260103_000000_orders')
 
 /** What a unique index on an optional number holds. */
 const NUMBERS = { n: { $gte: { $numberDouble: '-Infinity' } } };
+
+/** Whether a command on what is svc's own may take for ever. The new epoch is written for as long as it takes. */
+function isUnbounded(name: string, target: string, command: Document): boolean {
+  if (!target.startsWith('_svc_')) return false;
+  if (name === 'find') return !command.maxTimeMS;
+  if (!['insert', 'update', 'delete', 'findAndModify'].includes(name)) return false;
+  const confirmed = command.autocommit !== undefined || command.writeConcern?.wtimeout;
+  return !confirmed || !(command.maxTimeMS || command.updates?.[0].multi);
+}
 
 const notes: RecordDefinition<{ readonly id: string; readonly n: number }> = {
   collection: '_svc_notes',
@@ -279,6 +289,48 @@ else {
           await adapter.connection.close();
         },
       );
+    },
+    SLOW,
+  );
+
+  test(
+    'a majority that is gone holds nobody up for ever, and what it did not confirm may have been done',
+    async () => {
+      const patient: string[] = [];
+      let late: string | undefined;
+      await behind(
+        ({ name, command }) => {
+          const target = String(command[name]);
+          if (name === 'commitTransaction' ? !command.writeConcern?.wtimeout : isUnbounded(name, target, command)) {
+            patient.push(`${name} ${target}`);
+          }
+          return late === `${name} ${target}` ? 'unconfirmed' : 'pass';
+        },
+        async (url, direct, count) => {
+          const adapter = await connectAdapter(mongodb, url, { leaseMs: LEASE_MS });
+          const engine = new MigrationEngine(adapter);
+          await adapter.connection.exclusively(() => adapter.connection.ensure([anyDefinition(notes)]));
+          const store = adapter.connection.records(notes);
+          assert.equal(await store.insert({ id: 'a', n: 1 }), 'inserted');
+          late = 'update _svc_notes';
+          const told = await refusal(store.replace('a', 1, { id: 'a', n: 2 }));
+          assert.equal(told.code, 'connection_lost');
+          assert.match(told.why ?? '', /^64: waiting for replication timed out/);
+          assert.deepEqual(await store.get('a'), { record: { id: 'a', n: 2 }, version: 2 });
+          late = 'delete _svc_notes';
+          assert.equal((await refusal(store.remove('a', 2))).code, 'connection_lost');
+          assert.equal(await store.get('a'), undefined);
+          late = 'update _svc_registry';
+          assert.equal((await refusal(engine.up(filled))).code, 'connection_lost');
+          await adapter.connection.close();
+          late = undefined;
+          const next = await connectAdapter(mongodb, direct, { leaseMs: LEASE_MS });
+          await migrate(next, [tables, filled].map(definedInCode));
+          assert.equal(await count({ kind: 'person' }), 500);
+          await next.connection.close();
+        },
+      );
+      assert.deepEqual([...new Set(patient)], []);
     },
     SLOW,
   );

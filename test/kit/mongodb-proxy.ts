@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { Document } from 'mongodb';
-import { cut, readRequest, writeAnswer } from '../servers/documentdb/wire.ts';
+import { cut, type Request, readRequest, writeAnswer } from '../servers/documentdb/wire.ts';
 
 /** A command on its way to the server; the driver's own looking after the server is not counted. */
 export interface Passing {
@@ -10,14 +10,24 @@ export interface Passing {
   readonly command: Document;
 }
 
-/** What becomes of it: it arrives, it never does, its answer is lost with the connection, or it is refused with a code. */
-export type Fate = 'pass' | 'hang' | 'lose' | { readonly code: number; readonly labels?: readonly string[] };
+/**
+ * What becomes of it: it arrives, it never does, its answer is lost with the connection or says that the other members did
+ * not confirm it in time, or it is refused with a code.
+ */
+export type Fate =
+  | 'pass'
+  | 'hang'
+  | 'lose'
+  | 'unconfirmed'
+  | { readonly code: number; readonly labels?: readonly string[] };
 
 export interface MongoProxy {
   readonly url: string;
   count(): number;
   close(): Promise<void>;
 }
+
+const UNCONFIRMED = { code: 64, errmsg: 'waiting for replication timed out', errInfo: { wtimeout: true } };
 
 const WATCHING: ReadonlySet<string> = new Set(['hello', 'isMaster', 'ismaster']);
 
@@ -30,6 +40,8 @@ export async function mongoProxy(target: string, decide: (passing: Passing) => F
     const upstream = connect(Number(port || 27017), hostname);
     let lose = false;
     let rest: Buffer = Buffer.alloc(0);
+    let unconfirmed: Request | undefined;
+    let answer: Buffer = Buffer.alloc(0);
     const end = () => {
       client.destroy();
       upstream.destroy();
@@ -41,7 +53,18 @@ export async function mongoProxy(target: string, decide: (passing: Passing) => F
         end();
       });
     }
-    upstream.on('data', (data) => (lose ? end() : client.write(data)));
+    upstream.on('data', (data) => {
+      if (lose) return end();
+      if (!unconfirmed) return client.write(data);
+      const { messages, rest } = cut(Buffer.concat([answer, data]));
+      answer = rest;
+      const [message] = messages;
+      if (!message) return undefined;
+      const told = { ...readRequest(message).command, writeConcernError: UNCONFIRMED };
+      const request = unconfirmed;
+      unconfirmed = undefined;
+      return client.write(writeAnswer(request, told));
+    });
     client.on('data', (chunk) => {
       const found = cut(Buffer.concat([rest, chunk]));
       rest = found.rest;
@@ -58,6 +81,7 @@ export async function mongoProxy(target: string, decide: (passing: Passing) => F
           continue;
         }
         lose ||= fate === 'lose';
+        if (fate === 'unconfirmed') unconfirmed = request;
         upstream.write(message);
       }
     });

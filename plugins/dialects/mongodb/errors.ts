@@ -35,6 +35,14 @@ const LOST: Meaning = {
   message: 'The connection to MongoDB was lost.',
   next: ['Run the command again: it finds out what was done.'],
 };
+const OVERDUE: Meaning = {
+  code: 'connection_lost',
+  message: 'MongoDB gave up on a command before it was done by a majority of its members.',
+  next: [
+    'Check that a majority of the members of the replica set run.',
+    'Run the command again: it finds out what was done.',
+  ],
+};
 const REFUSED: Meaning = {
   code: 'authentication_failed',
   message: 'MongoDB refused the credentials.',
@@ -69,6 +77,8 @@ const MEANINGS: Readonly<Record<number, Meaning>> = {
       'Or take it over: svc db schema pull, then svc db migrate baseline',
     ],
   },
+  50: OVERDUE,
+  64: OVERDUE,
   85: INDEX_EXISTS,
   86: INDEX_EXISTS,
   115: { code: 'not_supported', message: 'This server cannot do it.' },
@@ -77,15 +87,18 @@ const MEANINGS: Readonly<Record<number, Meaning>> = {
   11000: VIOLATES,
 };
 
-/** A primary that steps down, is shut down or is not there yet; the driver resends only some commands. */
-const STEPPING_DOWN: ReadonlySet<number> = new Set([91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436]);
+/**
+ * A primary that steps down, is shut down or is not there yet, the time of an operation (50) or of its write concern (64)
+ * that is up; the driver resends only some commands.
+ */
+const GIVEN_UP: ReadonlySet<number> = new Set([50, 64, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436]);
 const NETWORK = /^Mongo(Network|PoolCleared|PoolClosed|ConnectionClosed|TopologyClosed|NotConnected|ServerClosed)/;
 
-/** The connection or the primary went away: nobody knows whether the command was carried out. */
+/** The connection or the primary went away, or time was up: nobody knows whether the command was carried out. */
 export function isLost(given: unknown): boolean {
   const error = innermost(given);
   if (!(error instanceof Error)) return false;
-  return NETWORK.test(error.name) || STEPPING_DOWN.has(codeOf(error) ?? 0);
+  return NETWORK.test(error.name) || GIVEN_UP.has(codeOf(error) ?? 0);
 }
 
 function innermost(error: unknown): unknown {
@@ -130,7 +143,7 @@ function meaningOf(error: Error, code: number | undefined): Meaning {
     const cause = error.cause instanceof Error ? codeOf(error.cause) : undefined;
     return cause === 18 || cause === 8000 ? REFUSED : UNREACHABLE;
   }
-  if (isLost(error)) return LOST;
+  if (isLost(error)) return MEANINGS[code ?? 0] ?? LOST;
   if (/Authentication/i.test(error.message) && code === undefined) return REFUSED;
   return MEANINGS[code ?? 0] ?? FAILED;
 }

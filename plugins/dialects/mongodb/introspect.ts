@@ -5,6 +5,7 @@ import type { Json } from '../../../core/json.ts';
 import { primaryFields } from '../../../core/schema/keys.ts';
 import type { Collection, Constraint, Field, Index, SchemaModel } from '../../../core/schema/model.ts';
 import type { MongoOptions } from '../../../core/schema/options.ts';
+import { BOUNDED } from './bounds.ts';
 import { codeOf, NAMESPACE_NOT_FOUND } from './errors.ts';
 import { indexSpec, isSame, KEY_NAME, keySpec, type Spec } from './indexes.ts';
 import { type Server, toExtended } from './open.ts';
@@ -34,7 +35,7 @@ export async function readCatalog(server: Server, settings: Settings, names?: re
   const [listed, entries] = await Promise.all([
     server.db.listCollections({ type: 'collection', ...named }).toArray() as Promise<Document[]>,
     registryOf(server)
-      .find(names ? { _id: { $in: [...names] } } : {})
+      .find(names ? { _id: { $in: [...names] } } : {}, BOUNDED)
       .toArray(),
   ]);
   const known = new Map(entries.map(({ _id, entry }) => [_id, collectionOfEntry(_id, entry)]));

@@ -4,6 +4,7 @@ import type { Collection } from 'mongodb';
 import type { LockOptions } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 import { lockTimedOut } from '../../sql/turns.ts';
+import { BOUNDED, BY_MAJORITY } from './bounds.ts';
 import { codeOf, DUPLICATE_KEY, refusal, unchanged } from './errors.ts';
 import type { Server } from './open.ts';
 
@@ -24,7 +25,7 @@ export interface LeaseDocument {
 }
 
 export function leases({ db }: Pick<Server, 'db'>): Collection<LeaseDocument> {
-  return db.collection<LeaseDocument>('_svc_lock');
+  return db.collection<LeaseDocument>('_svc_lock', BY_MAJORITY);
 }
 
 /** The lease of this process: its end counts on this process's monotonic clock, from before it was asked for. */
@@ -61,7 +62,11 @@ export class Lease {
     this.leave();
     // A lease that nobody can let go of ends by itself.
     await this.#documents
-      .updateOne({ _id: 'lock', owner: this.#owner, token: this.epoch }, { $set: { owner: null, at: new Date(0) } })
+      .updateOne(
+        { _id: 'lock', owner: this.#owner, token: this.epoch },
+        { $set: { owner: null, at: new Date(0) } },
+        BOUNDED,
+      )
       .catch(() => undefined);
   }
 
@@ -70,6 +75,7 @@ export class Lease {
     const { matchedCount } = await this.#documents.updateOne(
       { _id: 'lock', owner: this.#owner, token: this.epoch },
       { $currentDate: { at: true } },
+      BOUNDED,
     );
     if (matchedCount > 0) this.#until = Math.max(this.#until, since + this.#ttlMs);
     return matchedCount > 0;
@@ -139,10 +145,10 @@ async function tryAcquire(
   const taken = await documents.findOneAndUpdate(
     { _id: 'lock', ...free },
     { $set: { owner, ttlMs }, $currentDate: { at: true }, $inc: { token: 1 } },
-    { returnDocument: 'before' },
+    { returnDocument: 'before', ...BOUNDED },
   );
   if (taken) return { epoch: taken.token + 1, over: taken.owner !== null };
-  const known = await documents.findOne({ _id: 'lock' });
+  const known = await documents.findOne({ _id: 'lock' }, BOUNDED);
   if (known) return known.owner === owner ? { epoch: known.token, over: true } : undefined;
   await seed(documents);
   return tryAcquire(documents, owner, ttlMs);
@@ -161,20 +167,21 @@ export const notLater = (epoch: number) => ({ [EPOCH]: { $not: { $gt: epoch } } 
 async function fenceOff({ db }: Server, epoch: number): Promise<void> {
   const listed = await db.listCollections({ name: /^_svc_/ }, { nameOnly: true }).toArray();
   for (const { name } of listed) {
-    await db.collection(name).updateMany({ [EPOCH]: { $lt: epoch } }, { $set: { [EPOCH]: epoch } });
+    const records = db.collection(name, BY_MAJORITY);
+    await records.updateMany({ [EPOCH]: { $lt: epoch } }, { $set: { [EPOCH]: epoch } });
   }
 }
 
 /** Throws `lock_lost` where another one holds or has held the lock since. */
 export async function checkEpoch(server: Server, epoch: number): Promise<void> {
-  const known = await leases(server).findOne({ _id: 'lock' });
+  const known = await leases(server).findOne({ _id: 'lock' }, BOUNDED);
   if (known && known.token !== epoch) throw lockLost('The epoch it was taken under is over.');
 }
 
 async function seed(documents: Collection<LeaseDocument>): Promise<void> {
   const first = { owner: null, token: 0, at: new Date(0), ttlMs: 0 };
   try {
-    await documents.updateOne({ _id: 'lock' }, { $setOnInsert: first }, { upsert: true });
+    await documents.updateOne({ _id: 'lock' }, { $setOnInsert: first }, { upsert: true, ...BOUNDED });
   } catch (error) {
     // Another one was first.
     if (codeOf(error) !== DUPLICATE_KEY) throw error;

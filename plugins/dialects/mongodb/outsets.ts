@@ -1,5 +1,6 @@
 import type { Segment } from '../../../core/dialect.ts';
 import { Fresh } from '../../fresh.ts';
+import { BOUNDED } from './bounds.ts';
 import { alreadyExists } from './errors.ts';
 import type { Server } from './open.ts';
 import { type RegistryDocument, registryOf, type Said } from './registry.ts';
@@ -63,7 +64,7 @@ export class Outsets {
 async function findAll(server: Server, names: readonly string[]): Promise<ReadonlyMap<string, Found>> {
   const [entries, listed] = await Promise.all([
     registryOf(server)
-      .find({ _id: { $in: [...names] } })
+      .find({ _id: { $in: [...names] } }, BOUNDED)
       .toArray(),
     server.db.listCollections({ name: { $in: [...names] } }, { nameOnly: true }).toArray(),
   ]);

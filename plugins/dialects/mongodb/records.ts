@@ -11,6 +11,7 @@ import {
   type RecordValue,
   type Versioned,
 } from '../../../core/records.ts';
+import { BOUNDED, BY_MAJORITY } from './bounds.ts';
 import { codeOf, DUPLICATE_KEY, refusal } from './errors.ts';
 import { EPOCH, notLater } from './lease.ts';
 import type { Server } from './open.ts';
@@ -24,7 +25,7 @@ interface RecordDocument extends Document {
 }
 
 export function recordsIn({ db }: Pick<Server, 'db'>, collection: string): Collection<RecordDocument> {
-  return db.collection<RecordDocument>(collection);
+  return db.collection<RecordDocument>(collection, BY_MAJORITY);
 }
 
 type Values = Readonly<Record<string, unknown>>;
@@ -96,7 +97,7 @@ export function recordStore<R extends object>(
   const definition = given as unknown as AnyRecordDefinition;
   const documents = recordsIn(server, definition.collection);
   const columns = Object.keys(definition.columns);
-  const read = server.linearizable ? ({ readConcern: { level: 'linearizable' } } as const) : {};
+  const read = { ...BOUNDED, ...(server.linearizable && ({ readConcern: { level: 'linearizable' } } as const)) };
   const versioned = (document: RecordDocument, names: readonly string[]): Versioned<R> => ({
     record: readRecord(definition, document, names) as R,
     version: document[VERSION],
@@ -117,10 +118,11 @@ export function recordStore<R extends object>(
     { before, epoch }: Guard<R>,
   ): Promise<boolean> => {
     const filter = { ...atVersion(key, asked), ...(epoch !== undefined && notLater(epoch)) } as Filter<RecordDocument>;
-    if (before === undefined) return (await documents.updateOne(filter, update)).matchedCount > 0;
+    if (before === undefined) return (await documents.updateOne(filter, update, BOUNDED)).matchedCount > 0;
     const after = await documents.findOneAndUpdate(filter, inTime(update, before), {
       projection: { [VERSION]: 1 },
       returnDocument: 'after',
+      ...BOUNDED,
     });
     return after?.[VERSION] === asked + 1;
   };
@@ -128,7 +130,8 @@ export function recordStore<R extends object>(
     async insert(record) {
       try {
         const update = recordUpdate(definition, record as Values, performance.now(), 1);
-        await documents.updateOne(nobody(String((record as Values)[definition.key])), update, { upsert: true });
+        const none = nobody(String((record as Values)[definition.key]));
+        await documents.updateOne(none, update, { upsert: true, ...BOUNDED });
         return 'inserted';
       } catch (error) {
         if (codeOf(error) === DUPLICATE_KEY) return 'exists';
@@ -149,7 +152,7 @@ export function recordStore<R extends object>(
       return (await why(key, asked)) ?? (guard.before === undefined ? 'stale' : 'late');
     },
     async remove(key, asked) {
-      const { deletedCount } = await documents.deleteOne(atVersion(key, asked));
+      const { deletedCount } = await documents.deleteOne(atVersion(key, asked), BOUNDED);
       return deletedCount > 0 ? 'removed' : ((await why(key, asked)) ?? 'stale');
     },
     async page(
@@ -177,6 +180,7 @@ export function recordStore<R extends object>(
           sort: { [index.sort]: down ? -1 : 1, _id: down ? -1 : 1 },
           limit: limit + 1,
           batchSize: limit + 1,
+          ...BOUNDED,
           ...(server.linearizable && { readConcern: { level: 'majority' } }),
         })
         .toArray();

@@ -1,4 +1,5 @@
 import type { Collection } from 'mongodb';
+import { BOUNDED, BY_MAJORITY } from './bounds.ts';
 import { codeOf, DUPLICATE_KEY } from './errors.ts';
 import { EPOCH, lockLost, notLater } from './lease.ts';
 import type { Server } from './open.ts';
@@ -18,7 +19,7 @@ export interface RegistryDocument {
 const NAME = '_svc_registry';
 
 export function registryOf({ db }: Pick<Server, 'db'>): Collection<RegistryDocument> {
-  return db.collection<RegistryDocument>(NAME);
+  return db.collection<RegistryDocument>(NAME, BY_MAJORITY);
 }
 
 /** What the registry is to say of a collection. */
@@ -40,13 +41,14 @@ export async function describe(place: Place, said: readonly Said[]): Promise<voi
           upsert: true,
         },
       })),
+      BOUNDED,
     );
   });
 }
 
 export async function forget(place: Place, collection: string): Promise<void> {
   await write(place, async () => {
-    await registryOf(place.server).deleteOne({ _id: collection, ...notLater(place.epoch) });
+    await registryOf(place.server).deleteOne({ _id: collection, ...notLater(place.epoch) }, BOUNDED);
   });
 }
 

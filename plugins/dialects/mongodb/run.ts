@@ -2,6 +2,7 @@ import type { ClientSession, Document } from 'mongodb';
 import type { RunOutcome, Segment, Underway } from '../../../core/dialect.ts';
 import { isSvcError } from '../../../core/errors.ts';
 import { CLOCK, ELAPSED, type RecordWrite } from '../../../core/records.ts';
+import { BOUNDED, BY_MAJORITY } from './bounds.ts';
 import { codeOf, DUPLICATE_KEY, lostOr } from './errors.ts';
 import { lockLost, notLater } from './lease.ts';
 import { Outsets } from './outsets.ts';
@@ -100,9 +101,7 @@ async function writeRecords(place: Place, writes: readonly RecordWrite[], began:
   await place.hold();
   try {
     if (writes.length === 1 || !server.transactions) return await all();
-    return await server.client.withSession((session) =>
-      session.withTransaction(() => all(session), { writeConcern: { w: 'majority' } }),
-    );
+    return await server.client.withSession((session) => session.withTransaction(() => all(session), BY_MAJORITY));
   } catch (error) {
     if (codeOf(error) === DUPLICATE_KEY) throw moved(error);
     throw error;
@@ -125,6 +124,7 @@ async function writeRecord(
       upsert: version === undefined,
       returnDocument: 'after',
       projection: Object.fromEntries([...filled, VERSION].map((name) => [name, 1])),
+      ...BOUNDED,
       ...(session && { session }),
     },
   );
