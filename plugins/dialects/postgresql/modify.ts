@@ -2,12 +2,14 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Statement } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 import type { Collection, Field } from '../../../core/schema/model.ts';
+import type { FieldType } from '../../../core/schema/types.ts';
 import { defaultText, fieldConstraints, primaryKey } from '../../sql/column.ts';
 import { keyAfter } from '../../sql/compile.ts';
 import type { Grammar } from '../../sql/grammar.ts';
 import { losesSilently } from '../../sql/loses.ts';
 import { derivedConstraints, primaryKeyFields } from '../../sql/names.ts';
 import { SCHEMA, statement } from '../../sql/text.ts';
+import { block, relation } from './block.ts';
 import { converted } from './convert.ts';
 
 /** One ALTER TABLE: the engine orders its clauses so that constraints fall before and rise after the column changes. */
@@ -36,8 +38,11 @@ export function modifyField(grammar: Grammar, before: Collection, from: Field, t
   const identity = isIdentity(from);
   // A clause of the same ALTER would still see the identity of the old type, or the old type of the new identity.
   const found: Statement[] = [];
-  if (identity && !isIdentity(to)) found.push(grammar.alter(table, [`ALTER COLUMN ${column} DROP IDENTITY IF EXISTS`]));
-  else if (was !== undefined && (retyped || was !== is)) clause('DROP DEFAULT');
+  if (identity && !isIdentity(to)) {
+    // An adopted serial is an identity in the model, and to the server a column with a default.
+    const both = ['DROP IDENTITY IF EXISTS', 'DROP DEFAULT'].map((what) => `ALTER COLUMN ${column} ${what}`);
+    found.push(grammar.alter(table, both));
+  } else if (was !== undefined && (retyped || was !== is)) clause('DROP DEFAULT');
   if (retyped) {
     const using = converted(column, from, to);
     clause(`TYPE ${newType}${using === undefined ? '' : ` USING ${using}`}`);
@@ -52,6 +57,9 @@ export function modifyField(grammar: Grammar, before: Collection, from: Field, t
   if (clauses.length > 0) {
     const destructive = (retyped || !isDeepStrictEqual(from.type, to.type)) && losesSilently(from, to);
     found.push(grammar.alter(table, clauses, { destructive }));
+  }
+  if (identity && isIdentity(to) && WIDTHS.indexOf(to.type) > WIDTHS.indexOf(from.type)) {
+    found.push(widenSequence(grammar, table, from.name, newType));
   }
   if (isIdentity(to) && !identity) {
     found.push(grammar.alter(table, [`ALTER COLUMN ${column} ADD ${grammar.generated(to) ?? ''}`]));
@@ -79,6 +87,17 @@ function defaultOf(grammar: Grammar, field: Field, table: string): string | unde
 
 export function isIdentity({ autoGenerate, type }: Field): boolean {
   return autoGenerate === true && (type === 'integer' || type === 'bigint' || type === 'smallint');
+}
+
+const WIDTHS: readonly FieldType[] = ['smallint', 'integer', 'bigint'];
+
+/** The sequence of an identity follows the type of its column; that of an adopted serial would end where the old type does. */
+function widenSequence({ quote, text }: Grammar, table: string, field: string, type: string): Statement {
+  return statement(
+    block(
+      `DECLARE seq regclass; BEGIN FOR seq IN SELECT s.seqrelid FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum JOIN pg_depend p ON p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid AND p.refclassid = 'pg_class'::regclass JOIN pg_sequence s ON s.seqrelid = p.refobjid JOIN pg_type t ON t.oid = s.seqtypid WHERE a.attrelid = ${relation(quote(table))} AND a.attname = ${text(field)} AND t.typlen < a.attlen LOOP EXECUTE format('ALTER SEQUENCE %s AS ${type}', seq); END LOOP; END`,
+    ),
+  );
 }
 
 /** An identity column is never null, said or not. */

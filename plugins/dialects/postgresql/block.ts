@@ -1,0 +1,14 @@
+import { SCHEMA } from '../../sql/text.ts';
+
+/** A statement that runs these words of PL/pgSQL. */
+export const block = (body: string): string => `DO ${dollars(body)}`;
+
+/** The table of that quoted name, inside a block; null where there is none. Unlike naming it, it takes no lock. */
+export const relation = (quoted: string): string => `to_regclass(${dollars(SCHEMA + quoted)})`;
+
+/** A literal in which the schema can be put later, whatever quotes are in its name. */
+function dollars(text: string): string {
+  let tag = '$svc$';
+  for (let count = 1; text.includes(tag); count += 1) tag = `$svc${count}$`;
+  return `${tag}${text}${tag}`;
+}
