@@ -1,6 +1,8 @@
 import * as assert from 'node:assert/strict';
 import type { Adapter } from '../core/database/adapter.ts';
 import type { Connection } from '../core/dialect.ts';
+import { isSvcError } from '../core/errors.ts';
+import type { Field } from '../core/schema/model.ts';
 import type { FieldChanges, Operation } from '../core/schema/operation.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
 import { text } from '../plugins/dialects/postgresql/literal.ts';
@@ -24,6 +26,7 @@ const modify = (collection: string, field: string, changes: FieldChanges): Opera
   field,
   changes,
 });
+const raw = (statement: string): Operation => ({ type: 'raw', dialect: 'postgresql', statement });
 
 for (const engine of engines) {
   if (engine.missing !== undefined) {
@@ -60,5 +63,65 @@ for (const engine of engines) {
       assert.deepEqual(await field(), { name: 'the id', type: 'integer', required: true }, column);
       await connection.query(`DROP TABLE ${table}`);
     }
+  });
+
+  on('an enum type of the server is never taken for text with a check', async ({ connection }) => {
+    await connection.query(
+      `CREATE TYPE mood AS ENUM ('sad', 'it''s $svc$');
+       CREATE TABLE accounts (id integer PRIMARY KEY, feeling mood DEFAULT 'sad' CHECK (feeling <> 'it''s $svc$'), colour text,
+         CONSTRAINT accounts_colour_check CHECK (colour = ANY (ARRAY['red'::text, 'blue'::text])))`,
+    );
+    const state = () =>
+      connection.query(
+        "SELECT conname, pg_get_constraintdef(oid) AS text, (SELECT json_agg(attname || ' ' || atttypid::regtype) FROM pg_attribute WHERE attrelid = conrelid AND attnum > 0) AS columns FROM pg_constraint WHERE conrelid = 'accounts'::regclass ORDER BY 1",
+      );
+    const before = await state();
+    const changes: readonly Operation[] = [
+      modify('accounts', 'feeling', { type: 'text' }),
+      modify('accounts', 'feeling', { enumValues: ['sad', "it's $svc$", 'new'] }),
+      { type: 'renameField', collection: 'accounts', from: 'feeling', to: 'felt' },
+      { type: 'renameCollection', collection: 'accounts', to: 'people' },
+    ];
+    let remedy = '';
+    for (const operation of changes) {
+      const { failure } = await run(connection, operation);
+      assert.ok(isSvcError(failure?.error) && failure.error.code === 'not_supported', operation.type);
+      assert.match(failure.error.why ?? '', /feeling of accounts has the type mood\./);
+      assert.deepEqual(await state(), before, operation.type);
+      remedy = /ALTER TABLE .*$/s.exec(failure.error.why ?? '')?.[0] ?? '';
+    }
+
+    await done(connection, modify('accounts', 'feeling', { default: "it's $svc$" }));
+    await done(connection, modify('accounts', 'feeling', { default: 'sad', required: true }));
+    await done(connection, modify('accounts', 'colour', { enumValues: ['red', 'blue', 'green'] }));
+    await connection.query('INSERT INTO accounts (id) VALUES (1)');
+    await connection.query('ALTER TABLE accounts DROP CONSTRAINT accounts_feeling_check');
+    const collection = (await connection.introspect()).get('accounts');
+    assert.ok(collection);
+    const update = await connection.update({
+      table: 'accounts',
+      set: [{ field: 'feeling', value: "it's $svc$" }],
+      where: [{ field: 'feeling', operator: 'eq', value: 'sad' }],
+      key: 'k',
+      collection,
+    });
+    assert.deepEqual(update, { matched: 1, modified: 1 });
+
+    await done(connection, raw(remedy), { type: 'renameField', collection: 'accounts', from: 'feeling', to: 'felt' });
+    const felt: Field = {
+      name: 'felt',
+      type: 'enum',
+      enumValues: ['sad', "it's $svc$"],
+      required: true,
+      default: 'sad',
+    };
+    assert.deepEqual((await connection.introspect()).get('accounts')?.fields.get('felt'), felt);
+    await done(connection, { type: 'renameCollection', collection: 'accounts', to: 'people' });
+    await done(connection, raw(remedy.replaceAll('accounts', 'people').replaceAll('feeling', 'felt')));
+    assert.deepEqual((await connection.introspect()).get('people')?.fields.get('felt'), felt);
+    assert.deepEqual(
+      (await connection.unreadable()).filter(({ field }) => field === 'felt'),
+      [],
+    );
   });
 }

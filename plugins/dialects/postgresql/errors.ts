@@ -14,6 +14,9 @@ export function codeOf(error: unknown): string | undefined {
   return error instanceof Error ? (error as EngineError).code : undefined;
 }
 
+/** What a statement of ours raises where an enum turns out to be a type of the server. */
+export const NATIVE_ENUM = 'SVC01';
+
 const PASSING: ReadonlySet<string | undefined> = new Set(['55P03', '40P01', '40001']);
 
 /** Another session was in the way and nothing was done: the same text may pass in a moment. */
@@ -118,6 +121,14 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   '23503': violation('Correct or delete the rows that point at nothing.'),
   '23505': violation('Remove the duplicates, or leave uniqueness out.'),
   '23514': violation('Correct or delete the rows that break the check.'),
+  [NATIVE_ENUM]: {
+    code: 'not_supported',
+    message: 'A field has an enum type of the server, which svc does not change.',
+    next: [
+      'Put the statement above into a raw operation before this one: it makes the field what svc makes.',
+      'A check of your own by the name that it drops has to be added under another one.',
+    ],
+  },
   '42883': { code: 'migration_failed', message: 'The server does not know a function that is used.' },
 };
 

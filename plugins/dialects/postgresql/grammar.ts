@@ -1,12 +1,13 @@
 import type { Statement } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
-import type { Field } from '../../../core/schema/model.ts';
+import type { Collection, Field } from '../../../core/schema/model.ts';
 import { columnDefinition, fieldConstraints } from '../../sql/column.ts';
 import { type Facts, type Grammar, OTHER_OPTIONS, type Renamed } from '../../sql/grammar.ts';
 import { primaryKeyName, relationNames } from '../../sql/names.ts';
 import { SCHEMA, statement } from '../../sql/text.ts';
 import { literal, text } from './literal.ts';
 import { isIdentity, modifyField } from './modify.ts';
+import { onOwnEnums } from './own-enums.ts';
 import { expressionProblem, raw } from './raw.ts';
 import { columnType } from './types.ts';
 
@@ -68,18 +69,18 @@ export const grammar: Grammar = {
     return [create(lines.filter((line) => line !== again)), alter(name, [`ADD ${again}`])];
   },
   dropTable: (name) => statement(`DROP TABLE ${SCHEMA}${quote(name)}`, { destructive: true }),
-  renameTable: ({ name }, to, constraints) => [
-    statement(`ALTER TABLE ${SCHEMA}${quote(name)} RENAME TO ${quote(to)}`),
-    ...renamed(to, constraints),
-  ],
+  renameTable(before, to, constraints) {
+    const first = statement(`ALTER TABLE ${SCHEMA}${quote(before.name)} RENAME TO ${quote(to)}`);
+    return withConstraints(before, before.fields.values(), first, to, constraints);
+  },
   alter,
   addField: ({ name }, field, first, last) => [
     alter(name, [...first, `ADD COLUMN ${columnDefinition(grammar, field, name)}`, ...last]),
   ],
-  renameField: ({ name: table }, { name }, to, constraints) => [
-    alter(table, [`RENAME COLUMN ${quote(name)} TO ${quote(to)}`]),
-    ...renamed(table, constraints),
-  ],
+  renameField(before, field, to, constraints) {
+    const first = alter(before.name, [`RENAME COLUMN ${quote(field.name)} TO ${quote(to)}`]);
+    return withConstraints(before, [field], first, before.name, constraints);
+  },
   modifyField: (before, from, to) => modifyField(grammar, before, from, to),
   createIndex({ collection, index, columns, unique, sqlOptions }) {
     const concurrently = sqlOptions?.concurrently === true;
@@ -103,6 +104,17 @@ function keyConstrainedAgain(table: string, fields: readonly Field[]): string | 
   return fieldConstraints(grammar, key, table)[0];
 }
 
-function renamed(table: string, constraints: readonly Renamed[]): Statement[] {
-  return constraints.map(({ from, to }) => alter(table, [`RENAME CONSTRAINT ${quote(from)} TO ${quote(to)}`]));
+/** A rename, and after it those of the constraints that `table`, as it is called then, has for these fields. */
+function withConstraints(
+  before: Collection,
+  fields: Iterable<Field>,
+  first: Statement,
+  table: string,
+  constraints: readonly Renamed[],
+): Statement[] {
+  const checks = constraints.some(({ type }) => type === 'check');
+  return [
+    checks ? onOwnEnums(grammar, before, fields, first) : first,
+    ...constraints.map(({ from, to }) => alter(table, [`RENAME CONSTRAINT ${quote(from)} TO ${quote(to)}`])),
+  ];
 }

@@ -7,10 +7,11 @@ import { defaultText, fieldConstraints, primaryKey } from '../../sql/column.ts';
 import { keyAfter } from '../../sql/compile.ts';
 import type { Grammar } from '../../sql/grammar.ts';
 import { losesSilently } from '../../sql/loses.ts';
-import { derivedConstraints, primaryKeyFields } from '../../sql/names.ts';
+import { derivedConstraints, enumCheckName, primaryKeyFields } from '../../sql/names.ts';
 import { SCHEMA, statement } from '../../sql/text.ts';
 import { block, relation } from './block.ts';
 import { converted } from './convert.ts';
+import { onOwnEnums } from './own-enums.ts';
 
 /** One ALTER TABLE: the engine orders its clauses so that constraints fall before and rise after the column changes. */
 export function modifyField(grammar: Grammar, before: Collection, from: Field, to: Field): Statement[] {
@@ -25,9 +26,8 @@ export function modifyField(grammar: Grammar, before: Collection, from: Field, t
   const fresh = fieldConstraints(grammar, to, table);
   const keyChanges = from.primaryKey !== to.primaryKey;
   if (keyChanges && primaryKeyFields(before).length > 0) clauses.push(grammar.dropPrimaryKey(before));
-  for (const [index, name] of dropped.entries()) {
-    if (!fresh.includes(old[index] ?? '')) clauses.push(`DROP CONSTRAINT ${quote(name)}`);
-  }
+  const falling = dropped.filter((_, index) => !fresh.includes(old[index] ?? ''));
+  for (const name of falling) clauses.push(`DROP CONSTRAINT ${quote(name)}`);
 
   const oldType = grammar.columnType(from, table);
   const newType = grammar.columnType(to, table);
@@ -56,7 +56,9 @@ export function modifyField(grammar: Grammar, before: Collection, from: Field, t
 
   if (clauses.length > 0) {
     const destructive = (retyped || !isDeepStrictEqual(from.type, to.type)) && losesSilently(from, to);
-    found.push(grammar.alter(table, clauses, { destructive }));
+    const altered = grammar.alter(table, clauses, { destructive });
+    const check = enumCheckName(table, from.name);
+    found.push(falling.includes(check) ? onOwnEnums(grammar, before, [from], altered) : altered);
   }
   if (identity && isIdentity(to) && WIDTHS.indexOf(to.type) > WIDTHS.indexOf(from.type)) {
     found.push(widenSequence(grammar, table, from.name, newType));

@@ -18,11 +18,11 @@ const isText = ({ type }: Field): boolean => type === 'string' || type === 'text
 const WORDS: UpdateWords = {
   quote,
   now: grammar.now,
-  // A text is not cast to its length, which would cut it: the assignment refuses it.
+  // A text is not cast to its length, which would cut it: the assignment refuses it. An enum may be a type of the server.
   typed(value, field) {
     const written = literal(value, field);
     if (field.type === 'float') return single(written);
-    return isText(field) ? `${written}::text` : written;
+    return isText(field) && field.type !== 'enum' ? `${written}::text` : written;
   },
   concat(parts, field) {
     const texts = parts.map((part) => ('field' in part ? `${quote(part.field.name)}::text` : text(part.literal)));
