@@ -6,6 +6,7 @@ import { test } from './kit/test.ts';
 
 const ODD = `
 create type mood as enum ('sad', 'it''s ok', 'happy');
+create function quiet() returns trigger language plpgsql as 'begin return new; end';
 create sequence from_hundred start 100 increment 5;
 create table accounts (
   id integer primary key default nextval('from_hundred'),
@@ -24,10 +25,12 @@ create index accounts_wide on accounts (role) include (code);
 create index accounts_like on accounts (email varchar_pattern_ops);
 create index accounts_plain on accounts (role, email desc);
 create table notes (id uuid primary key, account int, constraint later foreign key (account) references accounts (id) deferrable);
+create constraint trigger late after insert on notes for each row execute function quiet();
+create table papers (id int primary key, data json check (json_typeof(data) = 'object'), tags varchar[] check (tags <@ array['a']::varchar[]),
+  constraint no_rows check (false) no inherit);
 create table spans (id int primary key, span int4range, exclude using gist (span with &&));
 comment on table notes is 'n'; comment on column notes.id is 'i';
 create view everybody as select id from accounts;
-create function quiet() returns trigger language plpgsql as 'begin return new; end';
 create trigger quiet before insert on notes for each row execute function quiet();
 create table nopk (a int);
 create table loose (id int primary key, price numeric);
@@ -58,6 +61,11 @@ const TOLD = [
   'The field "accounts.during" has the type int4range',
   'The field "accounts.lowered" is computed',
   'The table "notes" has the constraint "later", which is deferrable; svc makes a plain one.',
+  'The table "notes" has the constraint "late", which svc does not make: it is a trigger.',
+  'The field "papers.data" has the type json',
+  'The table "papers" has the constraint "papers_data_check", which svc does not make',
+  'The table "papers" has the constraint "papers_tags_check", which svc does not make',
+  'The table "papers" has the constraint "no_rows", which is NO INHERIT; svc makes a plain one.',
   'The table "spans" has the constraint "spans_span_excl", which svc does not make: it is an exclusion.',
   'The table "notes" has a comment',
   'The field "notes.id" has a comment',
@@ -97,7 +105,7 @@ function journey(engine: TestEngine): void {
         assert.match(ran.stderr, /stays in the database untouched.*run anew.*raw migration/);
         const [{ tables }] = JSON.parse(read('svc/database/schema.json'));
         assert.deepEqual(tables.accounts.feeling.enumValues, ['sad', "it's ok", 'happy']);
-        assert.deepEqual(Object.keys(tables).sort(), ['accounts', 'notes', 'priced', 'spans']);
+        assert.deepEqual(Object.keys(tables).sort(), ['accounts', 'notes', 'papers', 'priced', 'spans']);
         assert.equal(files().length, 1);
 
         ok(await svc('db', 'migrate', 'baseline'));

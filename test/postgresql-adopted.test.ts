@@ -124,4 +124,30 @@ for (const engine of engines) {
       [],
     );
   });
+
+  on('a check on a type that svc does not make is left out, and told', async ({ connection }) => {
+    await connection.query(
+      `CREATE TABLE kinds (id integer PRIMARY KEY, data json CHECK (json_typeof(data) = 'object'),
+         tags varchar[] CHECK (tags <@ ARRAY['a', 'b']::varchar[]), codes char(2)[] CHECK (codes <@ ARRAY['a', 'b']::char(2)[]),
+         code char(2) CHECK (code IN ('a', 'b')), named varchar(9)[] CHECK (named <@ ARRAY['a']::varchar[]),
+         CHECK (true) NO INHERIT);
+       CREATE FUNCTION quiet() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
+       CREATE CONSTRAINT TRIGGER late AFTER INSERT ON kinds FOR EACH ROW EXECUTE FUNCTION quiet()`,
+    );
+    const model = await connection.introspect();
+    assert.deepEqual([...(model.get('kinds')?.constraints.keys() ?? [])].sort(), [
+      'kinds_check',
+      'kinds_code_check',
+      'kinds_named_check',
+    ]);
+    await connection.seen(model);
+    const told = (await connection.unreadable()).map(({ what }) => /constraint "(\w+)", which (.*)$/.exec(what) ?? []);
+    assert.deepEqual(told.flatMap(([, name, why]) => (name === undefined ? [] : [`${name}: ${why}`])).sort(), [
+      'kinds_check: is NO INHERIT; svc makes a plain one',
+      'kinds_codes_check: svc does not make: it is on a type that svc does not make',
+      'kinds_data_check: svc does not make: it is on a type that svc does not make',
+      'kinds_tags_check: svc does not make: it is on a type that svc does not make',
+      'late: svc does not make: it is a trigger',
+    ]);
+  });
 }

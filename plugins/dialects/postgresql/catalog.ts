@@ -81,7 +81,7 @@ LEFT JOIN LATERAL (SELECT json_agg(json_build_object('number', a.attnum, 'name',
     'identity', a.attidentity, 'generated', a.attgenerated) ORDER BY a.attnum) j
   FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
   WHERE a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped) a ON true
-LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', c.conname, 'type', c.contype, 'columns', c.conkey,
+LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', c.conname, 'type', c.contype, 'columns', COALESCE(c.conkey, '{}'),
     'table', CASE WHEN f.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = r.oid) THEN f.relname END,
     'target', CASE WHEN c.contype = 'f' THEN (SELECT json_agg(t.attname ORDER BY u.n) FROM unnest(c.confkey) WITH ORDINALITY u(num, n)
       JOIN pg_attribute t ON t.attrelid = c.confrelid AND t.attnum = u.num) END,

@@ -95,17 +95,19 @@ const NEAREST: readonly (readonly [RegExp, FieldType])[] = [
 export type ReadType = Pick<Field, 'type' | 'length' | 'precision' | 'scale' | 'items' | 'enumValues'> & {
   /** The type is only the nearest one. */
   readonly inexact?: true;
-  /** It has nothing in common with the type but the text of its values. */
+  /** It has little in common with the type but the text of its values: a check on the one is no check on the other. */
   readonly foreign?: true;
 };
 
 /** The field type of a column from what `format_type` says. */
 export function readType(formatted: string): ReadType {
   if (formatted.endsWith('[]')) {
-    const { type, inexact, foreign, length } = readType(formatted.slice(0, -2));
+    const { type, inexact, foreign: other, length } = readType(formatted.slice(0, -2));
     const numeric = formatted === 'numeric[]';
     const lossy = !numeric && (inexact || type === 'decimal' || (type === 'string' && length !== STRING_LENGTH));
-    return { type: 'array', items: type, ...(lossy && { inexact: true }), ...(foreign && { foreign }) };
+    // Operators of arrays, unlike those of their items, take only two of one type.
+    const foreign = other || /^character(\(| varying\[)/.test(formatted);
+    return { type: 'array', items: type, ...(lossy && { inexact: true }), ...(foreign && { foreign: true }) };
   }
   const plain = PLAIN[formatted];
   if (plain) return { type: plain };
@@ -116,5 +118,6 @@ export function readType(formatted: string): ReadType {
   const fixed = /^character\((\d+)\)$/.exec(formatted);
   if (fixed) return { type: 'string', length: Number(fixed[1]), inexact: true };
   const nearest = NEAREST.find(([pattern]) => pattern.test(formatted));
-  return nearest ? { type: nearest[1], inexact: true } : { type: 'text', inexact: true, foreign: true };
+  if (!nearest) return { type: 'text', inexact: true, foreign: true };
+  return { type: nearest[1], inexact: true, ...(nearest[1] === 'json' && { foreign: true }) };
 }
