@@ -27,7 +27,7 @@ create index accounts_plain on accounts (role, email desc);
 create table notes (id uuid primary key, account int, constraint later foreign key (account) references accounts (id) deferrable);
 create constraint trigger late after insert on notes for each row execute function quiet();
 create table papers (id int primary key, data json check (json_typeof(data) = 'object'), tags varchar[] check (tags <@ array['a']::varchar[]),
-  constraint no_rows check (false) no inherit);
+  day timestamp(3) default current_date, constraint no_rows check (false) no inherit);
 create table spans (id int primary key, span int4range, exclude using gist (span with &&));
 comment on table notes is 'n'; comment on column notes.id is 'i';
 create view everybody as select id from accounts;

@@ -150,4 +150,43 @@ for (const engine of engines) {
       'late: svc does not make: it is a trigger',
     ]);
   });
+
+  on('what is read as less than it is, is told', async ({ connection }) => {
+    const [{ version } = {}] = await connection.query("SELECT current_setting('server_version_num')::int AS version");
+    const partly = Number(version) >= 150000;
+    await connection.query(
+      `CREATE SEQUENCE counted;
+       CREATE TABLE a (id bigint PRIMARY KEY DEFAULT nextval('counted'), own serial, day timestamp(3) DEFAULT CURRENT_DATE,
+         today date DEFAULT CURRENT_DATE, at timestamptz(3) DEFAULT now()::date, name text,
+         low text GENERATED ALWAYS AS (lower(name)) STORED, high text GENERATED ALWAYS AS (upper(name)) STORED);
+       CREATE TABLE b (id bigint PRIMARY KEY DEFAULT nextval('counted'), x bigint, y bigint, UNIQUE (x, y));
+       CREATE TABLE c (x bigint, y bigint,
+         CONSTRAINT partly FOREIGN KEY (x, y) REFERENCES b (x, y) ON DELETE SET NULL${partly ? ' (y)' : ''},
+         CONSTRAINT fully FOREIGN KEY (x, y) REFERENCES b (x, y) ON DELETE SET NULL);
+       CREATE INDEX sorted ON a (name COLLATE "C");
+       CREATE INDEX plain ON a (name);
+       CREATE TABLE of_extension (id integer PRIMARY KEY);
+       ALTER EXTENSION plpgsql ADD TABLE of_extension`,
+    );
+    const told = (await connection.unreadable()).map(({ collection, field, what }) =>
+      [collection, field, what].filter(Boolean).join(' '),
+    );
+    const shared =
+      'takes its numbers from the sequence counted, from which other fields take theirs too; svc makes one for each';
+    assert.deepEqual(told.sort(), [
+      'a has the index "sorted", which svc does not make: it has a collation of its own',
+      'a high is computed from other columns',
+      `a id ${shared}`,
+      'a low is computed from other columns',
+      `b id ${shared}`,
+      ...(partly ? ['c has the constraint "partly", which sets only some of its fields; svc makes a plain one'] : []),
+      'of_extension belongs to the extension plpgsql, which svc does not make',
+    ]);
+    const model = await connection.introspect();
+    assert.deepEqual([...model.keys()], ['a', 'b', 'c']);
+    assert.deepEqual([...(model.get('a')?.indexes.keys() ?? [])], ['plain']);
+    const defaults = ['day', 'today', 'at'].map((name) => model.get('a')?.fields.get(name)?.default);
+    assert.deepEqual(defaults, [{ $expression: 'CURRENT_DATE' }, 'now', { $expression: '(now())::date' }]);
+    assert.deepEqual(await connection.seen(model), model);
+  });
 }

@@ -18,15 +18,19 @@ WITH own AS MATERIALIZED (
   WHERE n.nspname = ${text(schema)} AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND c.relname !~ '^_svc_'
     AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')),
 rel AS (SELECT * FROM own WHERE relkind IN ('r', 'p')),
-numbers AS (
+numbers AS (SELECT rel, num, seq, count(*) OVER (PARTITION BY seq) AS takers FROM (
   SELECT ad.adrelid AS rel, ad.adnum AS num, d.refobjid AS seq FROM pg_depend d JOIN pg_attrdef ad ON ad.oid = d.objid
   WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass
   UNION SELECT d.refobjid, d.refobjsubid, d.objid FROM pg_depend d
-  WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'i')
+  WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'i') n)
 SELECT collection, field, what FROM (
   SELECT o.relname::text AS collection, NULL::text AS field,
     'is a ' || CASE o.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' ELSE 'foreign table' END || ', which svc does not make' AS what
   FROM own o WHERE o.relkind IN ('v', 'm', 'f')
+  UNION ALL SELECT c.relname, NULL, 'belongs to the extension ' || x.extname || ', which svc does not make'
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_depend e ON e.classid = 'pg_class'::regclass AND e.objid = c.oid
+    AND e.deptype = 'e' JOIN pg_extension x ON x.oid = e.refobjid
+  WHERE n.nspname = ${text(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition
   UNION ALL SELECT r.relname, NULL, 'has the trigger ' || quote_ident(t.tgname) || ', which svc does not make'
   FROM rel r JOIN pg_trigger t ON t.tgrelid = r.oid WHERE NOT t.tgisinternal AND t.tgconstraint = 0
   UNION ALL SELECT r.relname, NULL, 'has the rule ' || quote_ident(w.rulename) || ', which svc does not make'
@@ -50,4 +54,8 @@ SELECT collection, field, what FROM (
     || s.seqstart || ' in steps of ' || s.seqincrement || '; svc makes one from 1 in steps of 1'
   FROM rel r JOIN numbers n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq
   JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num WHERE s.seqstart <> 1 OR s.seqincrement <> 1 OR s.seqcycle
+  UNION ALL SELECT r.relname, a.attname, 'takes its numbers from the sequence ' || s.seqrelid::regclass
+    || ', from which other fields take theirs too; svc makes one for each'
+  FROM rel r JOIN numbers n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq
+  JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num WHERE n.takers > 1
 ) told ORDER BY collection, field NULLS FIRST, what`;

@@ -73,7 +73,8 @@ function listOf<T>(value: unknown): readonly T[] {
 const query = (schema: string, named: string) => `
 WITH rel AS MATERIALIZED (
   SELECT c.oid, c.relname, c.relkind, c.relpersistence FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE n.nspname = ${text(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname !~ '^_svc_' ${named})
+  WHERE n.nspname = ${text(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname !~ '^_svc_' ${named}
+    AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e'))
 SELECT r.relname AS name, r.relkind AS kind, r.relpersistence AS persistence, a.j AS columns, k.j AS constraints, x.j AS indexes FROM rel r
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('number', a.attnum, 'name', a.attname,
     'type', format_type(a.atttypid, a.atttypmod), 'dimensions', a.attndims, 'labels', CASE WHEN t.typtype = 'e' THEN
@@ -87,14 +88,17 @@ LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', c.conname, 'type', 
       JOIN pg_attribute t ON t.attrelid = c.confrelid AND t.attnum = u.num) END,
     'onUpdate', c.confupdtype, 'onDelete', c.confdeltype,
     'odd', CASE WHEN NOT c.convalidated THEN 'is not validated' WHEN c.condeferrable THEN 'is deferrable'
-      WHEN c.confmatchtype NOT IN (' ', 's') THEN 'is MATCH FULL' WHEN c.contype = 'c' AND c.connoinherit THEN 'is NO INHERIT' END,
+      WHEN c.confmatchtype NOT IN (' ', 's') THEN 'is MATCH FULL' WHEN c.contype = 'c' AND c.connoinherit THEN 'is NO INHERIT'
+      WHEN c.contype = 'f' AND to_jsonb(c) ->> 'confdelsetcols' IS NOT NULL THEN 'sets only some of its fields' END,
     'expression', CASE WHEN c.contype = 'c' THEN pg_get_expr(c.conbin, c.conrelid) END) ORDER BY c.conname) j
   FROM pg_constraint c LEFT JOIN pg_class f ON f.oid = c.confrelid WHERE c.conrelid = r.oid AND c.contype <> 'n') k ON true
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', ic.relname, 'unique', i.indisunique, 'valid', i.indisvalid,
     'odd', CASE WHEN am.amname <> 'btree' THEN 'has the method ' || am.amname WHEN i.indexprs IS NOT NULL THEN 'is on an expression'
       WHEN i.indpred IS NOT NULL THEN 'is partial' WHEN i.indnatts > i.indnkeyatts THEN 'includes further columns'
       WHEN COALESCE((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false) THEN 'takes nulls for equal'
-      WHEN EXISTS (SELECT 1 FROM pg_opclass oc WHERE oc.oid = ANY (i.indclass::oid[]) AND NOT oc.opcdefault) THEN 'has an operator class' END,
+      WHEN EXISTS (SELECT 1 FROM pg_opclass oc WHERE oc.oid = ANY (i.indclass::oid[]) AND NOT oc.opcdefault) THEN 'has an operator class'
+      WHEN EXISTS (SELECT 1 FROM unnest(i.indkey::int2[], i.indcollation::oid[]) u(num, coll) JOIN pg_attribute a
+        ON a.attrelid = i.indrelid AND a.attnum = u.num WHERE u.coll <> a.attcollation) THEN 'has a collation of its own' END,
     'columns', i.indkey::int2[], 'options', i.indoption::int2[]) ORDER BY ic.relname) j
   FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid JOIN pg_am am ON am.oid = ic.relam
   WHERE i.indrelid = r.oid AND NOT EXISTS (SELECT 1 FROM pg_constraint con WHERE con.conindid = i.indexrelid AND con.conrelid = i.indrelid

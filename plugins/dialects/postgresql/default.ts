@@ -6,9 +6,11 @@ import { clock, moment, wallClock } from '../../sql/clock.ts';
 import { valueOfText } from '../../sql/value-of-text.ts';
 
 const NOW: readonly RegExp[] = [
-  /^(now\(\)|current_timestamp(\(\d\))?|transaction_timestamp\(\)|localtimestamp(\(\d\))?|localtime(\(\d\))?|current_date)$/i,
-  /^\(?(now\(\)|current_timestamp)\)?::(timestamp|date|time)/i,
+  /^(now\(\)|current_timestamp(\(\d\))?|transaction_timestamp\(\)|localtimestamp(\(\d\))?|localtime(\(\d\))?)$/i,
+  /^\(?(now\(\)|current_timestamp)\)?::time/i,
 ];
+/** On a field that has a time too it is midnight. */
+const TODAY = /^(current_date|\(?(now\(\)|current_timestamp)\)?::date)$/i;
 const UUID = /^\(?gen_random_uuid\(\)\)?(::text|::character varying)?$/;
 
 /** A default as the catalog spells it; undefined where it is what `autoGenerate` stands for. */
@@ -16,6 +18,7 @@ export function readDefault(spelled: string, field: Omit<Field, 'default' | 'nam
   if (UUID.test(spelled) && (field.type === 'uuid' || field.type === 'string')) return undefined;
   if (/^nextval\('.*'::regclass\)$/.test(spelled)) return undefined;
   if (isClock(field.type) && NOW.some((pattern) => pattern.test(spelled))) return 'now';
+  if (field.type === 'date' && TODAY.test(spelled)) return 'now';
   const found = literalOf(spelled);
   const value = found === undefined ? undefined : fromText(found, field);
   return value === undefined ? { $expression: spelled } : canonicalDefault(value, field);
