@@ -2,11 +2,14 @@ import * as assert from 'node:assert/strict';
 import type { Adapter } from '../core/database/adapter.ts';
 import type { Connection } from '../core/dialect.ts';
 import { isSvcError } from '../core/errors.ts';
+import { migration } from '../core/migration/builder.ts';
+import { MigrationEngine } from '../core/migration/engine.ts';
 import type { Field } from '../core/schema/model.ts';
 import type { FieldChanges, Operation } from '../core/schema/operation.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
 import { text } from '../plugins/dialects/postgresql/literal.ts';
 import { engines } from './kit/engines.ts';
+import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
 
 /** Runs operations together, compiled on the catalog as it is. */
@@ -188,5 +191,19 @@ for (const engine of engines) {
     const defaults = ['day', 'today', 'at'].map((name) => model.get('a')?.fields.get(name)?.default);
     assert.deepEqual(defaults, [{ $expression: 'CURRENT_DATE' }, 'now', { $expression: '(now())::date' }]);
     assert.deepEqual(await connection.seen(model), model);
+  });
+
+  on('rows that a deferred constraint refuses at the end are told as what they are', async (adapter) => {
+    await adapter.connection.query(
+      'CREATE TABLE t (id integer, CONSTRAINT once UNIQUE (id) DEFERRABLE INITIALLY DEFERRED)',
+    );
+    const runner = new MigrationEngine(adapter);
+    const twice = migration('20260101_000000_twice')
+      .raw('postgresql', 'INSERT INTO t VALUES (1), (1)', { down: 'DELETE FROM t' })
+      .build();
+    const error = await refused(runner.up(twice), 'data_violates');
+    assert.match(error.why ?? '', /constraint once/);
+    assert.match(error.where ?? '', /INSERT INTO t/);
+    assert.deepEqual(await runner.getHistory({ all: true }), []);
   });
 }
