@@ -96,6 +96,31 @@ on('everything lives in the schema that was asked for', async ({ url, query }) =
   await connection.close();
 });
 
+on('the options of a URL stand beside the settings that svc needs', async ({ url, query }) => {
+  await query(
+    'CREATE SCHEMA app; CREATE TABLE app.t (id integer); CREATE SCHEMA other; CREATE TABLE other.o (id integer)',
+  );
+  const own = new URL(url);
+  own.searchParams.set('options', '-c search_path=app -c work_mem=5MB -c lock_timeout=1h');
+  const asked = ['search_path', 'work_mem', 'lock_timeout', 'client_min_messages'];
+  for (const [schema, path] of [
+    [undefined, 'app'],
+    ['other', '"other"'],
+  ] as const) {
+    const connection = await postgresql.connect(own.href, schema === undefined ? {} : { schema });
+    try {
+      const [row] = await connection.query(`SELECT ${asked.map((name) => `current_setting('${name}') AS ${name}`)}`);
+      assert.deepEqual(
+        { ...row },
+        { search_path: path, work_mem: '5MB', lock_timeout: '500ms', client_min_messages: 'warning' },
+      );
+      assert.deepEqual([...(await connection.introspect()).keys()], [schema === undefined ? 't' : 'o']);
+    } finally {
+      await connection.close();
+    }
+  }
+});
+
 on('a table that others use is waited for in short turns', async ({ url, query }) => {
   const connection = await postgresql.connect(url, { lockTimeoutMs: 50, lockRetries: 2 });
   const busy = await postgresql.connect(url, {});

@@ -14,7 +14,7 @@ export interface ServerSession extends Session {
 /** Connects with every setting in the startup packet. Throws `driver_missing` or what the server says. */
 export async function openServer(url: string, settings: Settings): Promise<ServerSession> {
   const { default: pg } = await loadDriver(driver);
-  const client = new pg.Client({ ...config(url), ...startup(settings) });
+  const client = new pg.Client(config(url, settings));
   let lost: Error | undefined;
   // Unheard it would end the process; whoever asks next is told.
   client.on('error', (error) => {
@@ -75,12 +75,24 @@ async function asNode<T>(load: () => Promise<T>): Promise<T> {
   }
 }
 
-function config(url: string): ClientConfig {
-  return { connectionString: url };
+function config(url: string, settings: Settings): ClientConfig {
+  const { connectTimeoutMs } = settings;
+  const options = startup(settings);
+  const parsed = new URL(url);
+  const own = parsed.searchParams.getAll('options');
+  // The driver would take those of the URL and drop ours. The server takes the last word on a setting.
+  if (own.length > 0) parsed.searchParams.set('options', [...own, options].join(' '));
+  return {
+    connectionString: own.length > 0 ? parsed.href : url,
+    application_name: 'svc',
+    connectionTimeoutMillis: connectTimeoutMs,
+    keepAlive: true,
+    options,
+  };
 }
 
 /** What the whole session needs, sent with the first packet: no round trip. */
-function startup({ schema, connectTimeoutMs, lockTimeoutMs }: Settings): ClientConfig {
+function startup({ schema, lockTimeoutMs }: Settings): string {
   const parameters: Readonly<Record<string, string>> = {
     lock_timeout: String(lockTimeoutMs),
     statement_timeout: '0',
@@ -95,12 +107,7 @@ function startup({ schema, connectTimeoutMs, lockTimeoutMs }: Settings): ClientC
     client_min_messages: 'warning',
     ...(schema !== undefined && { search_path: quote(schema) }),
   };
-  return {
-    application_name: 'svc',
-    connectionTimeoutMillis: connectTimeoutMs,
-    keepAlive: true,
-    options: Object.entries(parameters)
-      .map(([name, value]) => `-c ${name}=${value.replaceAll('\\', '\\\\').replaceAll(' ', '\\ ')}`)
-      .join(' '),
-  };
+  return Object.entries(parameters)
+    .map(([name, value]) => `-c ${name}=${value.replaceAll('\\', '\\\\').replaceAll(' ', '\\ ')}`)
+    .join(' ');
 }
