@@ -73,10 +73,23 @@ test('init keeps what exists, adds what is missing, and changes nothing the seco
   );
 });
 
-test('init writes no second configuration beside one of another kind', async () => {
-  const cwd = folder({ 'svc.config.yaml': 'product: shop\nenv: dev\n' });
-  assert.equal((await svc(['init', '--no-install'], { cwd })).status, 0);
-  assert.ok(!existsSync(join(cwd, 'svc.config.ts')));
+test('init writes no second configuration beside one of another kind, and no link that contradicts it', async () => {
+  const there: readonly Record<string, string | object>[] = [
+    { 'svc.config.yaml': 'product: shop\nenv: staging\n' },
+    { 'package.json': { name: 'other', svc: { product: 'shop', env: 'staging' } } },
+  ];
+  for (const files of there) {
+    const cwd = folder(files);
+    const made = await svc(['init', '--no-install', '--env', 'staging', '--json'], { cwd });
+    assert.equal(made.status, 0, made.stdout);
+    const { product, env, nextActions } = JSON.parse(made.stdout);
+    assert.deepEqual([product, env], [undefined, undefined]);
+    assert.ok(nextActions.includes('npx svc link --env staging'), made.stdout);
+    assert.ok(!existsSync(join(cwd, 'svc.config.ts')));
+    assert.ok(!existsSync(join(cwd, 'svc/config.json')));
+    const next = await svc(['plugins', 'list', '--json'], { cwd });
+    assert.equal(next.status, 0, next.stdout);
+  }
 });
 
 test('init refuses a package.json that is none, and names it could not write down, before it writes', async () => {

@@ -17,7 +17,7 @@ export default class Init extends SvcCommand {
   static override usage = Command.Usage({
     description: 'Makes a project whose next command works.',
     details:
-      'Writes svc.config.ts with an embedded PostgreSQL for development, an example schema, package.json and .gitignore, and installs what they need. A file that exists is kept as it is.',
+      'Writes svc.config.ts with an embedded PostgreSQL for development, an example schema, package.json and .gitignore, and installs what they need. A file that exists is kept as it is. Beside a configuration that exists it writes no link: svc link does.',
     examples: [
       ['A new project in an empty folder', 'svc init'],
       ['Only the files', 'svc init --no-install'],
@@ -52,11 +52,14 @@ export default class Init extends SvcCommand {
       }
     };
 
-    const config = SEARCH_PLACES.find((place) => place !== 'package.json' && existsSync(join(root, place)));
-    if (config === undefined) write('svc.config.ts', configText(product, env));
-    else kept.push(config);
+    const config = SEARCH_PLACES.find((place) =>
+      place === 'package.json' ? Object.hasOwn(project ?? {}, 'svc') : existsSync(join(root, place)),
+    );
+    if (config === undefined) {
+      write('svc.config.ts', configText(product, env));
+      write(LINK_FILE, `${JSON.stringify({ product, env }, null, 2)}\n`);
+    } else if (config !== 'package.json') kept.push(config);
     write('svc/database/schema.json', SCHEMA);
-    write(LINK_FILE, `${JSON.stringify({ product, env }, null, 2)}\n`);
     const missing = writePackage(root, project, product);
     (project ? kept : created).push('package.json');
     if (extendGitignore(root)) created.push('.gitignore');
@@ -66,9 +69,11 @@ export default class Init extends SvcCommand {
       this.print(`${missing.length > 0 && file === 'package.json' ? 'extended' : 'kept    '} ${file}`);
     if (!this.skipInstall) await installPackages(root, (line) => this.note(line));
     return {
-      data: { product, env, created, kept },
+      // A configuration that was there says for itself what the product is called, and which environments it has.
+      data: { ...(config === undefined && { product, env }), created, kept },
       nextActions: [
         ...(this.skipInstall ? ['npm install'] : []),
+        ...(config !== undefined && this.env !== undefined ? [`npx svc link --env ${env}`] : []),
         'npx svc db schema generate',
         'npx svc db migrate',
         'npx svc db migrate status',
