@@ -1,12 +1,15 @@
 import type { Dialect, Statement } from '../core/dialect.ts';
-import { isSvcError, SvcError } from '../core/errors.ts';
+import { type ErrorCode, isSvcError, SvcError } from '../core/errors.ts';
 import type { Migration } from '../core/migration/migration.ts';
+import { Retelling } from '../core/migration/retelling.ts';
 import { nameOfTag } from '../core/migration/tag.ts';
+import { needs } from '../core/migration/touches.ts';
 import { change } from '../core/schema/apply.ts';
 import type { Declared } from '../core/schema/declare.ts';
 import { diff } from '../core/schema/diff.ts';
 import { Draft } from '../core/schema/draft.ts';
 import { invert } from '../core/schema/invert.ts';
+import { collectionOf } from '../core/schema/lookup.ts';
 import { lossy } from '../core/schema/lossy.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
 import { checkSharedNames } from '../core/schema/names.ts';
@@ -31,6 +34,8 @@ export interface Generation {
   readonly concurrently?: boolean;
   /** Asked about each name that is gone and that the flags leave open, with what it may have become; without it that is refused. */
   readonly decide?: (pairs: readonly UndecidedRename[]) => Promise<UndecidedRename | 'drop'>;
+  /** Tables that the files change and never create are there, and what is generated creates them. */
+  readonly adopting?: boolean;
 }
 
 export interface Generated {
@@ -45,7 +50,7 @@ export interface Generated {
 /** The migrations that lead from the files to the schema file; none where they agree. Sees no database. */
 export async function generate(generation: Generation): Promise<Generated[]> {
   const { dialect, files, entry, at } = generation;
-  const before = modelOfFiles(files);
+  const before = modelOfFiles(files, generation.adopting);
   const target = await decided(generation, before);
   checkSharedNames(dialect.name, dialect.capabilities.names, target.model);
   const operations = diff(before, target.model, target.renames).map((operation) =>
@@ -61,13 +66,22 @@ export async function generate(generation: Generation): Promise<Generated[]> {
   });
 }
 
-/** What the migration files make of an empty database. */
-export function modelOfFiles(files: readonly MigrationFile[]): Draft {
-  const model = new Draft();
-  for (const { migration, file } of files) {
+/**
+ * What the migration files make. What a file changes another one before it must have created, unless the table was
+ * adopted afterwards: then a later file creates it as it had become.
+ */
+export function modelOfFiles(files: readonly MigrationFile[], adopting = false): Draft {
+  const retelling = new Retelling();
+  const madeLast = new Map(
+    files.flatMap(({ tag, migration }) => created(migration).map((name) => [name, tag] as const)),
+  );
+  for (const { tag, migration, file } of files) {
     for (const [index, operation] of migration.up.entries()) {
       try {
-        change(model, operation);
+        for (const name of needs(operation)) {
+          if (!adopting && (madeLast.get(name) ?? '') <= tag) collectionOf(retelling.model, name);
+        }
+        retelling.tell(operation);
       } catch (error) {
         if (!isSvcError(error)) throw error;
         throw error.with({
@@ -84,7 +98,12 @@ export function modelOfFiles(files: readonly MigrationFile[]): Draft {
       }
     }
   }
-  return model;
+  for (const name of retelling.foreign) retelling.model.delete(name);
+  return retelling.model;
+}
+
+function created({ up }: Migration): string[] {
+  return up.flatMap((operation) => (operation.type === 'createCollection' ? [operation.name] : []));
 }
 
 async function decided({ entry, rename, drop, decide }: Generation, before: SchemaModel): Promise<Declared> {
@@ -163,7 +182,10 @@ function parts(operations: readonly Operation[], dialect: Dialect, before: Schem
   return found;
 }
 
-/** The way back is compiled too: what the engine refuses there makes the migration irreversible, and it says so. */
+/** What an engine cannot do, and the drop of an adopted table that others have pointed at before it was. */
+const NO_WAY_BACK: ReadonlySet<ErrorCode> = new Set(['not_supported', 'collection_referenced']);
+
+/** The way back is compiled too: what is refused there makes the migration irreversible, and it says so. */
 function closed({ up, down, lossy, refusable, statements }: OpenPart, dialect: Dialect, after: SchemaModel): Part {
   const content = { up, statements, refusable, ...(lossy.length > 0 && { lossy }) };
   const model = new Draft(after);
@@ -173,7 +195,7 @@ function closed({ up, down, lossy, refusable, statements }: OpenPart, dialect: D
       change(model, operation);
     }
   } catch (error) {
-    if (!isSvcError(error) || error.code !== 'not_supported') throw error;
+    if (!isSvcError(error) || !NO_WAY_BACK.has(error.code)) throw error;
     return { ...content, down: [], irreversible: [error.message, error.why].filter(Boolean).join(' ') };
   }
   return { ...content, down };

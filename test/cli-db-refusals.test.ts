@@ -119,6 +119,58 @@ test(
 );
 
 test(
+  'a table that was there is changed by a file and adopted afterwards',
+  () =>
+    onServer(async ({ svc, schema, files, write }, query) => {
+      await query('create table legacy (id int primary key); create table other (id int primary key)');
+      const tag = '20200101_000000_note';
+      const toLegacy = {
+        name: 'own_legacy_fkey',
+        type: 'foreignKey',
+        columns: ['id'],
+        references: { table: 'legacy', columns: ['id'] },
+      };
+      write(`svc/database/migrations/main/${tag}.json`, {
+        tag,
+        name: 'note',
+        up: [
+          { type: 'addField', collection: 'legacy', field: { name: 'note', type: 'text' } },
+          { type: 'createCollection', name: 'own', fields: [{ name: 'id', type: 'integer', primaryKey: true }] },
+          { type: 'addConstraint', collection: 'own', constraint: toLegacy },
+        ],
+        down: [
+          { type: 'dropCollection', collection: 'own' },
+          { type: 'dropField', collection: 'legacy', field: 'note' },
+        ],
+      });
+      ok(await svc('db', 'migrate'));
+      schema(users);
+      const refusal = json(ok(await svc('db', 'schema', 'generate', '--json'), 2));
+      assert.equal(refusal.code, 'collection_unknown');
+      assert.ok(refusal.nextActions.some((action: string) => action.endsWith('svc db schema pull')));
+      const { warnings, migrations } = json(ok(await svc('db', 'schema', 'pull', '--json')));
+      assert.deepEqual(warnings, [
+        'Migrations change the table "legacy" before one creates it: on an empty database they fail.',
+      ]);
+      assert.equal(migrations.length, 1);
+      ok(await svc('db', 'migrate', 'baseline'));
+      assert.match(ok(await svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
+      assert.match(ok(await svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
+      assert.deepEqual(json(ok(await svc('db', 'schema', 'pull', '--json'))).migrations, []);
+      ok(await svc('db', 'migrate', 'create', 'more'));
+      const more = tagOf(files().at(-1));
+      write(`svc/database/migrations/main/${more}.json`, {
+        tag: more,
+        up: [{ type: 'addField', collection: 'legacy', field: { name: 'more', type: 'text' } }],
+        down: [{ type: 'dropField', collection: 'legacy', field: 'more' }],
+      });
+      ok(await svc('db', 'migrate'));
+      assert.match(ok(await svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
+    }),
+  LONG,
+);
+
+test(
   'an edited and a missing file stop the run',
   () =>
     onServer(async ({ svc, schema, files, read, write }) => {

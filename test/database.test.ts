@@ -4,9 +4,11 @@ import type { Adapter } from '../core/database/adapter.ts';
 import type { SchemaResult } from '../core/database/automatic.ts';
 import { Database } from '../core/database/database.ts';
 import type { Json } from '../core/json.ts';
+import { drift, withoutForeign } from '../core/migration/drift.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
 import { MigrationHelpers } from '../core/migration/helpers.ts';
-import { rollback } from '../core/migration/run.ts';
+import { historyModel, rollback } from '../core/migration/run.ts';
+import type { ConstraintDefinition } from '../core/schema/operation.ts';
 import { sqlEngines } from './kit/engines.ts';
 import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
@@ -187,6 +189,44 @@ for (const engine of sqlEngines) {
     assert.match(forGood.irreversible ?? '', oneWay.why);
     await refused(new MigrationEngine(adapter).down(forGood), 'irreversible');
   });
+
+  on(
+    'tables that svc did not make come and go, and whoever comes later knows what is there',
+    async (db, adapter, again) => {
+      for (const name of ['orders', 'notes', 'teams'])
+        await rows(adapter, `CREATE TABLE ${name} (id integer, CONSTRAINT ${name}_pkey PRIMARY KEY (id))`);
+      const newcomer = async (): Promise<Database> => {
+        const other = await again();
+        const told = await historyModel(other);
+        const known = new Map([...(await catalog(other))].filter(([name]) => told.has(name)));
+        assert.deepEqual(await drift(other.connection, told, withoutForeign(known, told)), []);
+        return new Database(other);
+      };
+      const fields = { id: { type: 'integer', primaryKey: true }, team: 'integer' };
+      await db.schema.rename('orders', 'orders_old');
+      await db.schema.create('orders', fields);
+      await db.schema.drop('notes');
+      await db.schema.create('notes', fields);
+      const second = await newcomer();
+      const toTeams: ConstraintDefinition = {
+        name: 'notes_team_fkey',
+        type: 'foreignKey',
+        columns: ['team'],
+        references: { table: 'teams', columns: ['id'] },
+      };
+      await second.schema.addConstraint('notes', toTeams);
+      await second.schema.renameField('teams', 'id', 'code');
+      await second.schema.rename('teams', 'groups_of');
+      const third = await newcomer();
+      await third.schema.addField('orders', 'more', 'text');
+      await third.schema.addField('orders_old', 'more', 'text');
+      await third.schema.drop('groups_of', { cascade: true });
+      await third.schema.drop('orders_old');
+      const fourth = await newcomer();
+      await fourth.schema.rename('orders', 'orders_old');
+      await newcomer();
+    },
+  );
 
   on('ifNotExists records a table that is equal, and refuses one that differs', async (db, adapter) => {
     const options = { sqlOptions: { ifNotExists: true } };

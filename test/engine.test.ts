@@ -10,7 +10,7 @@ import { audit } from '../core/migration/history.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { plan, planRollback } from '../core/migration/planning.ts';
 import { RESOLUTIONS, resolve } from '../core/migration/resolve.ts';
-import { migrate, rollback } from '../core/migration/run.ts';
+import { historyModel, migrate, rollback } from '../core/migration/run.ts';
 import { status } from '../core/migration/status.ts';
 import { definedInCode } from './kit/defined.ts';
 import { sqlEngines } from './kit/engines.ts';
@@ -363,5 +363,26 @@ for (const engine of sqlEngines) {
     );
     await rollback(adapter, { count: 2 });
     assert.deepEqual([...((await adapter.connection.introspect()).get('legacy')?.fields.keys() ?? [])], ['id']);
+  });
+
+  on('a table that was changed before it was adopted is recorded as it has become', async (adapter, again) => {
+    await adapter.connection.query('CREATE TABLE legacy (id integer, CONSTRAINT legacy_pkey PRIMARY KEY (id))');
+    const add = (tag: string, name: string) => migration(tag).addField('legacy', { name, type: 'text' }).build();
+    const adopt = (...names: string[]) =>
+      migration('20260109_000000_adopt')
+        .createCollection('legacy', [
+          { name: 'id', type: 'integer', primaryKey: true },
+          ...names.map((name) => ({ name, type: 'text' })),
+        ])
+        .build();
+    await new MigrationEngine(adapter).up(add('20260107_000000_note', 'note'));
+    await refused(baseline(adapter, files(adopt('note', 'none'))), 'drift');
+    await refused(baseline(adapter, files(adopt())), 'drift');
+    await baseline(adapter, files(adopt('note')));
+    await migrate(await again(), files(adopt('note'), add('20260110_000000_more', 'more')));
+    const told = (await historyModel(await again())).get('legacy');
+    assert.deepEqual([...(told?.fields.keys() ?? [])], ['id', 'note', 'more']);
+    await rollback(adapter);
+    await refused(rollback(adapter), 'irreversible');
   });
 }

@@ -12,6 +12,7 @@ import type { Migration } from './migration.ts';
 import { unknownTag } from './planning.ts';
 import { type Defined, reconcile, refuseTrouble } from './reconcile.ts';
 import { auditWrite } from './resolve.ts';
+import { retold } from './retelling.ts';
 import { type SessionOptions, underLock } from './session.ts';
 import { nameOfTag } from './tag.ts';
 import { touches } from './touches.ts';
@@ -43,7 +44,13 @@ export function baseline(
 
 async function refuseAbsent({ adapter, ledger }: Execution, pending: readonly Migration[]): Promise<void> {
   const operations = pending.flatMap((migration) => migration.up);
-  const model = replay(operations, await ledger.model(adapter.connection));
+  const { foreign } = retold((await ledger.migrations(adapter.connection)).map(({ migration }) => migration));
+  const before = new Map(await ledger.model(adapter.connection));
+  // Changed before they were adopted, they are known as they are.
+  for (const operation of operations) {
+    if (operation.type === 'createCollection' && foreign.has(operation.name)) before.delete(operation.name);
+  }
+  const model = replay(operations, before);
   const names = new Set(operations.flatMap(touches));
   const expected = new Map([...model].filter(([name]) => names.has(name)));
   const found = withoutForeign(await adapter.connection.introspect([...names]), model);

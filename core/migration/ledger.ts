@@ -2,12 +2,11 @@ import type { Adapter } from '../database/adapter.ts';
 import type { Connection } from '../dialect.ts';
 import { isSvcError, SvcError } from '../errors.ts';
 import { anyDefinition, type Versioned } from '../records.ts';
-import { replay } from '../schema/apply.ts';
 import { Draft } from '../schema/draft.ts';
 import type { SchemaModel } from '../schema/model.ts';
 import { audit, HISTORY_VERSION, type HistoryRow, history, type MetaRow, meta } from './history.ts';
 import type { Migration } from './migration.ts';
-import { foreignCollections } from './touches.ts';
+import { retold } from './retelling.ts';
 
 /** Columns that neither planning nor `status` needs; the migration object is read when replaying needs it. */
 const LEFT_OUT = ['migration', 'sdk_version', 'applied_by', 'epoch', 'journal', 'started'] as const;
@@ -77,11 +76,9 @@ export class Ledger {
    * catalog as they are now.
    */
   async model(connection: Connection): Promise<SchemaModel> {
-    this.#model ??= new Draft(
-      await modelOf(
-        (await this.migrations(connection)).map(({ migration }) => migration),
-        connection,
-      ),
+    this.#model ??= await modelOf(
+      (await this.migrations(connection)).map(({ migration }) => migration),
+      connection,
     );
     return this.#model;
   }
@@ -125,15 +122,16 @@ function hasMigration(entry: LedgerEntry): entry is Required<LedgerEntry> {
 }
 
 /** The model that migrations make, in that order. */
-export async function modelOf(migrations: readonly Migration[], connection: Connection): Promise<SchemaModel> {
-  const operations = migrations.flatMap((migration) => migration.up);
-  const foreign = foreignCollections(operations);
-  if (foreign.size === 0) return replay(operations);
-  const own = operations.filter(
-    (operation) =>
-      operation.type === 'raw' || operation.type === 'createCollection' || !foreign.has(operation.collection),
-  );
-  return replay(own, await connection.introspect([...foreign]));
+export async function modelOf(migrations: readonly Migration[], connection: Connection): Promise<Draft> {
+  const { model, foreign } = retold(migrations);
+  if (foreign.size === 0) return model;
+  const found = await connection.introspect([...foreign]);
+  for (const name of foreign) {
+    const collection = found.get(name);
+    if (collection) model.set(name, collection);
+    else model.delete(name);
+  }
+  return model;
 }
 
 /** Refuses a database of another product, tag or environment, and a history of a newer SDK. Writes nothing. */

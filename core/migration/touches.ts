@@ -34,19 +34,3 @@ export function touches(operation: Operation): readonly string[] {
       return needs(operation);
   }
 }
-
-/** Collections that operations change or point at although no operation before made them. */
-export function foreignCollections(operations: readonly Operation[]): ReadonlySet<string> {
-  const made = new Set<string>();
-  const foreign = new Set<string>();
-  for (const operation of operations) {
-    for (const name of needs(operation)) if (!made.has(name)) foreign.add(name);
-    if (operation.type === 'createCollection') made.add(operation.name);
-    if (operation.type === 'dropCollection') made.delete(operation.collection);
-    if (operation.type === 'renameCollection') {
-      if (made.delete(operation.collection)) made.add(operation.to);
-      else foreign.add(operation.to);
-    }
-  }
-  return foreign;
-}

@@ -77,6 +77,9 @@ function dropForeignKeys(script: Script, pairs: readonly Pair[], byOldName: Read
   for (const pair of pairs) {
     for (const constraint of pair.before.constraints.values()) {
       if (constraint.type !== 'foreignKey') continue;
+      // It points at a table that was there before the model knew it.
+      const adopted = !script.draft.has(constraint.references.table);
+      if (adopted && isDeepStrictEqual(pair.after.constraints.get(constraint.name), constraint)) continue;
       if (keepsForeignKey(constraint, pair, byOldName.get(constraint.references.table), script.names)) continue;
       emit(script, { type: 'dropConstraint', collection: pair.before.name, constraint: constraint.name });
     }

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, Option } from 'clipanion';
 import { generate, modelOfFiles } from '../../../../config/generate.ts';
-import { migrationText } from '../../../../config/migration-files.ts';
+import { type MigrationFile, migrationText } from '../../../../config/migration-files.ts';
 import { replaceFile, writeNewFiles } from '../../../../config/new-files.ts';
 import { pulled } from '../../../../config/pull.ts';
 import { schemaEntry } from '../../../../config/schema-entry.ts';
@@ -10,6 +10,7 @@ import { SCHEMA_FILE, schemaFileWith } from '../../../../config/schema-file.ts';
 import type { Connection, Unreadable } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { drift, withoutForeign } from '../../../../core/migration/drift.ts';
+import { retold } from '../../../../core/migration/retelling.ts';
 import { status } from '../../../../core/migration/status.ts';
 import type { SchemaModel } from '../../../../core/schema/model.ts';
 import type { Answer } from '../../../base.ts';
@@ -50,7 +51,7 @@ export default class Pull extends DatabaseCommand {
       tag,
       (await status(adapter, files)).entries.filter(({ state }) => state !== 'completed').length,
     );
-    const model = modelOfFiles(files);
+    const model = modelOfFiles(files, true);
     const { connection } = adapter;
     const found = await connection.introspect();
     const drifted = await drift(connection, model, only(withoutForeign(found, model), model));
@@ -61,9 +62,9 @@ export default class Pull extends DatabaseCommand {
       same: async ({ name }) => drifted.length === 0 || (await this.#same(connection, name, model, found)),
     });
     const lost = (await connection.unreadable()).filter(({ collection }) => !leftOut.includes(collection));
-    const all = [...warnings, ...lost.map(told)];
-    for (const line of all) this.warn(line);
-    if (all.length > 0) this.warn(UNTOUCHED);
+    const untouched = [...warnings, ...lost.map(told)];
+    for (const line of untouched) this.warn(line);
+    if (untouched.length > 0) this.warn(UNTOUCHED);
     const generated = await generate({
       dialect: adapter.dialect,
       files,
@@ -71,8 +72,11 @@ export default class Pull extends DatabaseCommand {
       at: new Date(),
       rename: this.rename,
       drop: this.drop,
+      adopting: true,
       ...(this.name !== undefined && { name: this.name }),
     });
+    const early = changedBefore(files, declaration.tables);
+    for (const line of early) this.warn(line);
     const schema = await schemaFileWith(root, tag, declaration);
     const kept = this.#keep(root, schema.text);
     writeNewFiles(root, [
@@ -91,7 +95,7 @@ export default class Pull extends DatabaseCommand {
         migrations: generated.map(({ file }) => file),
         tables: Object.keys(declaration.tables),
         leftOut,
-        warnings: all,
+        warnings: [...untouched, ...early],
       },
       nextActions: generated.length > 0 ? ['svc db migrate baseline'] : [],
     };
@@ -128,6 +132,13 @@ export default class Pull extends DatabaseCommand {
 
 function told({ collection, field, what }: Unreadable): string {
   return field === undefined ? `The table "${collection}" ${what}.` : `The field "${collection}.${field}" ${what}.`;
+}
+
+/** Tables that were there when files changed them, and that a later file or this pull makes. */
+function changedBefore(files: readonly MigrationFile[], tables: object): string[] {
+  return [...retold(files.map(({ migration }) => migration)).foreign]
+    .filter((name) => name in tables)
+    .map((name) => `Migrations change the table "${name}" before one creates it: on an empty database they fail.`);
 }
 
 function only(model: SchemaModel, names: { has(table: string): boolean }): SchemaModel {
