@@ -385,4 +385,20 @@ for (const engine of sqlEngines) {
     await rollback(adapter);
     await refused(rollback(adapter), 'irreversible');
   });
+
+  on('what was recorded and never run is not rolled back, whatever is decided about it', async (adapter) => {
+    await adapter.connection.query(
+      'CREATE TABLE users (id integer, email varchar(100) NOT NULL, CONSTRAINT users_pkey PRIMARY KEY (id), CONSTRAINT users_email_key UNIQUE (email))',
+    );
+    await baseline(adapter, files(users));
+    await resolve(adapter, users.tag, 'failed');
+    await resolve(adapter, users.tag, 'applied');
+    assert.equal((await status(adapter, files(users))).completed, 1);
+    await refused(rollback(adapter), 'irreversible');
+    await migrate(adapter, files(users, age));
+    await resolve(adapter, age.tag, 'failed');
+    await resolve(adapter, age.tag, 'applied');
+    assert.equal((await rollback(adapter)).migrations[0]?.tag, age.tag);
+    assert.deepEqual(await tables(adapter), ['users']);
+  });
 }

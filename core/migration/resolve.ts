@@ -83,7 +83,8 @@ function decided(
         ...row,
         status: 'completed',
         applied_at: CLOCK,
-        duration_ms: row.duration_ms ?? 0,
+        // What baseline recorded stays what never ran.
+        duration_ms: row.journal ? (row.duration_ms ?? 0) : row.duration_ms,
         rolled_back_at: null,
         step: row.steps,
         error: null,
