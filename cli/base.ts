@@ -7,6 +7,8 @@ import { type Colors, errorLines, errorObject } from './print.ts';
 export interface SvcContext extends BaseContext {
   /** Aborted by the first Ctrl-C or SIGTERM: finish the step that runs, journal it, release the lock. */
   readonly signal: AbortSignal;
+  /** What was typed behind the command. */
+  readonly typed: readonly string[];
   /** Colours of stdout and of stderr. */
   readonly colors: { readonly stdout: Colors; readonly stderr: Colors };
 }
@@ -23,6 +25,9 @@ export interface Answer {
 
 const DATABASE_COMMAND =
   /\bsvc db (?:migrate|schema)(?: (?:status|rollback|create|resolve|export|baseline|generate|pull|check))?\b/g;
+
+/** Behind a command: flags, and then the end or an explanation. */
+const ONLY_FLAGS = /^(?: --[a-z-]+)*(?= {2,}|$)/;
 
 /** What every command takes, and how it answers and refuses. A command implements `run`. */
 export abstract class SvcCommand extends Command<SvcContext> {
@@ -98,13 +103,25 @@ export abstract class SvcCommand extends Command<SvcContext> {
     return exitStatus(error.code);
   }
 
-  /** A command to run next, as it must be typed here to mean the same environment, configuration and database. */
+  /** What was typed behind the command, where the command run again has to mean the same; none of it is a secret. */
+  protected get repeated(): readonly string[] | undefined {
+    return undefined;
+  }
+
+  /**
+   * A command to run next, as it must be typed here to mean the same environment, configuration and database; the
+   * command that was typed, with other flags, as it must be to mean the same altogether.
+   */
   #typed(action: string): string {
     const flags = Object.entries({ '--config': this.configFile, '--env': this.env, '--db': this.db })
       .filter(([flag, value]) => value !== undefined && !action.includes(`${flag} `))
       .map(([flag, value]) => ` ${flag} ${quoted(String(value))}`)
       .join('');
-    const complete = action.replace(DATABASE_COMMAND, (command) => `${command}${flags}`);
+    const again = this.repeated?.map((word) => ` ${quoted(word)}`).join('');
+    const complete = action.replace(DATABASE_COMMAND, (command, offset: number) => {
+      const same = command === `svc ${this.path.join(' ')}` && ONLY_FLAGS.test(action.slice(offset + command.length));
+      return `${command}${same ? (again ?? flags) : flags}`;
+    });
     return process.env.npm_command === 'exec'
       ? complete.replace(/(?<![\w/]|npx )svc (?=[a-z])/g, 'npx svc ')
       : complete;
@@ -142,5 +159,5 @@ export function asRefusal(error: unknown): SvcError | undefined {
 }
 
 function quoted(word: string): string {
-  return /^[\w./:@-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  return /^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

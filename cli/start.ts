@@ -67,7 +67,8 @@ async function dispatch(args: readonly string[], colors: SvcContext['colors']): 
     process.stderr.write(`${signal}: stopping after what runs now; once more ends at once.\n`);
   });
   try {
-    const context: SvcContext = { ...Cli.defaultContext, signal: interrupt.signal, colors };
+    const typed = args.slice(entry.path.split(' ').length);
+    const context: SvcContext = { ...Cli.defaultContext, signal: interrupt.signal, typed, colors };
     return (await parse(cli, { entry, words, args }, context).validateAndExecute()) ?? 0;
   } finally {
     interrupt.stop();

@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { cleanEnv, command } from './kit/cli.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
@@ -85,7 +85,7 @@ test(
 test(
   'what destroys data needs --allow-destructive, and --yes is not enough',
   () =>
-    onServer(async ({ svc, schema }) => {
+    onServer(async ({ svc, schema, files }) => {
       schema(users);
       ok(await svc('db', 'schema', 'generate'));
       ok(await svc('db', 'migrate'));
@@ -93,6 +93,12 @@ test(
       assert.match(ok(await svc('db', 'schema', 'generate')).stderr, /warning .*destroys data/);
       assert.match(ok(await svc('db', 'migrate'), 8).stderr, /destructive/);
       ok(await svc('db', 'migrate', '--yes'), 8);
+      const typed = ['--to', tagOf(files().at(-1)), '--lock-timeout=5', '--json'];
+      const { nextActions } = json(ok(await svc('db', 'migrate', ...typed), 8));
+      assert.deepEqual(nextActions, [
+        `Look first: svc db migrate ${typed.join(' ')} --dry-run`,
+        `Then: svc db migrate ${typed.join(' ')} --allow-destructive`,
+      ]);
       ok(await svc('db', 'migrate', '--allow-destructive'));
     }),
   LONG,
@@ -117,6 +123,68 @@ test(
     }),
   LONG,
 );
+
+test(
+  'a refusal names what was typed with the flag that was missing, and that can be run as it stands',
+  () =>
+    onServer(async ({ svc, schema, files, read, write }) => {
+      for (const tables of [users, withAge]) {
+        schema(tables);
+        ok(await svc('db', 'schema', 'generate'));
+      }
+      write("the shop's config.json", read('svc.config.json'));
+      const [first = '', second = ''] = files().map(tagOf);
+      const there = ['--config', "the shop's config.json", '--env', 'prd', '--json'];
+      const refused = async (args: readonly string[], code: string, status = 2) => {
+        const { code: told, nextActions } = json(ok(await svc(...args, ...there), status));
+        assert.equal(told, code);
+        return nextActions as string[];
+      };
+      const state = async () => {
+        const { completed, pending, entries } = json(await svc('db', 'migrate', 'status', ...there)).databases[0];
+        return [completed, pending, entries.map((entry: { state: string }) => entry.state).join()];
+      };
+      for (const [args, after] of [
+        [
+          ['--to', first],
+          [1, 1, 'completed,pending'],
+        ],
+        [
+          ['--to', second],
+          [2, 0, 'completed,completed'],
+        ],
+        [
+          ['rollback', '-n', '2'],
+          [0, 2, 'pending,pending'],
+        ],
+        [
+          ['--to', first],
+          [1, 1, 'completed,pending'],
+        ],
+        [
+          ['resolve', first, '--failed'],
+          [0, 2, 'failed,pending'],
+        ],
+        [
+          ['resolve', first, '--applied'],
+          [1, 1, 'completed,pending'],
+        ],
+      ] as const) {
+        const [action = '', ...more] = await refused(['db', 'migrate', ...args], 'protected_env');
+        assert.deepEqual(more, []);
+        ok(await svc(...wordsOf(action)));
+        assert.deepEqual(await state(), after, action);
+      }
+    }),
+  LONG,
+);
+
+/** What a shell makes of a command of ours. */
+function wordsOf(action: string): string[] {
+  assert.match(action, /^svc /);
+  const said = execFileSync('sh', ['-c', `printf '%s\\0' ${action.slice('svc '.length)}`], { encoding: 'utf8' });
+  return said.split('\0').slice(0, -1);
+}
 
 test(
   'a table that was there is changed by a file and adopted afterwards',

@@ -16,6 +16,11 @@ export abstract class MigratorCommand extends DatabaseCommand {
     return { lockTimeoutMs: secondsOf('--lock-timeout', this.lockTimeout) ?? 60_000 };
   }
 
+  /** A plan that was only shown is to be run. */
+  protected override get repeated(): readonly string[] {
+    return this.context.typed.filter((word) => word !== '--dry-run');
+  }
+
   override async connect(tag: string): Promise<Adapter> {
     const label = await this.label(tag);
     return (await this.runtime()).connect(tag, {
