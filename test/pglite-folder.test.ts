@@ -77,3 +77,16 @@ test('callers of one process share a folder, and the last one closes it', async 
     await drop();
   }
 });
+
+test('a folder that is refused is let go of', async () => {
+  const { url, drop } = await freshFolder();
+  try {
+    const first = await postgresql.connect(url, {});
+    await first.query('DROP SCHEMA public');
+    await first.close();
+    await assert.rejects(postgresql.connect(url, {}), (error) => isSvcError(error) && error.code === 'config_invalid');
+    assert.ok(!existsSync(`${new URL(url).pathname}.lock`));
+  } finally {
+    await drop();
+  }
+});

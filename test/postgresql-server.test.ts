@@ -2,6 +2,7 @@ import * as assert from 'node:assert/strict';
 import pg from 'pg';
 import type { Connection } from '../core/dialect.ts';
 import { isSvcError } from '../core/errors.ts';
+import { meta } from '../core/migration/history.ts';
 import { anyDefinition, type RecordDefinition } from '../core/records.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
 import type { Operation } from '../core/schema/operation.ts';
@@ -119,6 +120,25 @@ on('the options of a URL stand beside the settings that svc needs', async ({ url
       await connection.close();
     }
   }
+});
+
+on('a schema that came before that of the history is not taken for an empty database', async ({ url, query }) => {
+  const connected = async (settings: { readonly schema?: string } = {}) => {
+    const connection = await postgresql.connect(url, settings);
+    await connection.close();
+  };
+  const first = await postgresql.connect(url, {});
+  await first.ensure([anyDefinition(meta)]);
+  await first.close();
+  await query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET search_path = "Early", public`);
+  await connected();
+  await query('CREATE SCHEMA "Early"');
+  await assert.rejects(connected(), coded('config_invalid', /"public".*"Early"/));
+  await connected({ schema: 'public' });
+  const early = await postgresql.connect(url, { schema: 'Early' });
+  await early.ensure([anyDefinition(meta)]);
+  await early.close();
+  await connected();
 });
 
 on('a table that others use is waited for in short turns', async ({ url, query }) => {

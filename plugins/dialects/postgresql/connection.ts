@@ -1,5 +1,6 @@
 import type { Connection } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
+import { meta } from '../../../core/migration/history.ts';
 import { recordStore } from '../../sql/record-store.ts';
 import { type Result, rowsOf, type Session } from '../../sql/session.ts';
 import type { Turns } from '../../sql/turns.ts';
@@ -111,6 +112,8 @@ const OLDEST = 120000;
 /** One of the settings of the startup packet, and what no server has of itself. */
 const LEVEL = "current_setting('client_min_messages')";
 const LEVEL_SET = 'warning';
+/** The schema of the search_path that svc has lived in. */
+const HOME = `(SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(${text(meta.collection)}))`;
 /** The backend of a client that died stops within this time, and with it the lock is free. */
 const CHECK_CLIENT = "set_config('client_connection_check_interval', '200ms', false)";
 
@@ -120,7 +123,7 @@ async function greet(session: Session, { schema }: Settings): Promise<Greeting> 
   const ask = (alive: string) =>
     rowsOf(
       session.exec,
-      `SELECT current_schema() AS name, pg_backend_pid() AS backend, ${version} AS version, ${exists} AS exists, ${LEVEL} AS level${alive}`,
+      `SELECT current_schema() AS name, pg_backend_pid() AS backend, ${version} AS version, ${exists} AS exists, ${HOME} AS home, ${LEVEL} AS level${alive}`,
     );
   const rows = await ask(`, CASE WHEN ${version} >= 140000 THEN ${CHECK_CLIENT} END AS alive`)
     // Some platforms cannot watch a client.
@@ -143,6 +146,8 @@ async function greet(session: Session, { schema }: Settings): Promise<Greeting> 
       next: ["Say which: schema: 'public' beside the URL in svc.config."],
     });
   }
+  const home = row?.home;
+  if (schema === undefined && typeof home === 'string' && home !== name) throw moved(home, name);
   return {
     name,
     backend: Number(row?.backend),
@@ -150,4 +155,19 @@ async function greet(session: Session, { schema }: Settings): Promise<Greeting> 
     version: Number(row?.version),
     alive: typeof row?.alive === 'string',
   };
+}
+
+/** Taken for an empty database it would get every migration once more, and its new tables would hide the real ones. */
+function moved(home: string, name: string): SvcError {
+  return new SvcError(
+    'config_invalid',
+    `The tables of svc are in the schema "${home}", and new ones would go into "${name}".`,
+    {
+      why: `The search_path names both, "${name}" first.`,
+      state: 'Nothing was changed.',
+      next: [
+        `Say which is meant beside the URL in svc.config: schema: '${home}' for what is there, schema: '${name}' to begin anew.`,
+      ],
+    },
+  );
 }

@@ -1,13 +1,13 @@
 import type { Dialect } from '../../../core/dialect.ts';
 import { compileSql } from '../../sql/compile.ts';
 import { Turns } from '../../sql/turns.ts';
-import { connectionOver } from './connection.ts';
+import { connectionOver, type Opened } from './connection.ts';
 import { refusal } from './errors.ts';
 import { grammar } from './grammar.ts';
 import { identify, isEmbedded } from './identify.ts';
 import { seen } from './seen.ts';
 import { openServer } from './server.ts';
-import { RESET, settingsOf } from './settings.ts';
+import { RESET, type Settings, settingsOf } from './settings.ts';
 import { columnTypes } from './types.ts';
 import { watchServer } from './watch.ts';
 
@@ -22,22 +22,23 @@ export const postgresql: Dialect = {
   async connect(url, options) {
     const settings = settingsOf(options);
     identify(url);
-    if (isEmbedded(url)) {
-      const { openPglite } = await import('./pglite.ts');
-      return connectionOver({ settings, ...(await openPglite(url, settings)) });
-    }
-    const session = await openServer(url, settings);
+    const opened = isEmbedded(url)
+      ? await import('./pglite.ts').then(({ openPglite }) => openPglite(url, settings))
+      : await onServer(url, settings);
     try {
-      return await connectionOver({
-        session,
-        settings,
-        turns: new Turns(),
-        restore: RESET,
-        watch: (channel, hint) => watchServer(url, settings, channel, hint),
-      });
+      return await connectionOver({ settings, ...opened });
     } catch (error) {
-      await session.close().catch(() => undefined);
+      await opened.session.close().catch(() => undefined);
       throw refusal(error);
     }
   },
 };
+
+async function onServer(url: string, settings: Settings): Promise<Omit<Opened, 'settings'>> {
+  return {
+    session: await openServer(url, settings),
+    turns: new Turns(),
+    restore: RESET,
+    watch: (channel, hint) => watchServer(url, settings, channel, hint),
+  };
+}
