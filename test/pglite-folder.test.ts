@@ -78,6 +78,34 @@ test('callers of one process share a folder, and the last one closes it', async 
   }
 });
 
+test('callers of one folder have a schema each, whoever spoke before', async () => {
+  const { url, drop } = await freshFolder();
+  const raw = (statement: string) => postgresql.compile({ type: 'raw', dialect: 'postgresql', statement }, new Map());
+  try {
+    const main = await postgresql.connect(url, {});
+    await main.query('CREATE SCHEMA billing');
+    const billing = await postgresql.connect(url, { schema: 'billing' });
+    const late = await postgresql.connect(url, {});
+    for (const [name, connection] of Object.entries({ a: main, b: billing, c: late })) {
+      const outcome = await connection.exclusively((epoch) =>
+        connection.run(
+          [{ transactional: true, statements: raw(`CREATE TABLE ${name} (id integer)`), writes: [] }],
+          epoch,
+        ),
+      );
+      assert.equal(outcome.failure, undefined);
+    }
+    assert.deepEqual([...(await main.introspect()).keys()].sort(), ['a', 'c']);
+    assert.deepEqual([...(await late.introspect()).keys()].sort(), ['a', 'c']);
+    assert.deepEqual([...(await billing.introspect()).keys()], ['b']);
+    const here = async ({ query }: typeof main) => (await query('SELECT current_schema() AS here'))[0]?.here;
+    assert.deepEqual([await here(billing), await here(late), await here(main)], ['billing', 'public', 'public']);
+    for (const connection of [main, billing, late]) await connection.close();
+  } finally {
+    await drop();
+  }
+});
+
 test('a folder that is refused is let go of', async () => {
   const { url, drop } = await freshFolder();
   try {

@@ -21,6 +21,8 @@ import { RESET, type Settings } from './settings.ts';
 
 interface Shared {
   readonly pglite: PGlite;
+  /** The statement that its search_path was set with last. */
+  path: string;
   readonly queue: Queue;
   readonly turns: Turns;
   readonly unlock: () => Promise<void>;
@@ -34,6 +36,7 @@ interface Entry {
 const MEMORY = ':memory:';
 const SESSION =
   "SET timezone = 'UTC'; SET standard_conforming_strings = on; SET extra_float_digits = 1; SET client_min_messages = warning";
+const RESET_PATH = 'RESET search_path';
 const open = new Map<string, Entry>();
 /** A folder that is being closed is opened again only afterwards. */
 const closing = new Map<string, Promise<void>>();
@@ -51,13 +54,11 @@ export async function openPglite(url: string, settings: Settings): Promise<Omit<
   const mine = entry;
   try {
     const shared = await mine.ready;
-    const session = sessionOf(shared, () => leave(key, mine));
-    const place = settings.schema === undefined ? '' : `; SET search_path TO ${quote(settings.schema)}`;
-    if (place !== '') await session.exec(place);
+    const path = settings.schema === undefined ? RESET_PATH : `SET search_path TO ${quote(settings.schema)}`;
     return {
-      session,
+      session: sessionOf(shared, path, () => leave(key, mine)),
       turns: shared.turns,
-      restore: `${RESET}; ${SESSION}${place}`,
+      restore: `${RESET}; ${SESSION}; ${path}`,
       async watch(channel, hint) {
         const stop = await shared.pglite.listen(channel, (key) => hint(key === '' ? undefined : key));
         return () => stop();
@@ -77,7 +78,7 @@ async function start(folder: string | undefined, settings: Settings): Promise<Sh
     if (folder !== undefined) await mkdir(folder, { recursive: true });
     const pglite = folder === undefined ? await Instance.create() : await Instance.create(folder);
     await pglite.exec(SESSION);
-    return { pglite, queue: new Queue(), turns: new Turns(), unlock };
+    return { pglite, path: RESET_PATH, queue: new Queue(), turns: new Turns(), unlock };
   } catch (error) {
     await unlock();
     const told = refusal(error);
@@ -108,10 +109,14 @@ async function leave(key: string, entry: Entry): Promise<void> {
   }
 }
 
-function sessionOf({ pglite, queue }: Shared, leaving: () => Promise<void>): Session {
+/** Names that a user leaves unqualified are looked for where this connection lives, whoever spoke before it. */
+function sessionOf(shared: Shared, path: string, leaving: () => Promise<void>): Session {
+  const { pglite, queue } = shared;
   let left: Promise<void> | undefined;
   const send: Exec = async (text) => {
     if (left) throw new SvcError('connection_lost', 'The connection to PGlite is closed.');
+    if (shared.path !== path) await pglite.exec(path);
+    shared.path = path;
     const answers = await pglite.exec(text);
     let before = 0;
     return answers.map(({ rows, affectedRows = before }) => {
