@@ -282,6 +282,44 @@ for (const dialect of [mysql, mariadb]) {
     await connection.close();
   });
 
+  on('data changes of a user outside of a transaction are undone where they stop', async ({ url, query }) => {
+    await query('CREATE TABLE a (n int NOT NULL); CREATE TABLE b (n int)');
+    await query('INSERT INTO a VALUES (0); INSERT INTO b VALUES (0)');
+    const [connection, busy] = [await dialect.connect(url, { lockRetries: 1 }), await dialect.connect(url, {})];
+    const apart = (statement: string): Segment[] =>
+      compiled({ type: 'raw', dialect: dialect.name, statement, transaction: false });
+    const both = apart('UPDATE a SET n = n + 1; UPDATE b SET n = n + 1');
+    const counts = async () =>
+      (await query('SELECT a.n AS a, b.n AS b FROM a, b')).map(({ a, b }) => [a, b].map(Number));
+    try {
+      await connection.exclusively(async (epoch) => {
+        await connection.ensure([rows as never]);
+        const store = connection.records(rows);
+        await busy.query('BEGIN');
+        await busy.query('SELECT n FROM b FOR UPDATE');
+        const waited = await connection.run([insert('a'), ...both, change('a', 1, 1)], epoch);
+        assert.equal(waited.committed, 1);
+        assert.ok(coded('migration_failed', /1205/)(waited.failure?.error));
+        assert.equal(waited.failure?.passing, true);
+        assert.deepEqual(await counts(), [[0, 0]], 'tried twice');
+        await busy.query('ROLLBACK');
+        const failing = await connection.run(
+          [change('a', 2, 1), ...apart('UPDATE a SET n = n + 1; INSERT INTO a VALUES (NULL)'), change('a', 3, 2)],
+          epoch,
+        );
+        assert.equal(failing.committed, 1);
+        assert.ok(coded('data_violates', /1048/)(failing.failure?.error));
+        assert.deepEqual(await counts(), [[0, 0]]);
+        assert.equal((await store.get('a'))?.record.n, 2, 'what stood before it is committed');
+        const through = await connection.run([...both, change('a', 3, 2)], epoch);
+        assert.deepEqual([through.committed, through.failure], [2, undefined]);
+        assert.deepEqual(await counts(), [[1, 1]]);
+      });
+    } finally {
+      await Promise.all([connection.close(), busy.close()]);
+    }
+  });
+
   on('a statement that gives the lock up is found out before anything is recorded', async ({ url }) => {
     const connection = await dialect.connect(url, {});
     await connection.exclusively(async (epoch) => {

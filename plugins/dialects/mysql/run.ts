@@ -104,10 +104,12 @@ async function recovered(place: RunPlace, exec: Exec, packet: Packet, error: unk
   const done = Number(row?.done);
   const at = Number(row?.at);
   const failed = packet.segments[done];
-  // What is open before a statement outside a transaction has succeeded, whether that one could be parsed or not.
-  const rolledBack = failed?.transactional !== false || at < 0;
+  const users = failed !== undefined && hasUsers(failed);
+  // What is open before a statement of ours outside a transaction has succeeded, whether that one could be parsed or
+  // not. A user's has committed it itself, and what is open behind that is the beginning of what he said.
+  const rolledBack = failed?.transactional !== false || users || at < 0;
   await exec(rolledBack ? 'ROLLBACK' : 'COMMIT');
-  await exec(failed && hasUsers(failed) ? `UNLOCK TABLES; ${place.restore(1)}` : 'SET autocommit = 1');
+  await exec(users ? `UNLOCK TABLES; ${place.restore(1)}` : 'SET autocommit = 1');
   const committed = packet.segments.slice(0, rolledBack ? durable(packet.segments, done) : done);
   const results: Result[] = [];
   for (const writes of groups(committed.flatMap((segment) => segment.writes))) {
@@ -129,9 +131,9 @@ function retryOf(packet: Packet, failed: Segment | undefined, at: number, error:
   return asked ? 'asked' : undefined;
 }
 
-/** A procedure may have committed a part of its work before it met the other session. */
+/** A procedure may have committed a part of its work before it met the other session; all else there is rolled back. */
 function isRepeatable({ transactional, statements }: Segment): boolean {
-  return transactional || !statements.some(({ run, text }) => isUsers(run) && /\bcall\b/i.test(text));
+  return transactional || !statements.some(({ run, text }) => isUsers(run) && /\b(call|execute)\b/i.test(text));
 }
 
 /** All of it or nothing, as every statement of ours; of a user's the ones that are known not to be are left out. */
