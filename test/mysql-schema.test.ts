@@ -102,6 +102,22 @@ for (const engine of committingEngines) {
     );
   });
 
+  on('a default stays the text that it is, though it looks like a number', async ({ run, agrees, rows }) => {
+    const texts = { zip: '01234', power: '1e3', hex: '0x41', bits: "b'1'", one: '1' };
+    const names = Object.keys(texts);
+    const fields = Object.entries(texts).map(([name, value]): NamedField => ({ name, type: 'string', default: value }));
+    const code: NamedField = { name: 'code', type: 'enum', enumValues: ['1', '01'], default: '01' };
+    const model = await run([
+      table('texts', ...fields, code),
+      ...[...names, 'code'].map(
+        (field): Operation => ({ type: 'modifyField', collection: 'texts', field, changes: { required: true } }),
+      ),
+    ]);
+    await agrees(model);
+    await rows('INSERT INTO texts (id) VALUES (1)');
+    assert.deepEqual(await rows(`SELECT ${names.join(', ')}, code FROM texts`), [{ ...texts, code: '01' }]);
+  });
+
   on('a change keeps the system of the coordinates that a column has', async ({ connection, run, rows }) => {
     const [attribute, asked] =
       dialect === mysql

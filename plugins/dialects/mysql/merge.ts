@@ -55,7 +55,8 @@ function defaultOf(column: CatalogColumn, modify: Modify): string {
       next: ['Change the field with a raw statement that has its whole definition.'],
     });
   }
-  return `DEFAULT ${writtenDefault(found)}`;
+  // '0123' is a text that only looks like a number.
+  return `DEFAULT ${'literal' in found && column.charset !== null ? text(found.literal) : writtenDefault(found)}`;
 }
 
 function onUpdate({ extra }: CatalogColumn, type: string): string {
