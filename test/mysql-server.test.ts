@@ -1,12 +1,14 @@
 import * as assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Connection, Segment } from '../core/dialect.ts';
+import type { Connection, Dialect, Segment } from '../core/dialect.ts';
 import { isSvcError } from '../core/errors.ts';
 import { anyDefinition, type RecordDefinition, recordChange, recordWrite } from '../core/records.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
 import type { Operation } from '../core/schema/operation.ts';
-import { mariadb } from '../plugins/dialects/mariadb/dialect.ts';
-import { mysql } from '../plugins/dialects/mysql/dialect.ts';
+import { mariadb, mariadbFlavour } from '../plugins/dialects/mariadb/dialect.ts';
+import { mysql, mysqlFlavour } from '../plugins/dialects/mysql/dialect.ts';
+import { dialectOf } from '../plugins/dialects/mysql/dialect-of.ts';
+import type { Wire } from '../plugins/dialects/mysql/wire.ts';
 import { type FreshDatabase, freshDatabase } from './kit/mysql.ts';
 import { test } from './kit/test.ts';
 import { until } from './kit/until.ts';
@@ -42,6 +44,7 @@ const change = (id: string, n: number, version: number): Segment => ({
 
 for (const dialect of [mysql, mariadb]) {
   const name = dialect.name as 'mysql' | 'mariadb';
+  const flavour = name === 'mysql' ? mysqlFlavour : mariadbFlavour;
   const found = await find(name);
   const on = (what: string, body: (database: FreshDatabase) => Promise<void>) => {
     if ('missing' in found) return void test.skip(`${name}: ${what}`, found.missing);
@@ -318,6 +321,37 @@ for (const dialect of [mysql, mariadb]) {
     } finally {
       await Promise.all([connection.close(), busy.close()]);
     }
+  });
+
+  on('a required timestamp is what its definition says, whatever the server makes of one', async ({ url, query }) => {
+    /** As MariaDB is up to 10.9 where nobody has said otherwise. */
+    const implicit = (query?: Wire['query']): Dialect =>
+      dialectOf({
+        ...flavour,
+        async open(address, connectTimeoutMs) {
+          const wire = await flavour.open(address, connectTimeoutMs);
+          await wire.query('SET SESSION explicit_defaults_for_timestamp = 0');
+          return { ...wire, query: (text) => (query && /explicit.* = 1/.test(text) ? query(text) : wire.query(text)) };
+        },
+      });
+    const connection = await implicit().connect(url, {});
+    const fields = [{ name: 'at', type: 'timestamp', required: true }] as const;
+    await connection.run(compiled({ type: 'createCollection', name: 't', fields }), 0);
+    const found = await query(
+      "SELECT column_default AS d, extra AS x FROM information_schema.columns WHERE table_schema = DATABASE() AND column_name = 'at'",
+    );
+    assert.deepEqual(
+      found.map(({ d, x }) => [d, x]),
+      [[null, '']],
+    );
+    await connection.close();
+    const refusing = implicit(() =>
+      Promise.reject(Object.assign(new Error('It is read-only.'), { errno: 1238, sqlState: 'HY000' })),
+    );
+    await assert.rejects(
+      refusing.connect(url, {}),
+      coded('not_supported', /explicit_defaults_for_timestamp is OFF.*1238/),
+    );
   });
 
   on('a statement that gives the lock up is found out before anything is recorded', async ({ url }) => {

@@ -5,6 +5,7 @@ import type { Address } from './address.ts';
 import { refusal, unchanged } from './errors.ts';
 import type { Flavour } from './flavour.ts';
 import { type Settings, sessionText } from './settings.ts';
+import { explicitTimestamps } from './timestamps.ts';
 import { isBefore, versionOf } from './version.ts';
 
 /** What the server said when the session began. */
@@ -40,7 +41,7 @@ export async function openSession(flavour: Flavour, address: Address, settings: 
   const queue = new Queue();
   try {
     const ask =
-      'SELECT version() AS version, database() AS name, connection_id() AS id, @@character_set_database AS charset, @@lower_case_table_names AS folds';
+      'SELECT version() AS version, database() AS name, connection_id() AS id, @@character_set_database AS charset, @@lower_case_table_names AS folds, @@explicit_defaults_for_timestamp AS explicit';
     const [row] = await rowsOf(send, `${sessionText(settings, 1)}; ${ask}`);
     const greeting = {
       version: String(row?.version),
@@ -50,6 +51,7 @@ export async function openSession(flavour: Flavour, address: Address, settings: 
       foldsTables: Number(row?.folds) !== 0,
     };
     refuseOther(flavour, greeting.version);
+    if (Number(row?.explicit) === 0) await explicitTimestamps(send, flavour.title);
     return {
       greeting,
       exec: (text) => queue.run(() => send(text)),
