@@ -509,15 +509,17 @@ for (const engine of committingEngines) {
       ['SELECT 1; SET @@autocommit = 0', /AUTOCOMMIT/],
       ['UPDATE a SET b = 1; CREATE TABLE c (d int)', /commits what stands before/],
       ['CREATE TABLE c (d int); CREATE TABLE e (d int)', /commits/],
+      ['UPDATE a SET b = 1; SET STATEMENT max_statement_time = 1 FOR CREATE TABLE c (d int)', /SET STATEMENT commits/],
       ["UPDATE a SET b = 'open", /not closed/],
       ['/*!50000 COMMIT */', /comment that the server runs/],
       ['DELIMITER //', /client program/],
     ] as const)
       refuse({ type: 'raw', dialect: dialect.name, statement }, 'migration_invalid', why);
-    const routine = "CREATE PROCEDURE p() BEGIN UPDATE a SET b = ';'; COMMIT; END";
-    assert.equal(
-      dialect.compile({ type: 'raw', dialect: dialect.name, statement: routine }, model)[0]?.transactional,
-      false,
-    );
+    for (const statement of [
+      "CREATE PROCEDURE p() BEGIN UPDATE a SET b = ';'; COMMIT; END",
+      'SET STATEMENT lock_wait_timeout = 1 FOR ALTER TABLE a ADD COLUMN c int',
+      'SET DEFAULT ROLE NONE',
+    ])
+      assert.equal(dialect.compile({ type: 'raw', dialect: dialect.name, statement }, model)[0]?.transactional, false);
   });
 }

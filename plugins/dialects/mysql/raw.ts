@@ -9,8 +9,8 @@ const AUTOCOMMIT = /^set\b.*\bautocommit\b/;
 const ROUTINE = /^create( or replace)?( definer)?.*\b(procedure|function|trigger|event|package)\b/;
 /** Commits nothing by itself: it can be in a transaction with its history row. */
 const DATA = /^(insert|update|delete|replace|select|with|do|values|table)\b/;
-/** Says something of the session and commits nothing. */
-const NEUTRAL = /^set (?!password\b)/;
+/** Says something of the session and commits nothing; MariaDB's SET STATEMENT … FOR does what stands behind it. */
+const NEUTRAL = /^set (?!(password|default role|statement)\b)/;
 
 /**
  * A user's text as a statement. Data changes are in a transaction; whatever else there is commits what was before it,
