@@ -72,6 +72,28 @@ for (const engine of committingEngines) {
     assert.deepEqual(left, []);
   });
 
+  on('a check that the run drops hides nothing that stands behind it', async (adapter) => {
+    const positive = { name: 'c', type: 'check', expression: 'n > 0', columns: ['n'] } as const;
+    const checked = migration('20260102_000000_checked')
+      .createCollection('checked', [key, { name: 'n', type: 'integer' }])
+      .addConstraint('checked', positive)
+      .build();
+    await migrate(adapter, all(checked));
+    await adapter.connection.query('INSERT INTO checked VALUES (1, 1), (2, 2)');
+    const drop = (tag: string) => migration(tag).dropConstraint('checked', 'c');
+    for (const copy of [
+      drop('20260103_000000_copy').modifyField('checked', 'n', { type: 'bigint' }),
+      drop('20260103_000000_copy').renameField('checked', 'n', 'm').modifyField('checked', 'm', { type: 'bigint' }),
+    ]) {
+      const refusal = await refused(migrate(adapter, all(checked, copy.build())), 'copy_required');
+      assert.match(refusal.message, /"checked".* its 2 rows/);
+      assert.equal(refusal.state, 'Nothing was changed.');
+    }
+    assert.ok((await adapter.connection.introspect()).get('checked')?.constraints.has('c'));
+    await migrate(adapter, all(checked, drop('20260103_000000_rename').renameField('checked', 'n', 'm').build()));
+    assert.deepEqual(await fields(adapter, 'checked'), ['id', 'm']);
+  });
+
   on('rows that a required field without a default would meet are told before any step', async (adapter) => {
     const demand = second().addField('big', { name: 'r', type: 'integer', required: true }).build();
     const refusal = await refused(migrate(adapter, all(demand)), 'data_violates');

@@ -4,6 +4,7 @@ import type { Json } from '../../../core/json.ts';
 import { type Exec, rowsOf } from '../../sql/session.ts';
 import { isUsers } from '../../sql/text.ts';
 import type { Asked, AskedAlter } from './asked.ts';
+import { readTable } from './catalog.ts';
 import { completed } from './complete.ts';
 import { refuseWords } from './convert.ts';
 import { numberOf } from './errors.ts';
@@ -114,6 +115,7 @@ async function refusedOf(asking: Asking, table: string, changes: readonly Change
     // One that was left by a process that died.
     await exec(`${drop}; CREATE TABLE ${quote(REHEARSAL)} LIKE ${quote(table)}`);
     made = true;
+    if (changes.some(({ ask }) => ask.clauses.some((clause) => CHECK_DROPPED.test(clause)))) await dropChecks(asking);
     for (const { statement, ask, untouched } of changes) {
       try {
         refuseOld(asking, ask);
@@ -138,10 +140,22 @@ async function refusedOf(asking: Asking, table: string, changes: readonly Change
   }
 }
 
-/** Whether the server does it online to the copy of the table, which has no foreign keys and keeps its name. */
+const CHECK_DROPPED = /^DROP (CHECK|CONSTRAINT) /;
+
+/** A run that drops one is tried without any: those of the copy have other names on MySQL, which hang on to their fields. */
+async function dropChecks({ exec, traits }: Asking): Promise<void> {
+  const { checks } = await readTable(exec, traits, REHEARSAL);
+  const clauses = checks.filter(({ own }) => !own).map(({ name }) => `${traits.dropCheck} ${quote(name)}`);
+  if (clauses.length > 0) await exec(alterText(REHEARSAL, clauses));
+}
+
+/** Clauses that the copy is spared: it keeps its name and has no foreign keys. */
+const ABSENT: readonly RegExp[] = [RENAMED, CHECK_DROPPED, /^DROP FOREIGN KEY /];
+
+/** Whether the server does it online to the copy of the table. */
 async function isOnline({ exec, traits }: Asking, ask: AskedAlter): Promise<boolean> {
   if (ask.clauses.some((clause) => COPIES.test(clause))) return false;
-  const clauses = ask.clauses.filter((clause) => !RENAMED.test(clause) && !clause.startsWith('DROP FOREIGN KEY '));
+  const clauses = ask.clauses.filter((clause) => !ABSENT.some((one) => one.test(clause)));
   const rehearsed = await completed(exec, traits, { ...ask, clauses }, REHEARSAL);
   return rehearsed.length === 0 || doneOnline(exec, alterText(REHEARSAL, rehearsed));
 }
