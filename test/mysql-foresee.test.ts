@@ -3,6 +3,7 @@ import type { Adapter } from '../core/database/adapter.ts';
 import { migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
 import type { Migration } from '../core/migration/migration.ts';
+import { resolve } from '../core/migration/resolve.ts';
 import { migrate } from '../core/migration/run.ts';
 import { replay } from '../core/schema/apply.ts';
 import type { Operation } from '../core/schema/operation.ts';
@@ -92,6 +93,26 @@ for (const engine of committingEngines) {
     assert.ok((await adapter.connection.introspect()).get('checked')?.constraints.has('c'));
     await migrate(adapter, all(checked, drop('20260103_000000_rename').renameField('checked', 'n', 'm').build()));
     assert.deepEqual(await fields(adapter, 'checked'), ['id', 'm']);
+  });
+
+  on('what nobody could foresee is told at its step, with what it takes to go on', async (adapter, url) => {
+    const late = second()
+      .raw(engine.dialect.name, 'INSERT INTO parents (id) VALUES (1)')
+      .modifyField('parents', 'a', { type: 'text' })
+      .build();
+    const refusal = await refused(migrate(adapter, all(late), { allowDestructive: true }), 'migration_half_done');
+    assert.match(
+      refusal.why ?? '',
+      /^step 3 of 3: .*"parents" would have to be copied, with its 1 row\..*Nobody could/s,
+    );
+    assert.match(refusal.next[0] ?? '', /--allow-copy/);
+    assert.match(refusal.next.join('\n'), new RegExp(`resolve ${late.tag} --retry`));
+    const allowing = await connectAdapter(engine.dialect, url, { allowCopy: true });
+    try {
+      assert.equal((await resolve(allowing, late.tag, 'retry')).status, 'completed');
+    } finally {
+      await allowing.connection.close();
+    }
   });
 
   on('rows that a required field without a default would meet are told before any step', async (adapter) => {

@@ -44,9 +44,15 @@ export async function failed(
     const done = `${entry.row.step} of ${entry.row.steps} steps are committed`;
     return failure(planned, why, `${done}; the next run goes on with the one that had to wait.`, offset);
   }
-  const words = why.error instanceof Error ? why.error.message : String(why.error);
-  const refusal = await markFailed(run, planned, entry, isSvcError(why.error) ? (why.error.why ?? words) : words);
-  return failure(planned, { ...why, error: refusal }, refusal.state ?? '', offset);
+  const refusal = await markFailed(run, planned, entry, wordsOf(why.error));
+  const next = isSvcError(why.error) ? [...why.error.next, ...refusal.next] : refusal.next;
+  return failure(planned, { ...why, error: refusal.with({ next }) }, refusal.state ?? '', offset);
+}
+
+/** What the history keeps of an error. */
+function wordsOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return isSvcError(error) && error.why !== undefined ? `${error.message} ${error.why}` : error.message;
 }
 
 /** The catalog shows nothing of the first step. */
