@@ -323,6 +323,29 @@ for (const dialect of [mysql, mariadb]) {
     }
   });
 
+  on('what a rollback cannot undo is not tried again', async ({ url, query }) => {
+    await query('CREATE TABLE a (n int) ENGINE = MyISAM; CREATE TABLE b (n int)');
+    await query('INSERT INTO a VALUES (0); INSERT INTO b VALUES (0)');
+    const [connection, busy] = [await dialect.connect(url, { lockRetries: 1 }), await dialect.connect(url, {})];
+    try {
+      await busy.query('BEGIN');
+      await busy.query('SELECT n FROM b FOR UPDATE');
+      for (const [index, transaction] of [true, false].entries()) {
+        const statement = 'UPDATE a SET n = n + 1; UPDATE b SET n = n + 1';
+        const both = compiled({ type: 'raw', dialect: dialect.name, statement, transaction });
+        const { failure } = await connection.run(both, 0);
+        assert.ok(coded('migration_failed', /1205/)(failure?.error));
+        assert.deepEqual([failure?.passing, failure?.untouched], [false, false]);
+        assert.deepEqual(
+          (await query('SELECT n FROM a')).map(({ n }) => Number(n)),
+          [index + 1],
+        );
+      }
+    } finally {
+      await Promise.all([connection.close(), busy.close()]);
+    }
+  });
+
   on('a required timestamp is what its definition says, whatever the server makes of one', async ({ url, query }) => {
     /** As MariaDB is up to 10.9 where nobody has said otherwise. */
     const implicit = (query?: Wire['query']): Dialect =>

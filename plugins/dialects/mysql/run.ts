@@ -14,6 +14,9 @@ import { NOT_SO } from './resolve.ts';
 /** What a record write fails with when it lost: another version, an epoch that is over, a row that is there already. */
 const LOST_WRITE: ReadonlySet<number | undefined> = new Set([1690, 1048, 1062]);
 
+/** A warning: tables of engines without transactions keep what a rollback should have undone. */
+const KEPT = 1196;
+
 export interface RunPlace extends PacketPlace {
   readonly session: Session;
   readonly lockRetries: number;
@@ -108,7 +111,8 @@ async function recovered(place: RunPlace, exec: Exec, packet: Packet, error: unk
   // What is open before a statement of ours outside a transaction has succeeded, whether that one could be parsed or
   // not. A user's has committed it itself, and what is open behind that is the beginning of what he said.
   const rolledBack = failed?.transactional !== false || users || at < 0;
-  await exec(rolledBack ? 'ROLLBACK' : 'COMMIT');
+  const warnings = await rowsOf(exec, `${rolledBack ? 'ROLLBACK' : 'COMMIT'}; SHOW WARNINGS`);
+  const kept = warnings.some(({ Code }) => Number(Code) === KEPT);
   await exec(users ? `UNLOCK TABLES; ${place.restore(1)}` : 'SET autocommit = 1');
   const committed = packet.segments.slice(0, rolledBack ? durable(packet.segments, done) : done);
   const results: Result[] = [];
@@ -116,10 +120,10 @@ async function recovered(place: RunPlace, exec: Exec, packet: Packet, error: unk
     results.push(...(await exec(readBack(place.grammar, writes) ?? 'DO 1')));
   }
   const written = writtenOf(place, committed, results);
-  const again = isPassing(error) && failed !== undefined && isRepeatable(failed);
+  const again = isPassing(error) && !kept && failed !== undefined && isRepeatable(failed);
   return {
     written,
-    failure: { ...failureOf(failed, at, error), passing: again },
+    failure: { ...failureOf(failed, at, error), passing: again, ...(kept && { untouched: false }) },
     again,
     retry: retryOf(packet, failed, at, error),
   };
