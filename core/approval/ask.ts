@@ -13,6 +13,8 @@ export interface Question {
   readonly agentTag: string;
   readonly executionId: string;
   readonly tool: Tool;
+  /** As they were put to the gate: a tool's other definition may read them otherwise. */
+  readonly given: unknown;
   readonly parameters: Parameters;
   readonly reason: string;
   readonly timeoutMs: number;
@@ -52,14 +54,26 @@ export async function ask(desk: ApprovalDesk, question: Question): Promise<Asked
       const found = await desk.read(requestId);
       // It was pruned between the two.
       if (!found) continue;
-      const { body } = found.record;
-      if (body.toolDigest === tool.digest && body.digest !== digest) throw conflict(question, requestId);
+      if (!(await isSame(desk, question, digest, found))) throw conflict(question, requestId);
       return { row: found, made: false, digest, seat };
     }
   } catch (error) {
     seat.leave();
     throw error;
   }
+}
+
+/** Whether the request is of this call, by the definition of the tool that it was made under. */
+async function isSame(
+  desk: ApprovalDesk,
+  { executionId, tool, given }: Question,
+  digest: string,
+  { record: { body } }: Row,
+): Promise<boolean> {
+  if (body.tool !== tool.tag) return false;
+  if (body.toolDigest === tool.digest) return body.digest === digest;
+  const checked = await desk.check(body.toolDigest, given);
+  return checked.ok && callDigest(executionId, body.toolDigest, checked.parameters) === body.digest;
 }
 
 /** The id under which a named call is asked; written before the request, so that a crash in between leaves no request that nobody would find. */
@@ -104,7 +118,7 @@ function newRow(question: Question, requestId: string, digest: string, now: numb
 
 function conflict({ executionId, toolCallId }: Question, requestId: string): SvcError {
   return new SvcError('call_conflict', 'Another call of the same name was put to the gate before.', {
-    why: 'Its parameters were others: an approval of the one must not release the other.',
+    why: 'Its tool or its parameters were others: an approval of the one must not release the other.',
     state: 'Nothing ran. The first call keeps its request.',
     next: ['Give each tool call an id of its own.'],
     details: { executionId, requestId, ...(toolCallId !== undefined && { toolCallId }) },

@@ -122,6 +122,7 @@ export class ApprovalGate {
       agentTag,
       executionId,
       tool,
+      given: call.parameters,
       parameters,
       reason,
       timeoutMs: humanInLoop.approvalTimeout,

@@ -512,9 +512,22 @@ function cases(declare: Case, store: StoreUnderTest): void {
     const gate = gateOf(office, toolsOf(bank.tool()));
     const call = refund();
     const { request, outcome } = await waiting(gate, call);
-    await refused(gate.call({ ...call, parameters: { order: '1234', amount: 9999 } }), 'call_conflict');
+    const more = { order: '1234', amount: 9999 };
+    await refused(gate.call({ ...call, parameters: more }), 'call_conflict');
+    const [other, described] = [bank.tool({ tag: 'delete_account' }), bank.tool({ description: 'Pays at once.' })];
+    const redeployed = gateOf(office, toolsOf(other, described));
+    const conflicts = async () => {
+      await refused(redeployed.call({ ...call, tool: 'delete_account' }), 'call_conflict');
+      await refused(redeployed.call({ ...call, parameters: more }), 'call_conflict');
+    };
+    await conflicts();
+    assert.equal((await rowOf(office, request)).record.status, 'waiting');
     await approve(office, request);
-    assert.deepEqual((await outcome).result, { paid: 20 });
+    const told = await outcome;
+    assert.deepEqual(told.result, { paid: 20 });
+    await conflicts();
+    // Of the tool as it is now the same call is answered as it was.
+    assert.deepEqual(await redeployed.call(call), told);
     assert.equal(bank.paid.length, 1);
   });
 
