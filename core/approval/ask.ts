@@ -8,21 +8,25 @@ import { type ApprovalRow, EXPIRY_SHARDS } from './rows.ts';
 import { denied } from './transition.ts';
 import type { Seat } from './waiting.ts';
 
-/** A call that needs a decision, checked. */
-export interface Question {
-  readonly agentTag: string;
+/** A call, checked. */
+export interface CheckedCall {
   readonly executionId: string;
   readonly tool: Tool;
   /** As they were put to the gate: a tool's other definition may read them otherwise. */
   readonly given: unknown;
   readonly parameters: Parameters;
-  readonly reason: string;
-  readonly timeoutMs: number;
-  readonly groupId?: string;
   /** The caller's own name of the call, unique in its execution. */
   readonly toolCallId?: string;
   /** Chosen by a caller who has stored it with the call: its name of the call. */
   readonly requestId?: string;
+}
+
+/** A call that needs a decision. */
+export interface Question extends CheckedCall {
+  readonly agentTag: string;
+  readonly reason: string;
+  readonly timeoutMs: number;
+  readonly groupId?: string;
   /** A policy's no: stored as decided. */
   readonly denied?: string;
 }
@@ -63,10 +67,30 @@ export async function ask(desk: ApprovalDesk, question: Question): Promise<Asked
   }
 }
 
+/** The request that a call has from when it needed one, if it has any. Throws `call_conflict` as `ask` does. */
+export async function askedBefore(desk: ApprovalDesk, call: CheckedCall): Promise<Asked | undefined> {
+  const { executionId, toolCallId, tool, parameters } = call;
+  let { requestId } = call;
+  if (requestId === undefined && toolCallId !== undefined) {
+    requestId = (await desk.calls.get(callKey(executionId, toolCallId)))?.record.requestId;
+  }
+  if (requestId === undefined) return undefined;
+  const found = await desk.sit(requestId);
+  if (!found) return undefined;
+  const digest = callDigest(executionId, tool.digest, parameters);
+  try {
+    if (await isSame(desk, call, digest, found.row)) return { ...found, made: false, digest };
+    throw conflict(call, requestId);
+  } catch (error) {
+    found.seat.leave();
+    throw error;
+  }
+}
+
 /** Whether the request is of this call, by the definition of the tool that it was made under. */
 async function isSame(
   desk: ApprovalDesk,
-  { executionId, tool, given }: Question,
+  { executionId, tool, given }: CheckedCall,
   digest: string,
   { record: { body } }: Row,
 ): Promise<boolean> {
@@ -77,7 +101,7 @@ async function isSame(
 }
 
 /** The id under which a named call is asked; written before the request, so that a crash in between leaves no request that nobody would find. */
-async function named(desk: ApprovalDesk, { executionId, toolCallId }: Question): Promise<string> {
+async function named(desk: ApprovalDesk, { executionId, toolCallId }: CheckedCall): Promise<string> {
   const requestId = newRequestId();
   if (toolCallId === undefined) return requestId;
   const call = callKey(executionId, toolCallId);
@@ -116,7 +140,7 @@ function newRow(question: Question, requestId: string, digest: string, now: numb
   return question.denied === undefined ? row : denied(row, question.denied, now);
 }
 
-function conflict({ executionId, toolCallId }: Question, requestId: string): SvcError {
+function conflict({ executionId, toolCallId }: CheckedCall, requestId: string): SvcError {
   return new SvcError('call_conflict', 'Another call of the same name was put to the gate before.', {
     why: 'Its tool or its parameters were others: an approval of the one must not release the other.',
     state: 'Nothing ran. The first call keeps its request.',

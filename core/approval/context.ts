@@ -47,10 +47,10 @@ export class Context implements ToolContext {
     return this.#facts.approvedBy;
   }
 
-  /** A call without a name of its own is never run again. */
+  /** Of the caller's own name first: asked for or not, it is the same call. One without a name is never run again. */
   get idempotencyKey(): string {
     const { requestId, toolCallId } = this.#facts;
-    this.#name ??= requestId ?? toolCallId ?? newRequestId();
+    this.#name ??= toolCallId ?? requestId ?? newRequestId();
     return createHash('sha256')
       .update(canonicalJson([this.executionId, this.#name]))
       .digest('base64url');

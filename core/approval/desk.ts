@@ -22,7 +22,7 @@ import {
 import { type Owner, openTables } from './tables.ts';
 import { cancelled, closed, expired } from './transition.ts';
 import { frozen, recordOf } from './view.ts';
-import { WaitingRoom } from './waiting.ts';
+import { type Seat, WaitingRoom } from './waiting.ts';
 
 /** Between looks for requests whose own process died before their deadline; the second look comes soon. */
 const SWEEP_MS = 60_000;
@@ -91,6 +91,18 @@ export class ApprovalDesk {
 
   read(requestId: string): Promise<Row | undefined> {
     return this.rows.get(requestId);
+  }
+
+  /** As `read`, with a seat that was taken before: no hint of a change since is missed. */
+  async sit(requestId: string): Promise<{ readonly row: Row; readonly seat: Seat } | undefined> {
+    const seat = this.room.sit(requestId);
+    let row: Row | undefined;
+    try {
+      row = await this.read(requestId);
+    } finally {
+      if (!row) seat.leave();
+    }
+    return row && { row, seat };
   }
 
   /** Writes the next state of a row; undefined where somebody else wrote first, or the deadline has passed. */

@@ -4,9 +4,9 @@ import type { Checked } from '../agent/parameters.ts';
 import type { Tool } from '../agent/tool.ts';
 import { SvcError } from '../errors.ts';
 import type { Route } from './announce.ts';
-import { type Asked, ask } from './ask.ts';
+import { type Asked, ask, askedBefore, type CheckedCall } from './ask.ts';
 import { Context } from './context.ts';
-import type { ApprovalDesk, Row } from './desk.ts';
+import type { ApprovalDesk } from './desk.ts';
 import { callDigest, tooLarge } from './digest.ts';
 import { follow } from './follow.ts';
 import { newExecutionId } from './id.ts';
@@ -24,7 +24,10 @@ export interface GateCall {
   readonly parameters: unknown;
   /** Default: one of its own. */
   readonly executionId?: string;
-  /** The call's name in its execution: put to the gate again, after a crash too, it attaches to its request. */
+  /**
+   * The call's name in its execution: put to the gate again, after a crash too, it attaches to its request, though a
+   * policy may not ask for one any more. Where neither the tool nor a policy could, the store is not looked at.
+   */
   readonly toolCallId?: string;
   /** A new request's id, chosen by a caller that has stored it with the call; in place of `toolCallId`. */
   readonly requestId?: string;
@@ -104,8 +107,8 @@ export class ApprovalGate {
   async #reviewed(entry: Entry | undefined, call: GateCall, options: CallOptions): Promise<CallOutcome> {
     checkNames(call);
     if (options.resumed && call.requestId !== undefined) {
-      const found = await this.#found(call.requestId);
-      if (found) return this.#follow(entry?.tool, call, options, found);
+      const found = await this.#desk.sit(call.requestId);
+      if (found) return this.#follow(entry?.tool, call, options, { ...found, made: false });
     }
     if (!entry) return invalid('unknown_tool', `There is no tool of that name.`, call.tool);
     const { tool } = entry;
@@ -116,33 +119,30 @@ export class ApprovalGate {
     const executionId = call.executionId ?? newExecutionId();
     const ruling = await rule(this.#desk.kernel.hooks, { agentTag, executionId, tool: tool.tag, parameters });
     const reason = entry.reason ?? (ruling.verdict === 'allow' ? undefined : storable(ruling.reason ?? 'A policy.'));
-    if (reason === undefined) return this.#straight(tool, { ...call, executionId }, options, parameters);
-    if (tooLarge(parameters)) return tooLargeFor(tool.tag);
-    const asked = await ask(this.#desk, {
-      agentTag,
+    const named: CheckedCall = {
       executionId,
       tool,
       given: call.parameters,
       parameters,
+      ...(call.toolCallId !== undefined && { toolCallId: call.toolCallId }),
+      ...(call.requestId !== undefined && { requestId: call.requestId }),
+    };
+    if (reason === undefined) {
+      // A policy may have asked for it before: what was decided then stands, and what ran does not run again.
+      const before = options.resumed === undefined ? await askedBefore(this.#desk, named) : undefined;
+      if (before) return this.#follow(tool, call, options, before);
+      return this.#straight(tool, { ...call, executionId }, options, parameters);
+    }
+    if (tooLarge(parameters)) return tooLargeFor(tool.tag);
+    const asked = await ask(this.#desk, {
+      ...named,
+      agentTag,
       reason,
       timeoutMs: humanInLoop.approvalTimeout,
       ...(call.groupId !== undefined && { groupId: call.groupId }),
-      ...(call.toolCallId !== undefined && { toolCallId: call.toolCallId }),
-      ...(call.requestId !== undefined && { requestId: call.requestId }),
       ...(ruling.verdict === 'deny' && { denied: storable(ruling.reason ?? 'A policy.') }),
     });
     return this.#follow(tool, call, options, asked);
-  }
-
-  async #found(requestId: string): Promise<Found | undefined> {
-    const seat = this.#desk.room.sit(requestId);
-    let row: Row | undefined;
-    try {
-      row = await this.#desk.read(requestId);
-    } finally {
-      if (!row) seat.leave();
-    }
-    return row && { row, made: false, seat };
   }
 
   #follow(
@@ -154,8 +154,7 @@ export class ApprovalGate {
     const { routes = [], leaseMs = LEASE_MS } = this.#setup;
     const { requestId, executionId } = row.record;
     const digest = known ?? (tool && digestOf(tool, executionId, call.parameters));
-    const { toolCallId } = call;
-    return follow({ desk: this.#desk, tool, requestId, toolCallId, digest, routes, leaseMs, options }, seat, row, made);
+    return follow({ desk: this.#desk, tool, requestId, digest, routes, leaseMs, options }, seat, row, made);
   }
 }
 

@@ -14,7 +14,10 @@ export const DETACH: unique symbol = Symbol('svc.detach');
 export interface CallOptions {
   /** Aborting cancels a request that waits, and is handed to a handler that runs. */
   readonly signal?: AbortSignal;
-  /** The caller alone owns the execution now: whoever claimed its calls before is dead. */
+  /**
+   * True: the caller alone owns the execution now, and whoever claimed its calls before is dead. False: the call was
+   * never put before.
+   */
   readonly resumed?: boolean;
   /** Once the tool may run, before it is claimed. A throw keeps it from running. */
   readonly beforeRun?: () => Promise<void>;
@@ -29,7 +32,6 @@ export interface Passage {
   /** Undefined where the agent no longer has it. */
   readonly tool: Tool | undefined;
   readonly requestId: string;
-  readonly toolCallId: string | undefined;
   /** What this process put to the gate, where it did: the store is not asked what that was. */
   readonly digest: string | undefined;
   readonly routes: readonly Route[];

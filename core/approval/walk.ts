@@ -133,7 +133,7 @@ export class Walk {
 
   /** The claim is this call's, and what it was written with stands in the store: nobody else runs it. */
   async #run(row: Row): Promise<Step> {
-    const { desk, tool, options, toolCallId, requestId } = this.#passage;
+    const { desk, tool, options, requestId } = this.#passage;
     const { record } = row;
     const checked = await this.#staleness(record);
     if (!tool || typeof checked === 'string') return this.#close(row, 'approval_stale');
@@ -142,6 +142,7 @@ export class Walk {
     const { agentTag, executionId, body } = record;
     const heart = new Heart(desk, row);
     const signal = () => heart.signal(options.signal);
+    const { toolCallId } = body;
     const approvedBy = body.decision?.by ?? '';
     const context = new Context({ agentTag, executionId, toolCallId, requestId, approvedBy, signal, log: desk.log });
     try {

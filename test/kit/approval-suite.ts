@@ -214,6 +214,50 @@ function cases(declare: Case, store: StoreUnderTest): void {
     assert.equal(bank.paid.length, 1);
   });
 
+  on('a call that a human refused, or that ran, does not run where a policy no longer asks', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    let isOver = true;
+    office.kernel.hooks.beforeToolCall.tap('budget', (review) => {
+      if (isOver) review.requireApproval('Over the budget.');
+    });
+    const gate = gateOf(office, toolsOf(bank.tool({ requiresConfirmation: false })));
+    for (const name of [{}, { requestId: newRequestId() }]) {
+      isOver = true;
+      bank.paid.length = 0;
+      const [no, yes, later] = [refund(undefined, name), refund(), refund()];
+      const first = await waiting(gate, no);
+      await reject(office, first.request);
+      const told = await first.outcome;
+      const second = await waiting(gate, yes);
+      await approve(office, second.request);
+      const done = await second.outcome;
+      const third = await waiting(gate, later);
+      isOver = false;
+      assert.deepEqual(await gate.call(no), told);
+      assert.deepEqual(await gate.call(yes), done);
+      await refused(gate.call({ ...no, parameters: { order: '1234', amount: 21 } }), 'call_conflict');
+      assert.equal(bank.paid.length, 1);
+      const again = await waiting(gate, later);
+      assert.equal(again.request.requestId, third.request.requestId);
+      await approve(office, again.request);
+      assert.deepEqual(await again.outcome, await third.outcome);
+      assert.equal(bank.paid.length, 2);
+      assert.equal((await gate.call(refund())).requestId, undefined);
+      assert.equal(bank.paid.length, 3);
+    }
+  });
+
+  on('a call has one key, whether it had to be asked for or not', async (open) => {
+    const [office, later, bank] = [await open(), await open(), new Bank()];
+    const call = refund();
+    const { request, outcome } = await waiting(gateOf(office, toolsOf(bank.tool())), call);
+    await approve(office, request);
+    await outcome;
+    await gateOf(later, toolsOf(bank.tool({ requiresConfirmation: false }))).call(call);
+    assert.equal(bank.keys.length, 2);
+    assert.equal(bank.keys[0], bank.keys[1]);
+  });
+
   on('a decision that came before anybody waited is not lost', async (open) => {
     const [office, later, bank] = [await open(), await open(), new Bank()];
     const leave = new AbortController();
