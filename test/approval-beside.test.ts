@@ -34,6 +34,31 @@ test('taps that throw when they are told stop neither the request nor its decisi
   await office.desk.close();
 });
 
+test('callbacks of a call that throw or reject stop neither the call nor the process', async () => {
+  const office = await openOffice(new MemoryStore());
+  const bank = new Bank();
+  const gate = gateOf(office, toolsOf(bank.tool()));
+  const call = refund();
+  const outcome = await gate.call(call, {
+    // Refused, as it names another execution, after the call has been decided.
+    onRequested: async (request) => {
+      await approve(office, request);
+      await until(() => bank.paid.length === 1, 'It never ran.');
+      return approve(office, { ...request, executionId: 'exe_other' });
+    },
+    onDecided: () => {
+      throw new Error('no ink');
+    },
+  });
+  assert.equal(outcome.status, 'completed');
+  await until(() => office.warnings.length === 2, 'Nobody was warned.');
+  assert.deepEqual(office.warnings, [
+    'onDecided of a call threw: no ink',
+    'onRequested of a call threw: No request of that id belongs to that execution.',
+  ]);
+  await office.desk.close();
+});
+
 test('a result that is too large to be kept reaches its caller whole; who asks again is told that it ran', async () => {
   const office = await openOffice(new MemoryStore());
   const bank = new Bank();

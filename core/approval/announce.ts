@@ -40,7 +40,7 @@ export async function announce(
   if (desk.announced.has(requestId)) return;
   desk.announced.add(requestId);
   const request = frozen(requestOf(record));
-  await desk.tell('approvalRequested', () => desk.kernel.hooks.approvalRequested.promise(request));
+  await desk.tell('A tap on approvalRequested', () => desk.kernel.hooks.approvalRequested.promise(request));
   if (routes.length === 0) return;
   const reached = made ? new Set<string>() : await alreadyReached(desk, requestId);
   const announcement: Announcement = {

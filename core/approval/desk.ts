@@ -181,7 +181,7 @@ export class ApprovalDesk {
     const written = await this.write(row, next, guard);
     const { approvalDecided } = this.kernel.hooks;
     if (written !== undefined && written !== 'late' && approvalDecided.isUsed()) {
-      await this.tell('approvalDecided', () => approvalDecided.promise(frozen(recordOf(next))));
+      await this.tell('A tap on approvalDecided', () => approvalDecided.promise(frozen(recordOf(next))));
     }
     return written;
   }
@@ -207,12 +207,12 @@ export class ApprovalDesk {
     return found;
   }
 
-  /** Whoever taps a hook to be told cannot stop what happened: that he threw is noted. */
-  async tell(hook: string, work: () => Promise<unknown>): Promise<void> {
+  /** Whoever is told cannot stop what happened: that he threw is noted. */
+  async tell(who: string, work: () => unknown): Promise<void> {
     try {
       await work();
     } catch (error) {
-      this.warn(`A tap on ${hook} threw: ${error instanceof Error ? error.message : String(error)}`);
+      this.warn(`${who} threw: ${error instanceof Error ? error.message : String(error)}`);
     }
   }
 

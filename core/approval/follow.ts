@@ -21,7 +21,10 @@ export async function follow(passage: Passage, seat: Seat, first: Row, made: boo
   let row: Row | undefined = first;
   try {
     if (row.record.status === 'waiting') {
-      options.onRequested?.(requestOf(row.record));
+      // Not waited for: he may wait for the decision himself.
+      if (options.onRequested) {
+        void desk.tell('onRequested of a call', () => options.onRequested?.(requestOf(first.record)));
+      }
       if (passage.routes.length > 0 || desk.kernel.hooks.approvalRequested.isUsed()) {
         void announce(desk, row, { routes: passage.routes, made, signal: settled.signal });
       }

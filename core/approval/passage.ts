@@ -21,9 +21,10 @@ export interface CallOptions {
   readonly resumed?: boolean;
   /** Once the tool may run, before it is claimed. A throw keeps it from running. */
   readonly beforeRun?: () => Promise<void>;
-  readonly onRequested?: (request: ApprovalRequest) => void;
-  /** A time-out and a cancellation are decisions too. */
-  readonly onDecided?: (record: ApprovalRecord) => void;
+  /** Nobody waits for what it does; what it throws, or its promise rejects with, is a warning. */
+  readonly onRequested?: (request: ApprovalRequest) => unknown;
+  /** As `onRequested`. A time-out and a cancellation are decisions too. */
+  readonly onDecided?: (record: ApprovalRecord) => unknown;
 }
 
 /** A call that has a request, on its way to an outcome. */

@@ -47,8 +47,8 @@ export class Walk {
     if (record.status === 'waiting') return this.#waiting(row);
     if (!this.#told) {
       this.#told = true;
-      options.onDecided?.(recordOf(record));
       const { desk, routes } = this.#passage;
+      if (options.onDecided) void desk.tell('onDecided of a call', () => options.onDecided?.(recordOf(record)));
       if (routes.length > 0) void announceDecided(desk, record, routes);
     }
     if (outcome) return { outcome };
