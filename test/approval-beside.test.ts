@@ -1,12 +1,28 @@
 import * as assert from 'node:assert/strict';
 import { callbackHandler } from '../config/callback/handler.ts';
 import { Svc } from '../config/client.ts';
+import { DeliveryFailed } from '../core/approval/channel.ts';
 import { ApprovalDesk } from '../core/approval/desk.ts';
+import { DETACH } from '../core/approval/gate.ts';
+import { newRequestId } from '../core/approval/id.ts';
 import { SvcError } from '../core/errors.ts';
 import { Kernel } from '../core/kernel.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
-import { approve, Bank, gateOf, OWNER, openOffice, refund, rowOf, toolsOf, waiting } from './kit/approvals.ts';
+import {
+  approve,
+  Bank,
+  gateOf,
+  type Office,
+  OWNER,
+  openOffice,
+  type Pending,
+  refund,
+  rowOf,
+  toolsOf,
+  waiting,
+} from './kit/approvals.ts';
 import { CALLBACK_KEY } from './kit/approvals-client.ts';
+import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
 import { until } from './kit/until.ts';
 
@@ -58,6 +74,73 @@ test('callbacks of a call that throw or reject stop neither the call nor the pro
   ]);
   await office.desk.close();
 });
+
+for (const [who, isBeside] of [
+  ['who waits beside it', true],
+  ['who puts the call again', false],
+] as const) {
+  test(`a channel that was not reached when a call was left is tried again for ${who}`, async () => {
+    const office = await openOffice(new MemoryStore());
+    const bank = new Bank();
+    let [attempts, taps] = [0, 0];
+    let isUp = false;
+    const deliver = async () => {
+      attempts += 1;
+      if (!isUp) throw new DeliveryFailed('down', { afterMs: 60_000 });
+    };
+    office.kernel.hooks.approvalRequested.tap('test', () => void taps++);
+    const gate = gateOf(office, toolsOf(bank.tool()), {
+      routes: [{ channel: 'ops', deliver }],
+      humanInLoop: { approvalTimeout: 600_000 },
+    });
+    const call = refund();
+    const leave = new AbortController();
+    const left = await waiting(gate, call, { signal: leave.signal });
+    const beside = isBeside ? await waiting(gate, call) : undefined;
+    const { requestId } = left.request;
+    const told = async () =>
+      (await office.desk.deliveries.page('byRequest', { equals: { requestId }, limit: 10 })).records.map(
+        ({ record }) => record.delivered,
+      );
+    // So many that they are not all looked at now and then.
+    const others = Array.from({ length: 17 }, () => office.desk.room.sit(newRequestId()));
+    await until(async () => (await told()).length === 1, 'The channel was not tried.');
+    isUp = true;
+    if (isBeside) await refusedAlone(office, left);
+    else {
+      leave.abort(DETACH);
+      await refused(left.outcome, 'interrupted');
+    }
+    const { outcome } = beside ?? (await waiting(gate, call));
+    await until(async () => (await told()).length === 2, 'The channel was not tried again.');
+    assert.deepEqual((await told()).sort(), [false, true]);
+    assert.deepEqual([attempts, taps], [2, 1]);
+    await approve(office, left.request);
+    assert.equal((await outcome).status, 'completed');
+    assert.equal(office.desk.announced.size, 0);
+    for (const seat of others) seat.leave();
+    await office.desk.close();
+  });
+}
+
+/** The store refuses the first who looks, after the others have looked and gone on waiting. */
+async function refusedAlone({ desk }: Office, { request: { requestId }, outcome }: Pending): Promise<void> {
+  const { read } = desk;
+  let looked = 0;
+  let refuse = () => {};
+  desk.read = (id) => {
+    looked += 1;
+    if (looked > 1) return read.call(desk, id);
+    return new Promise((_, reject) => {
+      refuse = () => reject(new SvcError('permission_denied', 'Not now.'));
+    });
+  };
+  desk.room.hint(requestId);
+  await until(() => looked === 2, 'Nobody waits beside it.');
+  desk.read = read;
+  refuse();
+  await refused(outcome, 'permission_denied');
+}
 
 test('a result that is too large to be kept reaches its caller whole; who asks again is told that it ran', async () => {
   const office = await openOffice(new MemoryStore());

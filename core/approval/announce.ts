@@ -29,7 +29,8 @@ const LONGEST_PAUSE_MS = 60_000;
 
 /**
  * Tells who is to decide: the taps, then every channel at once. A request that was found is told again only where
- * nothing says that it arrived: at least once, as a crash may come in between. Never throws; ends when `signal` does.
+ * nothing says that it arrived: at least once, as a crash may come in between. Never throws; ends when `signal` does,
+ * and then whoever still waits for the request goes on.
  */
 export async function announce(
   desk: ApprovalDesk,
@@ -37,12 +38,14 @@ export async function announce(
   { routes, made, signal }: { readonly routes: readonly Route[]; readonly made: boolean; readonly signal: AbortSignal },
 ): Promise<void> {
   const { requestId } = record;
-  if (desk.announced.has(requestId)) return;
-  desk.announced.add(requestId);
+  const before = desk.announced.get(requestId);
+  if (before && !before.aborted) return;
+  desk.announced.set(requestId, signal);
   const request = frozen(requestOf(record));
-  await desk.tell('A tap on approvalRequested', () => desk.kernel.hooks.approvalRequested.promise(request));
+  const { approvalRequested } = desk.kernel.hooks;
+  if (!before) await desk.tell('A tap on approvalRequested', () => approvalRequested.promise(request));
   if (routes.length === 0) return;
-  const reached = made ? new Set<string>() : await alreadyReached(desk, requestId);
+  const reached = made && !before ? new Set<string>() : await alreadyReached(desk, requestId);
   const announcement: Announcement = {
     request,
     digest: record.body.digest,

@@ -51,8 +51,9 @@ export class ApprovalDesk {
   readonly room: WaitingRoom;
   readonly warn: (message: string) => void;
   readonly log: (line: string) => void;
-  /** Requests that this process has announced, and claims whose tools it is running. */
-  readonly announced = new Set<string>();
+  /** Requests that this process has announced, each with what ends its deliveries. */
+  readonly announced = new Map<string, AbortSignal>();
+  /** Claims whose tools this process is running. */
   readonly running = new Set<string>();
   readonly #tools: RecordStore<ToolRow>;
   /** Tools that this process defines or has met, by digest. */

@@ -20,18 +20,17 @@ export async function follow(passage: Passage, seat: Seat, first: Row, made: boo
   const walk = new Walk(passage, seat);
   let row: Row | undefined = first;
   try {
-    if (row.record.status === 'waiting') {
+    if (first.record.status === 'waiting' && options.onRequested) {
       // Not waited for: he may wait for the decision himself.
-      if (options.onRequested) {
-        void desk.tell('onRequested of a call', () => options.onRequested?.(requestOf(first.record)));
-      }
-      if (passage.routes.length > 0 || desk.kernel.hooks.approvalRequested.isUsed()) {
-        void announce(desk, row, { routes: passage.routes, made, signal: settled.signal });
-      }
+      void desk.tell('onRequested of a call', () => options.onRequested?.(requestOf(first.record)));
     }
+    const isTold = passage.routes.length > 0 || desk.kernel.hooks.approvalRequested.isUsed();
     for (;;) {
       refuseDetached(passage);
       const current: Row | undefined = row;
+      if (isTold && current?.record.status === 'waiting') {
+        void announce(desk, current, { routes: passage.routes, made, signal: settled.signal });
+      }
       const step: Step = await patiently(passage, seat, () => walk.step(current));
       if ('outcome' in step) return step.outcome;
       if (step.again === undefined) await seat.changed(step.at);
@@ -48,5 +47,7 @@ export async function follow(passage: Passage, seat: Seat, first: Row, made: boo
     deafen?.();
     seat.leave();
     if (row?.record.status !== 'waiting') desk.announced.delete(requestId);
+    // Who else waits for it here takes over telling of it.
+    else desk.room.hint(requestId);
   }
 }
