@@ -1,10 +1,14 @@
 import * as assert from 'node:assert/strict';
 import { readExecution } from '../core/agent/list.ts';
+import type { ToolContext } from '../core/agent/tool.ts';
 import { reconnecting } from '../core/approval/home.ts';
+import { onAbort } from '../core/on-abort.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
 import { connectAdapter } from './kit/adapter.ts';
 import { AgentHost, agentOf } from './kit/agent-host.ts';
+import { approve, Bank, gateOf, refund, rowOf, toolsOf, waiting } from './kit/approvals.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
+import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
 import { until } from './kit/until.ts';
 
@@ -20,21 +24,9 @@ else {
     ['a moment', 50],
     ['longer than its lease', 3 * LEASE_MS],
   ] as const) {
-    test(
+    on(
       `a database that is away for ${what}: the run goes on when it is back, and nothing happens twice`,
-      async () => {
-        const server = await freshDatabase();
-        const control = await freshDatabase();
-        const name = new URL(server.url).pathname.slice(1);
-        const away = async (isAway: boolean): Promise<void> => {
-          await control.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS ${!isAway}`);
-          await control.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`);
-        };
-        const home = reconnecting(
-          async () => (await connectAdapter(postgresql, server.url, {})).connection,
-          PATIENCE_MS,
-        );
-        const host = await AgentHost.open(home, LEASE_MS);
+      async ({ host, away }) => {
         const ran: string[] = [];
         const tool = (tag: string, more: object = {}) => ({ tag, handler: () => ran.push(tag), ...more });
         const turns = [{ calls: [{ tool: 'pay' }, { tool: 'look' }] }, { calls: [{ tool: 'pay' }] }, { text: 'Done.' }];
@@ -62,12 +54,131 @@ else {
         assert.equal(outcome.text, 'Done.');
         assert.deepEqual(ran, ['look', 'pay', 'pay']);
         assert.equal((await readExecution(host.executions, run.executionId))!.status, 'completed');
-        await host.close();
-        await home.close();
-        await server.drop();
-        await control.drop();
       },
-      { timeoutMs: 120_000 },
     );
   }
+
+  on('what approved tools gave while the database was away is what the model is told', async ({ host, away }) => {
+    const ran: string[] = [];
+    let [begun, lost] = [0, 0];
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const tool = (tag: string, idempotent: boolean) => ({
+      tag,
+      idempotent,
+      requiresConfirmation: true,
+      handler: async ({ signal }: ToolContext) => {
+        ran.push(tag);
+        onAbort(signal, () => void lost++);
+        begun += 1;
+        await held;
+        return `${tag} done`;
+      },
+    });
+    const run = host.run(
+      host.define(
+        agentOf([{ calls: [{ tool: 'pay' }, { tool: 'mail' }] }, { text: 'Done.' }], {
+          tools: [tool('pay', false), tool('mail', true)],
+          humanInLoop: { enabled: true },
+        }),
+      ),
+    );
+    for (const request of await host.waiting(2)) await host.decide(request);
+    await until(() => begun === 2, 'The tools never ran.');
+    await away(true);
+    await until(() => lost === 2, 'The run kept what it may have lost.');
+    release();
+    await until(() => unstored(host).length === 2, 'The results were given up, or stored.');
+    await away(false);
+    const { status, steps } = await run.result;
+    assert.equal(status, 'completed');
+    assert.deepEqual(
+      steps[0]?.calls.map((call) => [call.status, call.result]),
+      [
+        ['completed', 'pay done'],
+        ['completed', 'mail done'],
+      ],
+    );
+    assert.deepEqual(ran.sort(), ['mail', 'pay']);
+  });
+
+  on('a client that closes while the database is away does not wait for it with a result', async ({ host, away }) => {
+    let release = () => {};
+    let [hasBegun, isLost] = [false, false];
+    const handler = async ({ signal }: ToolContext) => {
+      hasBegun = true;
+      onAbort(signal, () => {
+        isLost = true;
+      });
+      await new Promise<void>((resolve) => {
+        release = resolve;
+      });
+    };
+    const tools = [{ tag: 'pay', requiresConfirmation: true, handler }];
+    const agent = agentOf([{ calls: [{ tool: 'pay' }] }], { tools, humanInLoop: { enabled: true } });
+    const run = host.run(host.define(agent));
+    for (const request of await host.waiting(1)) await host.decide(request);
+    await until(() => hasBegun, 'It never ran.');
+    await away(true);
+    await until(() => isLost, 'The run kept what it may have lost.');
+    release();
+    await until(() => unstored(host).length === 1, 'The result was given up, or stored.');
+    await host.close();
+    await refused(run.result, 'interrupted');
+  });
+
+  on('a result is stored once a database that refuses to write takes it again', async ({ host, readOnly }) => {
+    let paid = 0;
+    let release = () => {};
+    const handler = async () => {
+      paid += 1;
+      await new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      return 'paid';
+    };
+    const office = { desk: host.desk, kernel: host.kernel, warnings: [] };
+    const gate = gateOf(office, toolsOf(new Bank().tool({ handler })));
+    const call = refund();
+    const { request, outcome } = await waiting(gate, call);
+    await approve(office, request);
+    await until(() => paid === 1, 'It never ran.');
+    await readOnly(true);
+    release();
+    await until(() => unstored(host).some((one) => one.includes('read-only')), 'The result was given up, or stored.');
+    await readOnly(false);
+    const told = await outcome;
+    assert.deepEqual([told.status, told.result], ['completed', 'paid']);
+    assert.equal((await rowOf(office, request)).record.body.run, 'done');
+    assert.deepEqual(await gate.call(call), told);
+    assert.equal(paid, 1);
+  });
 }
+
+interface Scene {
+  readonly host: AgentHost;
+  away(isAway: boolean): Promise<void>;
+  readOnly(isReadOnly: boolean): Promise<void>;
+}
+
+function on(name: string, body: (scene: Scene) => Promise<void>): void {
+  const held = async () => {
+    const server = await freshDatabase();
+    const home = reconnecting(async () => (await connectAdapter(postgresql, server.url, {})).connection, PATIENCE_MS);
+    const host = await AgentHost.open(home, LEASE_MS);
+    await body({
+      host,
+      away: (isAway) => server.alter(`ALLOW_CONNECTIONS ${!isAway}`),
+      readOnly: (isReadOnly) => server.alter(`SET default_transaction_read_only = ${isReadOnly ? 'on' : 'off'}`),
+    });
+    await host.close();
+    await home.close();
+    await server.drop();
+  };
+  test(name, held, { timeoutMs: 120_000 });
+}
+
+const unstored = ({ warnings }: AgentHost): readonly string[] =>
+  warnings.filter((message) => message.includes('could not be stored'));

@@ -1,4 +1,4 @@
-import { DETACH } from '../approval/gate.ts';
+import { DETACH, Interruption } from '../approval/passage.ts';
 import type { ApprovalRecord, ApprovalRequest, OutcomeStatus } from '../approval/request.ts';
 import type { Json } from '../json.ts';
 import type { ExecutionStatus, RunError, Usage } from './execution.ts';
@@ -84,9 +84,13 @@ export class Run implements AsyncIterable<RunEvent> {
     return this.#attempt.signal;
   }
 
-  /** Ends the attempt without ending the run: what waits at the gate goes on waiting in the store. @internal */
+  /**
+   * Ends the attempt without ending the run: what waits at the gate goes on waiting in the store, and what runs there
+   * comes to its end.
+   * @internal
+   */
   interrupt(): void {
-    this.#attempt?.abort(DETACH);
+    this.#attempt?.abort(new Interruption(() => this.#stopped?.reason === DETACH));
   }
 
   /** @internal */

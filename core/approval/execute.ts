@@ -1,3 +1,4 @@
+import { storableJson } from '../agent/own-json.ts';
 import type { Tool } from '../agent/tool.ts';
 import type { Json } from '../json.ts';
 import type { Context } from './context.ts';
@@ -13,7 +14,7 @@ export async function execute(
 ): Promise<Outcome> {
   try {
     const result = jsonResult(await tool.handler(context, parameters));
-    if (result !== undefined) return { status: 'completed', result };
+    if (result !== undefined) return { status: 'completed', result: storableJson(result) };
     return failed(new Error('It ran, and its result cannot be written as JSON.'), asked);
   } catch (error) {
     return failed(error, asked);

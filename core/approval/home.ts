@@ -18,6 +18,11 @@ export function isOutage(error: unknown): boolean {
   return isSvcError(error) && (error.code === 'connection_lost' || error.code === 'connection_failed');
 }
 
+/** What the store refuses for now, or for as long as nobody mends it: all but what it can never hold. */
+export function mayPass(error: unknown): boolean {
+  return isSvcError(error) && error.code !== 'value_invalid' && error.code !== 'data_violates';
+}
+
 /**
  * A home that connects when it is first asked and again after its connection was lost. What was on its way is then
  * sent once more: a write may have taken effect already, and its second answer is `exists`, `stale` or `missing`.

@@ -1,3 +1,4 @@
+import { storable } from '../agent/own-json.ts';
 import type { Json } from '../json.ts';
 import { withoutPassword } from '../url.ts';
 import { PARAMETERS_LIMIT } from './digest.ts';
@@ -62,7 +63,7 @@ const LONGEST_MESSAGE = 2_000;
 /** A handler's error as the model may see it: its message alone, without credentials of URLs in it. */
 export function failed(error: unknown, { tool, parameters }: Asked): Outcome {
   const text = error instanceof Error ? error.message : String(error);
-  const shown = text.replace(/[a-z][a-z0-9+.-]*:\/\/\S+/gi, withoutPassword).slice(0, LONGEST_MESSAGE);
+  const shown = storable(text.replace(/[a-z][a-z0-9+.-]*:\/\/\S+/gi, withoutPassword).slice(0, LONGEST_MESSAGE));
   return { status: 'failed', result: { error: 'tool_failed', message: `The tool failed: ${shown}`, tool, parameters } };
 }
 

@@ -3,12 +3,22 @@ import type { Tool } from '../agent/tool.ts';
 import { SvcError } from '../errors.ts';
 import type { Route } from './announce.ts';
 import type { ApprovalDesk } from './desk.ts';
-import { isOutage } from './home.ts';
+import { isOutage, mayPass } from './home.ts';
 import type { ApprovalRecord, ApprovalRequest } from './request.ts';
 import type { Seat } from './waiting.ts';
 
 /** A reason to abort with that leaves the request waiting: another process may go on with it. */
 export const DETACH: unique symbol = Symbol('svc.detach');
+
+/** As `DETACH`, by a caller who may come back: the result of a tool that runs is stored, unless he has gone for good. */
+export class Interruption extends Error {
+  readonly isForGood: () => boolean;
+
+  constructor(isForGood: () => boolean) {
+    super('The run was interrupted.');
+    this.isForGood = isForGood;
+  }
+}
 
 /** What a caller wants to say and hear beside the call. @experimental */
 export interface CallOptions {
@@ -47,22 +57,51 @@ export const PROCESS = `${hostname()}:${process.pid}`;
 const OUTAGE_PAUSE_MS = 1_000;
 
 /** A store that cannot be reached keeps nobody from waiting: it may come back before the deadline. */
-export async function patiently<T>(passage: Passage, seat: Seat, work: () => Promise<T>): Promise<T> {
+export function patiently<T>(passage: Passage, seat: Seat, work: () => Promise<T>): Promise<T> {
+  return repeated(seat, work, (error) => {
+    if (!isOutage(error)) throw error;
+    refuseDetached(passage);
+  });
+}
+
+/** What a tool gave is known here alone: whatever the store refuses it with for now, it is offered again. */
+export function insistently<T>(passage: Passage, seat: Seat, work: () => Promise<T>): Promise<T> {
+  const { desk, requestId } = passage;
+  let isTold = false;
+  return repeated(seat, work, (error) => {
+    if (!mayPass(error)) throw error;
+    if (hasLeft(passage)) throw left(passage);
+    if (!isTold) desk.warn(`The result of ${requestId} could not be stored, and is tried again: ${error}`);
+    isTold = true;
+  });
+}
+
+/** `refuse` throws where `work` is not to be tried again. */
+async function repeated<T>(seat: Seat, work: () => Promise<T>, refuse: (error: unknown) => void): Promise<T> {
   for (;;) {
     try {
       return await work();
     } catch (error) {
-      if (!isOutage(error)) throw error;
-      refuseDetached(passage);
+      refuse(error);
       await seat.changed(performance.now() + OUTAGE_PAUSE_MS);
-      refuseDetached(passage);
+      refuse(error);
     }
   }
 }
 
-export function refuseDetached({ desk, requestId, options }: Passage): void {
-  if (!desk.closing.aborted && !(options.signal?.aborted && options.signal.reason === DETACH)) return;
-  throw new SvcError('interrupted', 'The call was left before it ended.', {
+export function refuseDetached(passage: Passage): void {
+  const { signal } = passage.options;
+  if (hasLeft(passage) || (signal?.aborted && signal.reason instanceof Interruption)) throw left(passage);
+}
+
+function hasLeft({ desk, options: { signal } }: Passage): boolean {
+  if (desk.closing.aborted) return true;
+  if (!signal?.aborted) return false;
+  return signal.reason === DETACH || (signal.reason instanceof Interruption && signal.reason.isForGood());
+}
+
+function left({ desk, requestId }: Passage): SvcError {
+  return new SvcError('interrupted', 'The call was left before it ended.', {
     why: desk.closing.aborted ? 'The client was closed.' : 'The caller let go of it.',
     state: 'Its request stays as it is in the store.',
     next: ['Put the same call to the gate again: it attaches to the request.'],

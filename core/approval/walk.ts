@@ -7,7 +7,7 @@ import { callDigest } from './digest.ts';
 import { execute, kept } from './execute.ts';
 import { Heart } from './heart.ts';
 import { type CallOutcome, type NotRun, notRun } from './outcome.ts';
-import { type Passage, PROCESS, patiently, reasonOf } from './passage.ts';
+import { insistently, type Passage, PROCESS, reasonOf } from './passage.ts';
 import { rule } from './policy.ts';
 import type { Outcome, Parameters } from './request.ts';
 import type { ApprovalRow } from './rows.ts';
@@ -163,7 +163,7 @@ export class Walk {
       for (let row: Row | undefined = last; row?.record.body.claim?.token === this.#token; ) {
         const current: Row = row;
         if (current.record.body.run === 'done') return;
-        row = await patiently(this.#passage, this.#seat, async () => {
+        row = await insistently(this.#passage, this.#seat, async () => {
           const next = finished(current.record, stored, PROCESS, await desk.clock.now());
           return (await desk.write(current, next)) ? undefined : desk.read(requestId);
         });

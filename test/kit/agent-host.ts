@@ -20,18 +20,21 @@ export class AgentHost {
   readonly kernel: Kernel;
   readonly desk: ApprovalDesk;
   readonly executions: Executions;
+  readonly warnings: readonly string[];
 
-  private constructor(kernel: Kernel, desk: ApprovalDesk, executions: Executions) {
+  private constructor(kernel: Kernel, desk: ApprovalDesk, executions: Executions, warnings: readonly string[]) {
     this.kernel = kernel;
     this.desk = desk;
     this.executions = executions;
+    this.warnings = warnings;
   }
 
   static async open(home: StoreHome = new MemoryStore(), leaseMs = 15_000): Promise<AgentHost> {
     const kernel = new Kernel();
     applyPlugin(kernel, scripted, 'test');
-    const desk = await ApprovalDesk.open({ home, kernel, owner });
-    return new AgentHost(kernel, desk, await Executions.open({ home, desk, owner, leaseMs }));
+    const warnings: string[] = [];
+    const desk = await ApprovalDesk.open({ home, kernel, owner, warn: (message) => warnings.push(message) });
+    return new AgentHost(kernel, desk, await Executions.open({ home, desk, owner, leaseMs }), warnings);
   }
 
   define(definition: object): RunnableAgent {

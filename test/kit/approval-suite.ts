@@ -825,6 +825,26 @@ function cases(declare: Case, store: StoreUnderTest): void {
     assert.equal((await rowOf(office, request)).record.body.run, 'done');
   });
 
+  on('what a handler gave is not lost for characters that no store holds', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const giving = bank.tool({ handler: () => ({ 'k\0': 'a\0b', lone: '\ud800' }) });
+    const failing = bank.tool({
+      handler: () => {
+        throw new Error(`${'x'.repeat(1_999 - 'a\0'.length)}a\0\u{1f600}`);
+      },
+    });
+    for (const tool of [giving, failing]) {
+      const call = refund();
+      const gate = gateOf(office, toolsOf(tool));
+      const { request, outcome } = await waiting(gate, call);
+      await approve(office, request);
+      const told = await outcome;
+      assert.deepEqual(await gate.call(call), told);
+      if (tool === giving) assert.deepEqual(told.result, { 'k\uFFFD': 'a\uFFFDb', lone: '\uFFFD' });
+      else assert.match((told.result as { message: string }).message, /xa\uFFFD\uFFFD$/);
+    }
+  });
+
   on('what waits can be found by agent, execution and age, page by page', async (open) => {
     const [office, other, bank] = [await open(), await open(), new Bank()];
     const stop = new AbortController();

@@ -11,6 +11,8 @@ export const unavailable = async (): Promise<string | undefined> => ('missing' i
 export interface FreshDatabase extends Fresh {
   /** Beside whatever is under test. */
   query(text: string): Promise<Record<string, unknown>[]>;
+  /** `ALTER DATABASE`, and the end of its sessions: what one was told when it began holds as long as it lives. */
+  alter(how: string): Promise<void>;
 }
 
 /** A database of its own on the server, so that files can run side by side. */
@@ -22,6 +24,11 @@ export async function freshDatabase(): Promise<FreshDatabase> {
   return {
     url: url.href,
     query: (text) => on(url.href, async (client) => (await client.query(text)).rows),
+    alter: (how) =>
+      onServer(async (client) => {
+        await client.query(`ALTER DATABASE ${name} ${how}`);
+        await client.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [name]);
+      }),
     // PostgreSQL 12 has no DROP DATABASE … WITH (FORCE).
     drop: () =>
       onServer(async (client) => {
