@@ -1,7 +1,7 @@
 import { DeliveryFailed } from '../core/approval/channel.ts';
-import { isOutage } from '../core/approval/home.ts';
+import { mayPass } from '../core/approval/home.ts';
 import type { Parameters } from '../core/approval/request.ts';
-import { decide } from '../core/approval/signal.ts';
+import { decide, isDecisionRefusal } from '../core/approval/signal.ts';
 import { callbackToken, checkCallbackKey, sameToken } from '../core/approval/token.ts';
 import { SvcError } from '../core/errors.ts';
 import { problemText, type Shape, shapeProblems } from '../core/schema/shape.ts';
@@ -30,6 +30,7 @@ const DECISION: Shape = {
 };
 
 const ACTOR = 'broker token, unverified';
+const STORE_PAUSE_MS = 1_000;
 
 /** The queue that decisions of a product and environment come back on. */
 export const decisionQueue = ({ product, env }: { readonly product: string; readonly env: string }): string =>
@@ -37,8 +38,8 @@ export const decisionQueue = ({ product, env }: { readonly product: string; read
 
 /**
  * Takes decisions from the broker that `approvals.decisions` names, until what it gives is called. What cannot be used
- * is put aside by the broker; while the store is out of reach a decision waits. Undefined where the configuration says
- * nothing of it.
+ * is put aside by the broker; while the store is out of reach or takes nothing a decision waits. Undefined where the
+ * configuration says nothing of it.
  */
 export async function takeDecisions(runtime: Runtime): Promise<(() => Promise<void>) | undefined> {
   const { decisions, callbackKey: key } = runtime.config.approvals ?? {};
@@ -61,8 +62,8 @@ export async function takeDecisions(runtime: Runtime): Promise<(() => Promise<vo
     try {
       await take(approvals, key, body);
     } catch (error) {
-      if (isOutage(error)) throw new DeliveryFailed('the store of the approvals cannot be reached');
-      throw error;
+      if (isDecisionRefusal(error) || !mayPass(error)) throw error;
+      throw new DeliveryFailed('the store of the approvals cannot be used', { afterMs: STORE_PAUSE_MS });
     }
   });
 }

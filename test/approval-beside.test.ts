@@ -166,13 +166,13 @@ test('a result that is too large to be kept reaches its caller whole; who asks a
   await office.desk.close();
 });
 
-test('503: the callback says when the store cannot be reached, decides nothing, and gives nothing away', async () => {
+test('503: the callback says when the store cannot be used, decides nothing, and gives nothing away', async () => {
   const office = await openOffice(new MemoryStore());
   const { request } = await waiting(gateOf(office, toolsOf(new Bank().tool())), refund());
   const answer = callbackHandler({ desk: office.desk, product: OWNER.product, env: OWNER.env, key: CALLBACK_KEY });
   const url = `https://shop.example/approvals/${request.requestId}/respond?token=v1.${'A'.repeat(43)}`;
   const { read } = office.desk;
-  for (const code of ['connection_lost', 'connection_failed'] as const) {
+  for (const code of ['connection_lost', 'connection_failed', 'permission_denied', 'migration_failed'] as const) {
     office.desk.read = () => Promise.reject(new SvcError(code, 'gone: postgres://shop:hunter2@db'));
     const headers = { 'content-type': 'application/json' };
     const posted = await answer(new Request(url, { method: 'POST', headers, body: '{"approved":true}' }));

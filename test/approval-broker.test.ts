@@ -2,9 +2,12 @@ import * as assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import amqp from 'amqplib';
 import { CloudEvent } from 'cloudevents';
+import type { Config } from '../config/define.ts';
+import { definePlugin } from '../core/plugin.ts';
 import { CALLBACK_KEY, type GateUnderTest, withGate } from './kit/approvals-client.ts';
 import { type Door, door } from './kit/door.ts';
 import { ownBroker, ownBrokerMissing } from './kit/own-rabbitmq.ts';
+import { freshDatabase, unavailable } from './kit/postgresql.ts';
 import { test } from './kit/test.ts';
 import { until } from './kit/until.ts';
 import { find } from './servers/find.ts';
@@ -101,15 +104,25 @@ async function withBroker(
     answers = false,
     timeoutMs = 60_000,
     product = `p${randomUUID().replaceAll('-', '')}`,
-  }: { url: string; event: string; answers?: boolean; timeoutMs?: number; product?: string },
+    config = {},
+    store,
+  }: {
+    url: string;
+    event: string;
+    answers?: boolean;
+    timeoutMs?: number;
+    product?: string;
+    config?: Config;
+    store?: { database: string };
+  },
   body: (gate: GateUnderTest, queue: string) => Promise<void>,
 ): Promise<void> {
   const queue = `svc.approvals.decisions.${product}.dev`;
   try {
     await withGate(
       {
-        config: { product, brokers: { bus: { type: 'rabbitmq', url } } },
-        approvals: { ...(answers && { decisions: { broker: 'bus' } }) },
+        config: { product, brokers: { bus: { type: 'rabbitmq', url } }, ...config },
+        approvals: { ...(answers && { decisions: { broker: 'bus' } }), ...(store && { store }) },
         humanInLoop: { approvalBroker: { broker: 'bus', event }, approvalTimeout: timeoutMs },
       },
       (gate) => body(gate, queue),
@@ -190,6 +203,48 @@ on('nonsense, forged and stale decisions are put aside, and the request waits', 
     }),
   ),
 );
+
+const WAITS = 'a decision that the store does not take for a while is not put aside';
+const noDatabase = await unavailable();
+if (noDatabase !== undefined) test.skip(WAITS, noDatabase);
+else
+  on(
+    WAITS,
+    (url) =>
+      withListener(url, async (listener) => {
+        const database = await freshDatabase();
+        let looked = 0;
+        const counts = definePlugin({
+          name: 'test-counts',
+          apply: ({ hooks }) => hooks.beforeDecision.tap('test', () => void looked++),
+        });
+        const config: Config = {
+          databases: { main: { dialect: 'postgresql', url: { dev: database.url } } },
+          plugins: [counts],
+        };
+        const setup = { url, event: listener.event, answers: true, config, store: { database: 'main' } };
+        await withBroker(setup, async ({ refund, svc }, queue) => {
+          const stop = await svc.approvals.takeDecisions();
+          await consumed(url, queue);
+          const { outcome, request } = await refund();
+          await until(() => listener.messages.length === 1, 'no event came');
+          const token = tokenOf(listener, request.requestId);
+          await database.alter('SET default_transaction_read_only = on');
+          listener.send(queue, { requestId: request.requestId, token, approved: true });
+          const dead: string[] = [];
+          await until(async () => {
+            dead.push(...(await listener.lying(`${queue}.dead`)));
+            return dead.length > 0 || looked >= 2;
+          }, 'it was not taken again');
+          assert.deepEqual(dead, []);
+          await database.alter('SET default_transaction_read_only = off');
+          assert.equal((await outcome).status, 'completed');
+          await stop?.();
+        });
+        await database.drop();
+      }),
+    90_000,
+  );
 
 on('an event that no queue takes has not arrived, and is told again when one does', (url) =>
   withBroker({ url, event: `approvals.nobody.${randomUUID()}` }, async ({ refund, svc }) => {

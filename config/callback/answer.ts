@@ -1,4 +1,6 @@
-import { isSvcError, type SvcError } from '../../core/errors.ts';
+import { mayPass } from '../../core/approval/home.ts';
+import { type DecisionRefusal, isDecisionRefusal } from '../../core/approval/signal.ts';
+import type { SvcError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 
 /** What a request to the callback is answered: a status, a code and words, and facts beside them. */
@@ -10,7 +12,7 @@ export interface Refusal {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-const STATUS: Readonly<Record<string, number>> = {
+const STATUS: Readonly<Record<DecisionRefusal, number>> = {
   decision_invalid: 400,
   decision_refused: 403,
   approval_unseen: 403,
@@ -22,10 +24,10 @@ const STATUS: Readonly<Record<string, number>> = {
   parameters_too_large: 422,
 };
 
-const OUT_OF_REACH: Refusal = {
+const UNAVAILABLE: Refusal = {
   status: 503,
   error: 'store_unavailable',
-  message: 'The store of the approvals cannot be reached. Nothing was decided.',
+  message: 'The store of the approvals cannot be used. Nothing is known to be decided.',
   headers: { 'retry-after': '5' },
 };
 const INTERNAL: Refusal = {
@@ -36,11 +38,10 @@ const INTERNAL: Refusal = {
 
 /** Never says more of an error than its code is made to say. */
 export function refusalOf(error: unknown): Refusal {
-  if (!isSvcError(error)) return INTERNAL;
-  if (error.code === 'connection_lost' || error.code === 'connection_failed') return OUT_OF_REACH;
-  const status = STATUS[error.code];
-  if (status === undefined) return INTERNAL;
-  return { status, error: error.code, message: wordsOf(error), facts: factsOf(error) };
+  if (isDecisionRefusal(error)) {
+    return { status: STATUS[error.code], error: error.code, message: wordsOf(error), facts: factsOf(error) };
+  }
+  return mayPass(error) ? UNAVAILABLE : INTERNAL;
 }
 
 function wordsOf({ message, why }: SvcError): string {

@@ -1,6 +1,6 @@
 import { storable } from '../agent/own-json.ts';
 import type { ParameterProblem } from '../agent/parameters.ts';
-import { SvcError } from '../errors.ts';
+import { type ErrorCode, isSvcError, SvcError } from '../errors.ts';
 import { canonicalJson } from '../json.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from '../schema/shape.ts';
 import type { ApprovalDesk } from './desk.ts';
@@ -39,6 +39,24 @@ export interface SignalAnswer {
   readonly status: ApprovalStatus;
   /** ISO 8601, UTC. */
   readonly decidedAt: string;
+}
+
+/** What `decide` has against a decision. Whatever else it throws says nothing of it. */
+const REFUSALS = [
+  'decision_invalid',
+  'decision_refused',
+  'approval_unseen',
+  'approval_unknown',
+  'approval_decided',
+  'approval_expired',
+  'approval_stale',
+  'approval_parameters_invalid',
+  'parameters_too_large',
+] as const satisfies readonly ErrorCode[];
+export type DecisionRefusal = (typeof REFUSALS)[number];
+
+export function isDecisionRefusal(error: unknown): error is SvcError & { readonly code: DecisionRefusal } {
+  return isSvcError(error) && REFUSALS.some((code) => code === error.code);
 }
 
 /** Characters of a reason, and of a decider's name. */
