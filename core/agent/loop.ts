@@ -1,5 +1,4 @@
-import { DETACH } from '../approval/gate.ts';
-import { reasonOf } from '../approval/passage.ts';
+import { DETACH, Interruption, reasonOf } from '../approval/passage.ts';
 import { isSvcError, SvcError } from '../errors.ts';
 import { callTools } from './call-tools.ts';
 import type { RunError, Step } from './execution.ts';
@@ -53,16 +52,16 @@ async function drivenTo(
         await callTools(agent, held, run, step, { signal, resumed });
       } catch (error) {
         // The gate let go because it was told to.
-        if (isSvcError(error) && error.code === 'interrupted') return stopped(held, run, signal);
+        if (isSvcError(error) && error.code === 'interrupted') return stopped(held, signal);
         throw error;
       }
       resumed = false;
       // Not by this run: whoever cancelled its requests may want it cancelled, which a write meets.
       if (!signal.aborted && step.calls.some(({ outcome }) => outcome?.status === 'cancelled')) await held.save();
-      if (signal.aborted) return stopped(held, run, signal);
+      if (signal.aborted) return stopped(held, signal);
       if (step.calls.length === 0) return ended(held, 'completed');
     }
-    if (signal.aborted) return stopped(held, run, signal);
+    if (signal.aborted) return stopped(held, signal);
     if (state.steps.length >= state.limits.steps) {
       return failed(held, { code: 'run_too_long', message: `The model took its ${state.limits.steps} turns.` });
     }
@@ -74,7 +73,7 @@ async function drivenTo(
       );
       state.steps.push(step);
     } catch (error) {
-      if (signal.aborted) return stopped(held, run, signal);
+      if (signal.aborted) return stopped(held, signal);
       return failed(held, modelError(error));
     }
     // A turn without calls is the last: it is stored together with the end.
@@ -83,11 +82,12 @@ async function drivenTo(
 }
 
 /** Cancelled by somebody, over its time, or let go of because the client closes: then nothing is written. */
-async function stopped(held: HeldExecution, run: Run, signal: AbortSignal): Promise<RunOutcome> {
+async function stopped(held: HeldExecution, signal: AbortSignal): Promise<RunOutcome> {
   const reason: unknown = signal.reason;
   // Only this attempt was ended, and the next one finds what this one left: a run that is stopped too ends there.
-  if (!signal.aborted || (reason === DETACH && run.stopped?.reason !== DETACH)) throw executionLost(held.executionId);
-  if (reason === DETACH) {
+  const isForGood = reason instanceof Interruption ? reason.isForGood() : reason === DETACH;
+  if (!signal.aborted || (reason instanceof Interruption && !isForGood)) throw executionLost(held.executionId);
+  if (isForGood) {
     throw new SvcError('interrupted', 'The client was closed while the run was going on.', {
       state: `The execution ${held.executionId} is stored as far as it had come.`,
       next: [`svc.agents.resume('${held.executionId}')`],
