@@ -294,6 +294,67 @@ else {
     }
   });
 
+  test('who is stopped in the middle of a page changes no item any more, neither with what waits nor with what was sent', async () => {
+    const fresh = freshPrefix(server.port);
+    let phase: 'before' | 'asleep' | 'awake' = 'before';
+    let held = 0;
+    let wake = () => {};
+    const woken = new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+    // The batches that the sleeper has sent arrive when it wakes up; nothing else of it gets through until then.
+    const proxy = await badDay(server.port, async ({ action, body }) => {
+      if (phase !== 'awake' && action === 'BatchExecuteStatement' && body.includes('REMOVE')) {
+        phase = 'asleep';
+        held += 1;
+        await woken;
+      }
+      return phase === 'asleep' ? { error: 'InternalServerError', status: 500 } : 'pass';
+    });
+    const sleeper = await dynamodb.connect(`dynamodb://127.0.0.1:${proxy.port}/${fresh.prefix}`, { leaseMs: 4000 });
+    const other = await dynamodb.connect(fresh.url, { leaseMs: 4000 });
+    const add: Operation = {
+      type: 'addField',
+      collection: 'users',
+      field: { name: 'kind', type: 'string', default: 'new' },
+    };
+    const drop: Operation = { type: 'dropField', collection: 'users', field: 'kind' };
+    try {
+      await sleeper.exclusively(async (epoch) => {
+        const plain = await run(sleeper, create, undefined, epoch);
+        const model = await run(sleeper, add, plain, epoch);
+        const ids = Array.from({ length: 300 }, (_, id) => id);
+        await Promise.all(ids.map((id) => put(other, 'users', { id, kind: 'old' })));
+        const late = refused(run(sleeper, drop, model, epoch), 'lock_lost');
+        await until(() => phase === 'asleep', 'It never fell asleep');
+        await other.exclusively(
+          async (next) => {
+            await run(other, drop, model, next);
+            await run(other, add, plain, next);
+          },
+          { timeoutMs: 20_000 },
+        );
+        const sent = held;
+        phase = 'awake';
+        wake();
+        await late;
+        assert.ok(sent < ids.length / 25, 'every batch was sent before');
+        const left = await scan(other, 'users');
+        assert.deepEqual(
+          left.map(({ kind }) => kind),
+          ids.map(() => 'new'),
+        );
+      });
+    } finally {
+      phase = 'awake';
+      wake();
+      await sleeper.close();
+      await other.close();
+      await proxy.close();
+      await fresh.drop();
+    }
+  });
+
   test('a holder that is at work keeps its lease, however long that takes', async () => {
     const fresh = freshPrefix(server.port);
     const holder = await dynamodb.connect(fresh.url, { leaseMs: 4000 });

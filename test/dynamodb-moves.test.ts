@@ -197,6 +197,34 @@ else {
       assert.ok((await scan(connection, 'users')).every((item) => !('n' in item)));
     }));
 
+  test('a field is dropped whatever values it has', () =>
+    on(async (run, connection) => {
+      await run(create);
+      const values = [
+        S('a'),
+        S(''),
+        N('1.50'),
+        { BOOL: false },
+        { NULL: true },
+        { B: 'AAE=' },
+        { L: [S('a'), { L: [] }] },
+        { M: { a: N(1), b: { M: {} } } },
+        { SS: ['a', 'b'] },
+        { NS: ['1', '2'] },
+        { BS: ['AAE='] },
+      ];
+      await items(
+        connection,
+        'users',
+        values.map((n, id) => ({ id: N(id), n })),
+      );
+      await run({ type: 'dropField', collection: 'users', field: 'n' });
+      assert.deepEqual(
+        await sorted(connection, 'users'),
+        values.map((_, id) => ({ id })),
+      );
+    }));
+
   test('an index over values of another type is refused before it is built, and a null does not hinder', () =>
     on(async (run, connection) => {
       await run(create);

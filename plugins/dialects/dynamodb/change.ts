@@ -5,6 +5,7 @@ import type { Item } from './attribute.ts';
 import { isThrottled, isUnknown } from './errors.ts';
 import { quote } from './names.ts';
 import type { Pace } from './pace.ts';
+import type { Hold } from './settled.ts';
 
 /** What is to become of one item, if it is still as it was read. */
 export interface Change {
@@ -38,15 +39,22 @@ class TooMuch extends Error {
 
 /**
  * Changes at most 25 items of a table in one request, each for itself. A statement never makes an item that is gone,
- * as UpdateItem would.
+ * as UpdateItem would. `hold` is asked before each time that it is sent: waiting for its turn takes as long as it takes.
  */
-export async function changeItems(api: Api, table: string, changes: readonly Change[], pace: Pace): Promise<Outcome[]> {
+export async function changeItems(
+  api: Api,
+  table: string,
+  changes: readonly Change[],
+  pace: Pace,
+  hold: Hold,
+): Promise<Outcome[]> {
   const outcomes: Outcome[] = changes.map(() => 'refused');
   const doubtful = new Set<number>();
   let left = changes.map((_, index) => index);
   await pace.take(left.length);
   await api.persist(
     async () => {
+      await hold();
       const statements = left.map((index) => statementOf(table, changes[index] as Change));
       let answers: readonly BatchStatementResponse[];
       try {

@@ -43,7 +43,11 @@ export function planned({ api }: Pick<Work, 'api'>, shape: TableShape, move: Mov
       return {
         attributes: [move.field],
         filter: { text: `attribute_exists(${attributeName(move.field)})` },
-        change: (item) => item[move.field] && { key: keyOf(shape, item), remove: [move.field], was: {} },
+        change: (item) => {
+          const value = item[move.field];
+          // A field that was added anew since it was read is another one.
+          return value && { key: keyOf(shape, item), remove: [move.field], was: { [move.field]: value } };
+        },
       };
     case 'rename': {
       const { from, to } = move;

@@ -53,7 +53,7 @@ export function beginning(items: number): Standing {
 /** Goes through every item once, in segments side by side, page by page. */
 export async function sweep(job: Sweep): Promise<void> {
   const failed = new AbortController();
-  const outcomes = await Promise.allSettled(
+  await ended(
     job.standing.segments.map(async (_, segment) => {
       try {
         await sweepSegment(job, segment, failed.signal);
@@ -63,6 +63,11 @@ export async function sweep(job: Sweep): Promise<void> {
       }
     }),
   );
+}
+
+/** Nothing is under way any more when the first failure is thrown: the lock may be given back behind it. */
+async function ended(works: readonly Promise<void>[]): Promise<void> {
+  const outcomes = await Promise.allSettled(works);
   const broken = outcomes.find((outcome) => outcome.status === 'rejected');
   if (broken) throw broken.reason;
 }
@@ -138,18 +143,22 @@ async function changePage(
       counted.changed += changed;
     }
   };
-  await Promise.all(Array.from({ length: BATCHES_AT_ONCE }, worker));
+  const orStop = (error: unknown) => {
+    batches.length = 0;
+    throw error;
+  };
+  await ended(Array.from({ length: BATCHES_AT_ONCE }, () => worker().catch(orStop)));
   return counted;
 }
 
 /** An item that somebody else changed in between is read again. */
 async function changeBatch(job: Sweep, batch: readonly Change[]): Promise<number> {
-  const { api, table, pace } = job;
+  const { api, table, pace, hold } = job;
   let changed = 0;
   let left = batch;
   for (let round = 0; left.length > 0; round += 1) {
     if (round === ROUNDS) throw new Error(`an item of ${table} changes faster than it can be read`);
-    const outcomes = await changeItems(api, table, left, pace);
+    const outcomes = await changeItems(api, table, left, pace, hold);
     changed += outcomes.filter((outcome) => outcome === 'changed').length;
     const next: Change[] = [];
     for (const [index, { key }] of left.entries()) {
