@@ -29,7 +29,7 @@ const migrations: readonly Migration[] = [
     .build(),
   migration('20260102_000000_fields')
     .addField('users', { name: 'kind', type: 'enum', enumValues: ['a', 'b'], default: 'a', required: true })
-    .addField('users', { name: 'note', type: 'text' })
+    .addField('users', { name: 'note', type: 'string', length: 20 })
     .createIndex('users', 'users_n', [{ name: 'n' }])
     .modifyField('users', 'email', { length: 100 }, { was: { length: 80 } })
     .build(),
@@ -42,7 +42,7 @@ const migrations: readonly Migration[] = [
       was: { type: 'integer' },
     })
     .renameField('users', 'id', 'user')
-    .dropField('users', 'note', { was: { type: 'text' } })
+    .dropField('users', 'note', { was: { type: 'string', length: 20 } })
     .build(),
   migration('20260104_000000_events')
     .createCollection('gone', [key])

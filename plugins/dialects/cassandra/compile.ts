@@ -100,14 +100,17 @@ function addField(operation: AddField, before: SchemaModel): Statement[] {
 function dropField(operation: DropField, before: SchemaModel): Statement[] {
   const collection = collectionOf(before, operation.collection);
   refuseKey(collection, operation.field, 'dropped');
-  return [drop(collection, operation.field, registered(collectionOf(apply(before, operation), collection.name)))];
+  // For what it refuses.
+  apply(before, operation);
+  // Until its column is gone the field is what it was.
+  return [drop(collection, operation.field, registered(collection))];
 }
 
-function drop({ name: table }: Collection, field: string, after: Registered, copied?: Copy): Statement {
+function drop({ name: table }: Collection, field: string, both: Registered, copied?: Copy): Statement {
   const cql = `ALTER TABLE ${quote(table)} DROP ${quote(field)}`;
   return statement(
     cql,
-    { kind: 'ddl', cql, table, effect: { columns: { [field]: null } }, registered: after, ...(copied && { copied }) },
+    { kind: 'ddl', cql, table, effect: { columns: { [field]: null } }, registered: both, ...(copied && { copied }) },
     { destructive: true },
   );
 }
