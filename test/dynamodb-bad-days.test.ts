@@ -355,6 +355,34 @@ else {
     }
   });
 
+  test('a decision that had to wait until its time was over is late, and one whose answer was lost is made once', async () => {
+    let deadline = Number.POSITIVE_INFINITY;
+    const fates: Fate[] = [];
+    const busy: Fate = { error: 'ThrottlingException' };
+    const fate = ({ action }: Passing): Fate => {
+      if (action !== 'TransactWriteItems') return 'pass';
+      const next = fates.shift();
+      if (next !== undefined) return next;
+      // Two who count on the server's clock may differ by a second.
+      return Number.isFinite(deadline) && Date.now() <= deadline + 1000 ? busy : 'pass';
+    };
+    await through(fate, async (connection) => {
+      await connection.ensure([anyDefinition(requests)]);
+      const store = connection.records(requests);
+      const ask = (id: string, ms: number) => ({ id, until: new Date(Date.now() + ms), answer: null });
+      const lost = ask('lost', 600_000);
+      await store.insert(lost);
+      fates.push('lose', busy);
+      assert.equal(await store.replace('lost', 1, { ...lost, answer: 'yes' }, { before: 'until' }), 'replaced');
+      assert.equal((await store.get('lost'))?.version, 2);
+      const late = ask('late', 2000);
+      await store.insert(late);
+      deadline = late.until.getTime();
+      assert.equal(await store.replace('late', 1, { ...late, answer: 'yes' }, { before: 'until' }), 'late');
+      assert.equal((await store.get('late'))?.record.answer, null);
+    });
+  });
+
   test('a holder that is at work keeps its lease, however long that takes', async () => {
     const fresh = freshPrefix(server.port);
     const holder = await dynamodb.connect(fresh.url, { leaseMs: 4000 });
@@ -381,6 +409,19 @@ else {
 }
 
 const codeOf = (error: unknown): string | undefined => (isSvcError(error) ? error.code : undefined);
+
+interface Request {
+  readonly id: string;
+  readonly until: Date;
+  readonly answer: string | null;
+}
+
+const requests: RecordDefinition<Request> = {
+  collection: '_svc_requests',
+  key: 'id',
+  columns: { id: { type: 'string' }, until: { type: 'timestamp' }, answer: { type: 'string', nullable: true } },
+  indexes: [],
+};
 
 interface Thing {
   readonly id: string;

@@ -13,8 +13,8 @@ import {
   type Versioned,
   type Writable,
 } from '../../../core/records.ts';
-import type { Api } from './api.ts';
-import { isMissing, nameOf, type Reason, reasonsOf, refusal } from './errors.ts';
+import type { Api, Input } from './api.ts';
+import { isMissing, isThrottled, isUnknown, nameOf, type Reason, reasonsOf, refusal } from './errors.ts';
 import { insertion, recordKey, removal, replacement } from './record-change.ts';
 import { filled, recordFrom, tooLong, versionOf } from './record-item.ts';
 import { recordPage } from './record-page.ts';
@@ -27,12 +27,12 @@ import type { State } from './state.ts';
 export function recordStore<R extends object>(api: Api, state: State, typed: RecordDefinition<R>): RecordStore<R> {
   const definition = anyDefinition(typed);
   const table = api.table(definition.collection);
-  const own = (record: Writable<R>) =>
-    filled(record as unknown as Writable<RecordValues>, { now: api.clock.now(), elapsed: 0 });
+  const own = (record: Writable<R>, now: number) =>
+    filled(record as unknown as Writable<RecordValues>, { now, elapsed: 0 });
 
   return {
     async insert(record) {
-      const [reason] = await write(api, definition, [insertion(table, definition, own(record))]);
+      const [reason] = await write(api, definition, (now) => [insertion(table, definition, own(record, now))]);
       return reason ? 'exists' : 'inserted';
     },
     async get(key) {
@@ -46,9 +46,11 @@ export function recordStore<R extends object>(api: Api, state: State, typed: Rec
       }
     },
     async replace(key, version, record, { before, epoch }: Guard<R> = {}) {
-      const late = before === undefined ? undefined : { before, now: api.clock.now() };
-      const parts = [replacement(table, definition, key, version, own(record), late)];
-      if (epoch !== undefined) parts.push(state.fence(epoch));
+      const parts = (now: number) => {
+        const late = before === undefined ? undefined : { before, now };
+        const part = replacement(table, definition, key, version, own(record, now), late);
+        return epoch === undefined ? [part] : [part, state.fence(epoch)];
+      };
       const [reason, over] = await write(api, definition, parts, MISSING);
       if (!reason) return over ? 'stale' : 'replaced';
       if (!reason.Item) return 'missing';
@@ -56,7 +58,7 @@ export function recordStore<R extends object>(api: Api, state: State, typed: Rec
       return before === undefined ? 'stale' : 'late';
     },
     async remove(key, version) {
-      const [reason] = await write(api, definition, [removal(table, definition, key, version)], MISSING);
+      const [reason] = await write(api, definition, () => [removal(table, definition, key, version)], MISSING);
       if (!reason) return 'removed';
       return reason.Item ? 'stale' : 'missing';
     },
@@ -78,15 +80,31 @@ export function recordStore<R extends object>(api: Api, state: State, typed: Rec
 /** A table that is not there has no record of any key. */
 const MISSING: readonly (Reason | undefined)[] = [{ Code: 'ConditionalCheckFailed' }];
 
-/** For each part the reason why it does not hold; nothing where all of them do. */
+/**
+ * For each part the reason why it does not hold; nothing where all of them do. What was refused for a moment is sent anew
+ * at the moment that it is then: a deadline may have come in between. An answer that was lost is asked for with the very
+ * same write, from then on: it may be done.
+ */
 async function write(
   api: Api,
   definition: AnyRecordDefinition,
-  parts: readonly TransactWriteItem[],
+  parts: (now: number) => TransactWriteItem[],
   absent?: readonly (Reason | undefined)[],
 ): Promise<readonly (Reason | undefined)[]> {
+  let input: Input<'TransactWriteItems'> | undefined;
+  let mayBeDone = false;
+  const attempt = async () => {
+    input ??= { ClientRequestToken: randomUUID(), TransactItems: parts(api.clock.now()) };
+    try {
+      await api.once('TransactWriteItems', input);
+    } catch (error) {
+      mayBeDone ||= isUnknown(error) && !isThrottled(error);
+      if (!mayBeDone) input = undefined;
+      throw error;
+    }
+  };
   try {
-    await api.send('TransactWriteItems', { ClientRequestToken: randomUUID(), TransactItems: [...parts] });
+    await api.persist(attempt);
     return [];
   } catch (error) {
     if (absent && isMissing(error)) return absent;
