@@ -365,6 +365,36 @@ else {
     },
   );
 
+  on('what is known of a table that is dropped is of no other one', async ({ keyspace, adapter: { connection } }) => {
+    const create: Operation = {
+      type: 'createCollection',
+      name: 'users',
+      fields: [
+        { name: 'id', ...key },
+        { name: 'email', type: 'string', length: 40, required: true },
+      ],
+    };
+    const model = await runOperations(cassandra, connection, [create]);
+    await keyspace.query(
+      'CREATE MATERIALIZED VIEW by_email AS SELECT id, email FROM users WHERE email IS NOT NULL AND id IS NOT NULL PRIMARY KEY (email, id)',
+    );
+    const drop: Operation = { type: 'dropCollection', collection: 'users' };
+    await refused(runOperations(cassandra, connection, [drop], model), 'migration_failed');
+    assert.deepEqual(differences(model, await connection.introspect()), []);
+    // As one leaves it that is killed behind its DROP TABLE.
+    await keyspace.query('DROP MATERIALIZED VIEW by_email');
+    await keyspace.query('DROP TABLE users');
+    await keyspace.query('CREATE TABLE users (id int PRIMARY KEY, email text)');
+    const found = (await connection.introspect()).get('users');
+    assert.deepEqual(found?.fields.get('email'), { name: 'email', type: 'text' });
+    await keyspace.query('DROP TABLE users');
+    await runOperations(cassandra, connection, [create, drop]);
+    assert.deepEqual(
+      await keyspace.query(`SELECT key FROM "_svc_migrations" WHERE kind = '_svc_registry' ALLOW FILTERING`),
+      [],
+    );
+  });
+
   on('indexes of both kinds answer as soon as they are made', async ({ db, keyspace }) => {
     await db.schema.create('users', { id: key, 'odd name': 'text', n: 'integer', bytes: 'blob' });
     for (let id = 0; id < 200; id += 1) await keyspace.query('INSERT INTO users (id, n) VALUES (?, ?)', [id, id % 10]);

@@ -18,6 +18,8 @@ export interface CatalogIndex {
 
 export interface CatalogTable {
   readonly name: string;
+  /** Of this table alone, whatever was or will be called as it is. */
+  readonly id: string;
   readonly columns: ReadonlyMap<string, CatalogColumn>;
   readonly indexes: readonly CatalogIndex[];
   readonly defaultTTL: number;
@@ -30,7 +32,7 @@ const SYSTEM = '_svc_';
 /** Tables without ours; all or those named. A materialized view is none, though it has columns. */
 export async function readCatalog(session: Session, named?: readonly string[]): Promise<CatalogTable[]> {
   const [tables, columns, indexes] = await Promise.all([
-    ask(session, 'table_name, default_time_to_live, compaction, comment', 'tables', named),
+    ask(session, 'table_name, id, default_time_to_live, compaction, comment', 'tables', named),
     ask(session, 'table_name, column_name, kind, position, clustering_order, type', 'columns', named),
     ask(session, 'table_name, index_name, kind, options', 'indexes', named),
   ]);
@@ -38,6 +40,7 @@ export async function readCatalog(session: Session, named?: readonly string[]): 
     .filter((row) => !String(row.table_name).startsWith(SYSTEM))
     .map((row) => ({
       name: String(row.table_name),
+      id: String(row.id),
       columns: new Map(
         columns
           .filter((column) => column.table_name === row.table_name)

@@ -30,12 +30,10 @@ export function compile(operation: Operation, before: SchemaModel): readonly Sta
       return createCollection(operation, before);
     case 'dropCollection': {
       const { collection: table } = operation;
+      const cql = `DROP TABLE ${quote(table)}`;
+      const told = registered(collectionOf(before, table));
       return [
-        statement(
-          `DROP TABLE ${quote(table)}`,
-          { kind: 'ddl', cql: `DROP TABLE ${quote(table)}`, table, effect: { table: false }, registered: null },
-          { destructive: true },
-        ),
+        statement(cql, { kind: 'ddl', cql, table, effect: { table: false }, registered: told }, { destructive: true }),
       ];
     }
     case 'addField':

@@ -11,6 +11,7 @@ import { quote } from './names.ts';
 import { forget, noteOf } from './note.ts';
 import type { Outset } from './outsets.ts';
 import { type RunPlace, UNLOCKED } from './place.ts';
+import type { Registered } from './registry.ts';
 import type { Change } from './seat.ts';
 import type { Session } from './session.ts';
 import type { Ddl } from './statement.ts';
@@ -29,7 +30,7 @@ export interface Ready {
 export async function readyDdl(place: RunPlace, ddl: Ddl, outset?: Outset): Promise<Ready> {
   const { session, settings } = place;
   const [note, started] = await Promise.all([
-    ddl.registered ? noteOf(place, ddl.table, ddl.registered, outset?.version) : undefined,
+    ddl.registered && announced(place, ddl, ddl.registered, outset),
     ddl.resumes === true && isClaimed(place, ddl),
     agreed(session, settings.agreementTimeoutMs),
     ddl.creates && refuseExisting(session, ddl.table, outset),
@@ -49,7 +50,16 @@ export async function runDdl(place: RunPlace, ddl: Ddl, epoch: number, { started
     await send(place, ddl.cql, () => stands(session, ddl));
   }
   if ('index' in ddl.effect && ddl.effect.target !== null) await queryable(place, ddl.effect.index);
-  if (ddl.registered === null) await forget(place, ddl.table);
+  if ('table' in ddl.effect) await forget(place, ddl.table);
+}
+
+async function announced(place: RunPlace, ddl: Ddl, said: Registered, outset: Outset | undefined): Promise<Change> {
+  if (!('table' in ddl.effect)) return noteOf(place, ddl.table, said, outset?.version);
+  const [row] = await place.session.rows(
+    'SELECT id FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?',
+    [place.session.keyspace, ddl.table],
+  );
+  return noteOf(place, ddl.table, { ...said, ...(row && { dropping: String(row.id) }) });
 }
 
 /** Words of a user: nobody knows what they change, so what became of a lost one only they can say. */
@@ -89,7 +99,7 @@ async function settles(done: () => Promise<boolean>): Promise<boolean> {
 /** Whether the catalog shows what the statement does: table and columns are read together, either can be there alone. */
 async function stands(session: Session, { table, effect }: Ddl): Promise<boolean> {
   const [found] = await readCatalog(session, [table]);
-  if ('table' in effect) return (found !== undefined) === effect.table;
+  if ('table' in effect) return found === undefined;
   if ('index' in effect) {
     const index = found?.indexes.find(({ name }) => name === effect.index);
     return effect.target === null ? index === undefined : index !== undefined;

@@ -16,7 +16,13 @@ import { columnType, readType } from './types.ts';
 /** The catalog, with what the registry knows of it where the two agree. */
 export async function introspect(session: Session, named?: readonly string[]): Promise<SchemaModel> {
   const [tables, known] = await Promise.all([readCatalog(session, named), readRegistry(session)]);
-  return new Map(tables.map((table) => [table.name, collectionOf(table, known.get(table.name))]));
+  return new Map(
+    tables.map((table) => {
+      const said = known.get(table.name);
+      const isOther = said?.dropping !== undefined && said.dropping !== table.id;
+      return [table.name, collectionOf(table, isOther ? undefined : said)];
+    }),
+  );
 }
 
 async function readRegistry(session: Session): Promise<ReadonlyMap<string, Registered>> {

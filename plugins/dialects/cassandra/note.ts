@@ -13,7 +13,7 @@ export async function noteOf(place: RunPlace, table: string, definition: Registe
   return { seat, key: table, from: version, to: version + 1, values: { table, definition } };
 }
 
-/** A table of the same name made by hand must not be taken for this one; left behind it harms no other. */
+/** Left behind it harms no table that is made by hand under the same name: it is only of the one that was dropped. */
 export async function forget(place: RunPlace, table: string): Promise<void> {
   const version = versionOf(await current(place, table));
   if (version > 0) await erase(place.session, seat, table, version);

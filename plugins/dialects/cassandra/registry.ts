@@ -7,6 +7,8 @@ export interface Registered {
   readonly fields: readonly RegisteredField[];
   /** Those that fit the catalog stand; a rename has two. */
   readonly options: readonly TableOptions[];
+  /** The id of the table that is being dropped: one that is made under its name is another one. */
+  readonly dropping?: string;
 }
 
 export interface RegisteredField extends Field {

@@ -13,8 +13,8 @@ export interface Ddl {
   /** What the catalog shows once it has taken effect: decides where an answer was lost. */
   readonly effect: Effect;
   readonly table: string;
-  /** What the registry says from before the statement on; null takes the table out of it, after the statement. */
-  readonly registered?: Registered | null;
+  /** What the registry says from before the statement on; behind one that drops the table it says nothing. */
+  readonly registered?: Registered;
   readonly creates?: true;
   /** The column may be there already where an attempt before this one was interrupted. */
   readonly resumes?: true;
@@ -27,7 +27,7 @@ export interface Ddl {
 }
 
 export type Effect =
-  | { readonly table: boolean }
+  | { readonly table: false }
   | { readonly columns: Readonly<Record<string, string | null>> }
   | { readonly index: string; readonly target: string | null };
 
