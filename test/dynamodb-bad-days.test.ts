@@ -27,7 +27,7 @@ else {
 
   /** A connection through a proxy that does what `fate` says, on a prefix of its own. */
   const through = async (
-    fate: (passing: Passing) => Fate,
+    fate: (passing: Passing) => Fate | Promise<Fate>,
     body: (connection: Connection, prefix: string) => Promise<void>,
   ): Promise<void> => {
     const fresh = freshPrefix(server.port);
@@ -381,6 +381,35 @@ else {
       assert.equal(await store.replace('late', 1, { ...late, answer: 'yes' }, { before: 'until' }), 'late');
       assert.equal((await store.get('late'))?.record.answer, null);
     });
+  });
+
+  test('an item that somebody else changes all the time is told of', async () => {
+    let meddle = async () => {};
+    await through(
+      async ({ action }): Promise<Fate> => {
+        if (action === 'BatchExecuteStatement') await meddle();
+        return 'pass';
+      },
+      async (connection, prefix) => {
+        const beside = await dynamodb.connect(`dynamodb://127.0.0.1:${server.port}/${prefix}`, {});
+        try {
+          const model = await run(connection, create);
+          const collection = model.get('users');
+          assert.ok(collection);
+          let age = 0;
+          meddle = async () => {
+            age += 1;
+            await put(beside, 'users', { id: 1, age });
+          };
+          await meddle();
+          const job = { table: 'users', collection, key: 'k', where: [], set: [{ field: 'age', value: 0 }] };
+          const error = await refused(connection.update(job), 'check_failed');
+          assert.match(error.message, /changes all the time/);
+        } finally {
+          await beside.close();
+        }
+      },
+    );
   });
 
   test('a holder that is at work keeps its lease, however long that takes', async () => {

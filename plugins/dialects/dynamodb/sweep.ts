@@ -1,4 +1,5 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import { SvcError } from '../../../core/errors.ts';
 import type { Api } from './api.ts';
 import { type Item, keyFrom, keyText } from './attribute.ts';
 import { BATCH, type Change, changeItems } from './change.ts';
@@ -157,7 +158,7 @@ async function changeBatch(job: Sweep, batch: readonly Change[]): Promise<number
   let changed = 0;
   let left = batch;
   for (let round = 0; left.length > 0; round += 1) {
-    if (round === ROUNDS) throw new Error(`an item of ${table} changes faster than it can be read`);
+    if (round === ROUNDS) throw contended(table);
     const outcomes = await changeItems(api, table, left, pace, hold);
     changed += outcomes.filter((outcome) => outcome === 'changed').length;
     const next: Change[] = [];
@@ -172,6 +173,14 @@ async function changeBatch(job: Sweep, batch: readonly Change[]): Promise<number
     left = next;
   }
   return changed;
+}
+
+function contended(table: string): SvcError {
+  return new SvcError('check_failed', `An item of "${table}" changes all the time.`, {
+    why: `${ROUNDS} times somebody else was faster.`,
+    state: 'What was changed before stays changed.',
+    next: ['Let it go on, which it does from there, when less is written to that item.'],
+  });
 }
 
 async function readAgain(job: Sweep, key: Item): Promise<Item | undefined> {
