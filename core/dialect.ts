@@ -183,6 +183,8 @@ export interface UpdateJob {
   readonly where: readonly Condition[];
   /** Names the job over crashes, where the engine works in batches. */
   readonly key: string;
+  /** A value comes from `'now'`: what another attempt at the job has set differs from what this one sets. */
+  readonly clocked?: true;
   readonly collection: Collection;
 }
 

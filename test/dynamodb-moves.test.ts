@@ -387,6 +387,10 @@ else {
       const result = await connection.update({ table: 'users', collection, key: 'k1', where, set });
       assert.deepEqual(result, { matched: 4 + 5, modified: 4 + 5 });
       assert.ok((await scan(connection, 'users')).every(({ n }) => n === 'new'));
+      await stopped('update#k2', 'k2');
+      const late = [{ field: 'when', value: '2026-01-31T10:00:00.000' }];
+      const clock = { table: 'users', collection, key: 'k2', clocked: true, where: [], set: late } as const;
+      assert.deepEqual(await connection.update(clock), { matched: 5, modified: 5 });
       const [, move] = dynamodb.compile(
         { type: 'renameField', collection: 'users', from: 'n', to: 'm' },
         new Map([['users', collection]]),

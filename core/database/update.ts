@@ -49,19 +49,22 @@ export async function updateJob(request: UpdateRequest, connection: Connection):
   const key = createHash('sha256')
     .update(canonicalJson({ table, data, where: where ?? null }))
     .digest('hex');
+  const clocked = fields[0]?.some(saysNow);
   return {
     table,
     collection,
+    ...(clocked && { clocked }),
     set: [...set, ...touched(collection, data)],
     where: asked.flatMap(([field, value]) => conditions(field, value)),
     key,
   };
 }
 
+const saysNow = ([{ type }, value]: [Field, Json]): boolean =>
+  CLOCK_TYPES.has(type) && JSON.stringify([value]).includes('"now"');
+
 /** `'now'` is one moment of the engine's clock, for every row and field. */
 async function atClock(fields: [Field, Json][][], connection: Connection): Promise<[Field, Json][][]> {
-  const saysNow = ([{ type }, value]: [Field, Json]) =>
-    CLOCK_TYPES.has(type) && JSON.stringify([value]).includes('"now"');
   if (!fields.flat().some(saysNow)) return fields;
   const now = await connection.now();
   return fields.map((list) => list.map((one) => (saysNow(one) ? [one[0], withNow(one[1], one[0].type, now)] : one)));

@@ -16,9 +16,12 @@ export interface Scan {
   readonly to?: string;
 }
 
+/** The token of the partition of a row that was scanned. */
+export const partitionOf = (row: Row): string => String(row[TOKEN]);
+
 export interface ScanPage {
   readonly rows: readonly Row[];
-  /** Where to begin anew: rows of its partition may be read twice, none is left out. */
+  /** The partition where to begin anew: rows of it may be read twice, none is left out. */
   readonly cursor?: string;
 }
 
@@ -40,8 +43,8 @@ export async function* scan(
       // Told when its turn comes.
       next.catch(() => undefined);
     }
-    const last = rows.at(-1)?.[TOKEN];
-    yield { rows, ...(last !== undefined && { cursor: String(last) }) };
+    const last = rows.at(-1);
+    yield { rows, ...(last && { cursor: partitionOf(last) }) };
     if (state === undefined) return;
   }
 }

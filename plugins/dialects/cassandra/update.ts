@@ -4,10 +4,10 @@ import type { Field } from '../../../core/schema/model.ts';
 import { refuseReadBack, sourcesOf } from '../../read-back.ts';
 import { keyColumns, keyOf } from './key.ts';
 import { quote } from './names.ts';
-import { Progress } from './progress.ts';
+import { type Counted, Progress } from './progress.ts';
 import { now } from './records.ts';
 import { assignmentsOf, conditionsOf } from './row.ts';
-import { each, type Scan, scan } from './scan.ts';
+import { each, partitionOf, type Scan, scan } from './scan.ts';
 import { decided } from './seat.ts';
 import type { Row, Session } from './session.ts';
 import type { Settings } from './settings.ts';
@@ -69,23 +69,35 @@ export async function update(session: Session, settings: Settings, job: UpdateJo
 
   const progress = new Progress(session, settings, table, job.key, false);
   const { cursor, ...counted } = await progress.begin();
+  /** Of the partition at the cursor, where whoever goes on from there does, and counts, all of it again. */
+  let open: Counted = { matched: 0, modified: 0 };
+  const close = () => {
+    counted.matched += open.matched;
+    counted.modified += open.modified;
+    open = { matched: 0, modified: 0 };
+  };
   const whole: Scan = { table, partition: key.partition, selected: columns.map(quote) };
   const through = async (pages: Scan, isAgain: boolean) => {
+    let last: string | undefined;
     for await (const page of scan(session, pages)) {
-      refuseInterrupted(settings, counted.modified);
+      refuseInterrupted(settings, counted.modified + open.modified);
+      if (page.cursor !== undefined && page.cursor !== last) close();
+      last = page.cursor ?? last;
       await each(page.rows, settings.concurrency, async (row) => {
         if (keys.some((name) => row[name] === null)) return; // a partition of static columns alone
         const outcome = await one(row);
-        if (outcome === 'changed') counted.modified += 1;
-        if (outcome === 'changed' || (outcome === 'same' && !isAgain)) counted.matched += 1;
+        const among = job.clocked && partitionOf(row) === last ? open : counted;
+        if (outcome === 'changed') among.modified += 1;
+        if (outcome === 'changed' || (outcome === 'same' && !isAgain)) among.matched += 1;
       });
       if (!isAgain) await progress.reached(page.cursor, counted);
     }
+    close();
   };
   await progress.during(async () => {
     await through({ ...whole, ...(cursor !== undefined && { from: cursor }) }, false);
-    // What came since then to where the interrupted attempt had been.
-    if (cursor !== undefined) await through({ ...whole, to: cursor }, true);
+    // What came since then to where the interrupted attempt had been, unless nothing tells it from what is done.
+    if (cursor !== undefined && !job.clocked) await through({ ...whole, to: cursor }, true);
   });
   await progress.end();
   return counted;

@@ -48,6 +48,7 @@ export async function moveItems(work: Work, table: string, move: Move): Promise<
     ...(filter && { filter }),
     pace: await paceOf(work, name),
     hold: work.hold,
+    settles: true,
     change,
     told: (seen) => told(work, table, seen, items),
   });

@@ -49,6 +49,7 @@ export async function updateItems(
     ...(text !== '' && { filter: { text, ...(Object.keys(values).length > 0 && { values }) } }),
     pace: await paceOf(work, name),
     hold: async () => undefined,
+    settles: job.clocked !== true,
     // Also of an item that is read again: the filter is DynamoDB's, and it has changed since.
     matches: (item) => job.where.every((condition) => holds(condition, item, fieldOf)),
     change: (item) => changeOf(job, item, shape, fieldOf, api.clock.now()),
