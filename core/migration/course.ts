@@ -1,5 +1,6 @@
 import type { Segment } from '../dialect.ts';
 import { recordChange, recordWrite, type Writable } from '../records.ts';
+import { plainModel } from '../schema/plain.ts';
 import { type Execution, rowAfter } from './execution.ts';
 import { type HistoryRow, history } from './history.ts';
 import type { PlannedMigration } from './plan.ts';
@@ -108,7 +109,7 @@ class Writing {
   /** So many steps are done, and the next is `started` or not. */
   underway(done: number, started: boolean): Change {
     const step = statementsBefore(this.#planned, done);
-    const { tag, direction, steps } = this.#planned;
+    const { tag, direction, steps, before } = this.#planned;
     if (!this.#whole) return { tag, status: 'applying', step, started, error: null, epoch: this.#run.epoch };
     const known = this.#run.ledger.entries.get(tag)?.row;
     return {
@@ -116,7 +117,7 @@ class Writing {
       status: 'applying',
       step,
       started,
-      journal: { direction, steps },
+      journal: { direction, steps, ...(before && { before: plainModel(before) }) },
       applied_at: known?.applied_at ?? null,
       rolled_back_at: known?.rolled_back_at ?? null,
       duration_ms: known?.duration_ms ?? null,

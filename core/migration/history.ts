@@ -1,5 +1,6 @@
 import type { Statement } from '../dialect.ts';
 import type { RecordDefinition } from '../records.ts';
+import type { PlainCollection } from '../schema/plain.ts';
 import type { Migration } from './migration.ts';
 
 /** 2: the journal stands in the row. */
@@ -38,6 +39,8 @@ export interface HistoryRow {
 export interface Journal {
   readonly direction: 'up' | 'down';
   readonly steps: readonly JournalStep[];
+  /** What the operations touch, as it was before the first of them; absent where an older SDK began. */
+  readonly before?: readonly PlainCollection[];
 }
 
 export interface JournalStep {

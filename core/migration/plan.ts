@@ -4,13 +4,13 @@ import { isSvcError, SvcError } from '../errors.ts';
 import { change } from '../schema/apply.ts';
 import { defineCollection } from '../schema/define.ts';
 import type { Draft } from '../schema/draft.ts';
-import type { Collection } from '../schema/model.ts';
+import type { Collection, SchemaModel } from '../schema/model.ts';
 import type { CreateCollection, Operation } from '../schema/operation.ts';
 import { checksum } from './checksum.ts';
 import { drift } from './drift.ts';
 import type { JournalStep, Origin } from './history.ts';
 import type { Migration } from './migration.ts';
-import { needs } from './touches.ts';
+import { needs, touches } from './touches.ts';
 
 export type Direction = 'up' | 'down';
 
@@ -23,6 +23,8 @@ export interface PlannedMigration {
   readonly checksum: string;
   readonly steps: readonly JournalStep[];
   readonly statements: readonly Statement[];
+  /** Collections that it touches, as they were before it; unknown of one that an older SDK began. */
+  readonly before: SchemaModel | undefined;
 }
 
 /** Compiles one direction of a migration and moves the draft on. A refusal names the migration and the operation. */
@@ -34,9 +36,10 @@ export async function planMigration(
   draft: Draft,
 ): Promise<PlannedMigration> {
   const compiled: { operation: number; statement: Statement }[] = [];
+  const before = new Map<string, Collection | undefined>();
   for (const [index, operation] of migration[direction].entries()) {
     try {
-      for (const statement of await planOperation(adapter, operation, draft))
+      for (const statement of await planOperation(adapter, operation, draft, before))
         compiled.push({ operation: index, statement });
     } catch (error) {
       if (!isSvcError(error)) throw error;
@@ -56,15 +59,23 @@ export async function planMigration(
     checksum: checksum(migration),
     steps: segment(compiled),
     statements: compiled.map(({ statement }) => statement),
+    before: new Map([...before.values()].flatMap((there) => (there ? [[there.name, there]] : []))),
   };
 }
 
-async function planOperation(adapter: Adapter, operation: Operation, draft: Draft): Promise<readonly Statement[]> {
+/** Notes in `before` how the draft has what is touched for the first time: a table, or none of that name. */
+async function planOperation(
+  adapter: Adapter,
+  operation: Operation,
+  draft: Draft,
+  before: Map<string, Collection | undefined>,
+): Promise<readonly Statement[]> {
   if (operation.type === 'raw') return adapter.dialect.compile(operation, draft);
   const missing = needs(operation).filter((name) => !draft.has(name));
   if (missing.length > 0) {
     for (const [name, collection] of await adapter.connection.introspect(missing)) draft.set(name, collection);
   }
+  for (const name of touches(operation)) if (!before.has(name)) before.set(name, draft.get(name));
   if (
     operation.type === 'createCollection' &&
     operation.options?.sqlOptions?.ifNotExists &&

@@ -1,4 +1,5 @@
 import type { Statement } from '../dialect.ts';
+import { modelOfPlain } from '../schema/plain.ts';
 import { statementsBefore } from './course.ts';
 import { execute } from './execute.ts';
 import type { Execution } from './execution.ts';
@@ -20,7 +21,8 @@ export async function resume(run: Execution, entry: LedgerEntry, retry = false):
   const { migration, origin, checksum, journal, started } = stored.record;
   const { direction, steps } = journal;
   const statements = steps.flatMap((step) => step.statements);
-  const planned: PlannedMigration = { tag, origin, direction, migration, checksum, steps, statements };
+  const before = journal.before && modelOfPlain(journal.before);
+  const planned: PlannedMigration = { tag, origin, direction, migration, checksum, steps, statements, before };
   let at = steps.findIndex((_, index) => statementsBefore(planned, index) === stored.record.step);
   if (at < 0) at = steps.length;
   const step = steps[at];
