@@ -9,6 +9,7 @@ import { type Facts, type Grammar, OTHER_OPTIONS, type Renamed } from '../../sql
 import { enumCheckName, uniqueName } from '../../sql/names.ts';
 import { SCHEMA, statement } from '../../sql/text.ts';
 import { type AskedAlter, askedAlter, askedFill } from './asked.ts';
+import { has, lacks } from './has.ts';
 import { PRIMARY } from './introspect.ts';
 import { literal, plainText } from './literal.ts';
 import { refuseMisfit } from './misfit.ts';
@@ -190,14 +191,3 @@ function addComputed(grammar: Grammar, table: string, field: Field, keys: readon
       : []),
   ];
 }
-
-/** A query that gives a row where the catalog has it under exactly these names: its own comparison knows no case. */
-function has(view: string, table: string, names: Readonly<Record<string, string>> = {}): string {
-  const schema = view === 'referential_constraints' ? 'constraint_schema' : 'table_schema';
-  const conditions = Object.entries({ table_name: table, ...names }).map(
-    ([column, name]) => `CAST(${column} AS BINARY) = CAST(${text(name)} AS BINARY)`,
-  );
-  return `SELECT 1 FROM information_schema.${view} WHERE ${schema} = DATABASE() AND ${conditions.join(' AND ')} LIMIT 1`;
-}
-
-const lacks = (query: string): string => `SELECT 1 FROM DUAL WHERE NOT EXISTS (${query})`;

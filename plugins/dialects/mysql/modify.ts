@@ -8,6 +8,7 @@ import type { Grammar } from '../../sql/grammar.ts';
 import { losesSilently } from '../../sql/loses.ts';
 import { primaryKeyFields, uniqueName } from '../../sql/names.ts';
 import { type AskedAlter, askedAlter, type Modify } from './asked.ts';
+import { has } from './has.ts';
 import { text } from './quote.ts';
 import type { Traits } from './traits.ts';
 import { columnType, isNumbered } from './types.ts';
@@ -38,7 +39,13 @@ export function modifyField(
   return [
     ...modified(grammar, traits, before, from, between, foreseen(grammar, before.name, from, to)),
     ...modified(grammar, traits, after, between, to),
-  ].map((statement) => ({ ...statement, ...(isOnlyModify(statement) && { idempotent: true as const }) }));
+  ].map((statement) => ({
+    ...statement,
+    ...(isOnlyModify(statement)
+      ? { idempotent: true as const }
+      : // The second has no clauses: it is the first that makes a text of the column.
+        { check: has('columns', before.name, { column_name: from.name, data_type: 'varchar' }) }),
+  }));
 }
 
 const isOnlyModify = ({ run }: Statement): boolean => (run as unknown as AskedAlter).clauses.length === 0;
