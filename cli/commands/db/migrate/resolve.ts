@@ -9,7 +9,7 @@ export default class Resolve extends MigratorCommand {
   static override usage = Command.Usage({
     description: 'Decides about a migration that stopped half-way.',
     details:
-      'The decision is kept in _svc_audit. --forget takes the migration out of the history: it is pending again.',
+      'The decision is kept in _svc_audit. --forget takes the migration out of the history: it is pending again. Of a rollback that stopped half-way --applied says that its steps were undone, --rolled-back that the rest of it was done.',
     examples: [
       ['Run the steps that are missing', 'svc db migrate resolve 20261120_103000_orders --retry'],
       ['The rest was done by hand', 'svc db migrate resolve 20261120_103000_orders --applied'],
@@ -18,8 +18,10 @@ export default class Resolve extends MigratorCommand {
 
   tag = Option.String({ required: true });
   retry = Option.Boolean('--retry', false, { description: 'Runs the rest.' });
-  applied = Option.Boolean('--applied', false, { description: 'The rest was done by hand.' });
-  rolledBack = Option.Boolean('--rolled-back', false, { description: 'What was done was undone by hand.' });
+  applied = Option.Boolean('--applied', false, { description: 'It is applied: what was missing was done by hand.' });
+  rolledBack = Option.Boolean('--rolled-back', false, {
+    description: 'It is rolled back: what there was of it was undone by hand.',
+  });
   failed = Option.Boolean('--failed', false, { description: 'Marks it as failed: nothing runs until it is resolved.' });
   forget = Option.Boolean('--forget', false, { description: 'Removes it from the history.' });
   yes = Option.Boolean('--yes,-y', false, { description: 'Lets into a protected environment.' });
