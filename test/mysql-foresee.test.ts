@@ -144,6 +144,37 @@ for (const engine of committingEngines) {
     }
   });
 
+  on('a table at which another database points is not dropped behind other steps', async (adapter) => {
+    const { connection } = adapter;
+    const [row] = await connection.query('SELECT DATABASE() AS name');
+    const other = `${row?.name}_o`;
+    await connection.query('ALTER TABLE big ADD CONSTRAINT near FOREIGN KEY (n) REFERENCES parents (id)');
+    await connection.query(`CREATE DATABASE ${other}`);
+    try {
+      await connection.query(
+        `CREATE TABLE ${other}.pointing (id int PRIMARY KEY, p int, CONSTRAINT far FOREIGN KEY (p) REFERENCES ${row?.name}.parents (id))`,
+      );
+      const dropping = (from = migration('20260102_000000_second')) =>
+        from.renameCollection('parents', 'elders').dropCollection('elders', { cascade: true }).build();
+      const refusal = await refused(
+        migrate(adapter, all(dropping()), { allowDestructive: true }),
+        'collection_referenced',
+      );
+      assert.equal(refusal.state, 'Nothing was changed.');
+      assert.match(refusal.why ?? '', new RegExp(`far.* of .*${other}.*pointing`));
+      assert.deepEqual([...((await connection.introspect()).get('big')?.constraints.keys() ?? [])], ['near']);
+      // What a user does before it in the run nobody can tell.
+      const freed = migration('20260102_000000_second').raw(
+        engine.dialect.name,
+        `ALTER TABLE ${other}.pointing DROP FOREIGN KEY far`,
+      );
+      await migrate(adapter, all(dropping(freed)), { allowDestructive: true });
+      assert.deepEqual([...(await connection.introspect()).keys()], ['big']);
+    } finally {
+      await connection.query(`DROP DATABASE ${other}`);
+    }
+  });
+
   on('nothing is refused of what would have passed', async (adapter, url) => {
     const copying = (tag: string) => migration(tag).modifyField('big', 's', { type: 'text' });
     // Empty by then, made anew by then, or allowed.

@@ -9,6 +9,7 @@ import { completed } from './complete.ts';
 import { refuseWords } from './convert.ts';
 import { numberOf } from './errors.ts';
 import { quote, text } from './quote.ts';
+import { heldElsewhere } from './referenced.ts';
 import { type Asking, alterText, COPIES, doneOnline, refuseCopy, refuseOld } from './resolve.ts';
 import { refuseRows } from './violated.ts';
 
@@ -28,8 +29,9 @@ export async function foresee(asking: Asking, statements: readonly Statement[]):
   const [folded] = foldsTables ? foldedOf(statements) : [];
   if (folded) return folded;
   // A single one leaves nothing behind when it is refused as it runs.
-  const changes = statements.length > 1 ? changesOf(statements) : new Map<string, Change[]>();
-  const found: Foreseen[] = [];
+  if (statements.length <= 1) return undefined;
+  const { changes, dropped } = changesOf(statements);
+  const found = await heldElsewhere(exec, dropped);
   for (const table of await filled(exec, [...changes.keys()])) {
     const refused = await refusedOf(asking, table, changes.get(table) ?? []);
     if (refused) found.push(refused);
@@ -52,11 +54,19 @@ function foldedOf(statements: readonly Statement[]): Foreseen[] {
   });
 }
 
+interface Changes {
+  readonly changes: ReadonlyMap<string, readonly Change[]>;
+  /** The statement that drops a table. */
+  readonly dropped: ReadonlyMap<string, number>;
+}
+
 /** By the name that a table has at the start, what is done to it up to where nobody can say how it looks. */
-function changesOf(statements: readonly Statement[]): ReadonlyMap<string, readonly Change[]> {
+function changesOf(statements: readonly Statement[]): Changes {
   const changes = new Map<string, Change[]>();
+  const dropped = new Map<string, number>();
   /** Of tables that were made, dropped or renamed: the name at the start, if it was there. */
   const names = new Map<string, string | undefined>();
+  const atStart = (name: string): string | undefined => (names.has(name) ? names.get(name) : name);
   let byUser = false;
   for (const [statement, { run, text }] of statements.entries()) {
     if (isUsers(run)) {
@@ -64,18 +74,23 @@ function changesOf(statements: readonly Statement[]): ReadonlyMap<string, readon
       if (MAY_EMPTY.test(text)) break;
       continue;
     }
-    const made = tableOf(run);
-    if (made !== undefined) names.set(made, undefined);
+    const whole = tableOf(run);
+    if (whole !== undefined) {
+      const there = atStart(whole);
+      if (there !== undefined && text.startsWith('DROP TABLE ')) dropped.set(there, statement);
+      names.set(whole, undefined);
+      continue;
+    }
     const ask = run as unknown as Asked;
-    if (made !== undefined || 'fill' in ask) continue;
-    const table = names.has(ask.table) ? names.get(ask.table) : ask.table;
+    if ('fill' in ask) continue;
+    const table = atStart(ask.table);
     const renamed = renamedTo(ask.clauses);
     if (renamed !== undefined) names.set(ask.table, undefined).set(renamed, table);
     if (table === undefined) continue;
     const before = changes.get(table) ?? [];
     changes.set(table, [...before, { statement, ask, untouched: !byUser && before.length === 0 }]);
   }
-  return changes;
+  return { changes, dropped };
 }
 
 /** A text of a user behind which a table may be another one, or without rows. */
