@@ -356,6 +356,30 @@ for (const engine of committingEngines) {
     assert.deepEqual(await rows("SHOW TABLES LIKE '%svc_words%'"), []);
   });
 
+  // MariaDB makes none.
+  if (dialect === mysql) {
+    on('the key that the server gives a table without one is not in the model', async (here) => {
+      const { run, agrees, rows, connection } = here;
+      await rows('SET SESSION sql_generate_invisible_primary_key = ON');
+      const n: NamedField = { name: 'n', type: 'integer' };
+      const model = await run([{ type: 'createCollection', name: 'keyless', fields: [n] }]);
+      await rows('INSERT INTO keyless VALUES (7)');
+      assert.deepEqual(await rows('SELECT my_row_id, n FROM keyless'), [{ my_row_id: 1, n: 7 }]);
+      await agrees(model);
+      const at = { collection: 'keyless' };
+      const changed = await run(
+        [
+          { type: 'addField', ...at, field: { name: 's', type: 'string' } },
+          { type: 'modifyField', ...at, field: 'n', changes: { required: true } },
+          { type: 'createIndex', ...at, index: 'keyless_s', columns: [{ name: 's' }] },
+        ],
+        model,
+      );
+      await agrees(changed);
+      assert.deepEqual(await connection.unreadable(), []);
+    });
+  }
+
   on('a name that the whole database knows is refused where another table has it', async ({ run, agrees }) => {
     const positive = (collection: string, name: string): Operation => ({
       type: 'addConstraint',

@@ -20,8 +20,24 @@ export const PRIMARY = 'PRIMARY';
 /** Tables of the catalog as a model in normal form, and what a model cannot say of them. */
 export function readTables(traits: Traits, tables: readonly CatalogTable[]): Reading {
   const unreadable: Unreadable[] = [];
-  const model = new Map(tables.map((table) => [table.name, collectionOf(traits, table, unreadable)]));
+  const model = new Map(
+    tables.map((table) => [table.name, collectionOf(traits, withoutServersKey(table), unreadable)]),
+  );
   return { model, unreadable };
+}
+
+/** Without the key that the server gave a table that has none (sql_generate_invisible_primary_key). */
+function withoutServersKey(table: CatalogTable): CatalogTable {
+  const primary = table.indexes.find(({ name }) => name === PRIMARY)?.columns ?? [];
+  const own = table.columns.find(
+    ({ name, extra }) => name === 'my_row_id' && /\bauto_increment\b/i.test(extra) && /\binvisible\b/i.test(extra),
+  );
+  if (!own || primary.length !== 1 || primary[0]?.name !== own.name) return table;
+  return {
+    ...table,
+    columns: table.columns.filter((column) => column !== own),
+    indexes: table.indexes.filter(({ name }) => name !== PRIMARY),
+  };
 }
 
 function collectionOf(traits: Traits, table: CatalogTable, unreadable: Unreadable[]): Collection {
