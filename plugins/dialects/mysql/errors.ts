@@ -180,15 +180,30 @@ const SHOWS_VALUE: Readonly<Record<number, RegExp>> = {
 
 /** The engine's error as a refusal, its number and words in `why`. What is none of the engine's stays as it is. */
 export function refusal(error: unknown): unknown {
-  if (!(error instanceof Error) || isSvcError(error)) return error;
+  const meaning = meaningOf(error);
+  return meaning ? told(error as EngineError, meaning) : error;
+}
+
+/** An error of a session that was open: a server that cannot be reached any more may have done what it was sent last. */
+export function ofOpen(error: unknown): unknown {
+  return meaningOf(error) === UNREACHABLE ? told(error as EngineError, LOST) : error;
+}
+
+function meaningOf(error: unknown): Meaning | undefined {
+  if (!(error instanceof Error) || isSvcError(error)) return undefined;
   const { code, fatal, sqlState } = error as EngineError;
   const number = numberOf(error);
-  const meaning =
+  return (
     (number === undefined ? undefined : MEANINGS[number]) ??
     (code === undefined ? undefined : CODES[code]) ??
     (fatal ? LOST : undefined) ??
-    (number !== undefined && typeof sqlState === 'string' ? FAILED : undefined);
-  if (!meaning) return error;
+    (number !== undefined && typeof sqlState === 'string' ? FAILED : undefined)
+  );
+}
+
+function told(error: EngineError, meaning: Meaning): SvcError {
+  const { code, sqlState } = error;
+  const number = numberOf(error);
   const words = wordsOf(error, number);
   return new SvcError(meaning.code, meaning.message, {
     why: number === undefined ? words : `${number}: ${words}`,

@@ -2,7 +2,7 @@ import { SvcError } from '../../../core/errors.ts';
 import { Queue } from '../../sql/queue.ts';
 import { type Exec, rowsOf, type Session } from '../../sql/session.ts';
 import type { Address } from './address.ts';
-import { refusal, unchanged } from './errors.ts';
+import { ofOpen, refusal, unchanged } from './errors.ts';
 import type { Flavour } from './flavour.ts';
 import { type Settings, sessionText } from './settings.ts';
 import { explicitTimestamps } from './timestamps.ts';
@@ -38,6 +38,10 @@ export async function openSession(flavour: Flavour, address: Address, settings: 
     if (lost) throw lost;
     return wire.query(text);
   };
+  const opened: Exec = (text) =>
+    send(text).catch((error) => {
+      throw ofOpen(error);
+    });
   const queue = new Queue();
   try {
     const ask =
@@ -54,8 +58,8 @@ export async function openSession(flavour: Flavour, address: Address, settings: 
     if (Number(row?.explicit) === 0) await explicitTimestamps(send, flavour.title);
     return {
       greeting,
-      exec: (text) => queue.run(() => send(text)),
-      alone: (work) => queue.run(() => work(send)),
+      exec: (text) => queue.run(() => opened(text)),
+      alone: (work) => queue.run(() => work(opened)),
       close: async () => wire.close(),
     };
   } catch (error) {
