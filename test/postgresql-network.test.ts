@@ -1,12 +1,15 @@
 import * as assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
+import { openServer } from '../plugins/dialects/postgresql/server.ts';
+import { settingsOf } from '../plugins/dialects/postgresql/settings.ts';
 import { connectAdapter } from './kit/adapter.ts';
 import { cutProxy } from './kit/cut-proxy.ts';
 import { freePort } from './kit/free-port.ts';
@@ -25,6 +28,30 @@ const through = (url: string, port: number): string => {
   changed.port = String(port);
   return changed.href;
 };
+
+const away = 'a network that goes away under an open session is a lost connection';
+if (missing !== undefined) test.skip(away, missing);
+else {
+  test(away, async () => {
+    const { url, query, drop } = await freshDatabase();
+    try {
+      for (const code of ['ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH']) {
+        const session = await openServer(url, settingsOf({}));
+        const asked = refused(session.exec(`SELECT pg_sleep(60) AS ${code}`), 'connection_lost');
+        const isAsked = `SELECT 1 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60) AS ${code}'`;
+        await until(async () => (await query(isAsked)).length > 0, 'the server was never asked');
+        const { stream } = (session.client as unknown as { readonly connection: { readonly stream: Socket } })
+          .connection;
+        stream.destroy(Object.assign(new Error(`read ${code}`), { code, errno: -110, syscall: 'read' }));
+        assert.match((await asked).why ?? '', new RegExp(code));
+        await refused(session.exec('SELECT 1'), 'connection_lost');
+        await session.close();
+      }
+    } finally {
+      await drop();
+    }
+  });
+}
 
 /** A connection that is lost while the answer to COMMIT is under way: nobody knows, the next run finds out. */
 for (const [when, applied] of [

@@ -166,6 +166,18 @@ export function refusal(error: unknown): unknown {
   });
 }
 
+/** An error of a session that was open: a server that cannot be reached any more may have done what it was sent last. */
+export function ofOpen(error: unknown): unknown {
+  const code = codeOf(error);
+  if (code === undefined || meaningOf(code) !== UNREACHABLE) return error;
+  return new SvcError(LOST.code, LOST.message, {
+    why: `${code}: ${(error as Error).message}`,
+    next: LOST.next ?? [],
+    details: { engineCode: code },
+    cause: error,
+  });
+}
+
 /** Which table, columns and constraint: the engine's own detail shows what stands in the row. */
 function whereOf({ code, detail, table, column, constraint }: EngineError): string {
   const key = code === '23503' || code === '23505' ? /^[^()]*\((.+?)\)=\(/s.exec(detail ?? '')?.[1] : undefined;

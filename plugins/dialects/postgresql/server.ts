@@ -2,7 +2,7 @@ import type { Client, ClientConfig } from 'pg';
 import { type Driver, loadDriver } from '../../driver.ts';
 import { Queue } from '../../sql/queue.ts';
 import type { Exec, Result, Session } from '../../sql/session.ts';
-import { codeOf, refusal, unchanged } from './errors.ts';
+import { codeOf, ofOpen, refusal, unchanged } from './errors.ts';
 import { quote } from './grammar.ts';
 import type { Settings } from './settings.ts';
 
@@ -28,12 +28,12 @@ export async function openServer(url: string, settings: Settings): Promise<Serve
   }
   const queue = new Queue();
   const send: Exec = async (text) => {
-    if (lost) throw refusal(lost);
+    if (lost) throw refusal(ofOpen(lost));
     try {
       const answered = (await client.query(text)) as unknown as Answer | readonly Answer[];
       return (Array.isArray(answered) ? answered : [answered]).map(result);
     } catch (error) {
-      throw lost && codeOf(error) === undefined ? refusal(lost) : error;
+      throw lost && codeOf(error) === undefined ? refusal(ofOpen(lost)) : ofOpen(error);
     }
   };
   return {
