@@ -370,7 +370,7 @@ else {
           ];
           const error = await refusal(withLate(text, late));
           assert.equal(error.code, 'migration_half_done');
-          assert.match(error.why ?? '', /: 1 have a value in "n" that is no string of 3: _id /);
+          assert.match(error.why ?? '', / 1 have a value in "n" that is no string of 3: _id /);
           assert.equal(await count({ n: '600' }), 1);
           await remove('12345');
           assert.equal((await retry(text)).status, 'completed');
