@@ -13,7 +13,7 @@ import { RESOLUTIONS, resolve } from '../core/migration/resolve.ts';
 import { historyModel, migrate, rollback } from '../core/migration/run.ts';
 import { status } from '../core/migration/status.ts';
 import { definedInCode } from './kit/defined.ts';
-import { sqlEngines } from './kit/engines.ts';
+import { committingEngines, sqlEngines } from './kit/engines.ts';
 import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
 
@@ -400,5 +400,26 @@ for (const engine of sqlEngines) {
     await resolve(adapter, age.tag, 'applied');
     assert.equal((await rollback(adapter)).migrations[0]?.tag, age.tag);
     assert.deepEqual(await tables(adapter), ['users']);
+  });
+
+  if (!committingEngines.includes(engine)) continue;
+  on('a change of a table that svc did not make goes on where it stopped', async (adapter, again) => {
+    await adapter.connection.query(
+      'CREATE TABLE legacy (id integer, note varchar(10), CONSTRAINT legacy_pkey PRIMARY KEY (id))',
+    );
+    await adapter.connection.query("INSERT INTO legacy VALUES (1, 'a'), (2, 'a')");
+    const change = migration('20260107_000000_legacy')
+      .addField('legacy', { name: 'more', type: 'text' })
+      .createIndex('legacy', 'once', [{ name: 'note' }], { unique: true })
+      .build();
+    await refused(migrate(adapter, files(change)), 'migration_half_done');
+    await adapter.connection.query('DELETE FROM legacy WHERE id = 2');
+    const { status: outcome } = await resolve(await again(), change.tag, 'retry');
+    assert.equal(outcome, 'completed');
+    const legacy = (await adapter.connection.introspect()).get('legacy');
+    assert.deepEqual(
+      [[...(legacy?.fields.keys() ?? [])], [...(legacy?.indexes.keys() ?? [])]],
+      [['id', 'note', 'more'], ['once']],
+    );
   });
 }
