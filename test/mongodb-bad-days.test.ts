@@ -383,7 +383,7 @@ else {
           ];
           const left = await refusal(withLate(moved, both));
           assert.equal(left.code, 'migration_half_done');
-          assert.match(left.why ?? '', /: 1 still have a value in "kind", which is "sort" now: _id /);
+          assert.match(left.why ?? '', / 1 still have a value in "kind", which is "sort" now: _id /);
           assert.equal(await count({ sort: 'late' }), 2);
           await remove('701');
           assert.equal((await retry(moved)).status, 'completed');
