@@ -158,4 +158,4 @@ const text = [
   table(['', SVC, BARE, `times ${BARE}`, ''], filling),
 ].join('\n');
 console.log(text);
-if (named.length === 0 && !flags.quick) await keep('engines.md', text);
+if (named.length === 0 && Object.keys(flags).length === 0) await keep('engines.md', text);
