@@ -3,7 +3,8 @@ import type { Adapter } from '../core/database/adapter.ts';
 import type { Dialect } from '../core/dialect.ts';
 import { Kernel } from '../core/kernel.ts';
 import { migration } from '../core/migration/builder.ts';
-import { migrate } from '../core/migration/run.ts';
+import { resolve } from '../core/migration/resolve.ts';
+import { migrate, rollback } from '../core/migration/run.ts';
 import type { RunEvent } from '../core/migration/run-options.ts';
 import { status } from '../core/migration/status.ts';
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
@@ -33,6 +34,8 @@ const defined = [
   table('20260103_000000_three', 'three', 'four', 'five'),
   table('20260104_000000_six', 'six'),
 ];
+
+const THREE = '20260103_000000_three';
 
 const tables = async ({ connection }: Adapter) => [...(await connection.introspect()).keys()].sort();
 
@@ -100,6 +103,14 @@ for (const { dialect, missing, fresh } of engines) {
         ]);
         assert.deepEqual(await tables(adapter), ['five', 'four', 'one', 'six', 'three', 'two']);
         assert.equal((await status(adapter, defined)).state, 'OK');
+
+        const back = new AbortController();
+        const onEvent = (event: RunEvent) => event.type === 'started' && event.tag === THREE && back.abort();
+        const half = await refused(rollback(adapter, { count: 3, signal: back.signal, onEvent }), 'interrupted');
+        assert.match(half.state ?? '', /^1 of 3 steps of "20260103_000000_three" are committed and journaled/);
+        assert.match(half.next[0] ?? '', /^svc db migrate resolve 20260103_000000_three --retry {4}/);
+        assert.equal((await resolve(adapter, THREE, 'retry')).status, 'rolled_back');
+        assert.deepEqual(await tables(adapter), ['one', 'two']);
       } finally {
         await adapter.connection.close();
         await drop();

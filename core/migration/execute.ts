@@ -111,14 +111,19 @@ function refuseInterrupted(
 ): void {
   if (!signal?.aborted) return;
   const current = planned[migration];
+  const isDown = planned[0]?.direction === 'down';
   if (current && step > 0) {
     throw new SvcError('interrupted', 'The run was interrupted.', {
       state: `${statementsBefore(current, step)} of ${current.statements.length} steps of "${current.tag}" are committed and journaled; the lock is released.`,
-      next: ['svc db migrate    goes on with the next step'],
+      next: [
+        isDown
+          ? `svc db migrate resolve ${current.tag} --retry    goes on with the next step of the rollback`
+          : 'svc db migrate    goes on with the next step',
+      ],
     });
   }
   throw new SvcError('interrupted', 'The run was interrupted.', {
     state: `${migration} of ${planned.length} migrations are through; what had begun is finished, the lock is released.`,
-    next: ['svc db migrate'],
+    next: [isDown ? 'svc db migrate status' : 'svc db migrate'],
   });
 }
