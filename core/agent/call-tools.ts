@@ -1,6 +1,6 @@
 import { kept } from '../approval/execute.ts';
 import { type CallOutcome, failed, invalid, jsonResult, notRun, tooLargeFor } from '../approval/outcome.ts';
-import { DETACH, Interruption } from '../approval/passage.ts';
+import { lettingGo } from '../approval/passage.ts';
 import type { Parameters } from '../approval/request.ts';
 import { SvcError } from '../errors.ts';
 import type { Step, StepCall } from './execution.ts';
@@ -88,8 +88,8 @@ async function outcomeOf(
         call.started = true;
         await held.save();
         // A client that only closes waits for what is said to have begun.
-        const isLeft = signal.reason === DETACH || signal.reason instanceof Interruption;
-        if (held.state.cancel !== undefined || (signal.aborted && !isLeft)) throw notBegun(held.executionId);
+        const isStopped = signal.aborted && lettingGo(signal) === undefined;
+        if (held.state.cancel !== undefined || isStopped) throw notBegun(held.executionId);
       },
     },
   );

@@ -1,4 +1,4 @@
-import { DETACH, Interruption, reasonOf } from '../approval/passage.ts';
+import { lettingGo, reasonOf } from '../approval/passage.ts';
 import { isSvcError, SvcError } from '../errors.ts';
 import { callTools } from './call-tools.ts';
 import type { RunError, Step } from './execution.ts';
@@ -85,9 +85,9 @@ async function drivenTo(
 async function stopped(held: HeldExecution, signal: AbortSignal): Promise<RunOutcome> {
   const reason: unknown = signal.reason;
   // Only this attempt was ended, and the next one finds what this one left: a run that is stopped too ends there.
-  const isForGood = reason instanceof Interruption ? reason.isForGood() : reason === DETACH;
-  if (!signal.aborted || (reason instanceof Interruption && !isForGood)) throw executionLost(held.executionId);
-  if (isForGood) {
+  const left = lettingGo(signal);
+  if (!signal.aborted || left === 'for now') throw executionLost(held.executionId);
+  if (left === 'for good') {
     throw new SvcError('interrupted', 'The client was closed while the run was going on.', {
       state: `The execution ${held.executionId} is stored as far as it had come.`,
       next: [`svc.agents.resume('${held.executionId}')`],

@@ -90,14 +90,19 @@ async function repeated<T>(seat: Seat, work: () => Promise<T>, refuse: (error: u
 }
 
 export function refuseDetached(passage: Passage): void {
-  const { signal } = passage.options;
-  if (hasLeft(passage) || (signal?.aborted && signal.reason instanceof Interruption)) throw left(passage);
+  if (passage.desk.closing.aborted || lettingGo(passage.options.signal) !== undefined) throw left(passage);
 }
 
-function hasLeft({ desk, options: { signal } }: Passage): boolean {
-  if (desk.closing.aborted) return true;
-  if (!signal?.aborted) return false;
-  return signal.reason === DETACH || (signal.reason instanceof Interruption && signal.reason.isForGood());
+function hasLeft({ desk, options }: Passage): boolean {
+  return desk.closing.aborted || lettingGo(options.signal) === 'for good';
+}
+
+/** Whether a signal says that its owner lets go, or may come back; what it stops is then left as it is in the store. */
+export function lettingGo(signal: AbortSignal | undefined): 'for good' | 'for now' | undefined {
+  if (!signal?.aborted) return undefined;
+  const { reason } = signal;
+  if (reason instanceof Interruption) return reason.isForGood() ? 'for good' : 'for now';
+  return reason === DETACH ? 'for good' : undefined;
 }
 
 function left({ desk, requestId }: Passage): SvcError {
