@@ -10,6 +10,7 @@ told on stderr, a line a round.
   mysql       the same on MySQL, with svc on PostgreSQL beside it
   mariadb     the same on MariaDB, with svc on PostgreSQL beside it
   engines     MongoDB, DynamoDB and Cassandra, with the driver alone beside it [--rounds=5] [--count=200] [--rows=100000]
+  large       a default for a million rows on the same three, with a migrator killed at a third [--rows=1000000]
   gate        what an approval costs, with the least that PostgreSQL allows beside
   pages       a page of 100,000 waiting requests, on every engine [--waiting=100000]
   approvals   one gated call end to end, with the faults that each was tried on [--rounds=200] [--waiting=10000]
@@ -22,13 +23,16 @@ told on stderr, a line a round.
 
 Example: npm run bench -- mysql --quick --only=drizzle,knex
 `;
-const SUBJECTS = ['postgresql', 'mysql', 'mariadb', 'engines', 'gate', 'pages', 'approvals'] as const;
+const SUBJECTS = ['postgresql', 'mysql', 'mariadb', 'engines', 'large', 'gate', 'pages', 'approvals'] as const;
 /** Scripts of their own, from the sources: they read what is left of the arguments. */
 const SCRIPTS = {
   engines: () => import('./engines/run.ts'),
+  large: () => import('./engines/large.ts'),
   gate: () => import('./approvals/gate.ts'),
   pages: () => import('./approvals/pages.ts'),
 };
+
+const isScript = (name: string): name is keyof typeof SCRIPTS => Object.hasOwn(SCRIPTS, name);
 
 /** Ends the process with a word for the person. */
 function refuse(message: string): never {
@@ -48,7 +52,7 @@ if (!subject) refuse(`There is no bench of "${first}".\n\n${HELP}`);
 const flags = (isNamed ? all.slice(1) : all).filter((flag) => flag !== '--no-build');
 const build = all.includes('--no-build') ? async () => undefined : buildSdk;
 
-if (subject === 'engines' || subject === 'gate' || subject === 'pages') {
+if (isScript(subject)) {
   process.argv.splice(2, all.length, ...flags);
   await SCRIPTS[subject]();
 } else {

@@ -20,6 +20,13 @@ export async function confirm(command: SvcCommand, question: Question): Promise<
   return confirm({ message: question.message, default: false }, onTerminal(command));
 }
 
+/** Asks for words, which may be none. Throws `confirmation_required` where there is no terminal. */
+export async function words(command: SvcCommand, question: Question): Promise<string | undefined> {
+  mustAsk(command, question);
+  const { input } = await import('@inquirer/prompts');
+  return (await input({ message: question.message }, onTerminal(command))).trim() || undefined;
+}
+
 /** Asks for one of several. Throws `confirmation_required` where there is no terminal. */
 export async function choose<T>(
   command: SvcCommand,

@@ -1,8 +1,10 @@
 import { type BaseContext, Command, Option } from 'clipanion';
 import type { Runtime } from '../config/runtime.ts';
+import { harmlessJson } from '../core/approval/display.ts';
 import { isSvcError, SvcError } from '../core/errors.ts';
 import { exitStatus } from './exit.ts';
 import { type Colors, errorLines, errorObject } from './print.ts';
+import { StatusLine } from './status-line.ts';
 
 export interface SvcContext extends BaseContext {
   /** Aborted by the first Ctrl-C or SIGTERM: finish the step that runs, journal it, release the lock. */
@@ -38,7 +40,11 @@ export abstract class SvcCommand extends Command<SvcContext> {
   /** Commands on databases take it. */
   db: string | undefined;
 
+  /** The one of several databases that an answer or a refusal is about. */
+  about: string | undefined;
+
   #runtime: Promise<Runtime> | undefined;
+  #line: StatusLine | undefined;
 
   abstract run(): Promise<Answer | undefined>;
 
@@ -74,18 +80,33 @@ export abstract class SvcCommand extends Command<SvcContext> {
     return this.context.colors.stdout;
   }
 
+  /** What changes all the time, on stderr; the other lines take its place. Not seen with `--json`. */
+  get line(): StatusLine {
+    const { stderr, colors } = this.context;
+    this.#line ??= new StatusLine(stderr, !this.json && colors.stderr.isColorSupported);
+    return this.#line;
+  }
+
   /** A line of data on stdout; nothing with `--json`. */
   print(line = ''): void {
+    this.#line?.clear();
     if (!this.json) this.context.stdout.write(`${line}\n`);
+  }
+
+  /** A line of JSON on stdout, of what goes on. */
+  jsonLine(value: object): void {
+    this.context.stdout.write(`${harmlessJson(JSON.stringify(value))}\n`);
   }
 
   /** A line for the person who waits, on stderr; nothing with `--json`. */
   note(line: string): void {
+    this.#line?.clear();
     if (!this.json) this.context.stderr.write(`${line}\n`);
   }
 
   /** A line that must not be missed, on stderr, with `--json` too. */
   warn(line: string): void {
+    this.#line?.clear();
     this.context.stderr.write(`${this.context.colors.stderr.yellow('warning')} ${line}\n`);
   }
 
@@ -97,10 +118,11 @@ export abstract class SvcCommand extends Command<SvcContext> {
   }
 
   #refuse(error: SvcError): number {
+    this.#line?.clear();
     const told = error.with({ next: error.next.map((action) => this.#typed(action)) });
     if (this.json) this.#object(errorObject(told));
     else for (const line of errorLines(told, this.context.colors.stderr)) this.context.stderr.write(`${line}\n`);
-    return exitStatus(error.code);
+    return exitStatus(error);
   }
 
   /** What was typed behind the command, where the command run again has to mean the same; none of it is a secret. */
@@ -113,7 +135,7 @@ export abstract class SvcCommand extends Command<SvcContext> {
    * command that was typed, with other flags, as it must be to mean the same altogether.
    */
   #typed(action: string): string {
-    const flags = Object.entries({ '--config': this.configFile, '--env': this.env, '--db': this.db })
+    const flags = Object.entries({ '--config': this.configFile, '--env': this.env, '--db': this.db ?? this.about })
       .filter(([flag, value]) => value !== undefined && !action.includes(`${flag} `))
       .map(([flag, value]) => ` ${flag} ${quoted(String(value))}`)
       .join('');
@@ -128,13 +150,13 @@ export abstract class SvcCommand extends Command<SvcContext> {
   }
 
   #object(value: Readonly<Record<string, unknown>>): void {
-    this.context.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+    this.context.stdout.write(`${harmlessJson(JSON.stringify(value, null, 2))}\n`);
   }
 }
 
 /** What cannot proceed (status 2) has not begun, and where it names a place, that place is to be corrected. */
 export function rounded(refusal: SvcError): SvcError {
-  if (exitStatus(refusal.code) !== 2) return refusal;
+  if (exitStatus(refusal) !== 2) return refusal;
   const { state = 'Nothing was changed.', next, where } = refusal;
   const correct = next.length === 0 && where !== undefined ? [`Correct ${where}, then run the command again.`] : next;
   return refusal.with({ state, next: correct });

@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../core/errors.ts';
+import type { ErrorCode, SvcError } from '../core/errors.ts';
 
 /** Exit statuses other than 1 (failed), by error code. */
 const statuses: Readonly<Partial<Record<ErrorCode, number>>> = {
@@ -72,7 +72,8 @@ const statuses: Readonly<Partial<Record<ErrorCode, number>>> = {
   interrupted: 130,
 };
 
-/** The exit status of a refusal. */
-export function exitStatus(code: ErrorCode): number {
-  return statuses[code] ?? 1;
+/** The exit status of a refusal. A run that has changed something was not kept from proceeding: it failed. */
+export function exitStatus({ code, details }: Pick<SvcError, 'code' | 'details'>): number {
+  const status = statuses[code] ?? 1;
+  return status === 2 && details.changed === true ? 1 : status;
 }

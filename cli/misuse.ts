@@ -3,23 +3,33 @@ import { SvcError } from '../core/errors.ts';
 import { nearest } from '../core/nearest.ts';
 import type { SvcContext } from './base.ts';
 import { usageOf } from './help.ts';
-import { nearestCommand } from './route.ts';
+import { inOrder, nearestCommand } from './route.ts';
 import type { CommandEntry } from './table.ts';
 
+export interface Typed {
+  readonly entry: CommandEntry;
+  /** Before the first option. */
+  readonly words: readonly string[];
+  readonly args: readonly string[];
+}
+
 /** What clipanion could not parse, in our words: its own are printed to stdout with a page of usage. */
-export function misunderstood(
-  error: Error,
-  entry: CommandEntry,
-  words: readonly string[],
-  cli: Cli<SvcContext>,
-): SvcError {
+export function misunderstood(error: Error, { entry, words, args }: Typed, cli: Cli<SvcContext>): SvcError {
   const help = `svc ${entry.path} --help`;
-  const option = /option name \("(-[^"]*)"\)/.exec(error.message)?.[1];
+  const behind = inOrder(args, entry);
+  if (behind !== undefined) return misplaced(behind);
+  const known = optionNames(cli);
+  const option =
+    /option name \("(-[^"]*)"\)/.exec(error.message)?.[1] ??
+    args.find((word) => /^--?[a-z]/.test(word) && !known.includes(word.split('=', 1)[0] ?? ''));
   if (option !== undefined) {
     const [name = option] = option.split('=', 1);
-    const near = nearest(name, optionNames(cli));
+    if (known.includes(name)) {
+      return new SvcError('usage', `The option ${name} takes no value.`, { next: [help] });
+    }
+    const near = nearest(name, known);
     return new SvcError('usage', `"svc ${entry.path}" has no option ${name}.`, {
-      next: near === undefined || near === name ? [help] : [`Did you mean ${near}?`, help],
+      next: near === undefined ? [help] : [`Did you mean ${near}?`, help],
     });
   }
   const extra = words.slice(entry.path.split(' ').length);
@@ -35,6 +45,9 @@ export function misunderstood(
   }
   return new SvcError('usage', error.message.split('\n', 1)[0] ?? error.message, { next: [help] });
 }
+
+export const misplaced = (command: string): SvcError =>
+  new SvcError('usage', 'Options stand behind the command.', { next: [command] });
 
 function needsMore(entry: CommandEntry, cli: Cli<SvcContext>): SvcError {
   return new SvcError('usage', `"svc ${entry.path}" needs more than that: ${usageOf(entry, cli)}.`, {

@@ -13,7 +13,7 @@ export function colorsFor(
   return createColors(stream.isTTY === true && !plain);
 }
 
-/** A refusal in five lines at most: what, why, state, next, where. */
+/** A refusal in a line each: what, why, state, where; and a line for each of the next steps, to be copied from. */
 export function errorLines(error: SvcError, colors: Colors): string[] {
   const lines = [`${colors.red('error')} ${colors.bold(oneLine(error.message))} ${colors.dim(`(${error.code})`)}`];
   const fact = (label: string, text: string | undefined): void => {
@@ -21,8 +21,8 @@ export function errorLines(error: SvcError, colors: Colors): string[] {
   };
   fact('why', error.why);
   fact('state', error.state);
-  fact('next', error.next.join(' | '));
   fact('where', error.where);
+  for (const [index, action] of error.next.entries()) fact(index === 0 ? 'next' : '', action);
   return lines;
 }
 

@@ -12,6 +12,25 @@ export function route(args: readonly string[]): { readonly entry?: CommandEntry;
   return { words };
 }
 
+/** The command as it is to be typed, where options stand in the middle of it or before it. */
+export function inOrder(args: readonly string[], entry?: CommandEntry): string | undefined {
+  const isOption = (word: string | undefined) => word?.startsWith('-') === true;
+  // Whether an option takes the next word only its command knows.
+  const readings = [
+    args.filter((word) => !isOption(word)),
+    args.filter((word, at) => !isOption(word) && !isOption(args[at - 1])),
+  ];
+  for (const words of readings) {
+    const found = route(words).entry;
+    if (!found || found === entry) continue;
+    const path = found.path.split(' ');
+    const rest = [...args];
+    for (const word of path) rest.splice(rest.indexOf(word), 1);
+    return ['svc', ...path, ...rest].join(' ');
+  }
+  return undefined;
+}
+
 /** The command that was probably meant. */
 export function nearestCommand(words: readonly string[]): string | undefined {
   const paths = table.map((entry) => entry.path);

@@ -4,11 +4,11 @@ import type { SvcContext } from './base.ts';
 import { exitStatus } from './exit.ts';
 import { commandHelp, overview } from './help.ts';
 import { onInterrupt } from './interrupt.ts';
-import { misunderstood } from './misuse.ts';
+import { misplaced, misunderstood, type Typed } from './misuse.ts';
 import { colorsFor, errorLines, errorObject } from './print.ts';
-import { nearestCommand, route } from './route.ts';
+import { inOrder, nearestCommand, route } from './route.ts';
+import { ERASE } from './status-line.ts';
 import { guardStreams } from './streams.ts';
-import type { CommandEntry } from './table.ts';
 
 /** Runs what was typed and gives the exit status. */
 export async function start(typed: readonly string[]): Promise<number> {
@@ -32,7 +32,7 @@ async function settle(typed: readonly string[]): Promise<number> {
     if (isSvcError(error)) {
       if (args.includes('--json')) process.stdout.write(`${JSON.stringify(errorObject(error), null, 2)}\n`);
       else process.stderr.write(`${errorLines(error, colors.stderr).join('\n')}\n`);
-      return exitStatus(error.code);
+      return exitStatus(error);
     }
     const words = error instanceof Error ? (error.stack ?? error.message) : String(error);
     if (args.includes('--json')) {
@@ -54,6 +54,8 @@ async function dispatch(args: readonly string[], colors: SvcContext['colors']): 
       process.stdout.write(listing);
       return 0;
     }
+    const behind = inOrder(args);
+    if (behind !== undefined) throw misplaced(behind);
     throw words.length === 0 ? unknownOption(args) : unknownCommand(words, listing !== undefined);
   }
   const { default: Class } = await entry.load();
@@ -64,7 +66,9 @@ async function dispatch(args: readonly string[], colors: SvcContext['colors']): 
     return 0;
   }
   const interrupt = onInterrupt((signal) => {
-    process.stderr.write(`${signal}: stopping after what runs now; once more ends at once.\n`);
+    process.stderr.write(
+      `${colors.stderr.isColorSupported ? ERASE : ''}${signal}: stopping after what runs now; once more ends at once.\n`,
+    );
   });
   try {
     const typed = args.slice(entry.path.split(' ').length);
@@ -75,14 +79,12 @@ async function dispatch(args: readonly string[], colors: SvcContext['colors']): 
   }
 }
 
-type Parsed = { readonly entry: CommandEntry; readonly words: readonly string[]; readonly args: readonly string[] };
-
-function parse(cli: Cli<SvcContext>, { entry, words, args }: Parsed, context: SvcContext): Command<SvcContext> {
+function parse(cli: Cli<SvcContext>, typed: Typed, context: SvcContext): Command<SvcContext> {
   try {
-    return cli.process([...args], context);
+    return cli.process([...typed.args], context);
   } catch (error) {
     if (!(error instanceof Error) || !('clipanion' in error)) throw error;
-    throw misunderstood(error, entry, words, cli);
+    throw misunderstood(error, typed, cli);
   }
 }
 

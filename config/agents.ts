@@ -1,4 +1,4 @@
-import { type AgentDefinition, type CompiledAgent, compileAgent } from '../core/agent/define.ts';
+import { type AgentDefinition, type CompiledAgent, checkSurroundings, compileAgent } from '../core/agent/define.ts';
 import { Executions } from '../core/agent/executions.ts';
 import { type ExecutionPage, type ExecutionQuery, listExecutions, readExecution } from '../core/agent/list.ts';
 import { pruneExecutions } from '../core/agent/prune.ts';
@@ -46,14 +46,14 @@ export class Agents {
     warnOfIdle(compiled);
     let ready: Promise<Ready> | undefined;
     const open = (): Promise<Ready> => {
-      ready ??= this.#ready(definition as AgentDefinition);
+      ready ??= this.#ready(compiled);
       ready.catch(() => {
         ready = undefined;
       });
       return ready;
     };
     this.#defined.set(tag, open);
-    return new DefinedAgent(compiled, () => this.#checked(definition as AgentDefinition), open);
+    return new DefinedAgent(compiled, () => this.#check(compiled), open);
   }
 
   /** Decides a request: see `svc.approvals`. */
@@ -67,17 +67,28 @@ export class Agents {
    * `execution_unknown`, `execution_finished`, `agent_unknown`.
    */
   async resume(executionId: string): Promise<Run> {
-    return (await this.#ours()).resume(executionId);
+    const { executions } = await this.#open();
+    await this.#agentOf(executions, executionId);
+    return executions.resume(executionId);
   }
 
   /**
    * Takes over what nobody runs, now and until it is stopped: the executions of agents that are defined here, whose
-   * process has died or has closed its client.
+   * process has died or has closed its client. Those of an agent that is refused are left alone, with a warning.
+   * Throws where the first look fails, and then looks no more.
    */
   async resumeAll(options: TakeOverOptions = {}): Promise<TakeOver> {
-    const worker = new TakeOver(await this.#ours(), options);
+    const { executions } = await this.#open();
+    await Promise.all([...this.#defined].map(([tag, ready]) => ready().catch((error) => warnOfRefused(tag, error))));
+    const worker = new TakeOver(executions, options);
     this.#workers.add(worker);
-    await worker.first;
+    try {
+      await worker.first;
+    } catch (error) {
+      this.#workers.delete(worker);
+      await worker.stop();
+      throw error;
+    }
     return worker;
   }
 
@@ -99,7 +110,10 @@ export class Agents {
    * `execution_finished`.
    */
   async cancel(executionId: string, reason?: string): Promise<RunOutcome> {
-    return (await this.#ours()).cancel(executionId, reason);
+    const { executions } = await this.#open();
+    // Whose agent is refused here runs nothing here: it is cancelled all the same.
+    await this.#agentOf(executions, executionId).catch(() => undefined);
+    return executions.cancel(executionId, reason);
   }
 
   /** Removes executions that were begun that long ago and have ended; `svc.approvals.prune` removes their requests. Gives how many. */
@@ -115,11 +129,10 @@ export class Agents {
     await opened?.executions.close();
   }
 
-  /** The store, with every agent that is defined here known to it. */
-  async #ours(): Promise<Executions> {
-    const { executions } = await this.#open();
-    await Promise.all([...this.#defined.values()].map((ready) => ready()));
-    return executions;
+  /** Makes the agent of an execution known to the store, if it is defined here. */
+  async #agentOf({ rows }: Executions, executionId: string): Promise<void> {
+    const found = await rows.get(executionId);
+    if (found) await this.#defined.get(found.record.agentTag)?.();
   }
 
   #open(): Promise<Opened> {
@@ -137,9 +150,9 @@ export class Agents {
     return { runtime, approvals, executions: await Executions.open({ home, desk, owner }) };
   }
 
-  async #checked(definition: AgentDefinition): Promise<CompiledAgent> {
+  async #check(compiled: CompiledAgent): Promise<void> {
     const runtime = await this.#runtime();
-    const compiled = compileAgent(definition, surroundings(runtime));
+    checkSurroundings(compiled, surroundings(runtime));
     await runtime.find('models', compiled.model.provider).catch((error: unknown) => {
       if (!isSvcError(error) || error.code !== 'name_unknown') throw error;
       throw new SvcError('agent_invalid', `The agent "${compiled.tag}" cannot be defined.`, {
@@ -148,11 +161,10 @@ export class Agents {
         details: { path: ['model', 'provider'] },
       });
     });
-    return compiled;
   }
 
-  async #ready(definition: AgentDefinition): Promise<Ready> {
-    const compiled = await this.#checked(definition);
+  async #ready(compiled: CompiledAgent): Promise<Ready> {
+    await this.#check(compiled);
     const { runtime, approvals, executions } = await this.#open();
     const factory = await runtime.find('models', compiled.model.provider);
     const agent = runnable(compiled, approvals.desk, factory, await routesOf(runtime, compiled.humanInLoop));
@@ -166,4 +178,9 @@ export function warnOfIdle({ tag, idle }: Pick<CompiledAgent, 'tag' | 'idle'>): 
   if (idle.length === 0) return;
   const tools = idle.length === 1 ? `the tool "${idle[0]}" runs` : `the tools ${idle.join(', ')} run`;
   process.emitWarning(`humanInLoop of the agent "${tag}" is not enabled: ${tools} without approval.`, 'SvcWarning');
+}
+
+function warnOfRefused(tag: string, error: unknown): void {
+  const why = isSvcError(error) ? [error.message, error.why].filter(Boolean).join(' ') : String(error);
+  process.emitWarning(`Executions of the agent "${tag}" are not taken over here: ${why}`, 'SvcWarning');
 }

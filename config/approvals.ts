@@ -1,6 +1,7 @@
 import { runningIn } from '../core/agent/prune.ts';
 import { type AuditEntry, auditTrail, type DeliveryAttempt, deliveriesOf, prune } from '../core/approval/audit.ts';
 import type { ApprovalDesk } from '../core/approval/desk.ts';
+import { isOutage } from '../core/approval/home.ts';
 import { type ApprovalPage, type ListQuery, list } from '../core/approval/list.ts';
 import type { ApprovalRecord } from '../core/approval/request.ts';
 import { decide, type Signal, type SignalAnswer, type SignalOptions } from '../core/approval/signal.ts';
@@ -9,6 +10,7 @@ import { SvcError } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
 import { loadApprovals } from './approval-runtime.ts';
 import { takeDecisions } from './broker-decisions.ts';
+import { refusalTo } from './callback/handler.ts';
 import { openCallback } from './callback/open.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -79,7 +81,15 @@ export class Approvals {
       opening.catch(() => {
         if (opened === opening) opened = undefined;
       });
-      return (await opening)(request);
+      let answer: (request: Request) => Promise<Response>;
+      try {
+        answer = await opening;
+      } catch (error) {
+        // A mistake in the configuration is the program's, and is told to it.
+        if (isOutage(error)) return refusalTo(request, error);
+        throw error;
+      }
+      return answer(request);
     };
   }
 

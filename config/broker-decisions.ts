@@ -2,11 +2,12 @@ import { DeliveryFailed } from '../core/approval/channel.ts';
 import { mayPass } from '../core/approval/home.ts';
 import type { Parameters } from '../core/approval/request.ts';
 import { decide, isDecisionRefusal } from '../core/approval/signal.ts';
-import { callbackToken, checkCallbackKey, sameToken } from '../core/approval/token.ts';
+import { callbackToken, sameToken } from '../core/approval/token.ts';
 import { SvcError } from '../core/errors.ts';
 import { problemText, type Shape, shapeProblems } from '../core/schema/shape.ts';
 import { type ApprovalRuntime, loadApprovals } from './approval-runtime.ts';
 import { factsOf } from './callback/handler.ts';
+import { callbackKeyFor } from './callback-key.ts';
 import type { Runtime } from './runtime.ts';
 
 /** SPEC 2.6, with the request it decides and that request's token. */
@@ -42,15 +43,9 @@ export const decisionQueue = ({ product, env }: { readonly product: string; read
  * configuration says nothing of it.
  */
 export async function takeDecisions(runtime: Runtime): Promise<(() => Promise<void>) | undefined> {
-  const { decisions, callbackKey: key } = runtime.config.approvals ?? {};
+  const { decisions } = runtime.config.approvals ?? {};
   if (!decisions) return undefined;
-  if (key === undefined) {
-    throw new SvcError('config_invalid', 'approvals.decisions needs approvals.callbackKey.', {
-      why: 'Without it nobody could tell a right token from a wrong one.',
-      next: ['openssl rand -base64 32    makes one; keep it out of the repository'],
-    });
-  }
-  checkCallbackKey(key);
+  const key = callbackKeyFor('approvals.decisions', runtime.config);
   const broker = await runtime.broker(decisions.broker);
   if (!broker.consume) {
     throw new SvcError('not_supported', `The broker "${decisions.broker}" hands on no messages.`, {

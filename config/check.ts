@@ -1,6 +1,7 @@
 import { SvcError } from '../core/errors.ts';
 import { isPlainObject } from '../core/json.ts';
 import { nearest } from '../core/nearest.ts';
+import { addressProblem } from '../core/url.ts';
 import type { Config } from './define.ts';
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$/;
@@ -59,6 +60,26 @@ const secrets: Check = (value, path, problems) => {
   else for (const [index, secret] of value.entries()) textOrNothing(secret, `${path}[${index}]`, problems);
 };
 
+const channels: Check = (value, path, problems) => {
+  map(object({ type: text }, ['type'], 'open'))(value, path, problems);
+  for (const [key, option] of [
+    ['webhook', 'approvalWebhook'],
+    ['broker', 'approvalBroker'],
+  ] as const) {
+    if (isPlainObject(value) && Object.hasOwn(value, key)) {
+      problems.push(`${join(path, key)}: needs another name: the audit knows the way of ${option} by it.`);
+    }
+  }
+};
+
+/** `/approvals/<requestId>/respond?token=…` is put behind it. */
+const callbackBase: Check = (value, path, problems) => {
+  if (typeof value !== 'string' || value === '') return textOrNothing(value, path, problems);
+  const why =
+    addressProblem(value) ?? (/[?#]/.test(value) ? 'has a query or a fragment: a path follows it' : undefined);
+  if (why) problems.push(`${path}: ${why}.`);
+};
+
 const config = object(
   {
     $schema: text,
@@ -71,9 +92,9 @@ const config = object(
     brokers: map(object({ type: text, url: textOrNothing }, ['type'], 'open')),
     approvals: object({
       store: object({ database: text }, ['database']),
-      callbackBase: textOrNothing,
+      callbackBase,
       callbackKey: textOrNothing,
-      channels: map(object({ type: text }, ['type'], 'open')),
+      channels,
       decisions: object({ broker: text }, ['broker']),
       webhook: object({ context: flag, secrets: map(secrets, 'any key') }),
     }),

@@ -44,6 +44,7 @@ export interface BrokerConfig {
 /** @experimental */
 export interface ApprovalsConfig {
   readonly store?: { readonly database: string };
+  /** Where the callback is served; https, or http on a loopback address. */
   readonly callbackBase?: string | undefined;
   /** Never shared. */
   readonly callbackKey?: string | undefined;
@@ -66,6 +67,8 @@ export interface ConfigContext {
 export type ConfigFunction = (context: ConfigContext) => Config | Promise<Config>;
 
 /** Gives the configuration back as it is: it is there for the types. */
-export function defineConfig<const T extends Config | ConfigFunction>(config: T): T {
+export function defineConfig(config: Config): Config;
+export function defineConfig(config: ConfigFunction): ConfigFunction;
+export function defineConfig(config: Config | ConfigFunction): Config | ConfigFunction {
   return config;
 }

@@ -1,16 +1,16 @@
 import { idleTools } from '../core/agent/define.ts';
 import {
-  type ApprovalSurroundings,
   compileHumanInLoop,
   type HumanInLoop,
   type HumanInLoopConfig,
+  surroundingProblems,
 } from '../core/agent/human-in-loop.ts';
 import { toolSpan } from '../core/agent/span.ts';
 import { compileTools, type Tool, type ToolList } from '../core/agent/tool.ts';
 import { ApprovalGate, type CallOptions, type GateCall } from '../core/approval/gate.ts';
 import type { CallOutcome } from '../core/approval/outcome.ts';
 import { SvcError } from '../core/errors.ts';
-import { type Problem, problemText } from '../core/schema/shape.ts';
+import { type Problem, problemText, type Shape, shapeProblems } from '../core/schema/shape.ts';
 import { warnOfIdle } from './agents.ts';
 import { loadApprovals, surroundings } from './approval-runtime.ts';
 import { routesOf } from './routes.ts';
@@ -34,15 +34,15 @@ export class Gate {
 
   /** Throws `agent_invalid` with every mistake; what the configuration must have is looked for by the first call. */
   constructor(definition: GateDefinition, runtime: () => Promise<Runtime>) {
-    const { tools, humanInLoop: loop } = compile(definition, anything(definition.humanInLoop));
-    warnOfIdle({ tag: definition.agentTag, idle: idleTools(tools, loop) });
-    this.#agentTag = definition.agentTag;
+    const { agentTag, tools, humanInLoop } = compile(definition);
+    warnOfIdle({ tag: agentTag, idle: idleTools(tools, humanInLoop) });
+    this.#agentTag = agentTag;
     this.#opening = async () => {
       const found = await runtime();
-      const { humanInLoop } = compile(definition, surroundings(found));
+      refuse(surroundingProblems(humanInLoop, surroundings(found), ['humanInLoop']));
       const routes = await routesOf(found, humanInLoop);
       const { desk } = await loadApprovals(found);
-      return new ApprovalGate(desk, { agentTag: definition.agentTag, tools, humanInLoop, routes });
+      return new ApprovalGate(desk, { agentTag, tools, humanInLoop, routes });
     };
   }
 
@@ -71,28 +71,34 @@ export class Gate {
 }
 
 interface Compiled {
+  readonly agentTag: string;
   readonly tools: ReadonlyMap<string, Tool>;
   readonly humanInLoop: HumanInLoop;
 }
 
-function compile({ agentTag, tools, humanInLoop }: GateDefinition, around: ApprovalSurroundings): Compiled {
-  const problems: Problem[] = [];
-  const tag: unknown = agentTag;
-  if (typeof tag !== 'string' || tag === '' || tag.length > LONGEST_TAG) {
+const GATE: Shape = {
+  properties: { agentTag: 'string', tools: 'any', humanInLoop: 'any' },
+  required: ['agentTag', 'tools'],
+};
+
+function compile(definition: GateDefinition): Compiled {
+  const problems = shapeProblems(definition, GATE);
+  refuse(problems);
+  const { agentTag, tools: given, humanInLoop: config } = definition;
+  if (agentTag === '' || agentTag.length > LONGEST_TAG) {
     problems.push({ path: ['agentTag'], text: `is not a text of 1 to ${LONGEST_TAG} characters` });
   }
-  const compiled = compileTools(tools, ['tools'], problems);
-  const loop = compileHumanInLoop(humanInLoop, [...compiled.keys()], around, ['humanInLoop'], problems);
-  if (problems.length === 0) return { tools: compiled, humanInLoop: loop };
+  const tools = compileTools(given, ['tools'], problems);
+  const humanInLoop = compileHumanInLoop(config, [...tools.keys()], ['humanInLoop'], problems);
+  refuse(problems);
+  return { agentTag, tools, humanInLoop };
+}
+
+function refuse(problems: readonly Problem[]): void {
+  if (problems.length === 0) return;
   throw new SvcError('agent_invalid', 'The gate cannot be defined.', {
     why: problems.map(problemText).join(' '),
     next: ['Mend the definition.'],
     details: { problems: problems.map(problemText) },
   });
-}
-
-/** Surroundings that allow what is said, while the configuration is not read. */
-function anything(config: HumanInLoopConfig | undefined): ApprovalSurroundings {
-  const broker = config?.approvalBroker?.broker;
-  return { brokers: broker === undefined ? [] : [broker], callbackBase: true, callbackKey: true };
 }

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { extname, join, sep } from 'node:path';
+import { dirname, extname, join, relative, sep } from 'node:path';
 import { isSvcError, SvcError } from '../core/errors.ts';
 import { checksum } from '../core/migration/checksum.ts';
 import type { Migration } from '../core/migration/migration.ts';
@@ -20,12 +20,22 @@ export function migrationFile(db: string, tag: string): string {
   return `${migrationsFolder(db)}/${tag}.json`;
 }
 
-/** From a migration file to the JSON Schema that the package carries. */
-const SCHEMA = '../../../../node_modules/@svc/sdk/dist/schema.json';
+const PACKAGE = 'node_modules/@svc/sdk';
+
+/** From a migration file to the JSON Schema that the package carries: in a workspace it is installed further up. */
+function schemaFrom(root: string): string {
+  const up = (folder: string): string | undefined => {
+    if (existsSync(join(folder, PACKAGE))) return folder;
+    return dirname(folder) === folder ? undefined : up(dirname(folder));
+  };
+  const home = up(root) ?? root;
+  const path = relative(join(root, migrationsFolder('main')), join(home, PACKAGE, 'dist/schema.json'));
+  return path.replaceAll(sep, '/');
+}
 
 /** A migration as its file says it. */
-export function migrationText(migration: Migration): string {
-  return jsonText({ $schema: SCHEMA, ...migration });
+export function migrationText(root: string, migration: Migration): string {
+  return jsonText({ $schema: schemaFrom(root), ...migration });
 }
 
 const ENDINGS: ReadonlySet<string> = new Set(['.json', '.ts', '.js', '.mjs']);

@@ -47,7 +47,7 @@ function secretsFor(
 
 function routeOver({ config, product, env }: Runtime, name: string, channel: Channel): Route {
   const { callbackBase, callbackKey: key } = config.approvals ?? {};
-  const deliveryOf = async ({ request, digest, describe }: Announcement): Promise<Delivery> => {
+  const deliveryOf = async ({ request, digest, describe, expiresInMs }: Announcement): Promise<Delivery> => {
     const { requestId, timeout } = request;
     const description = await describe();
     const token = key === undefined ? undefined : callbackToken(key, { product, env, requestId, digest, timeout });
@@ -55,6 +55,7 @@ function routeOver({ config, product, env }: Runtime, name: string, channel: Cha
       ...request,
       product,
       env,
+      expiresInMs: await expiresInMs(),
       ...(description !== undefined && { description }),
       ...(token !== undefined && { token }),
       ...(token !== undefined &&

@@ -16,6 +16,7 @@ export type {
   ModelOptions,
   ModelProvider,
   ModelTool,
+  ScriptedTurn,
 } from '../core/agent/model.ts';
 export type { ParameterDefinition, ParameterMap, ParametersOf, ParameterType } from '../core/agent/parameters-of.ts';
 export type { Run, RunEvent, RunOutcome, RunStep, ToolResult } from '../core/agent/run.ts';
@@ -125,7 +126,7 @@ export type {
   MongoOptions,
   SqlOptions,
 } from '../core/schema/options.ts';
-export { FIELD_TYPES, type FieldType } from '../core/schema/types.ts';
+export { FIELD_TYPES, type FieldType, type FieldTypeName } from '../core/schema/types.ts';
 export { version } from '../core/version.ts';
 export type { Agent, DefinedAgent, RunRequest } from './agent.ts';
 export type { Agents } from './agents.ts';

@@ -24,7 +24,7 @@ export interface Dialect {
 export interface Capabilities {
   /** DDL commits and rolls back together with the history row. */
   readonly transactionalDdl: boolean;
-  /** `run` takes segments one after the other and heeds `underway`: many may be given to it at once. */
+  /** `run` takes segments one after the other and heeds all of `underway`: many may be given to it at once. */
   readonly stepwise?: true;
   readonly names: NameRules;
   /** What the engine cannot do; everything else it can. */
@@ -42,6 +42,8 @@ export interface Statement {
   readonly destructive: boolean;
   /** Run before `run` when an interrupted attempt may have left something (an invalid index). */
   readonly repair?: Json;
+  /** Run in the place of `run` when an interrupted attempt took effect: waits for what the engine may still be doing. */
+  readonly settle?: Json;
   /** Running it again after an interrupted attempt ends in the same state: nobody has to ask whether it took effect. */
   readonly idempotent?: true;
   /**
@@ -77,6 +79,8 @@ export interface Progress {
   readonly done: number;
   /** Absent where the engine cannot count them at a price worth paying. */
   readonly total?: number;
+  /** They are only read: whether all of them allow the change is seen before the first is changed. */
+  readonly checks?: true;
 }
 
 /** Statements and record writes that belong together. */
@@ -109,6 +113,8 @@ export interface Underway {
   goesOn(segment: number): boolean;
   /** Told of each segment once it is committed, in order: its part of `RunOutcome.written`. */
   committed(written: RunOutcome['written'][number]): void;
+  /** Asked before a segment that another session stood in the way of is tried again; false ends the run with that failure. */
+  waitsOn(): boolean;
 }
 
 /** A statement that would be refused once it runs, and how. */
@@ -127,7 +133,8 @@ export interface Connection {
   /**
    * Runs segments in order until one fails, in as few round trips as the engine allows. The writes of a segment
    * lose with `lock_lost` when the epoch they were planned under is over. `tookMs` is what earlier runs took for the
-   * migration of the first segment: ELAPSED counts it in. `underway` is heeded where `Capabilities.stepwise` says so.
+   * migration of the first segment: ELAPSED counts it in. `underway` is heeded between round trips, and before
+   * each segment where `Capabilities.stepwise` says so.
    */
   run(segments: readonly Segment[], epoch: number, tookMs?: number, underway?: Underway): Promise<RunOutcome>;
   /**
@@ -135,6 +142,11 @@ export interface Connection {
    * lock before any of them has run, where nothing rolls back what has; it leaves everything as it is.
    */
   foresee?(statements: readonly Statement[]): Promise<Foreseen | undefined>;
+  /**
+   * The texts of these statements, given in the order in which they are to run, with what only the catalog can add to
+   * them. It reads and leaves everything as it is.
+   */
+  texts?(statements: readonly Statement[]): Promise<readonly string[]>;
   /** Rows of a query in the engine's own words: what `check` and a person's questions need. */
   query(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
   /** The catalog as a model, without system tables; all collections or those named. */
@@ -158,6 +170,8 @@ export interface Connection {
    * was. A lock that is not had in time is `lock_timeout`; a process that died never leaves one.
    */
   exclusively<T>(work: (epoch: number) => Promise<T>, options?: LockOptions): Promise<T>;
+  /** Whether somebody holds that lock now. A read; absent where the engine cannot tell without taking it. */
+  isLocked?(): Promise<boolean>;
   close(): Promise<void>;
 }
 

@@ -60,3 +60,23 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
   const prototype = Object.getPrototypeOf(value);
   return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null;
 }
+
+const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/gi;
+
+/** A number in a JSON text that `JSON.parse` makes another one of, as it keeps some sixteen digits. */
+export function changedNumber(json: string): string | undefined {
+  for (const [token] of json.matchAll(TOKENS)) {
+    if (!token.startsWith('"') && plainNumber(token) !== plainNumber(String(Number(token)))) return token;
+  }
+  return undefined;
+}
+
+/** Digits and a power of ten: the same text for the same number, however it is written. */
+function plainNumber(number: string): string {
+  const [, sign = '', whole = '', fraction = '', power = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(number) ?? [];
+  const digits = `${whole}${fraction}`.replace(/^0+/, '');
+  let end = digits.length;
+  while (digits[end - 1] === '0') end -= 1;
+  return end === 0 ? '0' : `${sign}${digits.slice(0, end)}e${Number(power) - fraction.length + digits.length - end}`;
+}

@@ -1,7 +1,9 @@
 import * as assert from 'node:assert/strict';
 import { Svc } from '../config/client.ts';
+import { Executions } from '../core/agent/executions.ts';
 import type { Run } from '../core/agent/run.ts';
 import type { ApprovalRecord } from '../core/approval/request.ts';
+import { SvcError } from '../core/errors.ts';
 import { agentOf } from './kit/agent-host.ts';
 import { engines } from './kit/engines.ts';
 import { refused } from './kit/refusal.ts';
@@ -203,6 +205,62 @@ between('resumeAll takes over what a client that closed has left, and what is le
   assert.deepEqual(paid, ['20 EUR', '20 EUR']);
   assert.deepEqual(errors, []);
 });
+
+inMemory('resumeAll that throws as it cannot look looks no more', async (svc) => {
+  const { takeOver } = Executions.prototype;
+  Executions.prototype.takeOver = async () => {
+    throw new SvcError('connection_lost', 'The server is gone.');
+  };
+  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+  try {
+    await svc.agents.list();
+    const before = timers();
+    for (let call = 0; call < 3; call++) await refused(svc.agents.resumeAll(), 'connection_lost');
+    assert.equal(timers(), before);
+  } finally {
+    Executions.prototype.takeOver = takeOver;
+  }
+});
+
+between('an agent that is refused keeps nobody from resuming the others', async (one, other) => {
+  const paid: string[] = [];
+  const agent = payouts(one, paid);
+  const runs = [agent.run({ prompt: 'Pay.' }), agent.run({ prompt: 'Pay.' })] as const;
+  for (const { executionId } of runs) await request(one, executionId);
+  await one.close();
+  const broken = { tag: 'other', humanInLoop: { enabled: true, approvalBroker: { broker: 'bus', event: 'e' } } };
+  other.agents.define(agentOf([{ text: 'Hi.' }], broken) as never);
+  payouts(other, paid);
+  await refused(other.agents.resume(NOBODY), 'execution_unknown');
+  const resumed = await other.agents.resume(runs[0].executionId);
+  const warned: string[] = [];
+  const hear = ({ message }: Error) => void warned.push(message);
+  process.on('warning', hear);
+  const taken: Run[] = [];
+  const worker = await other.agents.resumeAll({ onRun: (run) => void taken.push(run) });
+  await until(() => taken.length === 1, 'It was not taken over.');
+  await worker.stop();
+  for (const run of [resumed, ...taken]) {
+    await approve(other, run.executionId);
+    assert.equal((await run.result).status, 'completed');
+  }
+  process.off('warning', hear);
+  assert.deepEqual(paid, ['20 EUR', '20 EUR']);
+  assert.match(warned.join('\n'), /Executions of the agent "other" are not taken over here: .*approvalBroker/);
+});
+
+between(
+  'what belongs to an agent that is refused here is refused as that, and can be cancelled',
+  async (one, other) => {
+    const run = payouts(one, []).run({ prompt: 'Pay.' });
+    await request(one, run.executionId);
+    await one.close();
+    const broken = { humanInLoop: { enabled: true, approvalBroker: { broker: 'bus', event: 'e' } } };
+    other.agents.define(agentOf([{ text: 'Hi.' }], broken) as never);
+    await refused(other.agents.resume(run.executionId), 'agent_invalid');
+    assert.equal((await other.agents.cancel(run.executionId, 'Enough.')).status, 'cancelled');
+  },
+);
 
 between('cancel reaches what another client runs', async (one, other) => {
   const paid: string[] = [];

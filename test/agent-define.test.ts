@@ -1,6 +1,6 @@
 import * as assert from 'node:assert/strict';
 import { Svc } from '../config/client.ts';
-import { type CompiledAgent, compileAgent } from '../core/agent/define.ts';
+import { type CompiledAgent, checkSurroundings, compileAgent } from '../core/agent/define.ts';
 import type { ApprovalSurroundings } from '../core/agent/human-in-loop.ts';
 import { checkerOf } from '../core/agent/parameters.ts';
 import { defineTool } from '../core/agent/tool.ts';
@@ -138,7 +138,7 @@ const MISTAKES: readonly [what: string, definition: unknown, where: RegExp, surr
 for (const [what, definition, where, surroundings = around] of MISTAKES) {
   test(`refused: ${what}`, () => {
     assert.throws(
-      () => compileAgent(definition, surroundings),
+      () => checkSurroundings(compileAgent(definition), surroundings),
       (error: unknown) => {
         assert.ok(isSvcError(error), String(error));
         assert.equal(error.code, 'agent_invalid');
@@ -155,13 +155,13 @@ test('every mistake is told at once', () => {
     humanInLoop: { alwaysRequireApproval: ['x'], approvalTimeout: 1 },
   };
   assert.throws(
-    () => compileAgent(definition, around),
+    () => compileAgent(definition),
     (error: unknown) => isSvcError(error) && (error.details.problems as string[]).length === 3,
   );
 });
 
 function rules(parameters: object) {
-  const compiled: CompiledAgent = compileAgent(tool(parameters), around);
+  const compiled: CompiledAgent = compileAgent(tool(parameters));
   return compiled.tools.get('refund')!;
 }
 
@@ -248,7 +248,7 @@ test('sensitive is found at every depth and shown to no model', () => {
 
 test('the digest is that of the definition: of all of it, and of nothing else', () => {
   const digest = (more: object) =>
-    compileAgent({ ...whole, tools: [{ ...refund, ...more }] }, around).tools.get('refund')!.digest;
+    compileAgent({ ...whole, tools: [{ ...refund, ...more }] }).tools.get('refund')!.digest;
   const same = digest({});
   assert.equal(digest({ handler: () => 1 }), same);
   assert.equal(digest({ description: '' }), same);
@@ -282,6 +282,36 @@ test('enabled: false warns once and names every tool that is thereby idle', asyn
   await svc.close();
   assert.equal(warned.length, 1, warned.join('\n'));
   assert.match(warned[0]!, /"payouts" is not enabled: the tools refund, wire run without approval/);
+});
+
+test('what an agent is, is what was given to define: changed afterwards, no tool loses its gate', async () => {
+  const svc = new Svc(config);
+  const ran: string[] = [];
+  const turns = [{ calls: [{ tool: 'wire', parameters: { to: 'bank' } }] }, { text: 'Done.' }];
+  const parameters = { to: { type: 'string', enum: ['bank'] } } as const;
+  const tools = [{ tag: 'wire', requiresConfirmation: true, parameters, handler: () => ran.push('wire') }];
+  const humanInLoop = { enabled: true, alwaysRequireApproval: ['wire'] };
+  const definition = { tag: 'payouts', model: { ...model, settings: { turns } }, tools, humanInLoop };
+  const agent = svc.agents.define(definition);
+  const gate = svc.gate({ agentTag: 'payouts', tools, humanInLoop });
+  Object.assign(humanInLoop, { enabled: false }).alwaysRequireApproval.pop();
+  Object.assign(tools[0]!, { requiresConfirmation: false });
+  Object.assign(parameters.to.enum, ['thief']);
+  const stop = new AbortController();
+  const called = gate.run(
+    { tool: 'wire', parameters: { to: 'bank' } },
+    { signal: stop.signal, onRequested: () => stop.abort() },
+  );
+  assert.equal((await called).status, 'cancelled');
+  const run = agent.run({ prompt: 'Go.' });
+  for await (const event of run) {
+    if (event.type !== 'approval_requested') continue;
+    const { definition: shown } = await svc.approvals.get(event.request.requestId);
+    assert.deepEqual((shown!.schema as { properties: unknown }).properties, { to: { type: 'string', enum: ['bank'] } });
+    await run.cancel();
+  }
+  assert.deepEqual(ran, []);
+  await svc.close();
 });
 
 test('a definition is usable at once, and awaited it refuses what only the configuration can tell', async () => {

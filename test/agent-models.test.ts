@@ -123,6 +123,24 @@ for (const provider of Object.keys(providers) as Provider[]) {
       assert.deepEqual(ran, []);
     }));
 
+  test(`${provider}: arguments that are too large are told to the model, and are neither stored nor sent again`, () =>
+    at(provider, async ({ host, server, ran, run }) => {
+      const args = JSON.stringify({ orderId: 'x'.repeat(300 * 1024), amount: 1 });
+      server.answers.push(
+        { reasoning: 'c2lnbmF0dXJl', calls: [{ id: 'call_a', name: 'refund', args }] },
+        { text: 'Sorry.' },
+      );
+      const going = run();
+      const outcome = await going.result;
+      assert.equal(outcome.status, 'completed', JSON.stringify(outcome.error));
+      const sent = JSON.stringify(server.asked[1]!.body);
+      assert.match(sent, /parameters_too_large/);
+      assert.ok(sent.includes(providers[provider].kept), sent.slice(0, 2000));
+      const stored = JSON.stringify((await host.executions.rows.get(going.executionId))!.record);
+      for (const text of [sent, stored]) assert.ok(text.length < 10_000, `${text.length} characters`);
+      assert.deepEqual(ran, []);
+    }));
+
   test(`${provider}: unknown tools and parameters of a wrong type are told to the model`, () =>
     at(provider, async ({ server, ran, run }) => {
       server.answers.push(

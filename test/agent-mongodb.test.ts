@@ -4,4 +4,4 @@ import { storeOn } from './kit/approval-place.ts';
 import { freshMongo, missing } from './kit/mongodb.ts';
 import { test } from './kit/test.ts';
 
-agentSuite(test, storeOn(mongodb, freshMongo, missing));
+agentSuite(test, storeOn(mongodb, freshMongo, missing), { holdsMiB: 16 });

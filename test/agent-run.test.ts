@@ -1,13 +1,15 @@
 import * as assert from 'node:assert/strict';
-import { executions } from '../core/agent/execution.ts';
+import { executions, type WorkerRow, workers } from '../core/agent/execution.ts';
 import { listExecutions, readExecution } from '../core/agent/list.ts';
-import type { Conversation } from '../core/agent/model.ts';
+import type { Conversation, ModelFactory } from '../core/agent/model.ts';
 import { pruneExecutions, runningIn } from '../core/agent/prune.ts';
 import type { RunEvent } from '../core/agent/run.ts';
 import type { ToolContext } from '../core/agent/tool.ts';
 import { prune } from '../core/approval/audit.ts';
+import { newExecutionId } from '../core/approval/id.ts';
 import { list } from '../core/approval/list.ts';
-import { SvcError } from '../core/errors.ts';
+import { type ErrorCode, SvcError } from '../core/errors.ts';
+import type { Json } from '../core/json.ts';
 import { applyPlugin, definePlugin } from '../core/plugin.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
 import { AgentHost, agentOf } from './kit/agent-host.ts';
@@ -477,6 +479,48 @@ test('pruning leaves the requests of an execution that goes on: asked once more,
     await next.close();
   }));
 
+/** What a process has left that died at that moment: itself, and an execution of that agent. */
+async function leftBy(home: MemoryStore, workerId: string, beatAt: Date, agentTag?: string): Promise<void> {
+  await home.records(workers).insert({ workerId, state: 'dead', beatAt, beat: 1, leaseMs: 1, at: 'gone:1' });
+  if (agentTag === undefined) return;
+  await home.records(executions).insert({
+    executionId: newExecutionId(),
+    agentTag,
+    status: 'running',
+    owner: workerId,
+    createdAt: beatAt,
+    updatedAt: beatAt,
+    state: { write: 1, prompt: 'Go.', limits: { steps: 32 }, steps: [] },
+  });
+}
+
+test('a thousand dead processes whose agents are defined elsewhere hide no execution from who takes over', () =>
+  hosted(async (host, home) => {
+    for (let at = 1; at <= 1000; at++) await leftBy(home, `gone ${at}`, new Date(at), 'elsewhere');
+    await leftBy(home, 'last', new Date(1001), 'payouts');
+    host.define(agentOf([{ text: 'Hi.' }]));
+    const [run, ...more] = await host.executions.takeOver();
+    assert.deepEqual(more, []);
+    assert.equal((await run!.result).text, 'Hi.');
+  }));
+
+test('prune forgets processes that are long dead and own nothing', () =>
+  hosted(async (host, home) => {
+    await leftBy(home, 'long gone', new Date(0));
+    await leftBy(home, 'owns', new Date(0), 'elsewhere');
+    await leftBy(home, 'just gone', new Date());
+    await host.run(host.define(agentOf([{ text: 'Hi.' }]))).result;
+    const known = async (state: WorkerRow['state']) =>
+      (await home.records(workers).page('byState', { equals: { state }, limit: 10 })).records.map(
+        ({ record }) => record.workerId,
+      );
+    const alive = await known('alive');
+    assert.equal(alive.length, 1);
+    await pruneExecutions(host.executions, host.desk.clock, { olderThanMs: 0 });
+    assert.deepEqual((await known('dead')).sort(), ['just gone', 'owns']);
+    assert.deepEqual(await known('alive'), alive);
+  }));
+
 test('parameters and results beyond what is kept: the model is told, whether a tool is gated or not', () =>
   hosted(async (host) => {
     const ran: unknown[] = [];
@@ -500,17 +544,52 @@ test('parameters and results beyond what is kept: the model is told, whether a t
     assert.deepEqual(ran, []);
   }));
 
+test('what a provider keeps of a turn is stored and sent again without a call that was too large', () =>
+  hosted(async (host) => {
+    const sent: unknown[] = [];
+    const model =
+      (keep: (input: Json) => Json): ModelFactory =>
+      () => ({
+        async *turn({ turns }) {
+          sent.push(...turns);
+          const input = { note: 'x'.repeat(300 * 1024) };
+          if (turns.length === 0) yield { type: 'tool_call', id: '1', tool: 'look', parameters: input };
+          yield { type: 'finished', inputTokens: 1, outputTokens: 1, keep: keep(input) };
+        },
+      });
+    host.kernel.models.register(
+      'repeats',
+      model((input) => [{ input, signature: 'x' }]),
+    );
+    host.kernel.models.register(
+      'writes',
+      model((input) => [{ input: JSON.stringify(input), signature: 'x' }]),
+    );
+    for (const provider of ['repeats', 'writes']) {
+      const definition = { tag: provider, model: { provider, model: 'test' }, tools: [free('look', () => 1)] };
+      assert.equal((await host.run(host.define(definition)).result).status, 'completed');
+    }
+    assert.deepEqual(
+      sent.map((turn) => (turn as { keep?: unknown }).keep),
+      [[{ input: {}, signature: 'x' }], undefined],
+    );
+    assert.ok(JSON.stringify(sent).length < 1000);
+  }));
+
 /** Over a store that refuses an execution of more than `longest` characters. */
-async function narrow(body: (host: AgentHost, limit: { longest: number }) => Promise<void>): Promise<void> {
+async function narrow(
+  body: (host: AgentHost, limit: { longest: number }, home: MemoryStore) => Promise<void>,
+  code: ErrorCode = 'value_invalid',
+): Promise<void> {
   const limit = { longest: 400 * 1024 };
   await hosted(async (host, home) => {
     const rows = home.records(executions);
     const replace = rows.replace.bind(rows);
     rows.replace = async (key, version, record, guard) => {
-      if (JSON.stringify(record).length > limit.longest) throw new SvcError('value_invalid', 'A record is too long.');
+      if (JSON.stringify(record).length > limit.longest) throw new SvcError(code, 'A record is too long.');
       return replace(key, version, record, guard);
     };
-    await body(host, limit);
+    await body(host, limit, home);
   });
 }
 
@@ -530,6 +609,22 @@ test('an execution that grows beyond what its store can hold ends, and the model
     assert.equal((await readExecution(host.executions, run.executionId))!.status, 'failed');
   }));
 
+test('what a store refuses for ever without saying so ends the execution too, and its tools run no more', () =>
+  narrow(async (host) => {
+    let reads = 0;
+    const tools = [{ ...free('read', () => `${++reads}${'y'.repeat(150 * 1024)}`), idempotent: true }];
+    const turns = Array.from({ length: 6 }, () => ({ calls: [call('read')] }));
+    const run = host.run(host.define(agentOf([...turns, { text: 'Done.' }], { tools })));
+    const outcome = await run.result;
+    assert.deepEqual([outcome.status, outcome.error?.code], ['failed', 'migration_failed']);
+    assert.deepEqual(
+      outcome.steps.map(({ calls }) => calls.map(({ status }) => status)),
+      [['completed'], ['completed'], []],
+    );
+    assert.equal(reads, 2 + 9, 'the third was tried nine times');
+    assert.equal((await readExecution(host.executions, run.executionId))!.status, 'failed');
+  }, 'migration_failed'));
+
 test('an execution that grows too large beside a call that waits: its request is cancelled', () =>
   narrow(async (host, limit) => {
     const ran: unknown[] = [];
@@ -547,6 +642,19 @@ test('an execution that grows too large beside a call that waits: its request is
     assert.deepEqual((await list(host.desk)).records, []);
     await refused(host.decide(request!), 'approval_decided');
     assert.deepEqual(ran, []);
+  }));
+
+test('a cancellation that the store cannot hold is refused, and not tried for ever', () =>
+  narrow(async (host, limit, home) => {
+    const agent = host.define(agentOf([{ calls: [pay(20)] }, { text: 'Done.' }], { tools: [refund([])], ...gated }));
+    const run = host.run(agent);
+    const [request] = await host.waiting(1);
+    limit.longest = (await storedLength(host, run)) + 500;
+    const far = await AgentHost.open(home);
+    await refused(far.executions.cancel(run.executionId, 'x'.repeat(1000)), 'value_invalid');
+    await far.close();
+    await host.decide(request!);
+    assert.equal((await run.result).status, 'completed');
   }));
 
 const NOT_KEPT = '{"error":"result_not_kept","message":"The execution had become too large for the store."}';
@@ -619,6 +727,32 @@ test('sensitive parameters stand in no event, no outcome and no list, and reach 
     assert.ok(!shown.includes('4711'), shown);
     assert.match(shown, /"masked":true/);
     assert.match(shown, /Ada/);
+  }));
+
+test('sensitive parameters are not shown either where they are no object, no JSON, or beside a result that was not kept', () =>
+  hosted(async (host) => {
+    const tools = [
+      {
+        tag: 'pay',
+        parameters: { pin: { type: 'string', sensitive: true } },
+        handler: () => 'x'.repeat(300 * 1024),
+      },
+    ];
+    const asked = ['{"pin":"PIN-4711", ', ['PIN-4711'], { pin: 'PIN-4711\0' }, { pin: 'PIN-4711' }];
+    const calls = asked.map((parameters) => ({ tool: 'pay', parameters: parameters as never }));
+    const run = host.run(host.define(agentOf([{ calls }, { text: 'Done.' }], { tools, ...gated })));
+    const outcome = await run.result;
+    assert.deepEqual(
+      outcome.steps[0]!.calls.map(({ result, parameters }) => [(result as { error: string }).error, parameters]),
+      [
+        ['invalid_parameters', { masked: true }],
+        ['invalid_parameters', { masked: true }],
+        ['invalid_parameters', { masked: true }],
+        ['result_not_kept', { pin: { masked: true } }],
+      ],
+    );
+    const shown = JSON.stringify([outcome, await eventsOf(run), await readExecution(host.executions, run.executionId)]);
+    assert.ok(!shown.includes('4711'), shown);
   }));
 
 test('executions are listed by status and agent, page by page, and not with what they said', () =>

@@ -1,10 +1,12 @@
 import * as assert from 'node:assert/strict';
+import { inspect } from 'node:util';
 import { callbackHandler } from '../config/callback/handler.ts';
 import { Svc } from '../config/client.ts';
 import { DeliveryFailed } from '../core/approval/channel.ts';
 import { ApprovalDesk } from '../core/approval/desk.ts';
 import { DETACH } from '../core/approval/gate.ts';
 import { newRequestId } from '../core/approval/id.ts';
+import type { ApprovalRecord } from '../core/approval/request.ts';
 import { SvcError } from '../core/errors.ts';
 import { Kernel } from '../core/kernel.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
@@ -72,6 +74,110 @@ test('callbacks of a call that throw or reject stop neither the call nor the pro
     'onDecided of a call threw: no ink',
     'onRequested of a call threw: No request of that id belongs to that execution.',
   ]);
+  await office.desk.close();
+});
+
+test('a channel that wants to be left alone for longer than timers wait is left alone', async () => {
+  const office = await openOffice(new MemoryStore());
+  const attempts = { patient: 0, other: 0 };
+  const route = (channel: 'patient' | 'other', afterMs: number) => ({
+    channel,
+    deliver: async () => {
+      attempts[channel] += 1;
+      throw new DeliveryFailed('later', { afterMs });
+    },
+  });
+  const gate = gateOf(office, toolsOf(new Bank().tool()), {
+    routes: [route('patient', 3_000_000_000), route('other', 0)],
+    humanInLoop: { approvalTimeout: 31_536_000_000 },
+  });
+  const { request, outcome } = await waiting(gate, refund());
+  await until(() => attempts.other === 2, 'The other channel was not tried again.');
+  assert.equal(attempts.patient, 1);
+  await approve(office, request);
+  assert.equal((await outcome).status, 'completed');
+  await office.desk.close();
+});
+
+test('a channel that was reached is not told again, however often it was not reached before', async () => {
+  const home = new MemoryStore();
+  const [first, next] = [await openOffice(home), await openOffice(home)];
+  const told: string[] = [];
+  const route = (channel: string) => ({ channel, deliver: async () => void told.push(channel) });
+  const tools = toolsOf(new Bank().tool());
+  const call = refund();
+  const leave = new AbortController();
+  const left = await waiting(gateOf(first, tools), call, { signal: leave.signal });
+  const { requestId } = left.request;
+  for (let attempt = 1; attempt <= 1001; attempt++) {
+    const delivered = attempt === 1001;
+    const at = new Date(attempt);
+    const id = `del_${attempt}`;
+    await first.desk.deliveries.insert({
+      id,
+      requestId,
+      channel: 'ops',
+      at,
+      delivered,
+      error: delivered ? null : 'no',
+    });
+  }
+  leave.abort(DETACH);
+  await refused(left.outcome, 'interrupted');
+  const again = await waiting(gateOf(next, tools, { routes: [route('ops'), route('new')] }), call);
+  await until(() => told.includes('new'), 'The other channel was not told.');
+  assert.deepEqual(told, ['new']);
+  await approve(next, again.request);
+  await again.outcome;
+  for (const { desk } of [first, next]) await desk.close();
+});
+
+test('a channel is told once that a call was approved, also one that was approved while nobody waited for it', async () => {
+  const home = new MemoryStore();
+  const [first, next] = [await openOffice(home), await openOffice(home)];
+  const tools = toolsOf(new Bank().tool());
+  const told: string[] = [];
+  const routes = [
+    {
+      channel: 'ops',
+      deliver: async () => {},
+      decided: async ({ requestId, status }: ApprovalRecord) => void told.push(`${requestId} ${status}`),
+    },
+  ];
+  const [calm, crashed] = [refund(), refund()];
+  const leave = new AbortController();
+  const waited = await waiting(gateOf(first, tools, { routes }), calm);
+  const left = await waiting(gateOf(first, tools, { routes }), crashed, { signal: leave.signal });
+  leave.abort(DETACH);
+  await refused(left.outcome, 'interrupted');
+  await approve(first, waited.request);
+  await approve(first, left.request);
+  await waited.outcome;
+  for (let round = 0; round < 3; round++) {
+    for (const call of [calm, crashed])
+      assert.equal((await gateOf(next, tools, { routes }).call(call)).status, 'completed');
+  }
+  assert.deepEqual(told, [`${waited.request.requestId} approved`, `${left.request.requestId} approved`]);
+  for (const { desk } of [first, next]) await desk.close();
+});
+
+test('a call that is given up before it is put to the gate is told to no channel', async () => {
+  const office = await openOffice(new MemoryStore());
+  const told: string[] = [];
+  const routes = [
+    {
+      channel: 'ops',
+      deliver: async () => void told.push('deliver'),
+      decided: async () => void told.push('decided'),
+    },
+  ];
+  const gate = gateOf(office, toolsOf(new Bank().tool()), { routes });
+  assert.equal((await gate.call(refund(), { signal: AbortSignal.abort('gone') })).status, 'cancelled');
+  const { request, outcome } = await waiting(gate, refund());
+  await until(() => told.length > 0, 'The channel was not told of the next call.');
+  await approve(office, request);
+  await outcome;
+  assert.deepEqual(told, ['deliver', 'decided']);
   await office.desk.close();
 });
 
@@ -166,6 +272,28 @@ test('a result that is too large to be kept reaches its caller whole; who asks a
   await office.desk.close();
 });
 
+test('what cannot be told of a request ends neither its call nor the process', async () => {
+  const office = await openOffice(new MemoryStore());
+  const bank = new Bank();
+  const call = refund();
+  const { request, outcome } = await waiting(gateOf(office, toolsOf(bank.tool())), call);
+  await approve(office, request);
+  await outcome;
+  const { read } = office.desk;
+  // As an older version of this SDK stored it.
+  const result = JSON.parse(`${'['.repeat(20_000)}${']'.repeat(20_000)}`);
+  office.desk.read = async (id) => {
+    const { record, version } = (await read.call(office.desk, id))!;
+    const body = { ...record.body, outcome: { status: 'completed' as const, result } };
+    return { version, record: { ...record, status: 'rejected', body } };
+  };
+  const routes = [{ channel: 'pager', deliver: async () => {}, decided: async () => {} }];
+  assert.equal((await gateOf(office, toolsOf(bank.tool()), { routes }).call(call)).status, 'rejected');
+  await until(() => office.warnings.length > 0, 'Nobody was warned.');
+  assert.match(office.warnings[0]!, /^Telling the channels threw: /);
+  await office.desk.close();
+});
+
 test('503: the callback says when the store cannot be used, decides nothing, and gives nothing away', async () => {
   const office = await openOffice(new MemoryStore());
   const { request } = await waiting(gateOf(office, toolsOf(new Bank().tool())), refund());
@@ -228,5 +356,46 @@ test('what a handler logs names its agent and its call, and control characters a
   assert.ok(!lines.some((line) => line.includes('\u001b') || line.includes('\u202e')), lines.join('\n'));
   assert.equal(plain, `payouts ${request.requestId}: plain`);
   assert.ok(free.startsWith('payouts free: paid'), free);
+  await desk.close();
+});
+
+test('a tool that has paid has not failed because of what it logs', async () => {
+  const lines: string[] = [];
+  const log = (line: string) => lines.push(line);
+  const desk = await ApprovalDesk.open({ home: new MemoryStore(), kernel: new Kernel(), owner: OWNER, log });
+  const office = { desk, kernel: desk.kernel, warnings: [] };
+  const circular: Record<string, unknown> = { status: 200 };
+  circular.self = circular;
+  const hostile = {
+    toJSON() {
+      throw new Error('no');
+    },
+    [inspect.custom]() {
+      throw new Error('never');
+    },
+  };
+  const tool = new Bank().tool({
+    handler: (ctx) => {
+      for (const data of [{ id: 10n }, circular, () => 1, hostile]) ctx.log('paid', data as never);
+      for (const message of [new Error('late'), 42, null, Object.create(null), hostile]) ctx.log(message as never);
+      return 'receipt';
+    },
+  });
+  const { request, outcome } = await waiting(gateOf(office, toolsOf(tool)), refund());
+  await approve(office, request);
+  const { status, result } = await outcome;
+  assert.deepEqual([status, result], ['completed', 'receipt']);
+  const said = lines.map((line) => line.slice(`payouts ${request.requestId}: `.length));
+  assert.equal(said.length, 9, lines.join('\n'));
+  for (const [at, words] of [
+    [0, /^paid .*10n/],
+    [1, /^paid .*200.*Circular/s],
+    [2, /^paid \[Function/],
+    [3, /^paid what cannot be shown \(never\)$/],
+    [4, /^Error: late/],
+    [5, /^42$/],
+  ] as const) {
+    assert.match(said[at]!, words);
+  }
   await desk.close();
 });

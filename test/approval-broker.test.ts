@@ -188,6 +188,7 @@ on('nonsense, forged and stale decisions are put aside, and the request waits', 
         { requestId, approved: true },
         { requestId, token: 'v1.forged', approved: true },
         { requestId, token: tokenOf(listener, other.request.requestId), approved: true },
+        { requestId: '', token: 'v1.forged', approved: true },
         { requestId: 'apr_unknown', token: tokenOf(listener, requestId), approved: true },
         { requestId, token: tokenOf(listener, requestId), approved: 'yes' },
         { requestId, token: tokenOf(listener, requestId), approved: true, modifiedParams: { amount: -1 } },
@@ -204,8 +205,31 @@ on('nonsense, forged and stale decisions are put aside, and the request waits', 
   ),
 );
 
-const WAITS = 'a decision that the store does not take for a while is not put aside';
 const noDatabase = await unavailable();
+const SKEW = 'an event expires with its request by the clock of the store, whatever the clock of the process says';
+if (noDatabase !== undefined) test.skip(SKEW, noDatabase);
+else
+  on(SKEW, (url) =>
+    withListener(url, async (listener) => {
+      const database = await freshDatabase();
+      const config: Config = { databases: { main: { dialect: 'postgresql', url: { dev: database.url } } } };
+      const own = Date.now;
+      Date.now = () => own() + 600_000;
+      try {
+        await withBroker({ url, event: listener.event, config, store: { database: 'main' } }, async ({ refund }) => {
+          await refund();
+          await until(() => listener.messages.length === 1, 'no event came');
+          const expiration = Number(listener.messages[0]?.properties.expiration);
+          assert.ok(expiration > 30_000 && expiration <= 60_000, `it expires in ${expiration} ms`);
+        });
+      } finally {
+        Date.now = own;
+      }
+      await database.drop();
+    }),
+  );
+
+const WAITS = 'a decision that the store does not take for a while is not put aside';
 if (noDatabase !== undefined) test.skip(WAITS, noDatabase);
 else
   on(

@@ -1,8 +1,11 @@
 import * as assert from 'node:assert/strict';
 import { approvalHandler } from '../config/approval-handler.ts';
+import { Approvals } from '../config/approvals.ts';
 import type { ApprovalRequest } from '../core/approval/request.ts';
+import { SvcError } from '../core/errors.ts';
 import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './kit/approvals-client.ts';
 import { receiver } from './kit/receiver.ts';
+import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
 import { until } from './kit/until.ts';
 
@@ -103,6 +106,9 @@ test('400: what is not the JSON that was asked for', () =>
       ['{"approved":true,"modifiedParams":[1]}', json],
       ['{"approved":false,"modifiedParams":{"amount":1}}', json],
       ['{"approved":true}', { 'content-type': 'text/plain' }],
+      // As numbers they would be 9007199254740992 and Infinity.
+      ['{"approved":true,"modifiedParams":{"amount":9007199254740993}}', json],
+      ['{"approved":true,"modifiedParams":{"amount":1e400}}', json],
     ] as const) {
       const { status, body: answer } = await post(url, body, headers);
       assert.equal(status, 400, body);
@@ -203,6 +209,22 @@ test('429: a request that is asked for too often; others are not held up', () =>
     assert.equal((await post(other.url, { approved: true })).status, 200);
   }));
 
+test('503: the store cannot be reached when the first request comes; a mistake in the configuration is thrown', async () => {
+  let error = new SvcError('connection_failed', 'The server does not answer.');
+  const answer = new Approvals(async () => {
+    throw error;
+  }).handler();
+  const url = 'https://shop.example/approvals/apr_01999999-0000-7000-8000-000000000000/respond?token=x';
+  const posted = await answer(new Request(url, { method: 'POST', body: '{}' }));
+  assert.equal(posted.status, 503);
+  assert.equal(posted.headers.get('retry-after'), '5');
+  assert.equal(((await posted.json()) as { error: string }).error, 'store_unavailable');
+  const shown = await answer(new Request(url));
+  assert.deepEqual([shown.status, shown.headers.get('content-type')], [503, 'text/html; charset=utf-8']);
+  error = new SvcError('config_invalid', 'The callback needs approvals.callbackKey.');
+  await refused(answer(new Request(url)), 'config_invalid');
+});
+
 test('405: other methods', () =>
   withCallback(async ({ asked, svc }) => {
     const { url } = await asked();
@@ -259,11 +281,36 @@ test('the pages show everything, harmlessly, and then decide', () =>
     assert.doesNotMatch(page, /[\u001b\u202e\u200b]/);
     assert.ok(page.includes('u{202e}') && page.includes('u{200b}'));
     const view = /name="view" value="([^"]+)"/.exec(page)?.[1] ?? '';
-    assert.equal((await form(url, { action: 'approve', view, modifiedParams: '[1]' })).status, 400);
+    for (const modifiedParams of ['[1]', '{"amount":9007199254740993}', '{"amount":']) {
+      assert.equal((await form(url, { action: 'approve', view, modifiedParams })).status, 400);
+    }
     assert.equal((await form(url, { action: 'approve', view, modifiedParams: '{"amount":15}' })).status, 200);
     assert.equal((await outcome).status, 'completed');
     assert.equal((refunds[0] as { amount: number }).amount, 15);
   }));
+
+test('an old link shows how a request that is over has ended, and neither parameters nor buttons', async () => {
+  const parameters = { orderId: 'order-1234', amount: 20, card: '4111' };
+  const isOver = ({ status, page }: { status: number; page: string }, said: RegExp) => {
+    assert.equal(status, 200);
+    assert.match(page, said);
+    for (const gone of ['4111', 'order-1234', '<form', '<button']) assert.ok(!page.includes(gone), gone);
+  };
+  await withCallback(async ({ asked, form }) => {
+    const { url, outcome } = await asked(parameters);
+    assert.equal((await outcome).status, 'rejected');
+    isOver(await form(url, { action: 'show' }), /has expired at \d{4}-/);
+  }, 1_000);
+  await withCallback(async ({ asked, form }) => {
+    const { url, outcome } = await asked(parameters);
+    const { page } = await form(url, { action: 'show' });
+    assert.ok(page.includes('4111'));
+    const view = /name="view" value="([^"]+)"/.exec(page)?.[1] ?? '';
+    assert.equal((await form(url, { action: 'reject', view })).status, 200);
+    assert.equal((await outcome).status, 'rejected');
+    isOver(await form(url, { action: 'show' }), /was rejected at \d{4}-/);
+  });
+});
 
 test('a request with sensitive parameters is not decided by who was not shown them', () =>
   withCallback(async ({ asked, post }) => {

@@ -77,6 +77,7 @@ test('a gate is refused with every mistake, before anything is read', () => {
   const gate = (more: object) => svc.gate({ agentTag: 'payouts', tools: [{ ...refund, handler: () => 1 }], ...more });
   for (const [more, path] of [
     [{ agentTag: '' }, 'agentTag'],
+    [{ humanInLop: { enabled: true, alwaysRequireApproval: ['refund'] } }, 'did you mean "humanInLoop"'],
     [{ humanInLoop: { enabled: true, alwaysRequireApproval: ['refnd'] } }, 'alwaysRequireApproval'],
     [{ humanInLoop: { enabled: true, approvalTimeout: 10 } }, 'approvalTimeout'],
     [{ tools: [{ tag: 'refund' }] }, 'tools'],
@@ -113,6 +114,53 @@ test('who waits when the client closes is told, and its request is not lost', as
       await other.agents.signal({ executionId, signal: 'approve', payload: { requestId } });
       assert.equal((await refundGate(other, paid).run(call)).status, 'completed');
       assert.deepEqual(paid, [1]);
+    } finally {
+      await Promise.all([one.close(), other.close()]);
+    }
+  });
+});
+
+test('a tool that runs when the client closes comes to its end, and its result is kept', async () => {
+  if (postgresql.missing !== undefined) return;
+  await postgresql.withUrl(async (url) => {
+    const [one, other] = [clientOn(url), clientOn(url)];
+    const gate = (svc: Svc, handler: () => unknown) =>
+      svc.gate({ agentTag: 'payouts', tools: [{ ...refund, handler }], humanInLoop: { enabled: true } });
+    let begun = () => {};
+    let pay = () => {};
+    const running = new Promise<void>((resolve) => {
+      begun = resolve;
+    });
+    const paid = new Promise<string>((resolve) => {
+      pay = () => resolve('receipt 77');
+    });
+    try {
+      const call = { tool: 'refund', parameters: { order: 'a', amount: 1 }, executionId: 'thread 8', toolCallId: 'c1' };
+      const slow = () => {
+        begun();
+        return paid;
+      };
+      const outcome = gate(one, slow).run(call);
+      const left = gate(one, slow).run({ ...call, toolCallId: 'c2' });
+      await until(async () => (await other.approvals.list()).records.length === 2, 'They never waited.');
+      const { records } = await other.approvals.list();
+      const { requestId, executionId } = records.find(({ toolCallId }) => toolCallId === 'c1')!;
+      await other.agents.signal({ executionId, signal: 'approve', payload: { requestId } });
+      await running;
+      let isClosed = false;
+      const closing = one.close().then(() => {
+        isClosed = true;
+      });
+      await refused(left, 'interrupted');
+      // As long as it could take to close what nothing runs on.
+      for (let looks = 0; looks < 50 && !isClosed; looks++) await other.approvals.list();
+      assert.ok(!isClosed, 'it closed under a tool that runs');
+      pay();
+      await closing;
+      assert.equal((await outcome).result, 'receipt 77');
+      assert.equal((await other.approvals.get(requestId)).run, 'done');
+      const again = await gate(other, () => assert.fail('it ran before')).run(call);
+      assert.equal(again.result, 'receipt 77');
     } finally {
       await Promise.all([one.close(), other.close()]);
     }

@@ -243,6 +243,8 @@ class Kill implements Command {
   async run(model: Model, real: Real): Promise<void> {
     const dead = real.processes[this.at]!;
     const its = model.requests.filter(({ call }) => dead.cancels.has(call.requestId));
+    // Nobody waits for what dies with it.
+    dead.office.desk.running.clear();
     await dead.office.desk.close();
     await real.start(this.at);
     for (const expected of its) {
@@ -279,7 +281,10 @@ test(
         try {
           await fc.asyncModelRun(() => ({ model: { now, requests: [] }, real }), given);
         } finally {
-          for (const { office } of real.processes) await office.desk.close();
+          for (const { office } of real.processes) {
+            office.desk.running.clear();
+            await office.desk.close();
+          }
         }
       }),
       { numRuns: Number(process.env.SVC_TEST_RUNS ?? 200) },

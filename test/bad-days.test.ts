@@ -202,6 +202,39 @@ for (const engine of engines.filter(({ name, missing }) => name === 'postgresql'
   );
 
   test(
+    'postgresql: a rollback killed between its steps is finished by the same command, which takes back nothing more',
+    onEngine(engine, async (shop, query) => {
+      await query('CREATE TABLE gate (i int)');
+      const apart = (statement: string, more = {}) => raw(statement, { transaction: false, ...more });
+      write(shop, FIRST, [raw('CREATE TABLE a (i int)')], [raw('DROP TABLE a')]);
+      write(
+        shop,
+        SECOND,
+        [apart('CREATE TABLE b (i int)')],
+        [apart(WAITS.statement, { check: 'SELECT 1 FROM gate' }), apart('DROP TABLE b')],
+      );
+      ok(await shop.svc('db', 'migrate'));
+      const running = background(['db', 'migrate', 'rollback'], shop.root);
+      await waiting(query);
+      const beside = ok(await shop.svc('db', 'migrate', 'status'));
+      assert.match(beside.stdout, /^PENDING 1[\s\S]*\[>\] 20260102_000000_second {2}rollback running: step 1 of 2/);
+      assert.doesNotMatch(beside.stderr, /next/);
+      running.child.kill('SIGKILL');
+      await running.ended;
+      const told = ok(await shop.svc('db', 'migrate', 'status'));
+      assert.match(told.stdout, /\[!\] 20260102_000000_second {2}rollback interrupted at step 1 of 2/);
+      assert.match(told.stderr, /next {2}svc db migrate resolve 20260102_000000_second --retry/);
+      await query('INSERT INTO gate VALUES (1)');
+      refusedText(await shop.svc('db', 'migrate', 'rollback', '-n', '2'), 6, 'migration_half_done');
+      const shown = ok(await shop.svc('db', 'migrate', 'rollback'));
+      assert.match(shown.stderr, /in this order:\n {2}20260102_000000_second\n/);
+      assert.match(shown.stdout, /^1 migration rolled back/);
+      assert.deepEqual(await tables(query), ['a']);
+    }),
+    SLOW,
+  );
+
+  test(
     'postgresql: Ctrl-C twice ends at once, leaves nothing of the migration and no lock',
     onEngine(engine, async (shop, query) => {
       await query('CREATE TABLE gate (i int)');

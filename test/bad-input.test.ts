@@ -297,7 +297,7 @@ async function refusedInside(adapter: Adapter, { migrations, up, before, status,
   const was = await everything(adapter);
   const defined = await readMigrations(shop.root, 'main');
   const error = await refused(migrate(adapter, defined, { allowDestructive: code !== 'destructive' }), code);
-  assert.equal(exitStatus(error.code), status);
+  assert.equal(exitStatus(error), status);
   const text = errorLines(rounded(error), createColors(false)).join('\n');
   for (const pattern of says) assert.match(text, pattern);
   assert.deepEqual(await everything(adapter), was);

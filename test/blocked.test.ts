@@ -1,6 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { migration } from '../core/migration/builder.ts';
 import { migrate } from '../core/migration/run.ts';
+import type { RunOptions } from '../core/migration/run-options.ts';
 import { status } from '../core/migration/status.ts';
 import { connectAdapter } from './kit/adapter.ts';
 import { definedInCode } from './kit/defined.ts';
@@ -47,6 +48,35 @@ for (const engine of sqlEngines.filter(({ name }) => name !== 'pglite')) {
         );
       } finally {
         await impatient.connection.close();
+      }
+    }));
+
+  test(`${engine.name}: a run that is interrupted while it waits for a table waits no longer`, () =>
+    engine.withUrl(async (url, connect) => {
+      const other = await connect();
+      await other.connection.query('CREATE TABLE b (id int)');
+      const defined = [
+        migration('20260101_000000_more').addField('b', { name: 'n', type: 'integer' }).build(),
+        migration('20260102_000000_other')
+          .createCollection('c', [{ name: 'id', type: 'integer' }])
+          .build(),
+      ].map(definedInCode);
+      const waiting = await connectAdapter(engine.dialect, url, { lockRetries: 1_000_000, lockTimeoutMs: 10 });
+      const stop = new AbortController();
+      const onEvent: RunOptions['onEvent'] = ({ type }) => type === 'started' && stop.abort();
+      try {
+        await other.connection.query('BEGIN');
+        await other.connection.query('SELECT * FROM b');
+        const error = await refused(migrate(waiting, defined, { signal: stop.signal, onEvent }), 'interrupted');
+        assert.match(error.why ?? '', /keeps a lock/);
+        assert.equal(error.state, 'Nothing of it stays; 0 of 2 migrations are applied.');
+        assert.deepEqual(error.next, ['svc db migrate']);
+        await other.connection.query('COMMIT');
+        assert.deepEqual([...(await other.connection.introspect()).keys()], ['b']);
+        await migrate(waiting, defined);
+        assert.equal((await status(waiting, defined)).state, 'OK');
+      } finally {
+        await waiting.connection.close();
       }
     }));
 }

@@ -26,7 +26,7 @@ const FIRST = migrationFile('main', first.tag);
 function project(): string {
   return folder({
     'node_modules/.package-lock.json': '{}',
-    ...Object.fromEntries(migrations.map((one) => [migrationFile('main', one.tag), migrationText(one)])),
+    ...Object.fromEntries(migrations.map((one) => [migrationFile('main', one.tag), migrationText('/', one)])),
   });
 }
 
@@ -58,7 +58,7 @@ test('migrations read from the cache are the ones that are in the files', async 
 test('a file that was edited is found, at the place where it is wrong', async () => {
   const root = project();
   const before = await readMigrations(root, 'main');
-  writeFileSync(join(root, FIRST), migrationText({ ...first, down: [] }));
+  writeFileSync(join(root, FIRST), migrationText(root, { ...first, down: [] }));
   const after = await readMigrations(root, 'main');
   assert.notEqual(after[0]?.checksum, before[0]?.checksum);
   assert.equal(after[1]?.checksum, before[1]?.checksum);
@@ -98,7 +98,7 @@ test('a cache that is damaged, of another version or cannot be written changes n
   }
   const closed = folder({
     'node_modules/.cache': 'a file where a folder is wanted',
-    [FIRST]: migrationText(first),
+    [FIRST]: migrationText(root, first),
   });
   assert.deepEqual(await read(closed), await read(closed));
 });

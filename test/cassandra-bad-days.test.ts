@@ -1,6 +1,8 @@
 import * as assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import type { ConnectOptions } from '../core/dialect.ts';
+import { isSvcError } from '../core/errors.ts';
 import { migration } from '../core/migration/builder.ts';
 import { migrate } from '../core/migration/run.ts';
 import { status } from '../core/migration/status.ts';
@@ -11,7 +13,9 @@ import { nodesMissing, withNodes } from './kit/cassandra-nodes.ts';
 import { cutProxy } from './kit/cut-proxy.ts';
 import { definedInCode } from './kit/defined.ts';
 import { refused } from './kit/refusal.ts';
+import { slept } from './kit/slept.ts';
 import { test } from './kit/test.ts';
+import { until } from './kit/until.ts';
 
 const key = { name: 'id', type: 'integer', primaryKey: true } as const;
 const two = [
@@ -189,6 +193,92 @@ else {
       }),
     { timeoutMs: 60_000 },
   );
+
+  test('an index that was not built when its run ended is waited for by the next one', () =>
+    onKeyspace(async ({ url, keyspace, query }, point) => {
+      const network = await cutProxy(Number(point.split(':')[1]));
+      const through = url.replace(point, `127.0.0.1:${network.port}`);
+      const indexed = [
+        ...two,
+        definedInCode(
+          migration('20260103_000000_index')
+            .createIndex('second_table', 'second_table_n', [{ name: 'n' }])
+            .build(),
+        ),
+      ];
+      const run = async (options: ConnectOptions) => {
+        const adapter = await connectAdapter(cassandra, through, options);
+        try {
+          await migrate(adapter, indexed, { lockTimeoutMs: 60_000 });
+          return await status(adapter, indexed);
+        } finally {
+          await adapter.connection.close();
+        }
+      };
+      const built = `table_name = '${keyspace}' AND index_name = 'second_table_n'`;
+      try {
+        network.cut('IndexInfo', 'before');
+        await refused(run({ indexTimeoutMs: 0 }), 'connection_lost');
+        // As the node has it while it still builds.
+        const isBuilt = async () => (await query(`SELECT * FROM system."IndexInfo" WHERE ${built}`)).length === 1;
+        await until(isBuilt, 'the index was never built');
+        await query(`DELETE FROM system."IndexInfo" WHERE ${built}`);
+        for (const _ of [2, 3]) {
+          const error = await refused(run({ indexTimeoutMs: 0 }), 'connection_lost');
+          assert.match(error.message, /"second_table_n" is not built yet/);
+          assert.match(error.where ?? '', /step 1 of 1: CREATE INDEX/);
+          assert.match(error.state ?? '', /the next run goes on from there/);
+        }
+        await query(`INSERT INTO system."IndexInfo" (table_name, index_name) VALUES (?, 'second_table_n')`, [keyspace]);
+        assert.equal((await run({ indexTimeoutMs: 0 })).state, 'OK');
+      } finally {
+        network.close();
+      }
+    }));
+
+  test('a node that goes away while it builds an index is asked again', () =>
+    onKeyspace(async ({ url }, point) => {
+      const network = await cutProxy(Number(point.split(':')[1]));
+      const adapter = await connectAdapter(cassandra, url.replace(point, `127.0.0.1:${network.port}`));
+      const indexed = [
+        migration('20260101_000000_indexed')
+          .createCollection('indexed', [key, { name: 'n', type: 'integer' }])
+          .createIndex('indexed', 'indexed_n', [{ name: 'n' }])
+          .build(),
+      ].map(definedInCode);
+      try {
+        network.cut('IndexInfo', 'before');
+        await migrate(adapter, indexed, {});
+        assert.equal((await status(adapter, indexed)).state, 'OK');
+      } finally {
+        await adapter.connection.close();
+        network.close();
+      }
+    }));
+
+  test('an owner whose machine slept changes nothing any more once another one has the lock', () =>
+    onKeyspace(async ({ url, query }) => {
+      const old = await cassandra.connect(url, { leaseSeconds: 60 });
+      const next = await cassandra.connect(url, { leaseSeconds: 60 });
+      try {
+        await old.exclusively(async (epoch) => {
+          await query('DELETE lock_owner FROM "_svc_migrations" WHERE scope = \'migrations\' IF lock_epoch = 1');
+          assert.equal(await next.exclusively(async (later) => later), epoch + 1);
+          const raw = cassandra.compile(
+            { type: 'raw', dialect: 'cassandra', statement: 'CREATE TABLE late (id int PRIMARY KEY)' },
+            new Map(),
+          );
+          const { failure } = await slept(60_000, () =>
+            old.run([{ transactional: false, statements: raw, writes: [] }], epoch),
+          );
+          assert.equal(isSvcError(failure?.error) && failure.error.code, 'lock_lost');
+          assert.equal((await next.introspect()).size, 0);
+        });
+      } finally {
+        await old.close();
+        await next.close();
+      }
+    }));
 
   const missing = nodesMissing(1);
   if (missing) test.skip('a server that dies in the middle of a run', missing);

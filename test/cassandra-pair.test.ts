@@ -3,12 +3,13 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Connection } from '../core/dialect.ts';
 import { isSvcError } from '../core/errors.ts';
 import { migration } from '../core/migration/builder.ts';
+import { history } from '../core/migration/history.ts';
 import { migrate } from '../core/migration/run.ts';
 import { status } from '../core/migration/status.ts';
 import type { Operation } from '../core/schema/operation.ts';
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
 import { connectAdapter } from './kit/adapter.ts';
-import { freshKeyspace } from './kit/cassandra.ts';
+import { DATACENTER, freshKeyspace } from './kit/cassandra.ts';
 import { nodesMissing, withNodes } from './kit/cassandra-nodes.ts';
 import { definedInCode } from './kit/defined.ts';
 import { test } from './kit/test.ts';
@@ -16,6 +17,7 @@ import { until } from './kit/until.ts';
 
 // What only shows with two nodes: schemas that do not agree, conditional writes that time out, two coordinators.
 
+const ANOTHER = 'another';
 const key = { name: 'id', type: 'integer', primaryKey: true } as const;
 // Both nodes are this file's alone: 1.3 GB and a minute, for those who work on the dialect.
 const missing = process.env.SVC_TEST_PAIR === '1' ? nodesMissing(2) : 'SVC_TEST_PAIR=1 asks for it';
@@ -26,17 +28,19 @@ const raw = (name: string): Operation => ({
   statement: `CREATE TABLE ${name} (id int PRIMARY KEY)`,
 });
 
-async function failureOf(connection: Connection, operation: Operation) {
-  const segments = cassandra
-    .compile(operation, new Map())
-    .map((statement) => ({ transactional: false, statements: [statement], writes: [] }));
+async function failureOf(connection: Connection, operation: Operation, part: 'run' | 'settle' = 'run') {
+  const segments = cassandra.compile(operation, new Map()).map((statement) => ({
+    transactional: false,
+    statements: [{ ...statement, run: statement[part] ?? null }],
+    writes: [],
+  }));
   const { failure } = await connection.run(segments, 0);
   if (!isSvcError(failure?.error)) throw new Error(`a refusal was expected, not ${String(failure?.error)}`);
   return failure.error;
 }
 
 if (missing) test.skip('a pair of Cassandra nodes', missing);
-else
+else {
   test(
     'a pair of nodes: agreement, time-outs of unknown outcome, two migrators on two coordinators',
     () =>
@@ -96,6 +100,9 @@ else
         const before = await failureOf(connection, raw('never_sent'));
         assert.equal(before.code, 'schema_disagreement');
         assert.ok(before.why?.includes(second.address), before.why);
+        // And a run that finds the statement in the catalog does not take it for done.
+        const settled = await failureOf(connection, raw('while_frozen'), 'settle');
+        assert.equal(settled.code, 'schema_disagreement');
         second.thaw();
         await until(
           async () => (await failureOf(connection, raw('while_frozen'))).code === 'collection_exists',
@@ -115,3 +122,53 @@ else
       }),
     { timeoutMs: 900_000 },
   );
+
+  test(
+    'two data centers: an index is waited for in the one of the URL, and the history is read in both',
+    () =>
+      withNodes(
+        2,
+        async ([near, far]) => {
+          if (!near || !far) throw new Error('there are no two nodes');
+          const { url, keyspace, query, close } = await freshKeyspace([near.point]);
+          await query(
+            `ALTER KEYSPACE ${keyspace} WITH replication = {'class': 'NetworkTopologyStrategy', '${DATACENTER}': 1, '${ANOTHER}': 1}`,
+          );
+          const indexed = migration('20260101_000000_indexed')
+            .createCollection('indexed', [key, { name: 'n', type: 'integer' }])
+            .createIndex('indexed', 'indexed_n', [{ name: 'n' }])
+            .build();
+          const adapter = await connectAdapter(cassandra, url);
+          try {
+            await migrate(adapter, [definedInCode(indexed)], {});
+            assert.equal((await status(adapter, [definedInCode(indexed)])).state, 'OK');
+          } finally {
+            await adapter.connection.close();
+          }
+          // A row of the history of which the other data center has not heard.
+          await far.kill();
+          await query(
+            `UPDATE "_svc_migrations" SET name = 'later' WHERE scope = 'migrations' AND kind = '_svc_migrations' AND key = ?`,
+            [indexed.tag],
+          );
+          await far.start();
+          const elsewhere = await cassandra.connect(
+            url.replace(near.point, far.point).replace(`dc=${DATACENTER}`, `dc=${ANOTHER}`),
+            {},
+          );
+          try {
+            const { records } = await elsewhere.records(history).page('bySeq', { limit: 10, direction: 'asc' });
+            assert.deepEqual(
+              records.map(({ record }) => record.name),
+              ['later'],
+            );
+          } finally {
+            await elsewhere.close();
+            await close();
+          }
+        },
+        [DATACENTER, ANOTHER],
+      ),
+    { timeoutMs: 600_000 },
+  );
+}

@@ -57,6 +57,29 @@ test('list, show, approve with less: the tool runs with that', async ({ refund, 
   assert.match(after.stdout, /approved by command line, \S+@\S+, run: done/);
 });
 
+test('who looks later sees what the tool ran with, and why', async ({ refund, svc }, shop) => {
+  const { request, outcome } = await refund();
+  await shop.svc('approvals', 'approve', request.requestId, '--set', 'amount=15', '--reason', 'half\u202e\nis fair');
+  await outcome;
+  const hidden = await refund({ orderId: '2', amount: 3, card: '4111' });
+  const { shown } = await svc.approvals.get(hidden.request.requestId, { reveal: true });
+  const { executionId, requestId: hiddenId } = hidden.request;
+  const payload = { requestId: hiddenId, modifiedParams: { card: '4222' } };
+  await svc.approvals.signal({ executionId, signal: 'approve', payload }, { shown: shown ?? '' });
+  await hidden.outcome;
+  const { requestId } = request;
+  for (const args of [
+    ['show', requestId],
+    ['list', '--status', 'approved'],
+  ]) {
+    const { stdout } = await shop.svc('approvals', ...args);
+    assert.match(stdout, /^ *changed {4}amount: 20 → 15$/m, stdout);
+    assert.match(stdout, /^ *reason {5}half\\u\{202e\}\\nis fair$/m, stdout);
+    assert.ok(!stdout.includes('4222'));
+  }
+  assert.match((await shop.svc('approvals', 'list', '--status', 'approved')).stdout, /changed {4}card: .*masked/);
+});
+
 test('a decision waits for whoever locks its table', async ({ refund }, shop) => {
   const { request, outcome } = await refund();
   const { url } = JSON.parse(shop.read('svc.config.json')).databases.main;
@@ -101,6 +124,10 @@ test('what cannot be meant is refused before anything is decided', async ({ refu
     [['approve', request.requestId, '--set', 'amout=15'], /Did you mean "amount"/],
     [['approve', request.requestId, '--set', 'amount=much'], /"amount" is a number/],
     [['approve', request.requestId, '--set', 'amount=-3'], /approval_parameters_invalid/],
+    [
+      ['approve', request.requestId, '--set', 'amount=9007199254740993'],
+      /"amount" cannot be 9007199254740993: .* with 9007199254740992/,
+    ],
     [['approve', request.requestId, '--set', 'amount'], /<parameter>=<value>/],
     [['approve', 'apr_nothing'], /approval_unknown/],
     [['approve'], /Which request/],
@@ -137,6 +164,20 @@ test('hostile text is shown harmlessly and whole', async ({ refund }, shop) => {
   assert.ok(show.stdout.includes('END'));
 });
 
+test('hostile text is harmless in JSON too, and the same value', async ({ refund }, shop) => {
+  const nasty = 'a\u009b31mb\u202e\u200b\u{e0041}\ud83d\ude00\ufe0f\nc';
+  const { request } = await refund({ orderId: nasty, amount: 1 });
+  const list = await shop.svc('approvals', 'list', '--json');
+  const show = await shop.svc('approvals', 'show', request.requestId, '--json');
+  const audit = await shop.svc('approvals', 'export');
+  for (const { stdout } of [list, show, audit]) {
+    for (const hidden of ['\u009b', '\u202e', '\u200b', '\ufe0f', '\u{e0041}']) assert.ok(!stdout.includes(hidden));
+  }
+  assert.equal(JSON.parse(list.stdout).records[0].parameters.orderId, nasty);
+  assert.equal(JSON.parse(show.stdout).request.parameters.orderId, nasty);
+  assert.equal(JSON.parse(audit.stdout.split('\n')[0] ?? '').details.parameters.orderId, nasty);
+});
+
 test('a request with sensitive parameters is decided by who was shown them', async ({ refund }, shop) => {
   const { request, outcome } = await refund({ orderId: '1', amount: 1, card: '4111-secret' });
   const { requestId } = request;
@@ -171,15 +212,74 @@ test('on a terminal one is picked, shown whole, and let run after a yes', async 
   assert.equal(refunds.length, 1);
 });
 
+test('on a terminal requests to pick from can be told apart, and a no is asked for, with its reason', async ({
+  refund,
+  svc,
+}, shop) => {
+  const first = await refund({ orderId: 'A', amount: 1 });
+  const second = await refund({ orderId: 'B', amount: 2 });
+  const deciding = terminal(['approvals', 'reject'], { cwd: shop.root });
+  await deciding.until(/orderId="A".*orderId="B"/s);
+  deciding.type('\u001b[B');
+  deciding.type('\r');
+  await deciding.until('Why not?');
+  deciding.type('paid yesterday\r');
+  await deciding.until('Keep it from running?');
+  deciding.type('y\r');
+  assert.equal(await deciding.ended, 0, deciding.shown());
+  const { status, decisionReason } = await svc.approvals.get(second.request.requestId);
+  assert.deepEqual([status, decisionReason], ['rejected', 'paid yesterday']);
+  const letting = terminal(['approvals', 'reject', first.request.requestId, '--reason', 'no'], { cwd: shop.root });
+  await letting.until('Keep it from running?');
+  letting.type('\r');
+  assert.equal(await letting.ended, 3);
+  assert.equal((await svc.approvals.get(first.request.requestId)).status, 'waiting');
+  const sure = terminal(['approvals', 'reject', first.request.requestId, '--yes'], { cwd: shop.root });
+  assert.equal(await sure.ended, 0, sure.shown());
+});
+
 test('watch tells what comes and what becomes of it', async ({ refund }, shop) => {
   const watching = terminal(['approvals', 'watch'], { cwd: shop.root });
   const { request } = await refund();
   await watching.until(request.requestId);
   await watching.until('payouts → refund');
-  await shop.svc('approvals', 'reject', request.requestId);
+  await shop.svc('approvals', 'reject', request.requestId, '--reason', 'paid yesterday');
   await watching.until('rejected by command line');
+  await watching.until('paid yesterday');
   watching.type('\u0003');
   assert.equal(await watching.ended, 0);
+});
+
+test('watch tells also of what is made and decided between two looks, and of each once', async ({
+  refund,
+  svc,
+}, shop) => {
+  const before = await refund();
+  const approve = async ({ request: { executionId, requestId }, outcome }: typeof before) => {
+    await svc.approvals.signal({ executionId, signal: 'approve', payload: { requestId } }, { actor: 'ann' });
+    await outcome;
+  };
+  await approve(before);
+  const { request: first } = await refund();
+  const watching = terminal(['approvals', 'watch'], { cwd: shop.root });
+  await watching.until(first.requestId);
+  const quick: string[] = [];
+  for (let made = 0; made < 3; made++) {
+    const one = await refund();
+    quick.push(one.request.requestId);
+    await approve(one);
+  }
+  for (const requestId of quick) await watching.until(`${requestId}  approved by ann`);
+  const { request: last } = await refund();
+  await watching.until(last.requestId);
+  watching.type('\u0003');
+  assert.equal(await watching.ended, 0);
+  const times = (text: string) => watching.shown().split(text).length - 1;
+  for (const requestId of quick) {
+    assert.deepEqual([times(`${requestId}  payouts → refund`), times(`${requestId}  approved by`)], [1, 1]);
+  }
+  for (const { requestId } of [first, last]) assert.equal(times(requestId), 1);
+  assert.equal(times(before.request.requestId), 0);
 });
 
 test('export gives the audit as lines of JSON, prune removes what is over', async ({ refund }, shop) => {

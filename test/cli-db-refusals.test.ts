@@ -1,6 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
+import { DatabaseService } from '../config/client.ts';
 import { cleanEnv, command } from './kit/cli.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
 import { type Project, project } from './kit/project.ts';
@@ -179,6 +180,38 @@ test(
   LONG,
 );
 
+test(
+  'a run that stops behind what it has done ends with 1, and one that never came to anything with 2',
+  () =>
+    onServer(async ({ svc, write }, query) => {
+      for (const [index, name] of ['one', 'two', 'three'].entries()) {
+        const tag = `2020010${index + 1}_000000_${name}`;
+        write(`svc/database/migrations/main/${tag}.json`, {
+          tag,
+          up: [{ type: 'raw', dialect: 'postgresql', statement: `create table ${name} (id int)` }],
+          down: [{ type: 'raw', dialect: 'postgresql', statement: `drop table ${name}` }],
+        });
+      }
+      await query('create table two (id int)');
+      for (const [status, done] of [
+        [1, '1 of 3'],
+        [2, '0 of 2'],
+      ] as const) {
+        const { code, state } = json(ok(await svc('db', 'migrate', '--json'), status));
+        assert.deepEqual([code, state], ['collection_exists', `Nothing of it stays; ${done} migrations are applied.`]);
+      }
+      await query('drop table two');
+      ok(await svc('db', 'migrate'));
+      await query('create view seen as select * from two');
+      const { code, nextActions } = json(ok(await svc('db', 'migrate', 'rollback', '-n', '3', '--json'), 1));
+      assert.equal(code, 'collection_referenced');
+      assert.deepEqual(nextActions.slice(-1), ['svc db migrate status']);
+      const { databases } = json(await svc('db', 'migrate', 'status', '--json'));
+      assert.equal(databases[0].completed, 2);
+    }),
+  LONG,
+);
+
 /** What a shell makes of a command of ours. */
 function wordsOf(action: string): string[] {
   assert.match(action, /^svc /);
@@ -189,7 +222,7 @@ function wordsOf(action: string): string[] {
 test(
   'a table that was there is changed by a file and adopted afterwards',
   () =>
-    onServer(async ({ svc, schema, files, write }, query) => {
+    onServer(async ({ svc, schema, files, write, read }, query) => {
       await query('create table legacy (id int primary key); create table other (id int primary key)');
       const tag = '20200101_000000_note';
       const toLegacy = {
@@ -224,7 +257,12 @@ test(
       ok(await svc('db', 'migrate', 'baseline'));
       assert.match(ok(await svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
       assert.match(ok(await svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
-      assert.deepEqual(json(ok(await svc('db', 'schema', 'pull', '--json'))).migrations, []);
+      const [entry] = JSON.parse(read('svc/database/schema.json'));
+      const turned = Object.fromEntries(Object.entries(entry.tables).reverse());
+      schema([{ ...entry, tables: turned }]);
+      const { migrations: none, kept } = json(ok(await svc('db', 'schema', 'pull', '--json')));
+      assert.deepEqual([none, kept], [[], null]);
+      assert.deepEqual(Object.keys(JSON.parse(read('svc/database/schema.json'))[0].tables), Object.keys(turned));
       ok(await svc('db', 'migrate', 'create', 'more'));
       const more = tagOf(files().at(-1));
       write(`svc/database/migrations/main/${more}.json`, {
@@ -296,6 +334,23 @@ test(
 );
 
 test(
+  'what the API made is exported before it is pulled: no baseline would take it a second time',
+  () =>
+    onServer(async ({ root, svc }) => {
+      const service = new DatabaseService({ configFile: `${root}/svc.config.json` });
+      const db = await service.connect({ database: 'main' });
+      await db.schema.create('a', { id: { type: 'integer', primaryKey: true } });
+      await service.close();
+      const { code, nextActions } = json(ok(await svc('db', 'schema', 'pull', '--json'), 2));
+      assert.deepEqual([code, nextActions[0]], ['origin_conflict', 'svc db migrate export']);
+      ok(await svc('db', 'migrate', 'export'));
+      assert.deepEqual(json(ok(await svc('db', 'schema', 'pull', '--json'))).migrations, []);
+      assert.match(ok(await svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
+    }),
+  LONG,
+);
+
+test(
   'a TypeScript migration is applied and taken back',
   () =>
     onServer(async ({ svc, write }, query) => {
@@ -331,6 +386,35 @@ test(
       ok(await svc('db', 'migrate', '--to', 'nowhere'), 2);
       ok(await svc('db', 'migrate', 'rollback', '--to', 'nowhere'), 2);
     }),
+  LONG,
+);
+
+test(
+  'status names what one of several databases needs, as it can be typed',
+  async () => {
+    const databases = [await freshDatabase(), await freshDatabase()];
+    const [main, other] = databases.map(({ url }) => url) as [string, string];
+    try {
+      const shop = project({ main, other });
+      const raw = (statement: string) => ({ type: 'raw', dialect: 'postgresql', statement, transaction: false });
+      shop.write('svc/database/migrations/other/20260101_000000_half.json', {
+        tag: '20260101_000000_half',
+        name: 'half',
+        up: [raw('CREATE TABLE half (n int)'), raw('SELECT 1 / 0')],
+        down: [raw('DROP TABLE half')],
+      });
+      ok(await shop.svc('db', 'migrate'), 6);
+      const { nextActions } = json(ok(await shop.svc('db', 'migrate', 'status', '--json')));
+      assert.deepEqual(
+        nextActions.map(
+          (action: string) => /^svc db migrate resolve --db other 20260101_000000_half (--[a-z-]+)/.exec(action)?.[1],
+        ),
+        ['--retry', '--applied', '--rolled-back'],
+      );
+    } finally {
+      for (const { drop } of databases) await drop();
+    }
+  },
   LONG,
 );
 
@@ -373,6 +457,15 @@ test(
       ok(await shop.svc('db', 'migrate', '--db', 'other'));
       ok(await shop.svc('db', 'migrate', 'rollback', '--db', 'other'));
       assert.equal(json(ok(await shop.svc('db', 'migrate', '--db', 'othr', '--json'), 2)).code, 'database_unknown');
+      const raw = (statement: string) => ({ type: 'raw', dialect: 'postgresql', statement, transaction: false });
+      shop.write('svc/database/migrations/main/20990101_000000_half.json', {
+        tag: '20990101_000000_half',
+        name: 'half',
+        up: [raw('CREATE TABLE half (n int)'), raw('SELECT 1 / 0')],
+        down: [raw('DROP TABLE half')],
+      });
+      const { nextActions } = json(ok(await shop.svc('db', 'migrate', '--json'), 6));
+      assert.match(nextActions[0], /^svc db migrate resolve --db main 20990101_000000_half --retry/);
     } finally {
       await first.drop();
       await second.drop();

@@ -167,6 +167,23 @@ test('doctor finds everything in order on PGlite, and leaves no history behind',
   assert.match(text.stdout, /Nothing stands in the way\.\n$/);
 });
 
+test('doctor looks at what approvals are configured with', async () => {
+  const key = Buffer.alloc(32, 7).toString('base64');
+  const of = async (approvals: object, brokers: object = {}) => {
+    const { checks } = await doctor(folder({ 'svc.config.json': { product: 'shop', env: 'dev', approvals, brokers } }));
+    return checks
+      .filter(({ name }) => /^(approvals|broker )/.test(name))
+      .map(({ name, result, message }) => [name, result, message]);
+  };
+  assert.deepEqual(await of({}), [['approvals', 'warn', 'kept in memory, gone with the process']]);
+  const [[, , keyless] = []] = await of({ callbackBase: 'https://shop.example' });
+  assert.match(`${keyless}`, /callbackBase needs approvals\.callbackKey/);
+  const [[, result, unknown] = []] = await of({ store: { database: 'main' }, callbackKey: key });
+  assert.deepEqual([result, /No database has the tag "main"/.test(`${unknown}`)], ['fail', true]);
+  const [, [, , broker] = []] = await of({}, { queue: { type: 'pigeon' } });
+  assert.match(`${broker}`, /pigeon/);
+});
+
 test('doctor says what stands in the way, and never a password', async () => {
   const url = (rest: string): object => ({
     dialect: 'postgresql',

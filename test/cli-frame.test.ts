@@ -86,6 +86,10 @@ const MISTYPED: readonly (readonly [readonly string[], RegExp])[] = [
   [['plugins'], /needs a subcommand/],
   [['plugins', 'list', '--jsn'], /has no option --jsn.*Did you mean --json\?/s],
   [['plugins', 'list', 'more'], /does not take "more"/],
+  [['approvals', 'show', 'apr_1', '--yes'], /"svc approvals show" has no option --yes/],
+  [['db', 'migrate', '--yes=false'], /option --yes takes no value/],
+  [['db', 'migrate', '--db', 'main', 'rollback'], /behind the command.*svc db migrate rollback --db main/s],
+  [['--env', 'dev', 'plugins', 'list'], /behind the command.*svc plugins list --env dev/s],
   [['link', '--env'], /--env/],
   [['link'], /needs the environment/],
 ];
@@ -114,7 +118,7 @@ test('--json makes one object of an answer, of a refusal and of what was mistype
   }
 });
 
-test('a refusal has five lines at most, and obeys no control character of others', () => {
+test('a refusal has a line for each thing it says, and obeys no control character of others', () => {
   const error = new SvcError('migration_failed', 'It\nfailed.', {
     why: `a\n  b \u001b[31mred \u202e`,
     state: 's',
@@ -127,8 +131,9 @@ test('a refusal has five lines at most, and obeys no control character of others
     'error It failed. (migration_failed)',
     '  why   a b \\u{1b}[31mred \\u{202e}',
     '  state s',
-    '  next  one | two',
     '  where file.ts:1:2',
+    '  next  one',
+    '        two',
   ]);
 });
 

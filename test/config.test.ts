@@ -184,13 +184,38 @@ test('a config that throws is refused with file, line and its own words, cold an
   assert.match((await refused('config_failed', { cwd: broken })).why ?? '', /JSON/);
 });
 
+test('a callback base is an address that links can lead to, and that no token reaches in the clear', async () => {
+  const at = (callbackBase: string) => ({
+    cwd: folder({ 'svc.config.json': { ...PLAIN, approvals: { callbackBase } } }),
+  });
+  for (const [base, why] of [
+    ['shop.example', /^approvals\.callbackBase: is not a URL\.$/],
+    ['http://shop.example/svc', /is not https/],
+    ['ftp://shop.example/svc', /is not an https URL/],
+    ['https://a:hush-secret@shop.example/svc', /has credentials in it/],
+    ['https://shop.example/svc?x=1', /has a query or a fragment/],
+    ['https://shop.example/svc#top', /has a query or a fragment/],
+  ] as const) {
+    const error = await refused('config_invalid', at(base));
+    assert.match(error.why ?? '', why, base);
+    assert.ok(!error.why?.includes('hush-secret'));
+  }
+  for (const base of ['https://shop.example', 'https://shop.example/svc/', 'http://127.0.0.1:8787/svc']) {
+    assert.equal((await loadRuntime(at(base))).config.approvals?.callbackBase, base);
+  }
+});
+
 test('what is wrong is said with its path, all at once, and without values', async () => {
   const config = {
     product: 'sh op',
     databses: {},
     databases: { main: { dialekt: 'postgresql', url: 42, protected: true } },
     environments: { prd: { protected: 'yes-secret' } },
-    approvals: { callbackKey: 7, webhook: { secrets: { 'https://x/': 'hush-secret' } } },
+    approvals: {
+      callbackKey: 7,
+      channels: { webhook: { type: 'console' }, broker: {} },
+      webhook: { secrets: { 'https://x/': 'hush-secret' } },
+    },
     plugins: [3],
   };
   const error = await refused('config_invalid', { cwd: folder({ 'svc.config.json': config }) });
@@ -203,6 +228,9 @@ test('what is wrong is said with its path, all at once, and without values', asy
     'databases.main.url:',
     'environments.prd.protected:',
     'approvals.callbackKey:',
+    'approvals.channels.webhook: needs another name',
+    'approvals.channels.broker: needs another name',
+    'approvals.channels.broker.type: is missing',
     'approvals.webhook.secrets.https://x/:',
     'plugins[0]:',
   ]) {
@@ -296,6 +324,12 @@ test('a password is never printed', () => {
 });
 
 // ---- in code
+
+test('TypeScript finds a misspelt name in a configuration', () => {
+  // @ts-expect-error: databases
+  assert.ok(defineConfig({ product: 'shop', databse: {} }));
+  assert.ok(defineConfig(({ env = 'dev' }) => ({ product: 'shop', env })));
+});
 
 test('a configuration in code needs no file, and what stands beside it is its own', async () => {
   const config = defineConfig({ databases: { main: { dialect: 'postgresql', url: 'postgresql://h/d' } } });

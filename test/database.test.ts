@@ -125,6 +125,36 @@ for (const engine of sqlEngines) {
     assert.equal((await catalog(adapter)).size, 0);
   });
 
+  on('a name that tables share is told as taken, and not as a table that exists', async (db, adapter) => {
+    const { schema } = db;
+    const id = { type: 'integer', primaryKey: true } as const;
+    const shared = adapter.dialect.capabilities.names.shared !== undefined;
+    const go = async (call: () => Promise<unknown>, says: RegExp) => {
+      if (!shared) return void (await call());
+      assert.match((await refused(call(), 'name_invalid')).message, says);
+    };
+    await schema.create('user_email', { id, address: { type: 'string', unique: true } });
+    await schema.create('other', { id, a: 'integer' });
+    const unique = { type: 'string', unique: true } as const;
+    await go(
+      () => schema.create('user', { id, email_address: unique }),
+      /"user_email_address_key" is taken twice: by "user_email" and "user"/,
+    );
+    await go(() => schema.createIndex('other', ['a'], { name: 'user_email' }), /"user_email" is taken twice/);
+    assert.equal((await catalog(adapter)).has('user'), !shared);
+
+    await adapter.connection.query('CREATE TABLE theirs (n integer)');
+    await adapter.connection.query('CREATE INDEX team_name_key ON theirs (n)');
+    await go(
+      () => schema.create('team', { id, name: unique }),
+      /^The name "team_name_key" of a key of the new table is taken\.$/,
+    );
+    assert.equal((await catalog(adapter)).has('team'), !shared);
+    await schema.createIndex('user_email', ['address'], { name: 'freed' });
+    await schema.dropIndex('user_email', 'freed');
+    await schema.createIndex('other', ['a'], { name: 'freed' });
+  });
+
   on('a refused call changes nothing and records nothing', async (db, adapter) => {
     await db.schema.create('a', { id: { type: 'integer', primaryKey: true } });
     assert.match(

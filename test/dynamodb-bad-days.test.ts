@@ -1,4 +1,5 @@
 import * as assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
 import { CreateTableCommand } from '@aws-sdk/client-dynamodb';
 import type { Connection } from '../core/dialect.ts';
 import { isSvcError } from '../core/errors.ts';
@@ -186,6 +187,59 @@ else {
     }
   });
 
+  test('an account that has all the tables it may have is told of at once; too many changes at a time pass', async () => {
+    for (const [message, tried] of [
+      ['Subscriber limit exceeded: There is a limit of 2500 tables per subscriber', 1],
+      ['Subscriber limit exceeded: There is a limit of 500 simultaneous changes of tables', 2],
+    ] as const) {
+      let times = 0;
+      const fate = ({ action, body }: Passing): Fate => {
+        if (action !== 'CreateTable' || !/\.users"/.test(body)) return 'pass';
+        times += 1;
+        return tried === 1 || times === 1 ? { error: 'LimitExceededException', message } : 'pass';
+      };
+      await through(fate, async (connection) => {
+        if (tried === 2) await run(connection, create);
+        else {
+          const error = await refused(run(connection, create), 'migration_failed');
+          assert.match(`${error.message} ${error.why}`, /quota.*limit of 2500 tables/);
+        }
+      });
+      assert.equal(times, tried);
+    }
+  });
+
+  test('keys that a batch leaves unread are read later, and not for ever', async () => {
+    let kept = 1;
+    let rounds = 0;
+    const fate = ({ action, body }: Passing): Fate => {
+      if (action !== 'BatchGetItem') return 'pass';
+      rounds += 1;
+      // By then whoever asks without a pause has shown it.
+      if (rounds > 100) return 'pass';
+      return { retold: (answer) => leavingUnread(body, answer, kept) };
+    };
+    const fresh = freshPrefix(server.port);
+    const proxy = await badDay(server.port, fate);
+    const url = `dynamodb://127.0.0.1:${proxy.port}/${fresh.prefix}`;
+    const connection = await dynamodb.connect(url, {});
+    const impatient = await dynamodb.connect(url, { patienceMs: 1 });
+    try {
+      const model = await run(connection, { ...create, name: 'others' }, await run(connection, create));
+      rounds = 0;
+      assert.deepEqual(await connection.introspect(['users', 'others']), dynamodb.seen(model));
+      assert.equal(rounds, 2);
+      kept = 0;
+      const error = await refused(impatient.introspect(['users', 'others']), 'connection_lost');
+      assert.match(error.why ?? '', /2 keys of a batch were left unread/);
+    } finally {
+      await impatient.close();
+      await connection.close();
+      await proxy.close();
+      await fresh.drop();
+    }
+  });
+
   test('a table that nobody of ours announced is somebody else’s', async () => {
     const fresh = freshPrefix(server.port);
     const client = bareClient(server.port);
@@ -255,6 +309,48 @@ else {
     ] as const) {
       const proxy = await badDay(server.port, () => ({ error: name }));
       await refused(dynamodb.connect(`dynamodb://127.0.0.1:${proxy.port}/x`, {}), code);
+      await proxy.close();
+    }
+  });
+
+  test('a clock that is minutes off signs anew by the server’s, and is not told as missing credentials', async () => {
+    const minutes = 60_000;
+    const sent: string[] = [];
+    for (const ahead of [10 * minutes, -10 * minutes]) {
+      const fresh = freshPrefix(server.port);
+      // As AWS does it.
+      const proxy = await badDay(
+        server.port,
+        ({ action, signedAt }) => {
+          const late = Math.abs(signedAt - (Date.now() + ahead)) > 5 * minutes;
+          sent.push(late ? `late ${action}` : action);
+          return late ? { error: 'InvalidSignatureException' } : 'pass';
+        },
+        ahead,
+      );
+      const connection = await dynamodb.connect(`dynamodb://127.0.0.1:${proxy.port}/${fresh.prefix}`, {});
+      try {
+        await run(connection, create);
+        assert.ok(Math.abs((await connection.now()).getTime() - Date.now() - ahead) < 2_000);
+        // Once it has heard the server's.
+        assert.deepEqual(
+          sent.splice(0).flatMap((one, index) => (one.startsWith('late ') ? [index] : [])),
+          [0],
+        );
+      } finally {
+        await connection.close();
+        await proxy.close();
+        await fresh.drop();
+      }
+    }
+    // A wrong key is one, whatever the clock.
+    for (const [ahead, times] of [
+      [0, 1],
+      [10 * minutes, 2],
+    ] as const) {
+      const proxy = await badDay(server.port, () => ({ error: 'InvalidSignatureException' }), ahead);
+      await refused(dynamodb.connect(`dynamodb://127.0.0.1:${proxy.port}/x`, {}), 'authentication_failed');
+      assert.equal(proxy.count(), times);
       await proxy.close();
     }
   });
@@ -463,3 +559,17 @@ const things: RecordDefinition<Thing> = {
   columns: { id: { type: 'string' }, n: { type: 'integer' } },
   indexes: [],
 };
+
+/** An answer to BatchGetItem in which there was time for so many items only. */
+function leavingUnread(request: string, answer: string, kept: number): string {
+  const { Responses, ...rest } = JSON.parse(answer);
+  const { RequestItems } = JSON.parse(request);
+  const [table = ''] = Object.keys(RequestItems);
+  const found: readonly Record<string, unknown>[] = Responses[table];
+  const late = found.slice(kept);
+  const isLate = (key: object) =>
+    late.some((item) => Object.entries(key).every(([name, value]) => isDeepStrictEqual(item[name], value)));
+  const Keys = RequestItems[table].Keys.filter(isLate);
+  const unread = Keys.length > 0 ? { [table]: { ...RequestItems[table], Keys } } : {};
+  return JSON.stringify({ ...rest, Responses: { [table]: found.slice(0, kept) }, UnprocessedKeys: unread });
+}

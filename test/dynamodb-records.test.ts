@@ -114,7 +114,8 @@ else {
       await store.insert(job('j1', { body: long }));
       assert.deepEqual((await store.get('j1'))?.record.body, long);
       const noise = Array.from({ length: 60_000 }, (_, n) => Math.sin(n));
-      await refused(store.insert(job('j2', { body: { noise } })), 'value_invalid');
+      const { next } = await refused(store.insert(job('j2', { body: { noise } })), 'value_invalid');
+      assert.deepEqual(next, ['Hand on less: a reference, not the content.']);
     }));
 
   test('a newer definition finds the records of an older one in its new index', () =>

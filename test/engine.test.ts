@@ -16,6 +16,7 @@ import { definedInCode } from './kit/defined.ts';
 import { committingEngines, sqlEngines } from './kit/engines.ts';
 import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
+import { until } from './kit/until.ts';
 
 const users = migration('20260101_000000_create_users')
   .createCollection('users', [
@@ -263,6 +264,99 @@ for (const engine of sqlEngines) {
     assert.deepEqual((await rollback(adapter)).migrations, []);
   });
 
+  on('a rollback that stopped names the migration that stays, and takes back no more than that', async (adapter) => {
+    const gated = migration('20260102_000000_gated')
+      .raw(dialect, 'INSERT INTO gate VALUES (1)', { down: 'DELETE FROM gate' })
+      .build();
+    const [one, two, three] = ['one', 'two', 'three'].map((name, index) =>
+      migration(`2026010${[1, 3, 4][index]}_000000_${name}`)
+        .createCollection(name, [{ name: 'id', type: 'integer', primaryKey: true }])
+        .build(),
+    );
+    assert.ok(one && two && three);
+    await adapter.connection.query('CREATE TABLE gate (i integer)');
+    await migrate(adapter, files(one, gated, two, three));
+    await adapter.connection.query('DROP TABLE gate');
+    const { state, next } = await refused(rollback(adapter, { count: 3 }), 'collection_unknown');
+    assert.match(state ?? '', /2 of 3 migrations are rolled back/);
+    assert.deepEqual(
+      next.filter((line) => /again|rollback/.test(line)),
+      [`Correct "${gated.tag}" or what stands in its way, then run svc db migrate rollback --to ${one.tag}`],
+    );
+    await adapter.connection.query('CREATE TABLE gate (i integer)');
+    for (const taken of [[gated.tag], []]) {
+      const { migrations } = await rollback(adapter, { to: one.tag });
+      assert.deepEqual(
+        migrations.map(({ tag }) => tag),
+        taken,
+      );
+    }
+    assert.deepEqual(await tables(adapter), ['gate', 'one']);
+  });
+
+  on('two rollbacks of one migration at once take back one', async (adapter, again) => {
+    await migrate(adapter, files(...all));
+    const other = await again();
+    let first = true;
+    const { migrations } = await rollback(adapter, {
+      confirm: async () => {
+        if (first) await rollback(other);
+        first = false;
+      },
+    });
+    assert.deepEqual(migrations, []);
+    assert.deepEqual(await tables(adapter), ['users']);
+  });
+
+  const perhaps = { sqlOptions: { ifNotExists: true } };
+  const there = migration('20260104_000000_there')
+    .createCollection('customers', [{ name: 'id', type: 'integer', primaryKey: true }], perhaps)
+    .build();
+  const mixed = migration('20260105_000000_mixed')
+    .createCollection('made', [{ name: 'id', type: 'integer', primaryKey: true }], perhaps)
+    .createCollection('customers', [{ name: 'id', type: 'integer', primaryKey: true }], perhaps)
+    .createCollection('other', [{ name: 'id', type: 'integer', primaryKey: true }])
+    .build();
+
+  on('a table that was there before a migration with ifNotExists stays when that is rolled back', async (adapter) => {
+    await adapter.connection.query('CREATE TABLE customers (id integer, CONSTRAINT customers_pkey PRIMARY KEY (id))');
+    await adapter.connection.query('INSERT INTO customers VALUES (1)');
+    await migrate(adapter, files(there, mixed));
+    assert.deepEqual(await tables(adapter), ['customers', 'made', 'other']);
+    await rollback(adapter);
+    assert.deepEqual(await tables(adapter), ['customers']);
+    const runner = new MigrationEngine(adapter);
+    await runner.down(there);
+    assert.deepEqual(await adapter.connection.query('SELECT id FROM customers'), [{ id: 1 }]);
+
+    // And where another migration made it, which takes it back itself; or the same one, the second time.
+    await adapter.connection.query('DROP TABLE customers');
+    await migrate(adapter, files(there, mixed));
+    await rollback(adapter);
+    assert.deepEqual(await tables(adapter), ['customers']);
+    await rollback(adapter);
+    assert.deepEqual(await tables(adapter), []);
+  });
+
+  on(
+    'what an older version did not record of ifNotExists is found out from the history, or refused',
+    async (adapter) => {
+      await adapter.connection.query('CREATE TABLE customers (id integer, CONSTRAINT customers_pkey PRIMARY KEY (id))');
+      await migrate(adapter, files(there, mixed));
+      await adapter.connection.query('ALTER TABLE _svc_migrations DROP COLUMN found');
+      await adapter.connection.query(`UPDATE _svc_meta SET ${quote('version')} = 2`);
+      assert.match((await refused(planRollback(adapter), 'irreversible')).message, /"customers"/);
+      assert.match((await refused(rollback(adapter), 'irreversible')).message, /"customers"/);
+      // The lock brings the new column.
+      await migrate(adapter, files(there, mixed, users));
+      await refused(rollback(adapter, { to: there.tag }), 'irreversible');
+      await resolve(adapter, users.tag, 'forget');
+      await resolve(adapter, mixed.tag, 'forget');
+      await rollback(adapter);
+      assert.deepEqual(await tables(adapter), ['customers', 'made', 'other', 'users']);
+    },
+  );
+
   on('an empty file is not applied: it could not be edited any more', async (adapter) => {
     await refused(
       migrate(adapter, files(users, { tag: '20260110_000000_todo', name: 'todo', up: [], down: [] })),
@@ -286,6 +380,30 @@ for (const engine of sqlEngines) {
     assert.equal((await status(adapter, files(users, age, drop))).pending, 1);
     await migrate(adapter, files(users, age, drop), { allowDestructive: true });
     assert.equal((await status(adapter, files(users, age, drop))).pending, 0);
+  });
+
+  on('what a run makes itself holds nothing that could be lost', async (adapter, again) => {
+    const drop = migration('20260106_000000_drop')
+      .renameCollection('users', 'people')
+      .dropField('people', 'age', { was: { type: 'integer' } })
+      .build();
+    const history = files(users, age, drop);
+    const lost = async (defined: typeof history) =>
+      (await plan(adapter, defined, { allowDestructive: true })).flatMap(({ statements }) =>
+        statements.filter(({ destructive }) => destructive),
+      ).length;
+    assert.equal(await lost(history), 0);
+    const named = migration('20260105_000000_raw').raw(dialect, 'INSERT INTO users VALUES (1, NULL, 7)').build();
+    assert.equal(await lost(files(users, age, named, drop)), 1, 'rows may have come from elsewhere');
+    const other = await again();
+    const between = async () => void (await migrate(other, files(users, age)));
+    await refused(migrate(adapter, history, { confirm: between }), 'check_failed');
+    await refused(migrate(adapter, history), 'destructive');
+    await new MigrationEngine(adapter).down(age);
+    await new MigrationEngine(adapter).down(users);
+    await migrate(adapter, history);
+    assert.deepEqual(await tables(adapter), ['people']);
+    await other.connection.close();
   });
 
   on('a refused confirmation changes nothing', async (adapter) => {
@@ -407,9 +525,10 @@ for (const engine of sqlEngines) {
     await adapter.connection.query(
       'CREATE TABLE legacy (id integer, note varchar(10), CONSTRAINT legacy_pkey PRIMARY KEY (id))',
     );
-    await adapter.connection.query("INSERT INTO legacy VALUES (1, 'a'), (2, 'a')");
+    await adapter.connection.query("INSERT INTO legacy VALUES (1, 'a')");
     const change = migration('20260107_000000_legacy')
       .addField('legacy', { name: 'more', type: 'text' })
+      .raw(engine.dialect.name, "INSERT INTO legacy (id, note) VALUES (2, 'a')")
       .createIndex('legacy', 'once', [{ name: 'note' }], { unique: true })
       .build();
     await refused(migrate(adapter, files(change)), 'migration_half_done');
@@ -421,5 +540,35 @@ for (const engine of sqlEngines) {
       [[...(legacy?.fields.keys() ?? [])], [...(legacy?.indexes.keys() ?? [])]],
       [['id', 'note', 'more'], ['once']],
     );
+  });
+
+  on('a run that is to stop begins nothing behind the text of a user that is under way', async (adapter, again) => {
+    await migrate(adapter, files(users));
+    const [first, second] = ['a', 'b'].map((field, index) =>
+      migration(`2026010${index + 7}_000000_${field}`)
+        .addField('users', { name: field, type: 'integer' })
+        .raw(dialect, 'SELECT SLEEP(1)', { transaction: false })
+        .addField('users', { name: `${field}2`, type: 'integer' })
+        .build(),
+    ) as [Migration, Migration];
+    const stop = new AbortController();
+    const running = migrate(adapter, files(users, first, second), { signal: stop.signal });
+    const other = await again();
+    const sleeping =
+      "SELECT 1 FROM information_schema.processlist WHERE info LIKE '%SLEEP(1)%' AND id <> connection_id()";
+    await until(async () => (await other.connection.query(sleeping)).length > 0, 'nothing sleeps');
+    stop.abort();
+    await refused(running, 'interrupted');
+    const { entries } = await status(other, files(users, first, second));
+    assert.deepEqual(
+      entries.map(({ state, step }) => [state, step]),
+      [
+        ['completed', 1],
+        ['interrupted', 2],
+        ['pending', undefined],
+      ],
+    );
+    await other.connection.close();
+    await migrate(await again(), files(users, first, second));
   });
 }

@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { type Generated, type Generation, generate, modelOfFiles } from '../config/generate.ts';
@@ -99,7 +99,7 @@ test('what was generated and read back leaves nothing to generate', async () => 
   const root = folder();
   writeNewFiles(
     root,
-    first.map(({ file, migration }) => ({ file, text: migrationText(migration) })),
+    first.map(({ file, migration }) => ({ file, text: migrationText(root, migration) })),
   );
   const files = await readMigrations(root, 'main');
   assert.deepEqual(
@@ -107,6 +107,15 @@ test('what was generated and read back leaves nothing to generate', async () => 
     first.map(({ migration }) => JSON.parse(JSON.stringify(migration))),
   );
   assert.deepEqual(await make(tables, { more, files }), []);
+});
+
+test('a migration points at the JSON Schema of the package, which a workspace has further up', async () => {
+  const [{ migration } = assert.fail()] = await make({ t: { id: { type: 'integer', primaryKey: true } } });
+  const schemaOf = (root: string): string => JSON.parse(migrationText(root, migration)).$schema;
+  assert.equal(schemaOf(folder()), '../../../../node_modules/@svc/sdk/dist/schema.json');
+  const workspace = folder({ 'node_modules/@svc/sdk/dist/schema.json': '{}', 'packages/db/package.json': '{}' });
+  const member = join(workspace, 'packages/db');
+  assert.ok(existsSync(join(member, 'svc/database/migrations/main', schemaOf(member))));
 });
 
 test('the way back of every generated migration leads back', async () => {

@@ -41,6 +41,15 @@ for (const engine of committingEngines) {
   const gate = ({ connection }: Adapter, open: boolean) =>
     connection.query(open ? 'CREATE TABLE gate (what varchar(9))' : 'DROP TABLE gate');
 
+  on('a retry that fails again is told as half-done again', async (adapter) => {
+    const first = await refused(migrate(adapter, defined), 'migration_half_done');
+    const again = await refused(resolve(adapter, stubborn.tag, 'retry'), 'migration_half_done');
+    assert.deepEqual([again.state, again.next], [first.state, first.next]);
+    assert.equal(again.state, '1 of 3 steps are committed.');
+    await gate(adapter, true);
+    assert.equal((await resolve(adapter, stubborn.tag, 'retry')).status, 'completed');
+  });
+
   on('a rollback that stops half-way explains the decisions the other way round', async (adapter) => {
     await gate(adapter, true);
     await migrate(adapter, defined);

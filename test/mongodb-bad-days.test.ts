@@ -1,6 +1,6 @@
 import * as assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
-import type { Document } from 'mongodb';
+import { type Document, Long } from 'mongodb';
 import type { Statement } from '../core/dialect.ts';
 import { isSvcError, type SvcError } from '../core/errors.ts';
 import { migration } from '../core/migration/builder.ts';
@@ -16,6 +16,7 @@ import { freePort } from './kit/free-port.ts';
 import { migratorsOf } from './kit/migrators.ts';
 import { freshMongo, missing } from './kit/mongodb.ts';
 import { type Fate, mongoProxy, type Passing } from './kit/mongodb-proxy.ts';
+import { slept } from './kit/slept.ts';
 import { test } from './kit/test.ts';
 import { until } from './kit/until.ts';
 
@@ -121,8 +122,10 @@ else {
     async () => {
       const fates = new Map<string, Fate[]>([
         ['collMod', [{ code: 189 }, 'lose']],
-        ['update users', ['lose', { code: 11600 }, 'lose']],
-        ['createIndexes', [{ code: 10107 }]],
+        ['update users', ['lose', { code: 11600 }, 'lose', { code: 89 }]],
+        // The cursor of a server that was started anew.
+        ['getMore', [{ code: 43 }, 'lose']],
+        ['createIndexes', [{ code: 10107 }, { code: 6 }]],
         // The driver sends these once more by itself.
         ['update _svc_registry', ['lose', 'lose']],
       ]);
@@ -146,7 +149,7 @@ else {
           await adapter.connection.close();
         },
       );
-      assert.equal(bad, 8);
+      assert.equal(bad, 12);
     },
     SLOW,
   );
@@ -230,6 +233,42 @@ else {
           await adapter.connection.close();
         },
       );
+    },
+    SLOW,
+  );
+
+  test(
+    'an index waits for a majority of the members and not for one that is down, where the server knows that word',
+    async () => {
+      const unknown = "BSON field 'createIndexes.commitQuorum' is an unknown field.";
+      for (const known of [true, false]) {
+        const quorums: unknown[] = [];
+        await behind(
+          ({ name, command }) => {
+            if (name !== 'createIndexes') return 'pass';
+            quorums.push(command.commitQuorum);
+            return known || !command.commitQuorum ? 'pass' : { answer: { ok: 0, code: 40415, errmsg: unknown } };
+          },
+          async (url) => {
+            const adapter = await connectAdapter(mongodb, url, { leaseMs: LEASE_MS });
+            const { connection } = adapter;
+            const [hello] = await connection.query('{ "hello": 1 }');
+            const hasMembers = hello?.setName !== undefined || hello?.msg === 'isdbgrid';
+            const index = { name: 'byN', equals: [], sort: 'n' } as const;
+            await connection.exclusively(() => connection.ensure([anyDefinition({ ...notes, indexes: [index] })]));
+            await new MigrationEngine(adapter).up(
+              migration('20260103_000000_index')
+                .createIndex('users', 'users_n', [{ name: 'n' }])
+                .build(),
+            );
+            const each = [...(hasMembers ? ['majority'] : []), ...(hasMembers && known ? [] : [undefined])];
+            assert.deepEqual(quorums.slice(-2 * each.length), [...each, ...each]);
+            const model = await connection.introspect();
+            assert.deepEqual([...(model.get('users')?.indexes.keys() ?? [])], ['users_n']);
+            await connection.close();
+          },
+        );
+      }
     },
     SLOW,
   );
@@ -331,6 +370,50 @@ else {
         },
       );
       assert.deepEqual([...new Set(patient)], []);
+    },
+    SLOW,
+  );
+
+  test(
+    'what would change the key that a collection is sharded by is refused before anything is changed',
+    () => {
+      let key: Document | undefined = { 'n.deep': 1, other: 'hashed' };
+      return behind(
+        ({ name, command }) => {
+          if (name === 'collStats') return { answer: { sharded: true } };
+          if (name !== 'find' || command.find !== 'collections') return 'pass';
+          if (!key) return { code: 13 };
+          const firstBatch = [{ _id: command.filter._id, key }];
+          return { answer: { cursor: { id: Long.ZERO, ns: 'config.collections', firstBatch } } };
+        },
+        async (url, _direct, count) => {
+          const adapter = await connectAdapter(mongodb, url, { leaseMs: LEASE_MS });
+          const engine = new MigrationEngine(adapter);
+          const was = { type: 'integer' } as const;
+          const changes = [
+            migration('20260103_000000_a').dropField('users', 'n', { was }).build(),
+            migration('20260103_000000_b').renameField('users', 'n', 'm').build(),
+            migration('20260103_000000_c').modifyField('users', 'n', { type: 'text' }, { was }).build(),
+          ];
+          const before = await adapter.connection.introspect();
+          for (const change of changes) {
+            const error = await refusal(engine.up(change));
+            assert.equal(error.code, 'not_supported', change.tag);
+            assert.match(error.why ?? '', /The collection is sharded by "n.deep", "other"\.$/);
+          }
+          key = undefined;
+          assert.equal((await refusal(engine.up(changes[0]!))).code, 'permission_denied');
+          assert.deepEqual(await adapter.connection.introspect(), before);
+          assert.equal(await count({ n: { $type: 'int' } }), 500);
+          key = { n: 1 };
+          // No value has to change.
+          const same = migration('20260103_000000_d').modifyField('users', 'n', { type: 'bigint' }, { was }).build();
+          assert.equal((await engine.up(same)).status, 'completed');
+          key = { other: 1 };
+          assert.equal((await engine.up(changes[1]!)).status, 'completed');
+          await adapter.connection.close();
+        },
+      );
     },
     SLOW,
   );
@@ -507,6 +590,36 @@ else {
         await database.drop();
       }
     },
+    SLOW,
+  );
+
+  test(
+    'an owner whose machine slept moves no data any more once another one has the lock',
+    () =>
+      behind(
+        () => 'pass',
+        async (_url, direct, count) => {
+          const old = await connectAdapter(mongodb, direct, { leaseMs: 60_000 });
+          const next = await connectAdapter(mongodb, direct, { leaseMs: LEASE_MS });
+          await old.connection.exclusively(async (epoch) => {
+            const drop = mongodb.compile(
+              { type: 'dropField', collection: 'users', field: 'n' },
+              await next.connection.introspect(),
+            );
+            // The server's clock says that it is over; of the owner's own one has stood still.
+            const over = { update: '_svc_lock', updates: [{ q: {}, u: { $set: { ttlMs: 0 } } }] };
+            await next.connection.query(JSON.stringify(over));
+            await next.connection.exclusively(async () => {});
+            const { failure, committed } = await slept(60_000, () =>
+              old.connection.run([{ transactional: false, statements: drop, writes: [] }], epoch),
+            );
+            assert.equal(isSvcError(failure?.error) && failure.error.code, 'lock_lost');
+            assert.equal(committed, 0);
+            assert.equal(await count({ n: { $exists: true } }), 500);
+          });
+          for (const { connection } of [old, next]) await connection.close();
+        },
+      ),
     SLOW,
   );
 

@@ -8,6 +8,7 @@ import { migration } from '../core/migration/builder.ts';
 import { drift } from '../core/migration/drift.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
 import { historyModel } from '../core/migration/run.ts';
+import type { FieldType } from '../core/schema/types.ts';
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
 import { connectAdapter } from './kit/adapter.ts';
 import { type FreshMongo, freshMongo, missing } from './kit/mongodb.ts';
@@ -398,6 +399,42 @@ else {
     },
   );
 
+  on('of every type many documents may have no value, and one may have each', async ({ adapter, db, documents }) => {
+    const uuid = '00000000-0000-4000-8000-00000000000a';
+    const values: Readonly<Record<FieldType, unknown>> = {
+      integer: -7,
+      bigint: Long.fromString('-9007199254740993'),
+      smallint: 0,
+      float: -0.5,
+      double: -1e300,
+      decimal: Decimal128.fromString('-1'),
+      string: '',
+      text: 'a',
+      boolean: false,
+      date: new Date(-8640000000000000),
+      time: '00:00',
+      datetime: new Date(0),
+      timestamp: new Date(-1),
+      json: { a: 1 },
+      uuid,
+      enum: 'x',
+      array: ['a'],
+      binary: new Binary(Buffer.from([0]), 0),
+      blob: new Binary(Buffer.alloc(0), 0),
+    };
+    const more = { enum: { enumValues: ['x'] }, decimal: { precision: 10, scale: 2 } };
+    for (const [type, value] of Object.entries(values)) {
+      const only = { type: type as FieldType, unique: true, ...more[type as keyof typeof more] };
+      await db.schema.create(type, { only });
+      await documents(type).insertMany([{}, {}, { only: null }, { only: null }, { only: value }]);
+      await assert.rejects(documents(type).insertOne({ only: value }), { code: 11000 }, type);
+    }
+    await isWhole(adapter);
+    await documents('text').updateMany({}, { $set: { sum: null } }, { bypassDocumentValidation: true });
+    await db.schema.addField('text', 'sum', { type: 'binary', unique: true });
+    await isWhole(adapter);
+  });
+
   on('documents go away with a TTL index, which is on a date', async ({ adapter, db, documents }) => {
     await db.schema.create('sessions', { at: 'timestamp', n: 'integer' });
     const ttl = { mongoOptions: { expireAfterSeconds: 3600 } };
@@ -562,5 +599,28 @@ else {
       assert.equal((await refusal(raw(statement))).code, 'migration_invalid', statement);
     }
     assert.equal(await documents('users').countDocuments(), 1);
+  });
+
+  on('a raw command on admin is about collections of this database', async ({ adapter, db, documents }) => {
+    await db.schema.create('users', { n: 'integer' });
+    const rename = (target: string, to: string) =>
+      new MigrationEngine(adapter).up(
+        migration(`20260101_000000_${target.replace(/\W/g, '_')}`)
+          .raw('mongodb', JSON.stringify({ renameCollection: target, to, $db: 'admin' }))
+          .build(),
+      );
+    for (const [from, to] of [
+      ['other.users', 'people'],
+      ['people', 'other.people'],
+    ] as const) {
+      const error = await refusal(rename(from, to));
+      assert.equal(error.code, 'migration_invalid');
+      assert.match(`${error.message} ${error.why}`, /"other\.\w+", and the database is "svc_test_/);
+    }
+    await documents('users').insertOne({ n: 1 });
+    await rename('users', 'people');
+    assert.equal(await documents('people').countDocuments({}), 1);
+    await rename(`${documents('people').dbName}.people`, 'users');
+    assert.equal(await documents('users').countDocuments({}), 1);
   });
 }

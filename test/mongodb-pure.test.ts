@@ -1,10 +1,12 @@
 import * as assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { BSON } from 'mongodb';
+import { BSON, MongoServerError } from 'mongodb';
+import { isOutage } from '../core/approval/home.ts';
 import { apply } from '../core/schema/apply.ts';
 import { defineField } from '../core/schema/define.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
+import { refusal } from '../plugins/dialects/mongodb/errors.ts';
 import { canonical, readRule } from '../plugins/dialects/mongodb/read-rule.ts';
 import { ruleOf } from '../plugins/dialects/mongodb/rule.ts';
 import { collectionOfEntry, entryOf, type Step } from '../plugins/dialects/mongodb/step.ts';
@@ -71,6 +73,16 @@ test('every step is JSON, may run again, and the last of an operation knows the 
     }),
     { numRuns: 50 },
   );
+});
+
+test('a primary that is away is an outage, whether it says so itself or a router does of a shard', () => {
+  const ofCode = (code: number, errorLabels: string[] = []) =>
+    new MongoServerError({ message: 'told by the server', code, errorLabels });
+  for (const code of [6, 7, 43, 89, 91, 133, 134, 189, 10107, 11600]) {
+    assert.ok(isOutage(refusal(ofCode(code))), `${code}`);
+  }
+  assert.ok(isOutage(refusal(ofCode(999, ['RetryableWriteError']))));
+  assert.ok(!isOutage(refusal(ofCode(999))));
 });
 
 test('a database is one however its URL is written', () => {

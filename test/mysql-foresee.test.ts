@@ -1,12 +1,15 @@
 import * as assert from 'node:assert/strict';
 import type { Adapter } from '../core/database/adapter.ts';
+import type { ErrorCode } from '../core/errors.ts';
 import { migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
 import type { Migration } from '../core/migration/migration.ts';
+import { plan } from '../core/migration/planning.ts';
 import { resolve } from '../core/migration/resolve.ts';
 import { migrate } from '../core/migration/run.ts';
 import { replay } from '../core/schema/apply.ts';
 import type { Operation } from '../core/schema/operation.ts';
+import type { FieldType } from '../core/schema/types.ts';
 import { mysql } from '../plugins/dialects/mysql/dialect.ts';
 import { foresee } from '../plugins/dialects/mysql/foresee.ts';
 import { mysqlTraits } from '../plugins/dialects/mysql/mysql-traits.ts';
@@ -64,6 +67,16 @@ for (const engine of committingEngines) {
       assert.match(refusal.where ?? '', /^20260102_000000_second, step \d of \d/);
     }
     assert.deepEqual(await fields(adapter, 'parents'), ['id']);
+    const words = { type: 'enum', enumValues: ['a'] } as const;
+    for (const [changes, who] of [
+      [{ type: 'text' }, /Nobody could write to it/],
+      [words, /Nobody could read it or write to it/],
+    ] as const) {
+      const alone = migration('20260102_000000_second').modifyField('big', 's', changes).build();
+      const behind = second().modifyField('big', 's', changes).build();
+      for (const one of [alone, behind])
+        assert.match((await refused(migrate(adapter, all(one)), 'copy_required')).why ?? '', who);
+    }
     const third = migration('20260103_000000_third').modifyField('big', 's', { type: 'text' }).build();
     await refused(migrate(adapter, all(second().build(), third)), 'copy_required');
     assert.equal((await new MigrationEngine(adapter).getHistory()).length, 1);
@@ -122,6 +135,118 @@ for (const engine of committingEngines) {
     assert.deepEqual(await fields(adapter, 'parents'), ['id']);
   });
 
+  on('rows that the server refuses at a step are told before any step', async (adapter, url) => {
+    const { connection } = adapter;
+    await connection.query("UPDATE big SET n = 7, s = 'long enough' WHERE id > 1");
+    const allowing = await connectAdapter(engine.dialect, url, { allowCopy: true });
+    const check = { name: 'c', type: 'check', expression: 'n > 7', columns: ['n'] } as const;
+    // A field that the table gets before it hides none of them.
+    const wide = () => second().addField('big', { name: 'w', type: 'integer' });
+    const raw = (text: string) => second().raw(engine.dialect.name, text);
+    const unique = { name: 'u', type: 'unique', columns: ['n', 's'] } as const;
+    try {
+      for (const [bad, why] of [
+        [wide().modifyField('big', 's', { required: true }), /s would be required.* 1 such row/],
+        [wide().modifyField('big', 's', { length: 3 }), /longer than 3.* 2 such rows/],
+        [wide().modifyField('big', 'n', { unique: true }), /n are there more than once.* 2 such rows/],
+        [wide().createIndex('big', 'u', [{ name: 's' }], { unique: true }), /s are there more than once/],
+        [wide().addConstraint('big', unique), /n, s are there more than once/],
+        [wide().addConstraint('big', check), /"c" does not hold.* 2 such rows/],
+        [wide().addConstraint('big', foreignKey), /n point at no row of "parents".* 2 such rows/],
+      ] as const) {
+        const refusal = await refused(migrate(allowing, all(bad.build())), 'data_violates');
+        assert.match(refusal.why ?? '', why);
+        assert.equal(refusal.state, 'Nothing was changed.');
+        assert.deepEqual(await fields(adapter, 'parents'), ['id']);
+        assert.deepEqual(await fields(adapter, 'big'), ['id', 's', 'n']);
+      }
+      // What the run itself corrects before it, or makes.
+      const corrected = raw('INSERT INTO parents (id) VALUES (7)').addConstraint('big', foreignKey).build();
+      await migrate(allowing, all(corrected));
+      const renamed = migration('20260103_000000_third')
+        .renameField('big', 's', 'was')
+        .addField('big', { name: 's', type: 'string', default: 'x' })
+        .modifyField('big', 's', { required: true, length: 3 })
+        .build();
+      await migrate(allowing, all(corrected, renamed));
+      const own = { ...foreignKey, name: 'own', references: { table: 'big', columns: ['id'] } } as const;
+      const itself = migration('20260104_000000_fourth')
+        .addField('parents', { name: 'b', type: 'integer' })
+        .addConstraint('big', own)
+        .build();
+      const orphans = await refused(migrate(allowing, all(corrected, renamed, itself)), 'data_violates');
+      assert.match(orphans.why ?? '', /point at no row of "big".* 2 such rows/);
+      await connection.query('UPDATE big SET n = NULL');
+      await migrate(allowing, all(corrected, renamed, itself));
+    } finally {
+      await allowing.connection.close();
+    }
+  });
+
+  on('a foreign key between types that the server does not join is refused before any step', async (adapter, url) => {
+    const allowing = await connectAdapter(engine.dialect, url, { allowCopy: true });
+    const child = (type: FieldType, parent: string) =>
+      migration('20260102_000000_second')
+        .createCollection('children', [key, { name: 'p', type }])
+        .addConstraint('children', {
+          name: 'c',
+          type: 'foreignKey',
+          columns: ['p'],
+          references: { table: parent, columns: ['id'] },
+        });
+    const refuse = async (bad: { build(): Migration }, code: ErrorCode, why: RegExp) => {
+      const refusal = await refused(migrate(allowing, all(bad.build())), code);
+      assert.match(refusal.why ?? '', why);
+      assert.equal(refusal.state, 'Nothing was changed.');
+      assert.deepEqual([...(await adapter.connection.introspect(['children', 'parents'])).keys()], ['parents']);
+    };
+    try {
+      await refuse(child('bigint', 'parents'), 'constraint_invalid', /"children.p" is of type bigint.* integer/);
+      await adapter.connection.query('CREATE TABLE users (id bigint unsigned PRIMARY KEY)');
+      await refuse(
+        child('bigint', 'users'),
+        'constraint_invalid',
+        /of type bigint, "users.id" of type bigint.* unsigned/,
+      );
+      if (engine.dialect.name === 'mariadb') {
+        await adapter.connection.query('CREATE TABLE things (id uuid PRIMARY KEY)');
+        await refuse(child('uuid', 'things'), 'constraint_invalid', /char\(36\).* of type uuid/);
+      }
+      const recipe = migration('20260102_000000_second')
+        .createCollection('children', [key, { name: 'p', type: 'bigint' }])
+        .raw(engine.dialect.name, 'ALTER TABLE `children` MODIFY `p` bigint unsigned')
+        .addConstraint('children', {
+          name: 'c',
+          type: 'foreignKey',
+          columns: ['p'],
+          references: { table: 'users', columns: ['id'] },
+        })
+        .build();
+      await migrate(allowing, all(recipe));
+      const keyed = migration('20260103_000000_third').addConstraint('big', foreignKey).build();
+      await migrate(allowing, all(recipe, keyed));
+      const widen = () => migration('20260104_000000_fourth').addField('children', { name: 'a', type: 'integer' });
+      for (const [table, field] of [
+        ['parents', 'id'],
+        ['big', 'n'],
+      ] as const) {
+        const widened = widen().modifyField(table, field, { type: 'bigint' }).build();
+        const refusal = await refused(migrate(allowing, all(recipe, keyed, widened)), 'field_in_use');
+        assert.match(refusal.why ?? '', /The foreign key "f" of "big"/);
+        assert.equal(refusal.state, 'Nothing was changed.');
+      }
+      const anew = widen()
+        .dropConstraint('big', 'f')
+        .modifyField('parents', 'id', { type: 'bigint' })
+        .modifyField('big', 'n', { type: 'bigint' })
+        .addConstraint('big', foreignKey)
+        .build();
+      await migrate(allowing, all(recipe, keyed, anew));
+    } finally {
+      await allowing.connection.close();
+    }
+  });
+
   on('values that the new type does not take are told before any step', async (adapter, url) => {
     await adapter.connection.query('UPDATE big SET n = id');
     const change = (one: string[]) => ({ type: 'enum' as const, enumValues: one });
@@ -173,6 +298,25 @@ for (const engine of committingEngines) {
     } finally {
       await connection.query(`DROP DATABASE ${other}`);
     }
+  });
+
+  on('a plan shows what will be sent, so that run by hand it keeps as much', async (adapter) => {
+    const { connection } = adapter;
+    const shown = async () => String((await connection.query('SHOW CREATE TABLE big'))[0]?.['Create Table']);
+    await connection.query("ALTER TABLE big MODIFY s varchar(20) COLLATE utf8mb4_bin COMMENT 'keep'");
+    const change = second()
+      .modifyField('big', 's', { length: 60 })
+      .renameField('big', 'n', 'm')
+      // How that looks by then nobody knows yet.
+      .modifyField('big', 'm', { type: 'bigint' })
+      .build();
+    const was = await shown();
+    const [planned] = await plan(adapter, all(change));
+    const texts = planned?.statements.map(({ text }) => text) ?? [];
+    assert.equal(await shown(), was);
+    assert.equal(texts[3], 'ALTER TABLE `big` MODIFY COLUMN `m` bigint NULL');
+    for (const text of texts) await connection.query(text);
+    assert.match(await shown(), /`s` varchar\(60\) .*COLLATE utf8mb4_bin .*COMMENT 'keep'/);
   });
 
   on('nothing is refused of what would have passed', async (adapter, url) => {

@@ -1,5 +1,6 @@
 import * as assert from 'node:assert/strict';
 import type { Connection, ConnectOptions } from '../core/dialect.ts';
+import { replay } from '../core/schema/apply.ts';
 import { differences } from '../core/schema/differences.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
 import type { NamedField, Operation } from '../core/schema/operation.ts';
@@ -100,6 +101,99 @@ for (const engine of committingEngines) {
       run([{ type: 'modifyField', collection: 'old', field: 'nope', changes: { required: true } }], model),
       'field_unknown',
     );
+  });
+
+  on('a change keeps a default, NOT NULL and AUTO_INCREMENT that the model does not know', async ({ again }) => {
+    const { run, rows, shown } = await again({ allowCopy: true });
+    const model = await run([
+      table(
+        'grown',
+        { name: 'name', type: 'string', length: 20 },
+        { name: 'note', type: 'string' },
+        { name: 'size', type: 'smallint' },
+        { name: 'code', type: 'string', length: 20, default: 'a' },
+        { name: 'price', type: 'decimal', precision: 5, scale: 1, default: 1.25 },
+        { name: 'mood', type: 'enum', enumValues: ['1', '2'] },
+      ),
+    ]);
+    await rows(`ALTER TABLE grown MODIFY id int NOT NULL AUTO_INCREMENT, MODIFY name varchar(20) NOT NULL DEFAULT 'keep',
+      MODIFY note varchar(255) NOT NULL DEFAULT 'it''s', MODIFY size smallint NOT NULL DEFAULT 3, ALTER code SET DEFAULT 'b', MODIFY mood enum('1','2') DEFAULT '2'`);
+    const change = (field: string, changes: object): Operation => ({
+      type: 'modifyField',
+      collection: 'grown',
+      field,
+      changes,
+    });
+    const after = await run(
+      [
+        change('id', { type: 'bigint' }),
+        change('name', { length: 30 }),
+        change('note', { type: 'text' }),
+        change('size', { type: 'integer' }),
+        change('code', { length: 30 }),
+        change('price', { scale: 2 }),
+        change('mood', { type: 'integer' }),
+      ],
+      model,
+    );
+    await rows('INSERT INTO grown () VALUES ()');
+    // Words that become numbers are texts in between.
+    const kept = { id: 1, name: 'keep', note: "it's", size: 3, code: 'b', price: '1.25', mood: null };
+    assert.deepEqual(
+      (await rows('SELECT * FROM grown')).map((row) => ({ ...row, id: Number(row.id) })),
+      [kept],
+    );
+    for (const field of ['name', 'note', 'size']) await assert.rejects(rows(`UPDATE grown SET ${field} = NULL`), field);
+    await run([change('name', { required: true, default: 'other' }), change('size', { default: 4 })], after);
+    assert.match(
+      (await shown('grown')).join('\n'),
+      /`name`.* NOT NULL DEFAULT 'other'\n(.*\n)*`size`.* DEFAULT '?4'?\n/,
+    );
+  });
+
+  on('a change keeps what the catalog has a question mark for, or is refused', async ({ connection, again }) => {
+    const { run, rows, shown } = await again({ allowCopy: true });
+    await rows(`CREATE TABLE party (
+      id int PRIMARY KEY AUTO_INCREMENT,
+      smile varchar(20) DEFAULT 'é🎉',
+      loud varchar(20) NOT NULL DEFAULT '🎉?',
+      plain varchar(20) DEFAULT 'what?',
+      why enum('why?', 'so') DEFAULT 'why?',
+      mood enum('x', 'y🎉'),
+      made varchar(20) AS (concat(plain, '🎉')) STORED,
+      asked varchar(20) DEFAULT (concat('a', '?')),
+      bytes varchar(20) DEFAULT (_latin1 x'e9')
+    ) CHARACTER SET utf8mb4`);
+    await rows('INSERT INTO party () VALUES ()');
+    const model = await connection.introspect();
+    const change = (field: string, changes: object): Operation => ({
+      type: 'modifyField',
+      collection: 'party',
+      field,
+      changes,
+    });
+    const required = { required: true };
+    await run(
+      [
+        change('smile', required),
+        change('loud', { length: 30 }),
+        change('plain', required),
+        change('why', required),
+        change('asked', required),
+      ],
+      model,
+    );
+    // The one's catalog tells emoji in expressions, the other's other character sets.
+    const [told, lost] = dialect === mysql ? ['made', 'bytes'] : ['bytes', 'made'];
+    const before = await shown('party');
+    for (const field of ['mood', lost])
+      await refused(run([change(field, field === 'mood' ? required : { length: 30 })], model), 'not_supported');
+    assert.deepEqual(await shown('party'), before);
+    await run([change(told, { length: 30 })], model);
+    await rows('INSERT INTO party () VALUES ()');
+    const found = await rows('SELECT smile, loud, plain, why, made, asked, bytes FROM party');
+    const row = { smile: 'é🎉', loud: '🎉?', plain: 'what?', why: 'why?', made: 'what?🎉', asked: 'a?', bytes: 'é' };
+    assert.deepEqual(found, [row, row]);
   });
 
   on('a default stays the text that it is, though it looks like a number', async ({ run, agrees, rows }) => {
@@ -278,6 +372,20 @@ for (const engine of committingEngines) {
     );
   });
 
+  on('a table is read where the server makes none without a key', async ({ run, rows, agrees }) => {
+    if (dialect === mysql) await rows('SET SESSION sql_require_primary_key = 1');
+    await agrees(
+      await run([
+        table('keyed', { name: 'made', type: 'string', default: { $expression: "concat('a', 'b')" } }),
+        {
+          type: 'addConstraint',
+          collection: 'keyed',
+          constraint: { name: 'c', type: 'check', columns: ['made'], expression: "`made` <> ''" },
+        },
+      ]),
+    );
+  });
+
   on('a field in an index that somebody made by hand is not taken out of it silently', async ({ run, rows, shown }) => {
     const model = await run([table('pairs', { name: 'a', type: 'integer' }, { name: 'b', type: 'integer' })]);
     await rows('CREATE UNIQUE INDEX by_hand ON pairs (a, b)');
@@ -287,6 +395,87 @@ for (const engine of committingEngines) {
     assert.deepEqual(await shown('pairs'), before);
     await rows('DROP INDEX by_hand ON pairs');
     await run([drop], model);
+  });
+
+  on('a timestamp becomes required only where every row has a value', async ({ again }) => {
+    const { run, agrees, rows } = await again({ allowCopy: true });
+    const optional: NamedField[] = [
+      { name: 'at', type: 'timestamp' },
+      { name: 'wall', type: 'datetime' },
+      { name: 'written', type: 'string' },
+    ];
+    const model = await run([table('moments', ...optional)]);
+    await rows("INSERT INTO moments VALUES (1, '2001-02-03', '2001-02-03', '2001-02-03'), (2, NULL, NULL, NULL)");
+    const before = await rows('SELECT * FROM moments ORDER BY id');
+    const required = optional.map(
+      ({ name }): Operation => ({
+        type: 'modifyField',
+        collection: 'moments',
+        field: name,
+        changes: { type: 'timestamp', required: true, default: 'now' },
+      }),
+    );
+    for (const operation of required) {
+      const refusal = await refused(run([operation], model), 'data_violates');
+      assert.match(refusal.why ?? '', /1138|"moments" has 1 such row/);
+      await agrees(model);
+    }
+    assert.deepEqual(await rows('SELECT * FROM moments ORDER BY id'), before);
+    await rows('UPDATE moments SET at = NOW(3), wall = NOW(3), written = NOW(3) WHERE id = 2');
+    await agrees(await run(required, model));
+    const made: NamedField = {
+      name: 'made',
+      type: 'timestamp',
+      required: true,
+      default: { $expression: 'cast(d as datetime)' },
+    };
+    const bare = await run([table('bare', { name: 'd', type: 'datetime' })]);
+    await rows('INSERT INTO bare (id) VALUES (1)');
+    await refused(run([{ type: 'addField', collection: 'bare', field: made }], bare), 'data_violates');
+    assert.deepEqual(await rows('SELECT made FROM bare'), [{ made: null }]);
+  });
+
+  on('a field that the server numbers from now on keeps its values, 0 among them', async ({ again }) => {
+    const { run, agrees, rows } = await again({ allowCopy: true });
+    const model = await run([table('numbers')]);
+    const [mode] = await rows('SELECT @@sql_mode AS mode');
+    await rows('INSERT INTO numbers VALUES (0), (1), (7)');
+    const changes = { autoGenerate: true };
+    await agrees(await run([{ type: 'modifyField', collection: 'numbers', field: 'id', changes }], model));
+    assert.deepEqual(await rows('SELECT id FROM numbers ORDER BY id'), [{ id: 0 }, { id: 1 }, { id: 7 }]);
+    assert.deepEqual(await rows('SELECT @@sql_mode AS mode'), [mode]);
+  });
+
+  on('what fits to the last byte and digit is not refused', async ({ run, agrees }) => {
+    const fields = Array.from({ length: 64 }, (_, index): NamedField => ({ name: `s${index}`, type: 'string' }));
+    const model = await run([
+      table('t', ...fields),
+      table('long', { name: 's', type: 'string', length: 16_381 }),
+      table(
+        'mixed',
+        { name: 's', type: 'string', length: 16_376 },
+        { name: 't', type: 'time' },
+        { name: 'at', type: 'datetime' },
+        { name: 'ts', type: 'timestamp' },
+      ),
+      table(
+        'defaults',
+        { name: 'at', type: 'timestamp', default: '2038-01-19T03:14:07.999Z' },
+        { name: 'd', type: 'decimal', precision: 4, scale: 2, default: 99.994 },
+        { name: 'n', type: 'decimal', precision: 18, scale: 2, default: '-9999999999999999.99' },
+        { name: 'f', type: 'float', default: 3.4e38 },
+      ),
+      ...Array.from(
+        { length: 63 },
+        (_, index): Operation => ({
+          type: 'createIndex',
+          collection: 'defaults',
+          index: `i${index}`,
+          columns: [{ name: 'd' }],
+        }),
+      ),
+    ]);
+    await agrees(model);
   });
 
   on('values follow their words from one type to another, or it is refused', async ({ again }) => {
@@ -356,6 +545,44 @@ for (const engine of committingEngines) {
     assert.deepEqual(await rows("SHOW TABLES LIKE '%svc_words%'"), []);
   });
 
+  on('a text that is no value of the new type is not taken for one', async (here) => {
+    const { run, agrees, rows, shown } = await here.again({ allowCopy: true });
+    let model = await run([
+      table('words', { name: 's', type: 'string' }, { name: 'e', type: 'enum', enumValues: ['1.6', '2'] }),
+    ]);
+    const id = '0190a8f0-0000-7000-8000-00000000000F';
+    const cases = [
+      ['integer', ['1.6', '15e-1'], ['7', null]],
+      ['boolean', ['5', 'true'], ['0', '1', null]],
+      ['uuid', ['garbage', `{${id}}`, id.replaceAll('-', '')], [id, null]],
+    ] as const;
+    for (const [type, bad, good] of cases) {
+      await rows("DELETE FROM words; INSERT INTO words (id, e) VALUES (1, '2'), (2, NULL)");
+      const before = await shown('words');
+      const change: Operation = { type: 'modifyField', collection: 'words', field: 's', changes: { type } };
+      for (const value of bad) {
+        await rows(`UPDATE words SET s = '${value}' WHERE id = 1`);
+        assert.match((await refused(run([change], model), 'data_violates')).why ?? '', /Values of s are .* 1 such row/);
+        assert.deepEqual(await shown('words'), before, value);
+      }
+      for (const value of good) {
+        await rows(`UPDATE words SET s = ${value === null ? 'NULL' : `'${value}'`} WHERE id = 1`);
+        const changed = await run([change], model);
+        await agrees(changed);
+        await run([{ ...change, changes: { type: 'string' } }], changed);
+      }
+    }
+    await rows("UPDATE words SET e = '1.6' WHERE id = 1");
+    const before = await shown('words');
+    const crossed: Operation = { type: 'modifyField', collection: 'words', field: 'e', changes: { type: 'bigint' } };
+    assert.match((await refused(run([crossed], model), 'data_violates')).why ?? '', /no whole numbers/);
+    assert.deepEqual(await shown('words'), before);
+    await rows("UPDATE words SET e = '2' WHERE id = 1");
+    model = await run([crossed], model);
+    await agrees(model);
+    assert.equal(Number((await rows('SELECT e FROM words WHERE id = 1'))[0]?.e), 2);
+  });
+
   // MariaDB makes none.
   if (dialect === mysql) {
     on('the key that the server gives a table without one is not in the model', async (here) => {
@@ -417,13 +644,77 @@ for (const engine of committingEngines) {
     assert.deepEqual(JSON.parse(String(row?.data)), { '😀': ['\\', "'"] });
   });
 
+  on('texts beyond ASCII in expressions are read as they were written, and survive a change', async (here) => {
+    const { connection, again, agrees, rows } = here;
+    const { run } = await again({ allowCopy: true });
+    const model = await run([
+      table(
+        'größen',
+        { name: 'long', type: 'text', default: 'é日' },
+        { name: 'data', type: 'json', default: { é: ['日'] } },
+        { name: 'made', type: 'string', default: { $expression: "concat('é', '日')" } },
+        { name: 'größen', type: 'array' },
+        { name: 'größe', type: 'integer' },
+      ),
+      {
+        type: 'addConstraint',
+        collection: 'größen',
+        constraint: {
+          name: 'größer',
+          type: 'check',
+          columns: ['größe', 'long'],
+          expression: "`größe` > 0 AND `long` <> 'à\\\\'",
+        },
+      },
+    ]);
+    await agrees(model);
+    const required = ['long', 'data', 'made'].map(
+      (field): Operation => ({ type: 'modifyField', collection: 'größen', field, changes: { required: true } }),
+    );
+    const changed = await run(
+      [...required, { type: 'renameField', collection: 'größen', from: 'größen', to: 'maße' }],
+      model,
+    );
+    await agrees(changed);
+    await rows('INSERT INTO `größen` (id) VALUES (1)');
+    const [row] = await rows('SELECT `long`, data, made FROM `größen`');
+    assert.deepEqual(
+      { ...row, data: JSON.parse(String(row?.data)) },
+      { long: 'é日', data: { é: ['日'] }, made: 'é日' },
+    );
+
+    await rows(`CREATE TABLE hand (id int PRIMARY KEY, name varchar(20),
+      kept varchar(20) AS (concat(name, 'é日')) STORED, seen varchar(20) AS (concat(name, 'é日')) VIRTUAL)`);
+    await rows("INSERT INTO hand (id, name) VALUES (1, 'n')");
+    for (const field of ['kept', 'seen']) {
+      await run(
+        [{ type: 'modifyField', collection: 'hand', field, changes: { length: 30 } }],
+        await connection.introspect(),
+      );
+    }
+    assert.deepEqual(await rows('SELECT kept, seen FROM hand'), [{ kept: 'né日', seen: 'né日' }]);
+  });
+
   on('a database of another character set gets tables that hold every text', async ({ again, rows }) => {
     const [name] = await rows('SELECT DATABASE() AS name');
     await rows(`ALTER DATABASE ${name?.name} CHARACTER SET latin1`);
     const { run, agrees, rows: query } = await again();
-    const model = await run([table('t', { name: 's', type: 'string' }), table('u')]);
+    const model = await run([
+      table(
+        't',
+        { name: 's', type: 'string' },
+        { name: 'e', type: 'enum', enumValues: ['日', '本'] },
+        { name: 'd', type: 'string', default: 'é日' },
+      ),
+      table('u'),
+      {
+        type: 'addConstraint',
+        collection: 't',
+        constraint: { name: 'c', type: 'check', columns: ['s'], expression: "`s` <> '日'" },
+      },
+    ]);
     const added = await run([{ type: 'addField', collection: 'u', field: { name: 's', type: 'text' } }], model);
-    await query("INSERT INTO t VALUES (1, '😀')");
+    await query("INSERT INTO t VALUES (1, '😀', '本', '')");
     await query("INSERT INTO u VALUES (1, '😀')");
     assert.deepEqual(await query('SELECT t.s FROM t JOIN u ON t.s = u.s'), [{ s: '😀' }]);
     await agrees(added);
@@ -518,6 +809,41 @@ for (const engine of committingEngines) {
       'not_supported',
       /logged/,
     );
+    const strings = (count: number) =>
+      Array.from({ length: count }, (_, index): NamedField => ({ name: `s${index}`, type: 'string' }));
+    refuse(table('t', ...strings(65)), 'not_supported', /65535/);
+    const wide: NamedField[] = [
+      ...strings(3),
+      { name: 'u', type: 'uuid' },
+      { name: 'd', type: 'decimal', precision: 20, scale: 2 },
+    ];
+    const keyed = (columns: string[], index = 'i'): Operation => ({
+      type: 'createIndex',
+      collection: 't',
+      index,
+      columns: columns.map((name) => ({ name })),
+    });
+    const there = replay([table('t', ...wide), keyed(['s0'])]);
+    refuse(keyed(['s0', 's1', 's2', 'u'], 'wide'), 'not_supported', /3096 bytes.* 3072/, there);
+    assert.ok(dialect.compile(keyed(['s0', 's1', 's2', 'd'], 'wide'), there));
+    refuse(keyed(['u'], 'I'), 'index_exists', /^$/, there);
+    refuse(keyed(['u'], 'Primary'), 'index_exists', /^$/, there);
+    refuse(table('t', { name: 'name', type: 'text' }, { name: 'Name', type: 'text' }), 'field_exists', /^$/);
+    refuse({ type: 'addField', collection: 't', field: { name: 'U', type: 'text' } }, 'field_exists', /^$/, there);
+    refuse({ type: 'renameField', collection: 't', from: 'u', to: 'ID' }, 'field_exists', /^$/, there);
+    assert.ok(dialect.compile({ type: 'renameField', collection: 't', from: 'u', to: 'U' }, there));
+    const indexed = replay([
+      table('t', ...wide),
+      ...Array.from({ length: 63 }, (_, index) => keyed(['u'], `i${index}`)),
+    ]);
+    refuse(keyed(['u'], 'i63'), 'not_supported', /64/, indexed);
+    for (const [field, why] of [
+      [{ type: 'timestamp', default: '2050-01-01T00:00:00Z' }, /2038/],
+      [{ type: 'timestamp', default: '1970-01-01T00:00:00Z' }, /1970/],
+      [{ type: 'decimal', precision: 4, scale: 2, default: 99.999 }, /2 digits/],
+      [{ type: 'float', default: 1e300 }, /float/],
+    ] as const)
+      refuse(table('t', { name: 'f', ...field }), 'field_invalid', why);
     const model = await connection.introspect();
     const [two] = dialect.compile(
       { type: 'raw', dialect: dialect.name, statement: 'UPDATE a SET b = 1; DELETE FROM c' },
@@ -532,6 +858,13 @@ for (const engine of committingEngines) {
       ['SET @x = 1, SESSION autocommit = 0', /AUTOCOMMIT/],
       ['SELECT 1; SET @@autocommit = 0', /AUTOCOMMIT/],
       ['UPDATE a SET b = 1; CREATE TABLE c (d int)', /commits what stands before/],
+      ['CREATE TABLE event (d int); UPDATE a SET b = 1; COMMIT', /COMMIT/],
+      ['CREATE TABLE IF NOT EXISTS `c` (event int); UPDATE a SET b = 1', /CREATE TABLE commits/],
+      ['CREATE DEFINER = `root`@`%` VIEW package AS SELECT 1; UPDATE a SET b = 1', /CREATE DEFINER commits/],
+      ['CREATE INDEX trigger ON a (b); UPDATE a SET b = 1', /CREATE INDEX commits/],
+      ['CREATE PROCEDURE p() SELECT 1; COMMIT', /COMMIT/],
+      ['CREATE PROCEDURE p() BEGIN UPDATE a SET b = 1; END; UPDATE a SET b = 1', /CREATE PROCEDURE commits/],
+      ['CREATE TRIGGER t BEFORE INSERT ON a FOR EACH ROW IF 1 THEN SET @a = 1; END IF; COMMIT', /COMMIT/],
       ['CREATE TABLE c (d int); CREATE TABLE e (d int)', /commits/],
       ['UPDATE a SET b = 1; SET STATEMENT max_statement_time = 1 FOR CREATE TABLE c (d int)', /SET STATEMENT commits/],
       ["UPDATE a SET b = 'open", /not closed/],
@@ -541,6 +874,10 @@ for (const engine of committingEngines) {
       refuse({ type: 'raw', dialect: dialect.name, statement }, 'migration_invalid', why);
     for (const statement of [
       "CREATE PROCEDURE p() BEGIN UPDATE a SET b = ';'; COMMIT; END",
+      'CREATE DEFINER=root@localhost FUNCTION f() RETURNS int BEGIN IF 1 THEN SET @a = CASE 1 WHEN 1 THEN 2 END; END IF; RETURN 1; END;',
+      'CREATE TRIGGER t BEFORE INSERT ON a FOR EACH ROW IF 1 THEN IF 1 THEN SET @a = IF(1, 2, 3); END IF; SET @a = 1; END IF',
+      'CREATE PROCEDURE p() one: LOOP CASE 1 WHEN 1 THEN COMMIT; END CASE; LEAVE one; END LOOP one',
+      'CREATE OR REPLACE PACKAGE BODY p AS PROCEDURE q() BEGIN COMMIT; END; PROCEDURE r() BEGIN COMMIT; END; END',
       'SET STATEMENT lock_wait_timeout = 1 FOR ALTER TABLE a ADD COLUMN c int',
       'SET DEFAULT ROLE NONE',
     ])

@@ -1,7 +1,13 @@
 import * as assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import type { Connection, Dialect, Segment } from '../core/dialect.ts';
 import { isSvcError } from '../core/errors.ts';
+import { migration } from '../core/migration/builder.ts';
+import { resolve } from '../core/migration/resolve.ts';
+import { migrate } from '../core/migration/run.ts';
 import { anyDefinition, type RecordDefinition, recordChange, recordWrite } from '../core/records.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
 import type { Operation } from '../core/schema/operation.ts';
@@ -9,10 +15,14 @@ import { mariadb, mariadbFlavour } from '../plugins/dialects/mariadb/dialect.ts'
 import { mysql, mysqlFlavour } from '../plugins/dialects/mysql/dialect.ts';
 import { dialectOf } from '../plugins/dialects/mysql/dialect-of.ts';
 import type { Wire } from '../plugins/dialects/mysql/wire.ts';
+import { connectAdapter } from './kit/adapter.ts';
+import { definedInCode } from './kit/defined.ts';
 import { type FreshDatabase, freshDatabase } from './kit/mysql.ts';
+import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
 import { until } from './kit/until.ts';
 import { find } from './servers/find.ts';
+import { servers } from './servers/state.ts';
 
 // MySQL and MariaDB alike: what a server says no to, a lock that is waited for, and a session that is lost.
 
@@ -101,6 +111,29 @@ for (const dialect of [mysql, mariadb]) {
     await assert.rejects(wrong.connect(url.replace(/^mariadb:/, 'mysql:'), {}), coded('config_invalid', why));
   });
 
+  on('a server whose certificate nobody knows is told before anything was sent', async ({ url }) => {
+    const named = new URL(url);
+    named.hostname = 'localhost';
+    named.searchParams.set('tls', 'verify');
+    const error = await refused(dialect.connect(named.href, {}), 'connection_failed');
+    assert.match(`${error.next.join(' ')} ${error.state}`, /tls=encrypt.*Nothing was changed/);
+  });
+
+  if (name === 'mysql') {
+    on('a certificate that is known and is of another server is refused', async ({ url }) => {
+      await refused(dialect.connect(`${url}?tls=verify`, {}), 'url_invalid');
+      const own = servers().find((server) => server.engine === 'mysql' && url.startsWith(server.url));
+      if (!own) return;
+      const script = fileURLToPath(new URL('./kit/connect.ts', import.meta.url));
+      const connecting = spawnSync(
+        process.execPath,
+        ['--import', 'tsx', script, name, `${url.replace('127.0.0.1', 'localhost')}?tls=verify`],
+        { env: { ...process.env, NODE_EXTRA_CA_CERTS: join(own.folder, 'data', 'ca.pem') }, encoding: 'utf8' },
+      );
+      assert.match(connecting.stdout, /^connection_failed .*altnames/);
+    });
+  }
+
   on('a user who may only read is told what is missing, and can look', async ({ url, query }) => {
     const user = `r${process.pid}${Math.random().toString(36).slice(2, 8)}`;
     await query('CREATE TABLE t (id int PRIMARY KEY)');
@@ -118,10 +151,57 @@ for (const dialect of [mysql, mariadb]) {
         coded('permission_denied', /1142/),
       );
       await connection.exclusively(async () => {}).catch(() => undefined);
+      await query('CREATE TABLE c (id int PRIMARY KEY, t int, CONSTRAINT f FOREIGN KEY (t) REFERENCES t (id))');
+      // Not that there are none.
+      if (name === 'mariadb')
+        await assert.rejects(connection.introspect(), coded('permission_denied', /more than SELECT/));
+      await query(`GRANT REFERENCES ON ${new URL(url).pathname.slice(1)}.* TO ${user}`);
+      const seeing = await dialect.connect(reading.href, {});
+      assert.ok((await seeing.introspect()).get('c')?.constraints.has('f'));
+      await seeing.close();
       const other = await dialect.connect(url, {});
       await other.exclusively(async () => {}, { timeoutMs: 0 });
       await Promise.all([connection.close(), other.close()]);
     } finally {
+      await query(`DROP USER ${user}`);
+    }
+  });
+
+  on('a killed step of a user who may not look is told with what is missing, and can be retried', async (database) => {
+    const { url, query } = database;
+    const user = `r${process.pid}${Math.random().toString(36).slice(2, 8)}`;
+    const schema = new URL(url).pathname.slice(1);
+    await query(
+      `CREATE USER ${user} IDENTIFIED BY 'pw'; GRANT ALTER, CREATE, DROP, INDEX, REFERENCES, SELECT, INSERT, UPDATE, DELETE ON ${schema}.* TO ${user}`,
+    );
+    const granted = new URL(url);
+    granted.username = user;
+    granted.password = 'pw';
+    const adapter = await connectAdapter(dialect, granted.href);
+    try {
+      const first = migration('20260101_000000_first')
+        .createCollection('t', [
+          { name: 'id', type: 'integer', primaryKey: true },
+          { name: 'n', type: 'integer' },
+        ])
+        .addConstraint('t', { name: 't_n', type: 'check', columns: ['n'], expression: 'n > 0' })
+        .build();
+      const second = migration('20260102_000000_second')
+        .addField('t', { name: 'more', type: 'integer' })
+        .raw(name, 'INSERT INTO t (id, n) VALUES (1, 1), (2, 1)')
+        .createIndex('t', 'once', [{ name: 'n' }], { unique: true })
+        .build();
+      await migrate(adapter, [definedInCode(first)]);
+      const both = [first, second].map(definedInCode);
+      await assert.rejects(migrate(adapter, both), coded('migration_half_done'));
+      await query(
+        `DELETE FROM t WHERE id = 2; UPDATE _svc_migrations SET status = 'applying', error = NULL WHERE tag = '${second.tag}'`,
+      );
+      const refusal = await refused(migrate(adapter, both), 'permission_denied');
+      assert.match(refusal.next.join(), /CREATE TEMPORARY TABLES/);
+      assert.equal((await resolve(adapter, second.tag, 'retry')).status, 'completed');
+    } finally {
+      await adapter.connection.close();
       await query(`DROP USER ${user}`);
     }
   });
@@ -240,10 +320,12 @@ for (const dialect of [mysql, mariadb]) {
     const left = connection.exclusively((epoch) =>
       connection.run([insert('a'), ...table('t1'), change('a', 1, 1), ...drop, change('a', 2, 2)], epoch),
     );
-    const waits = `SELECT 1 FROM information_schema.processlist WHERE id = ${session?.id} AND state LIKE '%metadata lock%'`;
-    await until(async () => (await query(waits)).length > 0, 'nobody waits for the table');
+    const there = `SELECT 1 FROM information_schema.processlist WHERE id = ${session?.id}`;
+    await until(async () => (await query(`${there} AND state LIKE '%metadata lock%'`)).length > 0, 'nobody waits');
     await query(`KILL ${session?.id}`);
     const { committed, failure } = await left;
+    // Its client hears of the end before its statement does, to which the lock may still be granted.
+    await until(async () => (await query(there)).length === 0, 'the session does not end');
     assert.equal(committed, 0, 'it cannot know');
     assert.ok(coded('connection_lost')(failure?.error), String(failure?.error));
     await busy.query('COMMIT');
@@ -438,6 +520,36 @@ for (const dialect of [mysql, mariadb]) {
     assert.equal((await waiting).failure, undefined);
     await Promise.all([connection.close(), busy.close(), patient.close()]);
   });
+
+  if (name === 'mariadb') {
+    // As it is from 11.8 on where nobody says otherwise.
+    on('a row that another session changes after it was read is tried again', async ({ url, query }) => {
+      await query('CREATE TABLE t (n int); INSERT INTO t VALUES (0)');
+      const [connection, busy] = [await dialect.connect(url, {}), await dialect.connect(url, {})];
+      const [gate] = (await query('SELECT UUID() AS gate')).map(({ gate }) => `'${gate}'`);
+      try {
+        await connection.query('SET SESSION innodb_snapshot_isolation = 1');
+        await busy.query(`SELECT GET_LOCK(${gate}, 0)`);
+        const text = `SELECT n FROM t; SELECT GET_LOCK(${gate}, 60); UPDATE t SET n = n + 1`;
+        const running = connection.exclusively((epoch) => connection.run(raw(text), epoch));
+        await until(
+          async () =>
+            (await query("SELECT 1 FROM information_schema.processlist WHERE state = 'User lock' AND db = DATABASE()"))
+              .length > 0,
+          'nobody waits behind what it read',
+        );
+        await busy.query('UPDATE t SET n = 10');
+        await busy.query(`SELECT RELEASE_LOCK(${gate})`);
+        assert.equal((await running).failure, undefined);
+        assert.deepEqual(
+          (await query('SELECT n FROM t')).map(({ n }) => Number(n)),
+          [11],
+        );
+      } finally {
+        await Promise.all([connection.close(), busy.close()]);
+      }
+    });
+  }
 
   on(
     'a client that is gone leaves what it had begun to the server, and the lock is free only then',

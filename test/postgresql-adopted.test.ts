@@ -1,9 +1,12 @@
 import * as assert from 'node:assert/strict';
 import type { Adapter } from '../core/database/adapter.ts';
+import { Database } from '../core/database/database.ts';
 import type { Connection } from '../core/dialect.ts';
 import { isSvcError } from '../core/errors.ts';
 import { migration } from '../core/migration/builder.ts';
+import { drift } from '../core/migration/drift.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
+import { historyModel } from '../core/migration/run.ts';
 import type { Field } from '../core/schema/model.ts';
 import type { FieldChanges, Operation } from '../core/schema/operation.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
@@ -126,6 +129,150 @@ for (const engine of engines) {
       (await connection.unreadable()).filter(({ field }) => field === 'felt'),
       [],
     );
+  });
+
+  on('a field is not dropped with what others made of it and of further fields', async ({ connection }) => {
+    await connection.query(
+      `CREATE TABLE users (id integer PRIMARY KEY, email text, deleted_at timestamptz(3), phone text, note text, low integer,
+         high integer, tag text, CONSTRAINT users_phone_u UNIQUE (phone) INCLUDE (note),
+         CONSTRAINT "in ""order""" CHECK (low <= high), CONSTRAINT users_tag_key UNIQUE (tag) INCLUDE (id));
+       CREATE UNIQUE INDEX "it's live" ON users (email) WHERE deleted_at IS NULL;
+       CREATE INDEX spelled ON users (lower(note || phone));
+       CREATE INDEX noted ON users (lower(note))`,
+    );
+    const standing = () =>
+      connection.query(
+        `SELECT indexrelid::regclass::text AS name FROM pg_index WHERE indrelid = 'users'::regclass
+         UNION ALL SELECT conname FROM pg_constraint WHERE conrelid = 'users'::regclass
+         UNION ALL SELECT attname FROM pg_attribute WHERE attrelid = 'users'::regclass ORDER BY 1`,
+      );
+    const before = await standing();
+    const users = (await connection.introspect()).get('users');
+    assert.ok(users);
+    // As migrations have it that say nothing of them.
+    const known = new Map([['users', { ...users, constraints: new Map(), indexes: new Map() }]]);
+    const dropped = async (...fields: string[]) => {
+      const statements = fields.flatMap((field) =>
+        postgresql.compile({ type: 'dropField', collection: 'users', field }, known),
+      );
+      const { failure } = await connection.exclusively((epoch) =>
+        connection.run([{ transactional: true, statements, writes: [] }], epoch),
+      );
+      return failure?.error;
+    };
+    const uses: readonly (readonly [field: string, what: string, remedy: string])[] = [
+      ['deleted_at', `the index "it's live"`, `DROP INDEX "it's live"`],
+      [
+        'note',
+        'the constraint users_phone_u, the index spelled',
+        'ALTER TABLE users DROP CONSTRAINT users_phone_u; DROP INDEX spelled',
+      ],
+      ['low', 'the constraint "in ""order"""', 'ALTER TABLE users DROP CONSTRAINT "in ""order"""'],
+    ];
+    for (const [field, what, remedy] of uses) {
+      const error = await dropped(field);
+      assert.ok(isSvcError(error) && error.code === 'field_in_use', field);
+      assert.ok(error.why?.endsWith(` by ${what}: the migrations do not know that. ${remedy}`), error.why);
+      assert.deepEqual(await standing(), before, field);
+    }
+    for (const [, , remedy] of uses) await connection.query(remedy);
+    assert.equal(await dropped('deleted_at', 'note', 'low', 'tag'), undefined);
+    const left = (await connection.introspect()).get('users')?.fields.keys() ?? [];
+    assert.deepEqual([...left], ['id', 'email', 'phone', 'high']);
+  });
+
+  on(
+    'a check keeps a field that its columns do not name, and one that makes no sense any more differs',
+    async (adapter) => {
+      const { connection } = adapter;
+      const runner = new MigrationEngine(adapter);
+      const ordered = {
+        name: 'ordered',
+        type: 'check',
+        columns: ['low'],
+        expression: 'low >= 0 AND low <= high',
+      } as const;
+      const [id, low, high] = ['id', 'low', 'high'].map((name) => ({ name, type: 'integer' }));
+      assert.ok(id && low && high);
+      await runner.up(
+        migration('20260101_000000_make')
+          .createCollection('spans', [id, low, high])
+          .createCollection('counts', [id])
+          .addConstraint('spans', ordered)
+          .addConstraint('counts', { name: 'counted', type: 'check', expression: 'id>0' })
+          .build(),
+      );
+      const drop = (statement: string) =>
+        migration('20260102_000000_drop')
+          .raw('postgresql', statement, { down: 'SELECT' })
+          .dropField('spans', 'high')
+          .build();
+      const error = await refused(runner.up(drop('SELECT')), 'field_in_use');
+      assert.match(error.why ?? '', /by the constraint ordered: .* ALTER TABLE spans DROP CONSTRAINT ordered$/);
+      assert.equal(error.state, 'Nothing of it stays; 0 of 1 migrations are applied.');
+
+      await runner.up(drop('ALTER TABLE spans DROP CONSTRAINT ordered'));
+      const differences = await drift(connection, await historyModel(adapter), await connection.introspect());
+      assert.equal(differences.length, 1);
+      assert.match(differences[0] ?? '', /ordered/);
+    },
+  );
+
+  on('a default that no literal says is read in the words of the server', async ({ connection }) => {
+    const own: Record<string, string> = {
+      forever: "'infinity'::timestamp with time zone",
+      ides: "'0044-03-15 BC'::date",
+      far: "'10000-01-01 00:00:00'::timestamp without time zone",
+      late: "'24:00:00'::time without time zone",
+      gaps: "'{a,NULL}'::text[]",
+    };
+    await connection.query(
+      `CREATE TABLE odd (id integer PRIMARY KEY, forever timestamptz(3) DEFAULT 'infinity', ides date DEFAULT '0044-03-15 BC',
+         far timestamp(3) DEFAULT '10000-01-01', late time(3) DEFAULT '24:00', gaps text[] DEFAULT '{a,NULL}',
+         plain date DEFAULT '2020-01-31', moment timestamptz(3) DEFAULT '2020-01-31 12:00+01')`,
+    );
+    const model = await connection.introspect();
+    const fields = [...(model.get('odd')?.fields.values() ?? [])];
+    const expected = Object.entries(own).map(([name, $expression]) => [name, { $expression }]);
+    assert.deepEqual(
+      fields.flatMap(({ name, default: value }) => (value === undefined ? [] : [[name, value]])),
+      [...expected, ['plain', '2020-01-31'], ['moment', '2020-01-31T11:00:00Z']],
+    );
+    assert.deepEqual(await connection.seen(model), model);
+    await done(connection, { type: 'createCollection', name: 'again', fields });
+    assert.deepEqual([...((await connection.introspect()).get('again')?.fields.values() ?? [])], fields);
+  });
+
+  on('rows of types that svc does not make are updated where the server compares them', async (adapter) => {
+    const { connection } = adapter;
+    await connection.query(
+      `CREATE TABLE odd (id integer PRIMARY KEY, data json, plain jsonb, took interval, ip inet, span int4range, doc xml, code char(4));
+       INSERT INTO odd VALUES (1, '{"a": 1}', '{"a": 1}', '1 day', '10.0.0.1', '[1,3)', '<a/>', 'ab')`,
+    );
+    const db = new Database(adapter);
+    const once = { matched: 1, modified: 1 };
+    const unchanged = { matched: 1, modified: 0 };
+    const data = { data: { b: 2 }, plain: { b: 2 }, took: '36 hours', ip: '10.0.0.2', span: '[2,4)', code: 'cd' };
+    const where = {
+      data: { a: 1 },
+      plain: { $ne: { a: 2 } },
+      took: '24:00:00',
+      ip: '10.0.0.1',
+      span: '[1,2]',
+      code: 'ab',
+    };
+    assert.deepEqual(await db.update({ table: 'odd', data, where }), once);
+    assert.deepEqual(
+      await db.update({ table: 'odd', data, where: { id: 1, data: { $in: [{ b: 2 }, null] } } }),
+      unchanged,
+    );
+    assert.deepEqual(
+      await connection.query('SELECT data::text, took::text, host(ip) AS ip, span::text, code::text FROM odd'),
+      [{ data: '{"b": 2}', took: '36:00:00', ip: '10.0.0.2', span: '[2,4)', code: 'cd' }],
+    );
+    const error = await refused(db.update({ table: 'odd', data: { doc: '<b/>' }, all: true }), 'not_supported');
+    assert.match(error.why ?? '', /xml/);
+    assert.equal(error.state, 'Nothing was changed.');
   });
 
   on('a check on a type that svc does not make is left out, and told', async ({ connection }) => {

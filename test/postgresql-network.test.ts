@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
+import { rollback } from '../core/migration/run.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
 import { openServer } from '../plugins/dialects/postgresql/server.ts';
 import { settingsOf } from '../plugins/dialects/postgresql/settings.ts';
@@ -79,6 +80,42 @@ for (const [when, applied] of [
         assert.equal((await new MigrationEngine(again).up(users)).status, applied ? 'skipped' : 'completed');
         assert.deepEqual(await query('SELECT tag, status, seq::int FROM _svc_migrations'), [
           { tag: users.tag, status: 'completed', seq: 1 },
+        ]);
+      } finally {
+        await again.connection.close();
+      }
+    } finally {
+      proxy.close();
+      await drop();
+    }
+  });
+}
+
+const lostAnswer = 'a rollback that never heard that it was through takes back nothing more where it is told to go on';
+if (missing !== undefined) test.skip(lostAnswer, missing);
+else {
+  test(lostAnswer, async () => {
+    const { url, query, drop } = await freshDatabase();
+    const proxy = await cutProxy(Number(new URL(url).port || 5432));
+    try {
+      const adapter = await connectAdapter(postgresql, through(url, proxy.port));
+      const engine = new MigrationEngine(adapter);
+      await engine.up(users);
+      await engine.up(
+        migration('20260102_000000_create_orders')
+          .createCollection('orders', [{ name: 'id', type: 'integer', primaryKey: true }])
+          .build(),
+      );
+      proxy.cut('DROP TABLE "public"."orders"', 'after');
+      const { next } = await refused(rollback(adapter), 'connection_lost');
+      assert.deepEqual(next, [`svc db migrate rollback --to ${users.tag}    it finds out what was committed.`]);
+      await adapter.connection.close().catch(() => undefined);
+
+      const again = await connectAdapter(postgresql, url);
+      try {
+        assert.deepEqual((await rollback(again, { to: users.tag })).migrations, []);
+        assert.deepEqual(await query("SELECT tag, status FROM _svc_migrations WHERE status = 'completed'"), [
+          { tag: users.tag, status: 'completed' },
         ]);
       } finally {
         await again.connection.close();

@@ -8,6 +8,8 @@ import type { SchemaModel } from '../core/schema/model.ts';
 import type { Operation } from '../core/schema/operation.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
 import { type FreshDatabase, freshDatabase, unavailable } from './kit/postgresql.ts';
+import { refused } from './kit/refusal.ts';
+import { selfSigned } from './kit/self-signed.ts';
 import { test } from './kit/test.ts';
 import { until } from './kit/until.ts';
 
@@ -59,6 +61,31 @@ on('a wrong address, database or user is told with its code', async ({ url }) =>
   await assert.rejects(postgresql.connect('mysql://x', {}), coded('url_invalid'));
 });
 
+on(
+  'a server without TLS, or with a certificate that nobody knows, is told before anything was sent',
+  async ({ url }) => {
+    const plain = new URL(url);
+    plain.searchParams.set('sslmode', 'require');
+    const error = await refused(postgresql.connect(plain.href, {}), 'connection_failed');
+    assert.match(`${error.why} ${error.next.join(' ')} ${error.state}`, /SSL.*sslmode=disable.*Nothing was changed/);
+    const server = await selfSigned();
+    if (server === undefined) return;
+    try {
+      const signed = `postgresql://somebody@localhost:${server.port}/shop?sslmode=verify-full`;
+      const unknown = await refused(postgresql.connect(signed, {}), 'connection_failed');
+      assert.match(`${unknown.why} ${unknown.next.join(' ')}`, /self-signed certificate.*sslrootcert=<file>/);
+    } finally {
+      server.close();
+    }
+  },
+);
+
+test('a URL says only what the server knows', () => {
+  for (const url of ['postgresql://host/100%', 'pglite://./a%zz', 'postgresql://host/shop?schema=app']) {
+    assert.throws(() => postgresql.identify(url), coded('url_invalid'), url);
+  }
+});
+
 on('a session that is ended by the server frees the lock and says so', async ({ url, query }) => {
   const first = await postgresql.connect(url, {});
   const second = await postgresql.connect(url, {});
@@ -70,6 +97,7 @@ on('a session that is ended by the server frees the lock and says so', async ({ 
     await first.now();
   });
   await assert.rejects(outcome, coded('connection_lost', /57P01/));
+  await refused(first.now(), 'connection_lost');
   await first.close().catch(() => undefined);
   await second.close();
 });
@@ -159,6 +187,36 @@ on('a table that others use is waited for in short turns', async ({ url, query }
   await Promise.all([connection.close(), busy.close(), patient.close()]);
 });
 
+on('an update waits for rows that others change, longer than a change of the schema would', async ({ url, query }) => {
+  const connection = await postgresql.connect(url, { lockTimeoutMs: 20, lockRetries: 0 });
+  const busy = new pg.Client({ connectionString: url });
+  await busy.connect();
+  try {
+    await query('CREATE TABLE t (id integer, name text); INSERT INTO t VALUES (1), (2)');
+    const collection = (await connection.introspect(['t'])).get('t');
+    assert.ok(collection);
+    await busy.query('BEGIN; UPDATE t SET id = 3 WHERE id = 2');
+    let settled = false;
+    const updating = connection
+      .update({ table: 't', set: [{ field: 'name', value: 'a' }], where: [], key: 'k', collection })
+      .finally(() => {
+        settled = true;
+      });
+    updating.catch(() => undefined);
+    const waits = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND clock_timestamp() - query_start > interval '200 ms'`;
+    await until(async () => settled || (await query(waits)).length > 0, 'It did not wait.');
+    await busy.query('COMMIT');
+    assert.deepEqual(await updating, { matched: 2, modified: 2 });
+    assert.deepEqual(await query('SELECT id, name FROM t ORDER BY id'), [
+      { id: 1, name: 'a' },
+      { id: 3, name: 'a' },
+    ]);
+    assert.deepEqual(await connection.query("SELECT current_setting('lock_timeout') AS set"), [{ set: '20ms' }]);
+  } finally {
+    await Promise.all([busy.end(), connection.close()]);
+  }
+});
+
 on('an index is built beside the work of others, and half of one is cleared away', async ({ url, query }) => {
   const connection = await postgresql.connect(url, {});
   await query('CREATE TABLE t (id integer); INSERT INTO t VALUES (1), (1)');
@@ -179,6 +237,55 @@ on('an index is built beside the work of others, and half of one is cleared away
   assert.ok((await connection.introspect()).get('t')?.indexes.has('i'));
   await connection.close();
 });
+
+for (const mending of [false, true]) {
+  const what = mending ? 'by what goes on after a crash' : 'by one that wants its name';
+  on(`an index that somebody else is building is left alone ${what}`, async ({ url, query }) => {
+    await query('CREATE TABLE t (id integer); CREATE TABLE other (id integer)');
+    const connection = await postgresql.connect(url, {});
+    const writer = new pg.Client({ connectionString: url });
+    const owner = new pg.Client({ connectionString: url });
+    await Promise.all([writer.connect(), owner.connect()]);
+    try {
+      await writer.query('BEGIN; INSERT INTO t VALUES (1)');
+      const building = owner.query('CREATE INDEX CONCURRENTLY i ON t (id)');
+      const found = () => query("SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass('i')");
+      await until(async () => (await found()).length === 1, 'The index was not begun.');
+      const create = (collection: string) => {
+        const operation: Operation = {
+          type: 'createIndex',
+          collection,
+          index: 'i',
+          columns: [{ name: 'id' }],
+          sqlOptions: { concurrently: true },
+        };
+        const [statement] = postgresql.compile(operation, new Map());
+        assert.ok(statement?.repair !== undefined);
+        const statements = [mending ? { ...statement, run: statement.repair } : statement];
+        return connection.run([{ transactional: false, statements, writes: [] }], 0);
+      };
+
+      const error = (await create('other')).failure?.error;
+      assert.equal(isSvcError(error) ? error.code : error, mending ? undefined : 'collection_exists');
+      assert.deepEqual(await found(), [{ valid: false }]);
+
+      const run = create('t');
+      const attempts = new Set<string>();
+      await until(async () => {
+        const given = `SELECT query_start::text AS at FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'svc' AND query = 'ROLLBACK'`;
+        for (const { at } of await query(given)) attempts.add(String(at));
+        return attempts.size > 1;
+      }, 'It did not wait for the build.');
+      await writer.query('COMMIT');
+      await building;
+      const late = (await run).failure?.error;
+      assert.equal(isSvcError(late) ? late.code : late, mending ? undefined : 'collection_exists');
+      assert.deepEqual(await found(), [{ valid: true }]);
+    } finally {
+      await Promise.all([writer.end(), owner.end(), connection.close()]);
+    }
+  });
+}
 
 on('a user who may only read is told what is missing', async ({ url, query }) => {
   const role = `reader_${process.pid}_${Math.random().toString(36).slice(2)}`;

@@ -51,9 +51,10 @@ async function bare(client: Client): Promise<Bare> {
       await many(ids, (id) => send('INSERT INTO load (id, name) VALUES (?, ?)', [id, `n${id}`]));
     },
     async backfill() {
-      await client.execute('ALTER TABLE load ADD kind text');
+      await client.execute('ALTER TABLE load ADD IF NOT EXISTS kind text');
       const read = 'SELECT id, kind, writetime(name) AS written FROM load';
       let pageState: string | undefined;
+      let filled = 0;
       do {
         const page = await client.execute(read, [], {
           prepare: true,
@@ -62,12 +63,12 @@ async function bare(client: Client): Promise<Bare> {
           ...(pageState !== undefined && { pageState }),
         });
         const update = 'UPDATE load USING TIMESTAMP ? SET kind = ? WHERE id = ?';
-        await many(
-          page.rows.filter(({ kind }) => kind === null),
-          ({ written, id }) => send(update, [written, 'person', id]),
-        );
+        const open = page.rows.filter(({ kind }) => kind === null);
+        filled += open.length;
+        await many(open, ({ written, id }) => send(update, [written, 'person', id]));
         pageState = page.pageState ?? undefined;
       } while (pageState !== undefined);
+      return filled;
     },
     close: () => client.shutdown(),
   };

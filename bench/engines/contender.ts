@@ -24,7 +24,7 @@ export interface Bare {
   migrate(migrations: readonly Migration[]): Promise<void>;
   /** A table `load` of that many rows, whose `name` has a value and whose `kind` has none. */
   load(rows: number): Promise<void>;
-  /** Gives every row that has no `kind` one, in the batches that the dialect sends. */
-  backfill(): Promise<void>;
+  /** Gives every row that has no `kind` one, in the batches that the dialect sends, and tells how many those were. */
+  backfill(): Promise<number>;
   close(): Promise<void>;
 }

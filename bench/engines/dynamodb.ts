@@ -86,6 +86,7 @@ async function bare(client: DynamoDBClient, prefix: string): Promise<Bare> {
       }
     },
     async backfill() {
+      let filled = 0;
       await Promise.all(
         Array.from({ length: SEGMENTS }, async (_, Segment) => {
           let start: Record<string, never> | undefined;
@@ -104,6 +105,7 @@ async function bare(client: DynamoDBClient, prefix: string): Promise<Bare> {
             );
             const batches: Record<string, never>[][] = [];
             const items = (page.Items ?? []) as Record<string, never>[];
+            filled += items.length;
             for (let from = 0; from < items.length; from += BATCH) batches.push(items.slice(from, from + BATCH));
             const worker = async () => {
               for (let batch = batches.shift(); batch; batch = batches.shift()) {
@@ -122,6 +124,7 @@ async function bare(client: DynamoDBClient, prefix: string): Promise<Bare> {
           } while (start);
         }),
       );
+      return filled;
     },
     async close() {
       client.destroy();

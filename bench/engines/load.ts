@@ -13,3 +13,8 @@ export function createMigrations(count: number): readonly Migration[] {
       .build();
   });
 }
+
+/** A value for every row that `Bare.load` writes. */
+export const backfill: Migration = migration('20260101_000000_kind')
+  .addField('load', { name: 'kind', type: 'string', default: 'person' })
+  .build();

@@ -55,12 +55,15 @@ async function bare(url: string): Promise<Bare> {
     },
     async backfill() {
       let ids: unknown[] = [];
-      const write = () =>
-        load.updateMany(
+      let filled = 0;
+      const write = () => {
+        filled += ids.length;
+        return load.updateMany(
           { _id: { $in: ids }, kind: null } as never,
           { $set: { kind: 'person' } },
           { bypassDocumentValidation: true },
         );
+      };
       for await (const { _id } of load.find({ kind: null }, { projection: { _id: 1 }, batchSize: BATCH })) {
         ids.push(_id);
         if (ids.length < BATCH) continue;
@@ -68,6 +71,7 @@ async function bare(url: string): Promise<Bare> {
         ids = [];
       }
       if (ids.length > 0) await write();
+      return filled;
     },
     close: () => client.close(),
   };

@@ -26,6 +26,7 @@ export function rowOf(migration: Migration, seq: number, status: 'applying' | 'c
     // What a killed run goes on with: about as long as the migration itself.
     journal: done ? null : { direction: 'up', steps: migration.up },
     started: !done,
+    found: null,
   };
   return { ...row };
 }

@@ -1,28 +1,20 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { migration } from '../../core/migration/builder.ts';
 import { migrate } from '../../core/migration/run.ts';
 import { connectAdapter } from '../../test/kit/adapter.ts';
 import { definedInCode } from '../../test/kit/defined.ts';
 import { type Race, race, ratios, type Spread, spread } from '../race.ts';
 import { keep } from '../report.ts';
 import { table } from '../table.ts';
-import { cassandraBench } from './cassandra.ts';
 import type { Bare, BenchDatabase, BenchEngine } from './contender.ts';
-import { dynamodbBench } from './dynamodb.ts';
-import { createMigrations } from './load.ts';
-import { mongodbBench } from './mongodb.ts';
+import { ENGINES } from './engines.ts';
+import { backfill, createMigrations } from './load.ts';
 
 /*
  * What svc adds to an engine's own work, within one process: connecting is done before the clock starts, and whoever is
  * measured against it does the same with the driver alone.
  */
 
-const ENGINES: Readonly<Record<string, () => BenchEngine | Promise<BenchEngine>>> = {
-  mongodb: mongodbBench,
-  dynamodb: dynamodbBench,
-  cassandra: cassandraBench,
-};
 const SVC = 'svc';
 const BARE = 'bare driver';
 const MOST = 1.15;
@@ -86,10 +78,6 @@ async function measureMigrations(engine: BenchEngine): Promise<Race> {
     rounds,
   );
 }
-
-const backfill = migration('20260101_000000_kind')
-  .addField('load', { name: 'kind', type: 'string', default: 'person' })
-  .build();
 
 async function measureBackfill(engine: BenchEngine): Promise<Race> {
   return race(

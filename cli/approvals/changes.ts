@@ -1,6 +1,5 @@
 import { SvcError } from '../../core/errors.ts';
-import type { Json } from '../../core/json.ts';
-import { isPlainObject } from '../../core/json.ts';
+import { changedNumber, isPlainObject, type Json } from '../../core/json.ts';
 import { nearest } from '../../core/nearest.ts';
 
 /**
@@ -29,14 +28,20 @@ export function changesOf(flags: readonly string[], schema: Json | undefined): {
 function valueIn(name: string, text: string, property: Json | undefined): Json {
   const type = isPlainObject(property) ? property.type : undefined;
   if (type === 'string') return text;
+  let value: Json;
   try {
-    return JSON.parse(text) as Json;
+    value = JSON.parse(text) as Json;
   } catch {
     if (type === undefined) return text;
     throw refused(
       `The parameter "${name}" is ${type === 'array' || type === 'object' ? 'JSON' : `a ${type}`}, not "${text}".`,
     );
   }
+  const number = changedNumber(text);
+  if (number === undefined) return value;
+  throw refused(`The parameter "${name}" cannot be ${number}: the tool would run with ${Number(number)}.`, [
+    'Give a number of at most 15 digits.',
+  ]);
 }
 
 function propertiesOf(schema: Json | undefined): { readonly [name: string]: Json } | undefined {

@@ -5,7 +5,7 @@ import type { Json } from '../../core/json.ts';
 import { actor } from '../../core/migration/actor.ts';
 import { canAsk, choose } from '../ask.ts';
 import type { Answer, SvcCommand } from '../base.ts';
-import { timeLeft, whole } from './text.ts';
+import { choiceText, whole } from './text.ts';
 
 export interface Verdict {
   readonly approve: boolean;
@@ -65,10 +65,7 @@ export async function picked(command: SvcCommand, approvals: Approvals, named: s
     command,
     { message: 'Which request?', flag: '<requestId>' },
     records.map((record) => ({
-      name: `${whole(record)
-        .slice(2, 4)
-        .map((line) => line.slice(11))
-        .join(' → ')}  ${timeLeft(record, now)}  ${record.requestId}`,
+      name: choiceText(record, now),
       value: record.requestId,
     })),
   );

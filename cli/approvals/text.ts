@@ -5,6 +5,8 @@ import { oneLine } from '../print.ts';
 
 /** Characters of a line in a list. */
 const LINE = 100;
+/** Of parameters in a line to pick from. */
+const CHOICE = 60;
 
 /** A request in a list: who asks, what, with which parameters, and how long it waits. */
 export function listed(record: ApprovalRecord, now: Date): string[] {
@@ -14,7 +16,29 @@ export function listed(record: ApprovalRecord, now: Date): string[] {
     `${requestId}  ${displayed(agentTag)} → ${displayed(tool)}  ${status === 'waiting' ? timeLeft(record, now) : decidedText(record)}`,
     `  ${shortened(reason, LINE).text}`,
     `  ${wanted.text}${wanted.whole ? '' : `  all of it: svc approvals show ${requestId}`}`,
+    ...decision(record).map((line) => `  ${shortened(line, LINE).text}`),
   ];
+}
+
+/** That a request was decided, and how. */
+export function decided(record: ApprovalRecord): string[] {
+  return [`${record.requestId}  ${decidedText(record)}`, ...decision(record).map((line) => `  ${line}`)];
+}
+
+/** A request among others to pick from: its line tells it from one that wants the same with other parameters. */
+export function choiceText(record: ApprovalRecord, now: Date): string {
+  const { requestId, agentTag, tool, parameters } = record;
+  const wanted = shortened(written(parameters), CHOICE).text;
+  return `${displayed(agentTag)} → ${displayed(tool)}  ${wanted}  ${timeLeft(record, now)}  ${requestId}`;
+}
+
+/** What whoever decided changed, and said: the tool runs with the changed parameters. */
+export function decision({ parameters, modifiedParams = {}, decisionReason }: ApprovalRecord): string[] {
+  const changes = Object.entries(modifiedParams).map(([name, value]) => {
+    const asked = Object.hasOwn(parameters, name) ? JSON.stringify(parameters[name]) : 'nothing';
+    return `changed    ${displayed(`${name}: ${asked} → ${JSON.stringify(value)}`)}`;
+  });
+  return [...changes, ...(decisionReason === undefined ? [] : [`reason     ${displayed(decisionReason)}`])];
 }
 
 /** Everything a reviewer is to see before deciding: nothing is cut. */
@@ -24,7 +48,7 @@ export function whole(record: ApprovalRequest & { readonly description?: string 
     `request    ${requestId}`,
     `execution  ${displayed(executionId)}`,
     `agent      ${displayed(agentTag)}`,
-    `tool       ${displayed(tool)}${description === undefined ? '' : `: ${displayed(description)}`}`,
+    `tool       ${displayed(tool)}${description ? `: ${displayed(description)}` : ''}`,
     `why        ${displayed(reason)}`,
     `asked      ${timestamp}`,
     `until      ${timeout}`,

@@ -1,4 +1,5 @@
 import { Command, Option } from 'clipanion';
+import { callbackKeyFor } from '../../config/callback-key.ts';
 import type { Runtime } from '../../config/runtime.ts';
 import type { Connection } from '../../core/dialect.ts';
 import { HISTORY_VERSION, meta } from '../../core/migration/history.ts';
@@ -22,7 +23,8 @@ export default class Doctor extends SvcCommand {
   static override paths = [['doctor']];
   static override usage = Command.Usage({
     description: 'Checks configuration, drivers and databases.',
-    details: 'Changes nothing: it looks at Node, the configuration, the environment, plugins, and each database.',
+    details:
+      'Changes nothing: it looks at Node, the configuration, the environment, plugins, each database, approvals and brokers.',
     examples: [
       ['Everything', 'svc doctor'],
       ['One database in another environment', 'svc doctor --db main --env staging'],
@@ -54,6 +56,10 @@ export default class Doctor extends SvcCommand {
           message: 'none is configured',
           next: ['Add databases to the configuration.'],
         });
+      }
+      if (this.db === undefined) {
+        await checkApprovals(runtime, add);
+        for (const name of Object.keys(runtime.config.brokers ?? {})) await checkBroker(runtime, name, add);
       }
     }
     const failed = checks.filter((check) => check.result === 'fail').length;
@@ -99,6 +105,42 @@ function envCheck({ env, envFrom, protectedEnv, product }: Runtime): Check {
   const who = { argument: '--env', link: 'svc/config.json', SVC_ENV: 'SVC_ENV', config: 'the configuration' }[envFrom];
   const guarded = protectedEnv ? ', protected: what changes it needs --yes' : '';
   return { name: 'environment', result: 'ok', message: `${env} of ${product} (${who} says so${guarded})` };
+}
+
+/** What approvals are configured with; nothing where they are not. */
+async function checkApprovals({ config, database }: Runtime, add: (check: Check) => void): Promise<void> {
+  const { approvals } = config;
+  if (!approvals) return;
+  const { store, callbackBase, callbackKey: key, decisions } = approvals;
+  await attempt(
+    'approvals',
+    async () => {
+      if (store) database(store.database);
+      const needing = decisions ? 'approvals.decisions' : 'approvals.callbackBase';
+      if (key !== undefined || callbackBase !== undefined || decisions) callbackKeyFor(needing, config);
+      const where = store ? `in the database ${store.database}` : 'in memory, gone with the process';
+      add({
+        name: 'approvals',
+        result: store ? 'ok' : 'warn',
+        message: `kept ${where}`,
+        ...(!store && { next: STORE }),
+      });
+    },
+    add,
+  );
+}
+
+const STORE = ["Name a database: approvals: { store: { database: 'main' } }"];
+
+async function checkBroker(runtime: Runtime, name: string, add: (check: Check) => void): Promise<void> {
+  await attempt(
+    `broker ${name}`,
+    async () => {
+      await runtime.broker(name);
+      add({ name: `broker ${name}`, result: 'ok', message: 'is configured; whether it answers is not asked' });
+    },
+    add,
+  );
 }
 
 async function checkDatabase(runtime: Runtime, tag: string, add: (check: Check) => void): Promise<void> {

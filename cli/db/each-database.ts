@@ -14,6 +14,7 @@ export async function eachDatabase<T extends object>(
     } catch (error) {
       if (!isSvcError(error) || tags.length === 1) throw error;
       const rest = tags.slice(index + 1);
+      command.about = tag;
       command.note(`${tag}: failed${rest.length > 0 ? `; not started: ${rest.join(', ')}` : ''}`);
       throw error.with({
         ...(error.state !== undefined && { state: `${tag}: ${error.state}` }),

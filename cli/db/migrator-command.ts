@@ -2,6 +2,7 @@ import { Option } from 'clipanion';
 import type { Adapter } from '../../core/database/adapter.ts';
 import { DatabaseCommand } from './command.ts';
 import { secondsOf } from './numbers.ts';
+import { batches } from './progress.ts';
 
 /** A command that takes the migration lock, and waits for whoever has it or has the database open. */
 export abstract class MigratorCommand extends DatabaseCommand {
@@ -27,6 +28,7 @@ export abstract class MigratorCommand extends DatabaseCommand {
       busyTimeoutMs: this.lock.lockTimeoutMs,
       ...(this.allowCopy && { allowCopy: true }),
       signal: this.signal,
+      onProgress: batches(this),
       onWait: () => this.note(`Another process has ${label} open: waiting for it …`),
     });
   }

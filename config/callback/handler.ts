@@ -1,12 +1,14 @@
 import type { ApprovalDesk, Row } from '../../core/approval/desk.ts';
+import { isRequestId } from '../../core/approval/id.ts';
 import type { Parameters } from '../../core/approval/request.ts';
 import { decide, type Signal, type SignalAnswer } from '../../core/approval/signal.ts';
 import { callbackToken, sameToken, type TokenFacts, viewToken } from '../../core/approval/token.ts';
-import { requestOf } from '../../core/approval/view.ts';
+import { recordOf, requestOf } from '../../core/approval/view.ts';
+import { changedNumber } from '../../core/json.ts';
 import { problemText, type Shape, shapeProblems } from '../../core/schema/shape.ts';
 import { htmlAnswer, jsonAnswer, type Refusal, refusalOf } from './answer.ts';
 import { BODY_LIMIT, readBody } from './body.ts';
-import { decisionPage, doorPage, messagePage, PAGE_HEADERS } from './page.ts';
+import { decisionPage, doorPage, messagePage, overPage, PAGE_HEADERS } from './page.ts';
 import { RateLimit } from './rate-limit.ts';
 
 export interface CallbackPlace {
@@ -20,7 +22,6 @@ export interface CallbackPlace {
 /** Who has the token decided, and nobody knows who that is. */
 const ACTOR = 'callback token, unverified';
 const PATH = /\/approvals\/([^/]+)\/respond\/?$/;
-const REQUEST_ID = /^apr_[0-9a-f-]{36}$/;
 /** A minute, for one request and for all that come with no right token. */
 const MOST_A_REQUEST = 60;
 const MOST_UNKNOWN = 600;
@@ -48,14 +49,18 @@ export function callbackHandler(place: CallbackPlace): (request: Request) => Pro
   const perRequest = new RateLimit(MOST_A_REQUEST);
   const unknown = new RateLimit(MOST_UNKNOWN);
   return async (request) => {
-    // Whoever reads pages gets pages.
-    const wantsPage = request.method === 'GET' || request.method === 'HEAD' || isForm(request);
     try {
       return await answered(place, request, { perRequest, unknown });
     } catch (error) {
-      return refused(isRefusal(error) ? error : refusalOf(error), wantsPage);
+      return refusalTo(request, error);
     }
   };
+}
+
+/** Whoever reads pages gets pages. */
+export function refusalTo(request: Request, error: unknown): Response {
+  const wantsPage = request.method === 'GET' || request.method === 'HEAD' || isForm(request);
+  return refused(isRefusal(error) ? error : refusalOf(error), wantsPage);
 }
 
 async function answered(
@@ -66,7 +71,7 @@ async function answered(
   const { desk } = place;
   const url = new URL(request.url);
   const requestId = PATH.exec(url.pathname)?.[1];
-  if (requestId === undefined || !REQUEST_ID.test(requestId)) throw NOT_FOUND;
+  if (requestId === undefined || !isRequestId(requestId)) throw NOT_FOUND;
   if (!['GET', 'HEAD', 'POST'].includes(request.method)) throw NOT_ALLOWED;
   const token = url.searchParams.get('token');
   if (token === null || token === '') throw UNAUTHORIZED;
@@ -108,6 +113,7 @@ function decisionIn(request: Request, body: string): Decision {
   }
   const problems = shapeProblems(value, DECISION);
   if (problems.length > 0) throw invalid(problems.map(problemText).join(' '));
+  refuseChangedNumber(body);
   return value as Decision;
 }
 
@@ -118,6 +124,11 @@ async function form(place: CallbackPlace, row: Row, facts: TokenFacts, fields: U
   const action = fields.get('action');
   const view = viewToken(key, facts);
   if (action === 'show') {
+    const settled = await desk.settled(row);
+    // What nobody can decide any more is shown to nobody: the link lies in logs and chats.
+    if (settled.record.status !== 'waiting' || desk.isDue(settled.record)) {
+      return page(200, overPage(recordOf(settled.record)));
+    }
     const definition = await desk.definition(record.body.toolDigest);
     return page(200, decisionPage(requestOf(record, true), definition?.description, view));
   }
@@ -136,13 +147,21 @@ async function form(place: CallbackPlace, row: Row, facts: TokenFacts, fields: U
 }
 
 function changesIn(text: string): Parameters {
+  let value: unknown;
   try {
-    const value: unknown = JSON.parse(text);
-    if (shapeProblems(value, { map: 'json' }).length === 0) return value as Parameters;
+    value = JSON.parse(text);
   } catch {
     // Said below.
   }
-  throw invalid('The parameters to change are not a JSON object.');
+  if (shapeProblems(value, { map: 'json' }).length > 0)
+    throw invalid('The parameters to change are not a JSON object.');
+  refuseChangedNumber(text);
+  return value as Parameters;
+}
+
+function refuseChangedNumber(json: string): void {
+  if (changedNumber(json) === undefined) return;
+  throw invalid('A number has more digits than can be kept: the tool would run with another one.');
 }
 
 function signalOf({ record }: Row, { approved, reason, modifiedParams }: Decision): Signal {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { displayed, displayedJson } from '../../core/approval/display.ts';
-import type { ApprovalRequest } from '../../core/approval/request.ts';
+import type { ApprovalRecord, ApprovalRequest } from '../../core/approval/request.ts';
 
 const STYLE = `body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem;color:#1a1a1a;background:#fff}
 pre{white-space:pre-wrap;word-break:break-all;background:#f4f4f4;padding:1rem;border-radius:4px}
@@ -35,6 +35,14 @@ export function decisionPage(request: ApprovalRequest, description: string | und
 <button name="action" value="approve">Approve</button><button name="action" value="reject">Reject</button>
 </form>`,
   );
+}
+
+/** How a request ended; no parameters, and no way to decide. */
+export function overPage(record: ApprovalRecord): string {
+  const { status, cause, decidedAt } = record;
+  const ended = status === 'waiting' || cause === 'timeout' ? 'has expired' : `was ${status}`;
+  const at = decidedAt === undefined ? '' : ` at ${decidedAt}`;
+  return page('Approval', `<p>The request ${escaped(`${ended}${at}`)}.</p>\n${facts(record, { parameters: false })}`);
 }
 
 export function messagePage(title: string, message: string): string {

@@ -31,7 +31,7 @@ export async function callTools(
       outcomeOf(agent, held, run, call, { signal, resumed, groupId }),
     );
     const { changed, ...told } = plain(call, outcome);
-    const { status, result } = kept(told, { tool, parameters: call.parameters });
+    const { status, result } = kept(told, tool);
     call.outcome = { status, result, ...(changed !== undefined && { changed }) };
     // Of an approved call the gate has kept the result; this one is only here.
     if (call.started) await held.save();

@@ -75,8 +75,16 @@ export class Claims {
     for (const { record } of alive.records) {
       if (record.beatAt.getTime() + record.leaseMs < now) await isDead(this.#home, record.workerId);
     }
-    const dead = await this.#workers.page('byState', { equals: { state: 'dead' }, limit: 1000 });
-    return dead.records.map(({ record }) => record.workerId);
+    return this.#dead();
+  }
+
+  /** Forgets the dead that own nothing any more and were last heard of before that moment. */
+  async prune(before: Date): Promise<void> {
+    await this.deadWorkers();
+    for (const owner of await this.#dead(before)) {
+      const { records } = await this.#rows.page('byOwner', { equals: { owner }, limit: 1 });
+      if (records.length === 0) await this.forget(owner);
+    }
   }
 
   /** A dead worker that owns nothing any more. */
@@ -90,6 +98,23 @@ export class Claims {
     this.#closed = true;
     const worker = await this.#worker?.catch(() => undefined);
     await worker?.stop().catch(() => undefined);
+  }
+
+  /** All of them: what the first thousand own may be nobody's to take over here. */
+  async #dead(to?: Date): Promise<readonly string[]> {
+    const found: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await this.#workers.page('byState', {
+        equals: { state: 'dead' },
+        limit: 1000,
+        ...(to && { to }),
+        ...(cursor !== undefined && { cursor }),
+      });
+      found.push(...page.records.map(({ record }) => record.workerId));
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    return found;
   }
 
   /** The next who asks starts another, and of many who ask at once only one does. */

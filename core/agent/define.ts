@@ -5,6 +5,7 @@ import {
   compileHumanInLoop,
   type HumanInLoop,
   type HumanInLoopConfig,
+  surroundingProblems,
 } from './human-in-loop.ts';
 import { compileTools, type Tool, type ToolList } from './tool.ts';
 
@@ -70,15 +71,15 @@ const AGENT: Shape = {
   required: ['tag', 'model', 'tools'],
 };
 
-/** Throws `agent_invalid` with every mistake and its path; without surroundings, those that can be told without them. */
-export function compileAgent(value: unknown, around?: ApprovalSurroundings): CompiledAgent {
+/** Throws `agent_invalid` with every mistake and its path, as far as that can be told without the configuration. */
+export function compileAgent(value: unknown): CompiledAgent {
   const problems = shapeProblems(value, AGENT);
   refuse(problems, value);
   const given = value as AgentDefinition;
   const { tag, name = tag, systemPrompt = '', model } = given;
   if (!TAG.test(tag)) problems.push({ path: ['tag'], text: 'is not a name of 1 to 128 characters A-Z a-z 0-9 _ . -' });
   const tools = compileTools(given.tools, ['tools'], problems);
-  const humanInLoop = compileHumanInLoop(given.humanInLoop, tagsOf(given.tools), around, ['humanInLoop'], problems);
+  const humanInLoop = compileHumanInLoop(given.humanInLoop, tagsOf(given.tools), ['humanInLoop'], problems);
   const limits = checkLimits(given.limits ?? {}, problems);
   refuse(problems, value);
   return Object.freeze({
@@ -91,6 +92,11 @@ export function compileAgent(value: unknown, around?: ApprovalSurroundings): Com
     limits,
     idle: idleTools(tools, humanInLoop),
   });
+}
+
+/** Throws `agent_invalid` where the configuration lacks what the agent leans on. */
+export function checkSurroundings(agent: CompiledAgent, around: ApprovalSurroundings): void {
+  refuse(surroundingProblems(agent.humanInLoop, around, ['humanInLoop']), agent);
 }
 
 /** Tools that say they need approval while humanInLoop is not enabled. */

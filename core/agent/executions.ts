@@ -2,9 +2,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Alarm } from '../approval/alarm.ts';
 import type { ApprovalDesk } from '../approval/desk.ts';
 import { DETACH } from '../approval/gate.ts';
-import { isOutage, type StoreHome } from '../approval/home.ts';
+import { isOutage, mayPass, type StoreHome } from '../approval/home.ts';
 import { PROCESS, reasonOf } from '../approval/passage.ts';
 import { type Owner, openTables } from '../approval/tables.ts';
+import { keptWords } from '../approval/words.ts';
 import { isSvcError, SvcError } from '../errors.ts';
 import type { Json } from '../json.ts';
 import { CLOCK, type RecordStore, type Versioned } from '../records.ts';
@@ -13,6 +14,7 @@ import { type ExecutionRow, type ExecutionState, executions, executionTables } f
 import { HeldExecution } from './held-execution.ts';
 import { drive, OverTime } from './loop.ts';
 import { outcomeOf } from './outcome.ts';
+import { storable } from './own-json.ts';
 import { Run, type RunOutcome } from './run.ts';
 import type { RunnableAgent } from './runnable.ts';
 import { LEASE_MS } from './worker.ts';
@@ -29,6 +31,15 @@ export interface ExecutionsSetup {
   readonly desk: ApprovalDesk;
   readonly owner: Owner;
   readonly leaseMs?: number;
+}
+
+interface Pursuit {
+  /** Also one that failed because its model could not be asked. */
+  readonly toResume?: boolean;
+  /** Attempts in a row that ended in an error. */
+  readonly failures?: number;
+  /** The error that it ends with once it is ours again. */
+  readonly broken?: unknown;
 }
 
 /** The executions of one store, as far as this process runs them or takes them over. */
@@ -77,7 +88,7 @@ export class Executions {
         owner: worker.id,
         createdAt: now,
         updatedAt: now,
-        state: { write: 1, prompt, limits, steps: [] },
+        state: { write: 1, prompt: storable(prompt), limits, steps: [] },
       };
       try {
         await this.rows.insert(record);
@@ -153,6 +164,11 @@ export class Executions {
     return taken;
   }
 
+  /** Forgets processes that are dead, own nothing any more and were last heard of before that moment. */
+  pruneWorkers(before: Date): Promise<void> {
+    return this.#claims.prune(before);
+  }
+
   /** Stops running everything, and says so, so that others may go on at once. */
   async close(): Promise<void> {
     this.#closed = true;
@@ -195,10 +211,8 @@ export class Executions {
       if (this.#closed) throw error;
       if (isOutage(error) || isLost(error)) return await this.#follow(run);
       // The store may refuse for a while in ways that are not known for an outage; what it cannot hold it never can.
-      const mayPass = isSvcError(error) && error.code !== 'value_invalid' && failures < MOST_FAILURES;
-      if (mayPass) return await this.#follow(run, { failures: failures + 1 });
-      // Where not even that can be stored, it is still ours, and nobody else would go on with it.
-      return await this.#broken(held, error).catch(() => this.#follow(run, { failures: failures + 1 }));
+      if (mayPass(error) && failures < MOST_FAILURES) return await this.#follow(run, { failures: failures + 1 });
+      return await this.#break(held, run, error, failures);
     } finally {
       if (limit) this.#overTime.delete(limit);
     }
@@ -208,16 +222,26 @@ export class Executions {
    * What nobody foresaw: the execution ends, so that nobody waits for it for ever. Its requests come first: once it has
    * ended, nobody would come by who cancels them.
    */
-  async #broken(held: HeldExecution, error: unknown): Promise<RunOutcome> {
-    const message = error instanceof Error ? error.message : String(error);
-    held.state.error = { code: isSvcError(error) ? error.code : 'run_failed', message };
+  async #break(held: HeldExecution, run: Run, broken: unknown, failures: number): Promise<RunOutcome> {
+    try {
+      return await this.#fail(held, broken);
+    } catch (refused) {
+      if (this.#closed) throw refused;
+      if (isLost(refused)) return this.#follow(run);
+      // It is still ours, and nobody else would go on with it: it ends as it was last stored, and nothing runs again.
+      return this.#follow(run, { failures: failures + 1, broken });
+    }
+  }
+
+  async #fail(held: HeldExecution, error: unknown): Promise<RunOutcome> {
+    held.state.error = { code: isSvcError(error) ? error.code : 'run_failed', message: keptWords(error) };
     await held.hold();
     await this.#desk.cancelAll(held.executionId, 'The run has failed.', PROCESS);
     for (;;) {
       try {
         return outcomeOf(await held.end('failed'), held.state);
       } catch (refused) {
-        if (!isSvcError(refused) || refused.code !== 'value_invalid' || !shortened(held.state)) throw refused;
+        if (!isSvcError(refused) || mayPass(refused) || !shortened(held.state)) throw refused;
       }
     }
   }
@@ -226,7 +250,7 @@ export class Executions {
    * Until the execution has ended elsewhere, or it is ours: because its worker is dead, or because it was ours before
    * the store could not be reached for a while.
    */
-  async #follow(run: Run, { toResume = false, failures = 0 } = {}): Promise<RunOutcome> {
+  async #follow(run: Run, { toResume = false, failures = 0, broken }: Pursuit = {}): Promise<RunOutcome> {
     let isFirst = toResume;
     if (failures > 0) await wait(Math.min(FIRST_LOOK_MS * 2 ** failures, LONGEST_LOOK_MS));
     for (let pause = FIRST_LOOK_MS; ; pause = Math.min(pause * 1.5, LONGEST_LOOK_MS)) {
@@ -240,11 +264,12 @@ export class Executions {
         isFirst = false;
         const agent = this.#agents.get(found.record.agentTag);
         const held = agent && (await this.#claims.isFree(found.record)) ? await this.#claims.claim(found) : undefined;
+        if (held && broken !== undefined) return await this.#break(held, run, broken, failures);
         if (agent && held) return await this.#drive(agent, held, run, true, failures);
         const reason = cancelReason(run);
         if (reason !== undefined) await this.#cancelElsewhere(found, reason);
       } catch (error) {
-        if (this.#closed || (isSvcError(error) && error.code === 'execution_unknown')) throw error;
+        if (this.#closed || !mayPass(error) || isUnknown(error)) throw error;
       }
       if (this.#closed) throw elsewhere(run.executionId);
       await wait(pause, undefined, run.stopped ? {} : { signal: run.attempt() }).catch(() => undefined);
@@ -336,6 +361,10 @@ function isResumable({ status, state }: ExecutionRow): boolean {
 
 function isLost(error: unknown): boolean {
   return isSvcError(error) && error.code === 'execution_lost';
+}
+
+function isUnknown(error: unknown): boolean {
+  return isSvcError(error) && error.code === 'execution_unknown';
 }
 
 function unknownExecution(executionId: string): SvcError {

@@ -1,5 +1,6 @@
 import { nearest } from '../nearest.ts';
 import { type Path, type Problem, type Shape, shapeProblems } from '../schema/shape.ts';
+import { addressProblem } from '../url.ts';
 
 /** SPEC 2.2. @experimental */
 export interface HumanInLoopConfig {
@@ -33,7 +34,6 @@ export interface ApprovalSurroundings {
 export const DEFAULT_APPROVAL_TIMEOUT = 300_000;
 const SHORTEST = 1_000;
 const LONGEST = 31_536_000_000;
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
 const CONFIG: Shape = {
   properties: {
@@ -45,11 +45,10 @@ const CONFIG: Shape = {
   },
 };
 
-/** Adds to `problems` what cannot be used, each with its path; without surroundings, what can be told without them. */
+/** Adds to `problems` what cannot be used, each with its path, as far as that can be told without the configuration. */
 export function compileHumanInLoop(
   value: unknown,
   toolTags: readonly string[],
-  around: ApprovalSurroundings | undefined,
   path: Path,
   problems: Problem[],
 ): HumanInLoop {
@@ -68,18 +67,8 @@ export function compileHumanInLoop(
     say('approvalTimeout', `is not a whole number of milliseconds from ${SHORTEST} to ${LONGEST}`);
   }
   if (given.approvalWebhook !== undefined) {
-    const why = webhookProblem(given.approvalWebhook);
+    const why = addressProblem(given.approvalWebhook);
     if (why) say('approvalWebhook', why);
-    if (around?.callbackBase === false)
-      say('approvalWebhook', 'needs approvals.callbackBase in svc.config: nobody could answer');
-    if (around?.callbackKey === false)
-      say('approvalWebhook', 'needs approvals.callbackKey in svc.config: anybody could answer');
-  }
-  const broker = given.approvalBroker?.broker;
-  if (broker !== undefined && around && !around.brokers.includes(broker)) {
-    const near = nearest(broker, around.brokers);
-    const hint = near ? `did you mean "${near}"?` : `configured are ${around.brokers.join(', ') || 'none'}`;
-    problems.push({ path: [...path, 'approvalBroker', 'broker'], text: `names no broker of svc.config; ${hint}` });
   }
   if (given.approvalBroker?.event === '') {
     problems.push({ path: [...path, 'approvalBroker', 'event'], text: 'is empty' });
@@ -93,10 +82,24 @@ export function compileHumanInLoop(
   });
 }
 
-function webhookProblem(text: string): string | undefined {
-  if (!URL.canParse(text)) return 'is not a URL';
-  const { protocol, hostname, username, password } = new URL(text);
-  if (username !== '' || password !== '') return 'has credentials in it: they would be logged with it';
-  if (protocol === 'https:' || (protocol === 'http:' && LOOPBACK.test(hostname))) return undefined;
-  return protocol === 'http:' ? 'is not https: requests would travel in the clear' : 'is not an https URL';
+/** What the configuration lacks of what it leans on. */
+export function surroundingProblems(
+  { approvalWebhook, approvalBroker }: HumanInLoop,
+  { brokers, callbackBase, callbackKey }: ApprovalSurroundings,
+  path: Path,
+): Problem[] {
+  const problems: Problem[] = [];
+  const webhook = [...path, 'approvalWebhook'];
+  if (approvalWebhook !== undefined && !callbackBase) {
+    problems.push({ path: webhook, text: 'needs approvals.callbackBase in svc.config: nobody could answer' });
+  }
+  if (approvalWebhook !== undefined && !callbackKey) {
+    problems.push({ path: webhook, text: 'needs approvals.callbackKey in svc.config: anybody could answer' });
+  }
+  if (approvalBroker !== undefined && !brokers.includes(approvalBroker.broker)) {
+    const near = nearest(approvalBroker.broker, brokers);
+    const hint = near ? `did you mean "${near}"?` : `configured are ${brokers.join(', ') || 'none'}`;
+    problems.push({ path: [...path, 'approvalBroker', 'broker'], text: `names no broker of svc.config; ${hint}` });
+  }
+  return problems;
 }

@@ -1,4 +1,5 @@
 import { lettingGo, reasonOf } from '../approval/passage.ts';
+import { keptWords } from '../approval/words.ts';
 import { isSvcError, SvcError } from '../errors.ts';
 import { callTools } from './call-tools.ts';
 import type { RunError, Step } from './execution.ts';
@@ -108,6 +109,6 @@ async function ended(held: HeldExecution, status: RunOutcome['status']): Promise
 }
 
 function modelError(error: unknown): RunError {
-  if (isSvcError(error)) return { code: error.code, message: [error.message, error.why].filter(Boolean).join(' ') };
-  return { code: 'model_failed', message: error instanceof Error ? error.message : String(error) };
+  if (!isSvcError(error)) return { code: 'model_failed', message: keptWords(error) };
+  return { code: error.code, message: keptWords([error.message, error.why].filter(Boolean).join(' ')) };
 }

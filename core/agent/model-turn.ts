@@ -4,6 +4,7 @@ import { SvcError } from '../errors.ts';
 import type { Json } from '../json.ts';
 import type { CompiledAgent } from './define.ts';
 import type { ExecutionState, Step, StepCall, Usage } from './execution.ts';
+import { withoutLarge } from './keep.ts';
 import type { Conversation, ModelProvider } from './model.ts';
 import { ownJson, storable } from './own-json.ts';
 
@@ -18,7 +19,8 @@ export async function askModel(
   const tools = [...agent.tools.values()].map(({ tag, description, schema }) => ({ tag, description, schema }));
   let text = '';
   const calls: StepCall[] = [];
-  let end: { readonly usage: Usage; readonly keep?: Json } | undefined;
+  const large = new Set<string>();
+  let end: { readonly usage: Usage; readonly keep: Json } | undefined;
   for await (const event of provider.turn(conversationOf(agent, state), tools, signal)) {
     switch (event.type) {
       case 'text':
@@ -29,6 +31,7 @@ export async function askModel(
         const owned = ownJson(event.parameters);
         const written = 'value' in owned ? owned.value : storable(JSON.stringify(event.parameters));
         const oversized = tooLarge(written);
+        if (oversized) large.add(JSON.stringify(written));
         const malformed = event.malformed === true || !('value' in owned);
         const { id, tool } = event;
         const sensitive = agent.tools.get(tool)?.sensitive ?? [];
@@ -46,14 +49,14 @@ export async function askModel(
       case 'finished': {
         const { inputTokens, outputTokens } = event;
         const kept = ownJson(event.keep ?? null);
-        const keep = 'value' in kept && kept.value !== null ? { keep: kept.value } : {};
-        end = { usage: { inputTokens, outputTokens }, ...keep };
+        end = { usage: { inputTokens, outputTokens }, keep: 'value' in kept ? kept.value : null };
       }
     }
   }
   signal.throwIfAborted();
   if (!end) throw new SvcError('model_failed', 'The model ended its turn without saying so.');
-  return { text: storable(text), calls, ...end };
+  const keep = withoutLarge(end.keep, large);
+  return { text: storable(text), calls, usage: end.usage, ...(keep !== null && { keep }) };
 }
 
 /** What the model sees of an execution whose calls all have results. */

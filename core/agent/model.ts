@@ -62,3 +62,9 @@ export interface ModelOptions {
 
 /** Called once for an agent, when it is first used; throws `driver_missing` or `agent_invalid`. @experimental */
 export type ModelFactory = (options: ModelOptions) => ModelProvider | Promise<ModelProvider>;
+
+/** What the model `scripted` says in a turn. @experimental */
+export interface ScriptedTurn {
+  readonly text?: string;
+  readonly calls?: readonly { readonly tool: string; readonly parameters?: Json }[];
+}

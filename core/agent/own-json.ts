@@ -51,17 +51,17 @@ export function storable(text: string): string {
   return UNSTORABLE.test(text) ? text.replace(/\0|\p{Surrogate}/gu, '\uFFFD') : text;
 }
 
-/** The same for all text in a value. */
+/** The same for all text in a value, however deep: JSON writes both as escapes, and pairs as they are. */
 export function storableJson(value: Json): Json {
   const text = JSON.stringify(value);
-  return /\\u(0000|d[89a-f])/i.test(text) ? cleaned(value) : value;
+  if (!/\\u(0000|d[89a-f])/i.test(text)) return value;
+  return JSON.parse(text.replace(/\\(?:u(?:0000|d[89a-f]..)|.)/gi, (found) => (found.length > 2 ? '\uFFFD' : found)));
 }
 
-function cleaned(value: Json): Json {
-  if (typeof value === 'string') return storable(value);
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map(cleaned);
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [storable(key), cleaned(member)]));
+/** Whether it is nested deeper than what came from outside may be; the JSON of MySQL and MongoDB ends at 100 levels. */
+export function isDeep(value: Json, left = DEEPEST): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return left < 0 || Object.values(value).some((member) => isDeep(member, left - 1));
 }
 
 /** Objects without prototype, frozen all the way down. */

@@ -34,12 +34,14 @@ export interface ParameterRules {
 }
 
 /** Adds to `problems` what cannot be used, each with its path; then the rules are undefined. */
-export function compileParameters(map: ParameterMap, path: Path, problems: Problem[]): ParameterRules | undefined {
+export function compileParameters(given: ParameterMap, path: Path, problems: Problem[]): ParameterRules | undefined {
   const before = problems.length;
   const ajv = schemaCompiler();
-  for (const [name, definition] of Object.entries(map))
+  for (const [name, definition] of Object.entries(given))
     problems.push(...definitionProblems(ajv, name, definition, path));
   if (problems.length > before) return undefined;
+  // What becomes of the object that was given is its owner's affair.
+  const map = structuredClone(given);
   const names = Object.keys(map);
   const required = names.filter((name) => map[name]?.required === true);
   const schema = {

@@ -11,13 +11,18 @@ export function runningIn(home: StoreHome): (executionId: string) => Promise<boo
   return async (executionId) => (await rows.get(executionId))?.record.status === 'running';
 }
 
-/** Removes executions that were begun that long ago and have ended. Gives how many. */
+/** An index may lag behind for a while: until then nobody can say that a process owns nothing. */
+const SETTLED_MS = 60_000;
+
+/** Removes executions that were begun that long ago and have ended, and processes that are long gone. Gives how many executions. */
 export async function pruneExecutions(
-  { rows }: Executions,
+  all: Executions,
   clock: StoreClock,
   { olderThanMs }: { readonly olderThanMs: number },
 ): Promise<number> {
+  const { rows } = all;
   const to = firstIdAt(await pruneBefore(clock, olderThanMs), 'exe');
+  await all.pruneWorkers(await pruneBefore(clock, Math.max(olderThanMs, SETTLED_MS)));
   let removed = 0;
   for (const status of ['completed', 'failed', 'cancelled'] as const) {
     let cursor: string | undefined;

@@ -1,5 +1,5 @@
 /** The longest that Node's timers wait; a later moment is armed again on the way. */
-const LONGEST_MS = 2 ** 31 - 1;
+export const LONGEST_MS = 2 ** 31 - 1;
 
 interface Entry<T> {
   readonly at: number;

@@ -1,10 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { v7 as uuid } from 'uuid';
+import { LONGEST_MS } from './alarm.ts';
+import { deliveriesOf } from './audit.ts';
 import { DeliveryFailed } from './channel.ts';
 import type { ApprovalDesk, Row } from './desk.ts';
 import type { ApprovalRecord, ApprovalRequest } from './request.ts';
 import type { ApprovalRow } from './rows.ts';
 import { frozen, recordOf, requestOf } from './view.ts';
+import { keptWords } from './words.ts';
 
 /** What is told, and what the way back is made of. */
 export interface Announcement {
@@ -13,6 +16,8 @@ export interface Announcement {
   readonly digest: string;
   /** What the tool's definition says to the reviewer. */
   describe(): Promise<string | undefined>;
+  /** What is left to decide it. */
+  expiresInMs(): Promise<number>;
 }
 
 /** A channel, made for one agent. */
@@ -29,8 +34,8 @@ const LONGEST_PAUSE_MS = 60_000;
 
 /**
  * Tells who is to decide: the taps, then every channel at once. A request that was found is told again only where
- * nothing says that it arrived: at least once, as a crash may come in between. Never throws; ends when `signal` does,
- * and then whoever still waits for the request goes on.
+ * nothing says that it arrived: at least once, as a crash may come in between. Ends when `signal` does, and then
+ * whoever still waits for the request goes on.
  */
 export async function announce(
   desk: ApprovalDesk,
@@ -50,12 +55,13 @@ export async function announce(
     request,
     digest: record.body.digest,
     describe: async () => (await desk.definition(record.body.toolDigest))?.description,
+    expiresInMs: async () => Math.max(0, record.expiresAt.getTime() - (await desk.clock.now())),
   };
   const missing = routes.filter(({ channel }) => !reached.has(channel));
   await Promise.all(missing.map((route) => deliver(desk, route, announcement, record.expiresAt.getTime(), signal)));
 }
 
-/** Tells the channels that a request was decided. Never throws, and nobody waits for it. */
+/** Tells the channels that a request was decided. Nobody waits for it. */
 export async function announceDecided(desk: ApprovalDesk, row: ApprovalRow, routes: readonly Route[]): Promise<void> {
   const record = frozen(recordOf(row));
   await Promise.all(
@@ -93,9 +99,16 @@ async function deliver(
         desk.warn(`The channel ${route.channel} did not deliver ${requestId}: ${wordsOf(error)}`);
         return;
       }
-      await wait(next, undefined, { signal, ref: false }).catch(() => undefined);
+      await pauseFor(next, signal);
       if (signal.aborted) return;
     }
+  }
+}
+
+/** Ends early when the signal aborts, and never otherwise: a receiver is not asked before it wants to be. */
+async function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
+  for (let left = ms; left > 0 && !signal.aborted; left -= LONGEST_MS) {
+    await wait(Math.min(left, LONGEST_MS), undefined, { signal, ref: false }).catch(() => undefined);
   }
 }
 
@@ -133,17 +146,18 @@ async function note(desk: ApprovalDesk, requestId: string, channel: string, erro
 }
 
 async function alreadyReached(desk: ApprovalDesk, requestId: string): Promise<ReadonlySet<string>> {
+  const reached = new Set<string>();
   try {
-    const { records } = await desk.deliveries.page('byRequest', { equals: { requestId }, limit: 1000 });
-    return new Set(records.filter(({ record }) => record.delivered).map(({ record }) => record.channel));
+    for await (const { channel, delivered } of deliveriesOf(desk, requestId)) if (delivered) reached.add(channel);
   } catch {
     // Told twice is better than not at all.
-    return new Set();
   }
+  return reached;
 }
 
-const LONGEST_WORDS = 500;
+/** Characters of an error in the audit. */
+const LONGEST_ERROR = 500;
 
 function wordsOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).slice(0, LONGEST_WORDS);
+  return keptWords(error, LONGEST_ERROR);
 }

@@ -5,6 +5,8 @@ import type { ApprovalRecord, ApprovalRequest } from './request.ts';
 export interface Delivery extends ApprovalRequest {
   readonly product: string;
   readonly env: string;
+  /** Milliseconds that were left until `timeout` when this attempt began, by the store's clock: a process's may differ. */
+  readonly expiresInMs: number;
   /** What the tool's definition says to the reviewer. */
   readonly description?: string;
   /** Where a decision is posted (SPEC 4.1), its token in it: whoever has it can decide. Absent without `approvals.callbackBase`. */

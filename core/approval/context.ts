@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { inspect } from 'node:util';
 import type { ToolContext } from '../agent/tool.ts';
 import { canonicalJson, type Json } from '../json.ts';
 import { displayed, displayedJson } from './display.ts';
@@ -62,10 +63,30 @@ export class Context implements ToolContext {
     return this.#signal;
   }
 
+  /** Takes whatever it is given: what a tool has done must not count as failed for what it says of it. */
   log(message: string, data?: Json): void {
     const { agentTag, toolCallId, requestId } = this.#facts;
     const call = requestId ?? toolCallId ?? this.executionId;
-    const more = data === undefined ? '' : ` ${displayedJson(data)}`;
-    this.#facts.log(`${agentTag} ${call}: ${displayed(message)}${more}`);
+    const more = data === undefined ? '' : ` ${loggedData(data)}`;
+    this.#facts.log(
+      `${agentTag} ${call}: ${displayed(typeof message === 'string' ? message : inspected(message))}${more}`,
+    );
+  }
+}
+
+/** What is no JSON (a bigint, an object that holds itself) as Node shows it. */
+function loggedData(data: Json): string {
+  try {
+    return displayedJson(data);
+  } catch {
+    return displayed(inspected(data), { lines: true });
+  }
+}
+
+function inspected(value: unknown): string {
+  try {
+    return inspect(value);
+  } catch (error) {
+    return `what cannot be shown (${error instanceof Error ? error.message : 'it throws'})`;
   }
 }

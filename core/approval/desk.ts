@@ -6,6 +6,7 @@ import type { Kernel } from '../kernel.ts';
 import { anyDefinition, type RecordStore, type Versioned } from '../records.ts';
 import { StoreClock } from './clock.ts';
 import type { StoreHome } from './home.ts';
+import { isRequestId } from './id.ts';
 import { notRun } from './outcome.ts';
 import {
   APPROVALS_VERSION,
@@ -53,8 +54,8 @@ export class ApprovalDesk {
   readonly log: (line: string) => void;
   /** Requests that this process has announced, each with what ends its deliveries. */
   readonly announced = new Map<string, AbortSignal>();
-  /** Claims whose tools this process is running. */
-  readonly running = new Set<string>();
+  /** Claims whose tools this process is running, each with what resolves when its call has ended. */
+  readonly running = new Map<string, Promise<void>>();
   readonly #tools: RecordStore<ToolRow>;
   /** Tools that this process defines or has met, by digest. */
   readonly #checks = new Map<string, Tool['check']>();
@@ -90,8 +91,8 @@ export class ApprovalDesk {
     return this.#closing.signal;
   }
 
-  read(requestId: string): Promise<Row | undefined> {
-    return this.rows.get(requestId);
+  async read(requestId: string): Promise<Row | undefined> {
+    return isRequestId(requestId) ? this.rows.get(requestId) : undefined;
   }
 
   /** As `read`, with a seat that was taken before: no hint of a change since is missed. */
@@ -155,7 +156,7 @@ export class ApprovalDesk {
       const { status, body } = record;
       const now = await this.clock.now();
       if (status === 'waiting') {
-        if (await this.decide(current, cancelled(record, reason, by, now))) return;
+        if (await this.decide(current, cancelled(record, { reason }, by, now))) return;
       } else if (status === 'approved' && body.run === 'none' && body.outcome === undefined) {
         const outcome = notRun('approval_cancelled', body, reason);
         if (await this.write(current, closed(record, outcome, by, now))) return;
@@ -261,11 +262,15 @@ export class ApprovalDesk {
     this.#sweeper.unref();
   }
 
-  /** Whoever waits in this process stops waiting; the requests keep waiting in the store. */
+  /**
+   * Whoever waits in this process stops waiting; the requests keep waiting in the store. A tool that has begun comes to
+   * its end, and what it gave is stored.
+   */
   async close(): Promise<void> {
     this.#closing.abort();
     clearTimeout(this.#sweeper);
     await this.room.close();
+    while (this.running.size > 0) await Promise.all(this.running.values());
     await this.#sweeping;
   }
 }

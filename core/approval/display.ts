@@ -33,3 +33,13 @@ export function shortened(text: string, length: number): { readonly text: string
 export function displayedJson(value: Json | object): string {
   return displayed(JSON.stringify(value, null, 2), { lines: true });
 }
+
+/** JSON text in which nothing deceives and that still says the same: escaped as JSON escapes. */
+export function harmlessJson(json: string): string {
+  return json.replace(DECEIVING, (characters) => {
+    // Strings hold none: it is between the lines of the text.
+    if (characters === '\n') return characters;
+    const units = Array.from({ length: characters.length }, (_, at) => characters.charCodeAt(at));
+    return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
+  });
+}

@@ -1,6 +1,5 @@
-import { storableJson } from '../agent/own-json.ts';
+import { isDeep, storableJson } from '../agent/own-json.ts';
 import type { Tool } from '../agent/tool.ts';
-import type { Json } from '../json.ts';
 import type { Context } from './context.ts';
 import { failed, jsonResult } from './outcome.ts';
 import type { Outcome, Parameters } from './request.ts';
@@ -24,12 +23,15 @@ export async function execute(
 /** Bytes of a result that are kept for whoever asks for it again. */
 const RESULT_LIMIT = 256 * 1024;
 
-/** What is stored of an outcome. */
-export function kept(
-  outcome: Outcome,
-  { tool, parameters }: { readonly tool: string; readonly parameters: Json },
-): Outcome {
-  if (Buffer.byteLength(JSON.stringify(outcome.result)) <= RESULT_LIMIT) return outcome;
-  const message = 'The tool ran; its result was too large to be kept.';
-  return { status: outcome.status, result: { error: 'result_not_kept', message, tool, parameters } };
+/** What is stored of an outcome: what a handler gave may be more than is kept, what stands in its place never is. */
+export function kept(outcome: Outcome, tool: string): Outcome {
+  const { status, result } = outcome;
+  if (status !== 'completed') return outcome;
+  if (isDeep(result)) return notKept(outcome, tool, 'nested too deep');
+  return Buffer.byteLength(JSON.stringify(result)) > RESULT_LIMIT ? notKept(outcome, tool) : outcome;
+}
+
+export function notKept({ status }: Outcome, tool: string, why = 'too large'): Outcome {
+  const message = `The tool ran; its result was ${why} to be kept.`;
+  return { status, result: { error: 'result_not_kept', message, tool } };
 }

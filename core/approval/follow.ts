@@ -12,7 +12,9 @@ import { type Step, Walk } from './walk.ts';
  * worked out from the row as it is read and written by compare-and-set: what was slept through, or done by others in
  * between, changes nothing. The seat was taken before the row was read, or a decision in between would not be heard of.
  */
-export async function follow(passage: Passage, seat: Seat, first: Row, made: boolean): Promise<CallOutcome> {
+export async function follow(given: Passage, seat: Seat, first: Row, made: boolean): Promise<CallOutcome> {
+  // What is cancelled as it is made goes to nobody.
+  const passage = made && given.options.signal?.aborted ? { ...given, routes: [] } : given;
   const { desk, requestId, options } = passage;
   const settled = new AbortController();
   const wake = () => desk.room.hint(requestId);
@@ -29,7 +31,8 @@ export async function follow(passage: Passage, seat: Seat, first: Row, made: boo
       refuseDetached(passage);
       const current: Row | undefined = row;
       if (isTold && current?.record.status === 'waiting') {
-        void announce(desk, current, { routes: passage.routes, made, signal: settled.signal });
+        const told = { routes: passage.routes, made, signal: settled.signal };
+        void desk.tell('Telling the channels', () => announce(desk, current, told));
       }
       const step: Step = await patiently(passage, seat, () => walk.step(current));
       if ('outcome' in step) return step.outcome;

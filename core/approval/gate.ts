@@ -9,7 +9,7 @@ import { Context } from './context.ts';
 import type { ApprovalDesk } from './desk.ts';
 import { callDigest, tooLarge } from './digest.ts';
 import { follow } from './follow.ts';
-import { newExecutionId } from './id.ts';
+import { isRequestId, newExecutionId } from './id.ts';
 import { type CallOutcome, failed, invalid, tooLargeFor } from './outcome.ts';
 import type { CallOptions } from './passage.ts';
 import { rule } from './policy.ts';
@@ -54,7 +54,6 @@ interface Entry {
 type Found = Omit<Asked, 'digest'> & Partial<Pick<Asked, 'digest'>>;
 
 const LEASE_MS = 30_000;
-const REQUEST_ID = /^apr_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 /** Characters of the names that a caller gives. */
 const LONGEST_NAME = 200;
 
@@ -118,7 +117,7 @@ export class ApprovalGate {
     const { agentTag, humanInLoop } = this.#setup;
     const executionId = call.executionId ?? newExecutionId();
     const ruling = await rule(this.#desk.kernel.hooks, { agentTag, executionId, tool: tool.tag, parameters });
-    const reason = entry.reason ?? (ruling.verdict === 'allow' ? undefined : storable(ruling.reason ?? 'A policy.'));
+    const reason = entry.reason ?? (ruling.verdict === 'allow' ? undefined : (ruling.reason ?? 'A policy.'));
     const named: CheckedCall = {
       executionId,
       tool,
@@ -140,7 +139,7 @@ export class ApprovalGate {
       reason,
       timeoutMs: humanInLoop.approvalTimeout,
       ...(call.groupId !== undefined && { groupId: call.groupId }),
-      ...(ruling.verdict === 'deny' && { denied: storable(ruling.reason ?? 'A policy.') }),
+      ...(ruling.verdict === 'deny' && { denied: ruling.reason ?? 'A policy.' }),
     });
     return this.#follow(tool, call, options, asked);
   }
@@ -186,7 +185,7 @@ function checkNames({ executionId, toolCallId, requestId }: GateCall): void {
       state: 'Nothing ran.',
     });
   }
-  if (requestId === undefined || REQUEST_ID.test(requestId)) return;
+  if (requestId === undefined || isRequestId(requestId)) return;
   throw new SvcError('value_invalid', 'The requestId of a call cannot be used.', {
     why: 'It is not one that this SDK made.',
     state: 'Nothing ran.',

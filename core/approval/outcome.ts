@@ -1,5 +1,5 @@
 import { storable } from '../agent/own-json.ts';
-import type { Json } from '../json.ts';
+import { isPlainObject, type Json } from '../json.ts';
 import { withoutPassword } from '../url.ts';
 import { PARAMETERS_LIMIT } from './digest.ts';
 import type { Outcome, OutcomeStatus, Parameters } from './request.ts';
@@ -47,6 +47,18 @@ export function notRun(error: NotRun, { tool, parameters }: Asked, reason?: stri
     status: STATUS[error],
     result: { error, message: MESSAGES[error], reason: reason ?? null, tool, parameters },
   };
+}
+
+/** As it is stored beside the parameters: a result that is not a handler's repeats them, and both may be long. */
+export function unrepeated({ status, result }: Outcome): Outcome {
+  if (status === 'completed' || !isPlainObject(result)) return { status, result };
+  const { parameters, ...rest } = result;
+  return { status, result: rest };
+}
+
+/** As the model sees what is stored so. */
+export function repeated({ status, result }: Outcome, { parameters }: Pick<Asked, 'parameters'>): Outcome {
+  return { status, result: status === 'completed' || !isPlainObject(result) ? result : { ...result, parameters } };
 }
 
 /** The model called what does not exist, or with parameters that do not fit: nothing ran, nobody was asked. */

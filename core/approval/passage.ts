@@ -6,6 +6,7 @@ import type { ApprovalDesk } from './desk.ts';
 import { isOutage, mayPass } from './home.ts';
 import type { ApprovalRecord, ApprovalRequest } from './request.ts';
 import type { Seat } from './waiting.ts';
+import { keptWords } from './words.ts';
 
 /** A reason to abort with that leaves the request waiting: another process may go on with it. */
 export const DETACH: unique symbol = Symbol('svc.detach');
@@ -116,5 +117,5 @@ function left({ desk, requestId }: Passage): SvcError {
 
 /** Why a call was cancelled. */
 export function reasonOf({ reason }: { readonly reason: unknown }): string {
-  return reason instanceof Error ? reason.message : String(reason);
+  return keptWords(reason);
 }

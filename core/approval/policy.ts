@@ -1,6 +1,7 @@
 import type { Kernel } from '../kernel.ts';
 import { type ToolCall, ToolCallReview, type Verdict } from './review.ts';
 import { frozen } from './view.ts';
+import { keptWords } from './words.ts';
 
 export interface Ruling {
   readonly verdict: Verdict;
@@ -19,5 +20,6 @@ export async function rule({ beforeToolCall }: Kernel['hooks'], call: ToolCall):
     // What was thrown may hold anything, and the model is told the reason.
     return { verdict: 'deny', reason: 'A policy failed while it looked at the call.' };
   }
-  return { verdict: review.verdict, reason: review.reason };
+  const { verdict, reason } = review;
+  return { verdict, reason: reason === undefined ? undefined : keptWords(reason) };
 }

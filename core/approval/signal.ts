@@ -11,6 +11,7 @@ import { DecisionReview } from './review.ts';
 import type { ApprovalRow } from './rows.ts';
 import { decided, effective, type Verdict } from './transition.ts';
 import { frozen, recordOf } from './view.ts';
+import { LONGEST_WORDS } from './words.ts';
 
 /** SPEC 2.6. @experimental */
 export interface Signal {
@@ -58,9 +59,6 @@ export type DecisionRefusal = (typeof REFUSALS)[number];
 export function isDecisionRefusal(error: unknown): error is SvcError & { readonly code: DecisionRefusal } {
   return isSvcError(error) && REFUSALS.some((code) => code === error.code);
 }
-
-/** Characters of a reason, and of a decider's name. */
-const LONGEST_WORDS = 10_000;
 
 const SIGNAL: Shape = {
   properties: {

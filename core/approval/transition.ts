@@ -1,5 +1,5 @@
 import { canonicalJson } from '../json.ts';
-import { type CallOutcome, notRun, timedOut } from './outcome.ts';
+import { type CallOutcome, notRun, repeated, timedOut, unrepeated } from './outcome.ts';
 import type { ApprovalEvent, Outcome, Parameters } from './request.ts';
 import type { ApprovalBody, ApprovalRow, Claim, StoredDecision } from './rows.ts';
 
@@ -40,9 +40,15 @@ export function expired(row: ApprovalRow, now: number): ApprovalRow {
   return next(row, { status: 'rejected' }, { decision }, { type: 'rejected', at, by: SYSTEM, as: 'timeout' });
 }
 
-export function cancelled(row: ApprovalRow, reason: string, by: string, now: number): ApprovalRow {
+export function cancelled(
+  row: ApprovalRow,
+  { reason, outcome }: { readonly reason: string; readonly outcome?: Outcome },
+  by: string,
+  now: number,
+): ApprovalRow {
   const at = iso(now);
-  return next(row, { status: 'cancelled' }, { decision: { at, by, reason } }, { type: 'cancelled', at, by });
+  const body = { decision: { at, by, reason }, ...(outcome && { outcome: unrepeated(outcome) }) };
+  return next(row, { status: 'cancelled' }, body, { type: 'cancelled', at, by });
 }
 
 /** A policy's no to a call that was not yet asked of anybody: kept, so that it can be listed. */
@@ -68,14 +74,14 @@ export function abandoned(row: ApprovalRow, by: string, now: number): ApprovalRo
 
 /** The tool ended. What the agent was told already stays what it was told. */
 export function finished(row: ApprovalRow, outcome: Outcome, by: string, now: number): ApprovalRow {
-  const told = row.body.outcome ?? outcome;
+  const told = row.body.outcome ?? unrepeated(outcome);
   return next(row, {}, { run: 'done', outcome: told }, { type: 'finished', at: iso(now), by, as: outcome.status });
 }
 
 /** Over without a run of the tool that anybody knows the end of: a claim that came to nothing is taken back. */
 export function closed(row: ApprovalRow, outcome: Outcome, by: string, now: number): ApprovalRow {
   const run = row.body.run === 'claimed' ? 'none' : row.body.run;
-  return next(row, {}, { run, outcome }, { type: 'closed', at: iso(now), by, as: outcome.status });
+  return next(row, {}, { run, outcome: unrepeated(outcome) }, { type: 'closed', at: iso(now), by, as: outcome.status });
 }
 
 function next(
@@ -90,11 +96,12 @@ function next(
 /** What the agent is to be told; undefined while the call is not over. */
 export function outcomeOf({ requestId, status, body }: ApprovalRow): CallOutcome | undefined {
   const { decision } = body;
+  const outcome = toldOutcome(body);
   switch (status) {
     case 'waiting':
       return undefined;
     case 'cancelled':
-      return { ...(body.outcome ?? notRun('approval_cancelled', body, decision?.reason)), requestId };
+      return { ...(outcome ?? notRun('approval_cancelled', body, decision?.reason)), requestId };
     case 'rejected':
       if (decision?.cause === 'timeout') return { ...timedOut(body, body.timeoutMs), requestId };
       return {
@@ -102,9 +109,9 @@ export function outcomeOf({ requestId, status, body }: ApprovalRow): CallOutcome
         requestId,
       };
     case 'approved': {
-      if (!body.outcome) return undefined;
+      if (!outcome) return undefined;
       const changed = changedParameters(body);
-      return { ...body.outcome, ...(changed.length > 0 && { changed }), requestId };
+      return { ...outcome, ...(changed.length > 0 && { changed }), requestId };
     }
   }
 }
@@ -112,6 +119,18 @@ export function outcomeOf({ requestId, status, body }: ApprovalRow): CallOutcome
 /** Parameters as they are to run, before they are checked: merged key by key into an object without prototype. */
 export function effective({ parameters, decision }: Pick<ApprovalBody, 'parameters' | 'decision'>): Parameters {
   return Object.assign(Object.create(null), parameters, decision?.modifiedParams) as Parameters;
+}
+
+/** A call as the tool runs it: whoever looks for what it did looks for these parameters. */
+export function asRun(body: ApprovalBody): Pick<ApprovalBody, 'tool' | 'parameters'> {
+  return { tool: body.tool, parameters: { ...effective(body) } };
+}
+
+/** How it ended, as whoever called is told: what ran, or may have, with the parameters that it ran with. */
+export function toldOutcome(body: ApprovalBody): Outcome | undefined {
+  const { outcome } = body;
+  const hasRun = outcome?.status === 'failed' || outcome?.status === 'interrupted';
+  return outcome && repeated(outcome, hasRun ? asRun(body) : body);
 }
 
 function changedParameters({ parameters, decision }: ApprovalBody): string[] {

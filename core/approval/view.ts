@@ -1,5 +1,6 @@
 import type { ApprovalRecord, ApprovalRequest, Parameters } from './request.ts';
 import type { ApprovalRow } from './rows.ts';
+import { toldOutcome } from './transition.ts';
 
 const MASKED = Object.freeze({ masked: true });
 
@@ -13,7 +14,7 @@ export function requestOf(row: ApprovalRow, reveal = false): ApprovalRequest {
 
 /** Pages have a thousand of them: written field by field, as spreading each that may be missing takes three times as long. */
 export function recordOf(row: ApprovalRow, reveal = false): ApprovalRecord {
-  const { run, groupId, toolCallId, decision, outcome, sensitive, timestamp, events } = row.body;
+  const { run, groupId, toolCallId, decision, sensitive, timestamp, events } = row.body;
   const record = requestOf(row, reveal) as { -readonly [K in keyof ApprovalRecord]: ApprovalRecord[K] };
   record.status = row.status;
   if (decision?.cause !== undefined) record.cause = decision.cause;
@@ -27,7 +28,8 @@ export function recordOf(row: ApprovalRow, reveal = false): ApprovalRecord {
     const { modifiedParams } = decision;
     if (modifiedParams) record.modifiedParams = reveal ? modifiedParams : mask(modifiedParams, sensitive);
   }
-  if (outcome && (reveal || !sensitive)) record.outcome = outcome;
+  const told = reveal || !sensitive ? toldOutcome(row.body) : undefined;
+  if (told) record.outcome = told;
   record.events = [{ type: 'requested', at: timestamp }, ...events];
   return record;
 }

@@ -4,14 +4,15 @@ import { announceDecided } from './announce.ts';
 import { Context } from './context.ts';
 import type { Row } from './desk.ts';
 import { callDigest } from './digest.ts';
-import { execute, kept } from './execute.ts';
+import { execute, kept, notKept } from './execute.ts';
 import { Heart } from './heart.ts';
+import { mayPass } from './home.ts';
 import { type CallOutcome, type NotRun, notRun } from './outcome.ts';
 import { insistently, type Passage, PROCESS, reasonOf } from './passage.ts';
 import { rule } from './policy.ts';
 import type { Outcome, Parameters } from './request.ts';
 import type { ApprovalRow } from './rows.ts';
-import { abandoned, cancelled, claimed, closed, effective, finished, outcomeOf } from './transition.ts';
+import { abandoned, asRun, cancelled, claimed, closed, effective, finished, outcomeOf } from './transition.ts';
 import { recordOf } from './view.ts';
 import type { Seat } from './waiting.ts';
 
@@ -26,7 +27,12 @@ export class Walk {
   readonly #passage: Passage;
   readonly #seat: Seat;
   readonly #token = randomUUID();
+  #end = () => {};
+  readonly #ended = new Promise<void>((ended) => {
+    this.#end = ended;
+  });
   #told = false;
+  #waited = false;
   #ran = false;
   #seen: { readonly version: number; readonly since: number } | undefined;
 
@@ -37,6 +43,7 @@ export class Walk {
 
   end(): void {
     this.#passage.desk.running.delete(this.#token);
+    this.#end();
   }
 
   async step(row: Row | undefined): Promise<Step> {
@@ -44,12 +51,16 @@ export class Walk {
     if (!row) return { outcome: { ...notRun('approval_stale', { tool: '', parameters: {} }), requestId } };
     const { record } = row;
     const outcome = outcomeOf(record);
-    if (record.status === 'waiting') return this.#waiting(row);
+    if (record.status === 'waiting') {
+      this.#waited = true;
+      return this.#waiting(row);
+    }
     if (!this.#told) {
       this.#told = true;
       const { desk, routes } = this.#passage;
       if (options.onDecided) void desk.tell('onDecided of a call', () => options.onDecided?.(recordOf(record)));
-      if (routes.length > 0) void announceDecided(desk, record, routes);
+      if (routes.length > 0 && this.#isNews(record))
+        void desk.tell('Telling the channels', () => announceDecided(desk, record, routes));
     }
     if (outcome) return { outcome };
     switch (record.body.run) {
@@ -65,6 +76,11 @@ export class Walk {
     }
   }
 
+  /** Who has begun to run what was approved has told of it; of a no that was not waited for here, nobody may have. */
+  #isNews({ status, body }: ApprovalRow): boolean {
+    return this.#waited || status !== 'approved' || (body.run === 'none' && body.outcome === undefined);
+  }
+
   async #waiting(row: Row): Promise<Step> {
     const { desk, options, tool } = this.#passage;
     const { record } = row;
@@ -73,9 +89,8 @@ export class Walk {
       return { again: 'read' };
     }
     if (!tool || tool.digest !== record.body.toolDigest) {
-      const gone = cancelled(record, 'The tool has changed.', PROCESS, await desk.clock.now());
-      const outcome = notRun('approval_stale', record.body);
-      await desk.decide(row, { ...gone, body: { ...gone.body, outcome } });
+      const gone = { reason: 'The tool has changed.', outcome: notRun('approval_stale', record.body) };
+      await desk.decide(row, cancelled(record, gone, PROCESS, await desk.clock.now()));
       return { again: 'read' };
     }
     if (desk.clock.until(record.expiresAt.getTime()) <= 0) {
@@ -100,7 +115,7 @@ export class Walk {
     await options.beforeRun?.();
     if (options.signal?.aborted) return { again: row };
     const claim = { token: this.#token, by: PROCESS, beat: 0, leaseMs };
-    desk.running.add(this.#token);
+    desk.running.set(this.#token, this.#ended);
     const written = await desk.write(row, claimed(record, claim, await desk.clock.now()));
     return { again: written && written !== 'late' ? written : 'read' };
   }
@@ -146,7 +161,7 @@ export class Walk {
     const approvedBy = body.decision?.by ?? '';
     const context = new Context({ agentTag, executionId, toolCallId, requestId, approvedBy, signal, log: desk.log });
     try {
-      const outcome = await execute(tool, context, checked.parameters, body);
+      const outcome = await execute(tool, context, checked.parameters, asRun(body));
       await this.#record(await heart.stop(), outcome);
       const told = outcomeOf({ ...record, body: { ...body, outcome } });
       return { outcome: told ?? { ...outcome, requestId } };
@@ -155,22 +170,30 @@ export class Walk {
     }
   }
 
-  /** Until it stands in the store, or another claim does: the tool is never run for want of an answer. */
+  /** What the store can never hold of a result, it holds of the fact that the tool ran. */
   async #record(last: Row, outcome: Outcome): Promise<void> {
-    const { desk, requestId } = this.#passage;
-    const stored = kept(outcome, last.record.body);
+    const { tool } = last.record.body;
     try {
-      for (let row: Row | undefined = last; row?.record.body.claim?.token === this.#token; ) {
-        const current: Row = row;
-        if (current.record.body.run === 'done') return;
-        row = await insistently(this.#passage, this.#seat, async () => {
-          const next = finished(current.record, stored, PROCESS, await desk.clock.now());
-          return (await desk.write(current, next)) ? undefined : desk.read(requestId);
-        });
-      }
+      await this.#offer(last, kept(outcome, tool)).catch((error: unknown) => {
+        if (!isSvcError(error) || mayPass(error)) throw error;
+        return this.#offer(last, notKept(outcome, tool));
+      });
     } catch (error) {
       if (!isSvcError(error)) throw error;
       throw error.with({ state: 'The tool ran, and its result could not be stored.' });
+    }
+  }
+
+  /** Until it stands in the store, or another claim does: the tool is never run for want of an answer. */
+  async #offer(last: Row, outcome: Outcome): Promise<void> {
+    const { desk, requestId } = this.#passage;
+    for (let row: Row | undefined = last; row?.record.body.claim?.token === this.#token; ) {
+      const current: Row = row;
+      if (current.record.body.run === 'done') return;
+      row = await insistently(this.#passage, this.#seat, async () => {
+        const next = finished(current.record, outcome, PROCESS, await desk.clock.now());
+        return (await desk.write(current, next)) ? undefined : desk.read(requestId);
+      });
     }
   }
 
@@ -178,7 +201,8 @@ export class Walk {
   async #close(row: Row, why: NotRun, reason?: string): Promise<Step> {
     const { desk } = this.#passage;
     const { record } = row;
-    const outcome = notRun(record.body.run === 'unknown' ? 'interrupted' : why, record.body, reason);
+    const { body } = record;
+    const outcome = body.run === 'unknown' ? notRun('interrupted', asRun(body), reason) : notRun(why, body, reason);
     const written = await desk.write(row, closed(record, outcome, PROCESS, await desk.clock.now()));
     return { again: written && written !== 'late' ? written : 'read' };
   }

@@ -17,10 +17,11 @@ import type { CreateOptions, IndexOptions } from '../schema/options.ts';
 import { INDEX_OPTIONS_PROPERTIES, OPTIONS_SHAPE } from '../schema/options-shape.ts';
 import { INDEX_COLUMN, STRATEGY } from '../schema/problems.ts';
 import type { Shape } from '../schema/shape.ts';
+import type { FieldTypeName } from '../schema/types.ts';
 import type { AutomaticMigrations, SchemaResult } from './automatic.ts';
 
 /** A field type alone, or a definition. */
-export type FieldSpec = string | FieldDefinition;
+export type FieldSpec = FieldTypeName | FieldDefinition;
 
 const FIELD: Shape = { either: ['string', FIELD_SHAPE] };
 const INDEXED: Shape = { either: ['string', INDEX_COLUMN] };

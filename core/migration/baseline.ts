@@ -86,6 +86,7 @@ function write({ ledger, epoch }: Execution, migration: Migration, seq: number):
     epoch,
     journal: null,
     started: false,
+    found: null,
   };
   return recordWrite(history, record, known);
 }

@@ -1,7 +1,7 @@
 import type { Segment } from '../dialect.ts';
 import { recordChange, recordWrite, type Writable } from '../records.ts';
 import { plainModel } from '../schema/plain.ts';
-import { type Execution, rowAfter } from './execution.ts';
+import { type Execution, type RowAfter, rowAfter } from './execution.ts';
 import { type HistoryRow, history } from './history.ts';
 import type { PlannedMigration } from './plan.ts';
 
@@ -88,7 +88,7 @@ export function pauseAt(run: Execution, planned: PlannedMigration, step: number)
 class Writing {
   readonly #run: Execution;
   readonly #planned: PlannedMigration;
-  readonly #after: Writable<HistoryRow>;
+  readonly #after: RowAfter;
   #version: number;
   /** The next write makes the row whole. */
   #whole: boolean;
@@ -126,7 +126,7 @@ class Writing {
 
   through(): Change {
     if (this.#whole) return this.#after;
-    const { migration: _, ...rest } = this.#after;
+    const { migration: _migration, found: _found, ...rest } = this.#after;
     if (!this.#own) return rest;
     const { tag, status, applied_at, rolled_back_at, duration_ms, step, error, epoch, journal, started } = rest;
     return { tag, status, applied_at, rolled_back_at, duration_ms, step, error, epoch, journal, started };

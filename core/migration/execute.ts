@@ -1,7 +1,7 @@
 import type { RunOutcome } from '../dialect.ts';
 import { SvcError } from '../errors.ts';
 import { nextStages, type Position, pauseAt, statementsBefore } from './course.ts';
-import { type Execution, failure, note } from './execution.ts';
+import { type Execution, failure, GOES_ON, note } from './execution.ts';
 import { failed } from './failed.ts';
 import { refuseForeseen } from './foreseen.ts';
 import type { PlannedMigration } from './plan.ts';
@@ -53,6 +53,7 @@ export async function execute(run: Execution, planned: readonly PlannedMigration
         return true;
       },
       committed,
+      waitsOn: () => !run.signal?.aborted,
     });
     for (const written of outcome.written.slice(noted, outcome.committed)) committed(written);
     const stopped = stages[outcome.committed];
@@ -60,7 +61,9 @@ export async function execute(run: Execution, planned: readonly PlannedMigration
       if (!stopped) throw outcome.failure.error;
       const through = planned.indexOf(stopped.planned);
       const counted = `${through} of ${planned.length} migrations are ${stopped.planned.direction === 'up' ? 'applied' : 'rolled back'}`;
-      throw await failed(run, stopped, outcome.failure, before.get(stopped.planned.tag), counted);
+      const told = await failed(run, stopped, outcome.failure, before.get(stopped.planned.tag), counted);
+      const error = through > 0 ? told.with({ details: { changed: true } }) : told;
+      throw outcome.failure.passing && run.signal?.aborted ? stoppedWaiting(error, stopped.planned) : error;
     }
     if (stopped) {
       const { begins } = stopped;
@@ -80,8 +83,7 @@ export async function execute(run: Execution, planned: readonly PlannedMigration
 async function pause(run: Execution, planned: PlannedMigration, step: number): Promise<void> {
   const stage = pauseAt(run, planned, step);
   const { failure: lost, written } = await run.adapter.connection.run([stage.segment], run.epoch);
-  if (lost)
-    throw failure(planned, lost, 'The journal knows where it stopped; the next run goes on from there.', stage.offset);
+  if (lost) throw failure(planned, lost, GOES_ON, stage.offset);
   note(run, stage, written[0]?.[0] ?? {});
 }
 
@@ -98,10 +100,22 @@ async function announce({ adapter, started }: Execution, planned: PlannedMigrati
   } catch (error) {
     throw new SvcError('hook_refused', `A plugin stopped the run before "${tag}".`, {
       why: error instanceof Error ? error.message : String(error),
-      state: `Nothing of "${tag}" was run; migrations before it are applied.`,
+      state: `Nothing of "${tag}" was run; migrations before it are ${direction === 'up' ? 'applied' : 'rolled back'}.`,
       cause: error,
     });
   }
+}
+
+/** Who waits for another session, and is interrupted meanwhile, waits no longer. */
+function stoppedWaiting(error: SvcError, { direction }: PlannedMigration): SvcError {
+  return new SvcError('interrupted', 'The run was interrupted while another session stood in its way.', {
+    why: [error.message, error.why].filter(Boolean).join(' '),
+    ...(error.state !== undefined && { state: error.state }),
+    ...(error.where !== undefined && { where: error.where }),
+    next: [direction === 'down' ? 'svc db migrate status' : 'svc db migrate'],
+    details: error.details,
+    cause: error,
+  });
 }
 
 function refuseInterrupted(

@@ -36,8 +36,11 @@ export function note(
   return entry;
 }
 
+/** What was found on the way up stays for the way back. */
+export type RowAfter = Omit<Writable<HistoryRow>, 'found'> & Partial<Pick<HistoryRow, 'found'>>;
+
 /** The row once the migration is through. */
-export function rowAfter(planned: PlannedMigration, ledger: Ledger, seq: number, epoch: number): Writable<HistoryRow> {
+export function rowAfter(planned: PlannedMigration, ledger: Ledger, seq: number, epoch: number): RowAfter {
   const up = planned.direction === 'up';
   const previous = ledger.entries.get(planned.tag)?.row;
   return {
@@ -60,8 +63,12 @@ export function rowAfter(planned: PlannedMigration, ledger: Ledger, seq: number,
     epoch,
     journal: null,
     started: false,
+    ...(up && { found: planned.found ?? null }),
   };
 }
+
+/** The state that a failure leaves where the next run takes the rest of the work over. */
+export const GOES_ON = 'The journal knows where it stopped; the next run goes on from there.';
 
 /** What failed, with the engine's words, the statement and the state that was left. */
 export function failure(

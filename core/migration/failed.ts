@@ -2,7 +2,7 @@ import type { RunOutcome } from '../dialect.ts';
 import { isSvcError, type SvcError } from '../errors.ts';
 import { recordChange } from '../records.ts';
 import type { Change, Stage } from './course.ts';
-import { type Execution, failure, note } from './execution.ts';
+import { type Execution, failure, GOES_ON, note } from './execution.ts';
 import { halfDone } from './half-done.ts';
 import { history } from './history.ts';
 import type { LedgerEntry } from './ledger.ts';
@@ -23,10 +23,11 @@ export async function failed(
     const state = `At least ${counted}, each as a whole or not at all; the next run finds out.`;
     return failure(planned, why, state, offset);
   }
-  const begun = entry?.row.status === 'applying';
+  // A retry of one statement in a transaction is undone with the word that it began.
+  const begun = entry?.row.status === 'applying' || entry?.row.status === 'failed';
   const lost = code === 'connection_lost' || (begun && code === 'lock_lost');
   if (lost || (begun && segment.statements.length === 0)) {
-    return failure(planned, why, 'The journal knows where it stopped; the next run goes on from there.', offset);
+    return failure(planned, why, GOES_ON, offset);
   }
   if (!begun) return failure(planned, why, `Nothing of it stays; ${counted}.`, offset);
   const fresh = before === undefined || before.row.status === 'completed' || before.row.status === 'rolled_back';

@@ -3,8 +3,8 @@ import type { RecordDefinition } from '../records.ts';
 import type { PlainCollection } from '../schema/plain.ts';
 import type { Migration } from './migration.ts';
 
-/** 2: the journal stands in the row. */
-export const HISTORY_VERSION = 2;
+/** 2: the journal stands in the row. 3: so do the tables that were there already. */
+export const HISTORY_VERSION = 3;
 
 export type Origin = 'api' | 'engine' | 'file';
 export type Status = 'applying' | 'completed' | 'failed' | 'rolled_back';
@@ -33,6 +33,8 @@ export interface HistoryRow {
   readonly journal: Journal | null;
   /** What comes after `step` was started: whether it took effect is for the catalog to say. */
   readonly started: boolean | null;
+  /** Of the tables it was to create if they were not there, those that were; absent where it had none, and before version 3. */
+  readonly found: readonly string[] | null;
 }
 
 /** The compiled steps are what a resume runs, even under a newer SDK. */
@@ -72,6 +74,7 @@ export const history: RecordDefinition<HistoryRow> = {
     epoch: { type: 'bigint' },
     journal: { type: 'json', nullable: true },
     started: { type: 'boolean', nullable: true },
+    found: { type: 'json', nullable: true },
   },
   indexes: [{ name: 'bySeq', equals: [], sort: 'seq' }],
   together: true,

@@ -4,12 +4,13 @@ import { isSvcError, SvcError } from '../errors.ts';
 import { anyDefinition, type Versioned } from '../records.ts';
 import { Draft } from '../schema/draft.ts';
 import type { SchemaModel } from '../schema/model.ts';
+import { isWayBack } from './half-done.ts';
 import { audit, HISTORY_VERSION, type HistoryRow, history, type MetaRow, meta } from './history.ts';
 import type { Migration } from './migration.ts';
 import { retold } from './retelling.ts';
 
 /** Columns that neither planning nor `status` needs; the migration object is read when replaying needs it. */
-const LEFT_OUT = ['migration', 'sdk_version', 'applied_by', 'epoch', 'journal', 'started'] as const;
+const LEFT_OUT = ['migration', 'sdk_version', 'applied_by', 'epoch', 'journal', 'started', 'found'] as const;
 
 export type LedgerRow = Omit<HistoryRow, (typeof LEFT_OUT)[number]>;
 
@@ -33,6 +34,16 @@ export class Ledger {
   static async read(connection: Connection): Promise<Ledger> {
     const ledger = new Ledger();
     await ledger.#page(connection, LIGHT);
+    return ledger;
+  }
+
+  /** As it will be once what was interrupted has come to its end. */
+  static async settled(connection: Connection): Promise<Ledger> {
+    const ledger = new Ledger();
+    for (const { row, ...entry } of await Ledger.readWhole(connection)) {
+      const end = isWayBack(row) ? 'rolled_back' : 'completed';
+      ledger.set({ ...entry, row: row.status === 'applying' ? { ...row, status: end } : row });
+    }
     return ledger;
   }
 

@@ -5,10 +5,12 @@ import { change } from '../schema/apply.ts';
 import { defineCollection } from '../schema/define.ts';
 import type { Draft } from '../schema/draft.ts';
 import type { Collection, SchemaModel } from '../schema/model.ts';
+import { checkNewNames } from '../schema/names.ts';
 import type { CreateCollection, Operation } from '../schema/operation.ts';
 import { checksum } from './checksum.ts';
 import { drift } from './drift.ts';
 import type { JournalStep, Origin } from './history.ts';
+import { Made } from './made.ts';
 import type { Migration } from './migration.ts';
 import { needs, touches } from './touches.ts';
 
@@ -25,22 +27,33 @@ export interface PlannedMigration {
   readonly statements: readonly Statement[];
   /** Collections that it touches, as they were before it; unknown of one that an older SDK began. */
   readonly before: SchemaModel | undefined;
+  /** Of the tables that it creates if they are not there, those that are; absent where it has none. */
+  readonly found?: readonly string[];
 }
 
-/** Compiles one direction of a migration and moves the draft on. A refusal names the migration and the operation. */
+/**
+ * Compiles one direction of a migration, but for operations that are left out, and moves the draft on. A refusal names
+ * the migration and the operation. `made` are the collections of those before it in the same run.
+ */
 export async function planMigration(
   adapter: Adapter,
   migration: Migration,
   direction: Direction,
   origin: Origin,
   draft: Draft,
+  { leftOut = new Set(), made = new Made() }: { readonly leftOut?: ReadonlySet<Operation>; readonly made?: Made } = {},
 ): Promise<PlannedMigration> {
   const compiled: { operation: number; statement: Statement }[] = [];
   const before = new Map<string, Collection | undefined>();
+  const found = migration[direction].some(mayExist) ? new Set<string>() : undefined;
   for (const [index, operation] of migration[direction].entries()) {
+    if (leftOut.has(operation)) continue;
     try {
-      for (const statement of await planOperation(adapter, operation, draft, before))
-        compiled.push({ operation: index, statement });
+      const statements = await planOperation(adapter, operation, draft, before, found);
+      const isHarmless = made.hasAll(operation);
+      for (const statement of statements)
+        compiled.push({ operation: index, statement: isHarmless ? { ...statement, destructive: false } : statement });
+      made.note(operation, statements.length);
     } catch (error) {
       if (!isSvcError(error)) throw error;
       throw error.with({
@@ -60,6 +73,7 @@ export async function planMigration(
     steps: segment(compiled),
     statements: compiled.map(({ statement }) => statement),
     before: new Map([...before.values()].flatMap((there) => (there ? [[there.name, there]] : []))),
+    ...(found && { found: [...found] }),
   };
 }
 
@@ -69,6 +83,7 @@ async function planOperation(
   operation: Operation,
   draft: Draft,
   before: Map<string, Collection | undefined>,
+  found: Set<string> | undefined,
 ): Promise<readonly Statement[]> {
   if (operation.type === 'raw') return adapter.dialect.compile(operation, draft);
   const missing = needs(operation).filter((name) => !draft.has(name));
@@ -76,16 +91,26 @@ async function planOperation(
     for (const [name, collection] of await adapter.connection.introspect(missing)) draft.set(name, collection);
   }
   for (const name of touches(operation)) if (!before.has(name)) before.set(name, draft.get(name));
-  if (
-    operation.type === 'createCollection' &&
-    operation.options?.sqlOptions?.ifNotExists &&
-    (await existsAlready(adapter, operation, draft))
-  ) {
-    return [];
+  if (mayExist(operation)) {
+    const isThere = await existsAlready(adapter, operation, draft);
+    // What a migration before it makes in the same run is not its own either.
+    if (draft.has(operation.name)) found?.add(operation.name);
+    if (isThere) return [];
   }
+  const { name: engine, capabilities } = adapter.dialect;
   const statements = adapter.dialect.compile(operation, draft);
+  const earlier = new Map(touches(operation).map((name) => [name, draft.get(name)]));
   change(draft, operation);
+  for (const [name, was] of earlier) {
+    const is = draft.get(name);
+    if (is && is !== was) checkNewNames(engine, capabilities.names, draft, is, was);
+  }
   return statements;
+}
+
+/** A table that may be there already. */
+export function mayExist(operation: Operation): operation is CreateCollection {
+  return operation.type === 'createCollection' && operation.options?.sqlOptions?.ifNotExists === true;
 }
 
 /** `ifNotExists` is recorded without a change only where the table is what the definition says. */

@@ -1,25 +1,72 @@
 import type { Adapter } from '../database/adapter.ts';
 import { isSvcError, SvcError } from '../errors.ts';
 import type { Draft } from '../schema/draft.ts';
+import { countedBefore, isWayBack, underway } from './half-done.ts';
 import { checkMeta, checkOwner, Ledger, type LedgerEntry } from './ledger.ts';
+import { Made } from './made.ts';
 import { type PlannedMigration, planMigration } from './plan.ts';
 import { type Defined, reconcile, refuseTrouble } from './reconcile.ts';
 import { draftFor } from './references.ts';
+import { rest } from './resume.ts';
 import { planReverse } from './reverse.ts';
 import type { RollbackOptions, RunOptions } from './run-options.ts';
 
-/** What `migrate` would run. Takes no lock and writes nothing. */
+/** What `migrate` would run, the rest of what was interrupted first. Takes no lock and writes nothing. */
 export async function plan(
   adapter: Adapter,
   defined: readonly Defined[],
   options: RunOptions = {},
 ): Promise<PlannedMigration[]> {
-  return planUp(adapter, await readable(adapter, options), defined, options);
+  return asSent(adapter, await planAll(adapter, await readable(adapter, options), defined, options));
 }
 
-/** What `rollback` would run. Takes no lock and writes nothing. */
+/** What `rollback` would run, the rest of what was interrupted first. Takes no lock and writes nothing. */
 export async function planRollback(adapter: Adapter, options: RollbackOptions = {}): Promise<PlannedMigration[]> {
-  return planDown(adapter, await readable(adapter, options), options);
+  const ledger = await readable(adapter, options);
+  return asSent(adapter, await planAllDown(adapter, ledger, staying(ledger, options)));
+}
+
+/** With the texts that the engine will be sent, where only its catalog tells all of them. */
+async function asSent({ connection }: Adapter, planned: readonly PlannedMigration[]): Promise<PlannedMigration[]> {
+  const texts = (await connection.texts?.(planned.flatMap(({ statements }) => statements)))?.values();
+  return planned.map((one) => ({
+    ...one,
+    statements: one.statements.map((statement) => ({ ...statement, text: texts?.next().value ?? statement.text })),
+  }));
+}
+
+/** `planUp` before the lock, on the history as it will be. */
+export async function planAll(
+  adapter: Adapter,
+  ledger: Ledger,
+  defined: readonly Defined[],
+  options: RunOptions,
+): Promise<PlannedMigration[]> {
+  const { first, behind } = await settling(adapter, ledger);
+  const back = new Set(first.flatMap(({ tag, direction }) => (direction === 'down' ? [tag] : [])));
+  return [...first, ...(await planUp(adapter, behind, defined, options, back))];
+}
+
+/** `planDown` before the lock, on the history as it will be. */
+export async function planAllDown(
+  adapter: Adapter,
+  ledger: Ledger,
+  stays: LedgerEntry | undefined,
+): Promise<PlannedMigration[]> {
+  const { first, behind } = await settling(adapter, ledger);
+  return [...first, ...(await planDown(adapter, behind, stays))];
+}
+
+/** What a run does first, which is to finish what was interrupted, and the history as it is behind that. */
+async function settling(
+  adapter: Adapter,
+  ledger: Ledger,
+): Promise<{ readonly first: readonly PlannedMigration[]; readonly behind: Ledger }> {
+  const { interrupted } = reconcile([], ledger);
+  if (interrupted.length === 0) return { first: [], behind: ledger };
+  const first: PlannedMigration[] = [];
+  for (const entry of interrupted) first.push(await rest(adapter, entry));
+  return { first, behind: await Ledger.settled(adapter.connection) };
 }
 
 export async function readable(adapter: Adapter, options: RunOptions): Promise<Ledger> {
@@ -27,25 +74,28 @@ export async function readable(adapter: Adapter, options: RunOptions): Promise<L
   return Ledger.read(adapter.connection);
 }
 
+/** Those in `back` were on their way back when they were interrupted: neither they nor what comes after them is applied by the same run. */
 export async function planUp(
   adapter: Adapter,
   ledger: Ledger,
   defined: readonly Defined[],
   options: RunOptions,
+  back: ReadonlySet<string>,
 ): Promise<PlannedMigration[]> {
   const standing = reconcile(defined, ledger);
   refuseTrouble(standing);
-  const pending = chosen(standing.pending, options.to).filter(
-    ({ tag }) => ledger.entries.get(tag)?.row.status !== 'applying',
-  );
+  const wanted = chosen(standing.pending, options.to);
+  const held = wanted.findIndex(({ tag }) => back.has(tag));
+  const pending = held < 0 ? wanted : wanted.slice(0, held);
   if (pending.length === 0) return [];
   const draft = await draftFor(
     adapter,
     ledger,
     pending.flatMap(({ migration }) => migration.up),
   );
+  const made = new Made();
   const planned: PlannedMigration[] = [];
-  for (const { migration } of pending) planned.push(await planPending(adapter, migration, draft, ledger));
+  for (const { migration } of pending) planned.push(await planPending(adapter, migration, draft, made, ledger));
   if (!options.allowDestructive && !options.confirm) refuseDestructive(planned);
   return planned;
 }
@@ -54,6 +104,7 @@ async function planPending(
   adapter: Adapter,
   migration: Defined['migration'],
   draft: Draft,
+  made: Made,
   ledger: Ledger,
 ): Promise<PlannedMigration> {
   if (migration.up.length === 0) {
@@ -64,7 +115,7 @@ async function planPending(
     });
   }
   try {
-    return await planMigration(adapter, migration, 'up', 'file', draft);
+    return await planMigration(adapter, migration, 'up', 'file', draft, { made });
   } catch (error) {
     const maker = isSvcError(error) && error.code === 'collection_exists' ? makerOf(migration, ledger) : undefined;
     if (!maker) throw error;
@@ -96,16 +147,40 @@ function makerOf(migration: Defined['migration'], ledger: Ledger): LedgerEntry |
     );
 }
 
+/**
+ * The last migration that stays, from which on a rollback means the same however often it is run; none where all go.
+ * One whose rollback was interrupted is the first that is counted.
+ */
+export function staying(ledger: Ledger, { to, count = 1 }: RollbackOptions): LedgerEntry | undefined {
+  const { failed, interrupted } = reconcile([], ledger);
+  refuseTrouble({ pending: [], interrupted: [], edited: [], missing: [], failed });
+  refuseUnderway(ledger);
+  const completed = ledger.completed();
+  const [begun] = interrupted;
+  if (to === undefined) {
+    if (!begun) return completed.at(-1 - count);
+    if (count > 1) throw countedBefore(begun);
+    return completed.at(-1);
+  }
+  const stays = completed.find(({ row }) => row.tag === to);
+  if (!stays) throw unknownTag(to, 'It is not among the completed migrations.');
+  return stays;
+}
+
+/** Refuses a rollback beside a migration that is on its way up: to go on with it is not to go back. */
+export function refuseUnderway(ledger: Ledger): void {
+  const up = reconcile([], ledger).interrupted.find(({ row }) => !isWayBack(row));
+  if (up) throw underway(up);
+}
+
+/** The way back to it. */
 export async function planDown(
   adapter: Adapter,
   ledger: Ledger,
-  options: RollbackOptions,
+  stays: LedgerEntry | undefined,
 ): Promise<PlannedMigration[]> {
-  const failed = reconcile([], ledger).failed;
-  refuseTrouble({ pending: [], interrupted: [], edited: [], missing: [], failed });
   const completed = await ledger.migrations(adapter.connection);
-  const back = options.to === undefined ? completed.slice(-(options.count ?? 1)) : after(completed, options.to);
-  back.reverse();
+  const back = completed.filter(({ row }) => row.seq > (stays?.row.seq ?? 0)).reverse();
   const draft = await draftFor(
     adapter,
     ledger,
@@ -114,12 +189,6 @@ export async function planDown(
   const planned: PlannedMigration[] = [];
   for (const { migration, row } of back) planned.push(await planReverse(adapter, migration, row, draft));
   return planned;
-}
-
-function after<T extends LedgerEntry>(completed: readonly T[], tag: string): T[] {
-  const index = completed.findIndex(({ row }) => row.tag === tag);
-  if (index < 0) throw unknownTag(tag, 'It is not among the completed migrations.');
-  return completed.slice(index + 1);
 }
 
 export function chosen(pending: readonly Defined[], to: string | undefined): readonly Defined[] {
@@ -148,9 +217,7 @@ export function tellOutOfOrder(planned: readonly PlannedMigration[], ledger: Led
 }
 
 function refuseDestructive(planned: readonly PlannedMigration[]): void {
-  const lost = planned.flatMap(({ tag, statements }) =>
-    statements.filter(({ destructive }) => destructive).map(({ text }) => `${tag}: ${text}`),
-  );
+  const lost = planned.flatMap((one) => losses(one).map((text) => `${one.tag}: ${text}`));
   if (lost.length === 0) return;
   throw new SvcError(
     'destructive',
@@ -164,14 +231,23 @@ function refuseDestructive(planned: readonly PlannedMigration[]): void {
   );
 }
 
-/** Between the question and the lock others may have applied some of it: less is fine, more was not agreed to. */
+const losses = ({ statements }: PlannedMigration): readonly string[] =>
+  statements.filter(({ destructive }) => destructive).map(({ text }) => text);
+
+/**
+ * Between the question and the lock others may have applied some of it: less is fine, more was not agreed to. What they
+ * have made holds their data by now.
+ */
 export function refuseUnseen(
   planned: readonly PlannedMigration[],
   confirmed: readonly PlannedMigration[] | undefined,
 ): void {
   if (!confirmed) return;
-  const seen = new Map(confirmed.map(({ tag, checksum }) => [tag, checksum]));
-  const unseen = planned.find(({ tag, checksum }) => seen.get(tag) !== checksum);
+  const seen = new Map(confirmed.map((one) => [one.tag, one]));
+  const unseen = planned.find((one) => {
+    const shown = seen.get(one.tag);
+    return shown?.checksum !== one.checksum || losses(one).length > losses(shown).length;
+  });
   if (!unseen) return;
   throw new SvcError('check_failed', `"${unseen.tag}" came in between: the plan is not the one that was shown.`, {
     state: 'Nothing was changed.',

@@ -2,15 +2,16 @@ import type { Adapter } from '../database/adapter.ts';
 import { isSvcError, SvcError } from '../errors.ts';
 import type { Draft } from '../schema/draft.ts';
 import type { Operation } from '../schema/operation.ts';
-import type { LedgerRow } from './ledger.ts';
+import { HISTORY_VERSION, history } from './history.ts';
+import { checkMeta, type LedgerRow } from './ledger.ts';
 import type { Migration } from './migration.ts';
-import { type PlannedMigration, planMigration } from './plan.ts';
+import { mayExist, type PlannedMigration, planMigration } from './plan.ts';
 
 /** The way back of one migration, from the model as it is. */
 export async function planReverse(
   adapter: Adapter,
   migration: Migration,
-  row: Pick<LedgerRow, 'origin' | 'steps' | 'duration_ms'>,
+  row: Pick<LedgerRow, 'tag' | 'seq' | 'origin' | 'steps' | 'duration_ms'>,
   draft: Draft,
 ): Promise<PlannedMigration> {
   if (row.duration_ms === null) {
@@ -28,8 +29,9 @@ export async function planReverse(
       next: ['Write a new migration that repairs what is wrong: svc db migrate create <name>'],
     });
   }
+  const left = await othersTables(adapter, migration, row);
   try {
-    return await planMigration(adapter, migration, 'down', row.origin, draft);
+    return await planMigration(adapter, migration, 'down', row.origin, draft, { leftOut: left });
   } catch (error) {
     if (!isSvcError(error)) throw error;
     throw new SvcError('not_reversible_now', `"${migration.tag}" cannot be rolled back from the schema as it is now.`, {
@@ -39,6 +41,34 @@ export async function planReverse(
       cause: error,
     });
   }
+}
+
+/** What the way back would drop though it was there before the migration, which was to create it if it was not. */
+async function othersTables(
+  adapter: Adapter,
+  { tag, up, down }: Migration,
+  row: Pick<LedgerRow, 'seq' | 'steps'>,
+): Promise<ReadonlySet<Operation>> {
+  const drops = down.filter((operation) => operation.type === 'dropCollection');
+  const perhaps = up.filter(mayExist).filter(({ name }) => drops.some((drop) => drop.collection === name));
+  if (perhaps.length === 0) return new Set();
+  const names = perhaps.map(({ name }) => name);
+  const found = (await recorded(adapter, row)) ?? (row.steps === 0 ? names : undefined);
+  if (found) return new Set(drops.filter(({ collection }) => found.includes(collection)));
+  if (up.length === 1) return new Set();
+  throw new SvcError('irreversible', `It is not known whether "${tag}" made the table "${names.join('", "')}".`, {
+    why: 'It was applied by a version of svc that did not record which tables were there already.',
+    state: 'Nothing was changed.',
+    next: [`svc db migrate resolve ${tag} --forget    takes it out of the history and leaves the tables`],
+  });
+}
+
+/** What was found on the way up; nothing is known of a database that has not been written to by this version yet. */
+async function recorded(adapter: Adapter, { seq }: Pick<LedgerRow, 'seq'>): Promise<readonly string[] | undefined> {
+  if ((await checkMeta(adapter))?.record.version !== HISTORY_VERSION) return undefined;
+  const query = { from: seq, to: seq, limit: 1, columns: ['found'] } as const;
+  const [stored] = (await adapter.connection.records(history).page('bySeq', query)).records;
+  return stored?.record.found ?? undefined;
 }
 
 /** A temporary table is gone already: nothing is left to take back. */

@@ -1,10 +1,23 @@
 import type { Adapter } from '../database/adapter.ts';
+import { isSvcError } from '../errors.ts';
 import type { SchemaModel } from '../schema/model.ts';
 import { execute } from './execute.ts';
 import type { Execution } from './execution.ts';
-import { checkOwner, Ledger } from './ledger.ts';
+import { checkOwner, Ledger, type LedgerEntry } from './ledger.ts';
 import type { PlannedMigration } from './plan.ts';
-import { chosen, planDown, planUp, readable, refuseUnseen, tellOutOfOrder, unknownTag } from './planning.ts';
+import {
+  chosen,
+  planAll,
+  planAllDown,
+  planDown,
+  planUp,
+  readable,
+  refuseUnderway,
+  refuseUnseen,
+  staying,
+  tellOutOfOrder,
+  unknownTag,
+} from './planning.ts';
 import { type Defined, reconcile, refuseTrouble } from './reconcile.ts';
 import type { RollbackOptions, RunOptions } from './run-options.ts';
 import { type SessionOptions, underLock } from './session.ts';
@@ -36,28 +49,46 @@ export async function migrate(
   refuseTrouble(standing);
   if (chosen(standing.pending, options.to).length === 0 && standing.interrupted.length === 0 && !options.adopt)
     return report([], clock);
-  const confirmed = options.confirm && (await planUp(adapter, ledger, defined, options));
+  const confirmed = options.confirm && (await planAll(adapter, ledger, defined, options));
   if (confirmed) await options.confirm?.(confirmed);
-  return locked(adapter, options, clock, async (run) => {
-    const planned = await planUp(adapter, run.ledger, defined, options);
+  return locked(adapter, options, clock, async (run, back) => {
+    for (const tag of back) options.onEvent?.({ type: 'notice', message: finished(tag) });
+    const planned = await planUp(adapter, run.ledger, defined, options, back);
     refuseUnseen(planned, confirmed);
     tellOutOfOrder(planned, run.ledger, options);
     return planned;
   });
 }
 
+const finished = (tag: string): string =>
+  `The rollback of "${tag}", which was interrupted, is finished. It is pending, and waits with what comes after it for the next run.`;
+
 /** Takes back the last `count` migrations of every origin, or all after `to`, in reverse order of application. */
 export async function rollback(adapter: Adapter, options: RollbackOptions = {}): Promise<RunReport> {
   const clock = performance.now();
   const ledger = await readable(adapter, options);
-  const first = await planDown(adapter, ledger, options);
-  if (first.length === 0 && reconcile([], ledger).interrupted.length === 0) return report([], clock);
+  const stays = staying(ledger, options);
+  const first = await planAllDown(adapter, ledger, stays);
+  if (first.length === 0) return report([], clock);
   if (options.confirm) await options.confirm(first);
-  return locked(adapter, options, clock, async (run) => {
-    const planned = await planDown(adapter, run.ledger, options);
-    refuseUnseen(planned, options.confirm ? first : undefined);
-    return planned;
-  });
+  try {
+    return await locked(adapter, { ...options, admits: refuseUnderway }, clock, async (run) => {
+      const planned = await planDown(adapter, run.ledger, stays);
+      refuseUnseen(planned, first);
+      return planned;
+    });
+  } catch (error) {
+    throw isSvcError(error) ? error.with({ next: goingOn(error.next, stays) }) : error;
+  }
+}
+
+/** A count is from the end of the history: the same command again would take back one more for each that is back. */
+function goingOn(next: readonly string[], stays: LedgerEntry | undefined): string[] {
+  const command = stays ? `svc db migrate rollback --to ${stays.row.tag}` : 'svc db migrate status';
+  const told = next.map((line) =>
+    line.replace(/^Run the command again: /, `${command}    `).replace(/the command again\.?/, command),
+  );
+  return told.some((line) => line.includes(command)) ? told : [...told, command];
 }
 
 /** The model that the history tells. Takes no lock. */
@@ -70,7 +101,7 @@ async function locked(
   adapter: Adapter,
   options: RunOptions,
   clock: number,
-  planning: (run: Execution) => Promise<PlannedMigration[]>,
+  planning: (run: Execution, back: ReadonlySet<string>) => Promise<PlannedMigration[]>,
 ): Promise<RunReport> {
   const { onEvent } = options;
   const finished: RunReport['migrations'][number][] = [];
@@ -84,9 +115,13 @@ async function locked(
       onEvent?.({ type: 'finished', tag, status, durationMs, statements: statements.map(({ text }) => text) });
     },
   };
-  return underLock(adapter, { ...options, watch, onWait: () => onEvent?.({ type: 'waiting' }) }, async (run) => {
+  return underLock(adapter, { ...options, watch, onWait: () => onEvent?.({ type: 'waiting' }) }, async (run, back) => {
     const before = run.ledger.completed().at(-1)?.row.tag;
-    const planned = await planning(run);
+    const planned = await planning(run, back).catch((error) => {
+      if (finished.length === 0 || !isSvcError(error)) throw error;
+      const state = `What was interrupted is finished: ${finished.map(({ tag }) => tag).join(', ')}. Nothing else was changed.`;
+      throw error.with({ state, details: { changed: true } });
+    });
     const last = planned.at(-1);
     if (last) {
       onEvent?.({

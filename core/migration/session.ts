@@ -3,7 +3,7 @@ import type { Adapter } from '../database/adapter.ts';
 import type { LockOptions } from '../dialect.ts';
 import { SvcError } from '../errors.ts';
 import type { Execution } from './execution.ts';
-import { halfDone } from './half-done.ts';
+import { halfDone, isWayBack } from './half-done.ts';
 import { claimDatabase, Ledger } from './ledger.ts';
 import { resume } from './resume.ts';
 
@@ -14,19 +14,25 @@ export interface SessionOptions extends Pick<LockOptions, 'onWait' | 'signal'> {
   readonly adopt?: boolean;
   /** What this process read last time, still true when nobody else held the lock since. */
   readonly known?: { readonly ledger: Ledger; readonly epoch: number } | undefined;
+  /** Asked before anything that was interrupted is gone on with; refuses by throwing. */
+  readonly admits?: (ledger: Ledger) => void;
   /** Told of each migration, one that is resumed included. */
   readonly watch?: Pick<Execution, 'started' | 'finished'>;
 }
 
-/** The lock, the history as it is under it, and nothing half-done: what every writer starts from. */
+/**
+ * The lock, the history as it is under it, and nothing half-done: what every writer starts from. `back` are the
+ * migrations whose rollback was interrupted, and is finished now.
+ */
 export function underLock<T>(
   adapter: Adapter,
   options: SessionOptions,
-  work: (run: Execution) => Promise<T>,
+  work: (run: Execution, back: ReadonlySet<string>) => Promise<T>,
 ): Promise<T> {
   return underBareLock(adapter, options, async (run) => {
-    if (run.ledger !== options.known?.ledger) await settle(run);
-    return work(run);
+    if (run.ledger === options.known?.ledger) return work(run, new Set());
+    options.admits?.(run.ledger);
+    return work(run, await settle(run));
   });
 }
 
@@ -67,10 +73,17 @@ export function underBareLock<T>(
   );
 }
 
-/** The lock is ours, so whoever was applying is dead: its migration is finished first. A failed one waits for a person. */
-export async function settle(run: Execution): Promise<void> {
+/**
+ * The lock is ours, so whoever was applying is dead: its migration is finished first. A failed one waits for a person.
+ * Gives those that are rolled back now.
+ */
+async function settle(run: Execution): Promise<ReadonlySet<string>> {
+  const back = new Set<string>();
   for (const entry of run.ledger.inOrder()) {
-    if (entry.row.status === 'applying') await resume(run, entry);
     if (entry.row.status === 'failed') throw halfDone(entry);
+    if (entry.row.status !== 'applying') continue;
+    await resume(run, entry);
+    if (isWayBack(entry.row)) back.add(entry.row.tag);
   }
+  return back;
 }

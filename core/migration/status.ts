@@ -1,9 +1,11 @@
 import type { Adapter } from '../database/adapter.ts';
+import { isWayBack } from './half-done.ts';
 import type { Origin } from './history.ts';
 import { checkOwner, Ledger, type LedgerRow } from './ledger.ts';
 import { type Defined, reconcile } from './reconcile.ts';
 
-export type EntryState = 'completed' | 'pending' | 'interrupted' | 'failed' | 'edited' | 'missing';
+/** `running` is told apart from `interrupted` where the engine says whether its lock is held. */
+export type EntryState = 'completed' | 'pending' | 'running' | 'interrupted' | 'failed' | 'edited' | 'missing';
 
 export interface StatusEntry {
   readonly tag: string;
@@ -15,10 +17,12 @@ export interface StatusEntry {
   readonly step?: number;
   readonly steps?: number;
   readonly error?: string;
+  /** Of one that is half-done: it is on its way back. */
+  readonly back?: true;
 }
 
 export interface StatusReport {
-  /** FAILED where anything but pending migrations needs attention. */
+  /** FAILED where anything but migrations that are pending or running needs attention. */
   readonly state: 'OK' | 'PENDING' | 'FAILED';
   /** Of what is defined, as `completed` and `pending` are. */
   readonly total: number;
@@ -33,7 +37,7 @@ export interface StatusReport {
 /** Where a database stands against what is defined. Takes no lock and writes nothing, not even on first use. */
 export async function status(adapter: Adapter, defined: readonly Defined[]): Promise<StatusReport> {
   await checkOwner(adapter);
-  const ledger = await Ledger.read(adapter.connection);
+  const { ledger, busy } = await current(adapter);
   const standing = reconcile(defined, ledger);
   const edited = new Set(standing.edited.map(({ tag }) => tag));
   const missing = new Set(standing.missing.map(({ row }) => row.tag));
@@ -41,17 +45,18 @@ export async function status(adapter: Adapter, defined: readonly Defined[]): Pro
   const recorded: StatusEntry[] = [];
   for (const { row } of ledger.inOrder()) {
     if (row.status === 'rolled_back') continue;
-    recorded.push(entryOf(row, stateOf(row, edited, missing), files.get(row.tag)));
+    recorded.push(entryOf(row, stateOf(row, busy, edited, missing), files.get(row.tag)));
   }
   const known = new Set(recorded.map(({ tag }) => tag));
   const pending = standing.pending
     .filter(({ tag }) => !known.has(tag))
     .map(({ tag, file }): StatusEntry => ({ tag, state: 'pending', ...(file !== undefined && { file }) }));
   const completed = defined.length - standing.pending.length;
-  const trouble = recorded.some(({ state }) => state !== 'completed');
+  const running = recorded.some(({ state }) => state === 'running');
+  const trouble = recorded.some(({ state }) => state !== 'completed' && state !== 'running');
   const last = ledger.completed().at(-1)?.row.tag;
   return {
-    state: trouble ? 'FAILED' : pending.length > 0 ? 'PENDING' : 'OK',
+    state: trouble ? 'FAILED' : pending.length > 0 || running ? 'PENDING' : 'OK',
     total: defined.length,
     completed,
     pending: standing.pending.length,
@@ -60,8 +65,18 @@ export async function status(adapter: Adapter, defined: readonly Defined[]): Pro
   };
 }
 
-function stateOf(row: LedgerRow, edited: ReadonlySet<string>, missing: ReadonlySet<string>): EntryState {
-  if (row.status === 'applying') return 'interrupted';
+/** The history, and whether a process is at what it says is not through. */
+async function current({ connection }: Adapter): Promise<{ readonly ledger: Ledger; readonly busy: boolean }> {
+  const ledger = await Ledger.read(connection);
+  if (reconcile([], ledger).interrupted.length === 0 || !connection.isLocked) return { ledger, busy: false };
+  // One that has let go in between has come to an end, which is written down by now.
+  return (await connection.isLocked())
+    ? { ledger, busy: true }
+    : { ledger: await Ledger.read(connection), busy: false };
+}
+
+function stateOf(row: LedgerRow, busy: boolean, edited: ReadonlySet<string>, missing: ReadonlySet<string>): EntryState {
+  if (row.status === 'applying') return busy ? 'running' : 'interrupted';
   if (row.status === 'failed') return 'failed';
   if (edited.has(row.tag)) return 'edited';
   return missing.has(row.tag) ? 'missing' : 'completed';
@@ -78,5 +93,6 @@ function entryOf(row: LedgerRow, state: EntryState, file: string | undefined): S
     ...(row.applied_at && { appliedAt: row.applied_at }),
     ...(row.duration_ms !== null && { durationMs: row.duration_ms }),
     ...(row.error !== null && { error: row.error }),
+    ...((state === 'running' || state === 'interrupted' || state === 'failed') && isWayBack(row) && { back: true }),
   };
 }

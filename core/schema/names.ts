@@ -64,22 +64,47 @@ export function checkNameFits(engine: string, rules: NameRules, name: string, ki
 /** Refuses a model in which two tables take one name of the whole database. */
 export function checkSharedNames(engine: string, rules: NameRules, model: SchemaModel): void {
   const taken = new Map<string, string>();
-  for (const collection of rules.shared ? model.values() : []) {
-    for (const name of rules.shared?.(collection) ?? []) {
+  for (const collection of model.values()) {
+    for (const name of sharedNames(rules, collection)) {
       const other = taken.get(name);
-      if (other !== undefined) {
-        throw new SvcError(
-          'name_invalid',
-          `The name "${name}" is taken twice: by "${other}" and "${collection.name}".`,
-          {
-            why: `On ${engine} the tables, indexes and keys of a database share their names.`,
-            next: ['Give one of them another "name".'],
-          },
-        );
-      }
+      if (other !== undefined) throw takenTwice(engine, name, other, collection.name);
       taken.set(name, collection.name);
     }
   }
+}
+
+/** Refuses a name that a table of the model takes, did not take `before`, and another one has. */
+export function checkNewNames(
+  engine: string,
+  rules: NameRules,
+  model: SchemaModel,
+  collection: Collection,
+  before: Collection | undefined,
+): void {
+  const had = new Set(before && sharedNames(rules, before));
+  const fresh = new Set(sharedNames(rules, collection).filter((name) => !had.has(name)));
+  if (fresh.size === 0) return;
+  for (const other of model.values()) {
+    const name = other === collection ? undefined : sharedNames(rules, other).find((one) => fresh.has(one));
+    if (name !== undefined) throw takenTwice(engine, name, other.name, collection.name);
+  }
+}
+
+function takenTwice(engine: string, name: string, one: string, other: string): SvcError {
+  return new SvcError('name_invalid', `The name "${name}" is taken twice: by "${one}" and "${other}".`, {
+    why: `On ${engine} the tables, indexes and keys of a database share their names.`,
+    next: ['Give one of them another "name".'],
+  });
+}
+
+/** A collection is of one engine and never changes, and each new one is compared with all the others. */
+const known = new WeakMap<Collection, readonly string[]>();
+
+function sharedNames({ shared }: NameRules, collection: Collection): readonly string[] {
+  if (!shared) return [];
+  const found = known.get(collection) ?? shared(collection);
+  known.set(collection, found);
+  return found;
 }
 
 /** Refuses what no engine can store as a name; limits of length and character are the dialect's. */

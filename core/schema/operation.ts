@@ -1,6 +1,7 @@
 import type { Json } from '../json.ts';
 import type { Action } from './model.ts';
 import type { CreateOptions, IndexOptions } from './options.ts';
+import type { FieldTypeName } from './types.ts';
 
 /**
  * What a migration does, as data: the same in migration objects and in files. The union is closed, so a new
@@ -40,7 +41,7 @@ export const OPERATION_TYPES = [
 
 /** A field as a user writes it (SPEC 2.8); `type` is matched without regard to case. */
 export interface FieldDefinition {
-  readonly type: string;
+  readonly type: FieldTypeName;
   readonly primaryKey?: boolean;
   /** Identity or AUTO_INCREMENT for integers, a UUID default otherwise. */
   readonly autoGenerate?: boolean;
@@ -54,7 +55,7 @@ export interface FieldDefinition {
   readonly scale?: number;
   readonly enumValues?: readonly string[];
   /** Element type of an array; default string. */
-  readonly items?: string;
+  readonly items?: FieldTypeName;
 }
 
 export type NamedField = FieldDefinition & { readonly name: string };

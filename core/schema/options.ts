@@ -11,7 +11,10 @@ export interface CreateOptions {
 }
 
 export interface SqlOptions {
-  /** Records the migration without a change when an equal table exists; `table_differs` when it is not equal. */
+  /**
+   * Records the migration without a change when an equal table exists, which stays when the migration is rolled back;
+   * `table_differs` when it is not equal.
+   */
   readonly ifNotExists?: boolean;
   /** The table lives as long as the session; recorded, and left out of the model. */
   readonly temporary?: boolean;

@@ -23,6 +23,9 @@ export const FIELD_TYPES = [
 
 export type FieldType = (typeof FIELD_TYPES)[number];
 
+/** One of them in any case; editors offer them. Any other text is refused where it is used. */
+export type FieldTypeName = FieldType | Capitalize<FieldType> | (string & {});
+
 const byLowerCase = new Map<string, FieldType>(FIELD_TYPES.map((type) => [type, type]));
 
 /** The type of that name, without regard to case: schema files write `String`. */

@@ -1,13 +1,7 @@
-import type { Conversation, ModelEvent, ModelProvider } from '../../core/agent/model.ts';
+import type { Conversation, ModelEvent, ModelProvider, ScriptedTurn } from '../../core/agent/model.ts';
 import { SvcError } from '../../core/errors.ts';
-import { isPlainObject, type Json } from '../../core/json.ts';
+import { isPlainObject } from '../../core/json.ts';
 import { definePlugin } from '../../core/plugin.ts';
-
-/** What a scripted model says in a turn. */
-export interface ScriptedTurn {
-  readonly text?: string;
-  readonly calls?: readonly { readonly tool: string; readonly parameters?: Json }[];
-}
 
 type Script = readonly (ScriptedTurn | ((conversation: Conversation) => ScriptedTurn))[];
 

@@ -116,7 +116,7 @@ function dropField(grammar: Grammar, operation: DropField, before: SchemaModel):
   const clauses = [`DROP COLUMN ${grammar.quote(field.name)}`];
   if (field.primaryKey) clauses.unshift(grammar.dropPrimaryKey(collection));
   if (field.primaryKey && rest.length > 0) clauses.push(`ADD ${primaryKey(grammar, rest, collection.name)}`);
-  return [grammar.alter(collection.name, clauses, { destructive: true })];
+  return [grammar.dropField(collection, field, clauses)];
 }
 
 function renameField(grammar: Grammar, operation: RenameField, before: SchemaModel): Statement[] {

@@ -40,6 +40,8 @@ export interface Grammar {
   alter(table: string, clauses: readonly string[], facts?: Facts): Statement;
   /** `first` and `last` are clauses for what the field's flags stand for. */
   addField(before: Collection, field: Field, first: readonly string[], last: readonly string[]): readonly Statement[];
+  /** `clauses` drop the column and what its flags stand for. */
+  dropField(before: Collection, field: Field, clauses: readonly string[]): Statement;
   renameField(before: Collection, field: Field, to: string, constraints: readonly Renamed[]): Statement[];
   modifyField(before: Collection, from: Field, to: Field): readonly Statement[];
   createIndex(operation: CreateIndex): Statement;

@@ -8,6 +8,8 @@ export interface UpdateWords {
   quote(name: string): string;
   /** A literal that is compared with the field or assigned to it; never null. */
   typed(value: Json, field: Field): string;
+  /** The field where it is compared with such a literal, if more than its name has to be said. */
+  compared?(field: Field): string;
   now(type: FieldType): string;
   /** Texts and fields, one behind the other, null for nothing, as a value of the field. */
   concat(parts: readonly ({ readonly field: Field } | { readonly literal: string })[], field: Field): string;
@@ -25,6 +27,7 @@ export interface UpdateParts {
 /** An update in SQL. */
 export function updateParts(job: UpdateJob, words: UpdateWords): UpdateParts {
   const { quote } = words;
+  const compared = (field: Field) => words.compared?.(field) ?? quote(field.name);
   const fieldOf = (name: string): Field => {
     const field = job.collection.fields.get(name);
     if (!field) throw new Error(`${job.table} has no field ${name}`);
@@ -40,12 +43,12 @@ export function updateParts(job: UpdateJob, words: UpdateWords): UpdateParts {
       field,
     );
   };
-  const conditions = job.where.map((condition) => conditionText(quote, condition, fieldOf(condition.field), typed));
+  const conditions = job.where.map((condition) => conditionText(compared, condition, fieldOf(condition.field), typed));
   const values = job.set.map((assignment) => ({ assignment, value: valueText(assignment) }));
   // A clock alone makes no row another one, unless nothing else is set.
   const changes = values
     .filter(({ assignment }) => !('now' in assignment))
-    .map(({ assignment, value }) => `${quote(assignment.field)} IS DISTINCT FROM ${value}`);
+    .map(({ assignment, value }) => `${compared(fieldOf(assignment.field))} IS DISTINCT FROM ${value}`);
   return {
     matching: conditions.length > 0 ? conditions.join(' AND ') : 'true',
     changing: changes.length > 0 ? `(${changes.join(' OR ')})` : 'true',
@@ -56,12 +59,12 @@ export function updateParts(job: UpdateJob, words: UpdateWords): UpdateParts {
 const OPERATORS = { gt: '>', gte: '>=', lt: '<', lte: '<=' } as const;
 
 function conditionText(
-  quote: UpdateWords['quote'],
+  compared: (field: Field) => string,
   condition: Condition,
   field: Field,
   typed: (value: Json, field: Field) => string,
 ): string {
-  const column = quote(field.name);
+  const column = compared(field);
   if (condition.operator === 'in') {
     const values = condition.value.filter((value) => value !== null).map((value) => typed(value, field));
     const among = values.length > 0 ? `${column} IN (${values.join(', ')})` : 'false';

@@ -1,5 +1,6 @@
 import { compileAgent } from '../../core/agent/define.ts';
 import { Executions } from '../../core/agent/executions.ts';
+import type { ScriptedTurn } from '../../core/agent/model.ts';
 import { Run } from '../../core/agent/run.ts';
 import { type RunnableAgent, runnable } from '../../core/agent/runnable.ts';
 import { ApprovalDesk } from '../../core/approval/desk.ts';
@@ -9,7 +10,7 @@ import { type ListQuery, list } from '../../core/approval/list.ts';
 import { decide, type Signal } from '../../core/approval/signal.ts';
 import { Kernel } from '../../core/kernel.ts';
 import { applyPlugin } from '../../core/plugin.ts';
-import scripted, { type ScriptedTurn } from '../../plugins/models/scripted.ts';
+import scripted from '../../plugins/models/scripted.ts';
 import { MemoryStore } from '../../plugins/stores/memory.ts';
 import { until } from './until.ts';
 

@@ -11,16 +11,28 @@ const SLOW_MS = 180_000;
 /** Long beside a beat on the slowest engine. */
 const LEASE_MS = 3_000;
 
+interface Bound {
+  /** Of a store whose records have a bound that results can reach. */
+  readonly holdsMiB?: number;
+}
+
 /**
  * What executions ask of any store: the run, taking over from one that said good-bye and from one that died, the list,
- * and an end for what grows beyond a record.
+ * and an end for what grows beyond a record and for what is said in characters that it does not hold.
  */
-export function agentSuite(test: TestFunction, store: StoreUnderTest): void {
+export function agentSuite(test: TestFunction, store: StoreUnderTest, { holdsMiB }: Bound = {}): void {
   suite(test, store, (on) => {
     on('an execution goes from a process that closes to one that dies to one that ends it', () => passedOn(store), {
       timeoutMs: SLOW_MS,
     });
     on('an execution that grows ends, and is stored as it ended', () => grownOn(store), { timeoutMs: SLOW_MS });
+    on('an execution ends whatever is said of why, with characters that no store holds too', () => saidOn(store), {
+      timeoutMs: SLOW_MS,
+    });
+    if (holdsMiB === undefined) return;
+    on('a turn that makes more than a record holds ends the execution, and no tool runs twice', () =>
+      overflownOn(store, holdsMiB),
+    );
   });
 }
 
@@ -47,6 +59,63 @@ async function grownOn(store: StoreUnderTest): Promise<void> {
   } finally {
     await host.close();
     await home.close();
+    await place.drop();
+  }
+}
+
+async function overflownOn(store: StoreUnderTest, holdsMiB: number): Promise<void> {
+  const place = await store.fresh();
+  const home = await place.connect();
+  const host = await AgentHost.open(home);
+  try {
+    let reads = 0;
+    const tools = [{ tag: 'read', idempotent: true, handler: () => `${++reads}${'y'.repeat(250 * 1024)}` }];
+    const calls = Array.from({ length: holdsMiB * 4 + 8 }, () => ({ tool: 'read' }));
+    const run = host.run(host.define(agentOf([{ calls }, { text: 'Never.' }], { tools })));
+    const { status, error } = await run.result;
+    assert.deepEqual([status, error?.code, reads], ['failed', 'value_invalid', calls.length]);
+    assert.equal((await readExecution(host.executions, run.executionId))?.status, 'failed');
+  } finally {
+    await host.close();
+    await home.close();
+    await place.drop();
+  }
+}
+
+async function saidOn(store: StoreUnderTest): Promise<void> {
+  const place = await store.fresh();
+  const homes = await Promise.all([place.connect(), place.connect()]);
+  const [host, far] = await Promise.all(homes.map((home) => AgentHost.open(home)));
+  const said = 'said \0 and \ud83d';
+  const kept = 'said \uFFFD and \uFFFD';
+  try {
+    const pay = { tag: 'pay', requiresConfirmation: true, handler: () => assert.fail('it was cancelled') };
+    const gated = { tools: [pay], humanInLoop: { enabled: true } };
+    const agent = host!.define(agentOf([{ calls: [{ tool: 'pay' }] }], gated));
+    const waiting = async (prompt: string) => {
+      const run = host!.run(agent, prompt);
+      await host!.waiting(1);
+      return run;
+    };
+    const near = await (await waiting(said)).cancel(said);
+    assert.deepEqual([near.status, near.reason], ['cancelled', kept]);
+    const run = await waiting('Go.');
+    const ends = [await far!.executions.cancel(run.executionId, said), await run.result];
+    assert.deepEqual(
+      ends.map(({ status, reason }) => [status, reason]),
+      Array(2).fill(['cancelled', kept]),
+    );
+    assert.deepEqual(await list(far!.desk), { records: [] });
+    let asked = 0;
+    const sick = () => {
+      asked += 1;
+      throw new Error(said);
+    };
+    const { status, error } = await host!.run(host!.define(agentOf([sick], { tag: 'sick' }))).result;
+    assert.deepEqual([status, error, asked], ['failed', { code: 'model_failed', message: kept }, 1]);
+  } finally {
+    await Promise.all([host!.close(), far!.close()]);
+    await Promise.all(homes.map((home) => home.close()));
     await place.drop();
   }
 }

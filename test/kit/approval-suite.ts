@@ -1,4 +1,5 @@
 import * as assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { runningIn } from '../../core/agent/prune.ts';
 import { type AuditEntry, auditTrail, prune } from '../../core/approval/audit.ts';
 import { ApprovalDesk } from '../../core/approval/desk.ts';
@@ -6,6 +7,7 @@ import { DETACH } from '../../core/approval/gate.ts';
 import type { StoreHome } from '../../core/approval/home.ts';
 import { newRequestId } from '../../core/approval/id.ts';
 import { list, STATUSES } from '../../core/approval/list.ts';
+import type { Parameters } from '../../core/approval/request.ts';
 import { ToolCallReview } from '../../core/approval/review.ts';
 import { approvals } from '../../core/approval/rows.ts';
 import { decide } from '../../core/approval/signal.ts';
@@ -129,6 +131,14 @@ function cases(declare: Case, store: StoreUnderTest): void {
     await refused(approve(office, { ...request, requestId: newRequestId() }), 'approval_unknown');
     assert.equal((await rowOf(office, request)).record.status, 'waiting');
     assert.equal(bank.paid.length, 0);
+  });
+
+  on('an id that no request can have decides nothing, whatever the store takes for a key', async (open) => {
+    const office = await open();
+    for (const requestId of ['', 'apr_', 'a\0b', '\ud83d', 'x'.repeat(3_000), 'x'.repeat(70_000)]) {
+      await refused(approve(office, { requestId, executionId: 'exe_1' }), 'approval_unknown');
+      assert.equal(await office.desk.meet(requestId), undefined);
+    }
   });
 
   on('a handler does not run before its approval is stored and claimed', async (open) => {
@@ -619,6 +629,28 @@ function cases(declare: Case, store: StoreUnderTest): void {
     assert.deepEqual(await gateOf(later, toolsOf(bank.tool())).call(call, { resumed: true }), ended);
   });
 
+  on('what ran and failed, or may have run, is told with the parameters it ran with', async (open) => {
+    const [office, later, bank] = [await open(), await open(), new Bank()];
+    const breaks = bank.tool({
+      handler: async () => {
+        throw new Error('no answer');
+      },
+    });
+    const failing = await waiting(gateOf(office, toolsOf(breaks)), refund());
+    await approve(office, failing.request, { amount: 15 });
+    const call = refund(undefined, { requestId: newRequestId() });
+    await claimedByTheDead(office, bank, call, { modifiedParams: { amount: 15 } });
+    const interrupted = await gateOf(later, toolsOf(bank.tool())).call(call, { resumed: true });
+    for (const [outcome, error] of [
+      [await failing.outcome, 'tool_failed'],
+      [interrupted, 'interrupted'],
+    ] as const) {
+      const { message, reason, ...told } = outcome.result as { [name: string]: unknown };
+      assert.deepEqual(told, { error, tool: 'refund', parameters: { order: '1234', amount: 15, currency: 'EUR' } });
+      assert.deepEqual(outcome.changed, ['amount']);
+    }
+  });
+
   on('an idempotent tool is run again under the same key', async (open) => {
     const [office, later, bank] = [await open(), await open(), new Bank()];
     let release = () => {};
@@ -657,7 +689,7 @@ function cases(declare: Case, store: StoreUnderTest): void {
   on('a claim whose holder is silent is given up, and one that beats is not', async (open) => {
     const [office, later, bank] = [await open(), await open(), new Bank()];
     const dead = refund();
-    await claimedByTheDead(office, bank, dead, 300);
+    await claimedByTheDead(office, bank, dead, { leaseMs: 300 });
     assert.equal((await gateOf(later, toolsOf(bank.tool())).call(dead)).status, 'interrupted');
     let release = () => {};
     const slow = bank.tool({
@@ -845,6 +877,87 @@ function cases(declare: Case, store: StoreUnderTest): void {
     }
   });
 
+  on('a result that is nested too deep for a store is told as that to who asks again', async (open) => {
+    const [office, other, bank] = [await open(), await open(), new Bank()];
+    for (const [depth, isKept] of [
+      [65, true],
+      [66, false],
+      [3_600, false],
+    ] as const) {
+      const text = `${'['.repeat(depth)}"a\\u0000"${']'.repeat(depth)}`;
+      const gate = gateOf(office, toolsOf(bank.tool({ handler: () => JSON.parse(text) })));
+      const call = refund();
+      const { request, outcome } = await waiting(gate, call);
+      await approve(office, request);
+      const given = JSON.stringify(await outcome.then(({ result }) => result));
+      assert.equal(given, text.replace('\\u0000', '\uFFFD'));
+      const again = await gateOf(other, toolsOf(bank.tool())).call(call);
+      assert.equal(again.status, 'completed');
+      if (isKept) assert.equal(JSON.stringify(again.result), given);
+      else assert.equal((again.result as { error: string }).error, 'result_not_kept');
+    }
+    assert.deepEqual(bank.paid, []);
+  });
+
+  on('a call of the longest parameters comes to an end that is kept, as it was told', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    // Of 91 characters that are one byte each in JSON: packed, two of it are more than an item of DynamoDB holds.
+    const codes = [...randomBytes(255 * 1024)].map((byte) => '#'.charCodeAt(0) + (byte % 91));
+    const noise = Buffer.from(codes).toString('latin1').replaceAll('\\', '!');
+    let end: () => unknown = () => 'paid';
+    let isDenied = false;
+    office.kernel.hooks.beforeToolCall.tap('budget', (review) => {
+      if (isDenied) review.deny('Over the budget.');
+    });
+    const tool = bank.tool({ handler: () => bank.paid.push({}) && end() });
+    const gate = gateOf(office, toolsOf(tool));
+    const told = async (more: { handler?: () => unknown; isDenied?: boolean }) => {
+      const call = refund({ order: noise, amount: 1 });
+      const { request, outcome } = await waiting(gate, call);
+      end = more.handler ?? end;
+      isDenied = more.isDenied === true;
+      await approve(office, request);
+      const first = await outcome;
+      isDenied = false;
+      return [first, await gate.call(call), (await rowOf(office, request)).record.body.run] as const;
+    };
+    const [first, again, run] = await told({ handler: () => noise });
+    assert.deepEqual([first.status, first.result, run], ['completed', noise, 'done']);
+    assert.equal(again.status, 'completed');
+    if (again.result !== noise) assert.equal((again.result as { error: string }).error, 'result_not_kept');
+    const throws = () => {
+      throw new Error('The bank is closed.');
+    };
+    const [failed, ...kept] = await told({ handler: throws });
+    assert.equal(failed.status, 'failed');
+    assert.equal((failed.result as { parameters: { order: string } }).parameters.order, noise);
+    assert.deepEqual(kept, [failed, 'done']);
+    const [denied, ...closed] = await told({ isDenied: true });
+    assert.deepEqual([denied.status, (denied.result as { reason: string }).reason], ['denied', 'Over the budget.']);
+    assert.deepEqual(closed, [denied, 'none']);
+    assert.equal(bank.paid.length, 2);
+  });
+
+  on('a cancellation and a policy’s no are not lost for characters that no store holds', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const words = `never mind \0 \ud83d ${'x'.repeat(20_000)}`;
+    const kept = words.slice(0, 10_000).replace('\0', '\uFFFD').replace('\ud83d', '\uFFFD');
+    const gate = gateOf(office, toolsOf(bank.tool()));
+    const stop = new AbortController();
+    const left = await waiting(gate, refund(), { signal: stop.signal });
+    stop.abort(new Error(words));
+    const cancelled = await left.outcome;
+    assert.deepEqual([cancelled.status, (cancelled.result as { reason: string }).reason], ['cancelled', kept]);
+    const { request, outcome } = await waiting(gate, refund());
+    office.kernel.hooks.beforeToolCall.tap('budget', (review) => review.deny(words));
+    await approve(office, request);
+    const denied = await outcome;
+    assert.deepEqual([denied.status, (denied.result as { reason: string }).reason], ['denied', kept]);
+    const never = await gate.call(refund());
+    assert.deepEqual([never.status, (never.result as { reason: string }).reason], ['denied', kept]);
+    assert.equal(bank.paid.length, 0);
+  });
+
   on('what waits can be found by agent, execution and age, page by page', async (open) => {
     const [office, other, bank] = [await open(), await open(), new Bank()];
     const stop = new AbortController();
@@ -946,14 +1059,14 @@ async function claimedByTheDead(
   office: Office,
   bank: Bank,
   call: ReturnType<typeof refund>,
-  leaseMs = 60_000,
+  { leaseMs = 60_000, modifiedParams }: { readonly leaseMs?: number; readonly modifiedParams?: Parameters } = {},
 ): Promise<void> {
   const leave = new AbortController();
   const gate = gateOf(office, toolsOf(bank.tool()));
   const { request, outcome } = await waiting(gate, call, { signal: leave.signal });
   leave.abort(DETACH);
   await refused(outcome, 'interrupted');
-  await approve(office, request);
+  await approve(office, request, modifiedParams);
   const row = await rowOf(office, request);
   const claim = { token: 'dead', by: 'gone:1', beat: 0, leaseMs };
   await office.desk.write(row, claimed(row.record, claim, await office.desk.clock.now()));

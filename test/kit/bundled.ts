@@ -2,18 +2,17 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { test } from './test.ts';
 
 // Inside the project, where packages are found.
 const cache = fileURLToPath(new URL('../../node_modules/.cache/', import.meta.url));
 let home: string | undefined;
 
-/** A folder of this process, removed after its tests. */
+/** A folder of this process, removed when it ends. */
 export function bundles(): string {
   if (home === undefined) {
     mkdirSync(cache, { recursive: true });
     const made = mkdtempSync(join(cache, 'svc-test-'));
-    test.after(() => rmSync(made, { recursive: true, force: true }));
+    process.once('exit', () => rmSync(made, { recursive: true, force: true }));
     home = made;
   }
   return home;

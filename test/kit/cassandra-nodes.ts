@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { freemem, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { CASSANDRA, cassandraArguments } from '../servers/engines/cassandra.ts';
+import { brief, CASSANDRA, cassandraArguments } from '../servers/engines/cassandra.ts';
 import { handshake } from '../servers/handshake.ts';
 import { javaFor, maven, mavenMissing } from '../servers/maven.ts';
-import { clientOf } from './cassandra.ts';
+import { clientOf, DATACENTER } from './cassandra.ts';
 import { until } from './until.ts';
 
 const BYTES_EACH = 900 * 2 ** 20;
@@ -23,14 +23,18 @@ export function nodesMissing(count: number): string | undefined {
 /** A node that nobody else uses: it can be frozen and killed. */
 export class CassandraNode {
   readonly address: string;
+  readonly datacenter: string;
   readonly #seed: string;
   readonly #folder: string;
+  readonly #jvm: readonly string[];
   #child: ChildProcess | undefined;
 
-  constructor(address: string, seed: string, folder: string) {
+  constructor(address: string, seed: string, folder: string, jvm = brief('512m'), datacenter = DATACENTER) {
     this.address = address;
+    this.datacenter = datacenter;
     this.#seed = seed;
     this.#folder = folder;
+    this.#jvm = jvm;
   }
 
   get point(): string {
@@ -41,7 +45,7 @@ export class CassandraNode {
     const args = cassandraArguments({
       ...{ folder: this.#folder, lib: await maven(CASSANDRA, () => undefined), cluster: `svc-${this.#seed}` },
       ...{ address: this.address, port: 9042, storagePort: 7000, jmxPort: 20_000 + Math.floor(Math.random() * 30_000) },
-      ...{ seed: this.#seed, heap: '512m', ringDelayMs: 15_000 },
+      ...{ seed: this.#seed, jvm: this.#jvm, ringDelayMs: 15_000, datacenter: this.datacenter },
     });
     const log = join(this.#folder, 'log');
     const output = openSync(log, 'a');
@@ -86,18 +90,19 @@ export class CassandraNode {
   }
 }
 
-/** So many nodes that know each other, for as long as `body` takes. */
+/** So many nodes that know each other, in these data centers, for as long as `body` takes. */
 export async function withNodes(
   count: number,
   body: (nodes: readonly CassandraNode[]) => Promise<void>,
+  datacenters: readonly string[] = [],
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-cassandra-'));
   const byte = () => 1 + Math.floor(Math.random() * 254);
   const network = `127.${byte()}.${byte()}`;
-  const nodes = Array.from(
-    { length: count },
-    (_, at) => new CassandraNode(`${network}.${at + 2}`, `${network}.2`, mkdtempSync(join(folder, 'node-'))),
-  );
+  const nodes = Array.from({ length: count }, (_, at) => {
+    const own = mkdtempSync(join(folder, 'node-'));
+    return new CassandraNode(`${network}.${at + 2}`, `${network}.2`, own, undefined, datacenters[at]);
+  });
   try {
     for (const node of nodes) await node.start();
     for (const node of nodes) await knows(node, count - 1);
@@ -110,7 +115,7 @@ export async function withNodes(
 }
 
 async function knows(node: CassandraNode, others: number): Promise<void> {
-  const client = clientOf([node.point]);
+  const client = clientOf([node.point], undefined, node.datacenter);
   try {
     await until(async () => {
       const { rows } = await client.execute('SELECT schema_version FROM system.peers');

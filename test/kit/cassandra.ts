@@ -12,10 +12,10 @@ const points = 'url' in found ? [found.url.replace(/^.*:\/\//, '').replace(/\/.*
 
 export const DATACENTER = 'datacenter1';
 
-export function clientOf(contactPoints: readonly string[], keyspace?: string): Client {
+export function clientOf(contactPoints: readonly string[], keyspace?: string, datacenter = DATACENTER): Client {
   return new Client({
     contactPoints: [...contactPoints],
-    localDataCenter: DATACENTER,
+    localDataCenter: datacenter,
     ...(keyspace !== undefined && { keyspace }),
     encoding: { useBigIntAsLong: true },
     isMetadataSyncEnabled: false,

@@ -307,6 +307,7 @@ function delivery(
     timeout: new Date(Date.now() + 300_000).toISOString(),
     product: 'shop',
     env: 'dev',
+    expiresInMs: 300_000,
     description: 'Pays money back.',
     token: TOKEN,
     callbackUrl: `https://shop.example/svc/approvals/${requestId}/respond?token=${TOKEN}`,
@@ -314,7 +315,7 @@ function delivery(
 }
 
 function decided(status: ApprovalRecord['status']): ApprovalRecord {
-  const { product, env, description, token, callbackUrl, ...request } = delivery();
+  const { product, env, expiresInMs, description, token, callbackUrl, ...request } = delivery();
   const by = `ada ${DECEIVING.join('')}`;
   const at = request.timestamp;
   return frozen({ ...request, status, run: 'none', decidedAt: at, decidedBy: by, events: [{ type: 'requested', at }] });

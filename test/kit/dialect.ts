@@ -437,6 +437,7 @@ function cases(declare: Case, engine: DialectUnderTest): void {
           const outcome = await connection.run(segments, epoch, 0, {
             goesOn: (segment) => asked.push(segment) <= half,
             committed: (written) => void told.push(written),
+            waitsOn: () => true,
           });
           assert.deepEqual(outcome, { committed: half, written: told });
           assert.deepEqual(

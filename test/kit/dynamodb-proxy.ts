@@ -9,6 +9,8 @@ export interface Passing {
   readonly body: string;
   /** From 1 on. */
   readonly number: number;
+  /** Milliseconds since 1970, as its signature says. */
+  readonly signedAt: number;
 }
 
 /**
@@ -19,7 +21,7 @@ export type Fate =
   | 'pass'
   | 'lose'
   | 'hang'
-  | { readonly error: string; readonly status?: number }
+  | { readonly error: string; readonly status?: number; readonly message?: string }
   | { readonly retold: (answer: string) => string };
 
 export interface Proxy {
@@ -29,8 +31,12 @@ export interface Proxy {
   close(): Promise<void>;
 }
 
-/** Stands before a server and does to requests what happens to them on bad days. */
-export async function badDay(port: number, fate: (passing: Passing) => Fate | Promise<Fate>): Promise<Proxy> {
+/** Stands before a server, whose clock is `aheadMs` before ours, and does to requests what happens to them on bad days. */
+export async function badDay(
+  port: number,
+  fate: (passing: Passing) => Fate | Promise<Fate>,
+  aheadMs = 0,
+): Promise<Proxy> {
   let number = 0;
   const server = createServer((incoming, outgoing) => void handle(incoming, outgoing).catch(() => outgoing.destroy()));
   const handle = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
@@ -39,13 +45,15 @@ export async function badDay(port: number, fate: (passing: Passing) => Fate | Pr
     const body = Buffer.concat(chunks);
     const action = String(incoming.headers['x-amz-target'] ?? '').split('.')[1] ?? '';
     number += 1;
-    const decided = await fate({ action, body: body.toString(), number });
+    const signed = String(incoming.headers['x-amz-date']);
+    const signedAt = Date.parse(signed.replace(/^(....)(..)(..T..)(..)/, '$1-$2-$3:$4:'));
+    const decided = await fate({ action, body: body.toString(), number, signedAt });
     if (decided === 'hang') return;
+    const date = new Date(Date.now() + aheadMs).toUTCString();
     if (typeof decided === 'object' && 'error' in decided) {
-      outgoing.writeHead(decided.status ?? 400, { 'content-type': 'application/x-amz-json-1.0' });
-      outgoing.end(
-        JSON.stringify({ __type: `com.amazonaws.dynamodb.v20120810#${decided.error}`, message: 'a bad day' }),
-      );
+      outgoing.writeHead(decided.status ?? 400, { 'content-type': 'application/x-amz-json-1.0', date });
+      const { error, message = 'a bad day' } = decided;
+      outgoing.end(JSON.stringify({ __type: `com.amazonaws.dynamodb.v20120810#${error}`, message }));
       return;
     }
     const { method, url, headers } = incoming;
@@ -63,11 +71,11 @@ export async function badDay(port: number, fate: (passing: Passing) => Fate | Pr
       const parts: Buffer[] = [];
       for await (const part of answer) parts.push(part as Buffer);
       // Its length and checksum are those of what was said.
-      outgoing.writeHead(answer.statusCode ?? 500, { 'content-type': answer.headers['content-type'] });
+      outgoing.writeHead(answer.statusCode ?? 500, { 'content-type': answer.headers['content-type'], date });
       outgoing.end(decided.retold(Buffer.concat(parts).toString()));
       return;
     }
-    outgoing.writeHead(answer.statusCode ?? 500, answer.headers);
+    outgoing.writeHead(answer.statusCode ?? 500, { ...answer.headers, date });
     answer.pipe(outgoing);
   };
   server.listen(0, '127.0.0.1');

@@ -66,7 +66,7 @@ if (questions) await countQuestions();
 const adapter = await connectAdapter(dialect, url, {
   busyTimeoutMs: 120_000,
   ...connect,
-  onProgress: ({ done }) => void process.stdout.write(`done ${done}\n`),
+  onProgress: ({ done, checks }) => void process.stdout.write(`${checks ? 'checked' : 'done'} ${done}\n`),
 });
 try {
   const connection = questions ? adapter.connection : mortal(adapter.connection);

@@ -12,14 +12,15 @@ export interface Passing {
 
 /**
  * What becomes of it: it arrives, it never does, its answer is lost with the connection or says that the other members did
- * not confirm it in time, or it is refused with a code.
+ * not confirm it in time, or it is refused with a code, or answered without the server.
  */
 export type Fate =
   | 'pass'
   | 'hang'
   | 'lose'
   | 'unconfirmed'
-  | { readonly code: number; readonly labels?: readonly string[] };
+  | { readonly code: number; readonly labels?: readonly string[] }
+  | { readonly answer: Document };
 
 export interface MongoProxy {
   readonly url: string;
@@ -74,6 +75,10 @@ export async function mongoProxy(target: string, decide: (passing: Passing) => F
         const number = WATCHING.has(name) ? 0 : ++count;
         const fate = number > 0 ? decide({ number, name, command: request.command }) : 'pass';
         if (fate === 'hang') return;
+        if (typeof fate === 'object' && 'answer' in fate) {
+          client.write(writeAnswer(request, { ok: 1, ...fate.answer }));
+          continue;
+        }
         if (typeof fate === 'object') {
           const { code, labels = [] } = fate;
           const errmsg = 'refused on the way';

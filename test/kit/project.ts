@@ -59,5 +59,5 @@ export function project(
 /** PostgreSQL has several schemes, the others are called like theirs. */
 function dialectOf(url: string): string {
   const [scheme = ''] = url.split(':');
-  return scheme === 'mysql' || scheme === 'mariadb' ? scheme : 'postgresql';
+  return ['mysql', 'mariadb', 'mongodb'].includes(scheme) ? scheme : 'postgresql';
 }

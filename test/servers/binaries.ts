@@ -13,13 +13,13 @@ export interface Recipe {
   start(machine: Machine, launch: Launch): Promise<string>;
 }
 
-/** What is installed here is taken first. */
+/** What is installed here is taken first, but for `SVC_TEST_INSTALLED=off`. */
 export function fromBinaries({ title, missing, packages, start }: Recipe): readonly Source[] {
   const name = packages[0];
   return [
     {
       from: `an installed ${title}`,
-      missing,
+      missing: () => (process.env.SVC_TEST_INSTALLED === 'off' ? `an installed ${title} is not wanted` : missing()),
       prepare: async () => ({ folder: temporary(), start: (launch) => start(here, launch) }),
     },
     {

@@ -1,5 +1,6 @@
 import { Command, Option } from 'clipanion';
 import type { Approvals } from '../../../config/approvals.ts';
+import { displayed } from '../../../core/approval/display.ts';
 import { SvcError } from '../../../core/errors.ts';
 import { changesOf } from '../../approvals/changes.ts';
 import { ApprovalsCommand } from '../../approvals/command.ts';
@@ -34,7 +35,7 @@ export default class ApprovalsApprove extends ApprovalsCommand {
     const record = await look(this, approvals, requestId);
     const modifiedParams = changesOf(this.set, record.definition?.schema);
     if (canAsk(this) && !this.yes && record.status === 'waiting') {
-      const change = modifiedParams ? ` with ${JSON.stringify(modifiedParams)}` : '';
+      const change = modifiedParams ? ` with ${displayed(JSON.stringify(modifiedParams))}` : '';
       if (!(await confirm(this, { message: `Let it run${change}?`, flag: '--yes' }))) {
         throw new SvcError('declined', 'Not approved.', { state: 'The request keeps waiting.' });
       }

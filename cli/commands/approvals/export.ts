@@ -18,7 +18,7 @@ export default class ApprovalsExport extends ApprovalsCommand {
     const since = momentOf('--since', this.since);
     const before = momentOf('--before', this.before);
     for await (const entry of approvals.export({ ...(since && { since }), ...(before && { before }) })) {
-      this.context.stdout.write(`${JSON.stringify(entry)}\n`);
+      this.jsonLine(entry);
       if (this.signal.aborted) return;
     }
   }

@@ -31,7 +31,7 @@ export default class ApprovalsServe extends ApprovalsCommand {
     });
     const stopDecisions = await approvals.takeDecisions();
     this.note(`Listening on ${server.url}`);
-    if (this.json) this.context.stdout.write(`${JSON.stringify({ event: 'listening', url: server.url })}\n`);
+    if (this.json) this.jsonLine({ event: 'listening', url: server.url });
     await new Promise<void>((stopped) => {
       if (this.signal.aborted) stopped();
       else this.signal.addEventListener('abort', () => stopped(), { once: true });

@@ -2,7 +2,7 @@ import { Command, Option } from 'clipanion';
 import type { Approvals } from '../../../config/approvals.ts';
 import { ApprovalsCommand } from '../../approvals/command.ts';
 import { describedBy } from '../../approvals/decide.ts';
-import { decidedText, history, timeLeft, whole } from '../../approvals/text.ts';
+import { decidedText, decision, history, timeLeft, whole } from '../../approvals/text.ts';
 import type { Answer } from '../../base.ts';
 
 export default class ApprovalsShow extends ApprovalsCommand {
@@ -24,6 +24,7 @@ export default class ApprovalsShow extends ApprovalsCommand {
     this.print(
       `status     ${record.status === 'waiting' ? `waiting, ${timeLeft(record, new Date())}` : decidedText(record)}`,
     );
+    for (const line of decision(record)) this.print(line);
     for (const line of history(record)) this.print(`  ${line}`);
     return { data: { request: record } };
   }

@@ -1,13 +1,16 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Command, Option } from 'clipanion';
 import type { Approvals } from '../../../config/approvals.ts';
+import { type ListQuery, STATUSES } from '../../../core/approval/list.ts';
 import type { ApprovalRecord } from '../../../core/approval/request.ts';
 import { ApprovalsCommand } from '../../approvals/command.ts';
-import { decidedText, listed } from '../../approvals/text.ts';
+import { decided, listed } from '../../approvals/text.ts';
 import type { Answer } from '../../base.ts';
 
 /** Between two looks at the store. */
 const PAUSE_MS = 1_000;
+/** What was made and decided between two looks is looked for among what was made so lately: clocks differ. */
+const LATELY_MS = 60_000;
 
 export default class ApprovalsWatch extends ApprovalsCommand {
   static override paths = [['approvals', 'watch']];
@@ -24,30 +27,41 @@ export default class ApprovalsWatch extends ApprovalsCommand {
 
   async work(approvals: Approvals): Promise<Answer | undefined> {
     const waiting = new Map<string, ApprovalRecord>();
+    let over = await this.#over(approvals);
     while (!this.signal.aborted) {
-      const found = await this.#waiting(approvals);
-      for (const [requestId, record] of found) {
-        if (waiting.has(requestId)) continue;
+      const found = await this.#found(approvals, { status: 'waiting' });
+      const lately = await this.#over(approvals);
+      for (const [requestId, record] of [...found, ...lately]) {
+        if (waiting.has(requestId) || over.has(requestId)) continue;
         waiting.set(requestId, record);
         this.#tell('requested', record, () => listed(record, new Date()));
       }
       for (const requestId of waiting.keys()) {
-        if (found.has(requestId)) continue;
+        if (found.has(requestId) && !lately.has(requestId)) continue;
         waiting.delete(requestId);
-        const record = await approvals.get(requestId).catch(() => undefined);
+        const record = lately.get(requestId) ?? (await approvals.get(requestId).catch(() => undefined));
         // Past its time and not swept yet, it still says that it waits.
-        if (record) this.#tell('decided', record, () => [`${requestId}  ${decidedText(record)}`]);
+        if (record) this.#tell('decided', record, () => decided(record));
       }
+      over = lately;
       await wait(PAUSE_MS, undefined, { signal: this.signal }).catch(() => undefined);
     }
     return undefined;
   }
 
-  async #waiting(approvals: Approvals): Promise<ReadonlyMap<string, ApprovalRecord>> {
+  async #over(approvals: Approvals): Promise<ReadonlyMap<string, ApprovalRecord>> {
+    const since = new Date(Date.now() - LATELY_MS);
+    const over = STATUSES.filter((status) => status !== 'waiting');
+    const pages = await Promise.all(over.map((status) => this.#found(approvals, { status, since })));
+    return new Map(pages.flatMap((page) => [...page]));
+  }
+
+  async #found(approvals: Approvals, query: ListQuery): Promise<ReadonlyMap<string, ApprovalRecord>> {
     const found = new Map<string, ApprovalRecord>();
     let cursor: string | undefined;
     do {
       const page = await approvals.list({
+        ...query,
         limit: 1000,
         ...(this.agent !== undefined && { agentTag: this.agent }),
         ...(cursor !== undefined && { cursor }),
@@ -59,7 +73,7 @@ export default class ApprovalsWatch extends ApprovalsCommand {
   }
 
   #tell(event: 'requested' | 'decided', record: ApprovalRecord, lines: () => readonly string[]): void {
-    if (this.json) this.context.stdout.write(`${JSON.stringify({ event, request: record })}\n`);
+    if (this.json) this.jsonLine({ event, request: record });
     else for (const line of lines()) this.print(line);
   }
 }

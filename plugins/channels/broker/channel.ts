@@ -19,7 +19,7 @@ export function brokerChannel({ broker, event, answers }: BrokerChannelOptions):
           name: event,
           id: delivery.requestId,
           body: cloudEvent(delivery, event, answers),
-          expiresInMs: Math.max(1, Date.parse(delivery.timeout) - Date.now()),
+          expiresInMs: Math.max(1, delivery.expiresInMs),
         },
         signal,
       ),

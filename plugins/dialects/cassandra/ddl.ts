@@ -14,7 +14,7 @@ import { type RunPlace, UNLOCKED } from './place.ts';
 import type { Registered } from './registry.ts';
 import type { Change } from './seat.ts';
 import type { Session } from './session.ts';
-import type { Ddl } from './statement.ts';
+import type { Ddl, Settle } from './statement.ts';
 
 const SETTLES_MS = 10_000;
 
@@ -60,6 +60,12 @@ async function announced(place: RunPlace, ddl: Ddl, said: Registered, outset: Ou
     [place.session.keyspace, ddl.table],
   );
   return noteOf(place, ddl.table, { ...said, ...(row && { dropping: String(row.id) }) });
+}
+
+/** What an attempt that was interrupted did not wait for. */
+export async function settle(place: RunPlace, { index }: Settle): Promise<void> {
+  await agreed(place.session, place.settings.agreementTimeoutMs);
+  if (index !== undefined) await queryable(place, index);
 }
 
 /** Words of a user: nobody knows what they change, so what became of a lost one only they can say. */
@@ -174,11 +180,11 @@ async function queryable({ session, settings }: RunPlace, index: string): Promis
   const deadline = performance.now() + settings.indexTimeoutMs;
   for (let pause = 5; ; pause = Math.min(pause * 2, 1000)) {
     const nodes = await session.everywhere(cql);
-    const building = [...nodes].filter(([, rows]) => rows.length === 0).map(([address]) => address);
-    if (building.length === 0) return;
+    const building = [...nodes].filter(([, rows = []]) => rows.length === 0).map(([address]) => address);
+    if (nodes.size > 0 && building.length === 0) return;
     if (performance.now() > deadline) {
       throw new SvcError('connection_lost', `The index "${index}" is not built yet.`, {
-        why: `After ${settings.indexTimeoutMs} ms ${building.join(', ')} still builds it.`,
+        why: `After ${settings.indexTimeoutMs} ms it is not known to be built on ${building.join(', ') || 'any node'}.`,
         next: ['Run the command again: it waits on.'],
       });
     }

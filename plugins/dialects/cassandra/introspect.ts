@@ -33,7 +33,7 @@ async function readRegistry(session: Session): Promise<ReadonlyMap<string, Regis
     session,
     HOME,
     columns,
-    () => session.rows(cql, [SCOPE, registry.collection]),
+    () => session.widely(cql, [SCOPE, registry.collection]),
     async () => [],
   );
   return new Map(

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LockOptions } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
+import { type Moment, moment, since } from '../../moment.ts';
 import { lockTimedOut, once } from '../../sql/turns.ts';
 import { isTimeOut, unchanged } from './errors.ts';
 import { createHome, EPOCH, HOME, OWNER, orMissing, SCOPE } from './home.ts';
@@ -19,8 +20,8 @@ const TTL_SLACK_MS = 1000;
 /** What a holder knows of its own lock. */
 interface Held {
   readonly owner: string;
-  /** Until when by this process's monotonic clock it may act without asking. */
-  readonly until: number;
+  /** Before it was last asked for. */
+  readonly askedAt: Moment;
 }
 
 /**
@@ -56,7 +57,7 @@ export class Lease {
   /** DDL takes no condition: before each one the holder must be sure that nobody else can have the lock. */
   async assure(epoch: number): Promise<void> {
     const held = this.#held.get(epoch);
-    if (held && performance.now() < held.until) return;
+    if (held && since(held.askedAt) < this.#settings.leaseSeconds * 1000 - TTL_SLACK_MS) return;
     if (held && (await this.#renew(held.owner, epoch))) return;
     throw writeLost();
   }
@@ -95,7 +96,7 @@ export class Lease {
     if (row?.[OWNER]) return undefined;
     const before = row?.[EPOCH] ?? null;
     const epoch = Number(before ?? 0) + 1;
-    const since = performance.now();
+    const askedAt = moment();
     const table = quote(HOME);
     const cql = `BEGIN BATCH UPDATE ${table} USING TTL ? SET ${OWNER} = ? WHERE scope = ? IF ${OWNER} = null AND ${EPOCH} = ?; UPDATE ${table} SET ${EPOCH} = ? WHERE scope = ?; APPLY BATCH`;
     const values = [this.#settings.leaseSeconds, owner, SCOPE, before, BigInt(epoch), SCOPE];
@@ -105,7 +106,7 @@ export class Lease {
       return Number(found?.[EPOCH] ?? 0) === epoch - 1 && !found?.[OWNER] ? undefined : false;
     });
     if (!won) return undefined;
-    this.#hold(owner, epoch, since);
+    this.#held.set(epoch, { owner, askedAt });
     return epoch;
   }
 
@@ -118,17 +119,13 @@ export class Lease {
     });
   }
 
-  #hold(owner: string, epoch: number, since: number): void {
-    this.#held.set(epoch, { owner, until: since + this.#settings.leaseSeconds * 1000 - TTL_SLACK_MS });
-  }
-
   /** Whether nobody else has had it; it is held for another life then. */
   async #renew(owner: string, epoch: number): Promise<boolean> {
-    const since = performance.now();
+    const askedAt = moment();
     const cql = `UPDATE ${quote(HOME)} USING TTL ? SET ${OWNER} = ? WHERE scope = ? IF ${EPOCH} = ?`;
     const values = [this.#settings.leaseSeconds, owner, SCOPE, BigInt(epoch)];
     const renewed = await decided(this.#session, { cql, values }, async () => undefined);
-    if (renewed) this.#hold(owner, epoch, since);
+    if (renewed) this.#held.set(epoch, { owner, askedAt });
     else this.#held.delete(epoch);
     return renewed;
   }
@@ -151,6 +148,6 @@ export class Lease {
   /** One that cannot be given back expires. */
   async #release(owner: string, epoch: number): Promise<void> {
     const cql = `DELETE ${OWNER} FROM ${quote(HOME)} WHERE scope = ? IF ${OWNER} = ? AND ${EPOCH} = ?`;
-    await this.#session.write(cql, [SCOPE, owner, BigInt(epoch)]).catch(() => undefined);
+    await this.#session.transact(cql, [SCOPE, owner, BigInt(epoch)]).catch(() => undefined);
   }
 }

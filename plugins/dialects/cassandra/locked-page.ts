@@ -18,7 +18,7 @@ export async function pageAtHome(
   const names = [...new Set([...wanted, ...index.equals, index.sort, definition.key])];
   const cql = `SELECT ${[...names.map(seat.column), VERSION].map(quote).join(', ')} FROM ${quote(HOME)} WHERE scope = ? AND kind = ?`;
   // Whoever has taken the lock has ended what hung in this partition: a read at quorum sees all of it.
-  const rows = await session.rows(cql, [SCOPE, definition.collection]);
+  const rows = await session.widely(cql, [SCOPE, definition.collection]);
   const down = query.direction === 'desc' ? -1 : 1;
   const order = (a: Pick<Place, 'sort' | 'key'>, b: Pick<Place, 'sort' | 'key'>) =>
     down * (compare(a.sort, b.sort) || compare(a.key, b.key));

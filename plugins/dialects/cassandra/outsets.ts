@@ -41,6 +41,7 @@ export class Outsets {
       this.#foreign = true;
       return undefined;
     }
+    if (run.kind === 'settle') return undefined;
     const { table } = run;
     const isKnown = !this.#foreign && !this.#touched.has(table);
     this.#touched.add(table);

@@ -2,7 +2,7 @@ import type { RunOutcome, Segment, Statement, Underway } from '../../../core/dia
 import { isSvcError } from '../../../core/errors.ts';
 import { CLOCK, ELAPSED, type RecordValues, type RecordWrite, type Writable } from '../../../core/records.ts';
 import { refuseUnfit } from './check.ts';
-import { type Ready, readyDdl, runDdl, runWords } from './ddl.ts';
+import { type Ready, readyDdl, runDdl, runWords, settle } from './ddl.ts';
 import { lost, refusal } from './errors.ts';
 import { copy, fill } from './move.ts';
 import { noteOf } from './note.ts';
@@ -111,6 +111,8 @@ async function runStatement(place: RunPlace, statement: Statement, epoch: number
       return runDdl(place, run, epoch, ready);
     case 'words':
       return runWords(place, run.cql, epoch);
+    case 'settle':
+      return settle(place, run);
     case 'copy':
       return copy(place, run, epoch);
     case 'fill':

@@ -96,6 +96,7 @@ export async function change(session: Session, changes: readonly Change[], epoch
     epoch === undefined ? texts : [{ cql: FENCE, values: [BigInt(epoch), SCOPE, BigInt(epoch)] }, ...texts];
   const [first] = changes;
   if (!first) return true;
+  await refuseTooLong(session, first.seat.definition.collection, fenced);
   return decided(session, joined(fenced), async () => {
     const found = await read(session, first.seat, first.key);
     if (String(found?.[ATTEMPT]) === String(attempt)) return true;
@@ -113,6 +114,25 @@ function joined(texts: readonly Text[]): Text {
   };
 }
 
+/** A node is asked for its bound only where a write comes near the smallest that anybody sets. */
+const LARGE_BYTES = 256 * 1024;
+/** What a node writes beside the values: names, times, the ballot. */
+const BESIDE_BYTES = 8 * 1024;
+
+/** The server says of one that is too long only that it had no answer in time. Throws `value_invalid`. */
+async function refuseTooLong(session: Session, collection: string, texts: readonly Text[]): Promise<void> {
+  const values = texts.flatMap(({ values }) => values).filter((value) => typeof value === 'string');
+  const bytes = values.reduce((sum, value) => sum + Buffer.byteLength(value), BESIDE_BYTES);
+  if (bytes < LARGE_BYTES) return;
+  const most = await session.mostBytes();
+  if (bytes <= most) return;
+  throw new SvcError('value_invalid', `A record of "${collection}" is too long for Cassandra.`, {
+    why: `It is written with ${bytes} bytes, and a write has at most ${most} here.`,
+    state: 'It was not written.',
+    next: ['Split what is to be stored, or raise max_mutation_size and commitlog_segment_size on every node.'],
+  });
+}
+
 const TRIES = 8;
 
 /**
@@ -126,7 +146,7 @@ export async function decided(
 ): Promise<boolean> {
   for (let left = TRIES; ; left -= 1) {
     try {
-      const [row] = await session.write(cql, values);
+      const row = await session.transact(cql, values);
       return row?.['[applied]'] === true;
     } catch (error) {
       if (!isUnknown(error) || left === 0) throw error;

@@ -1,5 +1,5 @@
 import type { Client, ClientOptions, QueryOptions, types } from 'cassandra-driver';
-import { SvcError } from '../../../core/errors.ts';
+import { isSvcError, SvcError } from '../../../core/errors.ts';
 import { type Driver, loadDriver } from '../../driver.ts';
 import { refusal, unchanged } from './errors.ts';
 import { isReadFailure, untilKnown } from './known.ts';
@@ -27,15 +27,24 @@ export interface Session {
   rows(cql: string, values?: readonly unknown[]): Promise<readonly Row[]>;
   /** Reads what every lightweight transaction before has written, and ends those that hang. */
   serially(cql: string, values: readonly unknown[]): Promise<readonly Row[]>;
+  /** Reads at QUORUM what lightweight transactions have written through any data center. */
+  widely(cql: string, values: readonly unknown[]): Promise<readonly Row[]>;
   page(cql: string, values: readonly unknown[], size: number, state?: string): Promise<PageOf>;
-  /** A write; a lightweight transaction gives the row that says whether it was applied. */
-  write(cql: string, values: readonly unknown[]): Promise<readonly Row[]>;
+  /** At LOCAL_QUORUM. */
+  write(cql: string, values: readonly unknown[]): Promise<void>;
+  /**
+   * A lightweight transaction gives the row that says whether it was applied. It is agreed on among all data centers, and
+   * what it writes is waited for there too: at LOCAL_QUORUM another one could miss all but the last of a partition.
+   */
+  transact(cql: string, values: readonly unknown[]): Promise<Row | undefined>;
   /** Text without values, as DDL and the words of a user are: not prepared. */
   text(cql: string): Promise<readonly Row[]>;
   /** The clock of the cluster, asked now and then and counted on from there. */
   moment(): Promise<Date>;
-  /** The same question to every node that answers, by its address. */
-  everywhere(cql: string): Promise<ReadonlyMap<string, readonly Row[]>>;
+  /** Bytes that a write may have, as a node says it. */
+  mostBytes(): Promise<number>;
+  /** The same question to every node of the data center that is up, by its address; nothing where none comes back. */
+  everywhere(cql: string): Promise<ReadonlyMap<string, readonly Row[] | undefined>>;
   /** The same questions to one node, together. */
   onOne(cql: readonly string[]): Promise<readonly (readonly Row[])[]>;
   close(): Promise<void>;
@@ -54,6 +63,14 @@ const PAGE = 500;
 const RECONNECT_MS = 1_000;
 /** DDL may flush tables and wait for other nodes. */
 const DDL_TIMEOUT_MS = 60_000;
+
+/** A node of the driver, which shuts down the pool of connections to it. */
+interface Leaving {
+  shutdown(waiting: boolean): unknown;
+}
+
+/** `max_mutation_size` where nothing else is said of it, and for a user who may not read the settings of a node. */
+const MUTATION_KIB = 16 * 1024;
 
 export const NOW = 'SELECT toTimestamp(now()) AS now FROM system.local';
 
@@ -119,8 +136,8 @@ function clientOptions(place: Place, settings: Settings, { consistencies }: Driv
 }
 
 function sessionOver(client: Client, place: Place, driven: Driven, version: string): Session {
-  const { serial } = driven.consistencies;
-  const gone = new Set<{ shutdown(waiting: boolean): unknown }>();
+  const { serial, quorum } = driven.consistencies;
+  const gone = new Set<Leaving>();
   client.on('hostRemove', (host) => gone.add(host));
   const execute = async (cql: string, values: readonly unknown[], options: QueryOptions): Promise<types.ResultSet> => {
     const ask = () => client.execute(cql, [...values], options);
@@ -132,11 +149,19 @@ function sessionOver(client: Client, place: Place, driven: Driven, version: stri
   };
   const rows = async (cql: string, values: readonly unknown[], options: QueryOptions): Promise<readonly Row[]> =>
     ((await execute(cql, values, options)).rows ?? []) as unknown as readonly Row[];
+  let most: number | undefined;
   let clock = { asked: Number.NEGATIVE_INFINITY, ahead: 0 };
   const read = (cql: string, host: NonNullable<QueryOptions['host']>) =>
     rows(cql, [], { host, prepare: false, isIdempotent: true });
-  const page = async (cql: string, values: readonly unknown[], size: number, state?: string): Promise<PageOf> => {
+  const page = async (
+    cql: string,
+    values: readonly unknown[],
+    size: number,
+    state?: string,
+    reach: QueryOptions = {},
+  ): Promise<PageOf> => {
     const options = {
+      ...reach,
       isIdempotent: true,
       fetchSize: size,
       autoPage: false,
@@ -148,23 +173,28 @@ function sessionOver(client: Client, place: Place, driven: Driven, version: stri
       ...(found.pageState !== null && found.pageState !== undefined && { state: found.pageState }),
     };
   };
+  const all = async (cql: string, values: readonly unknown[], reach?: QueryOptions): Promise<readonly Row[]> => {
+    const found: Row[] = [];
+    for (let state: string | undefined; ; ) {
+      const next = await page(cql, values, PAGE, state, reach);
+      found.push(...next.rows);
+      if (next.state === undefined) return found;
+      state = next.state;
+    }
+  };
   return {
     keyspace: place.keyspace,
     datacenter: place.datacenter,
     types: driven,
     version,
-    async rows(cql, values = []) {
-      const all: Row[] = [];
-      for (let state: string | undefined; ; ) {
-        const found = await page(cql, values, PAGE, state);
-        all.push(...found.rows);
-        if (found.state === undefined) return all;
-        state = found.state;
-      }
-    },
+    rows: (cql, values = []) => all(cql, values),
+    widely: (cql, values) => all(cql, values, { consistency: quorum }),
     serially: (cql, values) => rows(cql, values, { isIdempotent: true, consistency: serial }),
-    page,
-    write: (cql, values) => rows(cql, values, {}),
+    page: (cql, values, size, state) => page(cql, values, size, state),
+    async write(cql, values) {
+      await rows(cql, values, {});
+    },
+    transact: async (cql, values) => (await rows(cql, values, { consistency: quorum }))[0],
     async moment() {
       const before = performance.now();
       if (before - clock.asked > CLOCK_MS) {
@@ -173,10 +203,22 @@ function sessionOver(client: Client, place: Place, driven: Driven, version: stri
       }
       return new Date(Math.round(performance.now() + clock.ahead));
     },
+    async mostBytes() {
+      const cql = `SELECT value FROM system_views.settings WHERE name = 'max_mutation_size_in_kb'`;
+      try {
+        most ??= Number((await rows(cql, [], { isIdempotent: true }))[0]?.value ?? MUTATION_KIB) * 1024;
+      } catch (error) {
+        if (!isSvcError(error) || error.code !== 'permission_denied') throw error;
+        most = MUTATION_KIB * 1024;
+      }
+      return most;
+    },
     text: (cql) => rows(cql, [], { prepare: false, readTimeout: DDL_TIMEOUT_MS }),
     async everywhere(cql) {
-      const hosts = client.hosts.values().filter((host) => host.isUp());
-      return new Map(await Promise.all(hosts.map(async (host) => [host.address, await read(cql, host)] as const)));
+      // To nodes of other data centers the driver opens no connection.
+      const hosts = client.hosts.values().filter((host) => host.isUp() && host.datacenter === place.datacenter);
+      const answers = hosts.map(async (host) => [host.address, await read(cql, host).catch(unanswered)] as const);
+      return new Map(await Promise.all(answers));
     },
     async onOne(texts) {
       const [host] = client.getState().getConnectedHosts();
@@ -184,11 +226,17 @@ function sessionOver(client: Client, place: Place, driven: Driven, version: stri
       return Promise.all(texts.map((cql) => read(cql, host)));
     },
     async close() {
+      // A control connection that is just being made anew comes with nodes of its own.
+      client.on('hostAdd', (host: Leaving) => host.shutdown(false));
       await client.shutdown().catch(() => undefined);
       // `shutdown` forgets nodes that the cluster no longer lists: their pools would go on trying.
       for (const host of gone) host.shutdown(false);
     },
   };
+}
+
+function unanswered(error: unknown): undefined {
+  if (!isSvcError(error) || !['connection_failed', 'connection_lost'].includes(error.code)) throw error;
 }
 
 /** `connectTimeout` of the driver does not bound the handshake. */

@@ -4,7 +4,7 @@ import type { Field } from '../../../core/schema/model.ts';
 import type { Registered } from './registry.ts';
 
 /** What a statement does, as the journal keeps it. */
-export type Run = Ddl | Note | Copy | Fill | Words;
+export type Run = Ddl | Note | Copy | Fill | Words | Settle;
 
 /** One statement of CQL that changes the schema. */
 export interface Ddl {
@@ -71,11 +71,33 @@ export interface Words {
   readonly cql: string;
 }
 
+/** What a change of the schema that took effect is still waited for. */
+export interface Settle {
+  readonly kind: 'settle';
+  /** Built on every node. */
+  readonly index?: string;
+}
+
 /** None can be in a transaction: Cassandra has none. */
 export function statement(
   text: string,
   run: Run,
   facts: Partial<Pick<Statement, 'destructive' | 'idempotent' | 'check'>> = {},
 ): Statement {
-  return { text, run: run as unknown as Json, transactional: false, destructive: false, ...facts };
+  const settle = settleOf(run);
+  return {
+    text,
+    run: run as unknown as Json,
+    transactional: false,
+    destructive: false,
+    ...(settle && { settle: settle as unknown as Json }),
+    ...facts,
+  };
+}
+
+function settleOf(run: Run): Settle | undefined {
+  if (run.kind === 'words') return { kind: 'settle' };
+  if (run.kind !== 'ddl') return undefined;
+  const { effect } = run;
+  return { kind: 'settle', ...('index' in effect && effect.target !== null && { index: effect.index }) };
 }

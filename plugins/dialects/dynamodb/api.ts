@@ -3,7 +3,7 @@ import type * as Sdk from '@aws-sdk/client-dynamodb';
 import { SvcError } from '../../../core/errors.ts';
 import { ServerClock } from './clock.ts';
 import type { Sdk as Driver } from './driver.ts';
-import { isNotReached, isPassing, isThrottled, isUnknown } from './errors.ts';
+import { isMistimed, isNotReached, isPassing, isThrottled, isUnknown } from './errors.ts';
 import { physicalName } from './names.ts';
 
 /** The actions that we send ourselves. */
@@ -79,9 +79,14 @@ export class Api {
     });
   }
 
-  #dispatch(action: string, input: object): Promise<unknown> {
+  async #dispatch(action: string, input: object): Promise<unknown> {
     const Command = this.#sdk[`${action}Command` as keyof Driver] as unknown as new (input: object) => never;
-    return this.#client.send(new Command(input));
+    try {
+      return await this.#client.send(new Command(input));
+    } catch (error) {
+      if (!isMistimed(error)) throw error;
+      return await this.#client.send(new Command(input));
+    }
   }
 
   /**

@@ -2,7 +2,7 @@ import type { AttributeValue, BatchStatementRequest, BatchStatementResponse } fr
 import { SvcError } from '../../../core/errors.ts';
 import type { Api } from './api.ts';
 import type { Item } from './attribute.ts';
-import { isThrottled, isUnknown } from './errors.ts';
+import { isThrottled, isUnknown, TooMuch } from './errors.ts';
 import { quote } from './names.ts';
 import type { Pace } from './pace.ts';
 import type { Hold } from './settled.ts';
@@ -32,10 +32,6 @@ const AGAIN: ReadonlySet<string | undefined> = new Set([
   'TransactionConflict',
   'InternalServerError',
 ]);
-
-class TooMuch extends Error {
-  override readonly name = 'ProvisionedThroughputExceededException';
-}
 
 /**
  * Changes at most 25 items of a table in one request, each for itself. A statement never makes an item that is gone,

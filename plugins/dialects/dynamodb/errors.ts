@@ -3,7 +3,7 @@ import { type ErrorCode, isSvcError, SvcError } from '../../../core/errors.ts';
 interface EngineError extends Error {
   /** Node's, where no answer came. */
   readonly code?: string;
-  readonly $metadata?: { readonly httpStatusCode?: number };
+  readonly $metadata?: { readonly httpStatusCode?: number; readonly clockSkewCorrected?: boolean };
   /** Of a condition that did not hold: the item that stands. */
   readonly Item?: Record<string, unknown>;
   readonly CancellationReasons?: readonly Reason[];
@@ -39,7 +39,18 @@ const IN_THE_WAY: ReadonlySet<string | undefined> = new Set([
   'TransactionInProgressException',
 ]);
 
+/** A part of a request that the engine was too busy for, which its answer tells beside the parts that were done. */
+export class TooMuch extends Error {
+  override readonly name = 'ProvisionedThroughputExceededException';
+}
+
+/** One name for too many changes at once, which passes, and for as many tables or indexes as there may be. */
+const isUsedUp = (error: unknown): boolean =>
+  nameOf(error) === 'LimitExceededException' &&
+  /limit of [\d,]+ tables|too many tables|per-table limit/i.test((error as Error).message);
+
 export function isThrottled(error: unknown): boolean {
+  if (isUsedUp(error)) return false;
   return THROTTLED.has(nameOf(error)) || reasonsOf(error).some(({ Code }) => THROTTLED.has(Code));
 }
 
@@ -87,6 +98,18 @@ const UNREADABLE_CREDENTIALS: ReadonlySet<string> = new Set([
   'TokenProviderError',
 ]);
 
+const SIGNED_AT: ReadonlySet<string> = new Set([
+  'InvalidSignatureException',
+  'SignatureDoesNotMatch',
+  'RequestExpired',
+  'RequestInTheFuture',
+  'RequestTimeTooSkewed',
+]);
+
+/** Refused unread: it was signed by a clock that is minutes off, which the driver has put right by the answer's. */
+export const isMistimed = (error: unknown): boolean =>
+  SIGNED_AT.has(nameOf(error)) && (error as EngineError).$metadata?.clockSkewCorrected === true;
+
 /** It did not get there: sending it again does nothing twice. */
 export const isNotReached = (error: unknown): boolean => NOT_REACHED.has((error as EngineError).code);
 
@@ -127,6 +150,13 @@ function meaningOf(error: EngineError): Meaning | undefined {
       code: 'authentication_failed',
       message: 'DynamoDB got no credentials that it takes.',
       next: ['Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run where a role is attached.'],
+    };
+  }
+  if (isUsedUp(error)) {
+    return {
+      code: 'migration_failed',
+      message: 'A quota of DynamoDB is used up.',
+      next: ['Delete tables or indexes that nobody needs any more, or ask AWS for a higher quota: Service Quotas.'],
     };
   }
   if (isPassing(error)) {

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import type { TableDescription, TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import type { AttributeValue, TableDescription, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { SvcError } from '../../../core/errors.ts';
 import { exists } from '../../../core/schema/lookup.ts';
 import { plainItem } from './attribute.ts';
@@ -13,6 +13,7 @@ import { entryWrite } from './registry.ts';
 import { settled } from './settled.ts';
 import { type IndexShape, indexShape, type Key, shapeFrom } from './shape.ts';
 import { attributeName, beginning, keyOf, sweep } from './sweep.ts';
+import type { KeyType } from './types.ts';
 
 const AGAIN_MS = 200;
 const MOST_REFUSALS = 20;
@@ -100,9 +101,14 @@ function tolerance(): (work: () => Promise<unknown>) => Promise<void> {
   };
 }
 
+/** Bytes. */
+const LONGEST = { partition: 2_048, sort: 1_024 } as const;
+/** Of a character in UTF-8: DynamoDB counts a text's size in characters, and the length of a key in bytes. */
+const BYTES = 4;
+
 /**
- * An item whose value is of another type would be left out of the index without a word, and afterwards no such value
- * could be written any more.
+ * An item whose value is of another type, or too long for a key, would be left out of the index without a word, and
+ * afterwards no such value could be written any more.
  */
 async function refuseMisfits(
   { api, hold, onProgress }: Work,
@@ -112,37 +118,50 @@ async function refuseMisfits(
   key: Key,
 ): Promise<void> {
   const shape = shapeFrom(found, undefined);
-  const types = new Set(found.AttributeDefinitions?.map(({ AttributeName }) => AttributeName));
-  // What is a key already has the right type everywhere.
-  if (types.has(key.name)) return;
+  const role = key === index.sort ? 'sort' : 'partition';
+  // What is a key already has the right type everywhere, and no value that is too long for the part it has there.
+  const keys = [shape, ...shape.globals, ...shape.locals];
+  if (keys.some((one) => one.sort?.name === key.name || one[role]?.name === key.name)) return;
   const name = attributeName(key.name);
-  const keys: string[] = [];
+  const most = LONGEST[role];
+  const some: string[] = [];
   let count = 0;
-  const empty = key.type === 'N' ? '' : ` OR size(${name}) = :none`;
+  const length = key.type === 'N' ? '' : ` OR size(${name}) = :none OR size(${name}) > :most`;
   await sweep({
     api,
     table: api.table(table),
     shape,
     attributes: [key.name],
     filter: {
-      text: `attribute_exists(${name}) AND (NOT attribute_type(${name}, :type)${empty})`,
-      values: { ':type': { S: key.type }, ...(empty !== '' && { ':none': { N: '0' } }) },
+      text: `attribute_exists(${name}) AND (NOT attribute_type(${name}, :type)${length})`,
+      values: {
+        ':type': { S: key.type },
+        ...(length !== '' && { ':none': { N: '0' }, ':most': { N: String(most / BYTES) } }),
+      },
     },
     standing: beginning(found.ItemCount ?? 0),
     pace: new Pace(),
     hold,
     change(item) {
+      if (fits(item[key.name], key.type, most)) return undefined;
       count += 1;
-      if (keys.length < 3) keys.push(JSON.stringify(plainItem(keyOf(shape, item))));
+      if (some.length < 3) some.push(JSON.stringify(plainItem(keyOf(shape, item))));
       return undefined;
     },
     reached: async ({ seen }) => onProgress?.({ collection: table, done: seen }),
   });
   if (count === 0) return;
   throw new SvcError('data_violates', `Items of "${table}" do not allow the index "${index.name}".`, {
-    why: `In ${count} ${count === 1 ? 'item' : 'items'} "${key.name}" is no ${key.type} or empty. Such as ${keys.join(', ')}.`,
+    why: `In ${count} ${count === 1 ? 'item' : 'items'} "${key.name}" is no ${key.type}, or empty, or longer than the ${most} bytes that a ${role} key may have. Such as ${some.join(', ')}.`,
     state: 'Nothing was changed.',
-    next: [`Give those items a value of type ${key.type}, or remove the attribute from them.`],
+    next: [`Give those items a value of type ${key.type} that a key may have, or remove the attribute from them.`],
     details: { count },
   });
+}
+
+function fits(value: AttributeValue | undefined, type: KeyType, most: number): boolean {
+  const held = value?.[type];
+  if (held === undefined || type === 'N') return held !== undefined;
+  const bytes = Buffer.byteLength(held);
+  return bytes > 0 && bytes <= most;
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LockOptions } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
+import { type Moment, moment, since } from '../../moment.ts';
 import { lockTimedOut } from '../../sql/turns.ts';
 import type { Api } from './api.ts';
 import { isPassing, isUnknown, nameOf } from './errors.ts';
@@ -95,15 +96,6 @@ export class Lease {
     }
   }
 }
-
-/** Two clocks of this process: one stands still while the machine sleeps, the other one can be set. */
-interface Moment {
-  readonly steady: number;
-  readonly wall: number;
-}
-
-const moment = (): Moment => ({ steady: performance.now(), wall: Date.now() });
-const since = ({ steady, wall }: Moment): number => Math.max(performance.now() - steady, Date.now() - wall);
 
 /** The lock as a bracket: one holder at a time, also within a process, since each attempt has a name of its own. */
 export async function exclusively<T>(

@@ -88,7 +88,7 @@ export async function refuseItems(
       if (found.keys.length < 3) found.keys.push(JSON.stringify(plainItem(keyOf(shape, item))));
       return undefined;
     },
-    reached: async (now) => told(work, table, now.seen, items),
+    reached: async (now) => told(work, table, now.seen, items, true),
   });
   if (found.count > 0) {
     throw new SvcError('data_violates', `Items of "${table}" do not allow the change.`, {
@@ -100,9 +100,15 @@ export async function refuseItems(
   }
 }
 
-export function told({ onProgress }: Pick<Work, 'onProgress'>, collection: string, done: number, total: number): void {
+export function told(
+  { onProgress }: Pick<Work, 'onProgress'>,
+  collection: string,
+  done: number,
+  total: number,
+  checks = false,
+): void {
   // DynamoDB counts every six hours.
-  onProgress?.({ collection, done, ...(total >= done && { total }) });
+  onProgress?.({ collection, done, ...(total >= done && { total }), ...(checks && { checks }) });
 }
 
 export async function tableFor(

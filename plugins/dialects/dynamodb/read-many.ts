@@ -1,6 +1,6 @@
 import type { Api } from './api.ts';
 import type { Item } from './attribute.ts';
-import { isMissing } from './errors.ts';
+import { isMissing, TooMuch } from './errors.ts';
 
 const AT_ONCE = 100;
 
@@ -17,15 +17,18 @@ export async function readMany(
   const found: Item[] = [];
   for (let from = 0; from < keys.length; from += AT_ONCE) {
     let left = keys.slice(from, from + AT_ONCE);
-    while (left.length > 0) {
+    const ask = async () => {
       const input = { RequestItems: { [table]: { ...projection, Keys: left as never[], ConsistentRead: true } } };
-      const answer = await api.send('BatchGetItem', input).catch((error) => {
-        if (isMissing(error)) return undefined;
-        throw error;
-      });
-      if (!answer) return [];
+      const answer = await api.once('BatchGetItem', input);
       found.push(...(answer.Responses?.[table] ?? []));
       left = answer.UnprocessedKeys?.[table]?.Keys ?? [];
+      if (left.length > 0) throw new TooMuch(`${left.length} keys of a batch were left unread.`);
+    };
+    try {
+      await api.persist(ask);
+    } catch (error) {
+      if (isMissing(error)) return [];
+      throw error;
     }
   }
   return found;

@@ -1,6 +1,7 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { SvcError } from '../../../core/errors.ts';
+import { history } from '../../../core/migration/history.ts';
 import {
   type AnyRecordDefinition,
   CLOCK,
@@ -95,7 +96,11 @@ export function tooLong(error: unknown, collection: string): unknown {
   return new SvcError('value_invalid', `A record of "${collection}" is too long for DynamoDB.`, {
     why: 'An item has at most 400 KB.',
     state: 'Nothing was changed.',
-    next: ['Split the migration into several.'],
+    next: [
+      collection === history.collection
+        ? 'Split the migration into several.'
+        : 'Hand on less: a reference, not the content.',
+    ],
     cause: error,
   });
 }

@@ -10,6 +10,7 @@ export const mariadbTraits: Traits = {
   dropCheck: 'DROP CONSTRAINT',
   copiesForExpressions: false,
   ownsColumnChecks: true,
+  fixesKeyTypes: true,
   sharesCheckNames: false,
   block: (statements) => `BEGIN NOT ATOMIC\n${statements}\n;END`,
   // With json_valid: a check of ours stands in place of the one that the type would have.

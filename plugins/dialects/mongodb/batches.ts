@@ -1,5 +1,5 @@
-import type { Collection, Document, Filter, UpdateFilter } from 'mongodb';
-import { again, type Place } from './place.ts';
+import type { Collection, Document, Filter, FindCursor, UpdateFilter } from 'mongodb';
+import { again, type Place, unlessLost } from './place.ts';
 
 export type Update = UpdateFilter<Document> | Document[];
 
@@ -54,13 +54,35 @@ async function* idsOf(
   filter: Filter<Document>,
   size: number,
 ): AsyncGenerator<readonly unknown[]> {
-  const cursor = documents.find(filter, { projection: { _id: 1 }, batchSize: size });
-  let ids: unknown[] = [];
-  for await (const { _id } of cursor) {
-    ids.push(_id);
-    if (ids.length < size) continue;
-    yield ids;
-    ids = [];
+  const find = () => documents.find(filter, { projection: { _id: 1 }, batchSize: size });
+  let cursor = find();
+  const next = async () => {
+    try {
+      return await taken(cursor, size);
+    } catch (error) {
+      // A cursor is lost with its server. What it gave has been changed since, and is not found once more.
+      await cursor.close();
+      cursor = find();
+      throw error;
+    }
+  };
+  try {
+    for (;;) {
+      const ids = await unlessLost(next);
+      if (ids.length > 0) yield ids;
+      if (ids.length < size) return;
+    }
+  } finally {
+    await cursor.close();
   }
-  if (ids.length > 0) yield ids;
+}
+
+async function taken(cursor: FindCursor<Document>, size: number): Promise<readonly unknown[]> {
+  const ids: unknown[] = [];
+  while (ids.length < size) {
+    const found = await cursor.next();
+    if (!found) break;
+    ids.push(found._id);
+  }
+  return ids;
 }

@@ -1,7 +1,7 @@
 import type { Statement } from '../../../core/dialect.ts';
 import type { Collection } from '../../../core/schema/model.ts';
 import { type Spec, specsOf, without } from './indexes.ts';
-import { type Check, type Converted, entryOf, type Late, type Step, statement } from './step.ts';
+import { type Check, type Converted, entryOf, type Late, type Rewritten, type Step, statement } from './step.ts';
 import { validatorOf } from './validator.ts';
 
 /** What is done to documents between two models, and what for. */
@@ -10,6 +10,7 @@ export interface Moves {
   /** The first of them widens the validator. */
   readonly first?: readonly Step[];
   readonly converted?: Converted;
+  readonly rewritten?: Rewritten;
   readonly late?: Late;
 }
 
@@ -21,7 +22,7 @@ export interface Moves {
 export function chain(
   before: Collection,
   after: Collection,
-  { checks, first = [], converted, late }: Moves,
+  { checks, first = [], converted, rewritten, late }: Moves,
 ): Statement[] {
   const { name: collection } = after;
   const gone = without(specsOf(before), specsOf(after));
@@ -49,7 +50,8 @@ export function chain(
     ...duplicates(without(moved, specsOf(before)), converted),
     ...duplicates(without(moved, fresh), held),
   ];
-  return steps.map((step, index) => statement(index === 0 && all.length > 0 ? { ...step, checks: all } : step));
+  const asked = { ...(all.length > 0 && { checks: all }), ...(rewritten && { rewritten }) };
+  return steps.map((step, index) => statement(index === 0 ? { ...step, ...asked } : step));
 }
 
 /** Whether the validator keeps out what it does not let through. */

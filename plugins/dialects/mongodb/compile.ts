@@ -105,7 +105,7 @@ function dropField(before: Collection, after: Collection, field: string): Statem
   const gone = without(specsOf(before), specsOf(after));
   const { name: collection } = after;
   return [
-    statement({ do: 'validate', collection, ...valid(after, validatorOf(after)) }),
+    statement({ do: 'validate', collection, ...valid(after, validatorOf(after)), rewritten: { field } }),
     ...(gone.length > 0 ? [statement({ do: 'dropIndexes', collection, indexes: gone })] : []),
     statement({ do: 'unset', collection, field }, true),
     statement({ do: 'validate', collection, ...valid(after, validatorOf(after)), entry: entryOf(after) }),
@@ -125,6 +125,7 @@ function renameField(before: Collection, after: Collection, from: string, to: st
   return chain(before, after, {
     checks,
     first: [{ do: 'validate', collection, ...valid(after, widened(before, after)) }, move],
+    rewritten: { field: from },
     late: {
       checks: [
         { breaks: { [from]: { $exists: false } }, why: `still have a value in "${from}", which is "${to}" now` },
@@ -158,6 +159,7 @@ function modifyField(before: Collection, after: Collection, name: string): State
     checks,
     first,
     ...(isOther && { converted: { field: name, change } }),
+    ...(first.length > 0 && { rewritten: { field: name, rule: change.rule } }),
     ...(late.length > 0 && { late: { checks: late, moves: convert } }),
   });
 }

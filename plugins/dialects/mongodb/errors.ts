@@ -57,6 +57,11 @@ const INDEX_EXISTS: Meaning = {
   message: 'There is another index of that name or on those fields.',
   next: ['Use another name, or drop what is there.'],
 };
+const TOO_LARGE: Meaning = {
+  code: 'value_invalid',
+  message: 'A document would be too large for MongoDB.',
+  next: ['Split what is to be stored: a document has at most 16 MB.'],
+};
 const FAILED: Meaning = { code: 'migration_failed', message: 'MongoDB refused a command.' };
 
 const MEANINGS: Readonly<Record<number, Meaning>> = {
@@ -81,6 +86,9 @@ const MEANINGS: Readonly<Record<number, Meaning>> = {
   64: OVERDUE,
   85: INDEX_EXISTS,
   86: INDEX_EXISTS,
+  10334: TOO_LARGE,
+  17419: TOO_LARGE,
+  17420: TOO_LARGE,
   115: { code: 'not_supported', message: 'This server cannot do it.' },
   121: VIOLATES,
   241: VIOLATES,
@@ -88,17 +96,23 @@ const MEANINGS: Readonly<Record<number, Meaning>> = {
 };
 
 /**
- * A primary that steps down, is shut down or is not there yet, the time of an operation (50) or of its write concern (64)
- * that is up; the driver resends only some commands.
+ * A primary that steps down, is shut down or is not there yet, also as a router tells it of a shard (6, 7, 89, 133, 134), a
+ * cursor that went with it (43), the time of an operation (50) or of its write concern (64) that is up; the driver resends
+ * only some commands.
  */
-const GIVEN_UP: ReadonlySet<number> = new Set([50, 64, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436]);
+const GIVEN_UP: ReadonlySet<number> = new Set([
+  6, 7, 43, 50, 64, 89, 91, 133, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436,
+]);
 const NETWORK = /^Mongo(Network|PoolCleared|PoolClosed|ConnectionClosed|TopologyClosed|NotConnected|ServerClosed)/;
 
 /** The connection or the primary went away, or time was up: nobody knows whether the command was carried out. */
 export function isLost(given: unknown): boolean {
   const error = innermost(given);
   if (!(error instanceof Error)) return false;
-  return NETWORK.test(error.name) || GIVEN_UP.has(codeOf(error) ?? 0);
+  const { name, errorLabels } = error as EngineError;
+  return (
+    NETWORK.test(name) || GIVEN_UP.has(codeOf(error) ?? 0) || errorLabels?.includes('RetryableWriteError') === true
+  );
 }
 
 function innermost(error: unknown): unknown {
@@ -145,7 +159,23 @@ function meaningOf(error: Error, code: number | undefined): Meaning {
   }
   if (isLost(error)) return MEANINGS[code ?? 0] ?? LOST;
   if (/Authentication/i.test(error.message) && code === undefined) return REFUSED;
+  // Of an insert it is only one more bad value, and DocumentDB has numbers of its own.
+  if (/object to insert too large|MaxDocumentSize/i.test(error.message)) return TOO_LARGE;
   return MEANINGS[code ?? 0] ?? FAILED;
+}
+
+const MOST_BYTES = 16 * 1024 * 1024;
+
+/** Throws `value_invalid`. A message of some size the driver cannot write and the server hangs up on, without a reason. */
+export function refuseTooLarge(collection: string, set: Readonly<Record<string, unknown>>): void {
+  const texts = Object.values(set).filter((value) => typeof value === 'string');
+  const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  if (bytes <= MOST_BYTES) return;
+  throw new SvcError(TOO_LARGE.code, TOO_LARGE.message, {
+    why: `It is one of "${collection}", with ${bytes} bytes of text.`,
+    state: 'It was not written.',
+    next: TOO_LARGE.next ?? [],
+  });
 }
 
 /** The same refusal from a place before anything could be changed. */

@@ -62,7 +62,7 @@ export function keySpec(collection: Collection, name: string, columns: readonly 
 
 /**
  * Unique: documents without a value in a column that may be without are left out, as SQL has it. Missing and null would
- * count as equal, and a filter on `$type` would keep queries from the index.
+ * count as equal.
  */
 function structureOf(collection: Collection, columns: readonly IndexColumn[], unique?: true): Structure {
   const key = columns.map(({ name, order }): [string, number] => [name, order === 'desc' ? -1 : 1]);
@@ -74,9 +74,11 @@ function structureOf(collection: Collection, columns: readonly IndexColumn[], un
   return { key, unique, ...(optional.length > 0 && { partial: Object.fromEntries(optional) }) };
 }
 
-function hasValue([first = '', ...others]: readonly string[]): Json {
-  const value = first === 'object' || others.includes('object') ? undefined : least[first];
-  return value === undefined ? { $exists: true } : { $gte: value };
+/** By `$type` only where there is no other way: it keeps queries from the index. */
+function hasValue(types: readonly string[]): Json {
+  const [first = ''] = types;
+  const value = types.includes('object') ? undefined : least[first];
+  return value === undefined ? { $type: [...types] } : { $gte: value };
 }
 
 export function isSame(a: Structure, b: Structure): boolean {

@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Collection } from 'mongodb';
 import type { LockOptions } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
+import { type Moment, moment, since } from '../../moment.ts';
 import { lockTimedOut } from '../../sql/turns.ts';
 import { BOUNDED, BY_MAJORITY } from './bounds.ts';
 import { codeOf, DUPLICATE_KEY, refusal, unchanged } from './errors.ts';
@@ -28,28 +29,28 @@ export function leases({ db }: Pick<Server, 'db'>): Collection<LeaseDocument> {
   return db.collection<LeaseDocument>('_svc_lock', BY_MAJORITY);
 }
 
-/** The lease of this process: its end counts on this process's monotonic clock, from before it was asked for. */
+/** The lease of this process: its end counts on this process's clocks, from before it was asked for. */
 export class Lease {
   readonly epoch: number;
   readonly #documents: Collection<LeaseDocument>;
   readonly #owner: string;
   readonly #ttlMs: number;
-  #until: number;
+  #renewedAt: Moment;
   #beating: NodeJS.Timeout | undefined;
 
-  constructor(documents: Collection<LeaseDocument>, owner: string, epoch: number, ttlMs: number, since: number) {
+  constructor(documents: Collection<LeaseDocument>, owner: string, epoch: number, ttlMs: number, asked: Moment) {
     this.#documents = documents;
     this.#owner = owner;
     this.epoch = epoch;
     this.#ttlMs = ttlMs;
-    this.#until = since + ttlMs;
+    this.#renewedAt = asked;
     // A beat that fails is followed by others; who is about to act asks `hold`.
     this.#beating = setInterval(() => void this.#renew().catch(() => undefined), ttlMs / BEATS).unref();
   }
 
   /** Throws `lock_lost` unless the lease holds for a good while yet: asked before every command that changes something. */
   async hold(): Promise<void> {
-    if (performance.now() < this.#until - this.#ttlMs * MARGIN) return;
+    if (since(this.#renewedAt) < this.#ttlMs * (1 - MARGIN)) return;
     if (!(await this.#renew())) throw lockLost('It was not renewed in time, and another process has taken it.');
   }
 
@@ -71,13 +72,13 @@ export class Lease {
   }
 
   async #renew(): Promise<boolean> {
-    const since = performance.now();
+    const asked = moment();
     const { matchedCount } = await this.#documents.updateOne(
       { _id: 'lock', owner: this.#owner, token: this.epoch },
       { $currentDate: { at: true } },
       BOUNDED,
     );
-    if (matchedCount > 0) this.#until = Math.max(this.#until, since + this.#ttlMs);
+    if (matchedCount > 0 && asked.steady > this.#renewedAt.steady) this.#renewedAt = asked;
     return matchedCount > 0;
   }
 }
@@ -116,10 +117,10 @@ async function acquire(
         next: ['Run the command again.'],
       });
     }
-    const since = performance.now();
+    const asked = moment();
     const taken = await tryAcquire(documents, owner, ttlMs);
     if (taken) {
-      const lease = new Lease(documents, owner, taken.epoch, ttlMs, since);
+      const lease = new Lease(documents, owner, taken.epoch, ttlMs, asked);
       try {
         if (taken.over) await fenceOff(server, taken.epoch);
       } catch (error) {

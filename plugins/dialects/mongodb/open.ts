@@ -15,8 +15,8 @@ export interface Server {
   readonly version: string;
   /** Several documents can be written as one: a replica set or a sharded cluster, not a server that stands alone. */
   readonly transactions: boolean;
-  /** Reads that see every write that was answered before. */
-  readonly linearizable: boolean;
+  /** It may have several members: its reads can be asked to see every write that was answered before. */
+  readonly clustered: boolean;
   readonly bson: typeof BSON;
 }
 
@@ -48,7 +48,7 @@ export async function openServer(url: string, settings: Settings): Promise<Serve
       db,
       version: build.gateway ? String(build.gateway) : `MongoDB ${build.version}`,
       transactions: clustered && hello.logicalSessionTimeoutMinutes !== undefined,
-      linearizable: clustered,
+      clustered,
       bson: BSON,
     };
   } catch (error) {

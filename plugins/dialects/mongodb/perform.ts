@@ -1,6 +1,7 @@
 import { SvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
 import { inBatches } from './batches.ts';
+import { buildIndexes } from './build-indexes.ts';
 import { checkDocuments, mayFind, violating } from './checks.ts';
 import { alreadyExists, codeOf, INDEX_NOT_FOUND, isLost, NAMESPACE_EXISTS, NAMESPACE_NOT_FOUND } from './errors.ts';
 import { fill } from './fill.ts';
@@ -10,6 +11,7 @@ import { fromExtended, type Server } from './open.ts';
 import type { Outset } from './outsets.ts';
 import { again, command, MAJORITY, type Place } from './place.ts';
 import { readStructure } from './read-index.ts';
+import { refuseSharded } from './refuse-sharded.ts';
 import { describe, forget, type Said } from './registry.ts';
 import { runCommand } from './run-command.ts';
 import type { Late, Step } from './step.ts';
@@ -20,6 +22,7 @@ export async function perform(place: Place, step: Step, outset?: Outset): Promis
     await place.hold();
     await checkDocuments(place, 'collection' in step ? step.collection : '', step.checks);
   }
+  if (step.rewritten && 'collection' in step) await refuseSharded(place, step.collection, step.rewritten);
   switch (step.do) {
     case 'create':
       if (!outset) throw new Error(`nobody looked for ${step.collection} before it was created`);
@@ -159,7 +162,7 @@ async function createIndexes(place: Place, collection: string, specs: readonly S
   );
   if (missing.length === 0) return;
   const indexes = missing.map((spec) => fromExtended(place.server, writtenSpec(spec)));
-  await command(place, { createIndexes: collection, indexes });
+  await again(place, () => buildIndexes(place.server, collection, indexes, MAJORITY));
 }
 
 async function dropIndexes(place: Place, collection: string, specs: readonly Spec[]): Promise<void> {

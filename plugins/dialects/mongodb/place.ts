@@ -24,9 +24,16 @@ const LONGEST_PAUSE_MS = 2000;
  * or the connection breaks.
  */
 export async function again<T>(place: Place, work: () => Promise<T>): Promise<T> {
-  for (let attempt = 1, pause = 50; ; attempt += 1, pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+  return unlessLost(work, async () => {
     await place.hold();
     place.onChange?.();
+  });
+}
+
+/** Asks once more where the answer was lost, a few times in a row. What `before` throws is not tried again. */
+export async function unlessLost<T>(work: () => Promise<T>, before?: () => Promise<void>): Promise<T> {
+  for (let attempt = 1, pause = 50; ; attempt += 1, pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+    await before?.();
     try {
       return await work();
     } catch (error) {

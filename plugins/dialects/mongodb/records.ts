@@ -12,7 +12,8 @@ import {
   type Versioned,
 } from '../../../core/records.ts';
 import { BOUNDED, BY_MAJORITY } from './bounds.ts';
-import { codeOf, DUPLICATE_KEY, refusal } from './errors.ts';
+import { buildIndexes } from './build-indexes.ts';
+import { codeOf, DUPLICATE_KEY, refusal, refuseTooLarge } from './errors.ts';
 import { EPOCH, notLater } from './lease.ts';
 import type { Server } from './open.ts';
 
@@ -53,6 +54,7 @@ export function recordUpdate(
     // As text: keys that begin with $ or have dots are no keys of MongoDB, and numbers stay what they are.
     else set[name] = column.type === 'json' && value !== null ? JSON.stringify(value) : value;
   }
+  refuseTooLarge(definition.collection, set);
   return { $set: set, ...(Object.keys(clock).length > 0 && { $currentDate: clock }) };
 }
 
@@ -97,7 +99,7 @@ export function recordStore<R extends object>(
   const definition = given as unknown as AnyRecordDefinition;
   const documents = recordsIn(server, definition.collection);
   const columns = Object.keys(definition.columns);
-  const read = { ...BOUNDED, ...(server.linearizable && ({ readConcern: { level: 'linearizable' } } as const)) };
+  const read = { ...BOUNDED, ...(server.clustered && ({ readConcern: { level: 'linearizable' } } as const)) };
   const versioned = (document: RecordDocument, names: readonly string[]): Versioned<R> => ({
     record: readRecord(definition, document, names) as R,
     version: document[VERSION],
@@ -181,7 +183,7 @@ export function recordStore<R extends object>(
           limit: limit + 1,
           batchSize: limit + 1,
           ...BOUNDED,
-          ...(server.linearizable && { readConcern: { level: 'majority' } }),
+          ...(server.clustered && { readConcern: { level: 'majority' } }),
         })
         .toArray();
       const records = found.slice(0, limit).map((document) => versioned(document, wanted));
@@ -233,19 +235,17 @@ function told<R extends object>(store: RecordStore<R>): RecordStore<R> {
 }
 
 /** Makes the collections and the indexes of records; both may be there. */
-export async function ensureRecords({ db }: Server, definitions: readonly AnyRecordDefinition[]): Promise<void> {
+export async function ensureRecords(server: Server, definitions: readonly AnyRecordDefinition[]): Promise<void> {
   for (const { collection, indexes } of definitions) {
     if (indexes.length === 0) {
-      await db.createCollection(collection).catch(unlessExists);
+      await server.db.createCollection(collection).catch(unlessExists);
       continue;
     }
-    await db.command({
-      createIndexes: collection,
-      indexes: indexes.map(({ name, equals, sort }) => ({
-        name,
-        key: Object.fromEntries([...new Set([...equals, sort, '_id'])].map((column) => [column, 1])),
-      })),
-    });
+    const wanted = indexes.map(({ name, equals, sort }) => ({
+      name,
+      key: Object.fromEntries([...new Set([...equals, sort, '_id'])].map((column) => [column, 1])),
+    }));
+    await buildIndexes(server, collection, wanted);
   }
 }
 

@@ -9,7 +9,7 @@ import type { Validator } from './validator.ts';
  * What a statement does, as the journal keeps it. Each says what shall be there afterwards and may run again; values of
  * BSON are extended JSON.
  */
-export type Step = { readonly checks?: readonly Check[] } & (
+export type Step = { readonly checks?: readonly Check[]; readonly rewritten?: Rewritten } & (
   | {
       readonly do: 'create';
       readonly collection: string;
@@ -84,6 +84,12 @@ export type Check =
     }
   | { readonly breaks: Validator; readonly why: string }
   | { readonly duplicates: Spec; readonly of?: Converted; readonly why: string };
+
+/** A field whose values go or change, by this step or one behind it: with a rule those alone that it does not let through. */
+export interface Rewritten {
+  readonly field: string;
+  readonly rule?: Rule;
+}
 
 /** A field that will have other values. */
 export interface Converted {

@@ -52,7 +52,7 @@ export const bsonTypes: Readonly<Record<FieldType, readonly string[]>> = {
   blob: ['binData'],
 };
 
-/** The least value of the types of a field: what is not null nor missing is not less. Absent where types are mixed. */
+/** The least value of the types of a field: what is not null nor missing is not less. */
 export const least: Readonly<Record<string, Json | undefined>> = {
   string: '',
   bool: false,
@@ -60,4 +60,6 @@ export const least: Readonly<Record<string, Json | undefined>> = {
   double: { $numberDouble: '-Infinity' },
   decimal: { $numberDouble: '-Infinity' },
   date: { $date: { $numberLong: '-8640000000000000' } },
+  // Bytes are ordered by their number first, then by their kind.
+  binData: { $binary: { base64: '', subType: '00' } },
 };

@@ -3,6 +3,7 @@ import type { Json } from '../../../core/json.ts';
 import type { Facts } from '../../sql/grammar.ts';
 import { SCHEMA } from '../../sql/text.ts';
 import { quote } from './quote.ts';
+import type { Violating } from './violating.ts';
 
 /**
  * An ALTER TABLE of which only the catalog can tell what exactly to send: it is asked under the lock, right before.
@@ -11,10 +12,15 @@ import { quote } from './quote.ts';
 export interface AskedAlter {
   readonly table: string;
   readonly clauses: readonly string[];
-  /** Refused as `data_violates` where a row meets the condition. */
-  readonly refused?: { readonly rows: string; readonly why: string };
+  /**
+   * Refused as `data_violates` where a row meets the condition. What goes `online` needs no such look: there the server
+   * refuses the rows itself.
+   */
+  readonly refused?: { readonly rows: string; readonly why: string; readonly online?: true };
   /** Refused as `data_violates` where a word of an enum is none of a column with these lines in its definition. */
   readonly words?: { readonly column: string; readonly lines: readonly string[] };
+  /** What the server refuses itself: asked before the first step of a run of several. */
+  readonly violating?: readonly Violating[];
   readonly modify?: Modify;
   /** Foreign keys may need an index in its place. */
   readonly dropsIndexes?: readonly string[];
@@ -28,10 +34,10 @@ export interface AskedAlter {
 export interface Modify {
   readonly column: string;
   readonly type?: string;
-  readonly required: boolean;
+  readonly required?: boolean;
   /** The text of a default, null for none. */
   readonly default?: string | null;
-  readonly numbered: boolean;
+  readonly numbered?: boolean;
   /** What belongs to the column beside its type, where the type is new. */
   readonly check?: string;
 }

@@ -1,3 +1,4 @@
+import { SvcError } from '../../../core/errors.ts';
 import { type Exec, type Result, rowsOf } from '../../sql/session.ts';
 import type { CatalogDefault } from './default.ts';
 import { text } from './quote.ts';
@@ -125,6 +126,8 @@ function indexOf([name, rows]: readonly [string, readonly Row[]]): CatalogIndex 
 
 function foreignKeyOf([name, rows]: readonly [string, readonly Row[]]): CatalogForeignKey {
   const [first] = rows;
+  // Taken for no foreign key it would be one that somebody dropped.
+  if (first?.on_delete === null) throw hidden(String(first.t), name);
   return {
     name,
     columns: rows.map((row) => String(row.c)),
@@ -133,6 +136,14 @@ function foreignKeyOf([name, rows]: readonly [string, readonly Row[]]): CatalogF
     onUpdate: String(first?.on_update),
     onDelete: String(first?.on_delete),
   };
+}
+
+/** MariaDB tells the rules of foreign keys only to who may do more than read. */
+function hidden(table: string, name: string): SvcError {
+  return new SvcError('permission_denied', `The database user may not see the foreign key "${name}" of "${table}".`, {
+    why: 'The server shows foreign keys only to a user who has more than SELECT.',
+    next: ['Grant it on the database, to look: SELECT and REFERENCES.'],
+  });
 }
 
 function byTable(rows: readonly Row[] = []): Map<string, Row[]> {
@@ -168,7 +179,7 @@ function queries({ catalog }: Traits, tables: readonly string[] | undefined): st
   FROM information_schema.statistics s WHERE ${ours('s')} ORDER BY s.table_name, s.index_name, s.seq_in_index`,
     `SELECT k.table_name AS t, k.constraint_name AS n, k.column_name AS c, k.referenced_table_schema = DATABASE() AS own,
     k.referenced_table_name AS target, k.referenced_column_name AS target_column, r.update_rule AS on_update, r.delete_rule AS on_delete
-  FROM information_schema.key_column_usage k JOIN information_schema.referential_constraints r
+  FROM information_schema.key_column_usage k LEFT JOIN information_schema.referential_constraints r
   ON r.constraint_schema = k.constraint_schema AND r.constraint_name = k.constraint_name AND r.table_name = k.table_name
   WHERE ${ours('k')} AND k.referenced_table_name IS NOT NULL ORDER BY k.table_name, k.constraint_name, k.ordinal_position`,
     `SELECT * FROM (${catalog.checks}) AS found WHERE ${asked('found.t')} ORDER BY found.t, found.n`,

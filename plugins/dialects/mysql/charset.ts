@@ -2,15 +2,16 @@ import type { Segment, Statement } from '../../../core/dialect.ts';
 import { isUsers } from '../../sql/text.ts';
 
 /**
- * Segments whose tables can hold every text: those of a database in utf8mb4 have its collation, those of another one
- * say it. Compiling does not know the database.
+ * The end of a table's definition with which it can hold every text: one of a database in utf8mb4 has its collation,
+ * one of another says it.
  */
-export function holdingEveryText(
-  charset: string,
-  collation: string,
-): (segments: readonly Segment[]) => readonly Segment[] {
-  if (charset === 'utf8mb4') return (segments) => segments;
-  const tail = ` DEFAULT CHARACTER SET utf8mb4 COLLATE ${collation}`;
+export function everyText(charset: string, collation: string): string {
+  return charset === 'utf8mb4' ? '' : ` DEFAULT CHARACTER SET utf8mb4 COLLATE ${collation}`;
+}
+
+/** Segments whose tables have that end. Compiling does not know the database. */
+export function holdingEveryText(tail: string): (segments: readonly Segment[]) => readonly Segment[] {
+  if (tail === '') return (segments) => segments;
   const told = (statement: Statement): Statement =>
     isCreated(statement) ? { ...statement, run: [...(statement.run as string[]), tail] } : statement;
   return (segments) => segments.map((segment) => ({ ...segment, statements: segment.statements.map(told) }));

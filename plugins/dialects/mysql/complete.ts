@@ -1,5 +1,6 @@
 import { SvcError } from '../../../core/errors.ts';
 import type { Exec } from '../../sql/session.ts';
+import { asItIs } from './as-it-is.ts';
 import type { AskedAlter } from './asked.ts';
 import { isAutomaticIndex, serves } from './automatic-index.ts';
 import { type CatalogTable, readTable } from './catalog.ts';
@@ -23,7 +24,8 @@ export async function completed(exec: Exec, traits: Traits, ask: AskedAlter, lik
   const { clauses, modify, dropsIndexes, dropsForeignKey, arrayCheck } = ask;
   if (!isQuestion(ask)) return [...clauses];
   const drops = [...(dropsIndexes ?? []), ...(clauses.includes('DROP PRIMARY KEY') ? [PRIMARY] : [])];
-  const table = { ...(await readTable(exec, traits, like)), name: ask.table };
+  const found = await readTable(exec, traits, like);
+  const table = { ...(modify ? await asItIs(exec, found, modify) : found), name: ask.table };
   for (const clause of clauses) {
     const [, column] = DROPPED.exec(clause) ?? [];
     if (column !== undefined) refuseShrunk(table, column.replaceAll('``', '`'), drops);

@@ -6,13 +6,13 @@ import { Turns } from '../../sql/turns.ts';
 import { addressOf } from './address.ts';
 import { readBeside } from './beside.ts';
 import { readCatalog } from './catalog.ts';
-import { holdingEveryText } from './charset.ts';
+import { everyText, holdingEveryText } from './charset.ts';
 import { refusal } from './errors.ts';
 import type { Flavour } from './flavour.ts';
 import { foresee } from './foresee.ts';
 import { grammarOf } from './grammar.ts';
 import { readTables } from './introspect.ts';
-import { exclusively, lockHeld } from './lock.ts';
+import { exclusively, lockHeld, lockTaken } from './lock.ts';
 import { quote } from './quote.ts';
 import { ensureTables, recordGrammarOf, recordHome } from './records.ts';
 import { type Asking, quickText, runAsked } from './resolve.ts';
@@ -21,6 +21,7 @@ import { seen } from './seen.ts';
 import { openSession } from './session.ts';
 import { type Settings, sessionText } from './settings.ts';
 import { spelled } from './spelled.ts';
+import { textsOf } from './texts.ts';
 import { updateTexts } from './update.ts';
 import { versionOf } from './version.ts';
 
@@ -49,7 +50,8 @@ export async function connect(flavour: Flavour, url: string, settings: Settings)
     block: traits.block,
     ask: (exec, run) => runAsked(asking(exec), run),
   };
-  const holdingAll = holdingEveryText(greeting.charset, traits.collation);
+  const tail = everyText(greeting.charset, traits.collation);
+  const holdingAll = holdingEveryText(tail);
   const lockPlace = { session, greeting, turns: new Turns() };
   const told = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
@@ -63,15 +65,16 @@ export async function connect(flavour: Flavour, url: string, settings: Settings)
     told(async () => readTables(traits, await readCatalog(session.exec, traits, collections)));
   return {
     server: `${flavour.title} ${version.join('.')}`,
-    run: (segments, epoch, tookMs) => runSegments(place, holdingAll(segments), epoch, tookMs),
+    run: (segments, epoch, tookMs, underway) => runSegments(place, holdingAll(segments), epoch, tookMs, underway),
     foresee: (statements) => told(() => session.alone((exec) => foresee(asking(exec), statements))),
+    texts: (statements) => told(() => textsOf(session.exec, traits, statements)),
     query: rows,
     introspect: async (collections) => (await read(collections)).model,
     async unreadable() {
       const { unreadable } = await read();
       return [...unreadable, ...(await told(() => readBeside(session.exec)))];
     },
-    seen: (model) => told(() => spelled(session, traits, grammar, seen(model))),
+    seen: (model) => told(() => spelled({ session, traits, grammar, tail }, seen(model))),
     records: (definition) => recordStore(home, definition),
     ensure: (definitions) => ensureTables(session, recordGrammar, definitions),
     async update(job) {
@@ -92,6 +95,7 @@ export async function connect(flavour: Flavour, url: string, settings: Settings)
       return Number(row?.count);
     },
     exclusively: (work, options) => exclusively(lockPlace, work, options),
+    isLocked: async () => (await rows(`SELECT 1 FROM DUAL WHERE ${lockTaken(greeting.database)}`)).length > 0,
     close: () => session.close(),
   };
 }

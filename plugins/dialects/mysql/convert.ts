@@ -35,7 +35,8 @@ export async function refuseWords(
   if (rows > 0) throw violated(table, rows, `Words of ${column} are no values of its new type.`);
 }
 
-async function isTaken(exec: Exec, insert: string): Promise<boolean> {
+/** False where the server has no such value in the type of the column. */
+export async function isTaken(exec: Exec, insert: string): Promise<boolean> {
   try {
     await exec(insert);
     return true;

@@ -1,4 +1,5 @@
 import type { Dialect } from '../../../core/dialect.ts';
+import type { Json } from '../../../core/json.ts';
 import { compileSql } from '../../sql/compile.ts';
 import { identify } from './address.ts';
 import { connect } from './connection.ts';
@@ -7,6 +8,7 @@ import { grammarOf } from './grammar.ts';
 import { seen } from './seen.ts';
 import { settingsOf } from './settings.ts';
 import { columnTypes } from './types.ts';
+import { violating } from './violating.ts';
 
 export function dialectOf(flavour: Flavour): Dialect {
   const { name, title, traits, schemes } = flavour;
@@ -15,7 +17,12 @@ export function dialectOf(flavour: Flavour): Dialect {
     name,
     types: columnTypes,
     capabilities: { transactionalDdl: false, names: grammar.names, refuses: grammar.refuses },
-    compile: (operation, before) => compileSql(grammar, operation, before),
+    compile(operation, before) {
+      const [first, ...more] = compileSql(grammar, operation, before);
+      const told = violating(operation, before);
+      if (!first || told.length === 0) return first ? [first, ...more] : [];
+      return [{ ...first, run: { ...(first.run as object), violating: told } as unknown as Json }, ...more];
+    },
     seen,
     identify: (url) => identify(url, schemes),
     connect: async (url, options) => connect(flavour, url, settingsOf(options, title)),

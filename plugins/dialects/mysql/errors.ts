@@ -1,4 +1,5 @@
 import { type ErrorCode, isSvcError, SvcError } from '../../../core/errors.ts';
+import { isTlsError } from '../../sql/tls-error.ts';
 
 /** What both drivers put on an error; the message of MariaDB's holds the statement, `sqlMessage` does not. */
 interface EngineError extends Error {
@@ -15,7 +16,7 @@ export function numberOf(error: unknown): number | undefined {
   return typeof errno === 'number' && errno > 0 ? errno : undefined;
 }
 
-const PASSING: ReadonlySet<number | undefined> = new Set([1205, 1213]);
+const PASSING: ReadonlySet<number | undefined> = new Set([1020, 1205, 1213]);
 
 /** Another session was in the way and nothing was done: the same text may pass in a moment. */
 export function isPassing(error: unknown): boolean {
@@ -52,7 +53,7 @@ const FORBIDDEN: Meaning = {
   code: 'permission_denied',
   message: 'The database user may not do this.',
   next: [
-    'Use a user that may, or grant it: to migrate ALTER, CREATE, DROP, INDEX, REFERENCES, SELECT, INSERT, UPDATE and DELETE on the database, to look SELECT.',
+    'Use a user that may, or grant it: to migrate ALTER, CREATE, CREATE TEMPORARY TABLES, DROP, INDEX, REFERENCES, SELECT, INSERT, UPDATE and DELETE on the database, to look SELECT, REFERENCES and CREATE TEMPORARY TABLES.',
   ],
 };
 const READ_ONLY: Meaning = {
@@ -69,6 +70,11 @@ const LOCKED: Meaning = {
   code: 'migration_failed',
   message: 'Another session keeps a lock on the table or its rows.',
   next: ['Look who: SHOW FULL PROCESSLIST', 'Run the command again when it is gone.'],
+};
+const OVERTAKEN: Meaning = {
+  code: 'migration_failed',
+  message: 'Another session has changed a row since it was read.',
+  next: ['Run the command again.'],
 };
 const UNKNOWN_TABLE: Meaning = { code: 'collection_unknown', message: 'The table does not exist.' };
 const FAILED: Meaning = { code: 'migration_failed', message: 'The database server refused a statement.' };
@@ -124,6 +130,7 @@ const MEANINGS: Readonly<Record<number, Meaning>> = {
   1217: REFERENCED,
   1451: REFERENCED,
   3730: REFERENCED,
+  1020: OVERTAKEN,
   1205: LOCKED,
   1213: LOCKED,
   1048: NULLS,
@@ -187,6 +194,16 @@ export function refusal(error: unknown): unknown {
 /** An error of a session that was open: a server that cannot be reached any more may have done what it was sent last. */
 export function ofOpen(error: unknown): unknown {
   return meaningOf(error) === UNREACHABLE ? told(error as EngineError, LOST) : error;
+}
+
+/** An error before the server let us in: nothing was sent that could have been done. */
+export function ofOpening(error: unknown): unknown {
+  const meaning = meaningOf(error);
+  if (meaning !== LOST) return refusal(error);
+  const next = isTlsError(error)
+    ? ['Make its certificate known: NODE_EXTRA_CA_CERTS=<file>', 'Or encrypt without looking at it: ?tls=encrypt']
+    : UNREACHABLE.next;
+  return told(error as EngineError, { ...UNREACHABLE, ...(next && { next }) });
 }
 
 function meaningOf(error: unknown): Meaning | undefined {

@@ -8,16 +8,20 @@ import { readTable } from './catalog.ts';
 import { completed } from './complete.ts';
 import { refuseWords } from './convert.ts';
 import { numberOf } from './errors.ts';
+import { type MadeKey, unjoined } from './joined.ts';
 import { quote, text } from './quote.ts';
 import { heldElsewhere } from './referenced.ts';
 import { type Asking, alterText, COPIES, doneOnline, refuseCopy, refuseOld } from './resolve.ts';
 import { refuseRows } from './violated.ts';
+import type { Violating } from './violating.ts';
 
 interface Change {
   readonly statement: number;
   readonly ask: AskedAlter;
-  /** Nothing before it in the run changes the table or what is in it. */
+  /** Nothing before it in the run changes its columns or what is in them. */
   readonly untouched: boolean;
+  /** What can be asked of the tables as they are. */
+  readonly violating: readonly Violating[];
 }
 
 /**
@@ -30,8 +34,8 @@ export async function foresee(asking: Asking, statements: readonly Statement[]):
   if (folded) return folded;
   // A single one leaves nothing behind when it is refused as it runs.
   if (statements.length <= 1) return undefined;
-  const { changes, dropped } = changesOf(statements);
-  const found = await heldElsewhere(exec, dropped);
+  const { changes, dropped, keys } = changesOf(statements);
+  const found = [...(await heldElsewhere(exec, dropped)), ...(await unjoined(exec, asking.traits, keys))];
   for (const table of await filled(exec, [...changes.keys()])) {
     const refused = await refusedOf(asking, table, changes.get(table) ?? []);
     if (refused) found.push(refused);
@@ -58,16 +62,23 @@ interface Changes {
   readonly changes: ReadonlyMap<string, readonly Change[]>;
   /** The statement that drops a table. */
   readonly dropped: ReadonlyMap<string, number>;
+  /** Foreign keys that are made, at tables as they are at the start. */
+  readonly keys: readonly MadeKey[];
 }
 
 /** By the name that a table has at the start, what is done to it up to where nobody can say how it looks. */
-function changesOf(statements: readonly Statement[]): Changes {
+export function changesOf(statements: readonly Statement[]): Changes {
   const changes = new Map<string, Change[]>();
   const dropped = new Map<string, number>();
+  const keys: MadeKey[] = [];
   /** Of tables that were made, dropped or renamed: the name at the start, if it was there. */
   const names = new Map<string, string | undefined>();
   const atStart = (name: string): string | undefined => (names.has(name) ? names.get(name) : name);
+  /** Columns that are made, changed or dropped, of tables by their name at the start. */
+  const touched = new Map<string, readonly string[]>();
   let byUser = false;
+  const isUntouched = (table: string, columns: readonly string[]): boolean =>
+    !byUser && !names.has(table) && !columns.some((column) => touched.get(table)?.includes(column));
   for (const [statement, { run, text }] of statements.entries()) {
     if (isUsers(run)) {
       byUser = true;
@@ -86,12 +97,30 @@ function changesOf(statements: readonly Statement[]): Changes {
     const table = atStart(ask.table);
     const renamed = renamedTo(ask.clauses);
     if (renamed !== undefined) names.set(ask.table, undefined).set(renamed, table);
+    for (const { joins } of ask.violating ?? []) {
+      if (!joins || !isUntouched(joins.parent, joins.target)) continue;
+      const there = isUntouched(ask.table, joins.columns);
+      keys.push({ ...joins, statement, table: ask.table, there });
+    }
     if (table === undefined) continue;
-    const before = changes.get(table) ?? [];
-    changes.set(table, [...before, { statement, ask, untouched: !byUser && before.length === 0 }]);
+    const columns = touchedBy(ask);
+    const violating = (ask.violating ?? []).filter(({ reads }) =>
+      Object.entries(reads).every(([from, read]) => isUntouched(from, read)),
+    );
+    const change = { statement, ask, untouched: isUntouched(table, columns), violating };
+    changes.set(table, [...(changes.get(table) ?? []), change]);
+    touched.set(table, [...(touched.get(table) ?? []), ...columns]);
   }
-  return { changes, dropped };
+  return { changes, dropped, keys };
 }
+
+function touchedBy({ clauses, modify }: AskedAlter): string[] {
+  const named = clauses.flatMap((clause) => COLUMNS.exec(clause)?.slice(1) ?? []);
+  const columns = named.flatMap((name?: string) => name?.replaceAll('``', '`') ?? []);
+  return modify ? [...columns, modify.column] : columns;
+}
+
+const COLUMNS = /^(?:ADD|DROP|RENAME) COLUMN `((?:[^`]|``)*)`(?: TO `((?:[^`]|``)*)`)?/;
 
 /** A text of a user behind which a table may be another one, or without rows. */
 const MAY_EMPTY = /\b(alter|call|create|delete|drop|execute|load|rename|truncate)\b/i;
@@ -131,14 +160,15 @@ async function refusedOf(asking: Asking, table: string, changes: readonly Change
     await exec(`${drop}; CREATE TABLE ${quote(REHEARSAL)} LIKE ${quote(table)}`);
     made = true;
     if (changes.some(({ ask }) => ask.clauses.some((clause) => CHECK_DROPPED.test(clause)))) await dropChecks(asking);
-    for (const { statement, ask, untouched } of changes) {
+    for (const { statement, ask, untouched, violating } of changes) {
       try {
         refuseOld(asking, ask);
         // Other conditions are on columns that may be others by then.
         if (ask.refused && (untouched || ask.refused.rows === 'TRUE')) await refuseRows(exec, table, ask.refused);
         if (ask.words && untouched) await refuseWords(exec, table, ask.words);
+        for (const one of violating) await refuseAsIs(exec, table, one);
         if (!allowCopy && !(await isOnline(asking, ask))) {
-          await refuseCopy(exec, table, alterText(ask.table, ask.clauses));
+          await refuseCopy(exec, ask, table, alterText(ask.table, ask.clauses));
         }
       } catch (error) {
         if (isSvcError(error)) return { statement, error };
@@ -152,6 +182,15 @@ async function refusedOf(asking: Asking, table: string, changes: readonly Change
     return undefined;
   } finally {
     if (made) await exec(drop);
+  }
+}
+
+/** What cannot be asked of the tables as they are the step itself tells. */
+async function refuseAsIs(exec: Exec, table: string, violating: Violating): Promise<void> {
+  try {
+    await refuseRows(exec, table, violating);
+  } catch (error) {
+    if (numberOf(error) === undefined) throw error;
   }
 }
 

@@ -13,7 +13,7 @@ import { has, lacks } from './has.ts';
 import { PRIMARY } from './introspect.ts';
 import { literal, plainText } from './literal.ts';
 import { refuseMisfit } from './misfit.ts';
-import { modifyField } from './modify.ts';
+import { modifyField, refusedMoments } from './modify.ts';
 import { quote, text } from './quote.ts';
 import { expressionProblem, raw } from './raw.ts';
 import { isBasic, textExpression } from './string-literal.ts';
@@ -100,6 +100,7 @@ export function grammarOf(traits: Traits): Grammar {
       const why = `${field.name} is required and has no default: rows that are there have no value for it.`;
       return [alter(table, clauses, {}, { refused: { rows: 'TRUE', why } })];
     },
+    dropField: ({ name: table }, _, clauses) => alter(table, clauses, { destructive: true }),
     renameField({ name: table }, field, to, renamed) {
       const add = columnCheck({ ...field, name: to }, table);
       const checked = field.type === 'array' && !traits.ownsColumnChecks;
@@ -167,16 +168,16 @@ function isComputed({ copiesForExpressions }: Traits, field: Field): boolean {
 function addComputed(grammar: Grammar, table: string, field: Field, keys: readonly string[]): Statement[] {
   const { required, primaryKey: _, autoGenerate, default: __, ...plain } = field;
   const computed = autoGenerate ? '(uuid())' : (defaultText(grammar, field, table) ?? 'NULL');
-  const modify = { column: field.name, required: true, numbered: false };
+  const modify = { column: field.name, required: true };
   const add = `ADD COLUMN ${columnDefinition(grammar, plain, table)}`;
   const again = { idempotent: true } as const;
-  const whole = { table, clauses: keys, ...(required && { modify }) };
+  const whole = { table, clauses: keys, ...(required && { modify, ...refusedMoments(field) }) };
   const shown = [...(required ? [`MODIFY COLUMN ${columnDefinition(grammar, field, table)}`] : []), ...keys];
   const key = field.primaryKey ? PRIMARY : uniqueName(table, field.name);
   return [
     askedAlter({ table, clauses: [add] }, { check: has('columns', table, { column_name: field.name }) }),
     // A MODIFY, because ALTER COLUMN takes no text in parentheses for an expression.
-    askedAlter({ table, clauses: [], modify: { ...modify, required: false, default: computed } }, again, [
+    askedAlter({ table, clauses: [], modify: { column: field.name, default: computed } }, again, [
       `ALTER COLUMN ${quote(field.name)} SET DEFAULT ${computed}`,
     ]),
     askedFill({ table, fill: field.name, with: computed }),

@@ -111,3 +111,8 @@ export function lockName(database: string): string {
 export function lockHeld(database: string): string {
   return `(IS_USED_LOCK('${lockName(database)}') <=> connection_id())`;
 }
+
+/** A condition: any session does. */
+export function lockTaken(database: string): string {
+  return `(IS_USED_LOCK('${lockName(database)}') IS NOT NULL)`;
+}

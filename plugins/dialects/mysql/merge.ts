@@ -12,6 +12,7 @@ export function mergedColumn(traits: Traits, table: CatalogTable, modify: Modify
   const column = table.columns.find(({ name }) => name === modify.column);
   if (!column) throw new SvcError('field_unknown', `The table "${table.name}" has no field "${modify.column}".`);
   const type = modify.type ?? column.type;
+  const numbered = modify.numbered ?? /\bauto_increment\b/i.test(column.extra);
   return [
     quote(column.name),
     type,
@@ -21,8 +22,8 @@ export function mergedColumn(traits: Traits, table: CatalogTable, modify: Modify
       ? ''
       : `GENERATED ALWAYS AS (${column.generated}) ${/\bstored\b/i.test(column.extra) ? 'STORED' : 'VIRTUAL'}`,
     nullable(traits, column, modify),
-    modify.numbered ? 'AUTO_INCREMENT' : '',
-    column.generated === '' && !modify.numbered ? defaultOf(column, modify) : '',
+    numbered ? 'AUTO_INCREMENT' : '',
+    column.generated === '' && !numbered ? defaultOf(column, modify) : '',
     onUpdate(column, type),
     /\binvisible\b/i.test(column.extra) ? 'INVISIBLE' : '',
     column.comment === '' ? '' : `COMMENT ${text(column.comment)}`,
@@ -40,8 +41,8 @@ function collationOf({ charset, collation }: CatalogColumn, table: CatalogTable,
 }
 
 /** MariaDB takes no NULL behind what a column is computed from. */
-function nullable({ ownsColumnChecks }: Traits, { generated }: CatalogColumn, { required }: Modify): string {
-  if (generated !== '' && ownsColumnChecks) return '';
+function nullable({ ownsColumnChecks }: Traits, column: CatalogColumn, { required = column.required }: Modify): string {
+  if (column.generated !== '' && ownsColumnChecks) return '';
   return required ? 'NOT NULL' : 'NULL';
 }
 
@@ -56,7 +57,8 @@ function defaultOf(column: CatalogColumn, modify: Modify): string {
     });
   }
   // '0123' is a text that only looks like a number.
-  return `DEFAULT ${'literal' in found && column.charset !== null ? text(found.literal) : writtenDefault(found)}`;
+  const written = 'literal' in found && column.charset !== null ? text(found.literal) : writtenDefault(found);
+  return `DEFAULT ${'literal' in found && /(text|blob|json)$/.test(modify.type ?? '') ? `(${written})` : written}`;
 }
 
 function onUpdate({ extra }: CatalogColumn, type: string): string {

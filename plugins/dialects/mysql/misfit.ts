@@ -4,15 +4,18 @@ import { defineCollection, defineConstraint, defineField } from '../../../core/s
 import { changedField } from '../../../core/schema/field-changes.ts';
 import type { Collection, Constraint, Field, ForeignKey, SchemaModel } from '../../../core/schema/model.ts';
 import type { Operation } from '../../../core/schema/operation.ts';
+import type { FieldType } from '../../../core/schema/types.ts';
 import { primaryKeyFields } from '../../sql/names.ts';
+import { valueBytes } from './bytes.ts';
+import { refuseBeyond } from './limits.ts';
 import type { Traits } from './traits.ts';
-import { isNumbered, STRING_LENGTH } from './types.ts';
+import { columnType, isNumbered } from './types.ts';
 
-/** Bytes of a key: a character of a text counts four. */
 const KEY_BYTES = 3072;
 
 /** Refuses what the server would only refuse when it runs, or would do otherwise than it was said. */
 export function refuseMisfit(traits: Traits, operation: Operation, before: SchemaModel): void {
+  refuseBeyond(operation, before);
   switch (operation.type) {
     case 'createCollection':
       refuseTable(defineCollection(operation));
@@ -23,6 +26,7 @@ export function refuseMisfit(traits: Traits, operation: Operation, before: Schem
       const collection = before.get(operation.collection);
       const after = collection && changedTable(collection, operation);
       if (after) refuseTable(after);
+      if (after && operation.type === 'modifyField') refuseUnjoined(traits, before, after, operation.field);
       break;
     }
     case 'createIndex':
@@ -38,6 +42,7 @@ export function refuseMisfit(traits: Traits, operation: Operation, before: Schem
       const constraint = defineConstraint(operation.constraint, collection.name, collection.fields.keys());
       const constraints = new Map(collection.constraints).set(constraint.name, constraint);
       refuseConstraints({ ...collection, constraints });
+      if (constraint.type === 'foreignKey') refuseTypes(before, collection, constraint);
       if (constraint.type === 'foreignKey' || (constraint.type === 'check' && traits.sharesCheckNames))
         refuseTaken(before, collection, constraint);
       if (constraint.type === 'unique' || constraint.type === 'primaryKey')
@@ -148,6 +153,49 @@ function refuseConstraints(collection: Collection): void {
   }
 }
 
+/** The server compares values byte by byte. */
+const isJoined = (one: FieldType, other: FieldType): boolean =>
+  one === other || (MOMENTS.has(one) && MOMENTS.has(other));
+const MOMENTS: ReadonlySet<FieldType> = new Set(['datetime', 'timestamp']);
+
+function refuseTypes(
+  before: SchemaModel,
+  { name: table, fields }: Collection,
+  { name, columns, references }: ForeignKey,
+): void {
+  for (const [index, column] of columns.entries()) {
+    const from = fields.get(column);
+    const target = before.get(references.table)?.fields.get(references.columns[index] ?? '');
+    if (!from || !target || isJoined(from.type, target.type)) continue;
+    throw new SvcError('constraint_invalid', `The constraint "${name}" of "${table}" cannot hold as it is written.`, {
+      why: `"${table}.${column}" is of type ${from.type}, "${references.table}.${target.name}" of type ${target.type}, and the server wants one type at both ends.`,
+      next: ['Give both fields the same type.'],
+    });
+  }
+}
+
+/** A field that a foreign key has at one of its ends, of which the type would change. */
+function refuseUnjoined(traits: Traits, before: SchemaModel, after: Collection, name: string): void {
+  const from = before.get(after.name)?.fields.get(name);
+  const to = after.fields.get(name);
+  if (!from || !to || columnType(from, after.name) === columnType(to, after.name)) return;
+  for (const { name: table, constraints, fields } of before.values()) {
+    for (const key of constraints.values()) {
+      if (key.type !== 'foreignKey') continue;
+      const { table: parent, columns: target } = key.references;
+      const ends = key.columns.flatMap((column, index) => [
+        ...(table === after.name && column === name ? [before.get(parent)?.fields.get(target[index] ?? '')] : []),
+        ...(parent === after.name && target[index] === name ? [fields.get(column)] : []),
+      ]);
+      if (ends.every((end) => !traits.fixesKeyTypes && end && isJoined(to.type, end.type))) continue;
+      throw new SvcError('field_in_use', `The type of "${after.name}.${name}" cannot be changed.`, {
+        why: `The foreign key "${key.name}" of "${table}" has it, and the server keeps the types of both ends the same.`,
+        next: ['Drop the foreign key, change both fields, and add it again.'],
+      });
+    }
+  }
+}
+
 const changesValues = ({ references: { onDelete, onUpdate } }: ForeignKey): boolean =>
   onDelete === 'SET NULL' || (onUpdate !== undefined && onUpdate !== 'RESTRICT');
 
@@ -169,7 +217,8 @@ function refuseTaken(before: SchemaModel, { name: table }: Collection, { name, t
 
 function refuseLong(collection: Collection | undefined, columns: readonly string[], what: string): void {
   if (!collection) return;
-  const bytes = columns.reduce((sum, column) => sum + keyBytes(collection.fields.get(column)), 0);
+  const fields = columns.flatMap((column) => collection.fields.get(column) ?? []);
+  const bytes = fields.reduce((sum, field) => sum + valueBytes(field), 0);
   if (bytes <= KEY_BYTES && columns.length <= 16) return;
   throw new SvcError('not_supported', `The fields of ${what} in "${collection.name}" do not fit into an index.`, {
     why:
@@ -178,10 +227,4 @@ function refuseLong(collection: Collection | undefined, columns: readonly string
         : `They have up to ${bytes} bytes, four for each character; the limit is ${KEY_BYTES}.`,
     next: ['Give the strings of it a smaller length.'],
   });
-}
-
-function keyBytes(field: Field | undefined): number {
-  if (field?.type === 'string') return 4 * (field.length ?? STRING_LENGTH);
-  if (field?.type === 'binary') return field.length ?? 0;
-  return 8;
 }

@@ -9,7 +9,7 @@ import { losesSilently } from '../../sql/loses.ts';
 import { primaryKeyFields, uniqueName } from '../../sql/names.ts';
 import { type AskedAlter, askedAlter, type Modify } from './asked.ts';
 import { has } from './has.ts';
-import { text } from './quote.ts';
+import { quote, text } from './quote.ts';
 import type { Traits } from './traits.ts';
 import { columnType, isNumbered } from './types.ts';
 
@@ -37,7 +37,8 @@ export function modifyField(
   const between: Field = { ...plain, type: 'string' };
   const after = { ...before, fields: new Map(before.fields).set(from.name, between) };
   return [
-    ...modified(grammar, traits, before, from, between, foreseen(grammar, before.name, from, to)),
+    // A default that only the catalog knows would be refused by the second.
+    ...modified(grammar, traits, before, from, between, foreseen(grammar, before.name, from, to), { default: null }),
     ...modified(grammar, traits, after, between, to),
   ].map((statement) => ({
     ...statement,
@@ -53,20 +54,38 @@ const isOnlyModify = ({ run }: Statement): boolean => (run as unknown as AskedAl
 /** What rows may not have, before the column is a text. */
 function foreseen(grammar: Grammar, table: string, from: Field, to: Field): Partial<AskedAlter> {
   const column = grammar.quote(to.name);
-  if (to.type === 'enum') return refusedWords(`CAST(${column} AS CHAR)`, from, to);
+  const refused = refusedValues(`CAST(${column} AS CHAR)`, from, to);
+  if (to.type === 'enum') return refused;
   const lines = [`${column} ${columnType(to, table)} NULL`, grammar.columnCheck(to, table)];
   if (to.unique) lines.push(`UNIQUE (${column})`);
-  return { words: { column: to.name, lines: lines.filter((line) => line !== '') } };
+  return { ...refused, words: { column: to.name, lines: lines.filter((line) => line !== '') } };
 }
 
-function refusedWords(value: string, from: Field, { enumValues = [] }: Field): Partial<AskedAlter> {
-  return {
-    refused: {
-      rows: `${value} IS NOT NULL AND ${value} NOT IN (${enumValues.map(text).join(', ')})`,
-      why: `Values of ${from.name} are none of ${enumValues.join(', ')}.`,
-    },
-  };
+/** Values that the server would take for others, or as they are though they are none of the new type. */
+function refusedValues(value: string, from: Field, { type, enumValues = [] }: Field): Partial<AskedAlter> {
+  if (from.type === type) return {};
+  const refused = (rows: string, what: string) => ({ refused: { rows, why: `Values of ${from.name} are ${what}.` } });
+  const otherThan = (words: readonly string[]) =>
+    refused(`${value} NOT IN (${words.map(text).join(', ')})`, `none of ${words.join(', ')}`);
+  if (type === 'enum') return otherThan(enumValues);
+  if (!WORDS.has(from.type)) return {};
+  if (type === 'boolean') return otherThan(['0', '1']);
+  if (type === 'uuid') return refused(`${value} NOT REGEXP '${UUID}'`, 'no UUIDs');
+  if (INTEGERS.has(type)) return refused(`${value} REGEXP '${FRACTION}'`, 'no whole numbers');
+  return {};
 }
+
+/** A copy of the table takes the moment of it for the value of a timestamp that has none, however strict it is. */
+export function refusedMoments({ name, type }: Field): Partial<AskedAlter> {
+  if (type !== 'timestamp') return {};
+  const why = `Without a value of ${name}, which becomes required, a row would get the moment of the change.`;
+  return { refused: { rows: `${quote(name)} IS NULL`, why, online: true } };
+}
+
+const WORDS: ReadonlySet<FieldType> = new Set(['string', 'text', 'enum']);
+const INTEGERS: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint']);
+const UUID = '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$';
+const FRACTION = '[.][0-9]*[1-9]|[eE]-';
 
 function modified(
   grammar: Grammar,
@@ -75,6 +94,7 @@ function modified(
   from: Field,
   to: Field,
   first: Partial<AskedAlter> = {},
+  told: Partial<Modify> = {},
 ): Statement[] {
   const { quote } = grammar;
   const table = before.name;
@@ -94,12 +114,13 @@ function modified(
   const ask: AskedAlter = {
     table,
     clauses,
-    ...(modify && { modify }),
+    ...(modify && { modify: { ...modify, ...told } }),
     ...(loosened && { dropsIndexes: [uniqueName(table, from.name)] }),
     ...(checked && {
       arrayCheck: { ...checked, drop: from.type === 'array', add: grammar.columnCheck(to, table) },
     }),
-    ...(to.type === 'enum' && from.type !== 'enum' && refusedWords(column, from, to)),
+    ...refusedValues(column, from, to),
+    ...(isRequired(to) && !isRequired(from) && refusedMoments(to)),
     ...first,
   };
   const shown = [...(modify ? [`MODIFY COLUMN ${columnDefinition(grammar, to, table)}`] : []), ...clauses];
@@ -112,17 +133,18 @@ function modification(grammar: Grammar, traits: Traits, table: string, from: Fie
   const retyped = type !== columnType(from, table) || from.type !== to.type;
   const was = defaultOf(grammar, from, table);
   const is = defaultOf(grammar, to, table);
+  // The catalog has it as the old type spells or rounds it.
+  const respelled = from.type !== to.type || from.scale !== to.scale;
   const required = isRequired(to);
-  if (!retyped && was === is && required === isRequired(from) && isDeepStrictEqual(isNumbered(from), isNumbered(to)))
-    return undefined;
-  return {
-    column: to.name,
-    required,
-    numbered: isNumbered(to),
+  const numbered = isNumbered(to);
+  const changes: Omit<Modify, 'column'> = {
+    ...(required !== isRequired(from) && { required }),
+    ...(numbered !== isNumbered(from) && { numbered }),
     ...(retyped && { type }),
     ...(retyped && traits.ownsColumnChecks && { check: grammar.columnCheck(to, table) }),
-    ...((retyped || was !== is) && { default: is ?? null }),
+    ...((was !== is || (is !== undefined && respelled)) && { default: is ?? null }),
   };
+  return isDeepStrictEqual(changes, {}) ? undefined : { column: to.name, ...changes };
 }
 
 function defaultOf(grammar: Grammar, field: Field, table: string): string | undefined {

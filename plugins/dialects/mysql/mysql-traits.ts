@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { stringOf, unescaped } from './string-literal.ts';
 import type { Traits } from './traits.ts';
 
@@ -9,6 +10,7 @@ export const mysqlTraits: Traits = {
   dropCheck: 'DROP CHECK',
   copiesForExpressions: true,
   ownsColumnChecks: false,
+  fixesKeyTypes: false,
   sharesCheckNames: true,
   arrayCheck: (column) => `json_type(${column}) = 'ARRAY'`,
   json: {
@@ -23,11 +25,10 @@ export const mysqlTraits: Traits = {
   ON k.constraint_schema = c.constraint_schema AND k.constraint_name = c.constraint_name
   WHERE c.table_schema = DATABASE() AND c.constraint_type = 'CHECK'`,
     spatial: "CONCAT('SRID ', c.srs_id)",
-    // It is escaped once more than it was written.
-    expression: unescaped,
+    expression: written,
     default(value, extra) {
       if (value === null) return undefined;
-      return /\bDEFAULT_GENERATED\b/i.test(extra) ? { expression: unescaped(value) } : { literal: value };
+      return /\bDEFAULT_GENERATED\b/i.test(extra) ? { expression: written(value) } : { literal: value };
     },
     shownDefault(text) {
       const string = stringOf(text);
@@ -36,3 +37,10 @@ export const mysqlTraits: Traits = {
     },
   },
 };
+
+/** The catalog escapes an expression once more than it was written, and gives each byte of its UTF-8 as a character. */
+function written(expression: string): string {
+  const bytes = Buffer.from(expression, 'latin1');
+  const isBytes = bytes.toString('latin1') === expression && isUtf8(bytes);
+  return unescaped(isBytes ? bytes.toString() : expression);
+}

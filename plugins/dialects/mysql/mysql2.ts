@@ -1,4 +1,6 @@
+import { isIP } from 'node:net';
 import type { FieldPacket, ResultSetHeader, RowDataPacket } from 'mysql2/promise';
+import { SvcError } from '../../../core/errors.ts';
 import { type Driver, loadDriver } from '../../driver.ts';
 import type { Result } from '../../sql/session.ts';
 import type { OpenWire } from './wire.ts';
@@ -13,13 +15,15 @@ export const openMysql2: OpenWire = async (
   { host, port, user, password, database, socketPath, tls },
   connectTimeoutMs,
 ) => {
+  const verifyIdentity = tls === 'verify';
+  if (verifyIdentity && isIP(host) !== 0) throw unnamed(host);
   const { createConnection } = await loadDriver(driver);
   const connection = await createConnection({
     ...(socketPath === undefined ? { host, port } : { socketPath }),
     user,
     password,
     database,
-    ...(tls !== 'off' && { ssl: { rejectUnauthorized: tls === 'verify' } }),
+    ...(tls !== 'off' && { ssl: { rejectUnauthorized: verifyIdentity, verifyIdentity } }),
     connectTimeout: connectTimeoutMs,
     charset: 'utf8mb4_unicode_ci',
     multipleStatements: true,
@@ -41,6 +45,14 @@ export const openMysql2: OpenWire = async (
     },
   };
 };
+
+/** The driver would look for `localhost` in the certificate. */
+function unnamed(host: string): SvcError {
+  return new SvcError('url_invalid', 'The URL of the database cannot be used.', {
+    why: `tls=verify compares the server's name with its certificate, and ${host} is no name.`,
+    next: ["Write the name that stands in the server's certificate."],
+  });
+}
 
 type Answer = ResultSetHeader | RowDataPacket[];
 type Fields = FieldPacket[] | undefined;

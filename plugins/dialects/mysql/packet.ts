@@ -57,7 +57,9 @@ export function packetOf(
   let open = false;
   for (const segment of segments) {
     if (taken.length === MOST_SEGMENTS) break;
-    if (taken.length > 0 && isAsked(place, segment)) break;
+    const last = taken.at(-1);
+    // Texts of a user may take long: a run that is to stop stops before and behind each.
+    if (last && (isAsked(place, segment) || hasUsers(segment) || hasUsers(last))) break;
     const part = segmentText(place, segment, epoch, taken.length, open);
     if (taken.length > 0 && length + part.length > MOST_CHARACTERS) break;
     length += part.length;

@@ -5,8 +5,11 @@ import { tokens } from './tokens.ts';
 
 const TRANSACTION_CONTROL = /^(begin|commit|rollback|savepoint|release savepoint|start transaction|xa)\b/;
 const AUTOCOMMIT = /^set\b.*\bautocommit\b/;
-/** What follows is a body, in which semicolons end nothing and COMMIT is not ours. */
-const ROUTINE = /^create( or replace)?( definer)?.*\b(procedure|function|trigger|event|package)\b/;
+/** What follows is a body, in which COMMIT is not ours. A table or a view may be called like that too. */
+const ROUTINE =
+  /^create( or replace)?( definer( (?!view\b|sql\b)\S+){0,2})?( aggregate)? (procedure|function|trigger|event|package)\b/;
+/** END IF closes what only a parser could tell from the function IF(). */
+const FLOW = /^(if|loop|while|repeat|for)$/;
 /** Commits nothing by itself: it can be in a transaction with its history row. */
 const DATA = /^(insert|update|delete|replace|select|with|do|values|table)\b/;
 /** Says something of the session and commits nothing; MariaDB's SET STATEMENT … FOR does what stands behind it. */
@@ -78,16 +81,18 @@ function statements(text: string): string[] {
   let words: string[] = [];
   let something = false;
   let depth = 0;
-  let body = false;
-  for (const token of tokens(text)) {
-    if (token.kind === 'comment') continue;
+  /** Where a routine begins in `found`, and how many BEGIN and CASE are open in its body. */
+  let routine: number | undefined;
+  let blocks = 0;
+  const all = [...tokens(text)].filter(({ kind }) => kind !== 'comment');
+  for (const [at, token] of all.entries()) {
     if (token.kind === 'unclosed') throw refused(`What ${token.text} opens is not closed.`, ['Close it.']);
     if (token.kind === 'executable') {
       throw refused('It has a comment that the server runs, /*! … */, of which svc cannot tell what it does.', [
         'Write what is in it without the comment.',
       ]);
     }
-    if (token.text === ';' && !body) {
+    if (token.text === ';' && blocks === 0) {
       if (something) found.push(words.join(' '));
       words = [];
       something = false;
@@ -95,8 +100,18 @@ function statements(text: string): string[] {
     }
     if (token.kind === 'symbol') depth += token.text === '(' ? 1 : token.text === ')' ? -1 : 0;
     if (token.kind === 'word' && words.length < WORDS) words.push(token.text);
-    body ||= ROUTINE.test(words.join(' '));
     something = true;
+    if (ROUTINE.test(words.join(' '))) routine = found.length;
+    if (routine === undefined) continue;
+    if (token.text === 'begin' || (token.text === 'case' && all[at - 1]?.text !== 'end')) blocks += 1;
+    if (token.text !== 'end') continue;
+    if (blocks > 0) {
+      if (!FLOW.test(all[at + 1]?.text ?? '')) blocks -= 1;
+      continue;
+    }
+    // What was taken for the end of the body was none.
+    words = found[routine]?.split(' ') ?? words;
+    found.length = routine;
   }
   if (something) found.push(words.join(' '));
   if (depth > 0) throw refused('It opens a parenthesis that it does not close.', ['Close it.']);

@@ -53,15 +53,28 @@ export async function runAsked(asking: Asking, run: Json): Promise<void> {
 
 async function alter(asking: Asking, ask: AskedAlter): Promise<void> {
   const { exec } = asking;
-  const { table, refused, words } = ask;
+  const { table, modify, refused, words } = ask;
   refuseOld(asking, ask);
   if (words) await refuseWords(exec, table, words);
   const text = alterText(table, await completed(exec, asking.traits, ask));
-  if (!refused) return altered(asking, table, text);
+  const plainly = () => altered(asking, ask, text);
+  const change = modify?.numbered ? () => keepingZero(exec, plainly) : plainly;
+  if (!refused) return change();
+  if (refused.online && (await doneOnline(exec, text))) return;
   await locked(exec, table, async () => {
     await refuseRows(exec, table, refused);
-    await altered(asking, table, text);
+    await change();
   });
+}
+
+/** A row 0 is no row without a number, which the server would give it the next one for. */
+async function keepingZero(exec: Exec, work: () => Promise<void>): Promise<void> {
+  await exec("SET SESSION sql_mode = CONCAT(@@sql_mode, ',NO_AUTO_VALUE_ON_ZERO')");
+  try {
+    await work();
+  } finally {
+    await exec("SET SESSION sql_mode = REPLACE(@@sql_mode, 'NO_AUTO_VALUE_ON_ZERO', '')");
+  }
 }
 
 /** An older server would take the words and do something else. */
@@ -106,24 +119,24 @@ export async function doneOnline(exec: Exec, text: string): Promise<boolean> {
   return false;
 }
 
-async function altered({ exec, allowCopy }: Asking, table: string, text: string): Promise<void> {
+async function altered({ exec, allowCopy }: Asking, ask: AskedAlter, text: string): Promise<void> {
   if (await doneOnline(exec, text)) return;
-  if (!allowCopy) await refuseCopy(exec, table, text);
+  if (!allowCopy) await refuseCopy(exec, ask, ask.table, text);
   await exec(text);
 }
 
 /** The server cannot do it in this way; nothing has happened. */
 export const NOT_SO: ReadonlySet<number | undefined> = new Set([1845, 1846, 1800, 4092]);
 
-/** A table without rows is copied in no time. */
-export async function refuseCopy(exec: Exec, table: string, text: string): Promise<void> {
+/** A table without rows is copied in no time. Where rows are looked at first, nobody comes between that and the copy. */
+export async function refuseCopy(exec: Exec, { refused }: AskedAlter, table: string, text: string): Promise<void> {
   const found = await counted(exec, quote(table));
   if (found === 0) return;
   // Beyond what is counted an estimate does.
   const rows = found > COUNTED ? await estimate(exec, table) : found;
   const told = `${found > COUNTED ? 'about ' : ''}${rows.toLocaleString('en')} ${rows === 1 ? 'row' : 'rows'}`;
   throw new SvcError('copy_required', `The table "${table}" would have to be copied, with its ${told}.`, {
-    why: `Nobody could write to it until that is done: ${text}`,
+    why: `Nobody could ${refused ? 'read it or ' : ''}write to it until that is done: ${text}`,
     next: ['Where that is acceptable: --allow-copy', 'Else let a tool for online schema changes do it.'],
     details: { table, rows },
   });

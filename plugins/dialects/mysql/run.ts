@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { RunOutcome, Segment } from '../../../core/dialect.ts';
+import type { RunOutcome, Segment, Underway } from '../../../core/dialect.ts';
 import { isSvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
 import type { RecordWrite } from '../../../core/records.ts';
@@ -42,6 +42,7 @@ export async function runSegments(
   segments: readonly Segment[],
   epoch: number,
   tookMs = 0,
+  underway?: Underway,
 ): Promise<RunOutcome> {
   const written: Written[] = [];
   let retries = 0;
@@ -49,6 +50,7 @@ export async function runSegments(
   let retry: Retry | undefined;
   while (written.length < segments.length) {
     const before = written.length;
+    if (before > 0 && underway?.goesOn(before) === false) break;
     const elapsedMs = performance.now() - began;
     const outcome = await place.session.alone((exec) =>
       send(place, exec, segments.slice(before), epoch, elapsedMs, retry),
@@ -61,10 +63,11 @@ export async function runSegments(
     }
     retry = outcome.retry;
     if (!outcome.failure || retry) continue;
-    if (!outcome.again || retries >= place.lockRetries)
-      return { committed: written.length, written, failure: outcome.failure };
+    const stopped = { committed: written.length, written, failure: outcome.failure };
+    if (!outcome.again || retries >= place.lockRetries) return stopped;
     // Whoever waited behind us goes first.
     await wait(Math.min(2000, 50 * 2 ** retries) * (0.5 + Math.random() / 2));
+    if (underway?.waitsOn() === false) return stopped;
     retries += 1;
   }
   return { committed: written.length, written };

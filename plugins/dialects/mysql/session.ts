@@ -2,7 +2,7 @@ import { SvcError } from '../../../core/errors.ts';
 import { Queue } from '../../sql/queue.ts';
 import { type Exec, rowsOf, type Session } from '../../sql/session.ts';
 import type { Address } from './address.ts';
-import { ofOpen, refusal, unchanged } from './errors.ts';
+import { ofOpen, ofOpening, refusal, unchanged } from './errors.ts';
 import type { Flavour } from './flavour.ts';
 import { type Settings, sessionText } from './settings.ts';
 import { explicitTimestamps } from './timestamps.ts';
@@ -28,7 +28,7 @@ export interface ServerSession extends Session {
 /** Connects, sets the session up and looks who answers. */
 export async function openSession(flavour: Flavour, address: Address, settings: Settings): Promise<ServerSession> {
   const wire = await flavour.open(address, settings.connectTimeoutMs).catch((error) => {
-    throw unchanged(refusal(error));
+    throw unchanged(ofOpening(error));
   });
   let lost: Error | undefined;
   wire.onLost((error) => {

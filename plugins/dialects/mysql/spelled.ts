@@ -12,20 +12,23 @@ import type { Traits } from './traits.ts';
 
 const TABLE = quote('_svc_spelled');
 
+export interface SpellingPlace {
+  readonly session: Session;
+  readonly traits: Traits;
+  readonly grammar: Grammar;
+  /** Of the definition of a table that is made here. */
+  readonly tail: string;
+}
+
 /**
  * Expressions as the server spells them: a temporary table of the same columns is made and read. It does not commit,
  * and its name hides no table of the user. `model` is what `seen` gives.
  */
-export async function spelled(
-  session: Session,
-  traits: Traits,
-  grammar: Grammar,
-  model: SchemaModel,
-): Promise<SchemaModel> {
+export async function spelled(place: SpellingPlace, model: SchemaModel): Promise<SchemaModel> {
   const found = new Map(model);
   for (const collection of model.values()) {
     if (!hasExpressions(collection)) continue;
-    found.set(collection.name, await session.alone((exec) => respelled(exec, traits, grammar, collection)));
+    found.set(collection.name, await place.session.alone((exec) => respelled(exec, place, collection)));
   }
   return found;
 }
@@ -37,10 +40,16 @@ function hasExpressions({ fields, constraints }: Collection): boolean {
   );
 }
 
-async function respelled(exec: Exec, traits: Traits, grammar: Grammar, collection: Collection): Promise<Collection> {
+async function respelled(
+  exec: Exec,
+  { traits, grammar, tail }: SpellingPlace,
+  collection: Collection,
+): Promise<Collection> {
   const { name, fields, constraints } = collection;
   const checks = [...constraints.values()].filter((constraint) => constraint.type === 'check');
   const lines = [
+    // A server may make no table without a key.
+    '_svc_n int PRIMARY KEY',
     ...[...fields.values()].map((field) => {
       const { autoGenerate: _, ...plain } = field;
       return columnDefinition({ ...grammar, columnCheck: () => '' }, plain, name);
@@ -48,7 +57,7 @@ async function respelled(exec: Exec, traits: Traits, grammar: Grammar, collectio
     ...checks.map((check) => constraintText(grammar, check)),
   ];
   try {
-    await exec(`CREATE TEMPORARY TABLE ${TABLE} (${lines.join(', ')})`);
+    await exec(`CREATE TEMPORARY TABLE ${TABLE} (${lines.join(', ')})${tail}`);
     const [row] = await rowsOf(exec, `SHOW CREATE TABLE ${TABLE}`);
     const text = String(row?.['Create Table']);
     return {

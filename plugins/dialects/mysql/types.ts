@@ -137,7 +137,7 @@ export function readType(written: string, charset: string | null): ReadType {
   const type = written.replace(/^(bigint|int|mediumint|smallint)\(\d+\)/, '$1');
   const plain = PLAIN[type];
   if (plain) return { type: plain };
-  if (type === 'uuid') return { type: 'uuid' };
+  if (type === 'uuid') return { type: 'uuid', inexact: true };
   if (type === 'char(36)' && charset === 'ascii') return { type: 'uuid' };
   const sized = /^(varchar|varbinary|char|binary)\((\d+)\)$/.exec(type);
   if (sized) {
@@ -157,6 +157,7 @@ export function readType(written: string, charset: string | null): ReadType {
   return { type: nearest?.[1] ?? 'text', inexact: true };
 }
 
-function labelsOf(list: string): string[] {
+/** The words of an enum in what `column_type` says. */
+export function labelsOf(list: string): string[] {
   return [...list.matchAll(/'(?:[^'\\]|\\.|'')*'/gs)].map(([literal]) => stringOf(literal) ?? '');
 }

@@ -1,7 +1,14 @@
-import { SCHEMA } from '../../sql/text.ts';
+import type { Statement } from '../../../core/dialect.ts';
+import { resolved, SCHEMA } from '../../sql/text.ts';
 
 /** A statement that runs these words of PL/pgSQL. */
 export const block = (body: string): string => `DO ${dollars(body)}`;
+
+/** The statement, behind a block that may refuse it. */
+export const guarded = (guard: string, then: Statement): Statement => ({
+  ...then,
+  run: `${guard};\n${resolved(then.run, SCHEMA)}`.split(SCHEMA),
+});
 
 /** The table of that quoted name, inside a block; null where there is none. Unlike naming it, it takes no lock. */
 export const relation = (quoted: string): string => `to_regclass(${dollars(SCHEMA + quoted)})`;

@@ -1,22 +1,23 @@
 import type { Connection } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 import { meta } from '../../../core/migration/history.ts';
+import { outwait } from '../../sql/outwait.ts';
 import { recordStore } from '../../sql/record-store.ts';
 import { type Result, rowsOf, type Session } from '../../sql/session.ts';
 import type { Turns } from '../../sql/turns.ts';
 import { readBeside } from './beside.ts';
 import { readCatalog } from './catalog.ts';
-import { codeOf, pooled, refusal } from './errors.ts';
+import { codeOf, isPassing, LOCK_NOT_HAD, pooled, refusal, unchanged } from './errors.ts';
 import { quote } from './grammar.ts';
 import { readTables } from './introspect.ts';
 import { text } from './literal.ts';
-import { exclusively, type LockPlace } from './lock.ts';
+import { exclusively, type LockPlace, lockTaken } from './lock.ts';
 import { channel, ensureTables, recordHome } from './records.ts';
 import { runSegments } from './run.ts';
 import { seen } from './seen.ts';
 import type { Settings } from './settings.ts';
 import { spelled } from './spelled.ts';
-import { updateText } from './update.ts';
+import { INCOMPARABLE, updateText } from './update.ts';
 
 export interface Opened {
   readonly session: Session;
@@ -56,7 +57,7 @@ export async function connectionOver({ session, settings, turns, restore, watch 
         `SET search_path TO ${quote(name)}`,
       ],
     }),
-    run: (segments, epoch, tookMs) => runSegments(runPlace, segments, epoch, tookMs),
+    run: (segments, epoch, tookMs, underway) => runSegments(runPlace, segments, epoch, tookMs, underway),
     query: rows,
     introspect: async (collections) => (await read(collections)).model,
     async unreadable() {
@@ -77,7 +78,7 @@ export async function connectionOver({ session, settings, turns, restore, watch 
     records: (definition) => recordStore(home, definition),
     ensure: (definitions) => ensureTables(session, schema, definitions),
     async update(job) {
-      const [row] = await rows(updateText(job, schema));
+      const [row] = await updated(session, updateText(job, schema), settings.lockRetries);
       const modified = Number(row?.modified);
       // Counted on one snapshot, changed on a newer one: other sessions may have come in between.
       return { matched: Math.max(Number(row?.matched), modified), modified };
@@ -94,8 +95,35 @@ export async function connectionOver({ session, settings, turns, restore, watch 
     },
     watch: (topic, hint) => watch(channel(schema, topic), hint),
     exclusively: (work, options) => exclusively(place, work, options),
+    isLocked: async () => (await rows(`SELECT 1 FROM ${lockTaken(schema)}`)).length > 0,
     close: () => session.close(),
   };
+}
+
+/** A row that is waited for keeps nobody out of the table: other than a change of the schema, an update may have patience. */
+const ROW_LOCK = '60s';
+
+async function updated(session: Session, text: string, retries: number): Promise<Result['rows']> {
+  const isCrossed = (error: unknown) => isPassing(error) && codeOf(error) !== LOCK_NOT_HAD;
+  try {
+    return await outwait(
+      () => rowsOf(session.exec, `SET LOCAL lock_timeout = '${ROW_LOCK}'; ${text}`),
+      isCrossed,
+      retries,
+    );
+  } catch (error) {
+    if (codeOf(error) === INCOMPARABLE) throw incomparable(error as Error);
+    throw isPassing(error) ? unchanged(refusal(error)) : refusal(error);
+  }
+}
+
+function incomparable(error: Error): SvcError {
+  return new SvcError('not_supported', 'A field has a type of the server whose values svc cannot compare.', {
+    why: `${INCOMPARABLE}: ${error.message}`,
+    state: 'Nothing was changed.',
+    next: ['Say it in the words of the server: raw.'],
+    cause: error,
+  });
 }
 
 interface Greeting {

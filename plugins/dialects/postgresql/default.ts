@@ -1,5 +1,5 @@
 import type { Json } from '../../../core/json.ts';
-import { isExpression } from '../../../core/schema/default.ts';
+import { fittedLiteral, isExpression } from '../../../core/schema/default.ts';
 import type { Default, Field } from '../../../core/schema/model.ts';
 import type { FieldType } from '../../../core/schema/types.ts';
 import { clock, moment, wallClock } from '../../sql/clock.ts';
@@ -21,7 +21,10 @@ export function readDefault(spelled: string, field: Omit<Field, 'default' | 'nam
   if (field.type === 'date' && TODAY.test(spelled)) return 'now';
   const found = literalOf(spelled);
   const value = found === undefined ? undefined : fromText(found, field);
-  return value === undefined ? { $expression: spelled } : canonicalDefault(value, field);
+  if (value === undefined) return { $expression: spelled };
+  const literal = canonicalValue(value, field);
+  // What no literal of ours says, as 'infinity' or a day before Christ, is said in the server's words.
+  return 'problem' in fittedLiteral(literal, field) ? { $expression: spelled } : literal;
 }
 
 const isClock = (type: FieldType) => type === 'date' || type === 'time' || type === 'datetime' || type === 'timestamp';

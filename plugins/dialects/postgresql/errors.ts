@@ -1,4 +1,6 @@
+import type { Statement } from '../../../core/dialect.ts';
 import { type ErrorCode, isSvcError, SvcError } from '../../../core/errors.ts';
+import { isTlsError } from '../../sql/tls-error.ts';
 
 interface EngineError extends Error {
   readonly code?: string;
@@ -16,12 +18,24 @@ export function codeOf(error: unknown): string | undefined {
 
 /** What a statement of ours raises where an enum turns out to be a type of the server. */
 export const NATIVE_ENUM = 'SVC01';
+/** The same where an index or a constraint would go with a field that is not its only one. */
+export const FIELD_SHARED = 'SVC02';
 
-const PASSING: ReadonlySet<string | undefined> = new Set(['55P03', '40P01', '40001']);
+export const LOCK_NOT_HAD = '55P03';
+const DENIED = '42501';
+/** A relation of that name exists. */
+export const NAME_TAKEN = '42P07';
+const PASSING: ReadonlySet<string | undefined> = new Set([LOCK_NOT_HAD, '40P01', '40001']);
 
 /** Another session was in the way and nothing was done: the same text may pass in a moment. */
 export function isPassing(error: unknown): boolean {
   return PASSING.has(codeOf(error));
+}
+
+/** A statement makes no sense to the server: it names what is not there, or is not SQL. */
+export function isNotUnderstood(error: unknown): boolean {
+  const code = codeOf(error);
+  return code?.startsWith('42') === true && code !== DENIED;
 }
 
 interface Meaning {
@@ -50,6 +64,11 @@ const LOST: Meaning = {
   message: 'The connection to PostgreSQL was lost.',
   next: ['Run the command again: it finds out what was committed.'],
 };
+/** What the parameters of a URL can do about it. */
+const TLS: readonly string[] = [
+  'A certificate that Node does not know: sslrootcert=<file>, or sslmode=no-verify to encrypt without looking at it.',
+  'A server without TLS: sslmode=disable',
+];
 const POOLED: Meaning = {
   code: 'pooler_unsupported',
   message: 'A pooler stands before PostgreSQL: the migration lock would not hold.',
@@ -84,7 +103,7 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
     message: 'The database does not exist on the server.',
     next: ['Create it, or correct the URL.'],
   },
-  '42501': {
+  [DENIED]: {
     code: 'permission_denied',
     message: 'The database user may not do this.',
     next: [
@@ -96,7 +115,7 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
     message: 'The database session is read-only.',
     next: ['Use the primary server, or a user and a database without default_transaction_read_only.'],
   },
-  '42P07': {
+  [NAME_TAKEN]: {
     code: 'collection_exists',
     message: 'The table or index already exists.',
     next: [
@@ -112,7 +131,7 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
     message: 'Something else in the database depends on it.',
     next: ['Drop what depends on it first: with cascade svc drops foreign keys of the same schema, and nothing else.'],
   },
-  '55P03': {
+  [LOCK_NOT_HAD]: {
     code: 'migration_failed',
     message: 'Another session keeps a lock on the table.',
     next: ['Look who: SELECT * FROM pg_stat_activity', 'Run the command again when it is gone.'],
@@ -127,6 +146,14 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
     next: [
       'Put the statement above into a raw operation before this one: it makes the field what svc makes.',
       'A check of your own by the name that it drops has to be added under another one.',
+    ],
+  },
+  [FIELD_SHARED]: {
+    code: 'field_in_use',
+    message: 'The field cannot be dropped: something uses it.',
+    next: [
+      'Drop that first: what migrations made by dropIndex or dropConstraint before this operation.',
+      'What they did not make with the statement above: in a raw operation, or by hand.',
     ],
   },
   '42883': { code: 'migration_failed', message: 'The server does not know a function that is used.' },
@@ -166,6 +193,21 @@ export function refusal(error: unknown): unknown {
   });
 }
 
+/** What a statement was refused with: a table that is created takes the names of its keys too, and one of those may be taken. */
+export function refusalOf({ text }: Statement, error: unknown): unknown {
+  const told = refusal(error);
+  if (codeOf(error) !== NAME_TAKEN || !isSvcError(told) || told.why === undefined) return told;
+  const [, created] = /^CREATE (?:\w+ )?TABLE (?:IF NOT EXISTS )?(?:pg_temp\.)?"((?:[^"]|"")*)"/.exec(text) ?? [];
+  const [, taken] = /"(.*)"/s.exec((error as Error).message) ?? [];
+  if (created === undefined || taken === undefined || created.replaceAll('""', '"') === taken) return told;
+  return new SvcError('name_invalid', `The name "${taken}" of a key of the new table is taken.`, {
+    why: told.why,
+    next: ['Drop or rename what has it, or call the table or the field otherwise.'],
+    details: told.details,
+    cause: told.cause,
+  });
+}
+
 /** An error of a session that was open: a server that cannot be reached any more may have done what it was sent last. */
 export function ofOpen(error: unknown): unknown {
   const code = codeOf(error);
@@ -174,6 +216,22 @@ export function ofOpen(error: unknown): unknown {
     why: `${code}: ${(error as Error).message}`,
     next: LOST.next ?? [],
     details: { engineCode: code },
+    cause: error,
+  });
+}
+
+/** An error before the server let us in: nothing was sent that could have been done. */
+export function ofOpening(error: unknown): unknown {
+  const known = refusal(error);
+  const code = codeOf(error);
+  // What the server says itself has five characters.
+  const isTls = (code === undefined || !/^[0-9A-Z]{5}$/.test(code)) && isTlsError(error);
+  if (!isTls && !(isSvcError(known) && known.code === LOST.code)) return known;
+  const words = (error as Error).message;
+  return new SvcError(UNREACHABLE.code, UNREACHABLE.message, {
+    why: code === undefined ? words : `${code}: ${words}`,
+    next: isTls ? TLS : (UNREACHABLE.next ?? []),
+    details: code === undefined ? {} : { engineCode: code },
     cause: error,
   });
 }

@@ -10,6 +10,7 @@ import { isIdentity, modifyField } from './modify.ts';
 import { onOwnEnums } from './own-enums.ts';
 import { expressionProblem, raw } from './raw.ts';
 import { columnType } from './types.ts';
+import { unlessShared } from './unless-shared.ts';
 
 const NOW: Readonly<Record<string, string>> = {
   date: 'CURRENT_DATE',
@@ -77,6 +78,8 @@ export const grammar: Grammar = {
   addField: ({ name }, field, first, last) => [
     alter(name, [...first, `ADD COLUMN ${columnDefinition(grammar, field, name)}`, ...last]),
   ],
+  dropField: (before, field, clauses) =>
+    unlessShared(grammar, before, field, alter(before.name, clauses, { destructive: true })),
   renameField(before, field, to, constraints) {
     const first = alter(before.name, [`RENAME COLUMN ${quote(field.name)} TO ${quote(to)}`]);
     return withConstraints(before, [field], first, before.name, constraints);
@@ -87,7 +90,7 @@ export const grammar: Grammar = {
     const keys = columns.map(({ name, order }) => `${quote(name)}${order?.toLowerCase() === 'desc' ? ' DESC' : ''}`);
     return statement(
       `CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${concurrently ? 'CONCURRENTLY ' : ''}${quote(index)} ON ${SCHEMA}${quote(collection)} (${keys.join(', ')})`,
-      concurrently ? { transactional: false, repair: { dropInvalidIndex: index } } : {},
+      concurrently ? { transactional: false, repair: { dropInvalidIndex: index, of: collection } } : {},
     );
   },
   dropIndex: (_, index) => statement(`DROP INDEX ${SCHEMA}${quote(index)}`),

@@ -10,7 +10,7 @@ export const isEmbedded = (url: string): boolean => url.startsWith(EMBEDDED);
 export function folderOf(url: string): string | undefined {
   const path = url.slice(EMBEDDED.length).replace(/[?#].*$/, '');
   if (path === '') throw invalid(url, 'It names neither a folder nor memory.');
-  return path === 'memory' ? undefined : resolve(decodeURIComponent(path));
+  return path === 'memory' ? undefined : resolve(decoded(url, path));
 }
 
 /** Host, port and database, or the folder. Throws `url_invalid`. */
@@ -25,9 +25,23 @@ export function identify(url: string): string {
   if (parsed.protocol !== 'postgres:' && parsed.protocol !== 'postgresql:') {
     throw invalid(url, `It begins with ${parsed.protocol}//.`);
   }
-  const database = decodeURIComponent(parsed.pathname.slice(1)) || parsed.username;
+  const database = decoded(url, parsed.pathname.slice(1)) || parsed.username;
+  if (parsed.searchParams.has('schema')) {
+    throw new SvcError('url_invalid', 'The URL of a PostgreSQL database cannot be used.', {
+      why: 'It has the parameter schema, which the server does not know.',
+      next: ["Write it beside the URL: schema: '…'"],
+    });
+  }
   const host = parsed.searchParams.get('host') ?? parsed.hostname;
   return `postgresql:${(host || 'localhost').toLowerCase()}:${parsed.port || '5432'}/${database}`;
+}
+
+function decoded(url: string, text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw invalid(url, 'It has a % that is no escape: a literal one is written %25.');
+  }
 }
 
 function invalid(url: string, why: string): SvcError {

@@ -6,8 +6,8 @@ import { lockTimedOut, once, type Turns } from '../../sql/turns.ts';
 import { epochTable, lockKey } from './epoch.ts';
 import { codeOf, pooled, refusal, unchanged } from './errors.ts';
 
-const FIRST_POLL_MS = 5;
-const LONGEST_POLL_MS = 200;
+export const FIRST_POLL_MS = 5;
+export const LONGEST_POLL_MS = 200;
 
 export interface LockPlace {
   readonly session: Session;
@@ -120,8 +120,13 @@ async function tryAcquire(
 
 /** What a FROM names to have a row while this session holds the lock. */
 export function lockHeld(schema: string): string {
+  return `${lockTaken(schema)} AND pid = pg_backend_pid()`;
+}
+
+/** And while any session does. */
+export function lockTaken(schema: string): string {
   const here = '(SELECT oid FROM pg_database WHERE datname = current_database())';
-  return `pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND pid = pg_backend_pid() AND database = ${here} AND ((classid::bigint << 32) | objid::bigint) = ${lockKey(schema)}`;
+  return `pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND database = ${here} AND ((classid::bigint << 32) | objid::bigint) = ${lockKey(schema)}`;
 }
 
 export function lockGivenUp(): SvcError {

@@ -3,8 +3,7 @@ import type { Collection, Field } from '../../../core/schema/model.ts';
 import { defaultText } from '../../sql/column.ts';
 import type { Grammar } from '../../sql/grammar.ts';
 import { enumCheckName } from '../../sql/names.ts';
-import { resolved, SCHEMA } from '../../sql/text.ts';
-import { block, relation } from './block.ts';
+import { block, guarded, relation } from './block.ts';
 import { NATIVE_ENUM } from './errors.ts';
 
 /**
@@ -23,7 +22,7 @@ export function onOwnEnums(
   const guard = block(
     `DECLARE odd record; BEGIN SELECT v.name, v.remedy, t.typname INTO odd FROM (VALUES ${asked.join(', ')}) v(name, remedy) JOIN pg_attribute a ON a.attname = v.name JOIN pg_type t ON t.oid = a.atttypid AND t.typtype = 'e' WHERE a.attrelid = ${relation(quote(table))} LIMIT 1; IF FOUND THEN RAISE EXCEPTION USING ERRCODE = ${text(NATIVE_ENUM)}, MESSAGE = format('%I of %I has the type %I.', odd.name, ${text(table)}::text, odd.typname), HINT = odd.remedy; END IF; END`,
   );
-  return { ...then, run: `${guard};\n${resolved(then.run, SCHEMA)}`.split(SCHEMA) };
+  return guarded(guard, then);
 }
 
 /** The statement that makes such a column what svc makes, and leaves one that is so already as it is. */

@@ -1,14 +1,14 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { RunOutcome, Segment, Statement } from '../../../core/dialect.ts';
+import type { RunOutcome, Segment, Statement, Underway } from '../../../core/dialect.ts';
 import { isSvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
 import { engineColumns, writeLost, writesElapsed, writtenValues } from '../../sql/record-write.ts';
 import { type Exec, type Result, rowsOf, type Session } from '../../sql/session.ts';
 import { isUsers, resolved } from '../../sql/text.ts';
-import { codeOf, isPassing, refusal } from './errors.ts';
+import { codeOf, isPassing, NAME_TAKEN, refusal, refusalOf } from './errors.ts';
 import { quote } from './grammar.ts';
 import { text } from './literal.ts';
-import { lockGivenUp, lockHeld } from './lock.ts';
+import { FIRST_POLL_MS, LONGEST_POLL_MS, lockGivenUp, lockHeld } from './lock.ts';
 import { readBack, recordGrammar, writeText } from './records.ts';
 import type { Settings } from './settings.ts';
 
@@ -16,7 +16,6 @@ const PACKET_SEGMENTS = 50;
 const PACKET_CHARACTERS = 256 * 1024;
 /** What a record write fails with when it lost: another version, an epoch that is over, a row that is there already. */
 const LOST_WRITE: ReadonlySet<string | undefined> = new Set(['22012', '23502', '23505']);
-
 export interface RunPlace {
   readonly session: Session;
   readonly schema: string;
@@ -43,6 +42,7 @@ export async function runSegments(
   segments: readonly Segment[],
   epoch: number,
   tookMs = 0,
+  underway?: Underway,
 ): Promise<RunOutcome> {
   const written: Written[] = [];
   let retries = 0;
@@ -67,10 +67,11 @@ export async function runSegments(
       most = 1;
       continue;
     }
-    if (!outcome.again || retries >= place.settings.lockRetries)
-      return { committed: written.length, written, failure: outcome.failure };
+    const stopped = { committed: written.length, written, failure: outcome.failure };
+    if (!outcome.again || retries >= place.settings.lockRetries) return stopped;
     // Whoever waited behind us goes first.
     await wait(Math.min(2000, 50 * 2 ** retries) * (0.5 + Math.random() / 2));
+    if (underway?.waitsOn() === false) return stopped;
     retries += 1;
   }
   return { committed: written.length, written };
@@ -210,7 +211,8 @@ async function diagnosed(
       try {
         await exec(statementText(place, statement.run));
       } catch (again) {
-        return { statement: codeOf(again) === codeOf(error) ? index : undefined, error: told };
+        if (codeOf(again) !== codeOf(error)) return { statement: undefined, error: told };
+        return { statement: index, error: refusalOf(statement, error) };
       }
     }
     if (hasUsers(segment) && !(await holdsLock(place, exec))) return { statement: undefined, error: lockGivenUp() };
@@ -238,9 +240,12 @@ async function runAlone(place: RunPlace, exec: Exec, segment: Segment): Promise<
   try {
     await exec('SET lock_timeout = 0');
     try {
+      if (statement.repair !== undefined)
+        await outliveBuilds(exec, tableOf(place, statement.repair as unknown as InvalidIndex));
       await runOne(place, exec, statement.run);
     } catch (error) {
-      await repair(place, exec, statement);
+      // Of what has the name already nothing is ours: somebody else may be building it.
+      if (codeOf(error) !== NAME_TAKEN) await repair(place, exec, statement);
       throw error;
     } finally {
       await exec(isUsers(statement.run) ? place.restore : `SET lock_timeout = ${place.settings.lockTimeoutMs}`);
@@ -259,7 +264,7 @@ async function holdsLock({ schema }: RunPlace, exec: Exec): Promise<boolean> {
 async function runOne(place: RunPlace, exec: Exec, run: Json): Promise<void> {
   const found = resolved(run, place.schema);
   if (found !== undefined) await exec(found);
-  else await dropInvalidIndex(place, exec, (run as { readonly dropInvalidIndex: string }).dropInvalidIndex);
+  else await dropInvalidIndex(place, exec, run as unknown as InvalidIndex);
 }
 
 async function repair(place: RunPlace, exec: Exec, { repair: mend }: Statement): Promise<void> {
@@ -267,8 +272,44 @@ async function repair(place: RunPlace, exec: Exec, { repair: mend }: Statement):
   if (mend !== undefined) await runOne(place, exec, mend).catch(() => undefined);
 }
 
-async function dropInvalidIndex({ schema }: RunPlace, exec: Exec, name: string): Promise<void> {
-  const index = `${schema}${quote(name)}`;
-  const invalid = `SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(${text(index)}) AND NOT indisvalid`;
-  if ((await rowsOf(exec, invalid)).length > 0) await exec(`DROP INDEX CONCURRENTLY ${index}`);
+/** The `repair` of an index that is built outside a transaction. */
+interface InvalidIndex {
+  readonly dropInvalidIndex: string;
+  /** Its table; an older SDK did not write it down. */
+  readonly of?: string;
+}
+
+async function dropInvalidIndex(place: RunPlace, exec: Exec, index: InvalidIndex): Promise<void> {
+  const name = `${place.schema}${quote(index.dropInvalidIndex)}`;
+  const table = tableOf(place, index);
+  const its = table === undefined ? '' : ` AND indrelid = to_regclass(${text(table)})`;
+  const invalid = `SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(${text(name)}) AND NOT indisvalid${its}`;
+  if ((await rowsOf(exec, invalid)).length === 0) return;
+  await outliveBuilds(exec, table);
+  // A build lets go of its lock just before it commits that the index is valid.
+  const committing = `${invalid} AND xmax IN (SELECT transactionid FROM pg_locks WHERE locktype = 'transactionid')`;
+  while ((await rowsOf(exec, committing)).length > 0) await wait(FIRST_POLL_MS);
+  if ((await rowsOf(exec, invalid)).length > 0) await exec(`DROP INDEX CONCURRENTLY ${name}`);
+}
+
+const tableOf = ({ schema }: RunPlace, { of }: InvalidIndex): string | undefined =>
+  of === undefined ? undefined : `${schema}${quote(of)}`;
+
+/**
+ * Waits until nobody builds an index of the table, which is invalid so long and has this lock taken. It is polled: a
+ * session that waits inside the server has a snapshot, for which the build would wait in turn, and one of the two
+ * would be ended.
+ */
+async function outliveBuilds(exec: Exec, table: string | undefined): Promise<void> {
+  if (table === undefined) return;
+  for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
+    try {
+      await exec(`BEGIN; LOCK TABLE ${table} IN SHARE UPDATE EXCLUSIVE MODE NOWAIT; COMMIT`);
+      return;
+    } catch (error) {
+      await exec('ROLLBACK');
+      if (!isPassing(error)) throw error;
+    }
+    await wait(pause);
+  }
 }

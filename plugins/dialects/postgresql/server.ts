@@ -2,7 +2,7 @@ import type { Client, ClientConfig } from 'pg';
 import { type Driver, loadDriver } from '../../driver.ts';
 import { Queue } from '../../sql/queue.ts';
 import type { Exec, Result, Session } from '../../sql/session.ts';
-import { codeOf, ofOpen, refusal, unchanged } from './errors.ts';
+import { codeOf, ofOpen, ofOpening, refusal, unchanged } from './errors.ts';
 import { quote } from './grammar.ts';
 import type { Settings } from './settings.ts';
 
@@ -24,7 +24,7 @@ export async function openServer(url: string, settings: Settings): Promise<Serve
     await client.connect();
   } catch (error) {
     void client.end().catch(() => undefined);
-    throw unchanged(refusal(error));
+    throw unchanged(ofOpening(error));
   }
   const queue = new Queue();
   const send: Exec = async (text) => {

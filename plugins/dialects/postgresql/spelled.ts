@@ -4,12 +4,14 @@ import { columnDefinition } from '../../sql/column.ts';
 import { constraintText } from '../../sql/compile.ts';
 import { rowsOf, type Session } from '../../sql/session.ts';
 import { readCatalog } from './catalog.ts';
+import { isNotUnderstood } from './errors.ts';
 import { grammar, quote } from './grammar.ts';
 import { readTables } from './introspect.ts';
 
 /**
- * Expressions as the server spells them: a temporary table of the same columns is made, read and rolled back.
- * `model` is what `seen` gives.
+ * Expressions as the server spells them: a temporary table of the same columns is made, read and rolled back. One that
+ * it does not understand any more, as of a function that is gone, leaves its table as it is written: it differs from
+ * whatever is there. `model` is what `seen` gives.
  */
 export async function spelled(session: Session, model: SchemaModel): Promise<SchemaModel> {
   const asked = [...model.values()].filter(hasExpressions);
@@ -17,7 +19,12 @@ export async function spelled(session: Session, model: SchemaModel): Promise<Sch
   const found = await session.alone(async (exec) => {
     await exec('BEGIN');
     try {
-      for (const collection of asked) await exec(temporaryTable(collection));
+      for (const collection of asked) {
+        await exec(`SAVEPOINT asked; ${temporaryTable(collection)}`).catch(async (error) => {
+          if (!isNotUnderstood(error)) throw error;
+          await exec('ROLLBACK TO asked');
+        });
+      }
       const [place] = await rowsOf(exec, 'SELECT nspname FROM pg_namespace WHERE oid = pg_my_temp_schema()');
       return await readCatalog(
         exec,

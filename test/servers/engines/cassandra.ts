@@ -23,23 +23,40 @@ export interface Node {
   readonly jmxPort: number;
   /** The address of the node to join. */
   readonly seed: string;
-  readonly heap: string;
+  /** What Java is started with. */
+  readonly jvm: readonly string[];
   /** How long a node waits for what others say; none for one that is alone. */
   readonly ringDelayMs: number;
+  /** Absent: the one that Cassandra has by itself, datacenter1. */
+  readonly datacenter?: string;
 }
+
+/** For minutes: what Java would compile for long use, and collect beside the work, takes more than it gives back. */
+export const brief = (heap: string): readonly string[] => [
+  ...['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'],
+  ...['-Xms256m', `-Xmx${heap}`],
+];
+
+/** As Cassandra's own jvm17-server.options have it, for what is measured. */
+export const lasting = (heap: string): readonly string[] => [
+  ...['-XX:+UseG1GC', '-XX:MaxGCPauseMillis=300', '-XX:+ParallelRefProcEnabled', '-XX:+AlwaysPreTouch'],
+  ...[`-Xms${heap}`, `-Xmx${heap}`],
+];
 
 /** Writes its configuration and gives the arguments that Java starts it with. */
 export function cassandraArguments(node: Node): readonly string[] {
-  const { folder, lib } = node;
+  const { folder, lib, datacenter = 'datacenter1' } = node;
   const config = join(folder, 'conf');
   mkdirSync(config, { recursive: true });
   writeFileSync(join(config, 'cassandra.yaml'), configuration(node));
+  writeFileSync(join(config, 'cassandra-rackdc.properties'), `dc=${datacenter}\nrack=rack1\n`);
   writeFileSync(
     join(config, 'logback.xml'),
     '<configuration><appender name="out" class="ch.qos.logback.core.ConsoleAppender"><encoder><pattern>%d %-5level %logger{20} %msg%n</pattern></encoder></appender><root level="WARN"><appender-ref ref="out"/></root></configuration>\n',
   );
   const properties = {
     'cassandra.config': `file://${join(config, 'cassandra.yaml')}`,
+    'cassandra-rackdc.properties': `file://${join(config, 'cassandra-rackdc.properties')}`,
     'cassandra.storagedir': folder,
     'cassandra.logdir': folder,
     'cassandra-foreground': 'yes',
@@ -51,9 +68,7 @@ export function cassandraArguments(node: Node): readonly string[] {
     'jdk.attach.allowAttachSelf': 'true',
   };
   return [
-    // It lives for minutes: what it would compile for long use, and collect beside the work, takes more than it gives back.
-    ...['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'],
-    ...['-Xms256m', `-Xmx${node.heap}`],
+    ...node.jvm,
     ...Object.entries(properties).map(([name, value]) => `-D${name}=${value}`),
     ...EXPORTS.map((name) => `--add-exports=${name}=ALL-UNNAMED`),
     ...OPENS.map((name) => `--add-opens=${name}=ALL-UNNAMED`),
@@ -71,7 +86,7 @@ const configuration = ({ folder, cluster, address, port, storagePort, seed }: No
     `rpc_address: ${address}`,
     `storage_port: ${storagePort}`,
     `native_transport_port: ${port}`,
-    'endpoint_snitch: SimpleSnitch',
+    'endpoint_snitch: GossipingPropertyFileSnitch',
     'commitlog_sync: periodic',
     'commitlog_sync_period: 10000ms',
     `data_file_directories: ['${join(folder, 'data')}']`,
@@ -80,6 +95,8 @@ const configuration = ({ folder, cluster, address, port, storagePort, seed }: No
     'memtable_heap_space: 64MiB',
     'materialized_views_enabled: true',
     'auto_snapshot: false',
+    // What a node misses while it is down stays missing.
+    'hinted_handoff_enabled: false',
     '',
   ].join('\n');
 
@@ -108,7 +125,16 @@ async function start(lib: string, launch: Launch): Promise<string> {
   const address = '127.0.0.1';
   const port = await launch.port(9042);
   const node = {
-    ...{ folder: launch.folder, lib, cluster: 'svc-test', address, port, seed: address, heap: '1g', ringDelayMs: 1 },
+    ...{
+      folder: launch.folder,
+      lib,
+      cluster: 'svc-test',
+      address,
+      port,
+      seed: address,
+      jvm: brief('1g'),
+      ringDelayMs: 1,
+    },
     ...{ storagePort: await launch.port(7000), jmxPort: await launch.port(7199) },
   };
   launch.tell(`starts on port ${port}`);

@@ -26,7 +26,9 @@ export default class Create extends DatabaseCommand {
     const tag = nextTag(this.name, new Date(), migrationFiles(root, db).at(-1)?.tag);
     const json = migrationFile(db, tag);
     const file = this.typescript ? json.replace(/json$/, 'ts') : json;
-    const text = this.typescript ? builderText(tag) : migrationText({ tag, name: nameOfTag(tag), up: [], down: [] });
+    const text = this.typescript
+      ? builderText(tag)
+      : migrationText(root, { tag, name: nameOfTag(tag), up: [], down: [] });
     writeNewFiles(root, [{ file, text }]);
     this.print(file);
     return { data: { database: db, tag, file }, nextActions: [`Edit ${file}, then: svc db migrate`] };

@@ -30,7 +30,7 @@ export default class Export extends DatabaseCommand {
     }
     const files = wanted.map((migration) => ({
       file: migrationFile(database, migration.tag),
-      text: migrationText(migration),
+      text: migrationText(root, migration),
     }));
     writeNewFiles(root, files);
     this.print(

@@ -1,4 +1,5 @@
 import { Command, Option } from 'clipanion';
+import { resolutions } from '../../../../core/migration/half-done.ts';
 import { type StatusEntry, type StatusReport, status } from '../../../../core/migration/status.ts';
 import type { Answer } from '../../../base.ts';
 import { DatabaseCommand } from '../../../db/command.ts';
@@ -33,9 +34,11 @@ export default class Status extends DatabaseCommand {
       return report;
     });
     const entries = databases.flatMap((database) => database.entries);
+    const troubled = databases.find((one) => one.entries.some(isTrouble));
+    if (troubled && databases.length > 1) this.about = troubled.database;
     return {
       data: { env: (await this.runtime()).env, databases },
-      nextActions: nextActions(entries),
+      nextActions: nextActions(troubled?.entries ?? entries),
       ...(this.check && outcome(entries)),
     };
   }
@@ -43,6 +46,7 @@ export default class Status extends DatabaseCommand {
   #line(entry: StatusEntry): string {
     const { tag, state, appliedAt, durationMs } = entry;
     if (state === 'pending') return `[ ] ${tag}`;
+    if (state === 'running') return `[>] ${tag}  ${trouble(entry)}`;
     if (state !== 'completed') return `${this.colors.red('[!]')} ${tag}  ${trouble(entry)}`;
     const when = appliedAt ? `applied ${minute(appliedAt)}` : 'applied';
     const took = durationMs === undefined ? '' : `  ${milliseconds(durationMs)}`;
@@ -54,13 +58,16 @@ function headline({ state, pending }: StatusReport, label: string): string {
   return `${state === 'PENDING' ? `PENDING ${pending}` : state}  ${label}`;
 }
 
-function trouble({ state, step = 0, steps = 0, error, file }: StatusEntry): string {
+function trouble({ state, step = 0, steps = 0, error, file, back }: StatusEntry): string {
+  const way = back ? 'rollback ' : '';
   switch (state) {
     case 'failed':
       // What the engine recorded begins with the step.
-      return `failed at ${error?.startsWith('step ') ? '' : `step ${Math.min(step + 1, steps)} of ${steps}${error === undefined ? '' : ': '}`}${oneLine(error ?? '')}`;
+      return `${way}failed at ${error?.startsWith('step ') ? '' : `step ${Math.min(step + 1, steps)} of ${steps}${error === undefined ? '' : ': '}`}${oneLine(error ?? '')}`;
+    case 'running':
+      return `${way}running: step ${Math.min(step + 1, steps)} of ${steps}`;
     case 'interrupted':
-      return `interrupted at step ${Math.min(step + 1, steps)} of ${steps}`;
+      return `${way}interrupted at step ${Math.min(step + 1, steps)} of ${steps}`;
     case 'edited':
       return `edited after it was applied${file === undefined ? '' : `: ${file}`}`;
     default:
@@ -68,14 +75,20 @@ function trouble({ state, step = 0, steps = 0, error, file }: StatusEntry): stri
   }
 }
 
-function nextActions(entries: readonly StatusEntry[]): string[] {
+/** What one command on one database mends. */
+const isTrouble = ({ state, back }: StatusEntry): boolean =>
+  state === 'failed' || state === 'missing' || state === 'edited' || (state === 'interrupted' && back === true);
+
+function nextActions(entries: readonly StatusEntry[]): readonly string[] {
   const failed = entries.find(({ state }) => state === 'failed');
-  if (failed) return [`svc db migrate resolve ${failed.tag} --retry | --applied | --rolled-back`];
+  if (failed) return resolutions(failed.tag, failed.back === true);
+  const back = entries.find((entry) => entry.state === 'interrupted' && entry.back);
+  if (back) return [`svc db migrate resolve ${back.tag} --retry    finishes its rollback`];
   const missing = entries.find(({ state }) => state === 'missing');
   if (missing) return [`Restore its file, or: svc db migrate export ${missing.tag}`];
   const edited = entries.find(({ state }) => state === 'edited');
   if (edited) return [`Restore ${edited.file ?? edited.tag}, and put the change into a new migration.`];
-  return entries.some(({ state }) => state !== 'completed') ? ['svc db migrate'] : [];
+  return entries.some(({ state }) => state === 'pending' || state === 'interrupted') ? ['svc db migrate'] : [];
 }
 
 function outcome(entries: readonly StatusEntry[]): Pick<Answer, 'code' | 'exit'> {
@@ -83,5 +96,7 @@ function outcome(entries: readonly StatusEntry[]): Pick<Answer, 'code' | 'exit'>
   if (states.has('failed')) return { code: 'migration_half_done', exit: 6 };
   if (states.has('edited')) return { code: 'migration_edited', exit: 5 };
   if (states.has('missing')) return { code: 'migration_missing', exit: 5 };
-  return states.has('pending') || states.has('interrupted') ? { code: 'pending', exit: 4 } : {};
+  return states.has('pending') || states.has('running') || states.has('interrupted')
+    ? { code: 'pending', exit: 4 }
+    : {};
 }

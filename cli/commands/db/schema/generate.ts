@@ -55,7 +55,7 @@ export default class Generate extends DatabaseCommand {
     if (!this.dryRun)
       writeNewFiles(
         root,
-        generated.map(({ file, migration }) => ({ file, text: migrationText(migration) })),
+        generated.map(({ file, migration }) => ({ file, text: migrationText(root, migration) })),
       );
     this.#tell(generated);
     const migrations = generated.map(({ database, file, migration, statements, refusable }) => ({

@@ -6,12 +6,12 @@ import { type MigrationFile, migrationText } from '../../../../config/migration-
 import { replaceFile, writeNewFiles } from '../../../../config/new-files.ts';
 import { pulled } from '../../../../config/pull.ts';
 import { schemaEntry } from '../../../../config/schema-entry.ts';
-import { SCHEMA_FILE, schemaFileWith } from '../../../../config/schema-file.ts';
-import type { Connection, Unreadable } from '../../../../core/dialect.ts';
-import { SvcError } from '../../../../core/errors.ts';
+import { readSchemaFile, SCHEMA_FILE, schemaFileWith } from '../../../../config/schema-file.ts';
+import type { Connection, Dialect, Unreadable } from '../../../../core/dialect.ts';
+import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { drift, withoutForeign } from '../../../../core/migration/drift.ts';
 import { retold } from '../../../../core/migration/retelling.ts';
-import { status } from '../../../../core/migration/status.ts';
+import { type StatusEntry, status } from '../../../../core/migration/status.ts';
 import type { SchemaModel } from '../../../../core/schema/model.ts';
 import type { Answer } from '../../../base.ts';
 import { DatabaseCommand } from '../../../db/command.ts';
@@ -47,10 +47,9 @@ export default class Pull extends DatabaseCommand {
     const { root } = runtime;
     const files = await this.migrations(tag);
     const adapter = await this.connect(tag);
-    await this.#refusePending(
-      tag,
-      (await status(adapter, files)).entries.filter(({ state }) => state !== 'completed').length,
-    );
+    const { entries } = await status(adapter, files);
+    await this.#refusePending(tag, entries.filter(({ state }) => state !== 'completed').length);
+    refuseUnwritten(entries.filter(({ origin, file }) => origin !== 'file' && file === undefined));
     const model = modelOfFiles(files, true);
     const { connection } = adapter;
     const found = await connection.introspect();
@@ -77,13 +76,14 @@ export default class Pull extends DatabaseCommand {
     });
     const early = changedBefore(files, declaration.tables);
     for (const line of early) this.warn(line);
+    const stays = generated.length === 0 && (await this.#says(tag, adapter.dialect, files));
     const schema = await schemaFileWith(root, tag, declaration);
-    const kept = this.#keep(root, schema.text);
+    const kept = stays ? undefined : this.#keep(root, schema.text);
     writeNewFiles(root, [
-      ...generated.map(({ file, migration }) => ({ file, text: migrationText(migration) })),
+      ...generated.map(({ file, migration }) => ({ file, text: migrationText(root, migration) })),
       ...(kept ? [kept] : []),
     ]);
-    replaceFile(root, schema);
+    if (!stays) replaceFile(root, schema);
     for (const { file } of [...generated, schema]) this.print(file);
     if (kept) this.note(`The schema file that was there is kept as ${kept.file}`);
     this.note(`${counted(Object.keys(declaration.tables).length, 'table')} of ${await this.label(tag)}`);
@@ -99,6 +99,22 @@ export default class Pull extends DatabaseCommand {
       },
       nextActions: generated.length > 0 ? ['svc db migrate baseline'] : [],
     };
+  }
+
+  /** Whether the schema file that is there says what the migration files make: in its own words, which stay. */
+  async #says(tag: string, dialect: Dialect, files: readonly MigrationFile[]): Promise<boolean> {
+    const { root, databases } = await this.runtime();
+    if (!existsSync(join(root, SCHEMA_FILE))) return false;
+    try {
+      const entry = (await readSchemaFile(root, databases)).get(tag);
+      return (
+        entry !== undefined &&
+        (await generate({ dialect, files, entry, at: new Date(), rename: [], drop: [] })).length === 0
+      );
+    } catch (error) {
+      if (isSvcError(error)) return false;
+      throw error;
+    }
   }
 
   async #same(connection: Connection, name: string, model: SchemaModel, found: SchemaModel): Promise<boolean> {
@@ -128,6 +144,23 @@ export default class Pull extends DatabaseCommand {
     const stamp = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '_');
     return { file: SCHEMA_FILE.replace('.json', `.before_${stamp}.json`), text: before };
   }
+}
+
+/** What the API made would be made a second time by a file, which no baseline takes. */
+function refuseUnwritten(entries: readonly StatusEntry[]): void {
+  if (entries.length === 0) return;
+  throw new SvcError(
+    'origin_conflict',
+    `${counted(entries.length, 'migration')} of the API ${entries.length === 1 ? 'is' : 'are'} in no file.`,
+    {
+      why: `The history has ${entries
+        .map(({ tag }) => tag)
+        .slice(0, 3)
+        .join(', ')}${entries.length > 3 ? ' and more' : ''}: a migration from what is there would repeat them.`,
+      state: 'Nothing was written.',
+      next: ['svc db migrate export', 'svc db schema pull'],
+    },
+  );
 }
 
 function told({ collection, field, what }: Unreadable): string {

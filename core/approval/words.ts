@@ -1,0 +1,9 @@
+import { storable } from '../agent/own-json.ts';
+
+/** Characters of a reason, and of a decider's name. */
+export const LONGEST_WORDS = 10_000;
+
+/** What somebody said of why, or threw, as every store keeps it. */
+export function keptWords(said: unknown, longest = LONGEST_WORDS): string {
+  return storable((said instanceof Error ? said.message : String(said)).slice(0, longest));
+}

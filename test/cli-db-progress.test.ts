@@ -1,0 +1,123 @@
+import * as assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
+import type { DatabaseCommand } from '../cli/db/command.ts';
+import { batches } from '../cli/db/progress.ts';
+import { ERASE, StatusLine } from '../cli/status-line.ts';
+import { freshMongo, missing } from './kit/mongodb.ts';
+import { project } from './kit/project.ts';
+import { LONG } from './kit/shop.ts';
+import { terminal } from './kit/terminal.ts';
+import { test } from './kit/test.ts';
+
+/** What a person is told of these moments, in a terminal or not. */
+function told(
+  isTerminal: boolean,
+  moments: readonly (readonly [at: number, ...Parameters<ReturnType<typeof batches>>])[],
+) {
+  const stderr = new PassThrough().setEncoding('utf8');
+  const notes: string[] = [];
+  const command = {
+    line: new StatusLine(stderr, isTerminal),
+    note: (line: string) => notes.push(line),
+  } as unknown as DatabaseCommand;
+  let at = 0;
+  const tell = batches(command, () => at);
+  for (const [moment, progress] of moments) {
+    at = moment;
+    tell(progress);
+  }
+  return isTerminal
+    ? String(stderr.read() ?? '')
+        .split(ERASE)
+        .slice(1)
+    : notes;
+}
+
+const users = (done: number, total?: number) => ({ collection: 'users', done, ...(total !== undefined && { total }) });
+
+test('a line in a terminal tells how far a step is, and how long the rest takes once that can be said', () => {
+  assert.deepEqual(
+    told(true, [
+      [0, users(1000, 1_000_000)],
+      [150, users(2000, 1_000_000)],
+      [200, users(3000, 1_000_000)],
+      [10_000, users(101_000, 1_000_000)],
+      [20_000, users(201_000, 1_000_000)],
+    ]),
+    [
+      '  users: 2,000 of 1,000,000',
+      '  users: 101,000 of 1,000,000, 90 s left',
+      '  users: 201,000 of 1,000,000, 80 s left',
+    ],
+  );
+});
+
+test('what is only read is said to be, and what is changed behind it begins anew', () => {
+  assert.deepEqual(
+    told(true, [
+      [0, { ...users(500, 1000), checks: true }],
+      [3000, { ...users(900, 1000), checks: true }],
+      [4000, users(500, 1000)],
+      [8000, users(900, 1000)],
+    ]),
+    ['  users: 900 of 1,000 checked, 1 s left', '  users: 500 of 1,000', '  users: 900 of 1,000, 1 s left'],
+  );
+});
+
+test('where lines stay there is one in ten seconds, with a total or without', () => {
+  assert.deepEqual(
+    told(false, [
+      [0, users(1)],
+      [5000, users(50)],
+      [10_000, users(100)],
+      [15_000, users(150)],
+      [20_000, users(200)],
+    ]),
+    ['  users: 100', '  users: 200'],
+  );
+});
+
+if (missing) test.skip('documents that move are counted in the terminal', missing);
+else
+  test(
+    'documents that move are counted in the terminal, and the line is gone when they have',
+    async () => {
+      const database = await freshMongo();
+      try {
+        const shop = project(
+          {},
+          {
+            databases: { main: { dialect: 'mongodb', url: database.url, options: { batchSize: 200 } } },
+          },
+        );
+        shop.schema({ users: { id: { type: 'String', primaryKey: true }, name: 'String' } });
+        assert.equal((await shop.svc('db', 'schema', 'generate')).status, 0);
+        assert.equal((await shop.svc('db', 'migrate')).status, 0);
+        await database.on((client, name) =>
+          client
+            .db(name)
+            .collection('users')
+            .insertMany(Array.from({ length: 6000 }, (_, n) => ({ id: `u${n}`, name: `n${n}` }))),
+        );
+        shop.schema({
+          users: {
+            id: { type: 'String', primaryKey: true },
+            name: 'String',
+            kind: { type: 'String', default: 'person' },
+          },
+        });
+        assert.equal((await shop.svc('db', 'schema', 'generate')).status, 0);
+        const migrating = terminal(['db', 'migrate'], { cwd: shop.root });
+        await migrating.until(/users: [\d,]+ of 6,000/);
+        assert.equal(await migrating.ended, 0, migrating.shown());
+        const [, last = ''] = migrating
+          .shown()
+          .split(/users: [\d,]+ of 6,000[^\r]*/)
+          .slice(-2);
+        assert.ok(last.startsWith(`${ERASE}  20`), JSON.stringify(last));
+      } finally {
+        await database.drop();
+      }
+    },
+    LONG,
+  );
