@@ -73,6 +73,16 @@ async function crowded(body: (crowd: Crowd) => Promise<void>): Promise<void> {
   }
 }
 
+/** Every execution waits for a human and for nothing else: the free call beside it has its result stored. */
+async function allWait({ host }: Crowd): Promise<void> {
+  for (const { executionId } of await host.waiting(MANY, { limit: 1000 })) {
+    await until(
+      async () => (await readExecution(host.executions, executionId))?.steps[0]?.calls.length === 1,
+      `${executionId} never stored what its free call gave`,
+    );
+  }
+}
+
 /** Every execution has ended well, and every handler has run once. */
 async function allWhole({ host, effects }: Crowd): Promise<void> {
   const count = async (status: 'running' | 'completed') =>
@@ -101,7 +111,7 @@ else {
     () =>
       crowded(async (crowd) => {
         const first = await crowd.start(MANY);
-        await crowd.host.waiting(MANY, { limit: 1000 });
+        await allWait(crowd);
         await Promise.all([crowd.start(0), crowd.start(0), crowd.start(0)]);
         first.kill('SIGKILL');
         crowd.decideAll();
@@ -115,7 +125,7 @@ else {
     () =>
       crowded(async (crowd) => {
         const first = await crowd.start(MANY);
-        await crowd.host.waiting(MANY, { limit: 1000 });
+        await allWait(crowd);
         await Promise.all([crowd.start(0), crowd.start(0)]);
         first.kill('SIGSTOP');
         crowd.decideAll();
