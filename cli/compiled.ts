@@ -8,8 +8,9 @@ import { KeptScript } from './kept-script.ts';
  * every start; what the commands of a group needed of it is kept.
  */
 
-/** The script, named by its content: build.ts puts it here. */
+/** The scripts, named by their content: build.ts puts them here. */
 declare const SCRIPT: string;
+declare const MYSQL2: string;
 
 type Program = (
   require: NodeJS.Require,
@@ -26,21 +27,17 @@ type Module = (
   dirname: string,
 ) => void;
 
-/** A driver that is a single large file, and whose licence lets nobody put it into the script. */
-const DRIVER = 'mariadb';
-
 /** Runs what was typed and gives the exit status. */
 export async function start(typed: readonly string[]): Promise<number> {
   // What ran once and long ago is thrown away by the time that it is kept, the whole script's own frame first.
   setFlagsFromString('--no-flush-bytecode');
   const filename = join(__dirname, SCRIPT);
   const native = createRequire(filename);
-  let driver: { readonly script: KeptScript<Module>; readonly exports: object } | undefined;
+  const drivers = new Map<string, KeptModule>();
   const required = (name: string): unknown => {
-    if (name !== DRIVER) return native(name);
-    const path = native.resolve(name);
-    if (!path.endsWith('.cjs')) return native(name);
-    driver ??= driverAt(path);
+    const driver = drivers.get(name) ?? driverOf(name, native);
+    if (!driver) return native(name);
+    drivers.set(name, driver);
     return driver.exports;
   };
   const names = 'require, module, __filename, nativeImport';
@@ -50,14 +47,27 @@ export async function start(typed: readonly string[]): Promise<number> {
   const status = await (module.exports as typeof import('./start.ts')).start(typed);
   if (status === 0) {
     program.keep();
-    driver?.script.keep();
+    for (const { script } of drivers.values()) script.keep();
   }
   return status;
 }
 
-function driverAt(path: string) {
+/** The drivers that are a single large file: one of ours, and one whose licence lets nobody bundle it. */
+function driverOf(name: string, native: NodeJS.Require): KeptModule | undefined {
+  if (name === 'mysql2/promise') return keptModule(join(__dirname, MYSQL2), 'latin1', 'mysql2.v8', MYSQL2);
+  if (name !== 'mariadb') return undefined;
+  const path = native.resolve(name);
+  return path.endsWith('.cjs') ? keptModule(path, 'utf8', 'mariadb.v8') : undefined;
+}
+
+interface KeptModule {
+  readonly script: KeptScript<Module>;
+  readonly exports: object;
+}
+
+function keptModule(path: string, encoding: 'latin1' | 'utf8', cache: string, identity?: string): KeptModule {
   const names = 'exports, require, module, __filename, __dirname';
-  const script = new KeptScript<Module>(path, 'utf8', names, `${DRIVER}.v8`);
+  const script = new KeptScript<Module>(path, encoding, names, cache, identity);
   const module = { exports: {} };
   script.run(module.exports, createRequire(path), module, path, dirname(path));
   return { script, exports: module.exports };

@@ -104,7 +104,10 @@ test('a cache that is damaged, of another version or cannot be written changes n
 });
 
 const built = command.find((word) => word.endsWith('main.cjs'));
-const mariadb = await find('mariadb');
+const drivers = [
+  { cache: 'mariadb.v8', server: await find('mariadb') },
+  { cache: 'mysql2.v8', server: await find('mysql') },
+];
 if (built === undefined) test.skip('the compiled code of the command line', 'dist is older than the sources');
 else {
   const cached = (name: string): string => join(built, '../../../node_modules/.cache/svc', name);
@@ -127,13 +130,16 @@ else {
     }
   });
 
-  if ('missing' in mariadb) test.skip('the compiled code of a driver', mariadb.missing);
-  else {
-    test('the compiled code of a driver is used while the driver is the same, and made anew where it is damaged', async () => {
-      const database = await freshDatabase(mariadb.url);
+  for (const { cache: name, server } of drivers) {
+    if ('missing' in server) {
+      test.skip(`the compiled code of a driver, ${name}`, server.missing);
+      continue;
+    }
+    test(`the compiled code of a driver, ${name}, is used while the driver is the same, and made anew where it is damaged`, async () => {
+      const database = await freshDatabase(server.url);
       try {
         const { svc: run } = databaseProject({ main: database.url });
-        const cache = cached('mariadb.v8');
+        const cache = cached(name);
         rmSync(cache, { force: true });
         const cold = await run('db', 'migrate');
         assert.equal(cold.status, 0, cold.stderr);
