@@ -170,8 +170,8 @@ export interface Connection {
    * was. A lock that is not had in time is `lock_timeout`; a process that died never leaves one.
    */
   exclusively<T>(work: (epoch: number) => Promise<T>, options?: LockOptions): Promise<T>;
-  /** Whether somebody holds that lock now. A read; absent where the engine cannot tell without taking it. */
-  isLocked?(): Promise<boolean>;
+  /** Whether somebody holds that lock now. A read. */
+  isLocked(): Promise<boolean>;
   close(): Promise<void>;
 }
 

@@ -4,7 +4,7 @@ import type { Origin } from './history.ts';
 import { checkOwner, Ledger, type LedgerRow } from './ledger.ts';
 import { type Defined, reconcile } from './reconcile.ts';
 
-/** `running` is told apart from `interrupted` where the engine says whether its lock is held. */
+/** `running`: it is not through, and a process holds the lock; `interrupted`: nobody does. */
 export type EntryState = 'completed' | 'pending' | 'running' | 'interrupted' | 'failed' | 'edited' | 'missing';
 
 export interface StatusEntry {
@@ -68,7 +68,7 @@ export async function status(adapter: Adapter, defined: readonly Defined[]): Pro
 /** The history, and whether a process is at what it says is not through. */
 async function current({ connection }: Adapter): Promise<{ readonly ledger: Ledger; readonly busy: boolean }> {
   const ledger = await Ledger.read(connection);
-  if (reconcile([], ledger).interrupted.length === 0 || !connection.isLocked) return { ledger, busy: false };
+  if (reconcile([], ledger).interrupted.length === 0) return { ledger, busy: false };
   // One that has let go in between has come to an end, which is written down by now.
   return (await connection.isLocked())
     ? { ledger, busy: true }

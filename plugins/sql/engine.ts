@@ -5,7 +5,7 @@ import type { KeptRun } from './kept/compile.ts';
 import { type KeptGrammar, keptGrammar } from './kept/grammar.ts';
 import { readKept } from './kept/read.ts';
 import { type KeptWords, seenKept } from './kept/words.ts';
-import { LEASES, leased } from './lease.ts';
+import { isLeased, LEASES, leased } from './lease.ts';
 import { type RecordHome, recordStore, recordTable, VERSION } from './record-store.ts';
 import { columnOf, engineColumns, writeLost, writesElapsed, writtenValues } from './record-write.ts';
 import { type Exec, rowsOf } from './session.ts';
@@ -99,6 +99,7 @@ export function sqlConnection(words: KeptWords, engine: SqlEngine): Connection {
       return Number(row?.count);
     },
     exclusively: (work, options) => leased(connection, work, options),
+    isLocked: () => isLeased(connection),
     close: () => engine.close(),
   };
   return connection;

@@ -66,6 +66,11 @@ export async function leased<T>(
   }
 }
 
+export async function isLeased(place: LeasePlace): Promise<boolean> {
+  const found = await place.records(LEASES).get(ID);
+  return found !== undefined && found.record.owner !== null && found.record.until > (await place.now());
+}
+
 async function take(place: LeasePlace, owner: string): Promise<number | undefined> {
   const records = place.records(LEASES);
   const now = (await place.now()).getTime();

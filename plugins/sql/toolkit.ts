@@ -33,7 +33,7 @@ export { compileKept, type KeptRun } from './kept/compile.ts';
 export { type KeptDialect, keptDialect } from './kept/dialect.ts';
 export { type Kept, readKept } from './kept/read.ts';
 export { type KeptWords, quote, seenKept, text } from './kept/words.ts';
-export { LEASES, type Lease, type LeasePlace, leased } from './lease.ts';
+export { isLeased, LEASES, type Lease, type LeasePlace, leased } from './lease.ts';
 export { losesSilently } from './loses.ts';
 export { Queue } from './queue.ts';
 export { type RecordHome, recordStore, recordTable } from './record-store.ts';

@@ -486,7 +486,7 @@ function cases(declare: Case, engine: DialectUnderTest): void {
 
   on(
     'one holds the lock, others wait, and a failure lets go',
-    'One holder at a time over all connections; who waits hears `onWait`, is refused with `lock_timeout` when its time is over, and is let in when the work before it ended, well or badly.',
+    'One holder at a time over all connections; who waits hears `onWait`, is refused with `lock_timeout` when its time is over, and is let in when the work before it ended, well or badly. `isLocked` tells whether there is one.',
     async ({ connection, again }) => {
       const other = await again();
       let inside = 0;
@@ -507,7 +507,10 @@ function cases(declare: Case, engine: DialectUnderTest): void {
         connection.exclusively(() => Promise.reject(new Error('mine'))),
         /mine/,
       );
+      assert.equal(await other.isLocked(), false);
       await connection.exclusively(async () => {
+        assert.equal(await other.isLocked(), true);
+        assert.equal(await connection.isLocked(), true);
         await assert.rejects(
           other.exclusively(async () => {}, { timeoutMs: 30 }),
           (error) => isSvcError(error) && error.code === 'lock_timeout',

@@ -38,6 +38,7 @@ export function connectionOver(session: Session, settings: Settings): Connection
         return (await session.rows(`SELECT ${quote(column)} FROM ${quote(collection)} LIMIT ?`, [limit])).length;
       }),
     exclusively: (work, options) => lease.exclusively(work, options),
+    isLocked: () => told(() => lease.isHeld()),
     close: () => session.close(),
   };
 }

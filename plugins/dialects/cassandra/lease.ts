@@ -54,6 +54,10 @@ export class Lease {
     }
   }
 
+  async isHeld(): Promise<boolean> {
+    return Boolean((await this.#readOr(async () => undefined))?.[OWNER]);
+  }
+
   /** DDL takes no condition: before each one the holder must be sure that nobody else can have the lock. */
   async assure(epoch: number): Promise<void> {
     const held = this.#held.get(epoch);
@@ -110,13 +114,18 @@ export class Lease {
     return epoch;
   }
 
-  async #read(): Promise<Row | undefined> {
-    const cql = `SELECT ${OWNER}, ${EPOCH} FROM ${quote(HOME)} WHERE scope = ? LIMIT 1`;
-    const ask = async () => (await this.#session.serially(cql, [SCOPE]))[0];
-    return orMissing(this.#session, HOME, [OWNER], ask, async () => {
+  #read(): Promise<Row | undefined> {
+    return this.#readOr(async (ask) => {
       await createHome(this.#session, this.#settings);
       return ask();
     });
+  }
+
+  /** Or what `otherwise` gives where there is no table for it yet. */
+  #readOr(otherwise: (ask: () => Promise<Row | undefined>) => Promise<Row | undefined>): Promise<Row | undefined> {
+    const cql = `SELECT ${OWNER}, ${EPOCH} FROM ${quote(HOME)} WHERE scope = ? LIMIT 1`;
+    const ask = async () => (await this.#session.serially(cql, [SCOPE]))[0];
+    return orMissing(this.#session, HOME, [OWNER], ask, () => otherwise(ask));
   }
 
   /** Whether nobody else has had it; it is held for another life then. */

@@ -3,7 +3,7 @@ import type { Api } from './api.ts';
 import type { Item } from './attribute.ts';
 import { refusal } from './errors.ts';
 import { introspect, unreadable } from './introspect.ts';
-import { exclusively, type Lease } from './lease.ts';
+import { exclusively, isLeased, type Lease } from './lease.ts';
 import type { Work } from './move.ts';
 import { seen } from './normal.ts';
 import { rowsOf } from './query.ts';
@@ -88,6 +88,7 @@ export function connectionOver(api: Api, options: ConnectOptions, settings: Sett
           settings.leaseMs,
         ),
       )(),
+    isLocked: told(() => isLeased(api, state)),
     close: async () => api.close(),
   };
 }

@@ -114,6 +114,11 @@ export async function exclusively<T>(
   }
 }
 
+export async function isLeased(api: Api, state: State): Promise<boolean> {
+  const lock = await state.get(LOCK);
+  return lock?.owner !== undefined && Number(lock.expires?.N) >= api.clock.now() - SKEW_MS;
+}
+
 async function acquire(
   api: Api,
   state: State,

@@ -1,7 +1,7 @@
 import type { Connection } from '../../../core/dialect.ts';
 import { refusal } from './errors.ts';
 import { readCatalog } from './introspect.ts';
-import { checkEpoch, exclusively, type Lease } from './lease.ts';
+import { checkEpoch, exclusively, isLeased, type Lease } from './lease.ts';
 import { clockOf, type Server } from './open.ts';
 import type { Place } from './place.ts';
 import { ensureRecords, recordStore } from './records.ts';
@@ -59,6 +59,7 @@ export function connectionOver(server: Server, settings: Settings): Connection {
         },
         options,
       ),
+    isLocked: () => told(() => isLeased(server)),
     close: () => server.client.close(),
   };
 }

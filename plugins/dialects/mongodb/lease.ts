@@ -101,6 +101,11 @@ export async function exclusively<T>(
   }
 }
 
+export async function isLeased(server: Server): Promise<boolean> {
+  const held = { $expr: { $gt: [{ $add: ['$at', '$ttlMs'] }, '$$NOW'] } };
+  return (await leases(server).findOne({ _id: 'lock', owner: { $ne: null }, ...held }, BOUNDED)) !== null;
+}
+
 async function acquire(
   server: Server,
   ttlMs: number,
