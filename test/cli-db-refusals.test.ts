@@ -411,6 +411,18 @@ test(
         ),
         ['--retry', '--applied', '--rolled-back'],
       );
+      const file = 'svc/database/migrations/other/20260101_000000_half.json';
+      const began = shop.read(file);
+      shop.write(file, began.replace('1 / 0', '1 / 1'));
+      for (const decision of ['--retry', '--applied']) {
+        const { code, nextActions: next } = json(
+          ok(await shop.svc('db', 'migrate', 'resolve', '--db', 'other', '20260101_000000_half', decision, '--json'), 5),
+        );
+        assert.equal(code, 'migration_edited', decision);
+        assert.match(next.join(), /--rolled-back/);
+      }
+      shop.write(file, began);
+      ok(await shop.svc('db', 'migrate', 'resolve', '--db', 'other', '20260101_000000_half', '--applied'));
     } finally {
       for (const { drop } of databases) await drop();
     }

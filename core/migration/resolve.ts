@@ -5,6 +5,7 @@ import { CLOCK, type RecordWrite, recordWrite, type Writable } from '../records.
 import { actor } from './actor.ts';
 import { audit, type HistoryRow, history } from './history.ts';
 import { unknownTag } from './planning.ts';
+import type { Defined } from './reconcile.ts';
 import { resume } from './resume.ts';
 import { type SessionOptions, underBareLock } from './session.ts';
 
@@ -17,6 +18,11 @@ export interface ResolveReport {
   readonly status: HistoryRow['status'] | 'forgotten';
 }
 
+export interface ResolveOptions extends SessionOptions {
+  /** What the files say now: an edited one is not what `retry` would run, or `applied` record. */
+  readonly defined?: readonly Defined[];
+}
+
 /**
  * A person's decision about a migration that stopped half-way, kept in `_svc_audit`: `retry` runs the rest,
  * `applied` and `rolled-back` record what was done by hand, `failed` marks it, `forget` takes it out of the history.
@@ -25,13 +31,14 @@ export function resolve(
   adapter: Adapter,
   tag: string,
   action: Resolution,
-  options: SessionOptions = {},
+  options: ResolveOptions = {},
 ): Promise<ResolveReport> {
   return underBareLock(adapter, options, async (run) => {
     const stored = await adapter.connection.records(history).get(tag);
     if (!stored) throw unknownTag(tag, 'The history has no row of that tag.');
     const { record, version } = stored;
     refuseNeedless(record, action);
+    if (action === 'retry' || action === 'applied') refuseEdited(record, options.defined);
     if (action === 'retry') {
       const { failure } = await adapter.connection.run(
         [{ transactional: true, statements: [], writes: [auditWrite(record, action)] }],
@@ -66,6 +73,21 @@ function refuseNeedless(row: HistoryRow, action: Resolution): void {
     why: `Its status is ${row.status}.`,
     state: 'Nothing was changed.',
     next: action === 'rolled-back' ? ['svc db migrate rollback'] : ['svc db migrate status'],
+  });
+}
+
+function refuseEdited(row: HistoryRow, defined: readonly Defined[] = []): void {
+  const found = defined.find(({ tag }) => tag === row.tag);
+  if (!found || found.checksum === row.checksum) return;
+  throw new SvcError('migration_edited', `The migration "${row.tag}" was edited after it began.`, {
+    why: 'What goes on is what was recorded then, not what the file says now.',
+    state: `Nothing was changed; ${row.step} of ${row.steps} of its steps are committed.`,
+    next: [
+      'Restore the file from version control, and decide again.',
+      `Or undo its steps by hand: svc db migrate resolve ${row.tag} --rolled-back    the edited file is applied anew then`,
+    ],
+    ...(found.file !== undefined && { where: found.file }),
+    details: { tag: row.tag },
   });
 }
 

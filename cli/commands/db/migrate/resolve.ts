@@ -33,6 +33,7 @@ export default class Resolve extends MigratorCommand {
     const adapter = await this.connect(database);
     const report = await resolve(adapter, this.tag, action, {
       signal: this.signal,
+      defined: await this.migrations(database),
       ...this.lock,
     });
     this.print(`${report.tag} is ${report.status.replace('_', ' ')} in ${await this.label(database)}.`);
