@@ -13,11 +13,22 @@ export function canAsk(command: SvcCommand): boolean {
   return !command.json && isatty(0) && isatty(2);
 }
 
+/** Words that are nearly a yes are none: what follows may not be to be undone. */
+const ANSWERS: Readonly<Record<string, boolean>> = { y: true, yes: true, n: false, no: false, '': false };
+const answerOf = (typed: string): boolean | undefined => ANSWERS[typed.trim().toLowerCase()];
+
 /** Asks yes or no. Throws `confirmation_required` where there is no terminal. */
 export async function confirm(command: SvcCommand, question: Question): Promise<boolean> {
   mustAsk(command, question);
-  const { confirm } = await import('@inquirer/prompts');
-  return confirm({ message: question.message, default: false }, onTerminal(command));
+  const { input } = await import('@inquirer/prompts');
+  const typed = await input(
+    {
+      message: `${question.message} (y/N)`,
+      validate: (given) => answerOf(given) !== undefined || 'Answer y or n.',
+    },
+    onTerminal(command),
+  );
+  return answerOf(typed) === true;
 }
 
 /** Asks for words, which may be none. Throws `confirmation_required` where there is no terminal. */

@@ -179,7 +179,7 @@ for (const provider of Object.keys(providers) as Provider[]) {
       assert.equal(server.asked.length, 2);
     }));
 
-  test(`${provider}: 401, 500, a cut connection and a turn that is too long fail the run, and say why without the key`, () =>
+  test(`${provider}: 401, 500, a cut connection, an error in the middle and a turn that is too long fail the run, and say why without the key`, () =>
     at(provider, async ({ server, ran, run }) => {
       const headers = { 'retry-after-ms': '10' };
       const broken = { status: 500, headers, body: { error: { message: 'Out of order.', type: 'server_error' } } };
@@ -198,6 +198,10 @@ for (const provider of Object.keys(providers) as Provider[]) {
       server.answers.push({ text: 'I was about to', cut: true });
       const cut = await run().result;
       assert.equal(cut.status, 'failed', JSON.stringify(cut));
+      server.answers.push({ text: 'I was about to', fails: 'Overloaded, try later.' });
+      const overloaded = await run().result;
+      assert.equal(overloaded.status, 'failed', JSON.stringify(overloaded));
+      assert.match(overloaded.error!.message, /Overloaded, try later/);
       server.answers.push({ calls: [refund('call_a')], isTooLong: true });
       const long = await run().result;
       assert.equal(long.status, 'failed', JSON.stringify(long));

@@ -154,6 +154,24 @@ test('a handler that throws: the model is told what it said, and no credentials'
     assert.ok(!result.includes('hunter2') && !result.includes('at '), result);
   }));
 
+test('whatever a handler throws is a result', () =>
+  hosted(async (host) => {
+    const thrown: readonly (readonly [unknown, RegExp])[] = [
+      [Object.assign(new Error(), { message: ['amount must be positive'] }), /amount must be positive/],
+      [Object.assign(new TypeError(), { message: undefined }), /TypeError/],
+      [Object.create(null), /says nothing of why/],
+      [{ message: 'Overloaded' }, /Overloaded/],
+      [undefined, /undefined/],
+    ];
+    for (const [error, words] of thrown) {
+      const result = await told(host, () => {
+        throw error;
+      });
+      assert.match(JSON.stringify(result), words);
+      assert.equal((result as { error: string }).error, 'tool_failed');
+    }
+  }));
+
 test('what a handler returns reaches the model as JSON would carry it', async () => {
   const cyclic: { self?: unknown } = {};
   cyclic.self = cyclic;
@@ -695,6 +713,38 @@ test('everybody who iterates sees every event, however late he comes', () =>
     assert.deepEqual(one, two);
     assert.deepEqual(two, three);
     assert.equal(one.at(-1)!.type, 'finished');
+  }));
+
+test('who leaves while he waits for an event is let go at once', () =>
+  hosted(async (host) => {
+    const run = host.run(
+      host.define(agentOf([{ calls: [pay(20)] }, { text: 'Done.' }], { tools: [refund([])], ...gated })),
+    );
+    const events = run[Symbol.asyncIterator]();
+    while ((await events.next()).value?.type !== 'approval_requested');
+    const waiting = events.next();
+    assert.deepEqual(await events.return?.(), { done: true, value: undefined });
+    assert.equal((await waiting).done, true);
+    assert.equal((await events.next()).done, true);
+    await run.cancel();
+  }));
+
+test('a sensitive value under a name that was misspelt is not shown either', () =>
+  hosted(async (host) => {
+    const tools = [
+      {
+        tag: 'pay',
+        parameters: { card: { type: 'string', required: true, sensitive: true }, to: { type: 'string' } },
+        handler: () => assert.fail('it does not fit'),
+      },
+    ];
+    const calls = [
+      { tool: 'pay', parameters: { Card: '4711', to: 'Ada' } },
+      { tool: 'pya', parameters: { card: '4711' } },
+    ];
+    const run = host.run(host.define(agentOf([{ calls }, { text: 'Done.' }], { tools })));
+    const shown = JSON.stringify([await run.result, await eventsOf(run)]);
+    assert.ok(!shown.includes('4711') && shown.includes('Ada'), shown);
   }));
 
 test('sensitive parameters stand in no event, no outcome and no list, and reach the handler', () =>

@@ -72,6 +72,70 @@ test('a gate in memory waits for the signal of its own client', async () => {
   }
 });
 
+test('a call that is misspelt, or given what is no signal, is refused before anybody is asked', async () => {
+  const svc = clientOn(undefined);
+  const paid: number[] = [];
+  const gate = refundGate(svc, paid);
+  const call = { tool: 'refund', parameters: { order: '1234', amount: 20 } };
+  try {
+    for (const [given, options, why] of [
+      [{ ...call, toolCallID: 'c1' }, undefined, /did you mean "toolCallId"/],
+      [{ tool: 'refund', params: call.parameters }, undefined, /params is not a known property/],
+      [undefined, undefined, /is undefined, expected an object/],
+      [{ ...call, groupId: { turn: 1 } }, undefined, /groupId/],
+      [call, { signal: new AbortController() }, /options.signal is not an AbortSignal/],
+      [call, { onRequest: () => undefined }, /did you mean "onRequested"/],
+      [call, { onRequested: 'tell' }, /options.onRequested is not a function/],
+    ] as const) {
+      const error = await refused(gate.run(given as never, options as never), 'value_invalid');
+      assert.match(`${error.message} ${error.why}`, why);
+    }
+    assert.deepEqual((await svc.approvals.list()).records, []);
+    assert.deepEqual(paid, []);
+  } finally {
+    await svc.close();
+  }
+});
+
+test('who decides, and from where, are texts, and nothing else is kept', async () => {
+  const svc = clientOn(undefined);
+  const outcome = refundGate(svc, []).run({ tool: 'refund', parameters: { order: '1234', amount: 20 } });
+  try {
+    const { requestId, executionId } = await theOnlyOneWaiting(svc);
+    const no = { executionId, signal: 'reject', payload: { requestId } } as const;
+    for (const options of [{ actor: { id: 7, password: 'hunter2' } }, { actor: null }, { from: 7 }, { actr: 'ann' }]) {
+      await refused(svc.agents.signal(no, options as never), 'decision_invalid');
+    }
+    await svc.agents.signal(no, { actor: 'ann', from: '203.0.113.7' });
+    assert.equal((await outcome).status, 'rejected');
+    const { events } = await svc.approvals.get(requestId);
+    const [, { type, by, from } = {}] = events;
+    assert.deepEqual([type, by, from], ['rejected', 'ann', '203.0.113.7']);
+  } finally {
+    await svc.close();
+  }
+});
+
+test('a tool of a gate that waits for its signal ends when the client closes', async () => {
+  const svc = clientOn(undefined);
+  const gate = svc.gate({
+    agentTag: 'payouts',
+    tools: [
+      {
+        ...refund,
+        handler: ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve('stopped'))),
+      },
+    ],
+    humanInLoop: { enabled: true },
+  });
+  const outcome = gate.run({ tool: 'refund', parameters: { order: '1234', amount: 20 } });
+  const { requestId, executionId } = await theOnlyOneWaiting(svc);
+  await svc.agents.signal({ executionId, signal: 'approve', payload: { requestId } });
+  await until(async () => (await svc.approvals.get(requestId)).run === 'claimed', 'It never ran.');
+  await svc.close();
+  assert.equal((await outcome).result, 'stopped');
+});
+
 test('a gate is refused with every mistake, before anything is read', () => {
   const svc = clientOn(undefined);
   const gate = (more: object) => svc.gate({ agentTag: 'payouts', tools: [{ ...refund, handler: () => 1 }], ...more });

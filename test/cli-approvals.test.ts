@@ -207,7 +207,9 @@ test('on a terminal one is picked, shown whole, and let run after a yes', async 
   assert.equal((refunds[0] as { orderId: string }).orderId, 'B');
   const saying = terminal(['approvals', 'approve', first.request.requestId], { cwd: shop.root });
   await saying.until('Let it run?');
-  saying.type('n\r');
+  saying.type('you must be joking\r');
+  await saying.until('Answer y or n.');
+  saying.type(`${'\u007f'.repeat(18)}n\r`);
   assert.equal(await saying.ended, 3);
   assert.equal(refunds.length, 1);
 });

@@ -416,7 +416,10 @@ test(
       shop.write(file, began.replace('1 / 0', '1 / 1'));
       for (const decision of ['--retry', '--applied']) {
         const { code, nextActions: next } = json(
-          ok(await shop.svc('db', 'migrate', 'resolve', '--db', 'other', '20260101_000000_half', decision, '--json'), 5),
+          ok(
+            await shop.svc('db', 'migrate', 'resolve', '--db', 'other', '20260101_000000_half', decision, '--json'),
+            5,
+          ),
         );
         assert.equal(code, 'migration_edited', decision);
         assert.match(next.join(), /--rolled-back/);

@@ -20,6 +20,7 @@ export function changesOf(flags: readonly string[], schema: Json | undefined): {
         near ? `Did you mean "${near}"?` : `It has: ${names.join(', ') || 'none'}.`,
       ]);
     }
+    if (name in changes) throw refused(`--set gives "${name}" twice.`);
     changes[name] = valueIn(name, text, properties?.[name]);
   }
   return changes;

@@ -64,9 +64,9 @@ export function history({
   events,
   deliveries,
 }: ApprovalRecord & { readonly deliveries: readonly DeliveryAttempt[] }): string[] {
-  const happened = events.map(({ at, type, by, as }) => ({
+  const happened = events.map(({ at, type, by, from, as }) => ({
     at,
-    words: [type, as && `(${displayed(as)})`, by && `by ${displayed(by)}`],
+    words: [type, as && `(${displayed(as)})`, by && `by ${displayed(by)}`, from && `from ${displayed(from)}`],
   }));
   const attempts = new Map<string, { readonly last: DeliveryAttempt; readonly times: number }>();
   for (const last of deliveries) {

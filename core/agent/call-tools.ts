@@ -59,7 +59,9 @@ async function outcomeOf(
   const { tool, parameters, requestId } = call;
   const { signal, resumed, groupId } = options;
   if (call.oversized) return tooLargeFor(tool);
-  if (call.malformed) return invalid('invalid_parameters', 'The parameters are not JSON.', tool);
+  if (call.malformed !== undefined) {
+    return invalid('invalid_parameters', `The parameters cannot be used: ${call.malformed}.`, tool);
+  }
   if (call.started && !(await mayRunAgain(agent, call))) {
     return notRun('interrupted', { tool, parameters: parameters as Parameters });
   }

@@ -58,7 +58,8 @@ export interface StepCall {
   readonly requestId: string;
   readonly tool: string;
   readonly parameters: Json;
-  readonly malformed?: true;
+  /** Why the parameters that the model wrote cannot be used. */
+  readonly malformed?: string;
   /** The model wrote more than any call may have: it was not kept. */
   readonly oversized?: true;
   /** Names of parameters that are shown to nobody but the model and who decides. */

@@ -121,19 +121,37 @@ export class Run implements AsyncIterable<RunEvent> {
     this.#wake();
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<RunEvent, void, undefined> {
-    for (let at = 0; ; ) {
-      const event = this.#events[at];
-      if (event) {
-        at += 1;
-        yield event;
-      } else if (this.#ended) {
-        if ('error' in this.#ended) throw this.#ended.error;
-        return;
-      } else {
+  [Symbol.asyncIterator](): AsyncIterableIterator<RunEvent, undefined> {
+    let at = 0;
+    let isLeft = false;
+    const done = { done: true, value: undefined } as const;
+    const next = async (): Promise<IteratorResult<RunEvent, undefined>> => {
+      for (;;) {
+        const event = this.#events[at];
+        if (isLeft) return done;
+        if (event) {
+          at += 1;
+          return { value: event };
+        }
+        if (this.#ended) {
+          isLeft = true;
+          if ('error' in this.#ended) throw this.#ended.error;
+          return done;
+        }
         await new Promise<void>((resolve) => this.#waiting.push(resolve));
       }
-    }
+    };
+    const iterator: AsyncIterableIterator<RunEvent, undefined> = {
+      next,
+      // Who leaves while he waits is not kept until something happens.
+      return: async () => {
+        isLeft = true;
+        this.#wake();
+        return done;
+      },
+      [Symbol.asyncIterator]: () => iterator,
+    };
+    return iterator;
   }
 
   #wake(): void {

@@ -68,7 +68,7 @@ export async function announceDecided(desk: ApprovalDesk, row: ApprovalRow, rout
     routes.map(async ({ channel, decided }) => {
       if (!decided) return;
       await attempt((signal) => decided(record, signal), desk.closing).catch((error) =>
-        desk.warn(`The channel ${channel} was not told that ${record.requestId} is decided: ${wordsOf(error)}`),
+        desk.warn(`The channel ${channel} was not told that ${record.requestId} is decided: ${auditWords(error)}`),
       );
     }),
   );
@@ -91,12 +91,12 @@ async function deliver(
     } catch (error) {
       if (desk.closing.aborted) return;
       const { retry, afterMs } = error instanceof DeliveryFailed ? error : { retry: true, afterMs: 0 };
-      await note(desk, requestId, route.channel, wordsOf(error));
+      await note(desk, requestId, route.channel, auditWords(error));
       if (signal.aborted) return;
       // Jitter: receivers that come back are not met by everybody at once.
       const next = Math.max(afterMs, pause * (0.5 + Math.random() / 2));
       if (!retry || desk.clock.until(deadline) <= next) {
-        desk.warn(`The channel ${route.channel} did not deliver ${requestId}: ${wordsOf(error)}`);
+        desk.warn(`The channel ${route.channel} did not deliver ${requestId}: ${auditWords(error)}`);
         return;
       }
       await pauseFor(next, signal);
@@ -141,7 +141,7 @@ async function note(desk: ApprovalDesk, requestId: string, channel: string, erro
       error,
     });
   } catch (failure) {
-    desk.warn(`A delivery of ${requestId} by ${channel} is missing in the audit: ${wordsOf(failure)}`);
+    desk.warn(`A delivery of ${requestId} by ${channel} is missing in the audit: ${auditWords(failure)}`);
   }
 }
 
@@ -158,6 +158,6 @@ async function alreadyReached(desk: ApprovalDesk, requestId: string): Promise<Re
 /** Characters of an error in the audit. */
 const LONGEST_ERROR = 500;
 
-function wordsOf(error: unknown): string {
+function auditWords(error: unknown): string {
   return keptWords(error, LONGEST_ERROR);
 }

@@ -32,14 +32,30 @@ export async function* auditTrail(
   desk: ApprovalDesk,
   { since, before }: { readonly since?: Date; readonly before?: Date } = {},
 ): AsyncGenerator<AuditEntry> {
-  for await (const row of everyRow(desk, since, before)) yield* entriesOf(desk, row);
+  // One that is decided meanwhile is met again, in the pages of what it is then: what was told is not told twice.
+  const told = new Map<string, Told>();
+  for await (const row of everyRow(desk, since, before)) {
+    const { requestId } = row.record;
+    const now = yield* entriesOf(desk, row, told.get(requestId));
+    if (isOpen(row)) told.set(requestId, now);
+  }
 }
 
-async function* entriesOf(desk: ApprovalDesk, { record }: Row): AsyncGenerator<AuditEntry> {
+/** How much of a request the audit has. */
+interface Told {
+  readonly events: number;
+  readonly deliveries: number;
+}
+
+async function* entriesOf(
+  desk: ApprovalDesk,
+  { record }: Row,
+  before: Told = { events: 0, deliveries: 0 },
+): AsyncGenerator<AuditEntry, Told> {
   const { requestId, executionId, agentTag, tool, ...said } = recordOf(record);
   const of = { requestId, executionId, agentTag, tool };
   const { parameters, reason, timeout, decisionReason, modifiedParams } = said;
-  for (const event of said.events) {
+  for (const event of said.events.slice(before.events)) {
     const isDecision = event.type === 'approved' || event.type === 'rejected' || event.type === 'cancelled';
     const details =
       event.type === 'requested'
@@ -52,10 +68,14 @@ async function* entriesOf(desk: ApprovalDesk, { record }: Row): AsyncGenerator<A
           : undefined;
     yield { ...of, ...event, ...(details && { details }) };
   }
+  let deliveries = 0;
   for await (const { at, channel, delivered, error } of deliveriesOf(desk, requestId)) {
+    deliveries += 1;
+    if (deliveries <= before.deliveries) continue;
     const type = delivered ? 'delivered' : 'not_delivered';
     yield { ...of, type, at, as: channel, ...(error !== undefined && { details: { error } }) };
   }
+  return { events: said.events.length, deliveries };
 }
 
 /** Attempts to deliver a request, in the order they were made. */

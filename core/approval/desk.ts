@@ -24,6 +24,7 @@ import { type Owner, openTables } from './tables.ts';
 import { cancelled, closed, expired } from './transition.ts';
 import { frozen, recordOf } from './view.ts';
 import { type Seat, WaitingRoom } from './waiting.ts';
+import { wordsOf } from './words.ts';
 
 /** Between looks for requests whose own process died before their deadline; the second look comes soon. */
 const SWEEP_MS = 60_000;
@@ -139,7 +140,7 @@ export class ApprovalDesk {
       await this.expire(row);
       return (await this.read(row.record.requestId)) ?? row;
     } catch (error) {
-      this.warn(`An overdue approval could not be decided: ${error}`);
+      this.warn(`An overdue approval could not be decided: ${wordsOf(error)}`);
       return row;
     }
   }
@@ -214,7 +215,7 @@ export class ApprovalDesk {
     try {
       await work();
     } catch (error) {
-      this.warn(`${who} threw: ${error instanceof Error ? error.message : String(error)}`);
+      this.warn(`${who} threw: ${wordsOf(error)}`);
     }
   }
 
@@ -256,7 +257,7 @@ export class ApprovalDesk {
   }
 
   #sweepNow(again: number): void {
-    const failed = (error: unknown) => this.warn(`Overdue approvals could not be looked for: ${error}`);
+    const failed = (error: unknown) => this.warn(`Overdue approvals could not be looked for: ${wordsOf(error)}`);
     this.#sweeping = this.#sweeping.then(() => this.sweep()).catch(failed);
     this.#sweeper = setTimeout(() => this.#sweepNow(SWEEP_MS), again);
     this.#sweeper.unref();

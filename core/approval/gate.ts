@@ -175,8 +175,8 @@ function unfit({ tag }: Tool, { problems }: Extract<Checked, { ok: false }>): Ca
   return invalid('invalid_parameters', `The parameters cannot be used: ${said.join('; ')}.`, tag);
 }
 
-function checkNames({ executionId, toolCallId, requestId }: GateCall): void {
-  for (const [name, value] of Object.entries({ executionId, toolCallId })) {
+function checkNames({ executionId, toolCallId, requestId, groupId }: GateCall): void {
+  for (const [name, value] of Object.entries({ executionId, toolCallId, groupId })) {
     if (value === undefined) continue;
     if (typeof value === 'string' && value !== '' && value.length <= LONGEST_NAME && storable(value) === value)
       continue;

@@ -17,10 +17,10 @@ export class Heart {
     this.#timer.unref();
   }
 
-  /** Aborts with the other one, or when somebody has given the claim up. */
+  /** Aborts with the other one, when somebody has given the claim up, or when the desk closes. */
   signal(other: AbortSignal | undefined): AbortSignal {
     this.#lost ??= new AbortController();
-    return other ? AbortSignal.any([other, this.#lost.signal]) : this.#lost.signal;
+    return AbortSignal.any([...(other ? [other] : []), this.#lost.signal, this.#desk.closing]);
   }
 
   /** Gives the row as it was last written. */

@@ -3,6 +3,7 @@ import { isPlainObject, type Json } from '../json.ts';
 import { withoutPassword } from '../url.ts';
 import { PARAMETERS_LIMIT } from './digest.ts';
 import type { Outcome, OutcomeStatus, Parameters } from './request.ts';
+import { wordsOf } from './words.ts';
 
 /** What `call` and `run` of a gate give. A human's no is a result and never an exception. @experimental */
 export interface CallOutcome extends Outcome {
@@ -74,8 +75,11 @@ const LONGEST_MESSAGE = 2_000;
 
 /** A handler's error as the model may see it: its message alone, without credentials of URLs in it. */
 export function failed(error: unknown, { tool, parameters }: Asked): Outcome {
-  const text = error instanceof Error ? error.message : String(error);
-  const shown = storable(text.replace(/[a-z][a-z0-9+.-]*:\/\/\S+/gi, withoutPassword).slice(0, LONGEST_MESSAGE));
+  const shown = storable(
+    wordsOf(error)
+      .replace(/[a-z][a-z0-9+.-]*:\/\/\S+/gi, withoutPassword)
+      .slice(0, LONGEST_MESSAGE),
+  );
   return { status: 'failed', result: { error: 'tool_failed', message: `The tool failed: ${shown}`, tool, parameters } };
 }
 

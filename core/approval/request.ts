@@ -77,6 +77,8 @@ export interface ApprovalEvent {
   readonly at: string;
   /** Who decided, or which process ran the tool. */
   readonly by?: string;
+  /** Of a human's decision: from where it came, or the process that took it. */
+  readonly from?: string;
   /** The cause of a rejection, the status of an outcome. */
   readonly as?: string;
 }

@@ -5,6 +5,7 @@ import { canonicalJson } from '../json.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from '../schema/shape.ts';
 import type { ApprovalDesk } from './desk.ts';
 import { callDigest, tooLarge } from './digest.ts';
+import { PROCESS } from './passage.ts';
 import { rule } from './policy.ts';
 import type { ApprovalStatus, Parameters } from './request.ts';
 import { DecisionReview } from './review.ts';
@@ -29,6 +30,8 @@ export interface Signal {
 export interface SignalOptions {
   /** Who decides, as far as the caller knows; kept with the decision. */
   readonly actor?: string;
+  /** From where: an address, a page; kept with the decision. Default: this process. */
+  readonly from?: string;
   /** The `shown` of a view with sensitive parameters: who did not see them cannot decide. */
   readonly shown?: string;
 }
@@ -72,13 +75,15 @@ const SIGNAL: Shape = {
   required: ['executionId', 'signal', 'payload'],
 };
 
+const OPTIONS: Shape = { properties: { actor: 'string', from: 'string', shown: 'string' } };
+
 /**
  * Decides a request. The same decision again is answered alike. Throws `decision_invalid`, `approval_unknown`,
  * `approval_decided` with the decision that stands, `approval_expired`, `decision_refused`, `approval_unseen`, `approval_parameters_invalid`,
  * `parameters_too_large`; the request is then what it was.
  */
 export async function decide(desk: ApprovalDesk, signal: Signal, options: SignalOptions = {}): Promise<SignalAnswer> {
-  const problems = shapeProblems(signal, SIGNAL);
+  const problems = [...shapeProblems(signal, SIGNAL), ...shapeProblems(options, OPTIONS)];
   if (problems.length > 0) throw malformed(problems);
   const { executionId, payload } = signal;
   const approved = signal.signal === 'approve';
@@ -88,6 +93,7 @@ export async function decide(desk: ApprovalDesk, signal: Signal, options: Signal
   for (const [words, at] of [
     [payload.reason, ['payload', 'reason']],
     [options.actor, ['actor']],
+    [options.from, ['from']],
   ] as const) {
     if (words !== undefined && words.length > LONGEST_WORDS)
       throw malformed([{ path: at, text: `has more than ${LONGEST_WORDS} characters` }]);
@@ -113,7 +119,7 @@ async function judged(
   desk: ApprovalDesk,
   record: ApprovalRow,
   { signal, payload }: Signal,
-  { actor = 'unknown', shown }: SignalOptions,
+  { actor = 'unknown', from = PROCESS, shown }: SignalOptions,
 ): Promise<Verdict> {
   const { body } = record;
   const hidden = body.sensitive?.some((name) => Object.hasOwn(body.parameters, name));
@@ -130,6 +136,7 @@ async function judged(
   const verdict: Verdict = {
     approved,
     by,
+    from: storable(from),
     ...(payload.reason !== undefined && { reason: storable(payload.reason) }),
     ...(modifiedParams !== undefined && (await modified(desk, record, modifiedParams))),
   };
@@ -192,7 +199,7 @@ function standing(record: ApprovalRow, { signal, payload }: Signal): SignalAnswe
   const verdict = signal === 'approve' ? 'approved' : 'rejected';
   const byHuman = status === 'approved' || decision?.cause === 'human';
   const same = (one: Parameters | undefined, other: Parameters | undefined) =>
-    canonicalJson(one ?? null) === canonicalJson(other ?? null);
+    canonicalJson(one ?? {}) === canonicalJson(other ?? {});
   if (byHuman && status === verdict && same(decision?.modifiedParams, payload.modifiedParams)) return answer(record);
   throw new SvcError('approval_decided', `The request is ${status} already.`, {
     why: `${decision?.by ?? 'Somebody'} decided at ${decision?.at ?? 'an unknown time'}.`,

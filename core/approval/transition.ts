@@ -11,6 +11,7 @@ import type { ApprovalBody, ApprovalRow, Claim, StoredDecision } from './rows.ts
 export interface Verdict {
   readonly approved: boolean;
   readonly by: string;
+  readonly from: string;
   readonly reason?: string;
   readonly modifiedParams?: Parameters;
   /** Of the parameters that are to run, where they were modified. */
@@ -18,7 +19,8 @@ export interface Verdict {
 }
 
 /** A human decided. The clock is at most a second old: what is written is never after the deadline it was tested on. */
-export function decided(row: ApprovalRow, { approved, by, reason, modifiedParams, digest }: Verdict, now: number) {
+export function decided(row: ApprovalRow, verdict: Verdict, now: number) {
+  const { approved, by, from, reason, modifiedParams, digest } = verdict;
   const at = iso(Math.min(now, row.expiresAt.getTime() - 1));
   const decision: StoredDecision = {
     at,
@@ -29,7 +31,7 @@ export function decided(row: ApprovalRow, { approved, by, reason, modifiedParams
     ...(digest !== undefined && { digest }),
   };
   const type = approved ? 'approved' : 'rejected';
-  return next(row, { status: type }, { decision }, { type, at, by, ...(!approved && { as: 'human' }) });
+  return next(row, { status: type }, { decision }, { type, at, by, from, ...(!approved && { as: 'human' }) });
 }
 
 const SYSTEM = 'system';

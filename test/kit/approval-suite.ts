@@ -999,6 +999,7 @@ function cases(declare: Case, store: StoreUnderTest): void {
     await done.outcome;
     const open_ = await waiting(gate, refund());
     const trail = await trailOf(office);
+    assert.match(trail.find(({ type }) => type === 'approved')?.from ?? '', /^.+:\d+$/);
     const of = (requestId: string) => trail.filter((entry) => entry.requestId === requestId);
     assert.deepEqual(
       of(done.request.requestId).map(({ type, by, as }) =>
@@ -1018,6 +1019,20 @@ function cases(declare: Case, store: StoreUnderTest): void {
     assert.equal((await rowOf(office, open_.request)).record.status, 'waiting');
     await reject(office, open_.request);
     await open_.outcome;
+  });
+
+  on('what is decided while the audit is read is not told twice', async (open) => {
+    const [office, bank] = [await open(), new Bank()];
+    const gate = gateOf(office, toolsOf(bank.tool()));
+    const { request, outcome } = await waiting(gate, refund());
+    const told: string[] = [];
+    for await (const { type } of auditTrail(office.desk)) {
+      told.push(type);
+      if (type !== 'requested') continue;
+      await approve(office, request);
+      await outcome;
+    }
+    assert.deepEqual(told, ['requested', 'approved', 'claimed', 'finished']);
   });
 
   on('tables of another product or a newer SDK are not used', async (_open, place) => {

@@ -9,6 +9,8 @@ export interface Said {
   readonly calls?: readonly { readonly id: string; readonly name: string; readonly args: string }[];
   /** Ends the connection after the text, in the middle of the turn. */
   readonly cut?: true;
+  /** What the provider says instead of the rest of the turn, as each of them does. */
+  readonly fails?: string;
   /** The provider stopped at the longest answer. */
   readonly isTooLong?: true;
 }
@@ -62,7 +64,13 @@ export class ModelServer {
       return;
     }
     response.writeHead(200, { 'content-type': 'text/event-stream' });
-    for (const [event, data] of format(answer)) response.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+    const { fails: message } = answer;
+    const events = format(message === undefined ? answer : { ...answer, cut: true });
+    const failure = path.endsWith('/responses')
+      ? { type: 'error', sequence_number: events.length, code: 'server_error', message, param: null }
+      : { type: 'error', error: { type: 'overloaded_error', message } };
+    const all = message === undefined ? events : [...events, ['error', failure] as const];
+    for (const [event, data] of all) response.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
     if (answer.cut) response.destroy();
     else response.end();
   }

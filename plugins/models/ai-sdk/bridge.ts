@@ -1,7 +1,8 @@
 import type { LanguageModel, ModelMessage, ToolSet } from 'ai';
 import type { ModelEvent, ModelProvider } from '../../../core/agent/model.ts';
+import { keptWords } from '../../../core/approval/words.ts';
 import { SvcError } from '../../../core/errors.ts';
-import type { Json } from '../../../core/json.ts';
+import { isPlainObject, type Json } from '../../../core/json.ts';
 import { CallIds } from './call-ids.ts';
 import { kept, messagesOf } from './messages.ts';
 
@@ -67,7 +68,11 @@ function cutOff(why: string): SvcError {
 function refusal(error: unknown): unknown {
   // After several attempts the last one tells why.
   const last = error instanceof Error && 'lastError' in error ? error.lastError : error;
-  if (!(last instanceof Error)) return new SvcError('model_failed', `The model could not be asked: ${String(last)}`);
+  // In the middle of a stream it is the provider's own object, or what stands in it under `error`.
+  if (!(last instanceof Error)) {
+    const said = isPlainObject(last) && isPlainObject(last.error) ? last.error : last;
+    return new SvcError('model_failed', 'The model could not be asked.', { why: keptWords(said) });
+  }
   const status = 'statusCode' in last && typeof last.statusCode === 'number' ? last.statusCode : undefined;
   if (status === 401 || status === 403) {
     return new SvcError('model_failed', `The provider refused the credentials (${status}).`, {
