@@ -18,7 +18,7 @@ declare global {
   const approved: boolean;
   const reason: string;
   const modifiedParams: { readonly [parameter: string]: number };
-  const user: { readonly email: string };
+  const user: { readonly email: string; readonly address: string };
   /** The application's own server, and what its tools do. */
   const app: Hono;
   const bank: { refund(orderId: string, amount: number, options: { idempotencyKey: string }): Promise<string> };
