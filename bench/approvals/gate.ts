@@ -35,16 +35,23 @@ import {
  * of a machine that does something else meanwhile say little; only all of it writes results/gate.md.
  */
 
-type Row = readonly [what: string, measured: string, limit: string];
+type Row = readonly [what: string, measured: string, aim: string, isReached?: boolean];
 const wanted = process.argv.slice(2);
 const rows: Row[] = [];
 const ms = ({ p50, p95, p99 }: Spread): string =>
   `p50 ${p50.toFixed(2)}, p95 ${p95.toFixed(2)}, p99 ${p99.toFixed(2)} ms`;
 
+const lineOf = ([what, measured, aim, isReached]: Row): readonly string[] => [
+  what,
+  measured,
+  aim,
+  isReached === undefined ? '' : isReached ? 'reached' : 'MISSED',
+];
+
 async function measure(name: string, work: (url: string) => Promise<readonly Row[]>): Promise<void> {
   if (wanted.length > 0 && !wanted.includes(name)) return;
   const found = await work(await freshDatabase(postgresql, `svc_bench_approvals_${process.pid}`));
-  for (const row of found) console.error(row.join(' | '));
+  for (const row of found) console.error(lineOf(row).join(' | '));
   rows.push(...found);
 }
 
@@ -111,6 +118,7 @@ try {
         'a tool without approval, over its handler',
         `${(with_ - without).toFixed(2)} µs (${with_.toFixed(2)} − ${without.toFixed(2)})`,
         '1 µs',
+        with_ - without <= 1,
       ],
     ];
   });
@@ -140,9 +148,10 @@ try {
     }
     await desk.close();
     await bare.close();
+    const [run, named] = [spread(times.run.slice(50)), spread(times.named.slice(50))];
     return [
-      ['start to stored and waiting', ms(spread(times.run.slice(50))), 'p50 1 ms'],
-      ['the same, the caller names the call', ms(spread(times.named.slice(50))), 'p50 1 ms'],
+      ['start to stored and waiting', ms(run), 'p50 1 ms', run.p50 <= 1],
+      ['the same, the caller names the call', ms(named), 'p50 1 ms', named.p50 <= 1],
       ['bare pg: one insert', ms(spread(times.bare.slice(50))), ''],
     ];
   });
@@ -182,8 +191,8 @@ try {
     });
     await bare.close();
     return [
-      ['create, decide and run (the run of the last goes on), a second', created.toFixed(0), '2,000'],
-      ['create, decide, finish, a second', finished.toFixed(0), '1,200'],
+      ['create, decide and run (the run of the last goes on), a second', created.toFixed(0), '2,000', created >= 2_000],
+      ['create, decide, finish, a second', finished.toFixed(0), '1,200', finished >= 1_200],
       ['bare pg, 16 connections: insert and two updates, a second', bareRate.toFixed(0), ''],
     ];
   });
@@ -214,11 +223,12 @@ try {
     await host.close();
     await other.close();
     return [
-      ['runs of an agent begun, decided and finished, a second', rate.toFixed(0), ''],
+      ['runs of an agent begun, decided and finished, a second', rate.toFixed(0), '1,200', rate >= 1_200],
       [
         `bytes of a waiting run of an agent, of ${count.toLocaleString('en')}, indexes and all`,
         bytes.toFixed(0),
         '2,400',
+        bytes <= 2_400,
       ],
     ];
   });
@@ -241,7 +251,9 @@ try {
     }
     waiter.disconnect();
     await desk.close();
-    return [['decision to handler, in another process', ms(spread(times.slice(50))), 'p50 2.5, p99 8 ms']];
+    const wake = spread(times.slice(50));
+    const isReached = wake.p50 <= 2.5 && wake.p99 <= 8;
+    return [['decision to handler, in another process', ms(wake), 'p50 2.5, p99 8 ms', isReached]];
   });
 
   await measure('size', async (url) => {
@@ -281,19 +293,21 @@ try {
       await requestOf(run);
     });
     const made = performance.now() - began;
-    const more = ((held() - before) / 2 ** 20).toFixed(0);
+    const more = (held() - before) / 2 ** 20;
     await Promise.all(runs.map(({ result }) => result));
     await host.close();
     return [
       [
         'what 10,000 runs of an agent hold while they wait in one process',
-        `${more} MB (made in ${(made / 1000).toFixed(1)} s)`,
+        `${more.toFixed(0)} MB (made in ${(made / 1000).toFixed(1)} s)`,
         '200 MB',
+        more <= 200,
       ],
       [
         'each decided after its own deadline, spread over 60 s',
         `${ms(spread(late))}, last ${Math.max(...late)} ms`,
         '100 ms',
+        Math.max(...late) <= 100,
       ],
     ];
   });
@@ -301,7 +315,7 @@ try {
   const text = [
     '# Measured with `npm run bench -- gate`',
     (await machineFacts([postgresql])).map((fact) => `- ${fact}`).join('\n'),
-    table(['', 'measured', 'aim'], rows),
+    table(['', 'measured', 'aim', ''], rows.map(lineOf)),
   ].join('\n\n');
   console.log(text);
   if (wanted.length === 0) await keep('gate.md', text);
