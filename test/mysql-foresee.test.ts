@@ -264,6 +264,15 @@ for (const engine of committingEngines) {
         .modifyField('big', 'n', change(['1', '2']))
         .build();
       await migrate(allowing, all(corrected), { allowDestructive: true });
+      const without = migration('20260103_000000_third')
+        .addField('parents', { name: 'b', type: 'integer' })
+        .modifyField('big', 'n', change(['1']))
+        .build();
+      assert.equal(
+        (await refused(migrate(allowing, all(corrected, without)), 'data_violates')).state,
+        'Nothing was changed.',
+      );
+      assert.deepEqual(await fields(adapter, 'parents'), ['id', 'a']);
     } finally {
       await allowing.connection.close();
     }

@@ -506,6 +506,40 @@ for (const engine of committingEngines) {
     );
   });
 
+  on('a word that rows have is neither taken away nor spelled otherwise', async ({ again }) => {
+    const { run, agrees, rows, shown } = await again({ allowCopy: true });
+    const words: NamedField = { name: 'e', type: 'enum', enumValues: ['1', '2', '3', 'draft'] };
+    const model = await run([table('listed', words, { name: 's', type: 'string' })]);
+    await rows(
+      "INSERT INTO listed VALUES (1, '1', 'DRAFT'), (2, '2', 'dräft'), (3, '3', 'draft '), (4, 'draft', 'draft')",
+    );
+    const [before, texts] = [await shown('listed'), () => rows('SELECT e, s FROM listed ORDER BY id')];
+    const had = await texts();
+    for (const [field, enumValues, why] of [
+      ['e', ['3', '1', 'draft'], /Values of e are none of 3, 1, draft\. "listed" has 1 such row/],
+      ['e', ['1', '2', '3', 'Draft'], / 1 such row/],
+      ['s', ['draft'], /Values of s are none of draft\. "listed" has 3 such rows/],
+    ] as const) {
+      const change: Operation = {
+        type: 'modifyField',
+        collection: 'listed',
+        field,
+        changes: { type: 'enum', enumValues: [...enumValues] },
+      };
+      assert.match((await refused(run([change], model), 'data_violates')).why ?? '', why);
+      assert.deepEqual([await shown('listed'), await texts()], [before, had]);
+    }
+    await rows("DELETE FROM listed WHERE e = '2'");
+    const enumValues = ['3', 'draft', '1'];
+    await agrees(
+      await run([{ type: 'modifyField', collection: 'listed', field: 'e', changes: { enumValues } }], model),
+    );
+    assert.deepEqual(
+      (await texts()).map(({ e }) => e),
+      ['1', '3', 'draft'],
+    );
+  });
+
   on('values that have no word in the new type are refused with their rows, and nothing has changed', async (here) => {
     const { run, agrees, rows, shown } = await here.again({ allowCopy: true });
     const words = ['1', 'one', '70000', '2026-02-30', '[1]', '07', '7'];

@@ -9,7 +9,7 @@ import { losesSilently } from '../../sql/loses.ts';
 import { primaryKeyFields, uniqueName } from '../../sql/names.ts';
 import { type AskedAlter, askedAlter, type Modify } from './asked.ts';
 import { has } from './has.ts';
-import { quote, text } from './quote.ts';
+import { bytesOf, quote, text } from './quote.ts';
 import type { Traits } from './traits.ts';
 import { columnType, isNumbered } from './types.ts';
 
@@ -63,17 +63,19 @@ function foreseen(grammar: Grammar, table: string, from: Field, to: Field): Part
 
 /** Values that the server would take for others, or as they are though they are none of the new type. */
 function refusedValues(value: string, from: Field, { type, enumValues = [] }: Field): Partial<AskedAlter> {
-  if (from.type === type) return {};
   const refused = (rows: string, what: string) => ({ refused: { rows, why: `Values of ${from.name} are ${what}.` } });
-  const otherThan = (words: readonly string[]) =>
-    refused(`${value} NOT IN (${words.map(text).join(', ')})`, `none of ${words.join(', ')}`);
-  if (type === 'enum') return otherThan(enumValues);
-  if (!WORDS.has(from.type)) return {};
+  const otherThan = (words: readonly string[], of = value) =>
+    refused(`${of} NOT IN (${words.map(text).join(', ')})`, `none of ${words.join(', ')}`);
+  if (type === 'enum' && !hasAll(enumValues, from)) return otherThan(enumValues, bytesOf(value));
+  if (from.type === type || !WORDS.has(from.type)) return {};
   if (type === 'boolean') return otherThan(['0', '1']);
   if (type === 'uuid') return refused(`${value} NOT REGEXP '${UUID}'`, 'no UUIDs');
   if (INTEGERS.has(type)) return refused(`${value} REGEXP '${FRACTION}'`, 'no whole numbers');
   return {};
 }
+
+const hasAll = (words: readonly string[], { type, enumValues = [] }: Field): boolean =>
+  type === 'enum' && enumValues.every((word) => words.includes(word));
 
 /** A copy of the table takes the moment of it for the value of a timestamp that has none, however strict it is. */
 export function refusedMoments({ name, type }: Field): Partial<AskedAlter> {

@@ -7,3 +7,6 @@ const ESCAPES: Readonly<Record<string, string>> = { "'": "''", '\\': '\\\\', '\0
 export const text = (value: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL and Ctrl-Z are what has to be found
   `'${value.replace(/['\\\0\x1a]/g, (found) => ESCAPES[found] ?? found)}'`;
+
+/** A text as its bytes: a collation takes another case, accents and spaces at the end for the same. */
+export const bytesOf = (value: string): string => `CAST(CONVERT(${value} USING utf8mb4) AS BINARY)`;

@@ -28,7 +28,7 @@ export function violated(table: string, rows: number, why: string): SvcError {
   const many = rows > COUNTED ? `more than ${COUNTED.toLocaleString('en')}` : rows.toLocaleString('en');
   return new SvcError('data_violates', 'Rows in the table do not allow the change.', {
     why: `${why} "${table}" has ${many} such ${rows === 1 ? 'row' : 'rows'}.`,
-    next: ['Give the field a default, or correct the rows in a migration before it.'],
+    next: ['Correct the rows in a migration before it, or give a new field a default.'],
     details: { table, rows },
   });
 }
