@@ -344,6 +344,31 @@ for (const engine of sqlEngines) {
     await refused(db.update({ table: 'users', data: { lst: 'x' }, all: true }), 'field_unknown');
   });
 
+  on('what $CONCAT gives is a value of its field, or refused', async (db, adapter) => {
+    await db.schema.create('fits', {
+      id: { type: 'integer', primaryKey: true },
+      word: { type: 'enum', enumValues: ['a', 'b', 'é', '20'] },
+      key: 'uuid',
+      part: 'text',
+    });
+    const upper = 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11';
+    const key = quote('key');
+    await rows(adapter, `INSERT INTO fits (id, word, ${key}, part) VALUES (1, 'a', '${upper.toLowerCase()}', '2')`);
+    const had = () => rows(adapter, `SELECT word, ${key} AS k, part FROM fits`);
+    const before = await had();
+    const set = (field: string, ...$CONCAT: Json[]) =>
+      db.update({ table: 'fits', data: { [field]: { $CONCAT } }, all: true });
+    for (const wrong of ['2', '1', 'B', 'b ', 'e', ''])
+      await refused(set('word', { $literal: wrong }), 'data_violates');
+    await refused(set('word', 'part'), 'data_violates');
+    for (const wrong of ['garbage', '', `${upper}0`]) await refused(set('key', { $literal: wrong }), 'data_violates');
+    assert.deepEqual(await had(), before);
+    assert.deepEqual(await set('word', 'part', '0'), { matched: 1, modified: 1 });
+    assert.deepEqual(await set('key', { $literal: upper }), { matched: 1, modified: 0 });
+    assert.deepEqual(await set('key', { $literal: `B${upper.slice(1)}` }), { matched: 1, modified: 1 });
+    assert.deepEqual(await had(), [{ word: '20', k: `b${upper.slice(1).toLowerCase()}`, part: '2' }]);
+  });
+
   on('"now" in db.update is the clock of the engine', async (db, adapter) => {
     const clock = { day: 'date', time: 'time', wall: 'datetime', at: 'timestamp' };
     await db.schema.create('t', { id: { type: 'integer', primaryKey: true }, ...clock });

@@ -11,7 +11,7 @@ import { type AskedAlter, askedAlter, type Modify } from './asked.ts';
 import { has } from './has.ts';
 import { bytesOf, quote, text } from './quote.ts';
 import type { Traits } from './traits.ts';
-import { columnType, isNumbered } from './types.ts';
+import { columnType, isNumbered, UUID } from './types.ts';
 
 const TEXTS: ReadonlySet<FieldType> = new Set(['string', 'text', 'uuid']);
 
@@ -86,7 +86,6 @@ export function refusedMoments({ name, type }: Field): Partial<AskedAlter> {
 
 const WORDS: ReadonlySet<FieldType> = new Set(['string', 'text', 'enum']);
 const INTEGERS: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint']);
-const UUID = '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$';
 const FRACTION = '[.][0-9]*[1-9]|[eE]-';
 
 function modified(

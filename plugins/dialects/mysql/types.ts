@@ -9,7 +9,10 @@ export const STRING_LENGTH = 255;
 /** Of utf8mb4, in a row of 65,535 bytes. */
 const LONGEST_STRING = 16_383;
 const LONGEST_BINARY = 65_532;
-const UUID = 'char(36) CHARACTER SET ascii COLLATE ascii_general_ci';
+const UUID_COLUMN = 'char(36) CHARACTER SET ascii COLLATE ascii_general_ci';
+
+/** A UUID as a regular expression. */
+export const UUID = '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$';
 
 /** Column types; `string`, `decimal`, `enum` and `binary` get theirs from the field. */
 export const columnTypes: Readonly<Record<FieldType, string>> = {
@@ -71,7 +74,7 @@ export function columnType(field: Omit<Field, 'name'> & { readonly name?: string
       return `enum(${(field.enumValues ?? []).map(text).join(',')})`;
     }
     case 'uuid':
-      return UUID;
+      return UUID_COLUMN;
     default:
       return columnTypes[type];
   }

@@ -4,8 +4,9 @@ import type { Json } from '../../../core/json.ts';
 import type { Field } from '../../../core/schema/model.ts';
 import type { Grammar } from '../../sql/grammar.ts';
 import { single } from '../../sql/single.ts';
-import { quote, text } from './quote.ts';
+import { bytesOf, quote, text } from './quote.ts';
 import type { Traits } from './traits.ts';
+import { UUID } from './types.ts';
 import { isBefore, type Version } from './version.ts';
 
 export interface UpdatePlace {
@@ -106,7 +107,17 @@ function valueText(grammar: Grammar, assignment: Assignment, field: Field): stri
   const parts = assignment.concat.map((part) =>
     'field' in part ? `COALESCE(CAST(${quote(part.field)} AS CHAR), '')` : text(part.literal),
   );
-  return `CONCAT(${parts.join(', ')})`;
+  return fitting(`CONCAT(${parts.join(', ')})`, field);
+}
+
+/** A text that the type of its field does not know is given as one that the server refuses, in place of what it makes of it. */
+function fitting(value: string, { type, enumValues = [] }: Field): string {
+  if (type === 'uuid') return `CASE WHEN ${value} REGEXP '${UUID}' THEN LOWER(${value}) ELSE REPEAT('?', 37) END`;
+  if (type !== 'enum') return value;
+  // A text of digits that is no word is the number of one to it.
+  const words = enumValues.map(text).join(', ');
+  const none = '?'.repeat(1 + Math.max(0, ...enumValues.map(({ length }) => length)));
+  return `CASE WHEN ${bytesOf(value)} IN (${words}) THEN ${value} ELSE ${text(none)} END`;
 }
 
 const OPERATORS = { gt: '>', gte: '>=', lt: '<', lte: '<=' } as const;
