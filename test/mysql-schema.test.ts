@@ -249,7 +249,7 @@ for (const engine of committingEngines) {
     await rows(`CREATE TABLE legacy (
       id bigint NOT NULL AUTO_INCREMENT PRIMARY KEY, Name varchar(20) COMMENT 'who', flag tinyint(1) DEFAULT 1,
       n tinyint NOT NULL DEFAULT 7, body mediumtext, at datetime DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
-      price decimal(10,2) UNSIGNED, parent bigint, tags set('a','b'), double_n int AS (n * 2) VIRTUAL,
+      price decimal(10,2) UNSIGNED, parent bigint, hits int UNSIGNED, some mediumint UNSIGNED, tags set('a','b'), double_n int AS (n * 2) VIRTUAL,
       KEY by_body (body(10)), UNIQUE KEY by_name (Name, flag), FULLTEXT KEY words (body),
       CONSTRAINT up FOREIGN KEY (parent) REFERENCES legacy (id) ON DELETE CASCADE, CHECK (price > 1)) COMMENT 'old things'`);
     await rows('CREATE VIEW seen_view AS SELECT id FROM legacy');
@@ -266,6 +266,8 @@ for (const engine of committingEngines) {
         ['at', 'datetime'],
         ['price', 'decimal'],
         ['parent', 'bigint'],
+        ['hits', 'bigint'],
+        ['some', 'integer'],
         ['tags', 'text'],
         ['double_n', 'integer'],
       ],

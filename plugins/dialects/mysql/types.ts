@@ -122,8 +122,8 @@ const PLAIN: Readonly<Record<string, FieldType>> = {
 const NEAREST: readonly (readonly [RegExp, FieldType])[] = [
   [/^(tinyint|year)/, 'smallint'],
   [/^smallint unsigned/, 'integer'],
-  [/^(mediumint|int)\b/, 'integer'],
   [/^int unsigned/, 'bigint'],
+  [/^(mediumint|int)\b/, 'integer'],
   [/^bigint/, 'bigint'],
   [/^float/, 'float'],
   [/^(double|real)/, 'double'],
