@@ -35,7 +35,6 @@ for (const dialect of [postgresql, mysql, mariadb]) {
       [{ type: 'double' }, { type: 'integer' }],
       [decimal, { ...decimal, scale: 1 }],
     ];
-    for (const [from, to] of losing) assert.ok(isDestructive(dialect, from, to), JSON.stringify([from, to]));
     const safe: [Definition, Definition][] = [
       ...(['text', 'uuid', 'boolean', 'integer', 'blob'] as const).map((type): [Definition, Definition] => [
         string,
@@ -49,6 +48,10 @@ for (const dialect of [postgresql, mysql, mariadb]) {
       [list('integer'), list('bigint')],
       [list('datetime'), list('text')],
     ];
+    // Where the server writes six digits of it.
+    const float: [Definition, Definition][] = (['text', 'json'] as const).map((type) => [{ type: 'float' }, { type }]);
+    (dialect === postgresql ? safe : losing).push(...float);
+    for (const [from, to] of losing) assert.ok(isDestructive(dialect, from, to), JSON.stringify([from, to]));
     for (const [from, to] of safe) assert.ok(!isDestructive(dialect, from, to), JSON.stringify([from, to]));
   });
 }

@@ -125,9 +125,13 @@ function modified(
     ...first,
   };
   const shown = [...(modify ? [`MODIFY COLUMN ${columnDefinition(grammar, to, table)}`] : []), ...clauses];
-  const destructive = (modify?.type !== undefined || from.type !== to.type) && losesSilently(from, to);
+  const loses = losesSilently(from, to) || (from.type === 'float' && WRITES_SIX_DIGITS.has(to.type));
+  const destructive = (modify?.type !== undefined || from.type !== to.type) && loses;
   return [askedAlter(ask, { destructive }, shown)];
 }
+
+/** As which the server writes six digits of a number of single precision. */
+const WRITES_SIX_DIGITS: ReadonlySet<FieldType> = new Set(['text', 'json']);
 
 function modification(grammar: Grammar, traits: Traits, table: string, from: Field, to: Field): Modify | undefined {
   const type = columnType(to, table);
