@@ -462,6 +462,23 @@ for (const engine of committingEngines) {
     assert.deepEqual(await rows('SELECT @@sql_mode AS mode'), [mode]);
   });
 
+  on('a field that the server numbers from now on has a value in every row', async ({ again }) => {
+    const { run, agrees, rows } = await again({ allowCopy: true });
+    const field = (type: 'integer' | 'string'): NamedField => ({ name: 'n', type, unique: true });
+    let model = await run([table('integers', field('integer')), table('strings', field('string'))]);
+    for (const collection of ['integers', 'strings']) {
+      await rows(`INSERT INTO ${collection} VALUES (1, NULL), (2, NULL), (3, '5')`);
+      const changes = { type: 'integer', autoGenerate: true, unique: true } as const;
+      const counted: Operation = { type: 'modifyField', collection, field: 'n', changes };
+      const refusal = await refused(run([counted], model), 'data_violates');
+      assert.match(refusal.why ?? '', /Without a value of n, .* 2 such rows/);
+      await agrees(model);
+      await rows(`DELETE FROM ${collection} WHERE id < 3`);
+      model = await run([counted], model);
+      await agrees(model);
+    }
+  });
+
   on('what fits to the last byte and digit is not refused', async ({ run, agrees }) => {
     const fields = Array.from({ length: 64 }, (_, index): NamedField => ({ name: `s${index}`, type: 'string' }));
     const model = await run([

@@ -84,6 +84,19 @@ export function refusedMoments({ name, type }: Field): Partial<AskedAlter> {
   return { refused: { rows: `${quote(name)} IS NULL`, why, online: true } };
 }
 
+/** Or the next number: the server gives rows of them what it would give new ones, or all of them 0. */
+function refusedMissing(field: Field): Partial<AskedAlter> {
+  if (!isNumbered(field)) return refusedMoments(field);
+  const why = `Without a value of ${field.name}, which the server is to count up, a row would get one that nobody gave it.`;
+  return { refused: { rows: `${quote(field.name)} IS NULL`, why } };
+}
+
+function either(one: Partial<AskedAlter>, other: Partial<AskedAlter>): Partial<AskedAlter> {
+  if (!one.refused || !other.refused) return { ...one, ...other };
+  const rows = `${one.refused.rows} OR ${other.refused.rows}`;
+  return { refused: { rows, why: `${one.refused.why} ${other.refused.why}` } };
+}
+
 const WORDS: ReadonlySet<FieldType> = new Set(['string', 'text', 'enum']);
 const INTEGERS: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint']);
 const FRACTION = '[.][0-9]*[1-9]|[eE]-';
@@ -120,8 +133,7 @@ function modified(
     ...(checked && {
       arrayCheck: { ...checked, drop: from.type === 'array', add: grammar.columnCheck(to, table) },
     }),
-    ...refusedValues(column, from, to),
-    ...(isRequired(to) && !isRequired(from) && refusedMoments(to)),
+    ...either(refusedValues(column, from, to), isRequired(to) && !isRequired(from) ? refusedMissing(to) : {}),
     ...first,
   };
   const shown = [...(modify ? [`MODIFY COLUMN ${columnDefinition(grammar, to, table)}`] : []), ...clauses];
