@@ -42,6 +42,27 @@ for (const engine of sqlEngines) {
       assert.deepEqual([...(await connection.introspect()).keys()].sort(), ['children', 'legacy']);
     }));
 
+  test(`${engine.name}: a cascade drops once what a server renamed with its table`, () =>
+    engine.withDatabase(async (adapter) => {
+      const { connection } = adapter;
+      const keyed = migration('20260102_000000_keyed')
+        .addConstraint('children', {
+          name: 'children_ibfk_1',
+          type: 'foreignKey',
+          columns: ['p'],
+          references: { table: 'parents', columns: ['id'] },
+        })
+        .renameCollection('children', 'kids')
+        .build();
+      const gone = migration('20260103_000000_gone').dropCollection('parents', { cascade: true }).build();
+      await migrate(adapter, [made, keyed].map(definedInCode));
+      const defined = [made, keyed, gone].map(definedInCode);
+      const [planned] = await plan(adapter, defined, { allowDestructive: true });
+      assert.equal(planned?.statements.length, 2, planned?.statements.map(({ text }) => text).join('\n'));
+      await migrate(adapter, defined, { allowDestructive: true });
+      assert.equal((await connection.introspect()).get('kids')?.constraints.size, 0);
+    }));
+
   test(`${engine.name}: a call that drops them brings them back on its way back`, () =>
     engine.withDatabase(async (adapter) => {
       const { connection } = adapter;

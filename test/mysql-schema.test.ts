@@ -692,6 +692,38 @@ for (const engine of committingEngines) {
     await agrees(await run([positive('two', 'pos_two')], model));
   });
 
+  on('constraints that the server renames with their table are known by the name they had', async (here) => {
+    const { connection, rows, agrees } = here;
+    const { run } = await here.again({ allowCopy: true });
+    await rows(`CREATE TABLE parents (id int PRIMARY KEY);
+      CREATE TABLE child (id int PRIMARY KEY, a int, b int, CHECK (b > 0), FOREIGN KEY (a) REFERENCES parents (id),
+        CONSTRAINT child_ibfk_9 FOREIGN KEY (b) REFERENCES parents (id), CONSTRAINT child_chk_7 CHECK (id > 0))`);
+    const renamed = await run(
+      [{ type: 'renameCollection', collection: 'child', to: 'kid' }],
+      await connection.introspect(),
+    );
+    assert.ok((await connection.introspect()).get('kid')?.constraints.has('kid_ibfk_9'));
+    await agrees(renamed);
+    const grown = await run([{ type: 'renameCollection', collection: 'kid', to: 'grown' }], renamed);
+    await agrees(grown);
+    const back = await run([{ type: 'renameCollection', collection: 'grown', to: 'kid' }], grown);
+    let left: SchemaModel = back;
+    for (const constraint of ['child_ibfk_1', 'child_ibfk_9', 'child_chk_7']) {
+      const drop: Operation = { type: 'dropConstraint', collection: 'kid', constraint };
+      const check = dialect.compile(drop, left).at(-1)?.check;
+      if (check !== undefined) assert.deepEqual(await rows(check), [], 'it has not taken effect');
+      left = await run([drop], left);
+      if (check !== undefined) assert.equal((await rows(check)).length, 1, 'it has taken effect');
+      await agrees(left);
+    }
+    assert.doesNotMatch((await here.shown('kid')).join(), /_ibfk_/, 'nor are their indexes left');
+    const listed = await run([table('listed', { name: 'list', type: 'array' })], left);
+    const long = (collection: string): Operation => ({ type: 'renameCollection', collection, to: 'k'.repeat(59) });
+    assert.throws(() => dialect.compile(long('kid'), back), { code: 'name_invalid' });
+    if (dialect === mysql) assert.throws(() => dialect.compile(long('listed'), listed), { code: 'name_invalid' });
+    else await agrees(await run([long('listed')], listed));
+  });
+
   on('defaults that a catalog would lose are kept', async ({ run, agrees, rows }) => {
     const model = await run([
       table(

@@ -18,10 +18,13 @@ export async function draftFor(
   if (targets.size === 0 || dialect.capabilities.refuses.foreignKey) return draft;
   for (const found of (await connection.introspect()).values()) {
     const known = draft.get(found.name);
-    const unknown = [...found.constraints.values()].filter(
-      (one): one is ForeignKey =>
-        one.type === 'foreignKey' && targets.has(one.references.table) && !known?.constraints.has(one.name),
+    const pointing = [...found.constraints.values()].filter(
+      (one): one is ForeignKey => one.type === 'foreignKey' && targets.has(one.references.table),
     );
+    if (pointing.every(({ name }) => known?.constraints.has(name))) continue;
+    // An engine may have renamed what the history knows.
+    const seen = known && (await connection.seen(new Map([[known.name, known]]))).get(known.name);
+    const unknown = pointing.filter(({ name }) => !seen?.constraints.has(name));
     if (unknown.length === 0) continue;
     const constraints = new Map(known?.constraints);
     for (const foreignKey of unknown) constraints.set(foreignKey.name, foreignKey);

@@ -12,6 +12,7 @@ export const mariadbTraits: Traits = {
   ownsColumnChecks: true,
   fixesKeyTypes: true,
   sharesCheckNames: false,
+  carries: { foreignKey: '_ibfk_' },
   block: (statements) => `BEGIN NOT ATOMIC\n${statements}\n;END`,
   // With json_valid: a check of ours stands in place of the one that the type would have.
   arrayCheck: (column) => `json_valid(${column}) and json_type(${column}) = 'ARRAY'`,

@@ -26,6 +26,8 @@ export interface AskedAlter {
   readonly dropsIndexes?: readonly string[];
   /** Its automatic index goes with it. */
   readonly dropsForeignKey?: string;
+  /** A check that the server may have given another name. */
+  readonly dropsCheck?: string;
   /** The check of an array in the table's own constraints, dropped and added where the server lets none stand under a change. */
   readonly arrayCheck?: { readonly column: string; readonly drop: boolean; readonly add: string };
 }

@@ -3,6 +3,7 @@ import type { Exec } from '../../sql/session.ts';
 import { asItIs } from './as-it-is.ts';
 import type { AskedAlter } from './asked.ts';
 import { isAutomaticIndex, serves } from './automatic-index.ts';
+import { nameNow } from './carried.ts';
 import { type CatalogTable, readTable } from './catalog.ts';
 import { isArrayCheck, PRIMARY } from './introspect.ts';
 import { mergedColumn } from './merge.ts';
@@ -10,22 +11,28 @@ import { quote } from './quote.ts';
 import type { Traits } from './traits.ts';
 
 /** Whether the catalog has something to add. */
-export const isQuestion = ({ clauses, modify, dropsIndexes, dropsForeignKey, arrayCheck }: AskedAlter): boolean =>
-  modify !== undefined ||
-  arrayCheck !== undefined ||
-  dropsForeignKey !== undefined ||
-  (dropsIndexes ?? []).length > 0 ||
-  clauses.some((clause) => clause === 'DROP PRIMARY KEY' || DROPPED.test(clause));
+export const isQuestion = (ask: AskedAlter): boolean => {
+  const { clauses, modify, dropsIndexes, dropsForeignKey, dropsCheck, arrayCheck } = ask;
+  return (
+    modify !== undefined ||
+    arrayCheck !== undefined ||
+    dropsForeignKey !== undefined ||
+    dropsCheck !== undefined ||
+    (dropsIndexes ?? []).length > 0 ||
+    clauses.some((clause) => clause === 'DROP PRIMARY KEY' || DROPPED.test(clause))
+  );
+};
 
 const DROPPED = /^DROP COLUMN `((?:[^`]|``)*)`$/;
 
 /** The clauses, with what the catalog adds to them; it is asked about another table `like` the one to change. */
 export async function completed(exec: Exec, traits: Traits, ask: AskedAlter, like = ask.table): Promise<string[]> {
-  const { clauses, modify, dropsIndexes, dropsForeignKey, arrayCheck } = ask;
-  if (!isQuestion(ask)) return [...clauses];
-  const drops = [...(dropsIndexes ?? []), ...(clauses.includes('DROP PRIMARY KEY') ? [PRIMARY] : [])];
+  const { modify, dropsIndexes, arrayCheck } = ask;
+  if (!isQuestion(ask)) return [...ask.clauses];
+  const drops = [...(dropsIndexes ?? []), ...(ask.clauses.includes('DROP PRIMARY KEY') ? [PRIMARY] : [])];
   const found = await readTable(exec, traits, like);
   const table = { ...(modify ? await asItIs(exec, found, modify) : found), name: ask.table };
+  const { clauses, dropsForeignKey } = withNames(traits, table, ask);
   for (const clause of clauses) {
     const [, column] = DROPPED.exec(clause) ?? [];
     if (column !== undefined) refuseShrunk(table, column.replaceAll('``', '`'), drops);
@@ -38,6 +45,29 @@ export async function completed(exec: Exec, traits: Traits, ask: AskedAlter, lik
     ...replacements(table, drops),
     ...(dropsForeignKey === undefined ? [] : withoutAutomatic(table, dropsForeignKey)),
   ];
+}
+
+/** What is dropped, by the names that it has by now. */
+function withNames(
+  traits: Traits,
+  table: CatalogTable,
+  ask: AskedAlter,
+): Pick<AskedAlter, 'clauses' | 'dropsForeignKey'> {
+  const { clauses, dropsForeignKey, dropsCheck } = ask;
+  const now = (type: 'check' | 'foreignKey', name: string) => ({ from: name, to: nameNow(traits, type, name, table) });
+  const key = dropsForeignKey === undefined ? undefined : now('foreignKey', dropsForeignKey);
+  const check = dropsCheck === undefined ? undefined : now('check', dropsCheck);
+  const renamed = [
+    ...(key ? [{ ...key, drop: 'DROP FOREIGN KEY' }] : []),
+    ...(check ? [{ ...check, drop: traits.dropCheck }] : []),
+  ];
+  return {
+    clauses: clauses.map((clause) => {
+      const one = renamed.find(({ drop, from }) => clause === `${drop} ${quote(from)}`);
+      return one ? `${one.drop} ${quote(one.to)}` : clause;
+    }),
+    ...(key && { dropsForeignKey: key.to }),
+  };
 }
 
 /** The server would take the column out of the index, and what was unique over two columns would be so over one. */
@@ -76,5 +106,5 @@ function withoutAutomatic({ indexes, foreignKeys }: CatalogTable, dropped: strin
   const heir = foreignKeys.find(
     ({ name, columns }) => name !== dropped && serves(index, columns) && !left.some((other) => serves(other, columns)),
   );
-  return [heir ? `RENAME INDEX ${quote(dropped)} TO ${quote(heir.name)}` : `DROP INDEX ${quote(dropped)}`];
+  return [heir ? `RENAME INDEX ${quote(index.name)} TO ${quote(heir.name)}` : `DROP INDEX ${quote(index.name)}`];
 }

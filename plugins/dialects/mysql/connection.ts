@@ -5,6 +5,7 @@ import { resolved } from '../../sql/text.ts';
 import { Turns } from '../../sql/turns.ts';
 import { addressOf } from './address.ts';
 import { readBeside } from './beside.ts';
+import { withNamesNow } from './carried.ts';
 import { readCatalog } from './catalog.ts';
 import { everyText, holdingEveryText } from './charset.ts';
 import { refusal } from './errors.ts';
@@ -74,7 +75,10 @@ export async function connect(flavour: Flavour, url: string, settings: Settings)
       const { unreadable } = await read();
       return [...unreadable, ...(await told(() => readBeside(session.exec)))];
     },
-    seen: (model) => told(() => spelled({ session, traits, grammar, tail }, seen(model))),
+    seen: (model) =>
+      told(async () =>
+        withNamesNow(session.exec, traits, await spelled({ session, traits, grammar, tail }, seen(model))),
+      ),
     records: (definition) => recordStore(home, definition),
     ensure: (definitions) => ensureTables(session, recordGrammar, definitions),
     async update(job) {

@@ -9,6 +9,7 @@ import { type Facts, type Grammar, OTHER_OPTIONS, type Renamed } from '../../sql
 import { enumCheckName, uniqueName } from '../../sql/names.ts';
 import { SCHEMA, statement } from '../../sql/text.ts';
 import { type AskedAlter, askedAlter, askedFill } from './asked.ts';
+import { carriedName, hasRoom } from './carried.ts';
 import { has, lacks } from './has.ts';
 import { PRIMARY } from './introspect.ts';
 import { literal, plainText } from './literal.ts';
@@ -56,7 +57,7 @@ export function grammarOf(traits: Traits): Grammar {
     if (field.type !== 'array') return '';
     const check = `CHECK (${traits.arrayCheck(quote(field.name))})`;
     // The server's own name for it would be longer than the table's.
-    return !traits.ownsColumnChecks && table.length > 56
+    return !traits.ownsColumnChecks && !hasRoom(table)
       ? `CONSTRAINT ${quote(enumCheckName(table, field.name))} ${check}`
       : check;
   };
@@ -121,19 +122,27 @@ export function grammarOf(traits: Traits): Grammar {
     dropIndex: (collection, index) => alter(collection, [`DROP INDEX ${quote(index)}`], {}, { dropsIndexes: [index] }),
     dropConstraint(table, { type, name }) {
       switch (type) {
-        case 'foreignKey':
+        case 'foreignKey': {
+          const names = [name, carriedName(traits, type, name, table) ?? name];
+          const there = names.map((one) => has('referential_constraints', table, { constraint_name: one }));
           return alter(
             table,
             [`DROP FOREIGN KEY ${quote(name)}`],
-            { check: lacks(has('referential_constraints', table, { constraint_name: name })) },
+            { check: lacks(...new Set(there)) },
             { dropsForeignKey: name },
           );
+        }
         case 'unique':
           return alter(table, [`DROP INDEX ${quote(name)}`], {}, { dropsIndexes: [name] });
         case 'primaryKey':
           return alter(table, ['DROP PRIMARY KEY']);
         case 'check':
-          return alter(table, [`${traits.dropCheck} ${quote(name)}`]);
+          return alter(
+            table,
+            [`${traits.dropCheck} ${quote(name)}`],
+            {},
+            carriedName(traits, type, name, table) === undefined ? {} : { dropsCheck: name },
+          );
       }
     },
     dropPrimaryKey: () => 'DROP PRIMARY KEY',

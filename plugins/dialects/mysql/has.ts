@@ -9,4 +9,5 @@ export function has(view: string, table: string, names: Readonly<Record<string, 
   return `SELECT 1 FROM information_schema.${view} WHERE ${schema} = DATABASE() AND ${conditions.join(' AND ')} LIMIT 1`;
 }
 
-export const lacks = (query: string): string => `SELECT 1 FROM DUAL WHERE NOT EXISTS (${query})`;
+export const lacks = (...queries: readonly string[]): string =>
+  `SELECT 1 FROM DUAL WHERE ${queries.map((query) => `NOT EXISTS (${query})`).join(' AND ')}`;

@@ -7,6 +7,7 @@ import type { Operation } from '../../../core/schema/operation.ts';
 import type { FieldType } from '../../../core/schema/types.ts';
 import { primaryKeyFields } from '../../sql/names.ts';
 import { valueBytes } from './bytes.ts';
+import { refuseLongCarried } from './carried.ts';
 import { refuseBeyond } from './limits.ts';
 import type { Traits } from './traits.ts';
 import { columnType, isNumbered } from './types.ts';
@@ -27,6 +28,11 @@ export function refuseMisfit(traits: Traits, operation: Operation, before: Schem
       const after = collection && changedTable(collection, operation);
       if (after) refuseTable(after);
       if (after && operation.type === 'modifyField') refuseUnjoined(traits, before, after, operation.field);
+      break;
+    }
+    case 'renameCollection': {
+      const collection = before.get(operation.collection);
+      if (collection) refuseLongCarried(traits, collection, operation.to);
       break;
     }
     case 'createIndex':

@@ -12,6 +12,7 @@ export const mysqlTraits: Traits = {
   ownsColumnChecks: false,
   fixesKeyTypes: false,
   sharesCheckNames: true,
+  carries: { foreignKey: '_ibfk_', check: '_chk_' },
   arrayCheck: (column) => `json_type(${column}) = 'ARRAY'`,
   json: {
     same: (column, literal) => `${column} = CAST(${literal} AS JSON)`,

@@ -1,3 +1,4 @@
+import type { Constraint } from '../../../core/schema/model.ts';
 import type { CatalogDefault } from './default.ts';
 import type { Version } from './version.ts';
 
@@ -19,6 +20,8 @@ export interface Traits {
   readonly fixesKeyTypes: boolean;
   /** The name of a check stands for it in the whole database, else in its table. */
   readonly sharesCheckNames: boolean;
+  /** What stands behind the name of the table in the names of constraints that are renamed with it. */
+  readonly carries: Readonly<Partial<Record<Constraint['type'], string>>>;
   /**
    * Statements as one, which the server answers once: it stops at the first that fails, as it does where it takes them
    * one by one. Absent where it knows no such block.
