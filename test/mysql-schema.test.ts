@@ -362,6 +362,49 @@ for (const engine of committingEngines) {
     await assert.rejects(rows(`INSERT INTO things (id, list) VALUES (-2, '{"a": 1}')`), 'an array is an array');
   });
 
+  on('a default of the moment zero is neither made up nor in the way of another change', async ({ again, ...here }) => {
+    const { connection, rows, shown } = here;
+    await rows(`CREATE TABLE zeros (id int PRIMARY KEY, at datetime(3) NULL ON UPDATE current_timestamp(3), ts timestamp NULL ON UPDATE current_timestamp);
+      INSERT INTO zeros VALUES (1, '2001-02-03', '2001-02-03');
+      SET @mode = @@sql_mode; SET sql_mode = '';
+      CREATE TABLE old (id int PRIMARY KEY, d date NOT NULL DEFAULT '0000-00-00', a int, b int); SET sql_mode = @mode;
+      INSERT INTO old (id, d, a) VALUES (1, '2001-02-03', 1)`);
+    const changing = await again({ allowCopy: true });
+    const { run } = changing;
+    let model = await connection.introspect();
+    const change = (collection: string, field: string, changes: object): Operation => ({
+      type: 'modifyField',
+      collection,
+      field,
+      changes,
+    });
+    for (const field of ['at', 'ts']) model = await run([change('zeros', field, { required: true })], model);
+    const lines = (await shown('zeros')).filter((line) => /ON UPDATE/i.test(line));
+    assert.equal(lines.length, 2);
+    for (const line of lines) assert.match(line, /NOT NULL ON UPDATE/);
+    const field: NamedField = { name: 'x', type: 'integer' };
+    model = await run(
+      [
+        { type: 'addField', collection: 'zeros', field },
+        { type: 'addField', collection: 'old', field },
+        change('old', 'a', { required: true }),
+        change('old', 'b', { type: 'text' }),
+        change('old', 'a', { type: 'bigint' }),
+        { type: 'createIndex', collection: 'old', index: 'old_a', columns: [{ name: 'a' }] },
+      ],
+      model,
+    );
+    assert.match((await shown('old')).join(), /`d` date NOT NULL DEFAULT '0000-00-00'/);
+    const several = [
+      { type: 'addField', collection: 'old', field: { ...field, name: 'y' } } as const,
+      change('old', 'a', { type: 'integer' }),
+    ];
+    const foreseen = await connection.foresee?.(several.flatMap((one) => dialect.compile(one, model)));
+    assert.match(String((foreseen?.error as Error | undefined)?.message), /would have to be copied/);
+    const [mode] = await changing.rows('SELECT @@sql_mode AS mode');
+    assert.match(String(mode?.mode), /NO_ZERO_DATE/);
+  });
+
   on('filling a field is no update to columns that keep the moment of one', async ({ connection, run, rows }) => {
     await rows(
       'CREATE TABLE logs (id int PRIMARY KEY, u timestamp NOT NULL DEFAULT current_timestamp ON UPDATE current_timestamp, w datetime(3) NULL ON UPDATE current_timestamp(3))',

@@ -10,6 +10,7 @@ export const mariadbTraits: Traits = {
   dropCheck: 'DROP CONSTRAINT',
   copiesForExpressions: false,
   ownsColumnChecks: true,
+  inventsZero: true,
   fixesKeyTypes: true,
   sharesCheckNames: false,
   carries: { foreignKey: '_ibfk_' },

@@ -47,6 +47,16 @@ export async function completed(exec: Exec, traits: Traits, ask: AskedAlter, lik
   ];
 }
 
+/** What has to follow the clauses at once: a default that the server makes up goes away in a statement of its own only. */
+export function following({ inventsZero }: Traits, { modify }: AskedAlter, clauses: readonly string[]): string[] {
+  if (!inventsZero || !modify) return [];
+  const column = quote(modify.column);
+  const invented = clauses.some(
+    (clause) => clause.startsWith(`MODIFY COLUMN ${column} `) && / NOT NULL ON UPDATE /.test(clause),
+  );
+  return invented ? [`ALTER COLUMN ${column} DROP DEFAULT`] : [];
+}
+
 /** What is dropped, by the names that it has by now. */
 function withNames(
   traits: Traits,

@@ -11,7 +11,7 @@ import { numberOf } from './errors.ts';
 import { type MadeKey, unjoined } from './joined.ts';
 import { quote, text } from './quote.ts';
 import { heldElsewhere } from './referenced.ts';
-import { type Asking, alterText, COPIES, doneOnline, refuseCopy, refuseOld } from './resolve.ts';
+import { type Asking, alterText, COPIES, doneOnline, refuseCopy, refuseOld, takingZeros } from './resolve.ts';
 import { refuseRows } from './violated.ts';
 import type { Violating } from './violating.ts';
 
@@ -157,7 +157,7 @@ async function refusedOf(asking: Asking, table: string, changes: readonly Change
   let made = false;
   try {
     // One that was left by a process that died.
-    await exec(`${drop}; CREATE TABLE ${quote(REHEARSAL)} LIKE ${quote(table)}`);
+    await takingZeros(asking, table, () => exec(`${drop}; CREATE TABLE ${quote(REHEARSAL)} LIKE ${quote(table)}`));
     made = true;
     if (changes.some(({ ask }) => ask.clauses.some((clause) => CHECK_DROPPED.test(clause)))) await dropChecks(asking);
     for (const { statement, ask, untouched, violating } of changes) {
@@ -207,9 +207,11 @@ async function dropChecks({ exec, traits }: Asking): Promise<void> {
 const ABSENT: readonly RegExp[] = [RENAMED, CHECK_DROPPED, /^DROP FOREIGN KEY /];
 
 /** Whether the server does it online to the copy of the table. */
-async function isOnline({ exec, traits }: Asking, ask: AskedAlter): Promise<boolean> {
+async function isOnline(asking: Asking, ask: AskedAlter): Promise<boolean> {
+  const { exec, traits } = asking;
   if (ask.clauses.some((clause) => COPIES.test(clause))) return false;
   const clauses = ask.clauses.filter((clause) => !ABSENT.some((one) => one.test(clause)));
   const rehearsed = await completed(exec, traits, { ...ask, clauses }, REHEARSAL);
-  return rehearsed.length === 0 || doneOnline(exec, alterText(REHEARSAL, rehearsed));
+  if (rehearsed.length === 0) return true;
+  return takingZeros(asking, REHEARSAL, () => doneOnline(exec, alterText(REHEARSAL, rehearsed)));
 }

@@ -10,6 +10,7 @@ export const mysqlTraits: Traits = {
   dropCheck: 'DROP CHECK',
   copiesForExpressions: true,
   ownsColumnChecks: false,
+  inventsZero: false,
   fixesKeyTypes: false,
   sharesCheckNames: true,
   carries: { foreignKey: '_ibfk_', check: '_chk_' },

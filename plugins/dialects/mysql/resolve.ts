@@ -2,11 +2,12 @@ import { SvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
 import { type Exec, rowsOf } from '../../sql/session.ts';
 import type { Asked, AskedAlter } from './asked.ts';
-import { completed, isQuestion } from './complete.ts';
+import { readTable } from './catalog.ts';
+import { completed, following, isQuestion } from './complete.ts';
 import { refuseWords } from './convert.ts';
 import { numberOf } from './errors.ts';
 import { fill } from './fill.ts';
-import { quote } from './quote.ts';
+import { text as literal, quote } from './quote.ts';
 import type { Traits } from './traits.ts';
 import { isBefore, type Version } from './version.ts';
 import { COUNTED, counted, refuseRows } from './violated.ts';
@@ -56,26 +57,51 @@ async function alter(asking: Asking, ask: AskedAlter): Promise<void> {
   const { table, modify, refused, words } = ask;
   refuseOld(asking, ask);
   if (words) await refuseWords(exec, table, words);
-  const text = alterText(table, await completed(exec, asking.traits, ask));
+  const clauses = await completed(exec, asking.traits, ask);
+  const text = alterText(table, clauses);
   const plainly = () => altered(asking, ask, text);
   const change = modify?.numbered ? () => keepingZero(exec, plainly) : plainly;
-  if (!refused) return change();
-  if (refused.online && (await doneOnline(exec, text))) return;
-  await locked(exec, table, async () => {
-    await refuseRows(exec, table, refused);
-    await change();
+  await takingZeros(asking, table, async () => {
+    if (!refused) return change();
+    if (refused.online && (await doneOnline(exec, text))) return;
+    await locked(exec, table, async () => {
+      await refuseRows(exec, table, refused);
+      await change();
+    });
   });
+  for (const clause of following(asking.traits, ask, clauses)) await exec(alterText(table, [clause]));
 }
 
 /** A row 0 is no row without a number, which the server would give it the next one for. */
-async function keepingZero(exec: Exec, work: () => Promise<void>): Promise<void> {
-  await exec("SET SESSION sql_mode = CONCAT(@@sql_mode, ',NO_AUTO_VALUE_ON_ZERO')");
+const keepingZero = (exec: Exec, work: () => Promise<void>): Promise<void> =>
+  withMode(exec, "CONCAT(@@sql_mode, ',NO_AUTO_VALUE_ON_ZERO')", work);
+
+/** A default of the moment zero, which some column has, is none to the sessions of ours: the whole table would stay as it is. */
+export async function takingZeros<T>({ exec, traits }: Asking, table: string, work: () => Promise<T>): Promise<T> {
   try {
-    await work();
-  } finally {
-    await exec("SET SESSION sql_mode = REPLACE(@@sql_mode, 'NO_AUTO_VALUE_ON_ZERO', '')");
+    return await work();
+  } catch (error) {
+    if (numberOf(error) !== NO_DEFAULT) throw error;
+    const { columns } = await readTable(exec, traits, table);
+    const isZero = columns.some(({ default: found }) => found && 'literal' in found && ZERO.test(found.literal));
+    if (!isZero) throw error;
+    return withMode(exec, "REPLACE(REPLACE(@@sql_mode, 'NO_ZERO_IN_DATE', ''), 'NO_ZERO_DATE', '')", work);
   }
 }
+
+const ZERO = /^\d{4}-(00-\d\d|\d\d-00)/;
+
+async function withMode<T>(exec: Exec, mode: string, work: () => Promise<T>): Promise<T> {
+  const [row] = await rowsOf(exec, 'SELECT @@sql_mode AS mode');
+  await exec(`SET SESSION sql_mode = ${mode}`);
+  try {
+    return await work();
+  } finally {
+    await exec(`SET SESSION sql_mode = ${literal(String(row?.mode))}`);
+  }
+}
+
+const NO_DEFAULT = 1067;
 
 /** An older server would take the words and do something else. */
 export function refuseOld({ traits, version }: Asking, { table, clauses }: AskedAlter): void {
@@ -127,6 +153,9 @@ async function altered({ exec, allowCopy }: Asking, ask: AskedAlter, text: strin
 
 /** The server cannot do it in this way; nothing has happened. */
 export const NOT_SO: ReadonlySet<number | undefined> = new Set([1845, 1846, 1800, 4092]);
+
+/** What one more look at the catalog may help with. */
+export const ASKS: ReadonlySet<number | undefined> = new Set([...NOT_SO, NO_DEFAULT]);
 
 /** A table without rows is copied in no time. Where rows are looked at first, nobody comes between that and the copy. */
 export async function refuseCopy(exec: Exec, { refused }: AskedAlter, table: string, text: string): Promise<void> {

@@ -9,7 +9,7 @@ import { isUsers } from '../../sql/text.ts';
 import { isPassing, numberOf, refusal } from './errors.ts';
 import { durable, groups, hasUsers, isAsked, type Packet, type PacketPlace, packetOf } from './packet.ts';
 import { readBack } from './records.ts';
-import { NOT_SO } from './resolve.ts';
+import { ASKS } from './resolve.ts';
 
 /** What a record write fails with when it lost: another version, an epoch that is over, a row that is there already. */
 const LOST_WRITE: ReadonlySet<number | undefined> = new Set([1690, 1048, 1062]);
@@ -134,7 +134,7 @@ async function recovered(place: RunPlace, exec: Exec, packet: Packet, error: unk
 
 function retryOf(packet: Packet, failed: Segment | undefined, at: number, error: unknown): Retry | undefined {
   if (packet.block && at < 0) return 'apart';
-  const asked = NOT_SO.has(numberOf(error)) && failed !== undefined && !failed.transactional && !hasUsers(failed);
+  const asked = ASKS.has(numberOf(error)) && failed !== undefined && !failed.transactional && !hasUsers(failed);
   return asked ? 'asked' : undefined;
 }
 

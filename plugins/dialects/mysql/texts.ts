@@ -1,7 +1,7 @@
 import type { Statement } from '../../../core/dialect.ts';
 import { isSvcError } from '../../../core/errors.ts';
 import type { Exec } from '../../sql/session.ts';
-import { completed, isQuestion } from './complete.ts';
+import { completed, following, isQuestion } from './complete.ts';
 import { numberOf } from './errors.ts';
 import { changesOf } from './foresee.ts';
 import { alterText } from './resolve.ts';
@@ -14,7 +14,9 @@ export async function textsOf(exec: Exec, traits: Traits, statements: readonly S
     for (const { statement, ask, untouched } of changes) {
       if (!untouched || !isQuestion(ask)) continue;
       try {
-        texts[statement] = alterText(table, await completed(exec, traits, ask));
+        const clauses = await completed(exec, traits, ask);
+        const sent = [clauses, ...following(traits, ask, clauses).map((clause) => [clause])];
+        texts[statement] = sent.map((one) => alterText(table, one)).join('; ');
       } catch (error) {
         // What the catalog refuses the run itself tells.
         if (!isSvcError(error) && numberOf(error) === undefined) throw error;

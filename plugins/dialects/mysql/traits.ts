@@ -16,6 +16,8 @@ export interface Traits {
   readonly copiesForExpressions: boolean;
   /** A check in a column's definition is a part of it: MODIFY without it drops it. Else it is one of the table's. */
   readonly ownsColumnChecks: boolean;
+  /** A column that is required and set at every update gets the moment zero for a default where it has none. */
+  readonly inventsZero: boolean;
   /** The type of a column at an end of a foreign key does not change at all, else not into one that does not fit the other end. */
   readonly fixesKeyTypes: boolean;
   /** The name of a check stands for it in the whole database, else in its table. */
