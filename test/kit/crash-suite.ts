@@ -1,5 +1,6 @@
 import * as assert from 'node:assert/strict';
 import type { Adapter } from '../../core/database/adapter.ts';
+import { MigrationEngine } from '../../core/migration/engine.ts';
 import { migrate } from '../../core/migration/run.ts';
 import { connectAdapter } from './adapter.ts';
 import { type CrashPart, crashMigrations, crashParts } from './crash-migrations.ts';
@@ -7,11 +8,13 @@ import { cutDialect } from './cut-dialect.ts';
 import { definedInCode } from './defined.ts';
 import type { TestEngine } from './engines.ts';
 import { allEndWell, migratorsOf } from './migrators.ts';
+import { several } from './several.ts';
 import { test } from './test.ts';
 import { assertWhole } from './whole.ts';
 
 /** Many processes start one after another. */
 const SLOW = { timeoutMs: 900_000 };
+const ROUNDS = 10;
 
 /**
  * Migrators in processes of their own, killed with SIGKILL at every boundary and at random moments: whatever the
@@ -46,16 +49,22 @@ export function crashSuite(engine: TestEngine): void {
     interrupted: (url: string, at: number) => Promise<boolean>,
   ): Promise<number> => {
     // How many places there are depends on how quickly statements are done: more of them go together then.
-    for (let at = 1; ; at++) {
-      let isThrough = false;
+    let isThrough = false;
+    const places = function* () {
+      for (let at = 1; !isThrough; at++) yield at;
+    };
+    const were = await several(places(), async (at) => {
+      let was = false;
       await engine.withUrl(async (url, connect) => {
-        isThrough = !(await interrupted(url, at));
+        was = await interrupted(url, at);
+        isThrough ||= !was;
         await finish(await connect(), part).catch((error) => {
           throw new Error(`interrupted at ${at}: ${error}`, { cause: error });
         });
       });
-      if (isThrough) return at - 1;
-    }
+      return was;
+    });
+    return were.filter(Boolean).length;
   };
 
   // What was answered before the next call is made changes nothing in between: dying before each covers dying after it.
@@ -95,19 +104,44 @@ export function crashSuite(engine: TestEngine): void {
     );
   }
 
+  /** A migrator that is killed that many milliseconds after it has connected, where it has not ended by then. */
+  const killedAfter = async (ms?: number): Promise<{ died: boolean; applied: number; ranMs: number }> => {
+    const start = await starting;
+    const run = { died: false, applied: 0, ranMs: 0 };
+    await engine.withUrl(async (url, connect) => {
+      const { child, ready, ended } = start(url);
+      await ready;
+      const began = performance.now();
+      const timer = ms === undefined ? undefined : setTimeout(() => child.kill('SIGKILL'), ms);
+      const { code, signal, err } = await ended;
+      clearTimeout(timer);
+      run.ranMs = performance.now() - began;
+      run.died = signal === 'SIGKILL';
+      if (!run.died) assert.equal(code, 0, err);
+      const adapter = await connect();
+      run.applied = (await new MigrationEngine(adapter).getHistory()).length;
+      await finish(adapter);
+    });
+    return run;
+  };
+
   test(
-    `${engine.name}: killed at random moments, ten times over`,
+    `${engine.name}: killed at random moments from its beginning to its end, ten times over`,
     async () => {
-      const start = await starting;
-      for (let round = 0; round < 10; round++) {
-        await engine.withUrl(async (url, connect) => {
-          const { child, ready, ended } = start(url);
-          await ready;
-          setTimeout(() => child.kill('SIGKILL'), Math.random() * 60);
-          await ended;
-          await finish(await connect());
-        });
-      }
+      // Two at a time, as those that are killed run.
+      let wholeMs = Math.min(...(await several([1, 2], () => killedAfter())).map(({ ranMs }) => ranMs));
+      const killed = await several(Array.from({ length: ROUNDS }).keys(), async (round) => {
+        for (let tries = 0; tries < 5; tries++) {
+          const run = await killedAfter(((round + Math.random()) / ROUNDS) * wholeMs);
+          if (run.died) return run;
+          wholeMs = Math.min(wholeMs, run.ranMs);
+        }
+        throw new Error(`five ended before they were killed, the last one within ${Math.round(wholeMs)} ms`);
+      });
+      // What is in one transaction is not seen before its end.
+      if (engine.dialect.capabilities.transactionalDdl) return;
+      const far = killed.filter(({ applied }) => applied > 0).length;
+      assert.ok(far >= ROUNDS / 4, `only ${far} of ${ROUNDS} were killed behind their first migration`);
     },
     SLOW,
   );

@@ -8,6 +8,7 @@ import { connectAdapter } from './adapter.ts';
 import { definedInCode } from './defined.ts';
 import type { Fresh } from './fresh.ts';
 import { allEndWell, type Ended, type Migrator, migratorsOf } from './migrators.ts';
+import { several } from './several.ts';
 import { test } from './test.ts';
 import { assertWhole } from './whole.ts';
 
@@ -51,8 +52,6 @@ interface Kill {
 const WANTED = process.env.SVC_TEST_KILLS;
 /** Many processes start, some of them one after another. */
 const SLOW = { timeoutMs: 900_000 };
-/** As many as the machine that tests run on has cores. */
-const AT_ONCE = 2;
 const ROUNDS = 10;
 /** Of the random rounds those that wait until the lease of the dead has run out. */
 const WAITING = 2;
@@ -176,25 +175,4 @@ export function killSuite(engine: KillEngine): void {
     },
     SLOW,
   );
-}
-
-/** Some of them at a time; the first failure ends it. */
-async function several<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
-  const results: R[] = [];
-  const left = [...items];
-  let failed = false;
-  const worker = async (): Promise<void> => {
-    for (let item = left.shift(); item !== undefined && !failed; item = left.shift()) {
-      try {
-        results.push(await work(item));
-      } catch (error) {
-        failed = true;
-        throw error;
-      }
-    }
-  };
-  const outcomes = await Promise.allSettled(Array.from({ length: AT_ONCE }, worker));
-  const broken = outcomes.find((outcome) => outcome.status === 'rejected');
-  if (broken) throw broken.reason;
-  return results;
 }
