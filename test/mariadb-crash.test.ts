@@ -1,0 +1,4 @@
+import { crashSuite } from './kit/crash-suite.ts';
+import { committingEngines } from './kit/engines.ts';
+
+for (const engine of committingEngines.filter(({ name }) => name === 'mariadb')) crashSuite(engine);
