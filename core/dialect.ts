@@ -58,17 +58,19 @@ export interface ConnectOptions {
   readonly schema?: string;
   /** Milliseconds until a connection attempt is given up; default 10,000. */
   readonly connectTimeoutMs?: number;
-  /** Milliseconds a DDL statement waits for a table lock before it lets others pass and tries again; default 500. */
+  /** SQL: milliseconds a DDL statement waits for a table lock before it lets others pass and tries again; default 500. */
   readonly lockTimeoutMs?: number;
   /** Milliseconds to wait for a database that one process at a time can have open; default 0. */
   readonly busyTimeoutMs?: number;
+  /** Statements may copy a table to which nobody can write meanwhile, where the engine has such; default false. */
+  readonly allowCopy?: boolean;
   /** Called once when it has to wait that long. */
   readonly onWait?: () => void;
   /** Ends the waiting. */
   readonly signal?: AbortSignal;
   /** Called now and then while data moves in batches. */
   readonly onProgress?: (progress: Progress) => void;
-  /** Anything else the dialect documents. */
+  /** Anything else the dialect documents; what it does not know is refused. */
   readonly [option: string]: unknown;
 }
 

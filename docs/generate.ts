@@ -6,6 +6,12 @@ import { Kernel } from '../core/kernel.ts';
 import { applyPlugin } from '../core/plugin.ts';
 import { remedies } from '../core/remedies.ts';
 import { FIELD_TYPES } from '../core/schema/types.ts';
+import { OPTIONS as cassandra } from '../plugins/dialects/cassandra/settings.ts';
+import { OPTIONS as dynamodb } from '../plugins/dialects/dynamodb/settings.ts';
+import { OPTIONS as mongodb } from '../plugins/dialects/mongodb/settings.ts';
+import { OPTIONS as mysql } from '../plugins/dialects/mysql/settings.ts';
+import { OPTIONS as postgresql } from '../plugins/dialects/postgresql/settings.ts';
+import type { Options } from '../plugins/settings.ts';
 
 /** What of these pages comes from the source. `npm run docs` writes it; a test sees that it was. */
 
@@ -18,7 +24,23 @@ interface Table {
   rows(): Promise<readonly Row[]> | readonly Row[];
 }
 
+const OPTIONS: Readonly<Record<string, Options>> = {
+  'postgresql.md': postgresql,
+  'mysql.md': mysql,
+  'mongodb.md': mongodb,
+  'dynamodb.md': dynamodb,
+  'cassandra.md': cassandra,
+};
+
 const TABLES: readonly Table[] = [
+  ...Object.entries(OPTIONS).map(
+    ([page, options]): Table => ({
+      page,
+      head: ['option', 'what it is', 'default'],
+      rows: () =>
+        Object.entries(options).map(([name, { tells, otherwise }]) => [`\`${name}\``, tells, shown(otherwise)]),
+    }),
+  ),
   {
     page: 'errors.md',
     head: ['code', 'meaning', 'what to do'],
@@ -39,6 +61,9 @@ const TABLES: readonly Table[] = [
   },
 ];
 
+const shown = (value: unknown): string =>
+  value === undefined ? '' : typeof value === 'number' ? value.toLocaleString('en-US') : String(value);
+
 const pathOf = (page: string): string => fileURLToPath(new URL(page, import.meta.url));
 
 /** The page with its table as the source has it. */
@@ -46,7 +71,7 @@ export async function generated({ page, head, rows }: Table): Promise<string> {
   const line = (cells: Row) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   const table = [line(head), `|${'---|'.repeat(head.length)}`, ...(await rows()).map(line)].join('\n');
   const text = readFileSync(pathOf(page), 'utf8');
-  const found = /^\| (?:code|type) \|.*\n(?:\|.*\n)*/m;
+  const found = new RegExp(`^\\| ${head[0]} \\|.*\\n(?:\\|.*\\n)*`, 'm');
   if (!found.test(text)) throw new Error(`docs/${page} has no table that begins with ${head[0]}`);
   return text.replace(found, () => `${table}\n`);
 }

@@ -1,10 +1,14 @@
 import * as assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { builtins } from '../config/builtin.ts';
 import { defineConfig } from '../config/define.ts';
 import { findConfig, SEARCH_PLACES } from '../config/find.ts';
 import { loadRuntime, type RuntimeOptions } from '../config/runtime.ts';
+import type { ConnectOptions } from '../core/dialect.ts';
 import { type ErrorCode, isSvcError, type SvcError } from '../core/errors.ts';
+import { Kernel } from '../core/kernel.ts';
+import { applyPlugin } from '../core/plugin.ts';
 import { withoutPassword } from '../core/url.ts';
 import { folder } from './kit/folder.ts';
 import { test } from './kit/test.ts';
@@ -340,4 +344,38 @@ test('a configuration in code needs no file, and what stands beside it is its ow
   );
   assert.ok(!existsSync(join(runtime.root, '.svc')));
   mkdirSync(join(runtime.root, 'svc'));
+});
+
+test('options of a connection that are misspelled, of another type or no time that a timer holds are refused by every dialect', async () => {
+  const dialects = new Kernel();
+  for (const [name, load] of Object.entries(builtins.dialects)) applyPlugin(dialects, (await load()).default, name);
+  for (const [name, url] of [
+    ['postgresql', 'pglite://memory'],
+    ['mysql', 'mysql://127.0.0.1:1/x'],
+    ['mariadb', 'mariadb://127.0.0.1:1/x'],
+    ['mongodb', 'mongodb://127.0.0.1:1/x'],
+    ['dynamodb', 'dynamodb://127.0.0.1:1/x'],
+    ['cassandra', 'cassandra://127.0.0.1:1/x?dc=a'],
+  ] as const) {
+    const why = async (options: ConnectOptions) => {
+      const error = await dialects.dialects
+        .get(name)
+        .connect(url, options)
+        .then(
+          () => undefined,
+          (reason: unknown) => reason,
+        );
+      assert.ok(isSvcError(error) && error.code === 'config_invalid', `${name} ${JSON.stringify(options)}: ${error}`);
+      return error.why ?? '';
+    };
+    const bad = { conectTimeoutMs: 1, connectTimeoutMs: 3e9 };
+    assert.match(await why(bad), /no option "conectTimeoutMs"; connectTimeoutMs is meant.*3000000000 and has to be/);
+    for (const connectTimeoutMs of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '1000', null]) {
+      assert.match(await why({ connectTimeoutMs } as ConnectOptions), /^connectTimeoutMs is .* whole number from 1 to/);
+    }
+    assert.match(await why({ allowCopy: 'true' } as unknown as ConnectOptions), /^allowCopy is "true".*true or false/);
+    assert.match(await why({ onProgress: true } as unknown as ConnectOptions), /a function/);
+    assert.match(await why({ toString: 1 }), /no option "toString"/);
+    if (name !== 'postgresql') assert.match(await why({ schema: 'public' }), /its URL says where tables live/);
+  }
 });

@@ -1,41 +1,21 @@
-import type { ConnectOptions, Progress } from '../../../core/dialect.ts';
-import { SvcError } from '../../../core/errors.ts';
+import type { ConnectOptions } from '../../../core/dialect.ts';
+import { connectTimeoutMs, milliseconds, readSettings, type SettingsOf, whole } from '../../settings.ts';
 import type { Place } from './url.ts';
 
-/** What a user may say of a connection, with its defaults. */
-export interface Settings {
-  readonly connectTimeoutMs: number;
-  /** Milliseconds a statement may take; an answer that comes later counts as unknown. */
-  readonly readTimeoutMs: number;
-  /** Milliseconds to wait until every node has the same schema. */
-  readonly agreementTimeoutMs: number;
-  /** Milliseconds to wait until every node has built an index. */
-  readonly indexTimeoutMs: number;
-  /** Seconds after which the lock of a process that died is free. */
-  readonly leaseSeconds: number;
-  /** Rows that are written at the same time where data moves. */
-  readonly concurrency: number;
-  readonly onProgress: ((progress: Progress) => void) | undefined;
-  readonly signal: AbortSignal | undefined;
-}
+export const OPTIONS = {
+  connectTimeoutMs,
+  readTimeoutMs: milliseconds(
+    'milliseconds a statement may take; of an answer that comes later the next run finds out',
+    12_000,
+  ),
+  agreementTimeoutMs: milliseconds('milliseconds to wait until every node has the same schema', 30_000, 0),
+  indexTimeoutMs: milliseconds('milliseconds to wait until every node has built an index', 3_600_000, 0),
+  leaseSeconds: whole('seconds after which the lock of a process that died is free; `lease` in the URL', 20, 3, 3600),
+  concurrency: whole('rows written at the same time where data moves', 64, 1, 1024),
+};
 
-export function settingsOf(options: ConnectOptions, place: Place): Settings {
-  return {
-    connectTimeoutMs: count(options.connectTimeoutMs, 10_000, 'connectTimeoutMs'),
-    readTimeoutMs: count(options.readTimeoutMs, 12_000, 'readTimeoutMs'),
-    agreementTimeoutMs: count(options.agreementTimeoutMs, 30_000, 'agreementTimeoutMs'),
-    indexTimeoutMs: count(options.indexTimeoutMs, 3_600_000, 'indexTimeoutMs'),
-    leaseSeconds: count(options.leaseSeconds ?? place.lease, 20, 'leaseSeconds', 3, 3600),
-    concurrency: count(options.concurrency, 64, 'concurrency', 1, 1024),
-    onProgress: options.onProgress,
-    signal: options.signal,
-  };
-}
+export type Settings = SettingsOf<typeof OPTIONS>;
 
-function count(value: unknown, otherwise: number, name: string, least = 0, most = Number.MAX_SAFE_INTEGER): number {
-  if (value === undefined) return otherwise;
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most) return value;
-  throw new SvcError('config_invalid', `The option ${name} of a Cassandra database cannot be used.`, {
-    why: `It is ${JSON.stringify(value)} and not a whole number from ${least}${most < Number.MAX_SAFE_INTEGER ? ` to ${most}` : ' on'}.`,
-  });
-}
+/** Throws `config_invalid`. */
+export const settingsOf = (options: ConnectOptions, { lease }: Place): Settings =>
+  readSettings('Cassandra', OPTIONS, { ...options, leaseSeconds: options.leaseSeconds ?? lease });

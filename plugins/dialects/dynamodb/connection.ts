@@ -1,4 +1,4 @@
-import type { Connection, ConnectOptions } from '../../../core/dialect.ts';
+import type { Connection } from '../../../core/dialect.ts';
 import type { Api } from './api.ts';
 import type { Item } from './attribute.ts';
 import { refusal } from './errors.ts';
@@ -14,9 +14,8 @@ import type { Settings } from './settings.ts';
 import { State } from './state.ts';
 import { updateItems } from './update.ts';
 
-export function connectionOver(api: Api, options: ConnectOptions, settings: Settings): Connection {
-  const { itemsPerSecond } = settings;
-  const { onProgress } = options;
+export function connectionOver(api: Api, settings: Settings): Connection {
+  const { itemsPerSecond, onProgress } = settings;
   const state = new State(api);
   const leases = new Map<number, Lease>();
 

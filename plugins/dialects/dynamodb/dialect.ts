@@ -33,6 +33,6 @@ export const dynamodb: Dialect = {
       const told = refusal(error);
       throw isSvcError(told) ? told.with({ state: 'Nothing was changed.' }) : told;
     }
-    return connectionOver(api, options, settings);
+    return connectionOver(api, settings);
   },
 };

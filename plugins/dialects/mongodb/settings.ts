@@ -1,38 +1,14 @@
-import type { ConnectOptions, Progress } from '../../../core/dialect.ts';
-import { SvcError } from '../../../core/errors.ts';
+import type { ConnectOptions } from '../../../core/dialect.ts';
+import { connectTimeoutMs, milliseconds, readSettings, type SettingsOf, whole, yesOrNo } from '../../settings.ts';
 
-/** What a user may say of a connection, with its defaults. */
-export interface Settings {
-  readonly connectTimeoutMs: number;
-  /** Milliseconds for which the migration lock holds without a sign of life of its owner. */
-  readonly leaseMs: number;
-  /** Documents that are changed with one command. */
-  readonly batchSize: number;
-  /** False for servers that know no validators: then only svc's own registry knows the fields. */
-  readonly validators: boolean;
-  readonly onProgress: ((progress: Progress) => void) | undefined;
-}
+export const OPTIONS = {
+  connectTimeoutMs,
+  leaseMs: milliseconds('milliseconds after which the lock of a process that died is free', 30_000, 1000),
+  batchSize: whole('documents that are changed with one command', 1000, 1, 100_000),
+  validators: yesOrNo('false for servers that know no validators: only svc itself knows the fields then', true),
+};
 
-export function settingsOf(options: ConnectOptions): Settings {
-  const { validators = true } = options;
-  if (typeof validators !== 'boolean') throw unusable('validators', validators, 'neither true nor false');
-  return {
-    connectTimeoutMs: count(options.connectTimeoutMs, 10_000, 1, 'connectTimeoutMs'),
-    leaseMs: count(options.leaseMs, 30_000, 1000, 'leaseMs'),
-    batchSize: count(options.batchSize, 1000, 1, 'batchSize'),
-    validators,
-    onProgress: options.onProgress,
-  };
-}
+export type Settings = SettingsOf<typeof OPTIONS>;
 
-function count(value: unknown, otherwise: number, from: number, name: string): number {
-  if (value === undefined) return otherwise;
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= from) return value;
-  throw unusable(name, value, `not a whole number from ${from} on`);
-}
-
-function unusable(name: string, value: unknown, why: string): SvcError {
-  return new SvcError('config_invalid', `The option ${name} of a MongoDB database cannot be used.`, {
-    why: `It is ${JSON.stringify(value)} and ${why}.`,
-  });
-}
+/** Throws `config_invalid`. */
+export const settingsOf = (options: ConnectOptions): Settings => readSettings('MongoDB', OPTIONS, options);

@@ -1,45 +1,27 @@
 import type { ConnectOptions } from '../../../core/dialect.ts';
-import { SvcError } from '../../../core/errors.ts';
+import { connectTimeoutMs, milliseconds, readSettings, type SettingsOf, whole, yesOrNo } from '../../settings.ts';
 
-/** What a user may say of a connection, with its defaults. */
-export interface Settings {
-  readonly connectTimeoutMs: number;
-  /** Both engines count whole seconds, from 1. */
-  readonly lockTimeoutS: number;
-  /** Times a statement that met `lockTimeoutS` is tried again. */
-  readonly lockRetries: number;
-  /** Statements may rewrite a table while nobody can write to it. */
-  readonly allowCopy: boolean;
-}
+export const OPTIONS = {
+  connectTimeoutMs,
+  lockTimeoutMs: milliseconds(
+    'milliseconds a statement waits for a table or a row before it lets others pass; both engines count whole seconds',
+    500,
+  ),
+  lockRetries: whole('times a statement that waited that long is tried again', 20, 0, 1_000_000),
+  allowCopy: yesOrNo('allows statements that copy a table, to which nobody can write meanwhile', false),
+};
 
-export function settingsOf(options: ConnectOptions, title: string): Settings {
-  if (options.schema !== undefined) {
-    throw new SvcError('config_invalid', `A ${title} database has no schemas.`, {
-      why: `The option schema is ${JSON.stringify(options.schema)}.`,
-      next: ['Name the database in the URL and remove the option.'],
-    });
-  }
-  const count = (name: string, otherwise: number): number => {
-    const value = options[name];
-    if (value === undefined) return otherwise;
-    if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
-    throw new SvcError('config_invalid', `The option ${name} of a ${title} database cannot be used.`, {
-      why: `It is ${JSON.stringify(value)} and not a whole number from 0 on.`,
-    });
-  };
-  return {
-    connectTimeoutMs: count('connectTimeoutMs', 10_000),
-    lockTimeoutS: Math.max(1, Math.ceil(count('lockTimeoutMs', 500) / 1000)),
-    lockRetries: count('lockRetries', 20),
-    allowCopy: options.allowCopy === true,
-  };
-}
+export type Settings = SettingsOf<typeof OPTIONS>;
+
+/** Throws `config_invalid`. */
+export const settingsOf = (options: ConnectOptions, title: string): Settings => readSettings(title, OPTIONS, options);
 
 /**
  * Whatever of a session changes what a statement does; sent when it begins, and again behind a text of a user, who may
  * have changed it. A lax sql_mode cuts data and succeeds; a DATETIME is the clock of the session's time zone.
  */
-export function sessionText({ lockTimeoutS }: Pick<Settings, 'lockTimeoutS'>, autocommit: 0 | 1): string {
+export function sessionText({ lockTimeoutMs }: Pick<Settings, 'lockTimeoutMs'>, autocommit: 0 | 1): string {
+  const lockTimeoutS = Math.ceil(lockTimeoutMs / 1000);
   const variables = {
     sql_mode:
       "'STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'",

@@ -1,38 +1,18 @@
 import type { ConnectOptions } from '../../../core/dialect.ts';
-import { SvcError } from '../../../core/errors.ts';
+import { connectTimeoutMs, milliseconds, readSettings, type SettingsOf, text, whole } from '../../settings.ts';
 
 /** Puts everything a session can set back to what its startup packet said. */
 export const RESET = 'RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL';
 
-/** What a user may say of a connection, beside `schema`, with its defaults. */
-export interface Settings {
-  readonly schema: string | undefined;
-  readonly connectTimeoutMs: number;
-  readonly lockTimeoutMs: number;
-  /** Times a segment that met `lockTimeoutMs` is tried again. */
-  readonly lockRetries: number;
-  /** PGlite: milliseconds to wait for a folder that another process has open. */
-  readonly busyTimeoutMs: number;
-  readonly onWait: (() => void) | undefined;
-  readonly signal: AbortSignal | undefined;
-}
+export const OPTIONS = {
+  schema: text('where tables live; also beside the URL of the database'),
+  connectTimeoutMs,
+  lockTimeoutMs: milliseconds('milliseconds a statement waits for a table lock before it lets others pass', 500),
+  lockRetries: whole('times a step that waited that long is tried again', 20, 0, 1_000_000),
+  busyTimeoutMs: milliseconds('PGlite: milliseconds to wait for a folder that another process has open', 0, 0),
+};
 
-export function settingsOf(options: ConnectOptions): Settings {
-  return {
-    schema: options.schema,
-    connectTimeoutMs: count(options.connectTimeoutMs, 10_000, 'connectTimeoutMs'),
-    lockTimeoutMs: count(options.lockTimeoutMs, 500, 'lockTimeoutMs'),
-    lockRetries: count(options.lockRetries, 20, 'lockRetries'),
-    busyTimeoutMs: count(options.busyTimeoutMs, 0, 'busyTimeoutMs'),
-    onWait: options.onWait,
-    signal: options.signal,
-  };
-}
+export type Settings = SettingsOf<typeof OPTIONS>;
 
-function count(value: unknown, otherwise: number, name: string): number {
-  if (value === undefined) return otherwise;
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
-  throw new SvcError('config_invalid', `The option ${name} of a PostgreSQL database cannot be used.`, {
-    why: `It is ${JSON.stringify(value)} and not a whole number from 0 on.`,
-  });
-}
+/** Throws `config_invalid`. */
+export const settingsOf = (options: ConnectOptions): Settings => readSettings('PostgreSQL', OPTIONS, options);
