@@ -1,13 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as wait } from 'node:timers/promises';
 import type { Connection, LockOptions } from '../../core/dialect.ts';
-import { SvcError } from '../../core/errors.ts';
 import { anyDefinition, type RecordDefinition } from '../../core/records.ts';
+import { LockWait } from '../lock-wait.ts';
 import { Queue } from './queue.ts';
-import { lockTimedOut, once } from './turns.ts';
 
-const FIRST_POLL_MS = 5;
-const LONGEST_POLL_MS = 200;
+const PACE = { firstMs: 5, longestMs: 200 };
 /** A holder that died is in the way for so long. */
 const LEASE_MS = 10_000;
 /** Signs of life within one lease. */
@@ -45,25 +42,13 @@ export type LeasePlace = Pick<Connection, 'records' | 'ensure' | 'now'>;
 export async function leased<T>(
   place: LeasePlace,
   work: (epoch: number) => Promise<T>,
-  { timeoutMs = 60_000, onWait, signal }: LockOptions = {},
+  options: LockOptions = {},
 ): Promise<T> {
-  const deadline = performance.now() + timeoutMs;
-  const told = once(onWait);
+  const waiting = new LockWait(options);
   const owner = randomUUID();
   await place.ensure([anyDefinition(LEASES)]);
-  for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
-    if (signal?.aborted) {
-      throw new SvcError('interrupted', 'The run was interrupted while it waited for the lock.', {
-        state: 'Nothing was changed.',
-        next: ['Run the command again.'],
-      });
-    }
-    const epoch = await take(place, owner);
-    if (epoch !== undefined) return hold(place, owner, () => work(epoch));
-    told();
-    if (performance.now() + pause > deadline) throw lockTimedOut();
-    await wait(pause * (0.5 + Math.random() / 2), undefined, signal ? { signal } : {}).catch(() => undefined);
-  }
+  const epoch = await waiting.until(() => take(place, owner), PACE);
+  return hold(place, owner, () => work(epoch));
 }
 
 export async function isLeased(place: LeasePlace): Promise<boolean> {

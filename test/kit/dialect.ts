@@ -521,6 +521,24 @@ function cases(declare: Case, engine: DialectUnderTest): void {
   );
 
   on(
+    'who waits for the lock and is interrupted is told so, on its own connection too',
+    '`exclusively` gives up with `interrupted` once its `signal` aborts, whoever has the lock.',
+    async ({ connection, again }) => {
+      const other = await again();
+      await connection.exclusively(async () => {
+        for (const who of [connection, other]) {
+          const signal = new AbortController();
+          await assert.rejects(
+            who.exclusively(async () => {}, { signal: signal.signal, onWait: () => signal.abort() }),
+            (error) => isSvcError(error) && error.code === 'interrupted',
+          );
+        }
+      });
+      await other.exclusively(async () => {});
+    },
+  );
+
+  on(
     'what is under way when the connection closes comes to an end',
     'A call that is under way when `close` is called settles, one way or the other.',
     async ({ again }) => {

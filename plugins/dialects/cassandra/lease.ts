@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LockOptions } from '../../../core/dialect.ts';
-import { SvcError } from '../../../core/errors.ts';
+import { LockWait } from '../../lock-wait.ts';
 import { type Moment, moment, since } from '../../moment.ts';
-import { lockTimedOut, once } from '../../sql/turns.ts';
 import { isTimeOut, unchanged } from './errors.ts';
 import { createHome, EPOCH, HOME, OWNER, orMissing, SCOPE } from './home.ts';
 import { isNotThere } from './known.ts';
@@ -12,8 +11,7 @@ import { decided, writeLost } from './seat.ts';
 import type { Row, Session } from './session.ts';
 import type { Settings } from './settings.ts';
 
-const FIRST_POLL_MS = 20;
-const LONGEST_POLL_MS = 500;
+const PACE = { firstMs: 20, longestMs: 500 };
 /** A time to live of n seconds lasts n-1 to n. */
 const TTL_SLACK_MS = 1000;
 
@@ -66,28 +64,15 @@ export class Lease {
     throw writeLost();
   }
 
-  async #acquire(owner: string, { timeoutMs = 60_000, onWait, signal }: LockOptions): Promise<number> {
-    const deadline = performance.now() + timeoutMs;
-    const told = once(onWait);
-    for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
-      if (signal?.aborted) {
-        throw new SvcError('interrupted', 'The run was interrupted while it waited for the lock.', {
-          state: 'Nothing was changed.',
-          next: ['Run the command again.'],
-        });
-      }
-      const epoch = await this.#try(owner).catch((error) => {
+  #acquire(owner: string, options: LockOptions): Promise<number> {
+    const waiting = new LockWait(options);
+    const attempt = () =>
+      this.#try(owner).catch((error) => {
         // Those who all want it make each other's questions time out, and a node may not know yet what another one made.
-        if (!(isTimeOut(error) || isNotThere(error)) || performance.now() > deadline) throw error;
+        if (!(isTimeOut(error) || isNotThere(error)) || waiting.isOver) throw error;
         return undefined;
       });
-      if (epoch !== undefined) return epoch;
-      told();
-      // Those who wait shall not meet each other every time.
-      const nap = pause * (0.5 + Math.random());
-      if (performance.now() + nap > deadline) throw lockTimedOut();
-      await wait(nap, undefined, signal ? { signal } : {}).catch(() => undefined);
-    }
+    return waiting.until(attempt, PACE);
   }
 
   async #try(owner: string): Promise<number | undefined> {

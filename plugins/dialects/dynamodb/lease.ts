@@ -1,15 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as wait } from 'node:timers/promises';
 import type { LockOptions } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
+import { LockWait } from '../../lock-wait.ts';
 import { type Moment, moment, since } from '../../moment.ts';
-import { lockTimedOut } from '../../sql/turns.ts';
 import type { Api } from './api.ts';
 import { isPassing, isUnknown, nameOf } from './errors.ts';
 import { LOCK, lockLost, type State } from './state.ts';
 
-const FIRST_POLL_MS = 10;
-const LONGEST_POLL_MS = 500;
+const PACE = { firstMs: 10, longestMs: 500 };
 /** What two processes may be apart in what they take for the server's clock, each to its own side. */
 const SKEW_MS = 1_000;
 
@@ -106,7 +104,12 @@ export async function exclusively<T>(
   leaseMs: number,
 ): Promise<T> {
   await state.ready();
-  const lease = await acquire(api, state, options, leaseMs);
+  const owner = randomUUID();
+  const lease = await new LockWait(options).until(async () => {
+    const sent = moment();
+    const epoch = await take(api, state, owner, leaseMs);
+    return epoch === undefined ? undefined : new Lease(api, state, owner, epoch, sent, leaseMs);
+  }, PACE);
   try {
     return await work(lease);
   } finally {
@@ -117,36 +120,6 @@ export async function exclusively<T>(
 export async function isLeased(api: Api, state: State): Promise<boolean> {
   const lock = await state.get(LOCK);
   return lock?.owner !== undefined && Number(lock.expires?.N) >= api.clock.now() - SKEW_MS;
-}
-
-async function acquire(
-  api: Api,
-  state: State,
-  { timeoutMs = 60_000, onWait, signal }: LockOptions,
-  leaseMs: number,
-): Promise<Lease> {
-  const deadline = performance.now() + timeoutMs;
-  const owner = randomUUID();
-  let pause = FIRST_POLL_MS;
-  let told = false;
-  for (;;) {
-    if (signal?.aborted) {
-      throw new SvcError('interrupted', 'The run was interrupted while it waited for the lock.', {
-        state: 'Nothing was changed.',
-        next: ['Run the command again.'],
-      });
-    }
-    const sent = moment();
-    const epoch = await take(api, state, owner, leaseMs);
-    if (epoch !== undefined) return new Lease(api, state, owner, epoch, sent, leaseMs);
-    if (!told) onWait?.();
-    told = true;
-    if (performance.now() + pause > deadline) {
-      throw lockTimedOut();
-    }
-    await wait(pause * (0.5 + Math.random() / 2), undefined, signal ? { signal } : {}).catch(() => undefined);
-    pause = Math.min(pause * 2, LONGEST_POLL_MS);
-  }
 }
 
 /** Sent once: a repeat after a lost answer would find the lock taken, by us. */

@@ -1,16 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as wait } from 'node:timers/promises';
 import type { Collection } from 'mongodb';
 import type { LockOptions } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
+import { LockWait } from '../../lock-wait.ts';
 import { type Moment, moment, since } from '../../moment.ts';
-import { lockTimedOut } from '../../sql/turns.ts';
 import { BOUNDED, BY_MAJORITY } from './bounds.ts';
 import { codeOf, DUPLICATE_KEY, refusal, unchanged } from './errors.ts';
 import type { Server } from './open.ts';
 
-const FIRST_POLL_MS = 5;
-const LONGEST_POLL_MS = 200;
+const PACE = { firstMs: 5, longestMs: 200 };
 /** Signs of life within one lease. */
 const BEATS = 4;
 /** Before its end a lease is renewed rather than trusted. */
@@ -90,10 +88,12 @@ export async function exclusively<T>(
   work: (lease: Lease) => Promise<T>,
   options: LockOptions = {},
 ): Promise<T> {
-  const deadline = performance.now() + (options.timeoutMs ?? 60_000);
-  const lease = await acquire(server, leaseMs, deadline, options).catch((error) => {
-    throw unchanged(refusal(error));
-  });
+  const owner = randomUUID();
+  const lease = await new LockWait(options)
+    .until(() => acquire(server, owner, leaseMs), PACE)
+    .catch((error) => {
+      throw unchanged(refusal(error));
+    });
   try {
     return await work(lease);
   } finally {
@@ -106,38 +106,18 @@ export async function isLeased(server: Server): Promise<boolean> {
   return (await leases(server).findOne({ _id: 'lock', owner: { $ne: null }, ...held }, BOUNDED)) !== null;
 }
 
-async function acquire(
-  server: Server,
-  ttlMs: number,
-  deadline: number,
-  { onWait, signal }: LockOptions,
-): Promise<Lease> {
+async function acquire(server: Server, owner: string, ttlMs: number): Promise<Lease | undefined> {
   const documents = leases(server);
-  const owner = randomUUID();
-  let told = false;
-  for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
-    if (signal?.aborted) {
-      throw new SvcError('interrupted', 'The run was interrupted while it waited for the lock.', {
-        state: 'Nothing was changed.',
-        next: ['Run the command again.'],
-      });
-    }
-    const asked = moment();
-    const taken = await tryAcquire(documents, owner, ttlMs);
-    if (taken) {
-      const lease = new Lease(documents, owner, taken.epoch, ttlMs, asked);
-      try {
-        if (taken.over) await fenceOff(server, taken.epoch);
-      } catch (error) {
-        lease.leave();
-        throw error;
-      }
-      return lease;
-    }
-    if (!told) onWait?.();
-    told = true;
-    if (performance.now() + pause > deadline) throw lockTimedOut();
-    await wait(pause * (0.5 + Math.random() / 2), undefined, signal ? { signal } : {}).catch(() => undefined);
+  const asked = moment();
+  const taken = await tryAcquire(documents, owner, ttlMs);
+  if (!taken) return undefined;
+  const lease = new Lease(documents, owner, taken.epoch, ttlMs, asked);
+  try {
+    if (taken.over) await fenceOff(server, taken.epoch);
+    return lease;
+  } catch (error) {
+    lease.leave();
+    throw error;
   }
 }
 

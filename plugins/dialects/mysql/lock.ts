@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { LockOptions } from '../../../core/dialect.ts';
-import { SvcError } from '../../../core/errors.ts';
+import { LockWait } from '../../lock-wait.ts';
 import { type Exec, rowsOf, type Session } from '../../sql/session.ts';
-import { lockTimedOut, once, type Turns } from '../../sql/turns.ts';
+import type { Turns } from '../../sql/turns.ts';
 import { EPOCH_TABLE } from './epoch.ts';
 import { numberOf, pooled, refusal, unchanged } from './errors.ts';
 import type { Greeting } from './session.ts';
@@ -25,11 +25,10 @@ export async function exclusively<T>(
   options: LockOptions = {},
 ): Promise<T> {
   const { session, turns, greeting } = place;
-  const deadline = performance.now() + (options.timeoutMs ?? 60_000);
-  const told = once(options.onWait);
-  const done = await turns.take(deadline, told, options.signal);
+  const waiting = new LockWait(options);
+  const done = await turns.take(waiting);
   try {
-    const epoch = await acquire(place, deadline, told, options.signal).catch((error) => {
+    const epoch = await acquire(place, waiting).catch((error) => {
       throw unchanged(refusal(error));
     });
     try {
@@ -43,24 +42,14 @@ export async function exclusively<T>(
   }
 }
 
-async function acquire(
-  { session, greeting }: LockPlace,
-  deadline: number,
-  told: () => void,
-  signal?: AbortSignal,
-): Promise<number> {
-  for (let patience = 0; ; patience = WAIT_S) {
-    if (signal?.aborted) {
-      throw new SvcError('interrupted', 'The run was interrupted while it waited for the lock.', {
-        state: 'Nothing was changed.',
-        next: ['Run the command again.'],
-      });
-    }
+function acquire({ session, greeting }: LockPlace, waiting: LockWait): Promise<number> {
+  let patience = 0;
+  const attempt = async () => {
     const epoch = await session.alone((exec) => tryAcquire(exec, greeting, patience));
-    if (epoch !== undefined) return epoch;
-    told();
-    if (performance.now() > deadline) throw lockTimedOut();
-  }
+    patience = WAIT_S;
+    return epoch;
+  };
+  return waiting.until(attempt, { firstMs: 0, longestMs: 0 });
 }
 
 /** One round trip when the row of the epoch is there, which it is but for the first time. */

@@ -1,8 +1,8 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import type { LockOptions } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
+import { LockWait } from '../../lock-wait.ts';
 import { type Exec, rowsOf, type Session } from '../../sql/session.ts';
-import { lockTimedOut, once, type Turns } from '../../sql/turns.ts';
+import type { Turns } from '../../sql/turns.ts';
 import { epochTable, lockKey } from './epoch.ts';
 import { codeOf, pooled, refusal, unchanged } from './errors.ts';
 
@@ -32,11 +32,18 @@ export async function exclusively<T>(
 ): Promise<T> {
   const { session, turns } = place;
   const key = lockKey(place.schema);
-  const deadline = performance.now() + (options.timeoutMs ?? 60_000);
-  const told = once(options.onWait);
-  const done = await turns.take(deadline, told, options.signal);
+  const waiting = new LockWait(options);
+  const done = await turns.take(waiting);
   try {
-    const epoch = await acquire(place, key, deadline, told, options.signal);
+    const epoch = await waiting.until(
+      () =>
+        place.session
+          .alone((exec) => tryAcquire(exec, place, key))
+          .catch((error) => {
+            throw unchanged(refusal(error));
+          }),
+      { firstMs: FIRST_POLL_MS, longestMs: LONGEST_POLL_MS },
+    );
     try {
       return await work(epoch);
     } finally {
@@ -45,33 +52,6 @@ export async function exclusively<T>(
     }
   } finally {
     done();
-  }
-}
-
-async function acquire(
-  place: LockPlace,
-  key: string,
-  deadline: number,
-  told: () => void,
-  signal?: AbortSignal,
-): Promise<number> {
-  let pause = FIRST_POLL_MS;
-  for (;;) {
-    if (signal?.aborted)
-      throw new SvcError('interrupted', 'The run was interrupted while it waited for the lock.', {
-        state: 'Nothing was changed.',
-        next: ['Run the command again.'],
-      });
-    const epoch = await place.session
-      .alone((exec) => tryAcquire(exec, place, key))
-      .catch((error) => {
-        throw unchanged(refusal(error));
-      });
-    if (epoch !== undefined) return epoch;
-    told();
-    if (performance.now() + pause > deadline) throw lockTimedOut();
-    await wait(pause, undefined, signal ? { signal } : {}).catch(() => undefined);
-    pause = Math.min(pause * 2, LONGEST_POLL_MS);
   }
 }
 
