@@ -109,6 +109,55 @@ for (const engine of sqlEngines) {
     assert.deepEqual(await tables(adapter), ['orders', 'users']);
   });
 
+  on('down of one that is not the last is refused where it would take what a later one made', async (adapter) => {
+    const runner = new MigrationEngine(adapter);
+    const id = { name: 'id', type: 'integer', primaryKey: true } as const;
+    const x = { name: 'x', type: 'string', length: 20 } as const;
+    const numbered = [
+      (tag: string) => migration(tag).createCollection('t', [id]),
+      (tag: string) => migration(tag).renameCollection('t', 'archive'),
+      (tag: string) => migration(tag).createCollection('t', [id, x]),
+      (tag: string) => migration(tag).modifyField('t', 'x', { length: 40 }, { was: { length: 20 } }),
+      (tag: string) => migration(tag).modifyField('t', 'x', { length: 60 }, { was: { length: 40 } }),
+      (tag: string) => migration(tag).addField('archive', x),
+      (tag: string) => migration(tag).renameField('archive', 'x', 'y'),
+      (tag: string) => migration(tag).addField('archive', x),
+    ].map((make, index) => make(`2026010${index + 1}_000000_one`).build());
+    for (const one of numbered) await runner.up(one);
+    const before = await adapter.connection.introspect();
+    for (const [index, words] of [
+      [0, /table t is missing/],
+      [3, /length is 20, expected 60/],
+      [5, /"archive\.x" does not exist/],
+    ] as const) {
+      const { why, next } = await refused(runner.down(numbered[index] as Migration), 'not_reversible_now');
+      assert.match(why ?? '', words);
+      assert.match(next[0] ?? '', new RegExp(`rollback -n ${7 - index}$`));
+    }
+    assert.deepEqual(await adapter.connection.introspect(), before);
+    assert.equal((await runner.getHistory()).length, numbered.length);
+  });
+
+  on('down of one that is not the last sees what later ones did to a table that svc did not make', async (adapter) => {
+    const runner = new MigrationEngine(adapter);
+    await adapter.connection.query('CREATE TABLE legacy (id integer primary key)');
+    const [one, renamed, again, other] = [
+      (tag: string) => migration(tag).addField('legacy', { name: 'x', type: 'integer' }),
+      (tag: string) => migration(tag).renameField('legacy', 'x', 'y'),
+      (tag: string) => migration(tag).addField('legacy', { name: 'x', type: 'integer' }),
+      (tag: string) => migration(tag).addField('legacy', { name: 'z', type: 'integer' }),
+    ].map((make, index) => make(`2026010${index + 1}_000000_one`).build()) as [
+      Migration,
+      Migration,
+      Migration,
+      Migration,
+    ];
+    for (const migration of [one, renamed, again, other]) await runner.up(migration);
+    const { why } = await refused(runner.down(one), 'not_reversible_now');
+    assert.match(why ?? '', /20260102_000000_one.*20260103_000000_one/);
+    assert.equal((await runner.down(again)).status, 'rolled_back');
+  });
+
   on('another migration under an applied tag is refused', async (adapter) => {
     const runner = new MigrationEngine(adapter);
     await runner.up(users);

@@ -77,7 +77,7 @@ export class MigrationEngine {
     });
   }
 
-  /** Runs its `down`, also when it is not the last one, where that fits the schema as it is: else `not_reversible_now`. */
+  /** Runs its `down`, also when it is not the last one, where that leads to what the others make: else `not_reversible_now`. */
   async down(given: Migration): Promise<EngineResult> {
     const migration = own(given);
     return underLock(this.#adapter, {}, async (run) => {
@@ -89,8 +89,10 @@ export class MigrationEngine {
         });
       }
       refuseOther(migration, known);
+      const completed = await run.ledger.migrations(this.#adapter.connection);
       const draft = await draftFor(this.#adapter, run.ledger, migration.down);
-      return runOne(run, await planReverse(this.#adapter, migration, known.row, draft));
+      const all = completed.map((entry) => entry.migration);
+      return runOne(run, await planReverse(this.#adapter, migration, known.row, draft, all));
     });
   }
 

@@ -1,5 +1,7 @@
+import { isSvcError } from '../errors.ts';
 import { change } from '../schema/apply.ts';
 import { defineConstraint } from '../schema/define.ts';
+import { differences } from '../schema/differences.ts';
 import { Draft } from '../schema/draft.ts';
 import { collectionOf } from '../schema/lookup.ts';
 import type { Collection } from '../schema/model.ts';
@@ -7,11 +9,25 @@ import type { AddConstraint, Operation, RenameField } from '../schema/operation.
 import type { Migration } from './migration.ts';
 import { needs } from './touches.ts';
 
-/** What migrations tell that were all applied, in that order. */
+/** What migrations tell that were all applied, in that order. A refusal names the operation that does not follow. */
 export function retold(migrations: readonly Migration[]): Retelling {
   const retelling = new Retelling();
-  for (const { up } of migrations) for (const operation of up) retelling.tell(operation);
+  for (const { tag, up } of migrations) {
+    for (const [index, operation] of up.entries()) {
+      try {
+        retelling.tell(operation);
+      } catch (error) {
+        throw isSvcError(error) ? error.with({ where: `${tag} up[${index}]` }) : error;
+      }
+    }
+  }
   return retelling;
+}
+
+/** In words, where what was told is not what was expected; a table that svc did not make may be named in one of them only. */
+export function apart(expected: Retelling, told: Retelling): string[] {
+  const known = [...told.model].filter(([name]) => expected.model.has(name) || !told.foreign.has(name));
+  return differences(expected.model, new Map(known));
 }
 
 /**

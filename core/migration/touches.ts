@@ -34,3 +34,32 @@ export function touches(operation: Operation): readonly string[] {
       return needs(operation);
   }
 }
+
+/** Fields, indexes and constraints that an operation names, each behind its collection. */
+export function members(operation: Operation): readonly string[] {
+  switch (operation.type) {
+    case 'raw':
+    case 'createCollection':
+    case 'dropCollection':
+    case 'renameCollection':
+      return [];
+    case 'addField':
+      return [`${operation.collection}.${operation.field.name}`];
+    case 'dropField':
+    case 'modifyField':
+      return [`${operation.collection}.${operation.field}`];
+    case 'renameField':
+      return [operation.from, operation.to].map((name) => `${operation.collection}.${name}`);
+    case 'createIndex':
+      return [operation.index, ...operation.columns.map(({ name }) => name)].map(
+        (name) => `${operation.collection}.${name}`,
+      );
+    case 'dropIndex':
+      return [`${operation.collection}.${operation.index}`];
+    case 'addConstraint':
+    case 'dropConstraint': {
+      const { constraint } = operation;
+      return [`${operation.collection}.${typeof constraint === 'string' ? constraint : constraint.name}`];
+    }
+  }
+}
