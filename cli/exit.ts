@@ -65,6 +65,7 @@ const statuses: Readonly<Partial<Record<ErrorCode, number>>> = {
   migration_edited: 5,
   migration_missing: 5,
   drift: 5,
+  order_conflict: 5,
   migration_half_done: 6,
   lock_timeout: 7,
   database_in_use: 7,

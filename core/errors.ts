@@ -58,6 +58,7 @@ export const codes = {
   not_reversible_now: 'The way back does not fit the schema as it is now.',
   destructive: 'The migration destroys data and that was not allowed.',
   origin_conflict: 'Pending files and migrations made by the API claim the same table.',
+  order_conflict: 'Files were applied in another order than that of their tags, and make something else thereby.',
   hook_refused: 'A plugin refused to go on.',
   interrupted: 'The run was interrupted.',
   drift: 'The database is not what the migrations say.',

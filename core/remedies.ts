@@ -58,6 +58,8 @@ export const remedies: Readonly<Record<ErrorCode, string>> = {
   not_reversible_now: 'Roll back the migrations after it first.',
   destructive: 'Look with `--dry-run`; then `--allow-destructive`.',
   origin_conflict: '`svc db migrate export` writes the migrations of the API as files; remove what is there twice.',
+  order_conflict:
+    'Write a migration that says what is to be, whatever came before; or roll back to before the newer one, and apply both.',
   hook_refused: 'Do what the plugin asks for, or remove it; `svc db migrate` goes on from there.',
   interrupted: 'Start it again: what was done is recorded. A rollback names the `--to` to start it with.',
   drift: '`svc db schema check` names the differences: undo them, or take them over with `svc db schema pull`.',

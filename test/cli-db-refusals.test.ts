@@ -2,6 +2,9 @@ import * as assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { DatabaseService } from '../config/client.ts';
+import { migration } from '../core/migration/builder.ts';
+import { MigrationEngine } from '../core/migration/engine.ts';
+import type { Migration } from '../core/migration/migration.ts';
 import { cleanEnv, command } from './kit/cli.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
 import { type Project, project } from './kit/project.ts';
@@ -346,6 +349,47 @@ test(
       ok(await svc('db', 'migrate', 'export'));
       assert.deepEqual(json(ok(await svc('db', 'schema', 'pull', '--json'))).migrations, []);
       assert.match(ok(await svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
+    }),
+  LONG,
+);
+
+test(
+  'a database that got two files in another order than that of their tags is told of, until a third one settles it',
+  () =>
+    onServer(async ({ root, svc, write }, query) => {
+      const [base, older, newer, settled] = [
+        migration('20260101_000000_base').createCollection('u', [
+          { name: 'id', type: 'integer', primaryKey: true },
+          { name: 'f', type: 'string', length: 40 },
+        ]),
+        ...[100, 200, 200].map((length, index) =>
+          migration(`2026010${index + 2}_000000_f`).modifyField('u', 'f', { length }, { was: { length: 40 } }),
+        ),
+      ].map((built) => built.build()) as [Migration, Migration, Migration, Migration];
+      const add = (one: Migration) => write(`svc/database/migrations/main/${one.tag}.json`, one);
+      add(base);
+      add(newer);
+      ok(await svc('db', 'migrate'));
+      // As older versions of svc did it.
+      const service = new DatabaseService({ configFile: `${root}/svc.config.json` });
+      const db = await service.connect({ database: 'main' });
+      await new MigrationEngine(db.getAdapter()).up(older);
+      await service.close();
+      await query("update _svc_migrations set origin = 'file'");
+      add(older);
+      const told = /the order of application: field u\.f: length is 100, expected 200/;
+      for (const command of [
+        ['schema', 'check'],
+        ['migrate', 'status', '--check'],
+      ]) {
+        assert.match(ok(await svc('db', ...command), 5).stdout, told);
+        const { code, nextActions } = json(ok(await svc('db', ...command, '--json'), 5));
+        assert.equal(code, 'order_conflict');
+        assert.match(nextActions[0], /^svc db migrate create/);
+      }
+      add(settled);
+      ok(await svc('db', 'migrate'));
+      assert.match(ok(await svc('db', 'schema', 'check')).stdout, /^OK/);
     }),
   LONG,
 );

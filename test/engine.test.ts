@@ -43,6 +43,17 @@ const files = (...migrations: Migration[]) => migrations.map(definedInCode);
 
 const tables = async ({ connection }: Adapter) => [...(await connection.introspect()).keys()].sort();
 
+/** Two branches change one field; the newer is applied before the older is merged. */
+const branches = [
+  migration('20260101_000000_base').createCollection('u', [
+    { name: 'id', type: 'integer', primaryKey: true },
+    { name: 'f', type: 'string', length: 40 },
+  ]),
+  migration('20260102_000000_older').modifyField('u', 'f', { length: 100 }, { was: { length: 40 } }),
+  migration('20260103_000000_newer').modifyField('u', 'f', { length: 200 }, { was: { length: 40 } }),
+  migration('20260104_000000_settled').modifyField('u', 'f', { length: 200 }, { was: { length: 200 } }),
+].map((built) => built.build()) as [Migration, Migration, Migration, Migration];
+
 for (const engine of sqlEngines) {
   if (engine.missing !== undefined) {
     test.skip(`${engine.name}: migrations`, engine.missing);
@@ -243,6 +254,32 @@ for (const engine of sqlEngines) {
     assert.deepEqual(again.migrations, []);
     assert.deepEqual((await status(adapter, files(...all))).state, 'OK');
   });
+
+  on(
+    'what would become something else behind a newer file is refused, and one behind both settles it',
+    async (adapter) => {
+      const [base, older, newer, settled] = branches;
+      await migrate(adapter, files(base, newer));
+      for (const call of [migrate, plan]) {
+        const error = await refused(call(adapter, files(base, older, newer)), 'order_conflict');
+        assert.match(error.why ?? '', /u\.f: length is 100, expected 200/);
+        assert.ok(
+          error.next.some((line) => line.includes(`rollback --to ${base.tag}`)),
+          error.next.join(),
+        );
+      }
+      const harmless = migration(older.tag).addField('u', { name: 'g', type: 'integer' }).build();
+      await migrate(adapter, files(base, harmless, newer));
+      await rollback(adapter);
+      await migrate(adapter, files(base, older, newer, settled), { allowDestructive: true });
+      assert.equal((await status(adapter, files(base, older, newer, settled))).state, 'OK');
+      const error = await refused(rollback(adapter), 'not_reversible_now');
+      assert.match(error.why ?? '', /length is 200, expected 100/);
+      assert.match(error.next[0] ?? '', new RegExp(`rollback --to ${base.tag}$`));
+      await rollback(adapter, { to: base.tag });
+      assert.equal((await historyModel(adapter)).get('u')?.fields.get('f')?.length, 40);
+    },
+  );
 
   on('--to stops at a tag, and an unknown one is refused', async (adapter) => {
     await migrate(adapter, files(...all), { to: age.tag });

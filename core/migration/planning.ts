@@ -4,11 +4,12 @@ import type { Draft } from '../schema/draft.ts';
 import { countedBefore, isWayBack, underway } from './half-done.ts';
 import { checkMeta, checkOwner, Ledger, type LedgerEntry } from './ledger.ts';
 import { Made } from './made.ts';
+import { type Applied, applied, backTo, disorder, inTagOrder, refuseDisorder } from './order.ts';
 import { type PlannedMigration, planMigration } from './plan.ts';
 import { type Defined, reconcile, refuseTrouble } from './reconcile.ts';
 import { draftFor } from './references.ts';
 import { rest } from './resume.ts';
-import { planReverse } from './reverse.ts';
+import { elsewhere, type PlannedReverse, planReverse } from './reverse.ts';
 import type { RollbackOptions, RunOptions } from './run-options.ts';
 
 /** What `migrate` would run, the rest of what was interrupted first. Takes no lock and writes nothing. */
@@ -88,6 +89,7 @@ export async function planUp(
   const held = wanted.findIndex(({ tag }) => back.has(tag));
   const pending = held < 0 ? wanted : wanted.slice(0, held);
   if (pending.length === 0) return [];
+  const completed = await applied(adapter.connection, ledger);
   const draft = await draftFor(
     adapter,
     ledger,
@@ -96,6 +98,10 @@ export async function planUp(
   const made = new Made();
   const planned: PlannedMigration[] = [];
   for (const { migration } of pending) planned.push(await planPending(adapter, migration, draft, made, ledger));
+  refuseDisorder(
+    completed,
+    pending.map(({ migration }) => migration),
+  );
   if (!options.allowDestructive && !options.confirm) refuseDestructive(planned);
   return planned;
 }
@@ -186,9 +192,32 @@ export async function planDown(
     ledger,
     back.flatMap(({ migration }) => migration.down),
   );
-  const planned: PlannedMigration[] = [];
+  const planned: PlannedReverse[] = [];
   for (const { migration, row } of back) planned.push(await planReverse(adapter, migration, row, draft));
+  refuseMisled(planned, await applied(adapter.connection, ledger));
   return planned;
+}
+
+/** The way back of a file was written for what comes before it in the order of the tags, not of application. */
+function refuseMisled(planned: readonly PlannedReverse[], completed: readonly Applied[]): void {
+  const staying = completed.slice(0, completed.length - planned.length);
+  const isNewer = (tag: string): boolean => staying.some((one) => one.origin === 'file' && one.tag > tag);
+  const misled = planned.find(({ tag, origin }) => origin === 'file' && isNewer(tag)) ?? planned.at(-1);
+  if (!misled || (!isNewer(misled.tag) && disorder(staying).length === 0)) return;
+  const words = elsewhere(
+    planned,
+    completed.map(({ migration }) => migration),
+  );
+  if (words.length === 0) return;
+  throw new SvcError('not_reversible_now', `The way back of "${misled.tag}" leads elsewhere than what was before it.`, {
+    why: `It was applied behind a newer one, which its way back does not know: ${words.join('; ')}.`,
+    state: 'Nothing was changed.',
+    next: [
+      `Take that back as well: svc db migrate rollback ${backTo(completed, inTagOrder(completed))}`,
+      `Or undo it by hand, then: svc db migrate resolve ${misled.tag} --rolled-back`,
+    ],
+    details: { tag: misled.tag, differences: words },
+  });
 }
 
 export function chosen(pending: readonly Defined[], to: string | undefined): readonly Defined[] {

@@ -9,6 +9,11 @@ import { mayExist, type PlannedMigration, planMigration } from './plan.ts';
 import { apart, retold } from './retelling.ts';
 import { members, needs, touches } from './touches.ts';
 
+/** A way back, without what it would drop though it was there before. */
+export interface PlannedReverse extends PlannedMigration {
+  readonly leftOut: ReadonlySet<Operation>;
+}
+
 /** The way back of one migration, from the model as it is. `completed` are all of them: what comes after it stays. */
 export async function planReverse(
   adapter: Adapter,
@@ -16,7 +21,7 @@ export async function planReverse(
   row: Pick<LedgerRow, 'tag' | 'seq' | 'origin' | 'steps' | 'duration_ms'>,
   draft: Draft,
   completed: readonly Migration[] = [],
-): Promise<PlannedMigration> {
+): Promise<PlannedReverse> {
   if (row.duration_ms === null) {
     throw new SvcError('irreversible', `The migration "${migration.tag}" was recorded by baseline and never run.`, {
       why: 'Its way back would destroy what svc did not make.',
@@ -32,50 +37,52 @@ export async function planReverse(
       next: ['Write a new migration that repairs what is wrong: svc db migrate create <name>'],
     });
   }
-  const left = await othersTables(adapter, migration, row);
-  const later = completed.slice(completed.findIndex(({ tag }) => tag === migration.tag) + 1);
+  const leftOut = await othersTables(adapter, migration, row);
+  const later = completed.length - 1 - completed.findIndex(({ tag }) => tag === migration.tag);
   try {
-    const planned = await planMigration(adapter, migration, 'down', row.origin, draft, { leftOut: left });
-    if (later.length > 0) refuseElsewhere(migration, completed, later, left);
-    return planned;
+    const planned = await planMigration(adapter, migration, 'down', row.origin, draft, { leftOut });
+    const reverse = { ...planned, leftOut };
+    const words = completed.length > 0 && later > 0 ? elsewhere([reverse], completed) : [];
+    if (words.length === 0) return reverse;
+    throw new SvcError('not_reversible_now', 'Its way back leads elsewhere than the history without it.', {
+      why: words.join('; '),
+    });
   } catch (error) {
     if (!isSvcError(error)) throw error;
-    const after = later.length > 0 ? ` -n ${later.length}` : ' -n <count>';
     throw new SvcError('not_reversible_now', `"${migration.tag}" cannot be rolled back from the schema as it is now.`, {
       why: [error.message, error.why].filter(Boolean).join(' '),
       state: 'Nothing was changed.',
-      next: [`Roll back the migrations after it first: svc db migrate rollback${after}`],
+      next: [
+        `Roll back the migrations after it first: svc db migrate rollback -n ${completed.length > 0 ? later : '<count>'}`,
+      ],
       cause: error,
     });
   }
 }
 
-/** Names are taken anew: a way back that fits by name only ends elsewhere than the history does without it. */
-function refuseElsewhere(
-  migration: Migration,
-  completed: readonly Migration[],
-  later: readonly Migration[],
-  leftOut: ReadonlySet<Operation>,
-): void {
-  const without = retold(completed.filter(({ tag }) => tag !== migration.tag));
+/**
+ * In words, where a way back leads elsewhere than the history does without what it takes back: it may fit by names only,
+ * which were taken anew, or was written for another order. Throws where there is no history without that.
+ */
+export function elsewhere(planned: readonly PlannedReverse[], completed: readonly Migration[]): readonly string[] {
+  const tags = new Set(planned.map(({ tag }) => tag));
+  const without = retold(completed.filter(({ tag }) => !tags.has(tag)));
   const back = retold(completed);
   const foreign = new Set(back.foreign);
-  for (const operation of migration.down) if (!leftOut.has(operation)) back.tell(operation);
-  for (const name of [...leftOut].flatMap(touches)) {
+  const down = planned.flatMap(({ migration, leftOut }) =>
+    migration.down.filter((operation) => !leftOut.has(operation)),
+  );
+  for (const operation of down) back.tell(operation);
+  for (const name of planned.flatMap(({ leftOut }) => [...leftOut].flatMap(touches))) {
     const stays = without.model.get(name);
     if (stays) back.model.set(name, stays);
     else back.model.delete(name);
   }
-  const elsewhere = apart(without, back);
   // Of a table that svc did not make no more is known than what operations name.
-  const named = new Set(
-    migration.down.filter((operation) => needs(operation).some((name) => foreign.has(name))).flatMap(members),
-  );
-  const again = later.filter(({ up }) => up.flatMap(members).some((name) => named.has(name))).map(({ tag }) => tag);
-  if (elsewhere.length === 0 && again.length === 0) return;
-  throw new SvcError('not_reversible_now', 'Its way back leads elsewhere than the history without it.', {
-    why: [...elsewhere, ...again.map((tag) => `"${tag}" changes the same`)].join('; '),
-  });
+  const named = new Set(down.filter((one) => needs(one).some((name) => foreign.has(name))).flatMap(members));
+  const later = completed.slice(completed.findIndex(({ tag }) => tags.has(tag))).filter(({ tag }) => !tags.has(tag));
+  const again = later.filter(({ up }) => up.flatMap(members).some((name) => named.has(name)));
+  return [...apart(without, back), ...again.map(({ tag }) => `"${tag}" changes the same`)];
 }
 
 /** What the way back would drop though it was there before the migration, which was to create it if it was not. */

@@ -2,6 +2,7 @@ import type { Adapter } from '../database/adapter.ts';
 import { isWayBack } from './half-done.ts';
 import type { Origin } from './history.ts';
 import { checkOwner, Ledger, type LedgerRow } from './ledger.ts';
+import { disorderOf } from './order.ts';
 import { type Defined, reconcile } from './reconcile.ts';
 
 /** `running`: it is not through, and a process holds the lock; `interrupted`: nobody does. */
@@ -30,6 +31,8 @@ export interface StatusReport {
   readonly pending: number;
   /** The tag applied last, over the whole history. */
   readonly lastApplied?: string;
+  /** In words, what the order of application made otherwise than the order of the tags makes on an empty database. */
+  readonly disorder: readonly string[];
   /** Applied ones in the order of application, then pending ones in tag order. */
   readonly entries: readonly StatusEntry[];
 }
@@ -53,7 +56,8 @@ export async function status(adapter: Adapter, defined: readonly Defined[]): Pro
     .map(({ tag, file }): StatusEntry => ({ tag, state: 'pending', ...(file !== undefined && { file }) }));
   const completed = defined.length - standing.pending.length;
   const running = recorded.some(({ state }) => state === 'running');
-  const trouble = recorded.some(({ state }) => state !== 'completed' && state !== 'running');
+  const disorder = await disorderOf(adapter, ledger);
+  const trouble = disorder.length > 0 || recorded.some(({ state }) => state !== 'completed' && state !== 'running');
   const last = ledger.completed().at(-1)?.row.tag;
   return {
     state: trouble ? 'FAILED' : pending.length > 0 || running ? 'PENDING' : 'OK',
@@ -61,6 +65,7 @@ export async function status(adapter: Adapter, defined: readonly Defined[]): Pro
     completed,
     pending: standing.pending.length,
     ...(last !== undefined && { lastApplied: last }),
+    disorder,
     entries: [...recorded, ...pending],
   };
 }

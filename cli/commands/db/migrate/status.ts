@@ -1,5 +1,6 @@
 import { Command, Option } from 'clipanion';
 import { resolutions } from '../../../../core/migration/half-done.ts';
+import { settled } from '../../../../core/migration/order.ts';
 import { type StatusEntry, type StatusReport, status } from '../../../../core/migration/status.ts';
 import type { Answer } from '../../../base.ts';
 import { DatabaseCommand } from '../../../db/command.ts';
@@ -29,17 +30,22 @@ export default class Status extends DatabaseCommand {
       const report = await status(adapter, defined);
       await adapter.connection.close();
       this.print(
-        [headline(report, await this.label(tag)), ...report.entries.map((entry) => this.#line(entry))].join('\n'),
+        [
+          headline(report, await this.label(tag)),
+          ...report.entries.map((entry) => this.#line(entry)),
+          ...report.disorder.map((line) => `${this.colors.red('[!]')} the order of application: ${line}`),
+        ].join('\n'),
       );
       return report;
     });
     const entries = databases.flatMap((database) => database.entries);
-    const troubled = databases.find((one) => one.entries.some(isTrouble));
+    const troubled = databases.find((one) => one.entries.some(isTrouble) || one.disorder.length > 0);
+    const disorder = databases.flatMap((database) => database.disorder);
     if (troubled && databases.length > 1) this.about = troubled.database;
     return {
       data: { env: (await this.runtime()).env, databases },
-      nextActions: nextActions(troubled?.entries ?? entries),
-      ...(this.check && outcome(entries)),
+      nextActions: nextActions(troubled?.entries ?? entries, troubled?.disorder ?? []),
+      ...(this.check && outcome(entries, disorder)),
     };
   }
 
@@ -79,7 +85,7 @@ function trouble({ state, step = 0, steps = 0, error, file, back }: StatusEntry)
 const isTrouble = ({ state, back }: StatusEntry): boolean =>
   state === 'failed' || state === 'missing' || state === 'edited' || (state === 'interrupted' && back === true);
 
-function nextActions(entries: readonly StatusEntry[]): readonly string[] {
+function nextActions(entries: readonly StatusEntry[], disorder: readonly string[]): readonly string[] {
   const failed = entries.find(({ state }) => state === 'failed');
   if (failed) return resolutions(failed.tag, failed.back === true);
   const back = entries.find((entry) => entry.state === 'interrupted' && entry.back);
@@ -88,14 +94,16 @@ function nextActions(entries: readonly StatusEntry[]): readonly string[] {
   if (missing) return [`Restore its file, or: svc db migrate export ${missing.tag}`];
   const edited = entries.find(({ state }) => state === 'edited');
   if (edited) return [`Restore ${edited.file ?? edited.tag}, and put the change into a new migration.`];
+  if (disorder.length > 0) return settled(disorder);
   return entries.some(({ state }) => state === 'pending' || state === 'interrupted') ? ['svc db migrate'] : [];
 }
 
-function outcome(entries: readonly StatusEntry[]): Pick<Answer, 'code' | 'exit'> {
+function outcome(entries: readonly StatusEntry[], disorder: readonly string[]): Pick<Answer, 'code' | 'exit'> {
   const states = new Set(entries.map(({ state }) => state));
   if (states.has('failed')) return { code: 'migration_half_done', exit: 6 };
   if (states.has('edited')) return { code: 'migration_edited', exit: 5 };
   if (states.has('missing')) return { code: 'migration_missing', exit: 5 };
+  if (disorder.length > 0) return { code: 'order_conflict', exit: 5 };
   return states.has('pending') || states.has('running') || states.has('interrupted')
     ? { code: 'pending', exit: 4 }
     : {};

@@ -1,5 +1,6 @@
 import { Command, Option } from 'clipanion';
 import { drift, withoutForeign } from '../../../../core/migration/drift.ts';
+import { historyDisorder, settled } from '../../../../core/migration/order.ts';
 import { historyModel } from '../../../../core/migration/run.ts';
 import type { Answer } from '../../../base.ts';
 import { DatabaseCommand } from '../../../db/command.ts';
@@ -10,7 +11,7 @@ export default class Check extends DatabaseCommand {
   static override usage = Command.Usage({
     description: 'Compares the database with what its migrations made.',
     details:
-      'Ends with 5 where they differ. Tables that svc neither made nor adopted are only named; --strict counts them too. Takes no lock and writes nothing.',
+      'Ends with 5 where they differ, and where files that were applied in another order than that of their tags made something else than they do on an empty database. Tables that svc neither made nor adopted are only named; --strict counts them too. Takes no lock and writes nothing.',
     examples: [
       ['Every database', 'svc db schema check'],
       ['Leaving out a table that another tool keeps', 'svc db schema check --ignore spatial_ref_sys'],
@@ -36,19 +37,24 @@ export default class Check extends DatabaseCommand {
         expected,
         this.strict ? found : withoutForeign(managed, expected),
       );
+      const disorder = await historyDisorder(adapter);
       await adapter.connection.close();
+      const state = different.length > 0 ? 'DRIFT' : disorder.length > 0 ? 'ORDER' : 'OK';
       this.print(
         [
-          `${different.length === 0 ? 'OK' : 'DRIFT'}  ${await this.label(tag)}`,
+          `${state}  ${await this.label(tag)}`,
           ...different.map((line) => `  ${line}`),
+          ...disorder.map((line) => `  the order of application: ${line}`),
         ].join('\n'),
       );
       if (!this.strict && unmanaged.length > 0) this.note(`  not managed by svc: ${unmanaged.join(', ')}`);
-      return { differences: different, unmanaged };
+      return { differences: different, disorder, unmanaged };
     });
     const differ = databases.some((database) => database.differences.length > 0);
+    const disorder = databases.flatMap((database) => database.disorder);
     return {
       data: { databases },
+      ...(disorder.length > 0 && { code: 'order_conflict', exit: 5, nextActions: settled(disorder) }),
       ...(differ && {
         code: 'drift',
         exit: 5,
