@@ -15,11 +15,11 @@ import type { SchemaModel } from '../core/schema/model.ts';
 import { checkSharedNames } from '../core/schema/names.ts';
 import type { Operation } from '../core/schema/operation.ts';
 import { refusable } from '../core/schema/refusable.ts';
-import { type UndecidedRename, undecided } from '../core/schema/rename.ts';
+import { dropKey, type UndecidedRename, undecided } from '../core/schema/rename.ts';
 import { generatedName } from './generated-name.ts';
 import { type MigrationFile, migrationFile } from './migration-files.ts';
 import { nextTag } from './next-tag.ts';
-import { decisions, dropKey } from './renames.ts';
+import { decisions } from './renames.ts';
 import type { SchemaEntry } from './schema-entry.ts';
 
 export interface Generation {
@@ -109,8 +109,10 @@ function created({ up }: Migration): string[] {
 async function decided({ entry, rename, drop, decide }: Generation, before: SchemaModel): Promise<Declared> {
   const { renames, drops } = decisions({ rename, drop }, entry, before);
   for (;;) {
-    const target = await entry.declare(before, renames);
-    const open = undecided(before, target.model, target.renames).filter((pair) => !drops.has(dropKey(pair)));
+    const target = await entry.declare(before, { renames, drops });
+    const open = [...target.doubtful, ...undecided(before, target.model, target.renames)].filter(
+      (pair) => !drops.has(dropKey(pair)),
+    );
     const [first] = open;
     if (!first) return target;
     if (!decide) throw renameUndecided(open);
@@ -121,13 +123,28 @@ async function decided({ entry, rename, drop, decide }: Generation, before: Sche
 }
 
 function renameUndecided(open: readonly UndecidedRename[]): SvcError {
-  const flags = open.map((pair) => ({ rename: renameFlag(pair), drop: `--drop ${dropKey(pair)}` }));
+  const flags = open.map((pair) => ({
+    rename: renameFlag(pair),
+    ...(pair.doubt !== 'stays' && { drop: `--drop ${dropKey(pair)}` }),
+  }));
   return new SvcError('rename_undecided', 'Renamed, or dropped and added? That is not decided.', {
-    why: open.map((pair) => `${dropKey(pair)} is gone and ${newName(pair)} is new.`).join(' '),
+    why: open.map(openQuestion).join(' '),
     state: 'Nothing was written.',
-    next: flags.map(({ rename, drop }) => `${rename} or ${drop}`),
+    next: open.map((pair, index) => {
+      const rename = `${renameFlag(pair)}${pair.doubt === 'replaces' ? ` (drops the ${newName(pair)} of before)` : ''}`;
+      return `${rename} or ${flags[index]?.drop ?? `take "renamedFrom" out of ${newName(pair)}`}`;
+    }),
     details: { undecided: open.map((pair, index) => ({ ...pair, flags: flags[index] })) },
   });
+}
+
+function openQuestion(pair: UndecidedRename): string {
+  const [old, name] = [dropKey(pair), newName(pair)];
+  if (pair.doubt === undefined) return `${old} is gone and ${name} is new.`;
+  const says = `${name} says "renamedFrom": ${JSON.stringify(pair.from)}`;
+  return pair.doubt === 'stays'
+    ? `${says} and is new, and ${old} stays.`
+    : `${says} and was there before; ${old} is gone.`;
 }
 
 export function newName({ kind, collection, to }: UndecidedRename): string {

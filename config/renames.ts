@@ -1,33 +1,44 @@
 import { SvcError } from '../core/errors.ts';
 import { nearest } from '../core/nearest.ts';
-import type { SchemaModel } from '../core/schema/model.ts';
-import type { UndecidedRename } from '../core/schema/rename.ts';
+import type { Collection, SchemaModel } from '../core/schema/model.ts';
+import { type Decisions, dropKey, type UndecidedRename } from '../core/schema/rename.ts';
 import type { SchemaEntry } from './schema-entry.ts';
-
-/** What a person said about names that are gone: renamed, or dropped. */
-export interface Decisions {
-  readonly renames: UndecidedRename[];
-  /** As `dropKey` spells them. */
-  readonly drops: Set<string>;
-}
-
-export function dropKey({ kind, collection, from }: UndecidedRename): string {
-  return kind === 'collection' ? from : `${collection}.${from}`;
-}
 
 /** The flags that decide: `--rename users.name:full_name`, `--rename users:people`, `--drop users.name`. */
 export function decisions(
   flags: { readonly rename: readonly string[]; readonly drop: readonly string[] },
   entry: SchemaEntry,
   before: SchemaModel,
-): Decisions {
+): Decisions & { readonly renames: UndecidedRename[]; readonly drops: Set<string> } {
   const renames: UndecidedRename[] = [];
   // Tables first: a field is looked for in the table under its old name.
-  const parsed = flags.rename.map((flag) => ({ flag, table: tableRename(flag, entry, before) }));
+  const parsed = [...new Set(flags.rename)].map((flag) => ({ flag, table: tableRename(flag, entry, before) }));
   for (const { table } of parsed) if (table) renames.push(table);
   for (const { flag, table } of parsed) if (!table) renames.push(fieldRename(flag, entry, before, renames));
-  for (const flag of flags.drop) refuseUnknownDrop(flag, before, renames);
-  return { renames, drops: new Set(flags.drop) };
+  const drops = new Set(flags.drop);
+  refuseContradiction(renames, drops);
+  for (const flag of drops) refuseDrop(flag, entry, before, renames);
+  return { renames, drops };
+}
+
+/** Each old name becomes one thing, and each new one comes from one. */
+function refuseContradiction(renames: readonly UndecidedRename[], drops: ReadonlySet<string>): void {
+  const taken = new Set<string>();
+  const gone = new Set(drops);
+  for (const rename of renames) {
+    const { kind, collection, from, to } = rename;
+    const name = JSON.stringify([kind, collection, to]);
+    const old = dropKey(rename);
+    if (from === to || gone.has(old) || taken.has(name)) {
+      throw new SvcError('usage', `--rename ${old}:${to} contradicts ${from === to ? 'itself' : 'another flag'}.`, {
+        why: 'An old name is renamed once or dropped, and a new one has one old name.',
+        state: 'Nothing was written.',
+        next: [`--rename ${dropKey({ ...rename, from: '<old name>' })}:<new name>`],
+      });
+    }
+    gone.add(old);
+    taken.add(name);
+  }
 }
 
 /** Every way to cut a text at a separator: names may contain it. */
@@ -54,7 +65,7 @@ function fieldRename(
 ): UndecidedRename {
   for (const [left, to] of cuts(flag, ':')) {
     for (const [collection, from] of cuts(left, '.')) {
-      const known = before.get(oldName(collection, tables));
+      const known = tableBefore(collection, before, tables);
       if (known?.fields.has(from) && entry.fieldsOf(collection)?.includes(to)) {
         return { kind: 'field', collection, from, to };
       }
@@ -67,17 +78,37 @@ function fieldRename(
   });
 }
 
-function oldName(collection: string, tables: readonly UndecidedRename[]): string {
-  return tables.find(({ kind, to }) => kind === 'collection' && to === collection)?.from ?? collection;
+/** What a table of the schema file was before; undefined where its name went to another one. */
+function tableBefore(name: string, before: SchemaModel, renames: readonly UndecidedRename[]): Collection | undefined {
+  const tables = renames.filter(({ kind }) => kind === 'collection');
+  const origin = tables.find(({ to }) => to === name)?.from;
+  if (origin === undefined && tables.some(({ from }) => from === name)) return undefined;
+  return before.get(origin ?? name);
 }
 
-function refuseUnknownDrop(flag: string, before: SchemaModel, tables: readonly UndecidedRename[]): void {
-  if (before.has(flag)) return;
+function refuseDrop(flag: string, entry: SchemaEntry, before: SchemaModel, renames: readonly UndecidedRename[]): void {
   const fields = cuts(flag, '.').flatMap(([table, field]) => {
-    const known = before.get(oldName(table, tables));
-    return known ? [{ field, known }] : [];
+    const known = tableBefore(table, before, renames);
+    return known ? [{ table, field, known }] : [];
   });
-  if (fields.some(({ field, known }) => known.fields.has(field))) return;
+  const known = fields.filter(({ field, known }) => known.fields.has(field));
+  // What has the name now goes where another one gets it.
+  const isGiven = (kind: UndecidedRename['kind'], collection: string, name: string) =>
+    renames.some((one) => one.kind === kind && one.collection === collection && one.to === name);
+  const stays = [
+    ...(before.has(flag) ? [entry.fieldsOf(flag) !== undefined && !isGiven('collection', flag, flag)] : []),
+    ...known.map(
+      ({ table, field }) => entry.fieldsOf(table)?.includes(field) === true && !isGiven('field', table, field),
+    ),
+  ];
+  if (stays.includes(false)) return;
+  if (stays.length > 0) {
+    throw new SvcError('usage', `--drop ${flag} does not fit the schema file, which has it.`, {
+      why: 'What the schema file declares is not dropped.',
+      state: 'Nothing was written.',
+      next: ['Take it out of the schema file, or leave the flag away.'],
+    });
+  }
   const near = nearest(
     flag,
     [...before].flatMap(([name, { fields }]) => [name, ...[...fields.keys()].map((field) => `${name}.${field}`)]),

@@ -206,6 +206,78 @@ test('renamedFrom in the schema file decides too, once and for all', async () =>
   assert.deepEqual(await make(tables, { files: [...files, ...filesOf(second)] }), []);
 });
 
+const steps = (made: readonly Generated[]): string[] =>
+  made.flatMap(({ migration }) =>
+    migration.up.map((one) => {
+      if (one.type === 'renameField') return `${one.collection}.${one.from} to ${one.to}`;
+      if (one.type === 'renameCollection') return `${one.collection} to ${one.to}`;
+      if (one.type === 'dropField') return `drop ${one.collection}.${one.field}`;
+      return one.type === 'dropCollection' ? `drop ${one.collection}` : one.type;
+    }),
+  );
+
+test('a rename to a name that is there already takes it: what had it goes, and a swap is a swap', async () => {
+  const table = { id, x: 'string', y: 'string' } as const;
+  const files = filesOf(await make({ a: table, b: table }));
+  const cases: [Declaration['tables'], string[], string[]][] = [
+    [{ a: { id, y: 'string' }, b: table }, ['a.x:y'], ['drop a.y', 'a.x to y']],
+    [{ b: table }, ['a:b'], ['drop b', 'a to b']],
+    [{ a: table, b: table }, ['a.x:y', 'a.y:x'], ['a.x to svc_rename_1', 'a.y to x', 'a.svc_rename_1 to y']],
+    [{ a: table, b: table }, ['a:b', 'b:a'], ['a to svc_rename_1', 'b to a', 'svc_rename_1 to b']],
+  ];
+  for (const [tables, rename, expected] of cases) {
+    const made = await make(tables, { files, rename });
+    assert.deepEqual(steps(made), expected);
+    const after = modelOfFiles([...files, ...filesOf(made)]);
+    assert.deepEqual([...after.keys()].sort(), Object.keys(tables));
+    assert.deepEqual(replay(made[0]?.migration.down ?? [], after), new Map(modelOfFiles(files)));
+  }
+});
+
+test('a renamedFrom whose name was there before is asked about, and the flags decide', async () => {
+  const files = filesOf(await make({ a: { id, x: 'string', y: 'string' } }));
+  const tables = { a: { id, y: { type: 'string', renamedFrom: 'x' } } };
+  const gone = await refused(make(tables, { files }));
+  assert.equal(gone.code, 'rename_undecided');
+  assert.deepEqual(gone.next, ['--rename a.x:y (drops the a.y of before) or --drop a.x']);
+  assert.deepEqual(steps(await make(tables, { files, rename: ['a.x:y'] })), ['drop a.y', 'a.x to y']);
+  assert.deepEqual(steps(await make(tables, { files, drop: ['a.x'] })), ['drop a.x']);
+
+  const both = { a: { id, x: 'string', y: 'string', z: { type: 'string', renamedFrom: 'x' } } };
+  const stays = await refused(make(both, { files }));
+  assert.deepEqual(stays.next, ['--rename a.x:z or take "renamedFrom" out of a.z']);
+  assert.deepEqual(steps(await make(both, { files, rename: ['a.x:z'] })), ['a.x to z', 'addField']);
+  assert.deepEqual(steps(await make(both, { files, decide: async () => 'drop' })), ['addField']);
+  const swapped = { a: { ...both.a, z: 'string' } };
+  assert.deepEqual(steps(await make(swapped, { files, rename: ['a.x:z'] })), ['a.x to z', 'addField']);
+});
+
+test('a drop that is said wins over a renamedFrom', async () => {
+  const files = filesOf(await make({ a: { id, x: 'string' } }));
+  const tables = { a: { id, y: { type: 'string', renamedFrom: 'x' } } };
+  assert.deepEqual(steps(await make(tables, { files, drop: ['a.x'] })), ['drop a.x', 'addField']);
+});
+
+test('flags that contradict each other or the schema file are refused', async () => {
+  const files = filesOf(await make({ a: { id, x: 'string', y: 'string' }, b: { id } }));
+  const tables = { a: { id, z: 'string', y: 'string' }, b: { id } };
+  const cases: Options[] = [
+    { rename: ['a.x:z', 'a.x:y'] },
+    { rename: ['a.x:z', 'a.y:z'] },
+    { rename: ['a.x:z'], drop: ['a.x'] },
+    { rename: ['a.y:y'] },
+    { rename: ['b:b'] },
+    { rename: ['a:b', 'a.x:z'] },
+    { drop: ['a.y'] },
+    { drop: ['b'] },
+  ];
+  for (const flags of cases) {
+    assert.equal((await refused(make(tables, { files, ...flags }))).code, 'usage', JSON.stringify(flags));
+  }
+  const replaced = { files, rename: ['a.x:y', 'a.x:y'], drop: ['a.y'] };
+  assert.deepEqual(steps(await make({ a: { id, y: 'string' }, b: { id } }, replaced)), ['drop a.y', 'a.x to y']);
+});
+
 test('whoever can be asked is asked about each name that is gone', async () => {
   const files = filesOf(await make({ users: { id, name: 'string', bio: 'string' } }));
   const asked: string[] = [];

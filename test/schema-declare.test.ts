@@ -39,7 +39,8 @@ const SHOP = {
 
 /** A migration as `generate` would make it. */
 function generated(declaration: Declaration, previous: SchemaModel): readonly string[] {
-  const { model, renames } = declare(declaration, previous);
+  const { model, renames, doubtful } = declare(declaration, previous);
+  assert.deepEqual(doubtful, []);
   const operations = diff(previous, model, renames);
   assert.deepEqual(replay(operations, previous), model);
   return operations.map(({ type }) => type);
@@ -55,19 +56,20 @@ test('a derived name that an index took along, with its table or from a renamed 
       tables: { a: table, b: table },
       indexes: { a: [indexed], b: [indexed] },
       constraints: { a: [key], b: [key] },
-      options: { b: { renamedFrom: 'a' } },
     },
     first,
+    { renames: [{ kind: 'collection', collection: 'b', from: 'a', to: 'b' }], drops: new Set() },
   );
   assert.deepEqual([...(renamed.model.get('b')?.indexes.keys() ?? [])], ['a_n_idx']);
   assert.deepEqual([...(renamed.model.get('a')?.indexes.keys() ?? [])], ['a_n_2_idx']);
   assert.deepEqual([...(renamed.model.get('a')?.constraints.keys() ?? [])], ['a_n_2_key']);
   const field = declare(
     {
-      tables: { a: { id: table.id, n: 'integer', o: { type: 'integer', renamedFrom: 'n' } } },
+      tables: { a: { id: table.id, n: 'integer', o: 'integer' } },
       indexes: { a: [indexed, { columns: ['o'] }] },
     },
     first,
+    { renames: [{ kind: 'field', collection: 'a', from: 'n', to: 'o' }], drops: new Set() },
   );
   assert.deepEqual([...(field.model.get('a')?.indexes.keys() ?? [])], ['a_n_2_idx', 'a_n_idx']);
 });
@@ -138,6 +140,45 @@ test('a chain of renames is done once and stays done', () => {
   };
   assert.deepEqual(generated(chain, before), ['renameField', 'renameField']);
   assert.deepEqual(generated(chain, declare(chain, before).model), []);
+});
+
+test('a renamedFrom of long ago is told from one that is meant, and what can be either is doubtful', () => {
+  const key = { type: 'integer', primaryKey: true } as const;
+  const from = (renamedFrom: string) => ({ type: 'text', renamedFrom }) as const;
+  const field = (name: string, to: string, doubt: 'replaces' | 'stays') => [
+    { kind: 'field', collection: 't', from: name, to, doubt },
+  ];
+  const cases: [
+    what: string,
+    before: Declaration['tables'][string],
+    after: Declaration['tables'][string],
+    renames: object,
+    doubtful: object,
+  ][] = [
+    ['done', { y: 'text' }, { y: from('x') }, {}, []],
+    ['both stay', { x: 'text', y: 'text' }, { x: 'text', y: from('x') }, {}, []],
+    ['new beside one that stays', { x: 'text' }, { x: 'text', y: from('x') }, {}, field('x', 'y', 'stays')],
+    ['gone beside one that stays', { x: 'text', y: 'text' }, { y: from('x') }, {}, field('x', 'y', 'replaces')],
+    ['one of two claims is over', { x: 'text', y: 'text' }, { y: from('x'), z: from('x') }, { x: 'z' }, []],
+    ['a chain', { x: 'text', y: 'text' }, { y: from('x'), z: from('y') }, { x: 'y', y: 'z' }, []],
+    [
+      'a chain whose first name stays',
+      { x: 'text', y: 'text' },
+      { x: 'text', y: from('x'), z: from('y') },
+      {},
+      field('y', 'z', 'stays'),
+    ],
+  ];
+  for (const [what, before, after, renames, doubtful] of cases) {
+    const previous = declare({ tables: { t: { id: key, ...before } } }).model;
+    const declared = declare({ tables: { t: { id: key, ...after } } }, previous);
+    assert.deepEqual(Object.fromEntries(declared.renames.fields.get('t') ?? []), renames, what);
+    assert.deepEqual(declared.doubtful, doubtful, what);
+  }
+  const tables = declare({ tables: { a: { id: key }, b: { id: key } } }).model;
+  assert.deepEqual(declare({ tables: { b: { id: key } }, options: { b: { renamedFrom: 'a' } } }, tables).doubtful, [
+    { kind: 'collection', collection: 'b', from: 'a', to: 'b', doubt: 'replaces' },
+  ]);
 });
 
 test('a removed and an added name that look alike are undecided', () => {
@@ -262,6 +303,18 @@ const REFUSED: readonly [name: string, code: ErrorCode, change: object, path: re
     'constraint_invalid',
     { ...SHOP, constraints: { ...SHOP.constraints, users: [{ type: 'primaryKey', columns: ['age'] }] } },
     ['constraints', 'users', 0],
+  ],
+  [
+    'a field renamed from itself',
+    'schema_invalid',
+    { tables: { t: { id: { type: 'text', primaryKey: true, renamedFrom: 'id' } } } },
+    ['tables', 't', 'id', 'renamedFrom'],
+  ],
+  [
+    'a table renamed from itself',
+    'schema_invalid',
+    { tables: { t: { id: { type: 'text', primaryKey: true } } }, options: { t: { renamedFrom: 't' } } },
+    ['options', 't', 'renamedFrom'],
   ],
   [
     'two renames from one field',

@@ -3,18 +3,17 @@ import { checkForeignKey, checkPrimaryKey } from './checks.ts';
 import type { Declaration } from './declaration.ts';
 import { declaredFields, declaredOptions } from './declared-fields.ts';
 import { at, invalid, own } from './declared-place.ts';
-import { declaredRenames } from './declared-renames.ts';
+import { type DeclaredRenames, declaredRenames } from './declared-renames.ts';
 import { type Support, withConstraints, withIndexes, writtenConstraints } from './declared-support.ts';
 import { unknown } from './lookup.ts';
 import type { Collection, SchemaModel } from './model.ts';
 import { INDEX_OPTIONS_PROPERTIES, OPTIONS_PROPERTIES } from './options-shape.ts';
-import { naming, type Renames } from './renames.ts';
+import { type Decisions, UNDECIDED } from './rename.ts';
+import { naming } from './renames.ts';
 import { problemText, type Shape, shapeProblems } from './shape.ts';
 
-export interface Declared {
+export interface Declared extends DeclaredRenames {
   readonly model: SchemaModel;
-  /** Those of the declaration that are still to be done against the previous model. */
-  readonly renames: Renames;
 }
 
 const OPTIONS: Shape = { properties: { ...OPTIONS_PROPERTIES, renamedFrom: 'string' } };
@@ -39,7 +38,11 @@ const ENTRY: Shape = {
  * One entry of the schema file in normal form. A name that is not given is kept from an index or constraint of the
  * same structure in the previous model, else derived. Refusals carry their place in the entry as `details.path`.
  */
-export function declare(declaration: Declaration, previous: SchemaModel = new Map()): Declared {
+export function declare(
+  declaration: Declaration,
+  previous: SchemaModel = new Map(),
+  decisions: Decisions = UNDECIDED,
+): Declared {
   const [problem] = shapeProblems(declaration, ENTRY);
   if (problem) throw invalid('The schema file is not valid.', problemText(problem), problem.path);
   const tables = Object.entries(declaration.tables);
@@ -59,7 +62,7 @@ export function declare(declaration: Declaration, previous: SchemaModel = new Ma
       if (!model.has(name)) throw unknown('collection', name, model.keys()).with({ details: { path: [part, name] } });
     }
   }
-  const renames = declaredRenames(declaration, model, previous);
+  const { renames, doubtful } = declaredRenames(declaration, model, previous, decisions);
   const names = naming(previous, model, renames);
   const origins = new Map([...previous.values()].map((collection) => [names.collection(collection.name), collection]));
   const owners = new Map(
@@ -72,7 +75,7 @@ export function declare(declaration: Declaration, previous: SchemaModel = new Ma
     model.set(name, withConstraints(withIndexes(tableOf(model, name), supported), supported));
   }
   for (const [name, fields] of tables) checkTable(model, tableOf(model, name), fields, declaration);
-  return { model, renames };
+  return { model, renames, doubtful };
 }
 
 function checkTable(

@@ -9,6 +9,24 @@ export interface UndecidedRename {
   readonly collection: string;
   readonly from: string;
   readonly to: string;
+  /**
+   * A `renamedFrom` that may be one of long ago: the new name is there already, and what has it would be dropped
+   * ("replaces"), or the old name is still declared and would begin empty ("stays").
+   */
+  readonly doubt?: 'replaces' | 'stays';
+}
+
+/** What a person said about names that are gone: renamed, or dropped. */
+export interface Decisions {
+  readonly renames: readonly UndecidedRename[];
+  /** As `dropKey` spells them. */
+  readonly drops: ReadonlySet<string>;
+}
+
+export const UNDECIDED: Decisions = { renames: [], drops: new Set() };
+
+export function dropKey({ kind, collection, from }: Omit<UndecidedRename, 'to'>): string {
+  return kind === 'collection' ? from : `${collection}.${from}`;
 }
 
 /** Pairs that might be renames and that `renames` does not decide. */

@@ -83,14 +83,18 @@ export default class Generate extends DatabaseCommand {
   }
 
   #decide(pairs: readonly UndecidedRename[]): Promise<UndecidedRename | 'drop'> {
-    const [{ kind, collection, from }] = pairs as readonly [UndecidedRename];
-    const gone = kind === 'collection' ? `The table "${from}"` : `The field "${collection}.${from}"`;
+    const [{ kind, collection, from, doubt }] = pairs as readonly [UndecidedRename];
+    const old = kind === 'collection' ? `The table "${from}"` : `The field "${collection}.${from}"`;
+    const stays = doubt === 'stays';
     return choose<UndecidedRename | 'drop'>(
       this,
-      { message: `${gone} is gone. What became of it?`, flag: '--rename or --drop' },
+      {
+        message: `${old} ${stays ? 'stays and is a "renamedFrom"' : 'is gone'}. What became of it?`,
+        flag: '--rename or --drop',
+      },
       [
-        ...pairs.map((pair) => ({ name: `renamed to "${pair.to}"`, value: pair })),
-        { name: 'dropped, with its data', value: 'drop' as const },
+        ...pairs.map((pair) => ({ name: becoming(pair), value: pair })),
+        { name: stays ? 'nothing: it keeps its data' : 'dropped, with its data', value: 'drop' as const },
       ],
     );
   }
@@ -130,4 +134,9 @@ export default class Generate extends DatabaseCommand {
         this.warn(`${migration.tag} destroys data: migrate will ask, or wants --allow-destructive`);
     }
   }
+}
+
+function becoming({ to, from, doubt }: UndecidedRename): string {
+  if (doubt === 'replaces') return `renamed to "${to}", and the "${to}" of before dropped, with its data`;
+  return `renamed to "${to}"${doubt === 'stays' ? `, and "${from}" begins empty` : ''}`;
 }
