@@ -125,6 +125,48 @@ on('everything lives in the schema that was asked for', async ({ url, query }) =
   await connection.close();
 });
 
+on(
+  'what a database sets for its sessions neither ends one of svc nor changes what it reads',
+  async ({ url, query }) => {
+    const version = Number((await query('SHOW server_version_num'))[0]?.server_version_num);
+    const wanted = {
+      quote_all_identifiers: ['on', 'off'],
+      ...(version >= 140000 && { idle_session_timeout: ['1h', '0'] }),
+      ...(version >= 170000 && { transaction_timeout: ['1h', '0'] }),
+    };
+    const [{ name } = assert.fail()] = await query('SELECT quote_ident(current_database()) AS name');
+    for (const [setting, [theirs]] of Object.entries(wanted)) {
+      await query(`ALTER DATABASE ${name} SET ${setting} = '${theirs}'`);
+    }
+    await query('CREATE TABLE t (u uuid)');
+    const connection = await postgresql.connect(url, {});
+    const look = async () => {
+      const columns = Object.keys(wanted).map((setting) => `current_setting('${setting}') AS ${setting}`);
+      const [row] = await connection.query(`SELECT ${columns}`);
+      assert.deepEqual({ ...row }, Object.fromEntries(Object.entries(wanted).map(([key, [, ours]]) => [key, ours])));
+      assert.equal((await connection.introspect()).get('t')?.fields.get('u')?.type, 'uuid');
+    };
+    try {
+      await look();
+      await connection.exclusively((epoch) =>
+        connection.run(
+          [
+            {
+              transactional: true,
+              statements: postgresql.compile({ type: 'raw', dialect: 'postgresql', statement: 'RESET ALL' }, new Map()),
+              writes: [],
+            },
+          ],
+          epoch,
+        ),
+      );
+      await look();
+    } finally {
+      await connection.close();
+    }
+  },
+);
+
 on('the options of a URL stand beside the settings that svc needs', async ({ url, query }) => {
   await query(
     'CREATE SCHEMA app; CREATE TABLE app.t (id integer); CREATE SCHEMA other; CREATE TABLE other.o (id integer)',

@@ -15,7 +15,7 @@ import { exclusively, type LockPlace, lockTaken } from './lock.ts';
 import { channel, ensureTables, recordHome } from './records.ts';
 import { runSegments } from './run.ts';
 import { seen } from './seen.ts';
-import type { Settings } from './settings.ts';
+import { PATIENT, type Settings } from './settings.ts';
 import { spelled } from './spelled.ts';
 import { INCOMPARABLE, updateText } from './update.ts';
 
@@ -33,7 +33,8 @@ export async function connectionOver({ session, settings, turns, restore, watch 
   const { name, backend, exists, version, alive } = await greet(session, settings);
   const schema = `${quote(name)}.`;
   const place: LockPlace = { session, schema, backend, turns, missingSchema: exists ? undefined : quote(name) };
-  const runPlace = { session, schema, settings, restore: alive ? `${restore}; SELECT ${CHECK_CLIENT}` : restore };
+  const restored = `${restore}; SELECT ${PATIENT}${alive ? `, ${CHECK_CLIENT}` : ''}`;
+  const runPlace = { session, schema, settings, restore: restored };
   const home = recordHome(session, schema, settings.lockRetries);
   const rows = async (text: string): Promise<Result['rows']> => {
     try {
@@ -151,7 +152,7 @@ async function greet(session: Session, { schema }: Settings): Promise<Greeting> 
   const ask = (alive: string) =>
     rowsOf(
       session.exec,
-      `SELECT current_schema() AS name, pg_backend_pid() AS backend, ${version} AS version, ${exists} AS exists, ${HOME} AS home, ${LEVEL} AS level${alive}`,
+      `SELECT current_schema() AS name, pg_backend_pid() AS backend, ${version} AS version, ${exists} AS exists, ${HOME} AS home, ${LEVEL} AS level, ${PATIENT} AS patient${alive}`,
     );
   const rows = await ask(`, CASE WHEN ${version} >= 140000 THEN ${CHECK_CLIENT} END AS alive`)
     // Some platforms cannot watch a client.

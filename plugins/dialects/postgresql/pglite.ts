@@ -35,7 +35,7 @@ interface Entry {
 
 const MEMORY = ':memory:';
 const SESSION =
-  "SET timezone = 'UTC'; SET standard_conforming_strings = on; SET extra_float_digits = 1; SET client_min_messages = warning";
+  "SET timezone = 'UTC'; SET standard_conforming_strings = on; SET quote_all_identifiers = off; SET extra_float_digits = 1; SET client_min_messages = warning";
 const RESET_PATH = 'RESET search_path';
 const open = new Map<string, Entry>();
 /** A folder that is being closed is opened again only afterwards. */

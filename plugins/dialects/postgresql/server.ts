@@ -99,6 +99,7 @@ function startup({ schema, lockTimeoutMs }: Settings): string {
     idle_in_transaction_session_timeout: '0',
     tcp_keepalives_idle: '30',
     standard_conforming_strings: 'on',
+    quote_all_identifiers: 'off',
     timezone: 'UTC',
     datestyle: 'ISO',
     intervalstyle: 'postgres',

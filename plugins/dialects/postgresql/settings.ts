@@ -4,6 +4,13 @@ import { connectTimeoutMs, milliseconds, readSettings, type SettingsOf, text, wh
 /** Puts everything a session can set back to what its startup packet said. */
 export const RESET = 'RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL';
 
+/**
+ * A database or a role may end a session that waits for an answer, and a transaction that takes its time. No server
+ * before 14 and 17 knows these settings, and a startup packet may not ask for what is not known.
+ */
+export const PATIENT =
+  "(SELECT count(set_config(name, '0', false)) FROM pg_settings WHERE name IN ('idle_session_timeout', 'transaction_timeout'))";
+
 export const OPTIONS = {
   schema: text('where tables live; also beside the URL of the database'),
   connectTimeoutMs,

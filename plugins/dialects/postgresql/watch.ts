@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { quote } from './grammar.ts';
 import { openServer, type ServerSession } from './server.ts';
-import type { Settings } from './settings.ts';
+import { PATIENT, type Settings } from './settings.ts';
 
 const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 10_000;
@@ -44,7 +44,7 @@ async function listen(
 ): Promise<ServerSession> {
   const session = await openServer(url, settings);
   session.client.on('notification', ({ payload }) => hint(payload === '' ? undefined : payload));
-  await session.exec(`LISTEN ${quote(channel)}`);
+  await session.exec(`SELECT ${PATIENT}; LISTEN ${quote(channel)}`);
   session.client.once('end', () => void lost());
   return session;
 }
