@@ -167,6 +167,43 @@ on(
   },
 );
 
+on('a schema whose name would end a block of svc is refused', async ({ url, query }) => {
+  await query('CREATE SCHEMA "a$svc1$b"');
+  const error = await refused(postgresql.connect(url, { schema: 'a$svc$; SELECT 1; --' }), 'config_invalid');
+  assert.match(error.message, /a\$svc\$/);
+  const own = new URL(url);
+  own.searchParams.set('options', '-c search_path="a$svc1$b"');
+  await refused(postgresql.connect(own.href, {}), 'config_invalid');
+});
+
+on('an array that became json becomes an array again', async ({ url, query }) => {
+  await query(`CREATE TABLE t (id integer PRIMARY KEY, n integer[], s text[]);
+    INSERT INTO t VALUES (1, '{1,2,NULL}', ARRAY['a', 'b\n"{},[]\\', NULL, '']), (2, '{}', '{}'), (3, NULL, NULL)`);
+  const rows = () => query('SELECT * FROM t ORDER BY id');
+  const before = await rows();
+  const connection = await postgresql.connect(url, {});
+  try {
+    for (const [field, items] of [
+      ['n', 'integer'],
+      ['s', 'text'],
+    ] as const) {
+      const there: Operation = { type: 'modifyField', collection: 't', field, changes: { type: 'json' } };
+      const back: Operation = { ...there, changes: { type: 'array', items } };
+      for (const operation of [there, back]) {
+        const outcome = await run(connection, operation, await connection.introspect());
+        assert.equal(outcome.failure, undefined);
+      }
+    }
+    assert.deepEqual(await rows(), before);
+    await query(`ALTER TABLE t ADD j jsonb; UPDATE t SET j = '{"no": "list"}'`);
+    const change: Operation = { type: 'modifyField', collection: 't', field: 'j', changes: { type: 'array' } };
+    const outcome = await run(connection, change, await connection.introspect());
+    assert.ok(isSvcError(outcome.failure?.error) && outcome.failure.error.code === 'data_violates');
+  } finally {
+    await connection.close();
+  }
+});
+
 on('the options of a URL stand beside the settings that svc needs', async ({ url, query }) => {
   await query(
     'CREATE SCHEMA app; CREATE TABLE app.t (id integer); CREATE SCHEMA other; CREATE TABLE other.o (id integer)',

@@ -13,9 +13,12 @@ export const guarded = (guard: string, then: Statement): Statement => ({
 /** The table of that quoted name, inside a block; null where there is none. Unlike naming it, it takes no lock. */
 export const relation = (quoted: string): string => `to_regclass(${dollars(SCHEMA + quoted)})`;
 
+/** How each tag begins. No schema that is put in later has this in its name. */
+export const DOLLARS = '$svc';
+
 /** A literal in which the schema can be put later, whatever quotes are in its name. */
 function dollars(text: string): string {
-  let tag = '$svc$';
-  for (let count = 1; text.includes(tag); count += 1) tag = `$svc${count}$`;
+  let tag = `${DOLLARS}$`;
+  for (let count = 1; text.includes(tag); count += 1) tag = `${DOLLARS}${count}$`;
   return `${tag}${text}${tag}`;
 }

@@ -6,6 +6,7 @@ import { recordStore } from '../../sql/record-store.ts';
 import { type Result, rowsOf, type Session } from '../../sql/session.ts';
 import type { Turns } from '../../sql/turns.ts';
 import { readBeside } from './beside.ts';
+import { DOLLARS } from './block.ts';
 import { readCatalog } from './catalog.ts';
 import { codeOf, isPassing, LOCK_NOT_HAD, pooled, refusal, unchanged } from './errors.ts';
 import { quote } from './grammar.ts';
@@ -173,6 +174,13 @@ async function greet(session: Session, { schema }: Settings): Promise<Greeting> 
     throw new SvcError('config_invalid', 'The database user has no schema to put tables into.', {
       why: 'No schema of its search_path exists.',
       next: ["Say which: schema: 'public' beside the URL in svc.config."],
+    });
+  }
+  if (name.includes(DOLLARS)) {
+    throw new SvcError('config_invalid', `The schema "${name}" cannot be used.`, {
+      why: `Its name has ${DOLLARS} in it, which svc puts around blocks of PL/pgSQL.`,
+      state: 'Nothing was changed.',
+      next: ['Another schema, or rename this one: ALTER SCHEMA … RENAME TO …'],
     });
   }
   const home = row?.home;

@@ -9,6 +9,14 @@ const BYTES: ReadonlySet<FieldType> = new Set(['binary', 'blob']);
 const MOMENTS: ReadonlySet<FieldType> = new Set(['date', 'datetime', 'timestamp']);
 
 /**
+ * The elements of a JSON array. A conversion may not ask a query, and only a record is filled without one: this table
+ * of every server has a column of the type text[].
+ */
+function texts(column: string): string {
+  return `(jsonb_populate_record(NULL::pg_catalog.pg_db_role_setting, jsonb_build_object('setconfig', ${column}))).setconfig`;
+}
+
+/**
  * How values of a column become values of another type; undefined where an assignment says it, which unlike a cast
  * refuses to cut a text. `column` is quoted.
  */
@@ -20,6 +28,7 @@ export function converted(column: string, from: Field, to: Field): string | unde
   if (BYTES.has(from.type) && BYTES.has(to.type)) return undefined;
   if (NUMBERS.has(from.type) && NUMBERS.has(to.type)) return undefined;
   if (to.type === 'json') return TEXTS.has(from.type) ? `${column}::jsonb` : `to_jsonb(${column})`;
+  if (from.type === 'json' && to.type === 'array' && to.items !== 'json') return `${texts(column)}::${type}`;
   if (from.type === 'json') return text(`${column} #>> '{}'`);
   if (from.type === 'array' && to.type === 'array') return `${column}::text[]::${type}`;
   if (to.type === 'array') {
