@@ -249,6 +249,36 @@ else {
     },
   );
 
+  on('a double that would lose digits as a decimal or a text is refused', async ({ adapter, db, documents }) => {
+    const others = [
+      { type: 'decimal', precision: 34, scale: 17 },
+      { type: 'text' },
+      { type: 'array', items: 'text' },
+    ] as const;
+    await db.schema.create('t', { n: 'double' });
+    const engine = new MigrationEngine(adapter);
+    const t = documents('t');
+    const shown = async () => (await t.find({}, { sort: { _id: 1 } }).toArray()).map(({ n }) => n);
+    const whole = [12345678901, 9007199254740991, 1.5, -0.25];
+    await t.insertMany(whole.map((n, _id) => ({ _id, n }) as Document));
+    for (const other of others) {
+      await t.insertOne({ _id: 9, n: 0.1 + 0.2 } as Document);
+      const lossy = await refusal(db.schema.modifyField('t', 'n', other));
+      assert.match(lossy.why ?? '', /^1 have a value in "n" that cannot become .* unharmed: _id 9/, other.type);
+      assert.equal((await shown()).at(-1), 0.1 + 0.2);
+      await t.deleteOne({ _id: 9 } as Document);
+      const { migration } = await db.schema.modifyField('t', 'n', other);
+      assert.deepEqual(
+        (await shown()).map((n) => Number(n)),
+        whole,
+      );
+      if (other.type === 'array') break;
+      await engine.down(migration);
+      assert.deepEqual(await shown(), whole);
+    }
+    await isWhole(adapter);
+  });
+
   on('a new field takes values that were there before it was declared', async ({ adapter, db, documents }) => {
     await db.schema.create('t', { n: 'integer' });
     const t = documents('t');

@@ -33,25 +33,41 @@ function branchesTo(value: string, type: FieldType): Branch[] {
     case 'string':
     case 'text':
     case 'enum':
-      return [from([...NUMBERS, 'bool', 'objectId'], { $toString: value }), from(['date'], isoText(value))];
+      return [
+        from(['double'], kept(value, { input: exact(value), to: 'string' }, same(double('$$new'), '$$old'))),
+        from([...NUMBERS, 'bool', 'objectId'], { $toString: value }),
+        from(['date'], isoText(value)),
+      ];
     case 'integer':
     case 'smallint':
     case 'bigint': {
       const to = type === 'bigint' ? 'long' : 'int';
       // 5.7 would become 5, and "05" would come back as "5".
       return [
-        from(NUMBERS, kept(value, { input: value, to }, '$$new', '$$old')),
-        from(['string'], kept(value, { input: value, to }, { $toString: '$$new' }, '$$old')),
+        from(NUMBERS, kept(value, { input: value, to }, same('$$new', '$$old'))),
+        from(['string'], kept(value, { input: value, to }, SAME_TEXT)),
         from(['bool'], { $cond: [value, 1, 0] }),
       ];
     }
     case 'float':
     case 'double':
       return [
-        from([...NUMBERS, 'string'], kept(value, { input: value, to: target }, decimal('$$new'), decimal('$$old'))),
+        from(
+          [...NUMBERS, 'string'],
+          kept(
+            value,
+            { input: value, to: target },
+            {
+              $or: [same(decimal(exact('$$new')), decimal('$$old')), SAME_TEXT],
+            },
+          ),
+        ),
       ];
     case 'decimal':
-      return [from([...NUMBERS, 'string'], kept(value, { input: value, to: target }, '$$new', decimal('$$old')))];
+      return [
+        from(['double'], kept(value, { input: exact(value), to: target }, same(double('$$new'), '$$old'))),
+        from([...NUMBERS, 'string'], kept(value, { input: value, to: target }, same('$$new', decimal('$$old')))),
+      ];
     case 'boolean':
       return [
         [{ $in: [value, ['true', 1]] }, true],
@@ -69,17 +85,29 @@ function branchesTo(value: string, type: FieldType): Branch[] {
   }
 }
 
-/** The converted value where what is compared comes back equal, else the old one. */
-function kept(value: string, convert: { readonly [key: string]: Json }, back: Json, old: Json): Json {
+/** The converted value where `isSame` of `$$new` and `$$old` holds, else the old one. */
+function kept(value: string, convert: { readonly [key: string]: Json }, isSame: Json): Json {
   return {
     $let: {
       vars: { new: { $convert: { ...convert, onError: null, onNull: null } }, old: value },
-      in: { $cond: [{ $and: [{ $ne: ['$$new', null] }, { $eq: [back, old] }] }, '$$new', '$$old'] },
+      in: { $cond: [{ $and: [{ $ne: ['$$new', null] }, isSame] }, '$$new', '$$old'] },
     },
   };
 }
 
+const same = (back: Json, old: Json): Json => ({ $eq: [back, old] });
+const SAME_TEXT = same({ $toString: '$$new' }, '$$old');
+
 const decimal = (input: Json): Json => ({ $convert: { input, to: 'decimal', onError: null, onNull: null } });
+const double = (input: Json): Json => ({ $convert: { input, to: 'double', onError: null, onNull: null } });
+
+/** A whole double as a long: of a double itself, servers write 15 digits (mongod) or 6 (DocumentDB). */
+const exact = (input: string): Json => ({
+  $let: {
+    vars: { whole: { $convert: { input, to: 'long', onError: null, onNull: null } } },
+    in: { $cond: [{ $eq: ['$$whole', input] }, '$$whole', input] },
+  },
+});
 
 const isoText = (date: Json): Json => ({ $dateToString: { date, format: '%Y-%m-%dT%H:%M:%S.%LZ' } });
 
