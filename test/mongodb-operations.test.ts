@@ -272,11 +272,50 @@ else {
         (await shown()).map((n) => Number(n)),
         whole,
       );
-      if (other.type === 'array') break;
       await engine.down(migration);
       assert.deepEqual(await shown(), whole);
     }
     await isWhole(adapter);
+  });
+
+  on('what became a text or an array can go back', async ({ adapter, db, documents }) => {
+    const day = new Date('1960-01-31');
+    const ways = [
+      ['date', 'text', day, '1960-01-31'],
+      ['date', 'json', day, '1960-01-31'],
+      ['date', 'array', day, ['1960-01-31']],
+      ['datetime', 'text', new Date(5), '1970-01-01T00:00:00.005'],
+      ['timestamp', 'text', new Date(5), '1970-01-01T00:00:00.005Z'],
+      ['text', 'array', 'x', ['x']],
+      ['boolean', 'array', false, ['false']],
+      ['integer', 'array', 5, ['5']],
+      ['time', 'array', '10:00', ['10:00']],
+    ] as const;
+    const fields = Object.fromEntries(ways.map(([from], index) => [`f${index}`, { type: from }]));
+    await db.schema.create('t', fields);
+    const engine = new MigrationEngine(adapter);
+    const t = documents('t');
+    const before = Object.fromEntries(ways.map(([, , value], index) => [`f${index}`, value]));
+    await t.insertMany([{ ...before }, {}]);
+    const shown = () => t.findOne({ f0: { $ne: null } }, { projection: { _id: 0 } });
+    const migrations = [];
+    for (const [index, [, to]] of ways.entries())
+      migrations.push((await db.schema.modifyField('t', `f${index}`, { type: to })).migration);
+    assert.deepEqual(await shown(), Object.fromEntries(ways.map(([, , , value], index) => [`f${index}`, value])));
+    for (const migration of migrations.reverse()) await engine.down(migration);
+    assert.deepEqual(await shown(), before);
+    await isWhole(adapter);
+
+    await db.schema.create('lists', { list: 'array' });
+    await documents('lists').insertMany([
+      { list: ['only'] },
+      { list: [] },
+      { list: ['a', 'b'] },
+      { list: [null] },
+      { list: null },
+    ]);
+    const several = await refusal(db.schema.modifyField('lists', 'list', { type: 'text' }));
+    assert.match(several.why ?? '', /^3 have a value in "list" that cannot become text unharmed/);
   });
 
   on('a new field takes values that were there before it was declared', async ({ adapter, db, documents }) => {

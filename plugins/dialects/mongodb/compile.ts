@@ -143,7 +143,7 @@ function modifyField(before: Collection, after: Collection, name: string): State
   if (to.required && !from.required) {
     checks.push({ lacking: name, why: `have no value for "${name}", which becomes required` });
   }
-  const change = conversionTo(to);
+  const change = conversionTo(to, from);
   const collection = after.name;
   const convert: Step[] = change.expression === undefined ? [] : [{ do: 'convert', collection, field: name, change }];
   const isOther = !isDeepStrictEqual(conversionTo(from).rule, change.rule);
@@ -205,8 +205,8 @@ function indexStep(before: Collection, after: Collection): Step {
 }
 
 /** The rule alone decides whether a value stays; null is the business of `required`. */
-function conversionTo(field: Field): Conversion {
-  const expression = conversion(field.name, field);
+function conversionTo(field: Field, from?: Field): Conversion {
+  const expression = conversion(field.name, field, from);
   return { rule: ruleOf(optional(field)), ...(expression !== undefined && { expression }) };
 }
 

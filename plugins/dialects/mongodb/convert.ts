@@ -8,15 +8,17 @@ const SCALARS: readonly string[] = [...NUMBERS, 'bool', 'string', 'date', 'binDa
 
 /**
  * An aggregation expression that gives the value of a field as another type, and the value itself where that would lose
- * something: the new rule then does not let it through. Undefined where nothing can be converted.
+ * something: the new rule then does not let it through. Undefined where nothing can be converted. A field that is new
+ * has no old type.
  */
-export function conversion(field: string, to: Field): Json | undefined {
-  return converted(`$${field}`, to.type, to.items);
+export function conversion(field: string, to: Field, from?: Field): Json | undefined {
+  const value = `$${field}`;
+  if (to.type === 'array') return arrayOf(value, to.items ?? 'string', from);
+  return from?.type === 'array' ? onlyItem(value, to.type, from.items) : converted(value, to.type, from?.type);
 }
 
-function converted(value: string, type: FieldType, items: FieldType = 'string'): Json | undefined {
-  if (type === 'array') return arrayOf(value, items);
-  const branches = branchesTo(value, type);
+function converted(value: string, type: FieldType, from?: FieldType): Json | undefined {
+  const branches = branchesTo(value, type, from);
   return branches.length > 0 ? chosen(branches, value) : undefined;
 }
 
@@ -26,7 +28,7 @@ function chosen(branches: readonly Branch[], otherwise: Json): Json {
   return branches.reduceRight<Json>((rest, [when, result]) => ({ $cond: [when, result, rest] }), otherwise);
 }
 
-function branchesTo(value: string, type: FieldType): Branch[] {
+function branchesTo(value: string, type: FieldType, old?: FieldType): Branch[] {
   const from = (types: readonly string[], result: Json): Branch => [{ $in: [{ $type: value }, types] }, result];
   const [target = ''] = bsonTypes[type];
   switch (type) {
@@ -36,7 +38,7 @@ function branchesTo(value: string, type: FieldType): Branch[] {
       return [
         from(['double'], kept(value, { input: exact(value), to: 'string' }, same(double('$$new'), '$$old'))),
         from([...NUMBERS, 'bool', 'objectId'], { $toString: value }),
-        from(['date'], isoText(value)),
+        from(['date'], isoText(value, old)),
       ];
     case 'integer':
     case 'smallint':
@@ -79,7 +81,7 @@ function branchesTo(value: string, type: FieldType): Branch[] {
     case 'timestamp':
       return [from(['string'], parsedDate(value, MOMENT))];
     case 'json':
-      return [from(['date'], isoText(value))];
+      return [from(['date'], isoText(value, old))];
     default:
       return [];
   }
@@ -109,25 +111,33 @@ const exact = (input: string): Json => ({
   },
 });
 
-const isoText = (date: Json): Json => ({ $dateToString: { date, format: '%Y-%m-%dT%H:%M:%S.%LZ' } });
+/** A day has no time, and a wall-clock time no zone. */
+function isoText(date: Json, type: FieldType = 'timestamp'): Json {
+  const time = type === 'date' ? '' : `T%H:%M:%S.%L${type === 'datetime' ? '' : 'Z'}`;
+  return { $dateToString: { date, format: `%Y-%m-%d${time}` } };
+}
 
 const DAY = '^[0-9]{4}-[0-9]{2}-[0-9]{2}$';
 /** A date has milliseconds: a text with more digits would lose them. */
 const MOMENT =
   '^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,3})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?$';
 
+/**
+ * DocumentDB reads .005 as half a second, so the milliseconds are added to the rest; and beyond the end of a text that was
+ * cut, so both are put together anew.
+ */
 function parsedDate(value: string, regex: string): Json {
-  return {
-    $cond: [
-      { $regexMatch: { input: value, regex } },
-      { $convert: { input: value, to: 'date', onError: value, onNull: value } },
-      value,
-    ],
-  };
+  const fraction = { $ifNull: [{ $regexFind: { input: value, regex: '[.][0-9]+' } }, { match: '.' }] };
+  const rest = { $concat: [{ $replaceOne: { input: value, find: '$$fraction.match', replacement: '' } }, ''] };
+  const date = { $convert: { input: rest, to: 'date', onError: null, onNull: null } };
+  const digits = { $substrCP: [{ $concat: ['$$fraction.match', '000'] }, 1, 3] };
+  const milliseconds = { $subtract: [{ $toInt: { $concat: ['1', digits] } }, 1000] };
+  const parsed = { $ifNull: [{ $add: [date, milliseconds] }, value] };
+  return { $cond: [{ $regexMatch: { input: value, regex } }, { $let: { vars: { fraction }, in: parsed } }, value] };
 }
 
-function arrayOf(value: string, items: FieldType): Json {
-  const each = converted('$$item', items);
+function arrayOf(value: string, items: FieldType, from?: Field): Json {
+  const each = converted('$$item', items, from?.type === 'array' ? from.items : from?.type);
   const list: Json = each === undefined ? value : { $map: { input: value, as: 'item', in: each } };
   const only: Json = each === undefined ? [value] : { $map: { input: [value], as: 'item', in: each } };
   return chosen(
@@ -137,4 +147,16 @@ function arrayOf(value: string, items: FieldType): Json {
     ],
     value,
   );
+}
+
+/** The way back from an array of one value. A null in it is no value. */
+function onlyItem(value: string, type: FieldType, items?: FieldType): Json {
+  const only = {
+    $let: {
+      vars: { item: { $arrayElemAt: [value, 0] } },
+      in: { $ifNull: [converted('$$item', type, items) ?? '$$item', value] },
+    },
+  };
+  const isOnly: Json = { $eq: [{ $size: value }, 1] };
+  return { $cond: [{ $isArray: [value] }, { $cond: [isOnly, only, value] }, converted(value, type) ?? value] };
 }
