@@ -10,7 +10,7 @@ export type Rule = { readonly bsonType: Json; readonly [keyword: string]: Json }
 /** Digits of a Decimal128. */
 const DECIMAL_DIGITS = 34;
 const UUID = '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$';
-const TIME = '^[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,3})?)?$';
+const TIME = '^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,3})?)?$';
 
 /** `null` passes where the field is not required; missing then passes too, which is the business of `required`. */
 export function ruleOf(field: Field): Rule {
