@@ -246,6 +246,13 @@ test('a value is converted without loss or not at all', () => {
     [{ S: 'x' }, to('array')],
     [{ NULL: true }, to('integer', { required: true })],
     [{ S: '1e500' }, to('double')],
+    [{ S: '2024-02-31T10:00:00Z' }, to('timestamp')],
+    [{ S: '2024-06-31 10:00' }, to('timestamp')],
+    [{ S: '2024-13-01 10:00:00Z' }, to('timestamp')],
+    [{ S: '2024-99-99T00:00:00.000' }, to('datetime')],
+    [{ S: '2024-02-31' }, to('datetime')],
+    [{ S: '2024-99-99' }, to('date')],
+    [{ S: '99:99' }, to('time')],
   ];
   for (const [value, field] of misfits)
     assert.ok('problem' in converted(value as never, field as never), JSON.stringify(value));

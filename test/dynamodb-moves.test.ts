@@ -197,6 +197,30 @@ else {
       assert.ok((await scan(connection, 'users')).every((item) => !('n' in item)));
     }));
 
+  test('a text that names no day is refused before a value is changed', () =>
+    on(async (run, connection) => {
+      await run(create);
+      const texts = ['2024-02-29 10:00:00Z', '2024-02-31 10:00:00Z', '2024-13-01 10:00:00Z'];
+      await items(
+        connection,
+        'users',
+        texts.map((text, at) => ({ id: N(at), n: S(text) })),
+      );
+      const change: Operation = {
+        type: 'modifyField',
+        collection: 'users',
+        field: 'n',
+        changes: { type: 'timestamp' },
+      };
+      const error = await refused(run(change), 'data_violates');
+      assert.equal(error.details.count, 2);
+      assert.match(error.why ?? '', /no such day or time.*"id":[12].*"id":[12]/);
+      assert.deepEqual(
+        (await sorted(connection, 'users')).map(({ n }) => n),
+        texts,
+      );
+    }));
+
   test('a field is dropped whatever values it has', () =>
     on(async (run, connection) => {
       await run(create);

@@ -18,6 +18,8 @@ const LITERALS: Partial<Record<FieldType, { readonly pattern: RegExp; readonly e
 /** Types whose default may be `'now'`. */
 export const CLOCK_TYPES: ReadonlySet<FieldType> = new Set(['date', 'time', 'datetime', 'timestamp']);
 
+export const NOT_IN_CALENDAR = 'there is no such day or time';
+
 export function isExpression(value: Default): value is { readonly $expression: string } {
   return isPlainObject(value) && typeof value.$expression === 'string' && Object.keys(value).length === 1;
 }
@@ -98,7 +100,7 @@ function fittedText(value: Json, type: FieldType): Fitted {
   if (value === 'now' && CLOCK_TYPES.has(type)) return { value };
   const literal = LITERALS[type];
   if (typeof value === 'string' && literal?.pattern.test(value)) {
-    if (CLOCK_TYPES.has(type) && !isInCalendar(value)) return { problem: 'there is no such day or time' };
+    if (CLOCK_TYPES.has(type) && !isInCalendar(value)) return { problem: NOT_IN_CALENDAR };
     return { value: type === 'uuid' ? value.toLowerCase() : value };
   }
   const now = CLOCK_TYPES.has(type) ? '"now" or ' : '';
@@ -106,7 +108,7 @@ function fittedText(value: Json, type: FieldType): Fitted {
 }
 
 /** A day that does not exist would be the first of the next month to some engines, and an error to others. */
-function isInCalendar(text: string): boolean {
+export function isInCalendar(text: string): boolean {
   const day = /^\d{4}-\d\d-\d\d/.exec(text)?.[0];
   const time = /(?:^|[ T])(\d\d:\d\d)(:\d\d)?/.exec(text);
   const zone = /([+-]\d\d):?(\d\d)$/.exec(day === undefined ? '' : text.slice(day.length));

@@ -1,5 +1,6 @@
 import { isSvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
+import { isInCalendar } from '../../../core/schema/default.ts';
 import type { Field } from '../../../core/schema/model.ts';
 import type { FieldType } from '../../../core/schema/types.ts';
 import { encode, type Writing } from './value.ts';
@@ -108,8 +109,9 @@ function literal(said: Json, to: Typed): Json | undefined {
     case 'time':
     case 'datetime':
     case 'timestamp':
+      return typeof said === 'string' && PATTERNS[to.type]?.test(said) && isInCalendar(said) ? said : undefined;
     case 'uuid':
-      return typeof said === 'string' && PATTERNS[to.type]?.test(said) ? said : undefined;
+      return typeof said === 'string' && PATTERNS.uuid?.test(said) ? said : undefined;
     default:
       return undefined;
   }

@@ -1,9 +1,10 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import { isInCalendar, NOT_IN_CALENDAR } from '../../../core/schema/default.ts';
 import type { Field } from '../../../core/schema/model.ts';
 import type { FieldType } from '../../../core/schema/types.ts';
 import { isNull, plainOf } from './attribute.ts';
 import { isStorable, plainDecimal } from './decimal.ts';
-import { textOf } from './value.ts';
+import { encoded, textOf } from './value.ts';
 
 export type Converted = { readonly value: AttributeValue } | { readonly problem: string };
 
@@ -47,10 +48,13 @@ export function converted(value: AttributeValue | undefined, to: Field, from?: F
       return wall(value);
     case 'date':
     case 'time':
-    case 'uuid':
       return value.S !== undefined && PATTERNS[to.type]?.test(value.S)
-        ? { value: { S: textOf(value.S, to.type) } }
+        ? standing(value.S, { S: textOf(value.S, to.type) })
         : { problem: `it is not a ${to.type}` };
+    case 'uuid':
+      return value.S !== undefined && PATTERNS.uuid?.test(value.S)
+        ? { value: { S: textOf(value.S, 'uuid') } }
+        : { problem: 'it is not a uuid' };
     case 'json':
       return { value };
     case 'array':
@@ -130,8 +134,8 @@ function moment(value: AttributeValue): Converted {
     return wholeDigits(value.N) === undefined ? { problem: 'it is no number of milliseconds' } : { value };
   }
   const said = value.S ?? '';
-  if (MOMENT.test(said)) return { value: { N: String(Date.parse(said.replace(' ', 'T'))) } };
-  if (WALL.test(said)) return { value: { N: String(Date.parse(`${textOf(said, 'datetime')}Z`)) } };
+  if (MOMENT.test(said)) return standing(said, encoded(said, { type: 'timestamp' }));
+  if (WALL.test(said)) return standing(said, encoded(`${textOf(said, 'datetime')}Z`, { type: 'timestamp' }));
   return { problem: 'it is no moment' };
 }
 
@@ -143,11 +147,14 @@ function wall(value: AttributeValue): Converted {
       ? { problem: 'it is no moment' }
       : { value: { S: date.toISOString().slice(0, -1) } };
   }
-  if (PATTERNS.date?.test(value.S ?? '')) return { value: { S: `${value.S}T00:00:00.000` } };
-  return WALL.test(value.S ?? '')
-    ? { value: { S: textOf(value.S ?? '', 'datetime') } }
-    : { problem: 'it is no date and time' };
+  const said = value.S ?? '';
+  if (PATTERNS.date?.test(said)) return standing(said, { S: `${said}T00:00:00.000` });
+  return WALL.test(said) ? standing(said, { S: textOf(said, 'datetime') }) : { problem: 'it is no date and time' };
 }
+
+/** A text with the form of a day or time may be none. */
+const standing = (said: string, value: AttributeValue): Converted =>
+  isInCalendar(said) ? { value } : { problem: NOT_IN_CALENDAR };
 
 function items(list: readonly AttributeValue[], type: FieldType, from: FieldType | undefined): Converted {
   const found: AttributeValue[] = [];
