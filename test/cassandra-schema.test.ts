@@ -96,6 +96,10 @@ test('values are converted without a loss, or it is said why not', () => {
     ['0.123456789', 'text', 'float', undefined],
     [1e300, 'double', 'float', undefined],
     [types.BigDecimal.fromString('12.50'), 'decimal', 'text', '12.50'],
+    [new types.BigDecimal(-1, -30), 'decimal', 'text', `-1${'0'.repeat(30)}`],
+    [new types.BigDecimal(1, -30), 'decimal', 'double', '1e+30'],
+    [new types.BigDecimal(1, -30), 'decimal', { type: 'decimal', precision: 5, scale: 2 }, undefined],
+    [new types.BigDecimal(12, 4), 'decimal', 'text', '0.0012'],
     ['12.345', 'text', { type: 'decimal', precision: 5, scale: 2 }, undefined],
     ['true', 'text', 'boolean', 'true'],
     [0, 'integer', 'boolean', 'false'],
@@ -503,6 +507,13 @@ else {
         field,
       );
     }
+    // As other clients write a round number.
+    await keyspace.query('UPDATE every SET d = 1E+15 WHERE id = 1');
+    for (const where of [{ d: 1 }, { d: { $lt: 5 } }, { d: { $ne: '1000000000000000' } }]) {
+      assert.equal((await db.update({ table: 'every', data: { b: true }, where })).matched, 0, JSON.stringify(where));
+    }
+    await refused(db.schema.modifyField('every', 'd', { precision: 8 }), 'data_violates');
+    await db.update({ table: 'every', data: { d: 100.25 }, where: { d: '1000000000000000' } });
     const [row] = await keyspace.query('SELECT n, d, l, x, wall FROM every');
     assert.deepEqual(
       [String(row?.n), String(row?.d), String(row?.l)],

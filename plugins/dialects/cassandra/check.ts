@@ -2,6 +2,7 @@ import { SvcError } from '../../../core/errors.ts';
 import type { Field } from '../../../core/schema/model.ts';
 import { keyOfCatalog, readCatalog } from './catalog.ts';
 import { converted } from './convert.ts';
+import { decimalOf, placesOf } from './decimal.ts';
 import { quote } from './names.ts';
 import type { RunPlace } from './place.ts';
 import { scan } from './scan.ts';
@@ -51,6 +52,6 @@ function fits(value: unknown, field: Field): boolean {
   if (field.type === 'string' && field.length !== undefined) return [...String(value)].length <= field.length;
   if (field.type === 'binary' && field.length !== undefined) return (value as Buffer).length <= field.length;
   if (field.type !== 'decimal' || field.precision === undefined) return true;
-  const [, whole = '', fraction = ''] = /^-?0*(\d*)(?:\.(\d*?)0*)?$/.exec(String(value)) ?? [];
-  return fraction.length <= (field.scale ?? 0) && whole.length <= field.precision - (field.scale ?? 0);
+  const { before, behind } = placesOf(decimalOf(value));
+  return behind <= (field.scale ?? 0) && before <= field.precision - (field.scale ?? 0);
 }

@@ -3,7 +3,8 @@ import type { Json } from '../../../core/json.ts';
 import { isInCalendar } from '../../../core/schema/default.ts';
 import type { Field } from '../../../core/schema/model.ts';
 import type { FieldType } from '../../../core/schema/types.ts';
-import { encode, type Writing } from './value.ts';
+import { decimalOf, decimalText } from './decimal.ts';
+import { encode, plainDecimal, type Writing } from './value.ts';
 
 export type Converted = { readonly value: unknown } | { readonly problem: string };
 
@@ -69,6 +70,8 @@ function saying(value: unknown, { type, items }: Typed): Json | undefined {
     case 'float':
     case 'double':
       return Number.isFinite(value) ? (value as number) : undefined;
+    case 'decimal':
+      return decimalText(decimalOf(value));
     case 'json':
       return parsed(value as string);
     case 'datetime':
@@ -128,7 +131,7 @@ function floating(text: string, type: FieldType): Json | undefined {
   const number = Number(text);
   if (!Number.isFinite(number) || !/^-?\d/.test(text)) return undefined;
   const back = type === 'float' ? Number(Math.fround(number).toPrecision(7)) : number;
-  const isSame = /e/i.test(text) || plainDigits(String(back)) === plainDigits(text);
+  const isSame = /e/i.test(text) || plainDigits(plainDecimal(back, { type: 'decimal' })) === plainDigits(text);
   return isSame || (type === 'float' && Math.fround(number) === number) ? number : undefined;
 }
 

@@ -1,6 +1,7 @@
 import { SvcError } from '../../../core/errors.ts';
 import { canonicalJson, type Json } from '../../../core/json.ts';
 import type { Field } from '../../../core/schema/model.ts';
+import { compareDecimals, type Decimal, decimalOf } from './decimal.ts';
 import type { Driven } from './session.ts';
 
 type Typed = Omit<Field, 'name'>;
@@ -75,7 +76,7 @@ function unfit(value: Json, what: string): SvcError {
 }
 
 /** Digits and a point alone: the driver takes the exponent of a larger number for something else. */
-function plainDecimal(value: string | number, { precision, scale }: Typed): string {
+export function plainDecimal(value: string | number, { precision, scale }: Typed): string {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(String(value)) ?? [];
   if (whole === '') throw unfit(value, 'a decimal');
@@ -119,17 +120,12 @@ function bytesOf(text: string, { length }: Typed): Buffer {
 /** A value in a form that compares; null for none. */
 export type Plain = null | string | number | bigint | boolean | Decimal | readonly Plain[];
 
-interface Decimal {
-  readonly digits: bigint;
-  readonly scale: number;
-}
-
 /** What the driver gave, or what `encode` made for it. */
 export function plain(value: unknown, field: Typed): Plain {
   if (value === null || value === undefined) return null;
   switch (field.type) {
     case 'decimal':
-      return decimal(String(value));
+      return decimalOf(value);
     case 'date':
     case 'uuid':
       return String(value);
@@ -163,19 +159,10 @@ function jsonKey(text: string): string {
   }
 }
 
-function decimal(text: string): Decimal {
-  const [mantissa = '0', exponent = '0'] = text.toLowerCase().split('e');
-  const [whole = '0', fraction = ''] = mantissa.split('.');
-  return { digits: BigInt(whole + fraction), scale: fraction.length - Number(exponent) };
-}
-
 /** Negative, zero or positive; text by its bytes, as the engine orders it. */
 export function comparePlain(a: Plain, b: Plain): number {
   if (typeof a === 'string' && typeof b === 'string') return Buffer.compare(Buffer.from(a), Buffer.from(b));
-  if (isDecimal(a) && isDecimal(b)) {
-    const scale = Math.max(a.scale, b.scale);
-    return sign(a.digits * 10n ** BigInt(scale - a.scale), b.digits * 10n ** BigInt(scale - b.scale));
-  }
+  if (isDecimal(a) && isDecimal(b)) return compareDecimals(a, b);
   if (Array.isArray(a) && Array.isArray(b)) {
     const [one, other] = [a as readonly Plain[], b as readonly Plain[]];
     for (const [index, item] of one.entries()) {
