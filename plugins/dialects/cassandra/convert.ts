@@ -27,7 +27,9 @@ export function converted(value: unknown, from: Typed, to: Typed, writing: Writi
   if (value === null || value === undefined) return to.required ? { problem: 'It has no value' } : { value: null };
   if (Buffer.isBuffer(value)) return bytes(value, to);
   if (Array.isArray(value) && to.type === 'array') return list(value, from, to, writing);
-  const said = saying(value, from);
+  const said = from.type === 'json' && WRITTEN.has(to.type) ? (value as string) : saying(value, from);
+  // Stays as it is written: who reads it loses digits.
+  if (to.type === 'json' && typeof said === 'string' && parsed(said) !== undefined) return { value: said };
   const fit = said === undefined ? undefined : literal(said, to);
   if (fit === undefined) return { problem: `${told(said)} is no ${to.type}` };
   try {
@@ -36,6 +38,9 @@ export function converted(value: unknown, from: Typed, to: Typed, writing: Writi
     return { problem: isSvcError(error) ? error.message.replace(/\.$/, '') : `${told(said)} is no ${to.type}` };
   }
 }
+
+/** Kept as the text that JSON is kept as. */
+const WRITTEN: ReadonlySet<FieldType> = new Set(['json', 'string', 'text']);
 
 function told(said: Json | undefined): string {
   const text = JSON.stringify(said) ?? 'It';
@@ -72,8 +77,11 @@ function saying(value: unknown, { type, items }: Typed): Json | undefined {
       return Number.isFinite(value) ? (value as number) : undefined;
     case 'decimal':
       return decimalText(decimalOf(value));
-    case 'json':
-      return parsed(value as string);
+    case 'json': {
+      const said = parsed(value as string);
+      // A number has the digits that are written, which a double may not have.
+      return typeof said === 'number' && !/e/i.test(value as string) ? (value as string).trim() : said;
+    }
     case 'datetime':
       return (value as Date).toISOString().slice(0, -1);
     case 'timestamp':
@@ -107,7 +115,7 @@ function literal(said: Json, to: Typed): Json | undefined {
       if (said === true || text === 'true' || text === '1') return true;
       return said === false || text === 'false' || text === '0' ? false : undefined;
     case 'json':
-      return typeof said === 'string' ? parsed(said) : said;
+      return typeof said === 'string' ? undefined : said;
     case 'date':
     case 'time':
     case 'datetime':
