@@ -449,6 +449,20 @@ else {
       });
       const told = (await adapter.connection.unreadable()).map(({ field }) => field).sort();
       assert.deepEqual(told, ['c', 'd', 'e', 's', 'v']);
+      await keyspace.query(`INSERT INTO made (a, s) VALUES (1, 'of a partition without a row')`);
+      for (const [column, why] of [
+        ['s', /static/],
+        ['d', /map<text, int>/],
+        ['c', /timeuuid/],
+        ['v', /varint/],
+      ] as const) {
+        for (const changes of [{}, { changes: { type: 'text' } }] as const) {
+          const copy = db.schema.renameField('made', column, `${column}2`, { strategy: 'copy', ...changes });
+          const error = await refused(copy, 'not_supported');
+          assert.match(error.why ?? '', why);
+        }
+      }
+      assert.deepEqual((await adapter.connection.introspect()).get('made'), found);
       await db.schema.addField('made', 'more', { type: 'string', length: 10 });
       await keyspace.query('DROP TABLE made');
       await db.schema.create('other', { id: key });

@@ -153,7 +153,16 @@ function renameField(operation: RenameField, before: SchemaModel): Statement[] {
   return [
     statement(
       withNotes(cql, operation.changes ? [next] : []),
-      { kind: 'ddl', cql, table, effect: { columns: { [to]: type } }, registered: both, resumes: true, ...converted },
+      {
+        kind: 'ddl',
+        cql,
+        table,
+        effect: { columns: { [to]: type } },
+        registered: both,
+        resumes: true,
+        copies: from,
+        ...converted,
+      },
       { idempotent: true },
     ),
     statement(`-- copy every value of "${table}"."${copied}"`.replaceAll('\n', ' '), copy, { idempotent: true }),

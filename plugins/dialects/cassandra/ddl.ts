@@ -15,6 +15,7 @@ import type { Registered } from './registry.ts';
 import type { Change } from './seat.ts';
 import type { Session } from './session.ts';
 import type { Ddl, Settle } from './statement.ts';
+import { readType } from './types.ts';
 
 const SETTLES_MS = 10_000;
 
@@ -35,7 +36,7 @@ export async function readyDdl(place: RunPlace, ddl: Ddl, outset?: Outset): Prom
     agreed(session, settings.agreementTimeoutMs),
     ddl.creates && refuseExisting(session, ddl.table, outset),
     ddl.empty && refuseRows(session, ddl),
-    ddl.converted && refuseUnconverted(place, ddl.table, ddl.converted),
+    refuseCopy(place, ddl),
     refuseDropped(session, ddl),
   ]);
   return { notes: note ? [note] : [], ...(started && { started }) };
@@ -145,6 +146,25 @@ async function refuseRows(session: Session, { table, effect }: Ddl): Promise<voi
   throw new SvcError('data_violates', `The table "${table}" has rows, and "${field}" is required without a default.`, {
     why: 'They would have no value.',
     next: ['Give the field a default, or add it without "required", fill it, and make it required then.'],
+  });
+}
+
+async function refuseCopy(place: RunPlace, { table, copies, converted }: Ddl): Promise<void> {
+  if (copies !== undefined) await refuseUncopied(place.session, table, copies);
+  if (converted) await refuseUnconverted(place, table, converted);
+}
+
+/** The new column is an ordinary one of a type that svc makes: another one would become that, or could not be read. */
+async function refuseUncopied(session: Session, table: string, column: string): Promise<void> {
+  const [found] = await readCatalog(session, [table]);
+  const { kind, type } = found?.columns.get(column) ?? {};
+  if (type === undefined || (kind !== 'static' && !readType(type).inexact)) return;
+  const what = kind === 'static' ? 'It is static' : `It has the type ${type}, which svc does not make`;
+  throw new SvcError('not_supported', `The column "${table}.${column}" cannot be copied.`, {
+    why: `${what}: the new column would be another one to your application.`,
+    next: [
+      "Keep its name. Or make the new column with raw('cassandra', …), let your application write both, copy the values, and drop the old one.",
+    ],
   });
 }
 

@@ -20,6 +20,8 @@ export interface Ddl {
   readonly resumes?: true;
   /** Nothing of this may be in the table: the field is required and has no default. */
   readonly empty?: true;
+  /** The column whose values the new one is to have: what it is has to be what svc reads it as. */
+  readonly copies?: string;
   /** Rows whose values could not become those of another field are looked for first. */
   readonly converted?: Conversion;
   /** Done once more before the column that was copied is dropped. */
