@@ -1,6 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { exitStatus } from '../cli/exit.ts';
 import type { ConnectOptions } from '../core/dialect.ts';
 import { isSvcError } from '../core/errors.ts';
 import { migration } from '../core/migration/builder.ts';
@@ -233,6 +234,43 @@ else {
         assert.equal((await run({ indexTimeoutMs: 0 })).state, 'OK');
       } finally {
         network.close();
+      }
+    }));
+
+  test('a copy that is interrupted ends where it is, and the next run goes on from there', () =>
+    onKeyspace(async ({ url, query }) => {
+      const stop = new AbortController();
+      const began = migration('20260101_000000_many')
+        .createCollection('many', [key, { name: 'a', type: 'integer' }])
+        .build();
+      const copy = migration('20260102_000000_copy').renameField('many', 'a', 'b', { strategy: 'copy' }).build();
+      const adapter = await connectAdapter(cassandra, url, { signal: stop.signal, concurrency: 1 });
+      const again = await connectAdapter(cassandra, url);
+      const copied = [began, copy].map(definedInCode);
+      const rows = 1_500;
+      try {
+        await migrate(again, [definedInCode(began)]);
+        for (let from = 0; from < rows; from += 500) {
+          const some = Array.from({ length: 500 }, (_, at) => from + at);
+          await Promise.all(some.map((id) => query('INSERT INTO many (id, a) VALUES (?, ?)', [id, id])));
+        }
+        const copying = refused(migrate(adapter, copied, { allowDestructive: true }), 'interrupted');
+        const hasBegun = async () =>
+          (await query('SELECT * FROM many LIMIT 20')).some(({ b }) => b !== null && b !== undefined);
+        await until(hasBegun, 'nothing was copied').finally(() => stop.abort());
+        const error = await copying;
+        assert.equal(exitStatus(error), 130);
+        assert.match(error.where ?? '', /step 2 of 3/);
+        assert.match(error.state ?? '', /the next run goes on from there/);
+        const some = (await query('SELECT b FROM many')).filter(({ b }) => b !== null).length;
+        assert.ok(some > 0 && some < rows, String(some));
+        assert.equal((await status(again, copied)).entries.at(-1)?.state, 'interrupted');
+        await migrate(again, copied, { allowDestructive: true });
+        const left = (await query('SELECT id, b FROM many')).filter(({ id, b }) => id !== b);
+        assert.deepEqual(left, []);
+      } finally {
+        await adapter.connection.close();
+        await again.connection.close();
       }
     }));
 

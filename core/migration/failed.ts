@@ -25,8 +25,8 @@ export async function failed(
   }
   // A retry of one statement in a transaction is undone with the word that it began.
   const begun = entry?.row.status === 'applying' || entry?.row.status === 'failed';
-  const lost = code === 'connection_lost' || (begun && code === 'lock_lost');
-  if (lost || (begun && segment.statements.length === 0)) {
+  const goesOn = code === 'connection_lost' || (begun && (code === 'lock_lost' || code === 'interrupted'));
+  if (goesOn || (begun && segment.statements.length === 0)) {
     return failure(planned, why, GOES_ON, offset);
   }
   if (!begun) return failure(planned, why, `Nothing of it stays; ${counted}.`, offset);

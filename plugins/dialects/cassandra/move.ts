@@ -253,7 +253,7 @@ async function again(write: () => Promise<unknown>): Promise<void> {
 async function refuseLost({ lease, settings: { signal } }: RunPlace, epoch: number): Promise<void> {
   if (epoch !== UNLOCKED) await lease.assure(epoch);
   if (!signal?.aborted) return;
-  throw new SvcError('connection_lost', 'The run was interrupted while data moved.', {
+  throw new SvcError('interrupted', 'The run was interrupted while data moved.', {
     next: ['Run the command again: it goes on from there.'],
   });
 }
