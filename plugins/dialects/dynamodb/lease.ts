@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { LockOptions } from '../../../core/dialect.ts';
-import { SvcError } from '../../../core/errors.ts';
+import type { SvcError } from '../../../core/errors.ts';
 import { LockWait } from '../../lock-wait.ts';
 import { type Moment, moment, since } from '../../moment.ts';
 import type { Api } from './api.ts';
