@@ -767,6 +767,45 @@ for (const engine of committingEngines) {
     else await agrees(await run([long('listed')], listed));
   });
 
+  on('what is beyond the letters of a catalog is read as it is', async ({ connection, run, rows, agrees }) => {
+    const smile = "s <> '😀?' or s <> '🎈\ue000'";
+    const model = await run([
+      table(
+        'beyond',
+        { name: 's', type: 'string', length: 40, default: { $expression: "concat('🎈', '?')" } },
+        { name: 'bytes', type: 'binary', length: 4, default: { $expression: '0x00ff' } },
+        { name: 'more', type: 'blob', default: { $expression: '0x00fe' } },
+      ),
+      {
+        type: 'addConstraint',
+        collection: 'beyond',
+        constraint: { name: 'smiles', type: 'check', expression: smile, columns: ['s'] },
+      },
+    ]);
+    await agrees(model);
+    const { bytes, more } = Object.fromEntries((await connection.introspect()).get('beyond')?.fields ?? []);
+    assert.deepEqual([bytes?.default, more?.default], [{ $expression: '0x00ff' }, { $expression: '0x00fe' }]);
+    const other = replay(
+      [{ type: 'modifyField', collection: 'beyond', field: 'bytes', changes: { default: { $expression: '0x00fe' } } }],
+      model,
+    );
+    assert.equal(differences(await connection.seen(other), await connection.introspect()).length, 1);
+    await rows(
+      "CREATE TABLE adopted (id int PRIMARY KEY, s varchar(9) DEFAULT '😀' CHECK (s <> 'no 🎈'), CONSTRAINT no_smile CHECK (s <> '🎈?'))",
+    );
+    const adopted = (await connection.introspect(['adopted'])).get('adopted');
+    assert.equal(adopted?.fields.get('s')?.default, '😀');
+    const check = adopted?.constraints.get('no_smile');
+    assert.match(check?.type === 'check' ? check.expression : '', /🎈\?/);
+    await run(
+      [{ type: 'modifyField', collection: 'adopted', field: 's', changes: { required: true } }],
+      new Map(adopted && [['adopted', adopted]]),
+    );
+    await assert.rejects(rows("INSERT INTO adopted (id, s) VALUES (1, 'no 🎈')"));
+    await rows('INSERT INTO adopted (id) VALUES (1)');
+    assert.deepEqual(await rows('SELECT s FROM adopted'), [{ s: '😀' }]);
+  });
+
   on('defaults that a catalog would lose are kept', async ({ run, agrees, rows }) => {
     const model = await run([
       table(

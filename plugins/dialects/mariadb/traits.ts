@@ -27,6 +27,7 @@ export const mariadbTraits: Traits = {
     spatial: `CASE WHEN c.data_type IN ('geometry', 'point', 'linestring', 'polygon', 'multipoint', 'multilinestring', 'multipolygon', 'geometrycollection')
       THEN (SELECT CONCAT('REF_SYSTEM_ID=', NULLIF(g.srid, 0)) FROM information_schema.geometry_columns g
         WHERE g.g_table_schema = DATABASE() AND g.g_table_name = c.table_name AND g.g_geometry_column = c.column_name) END`,
+    marksExpressions: true,
     expression: (text) => text,
     default: (value) => (value === null ? undefined : read(value)),
     shownDefault: read,

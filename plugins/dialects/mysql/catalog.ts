@@ -1,6 +1,7 @@
 import { SvcError } from '../../../core/errors.ts';
 import { type Exec, type Result, rowsOf } from '../../sql/session.ts';
 import type { CatalogDefault } from './default.ts';
+import { unmarked } from './marked.ts';
 import { text } from './quote.ts';
 import type { Traits } from './traits.ts';
 
@@ -58,7 +59,7 @@ export interface CatalogCheck {
   readonly odd: string | null;
 }
 
-/** Everything of the tables of the session's database in one round trip. */
+/** Everything of the tables of the session's database, in one round trip but for what the catalog does not know exactly. */
 export async function readCatalog(exec: Exec, traits: Traits, tables?: readonly string[]): Promise<CatalogTable[]> {
   if (tables?.length === 0) return [];
   const [found = [], columns, indexes, keys, checks] = await rowsOfEach(exec, queries(traits, tables));
@@ -68,7 +69,7 @@ export async function readCatalog(exec: Exec, traits: Traits, tables?: readonly 
   const checksOf = byTable(checks);
   // The catalog compares names without case, and MariaDB's without accents.
   const wanted = tables && new Set(tables);
-  return found.flatMap((row): CatalogTable[] => {
+  const read = found.flatMap((row): CatalogTable[] => {
     const name = String(row.t);
     if (wanted && !wanted.has(name)) return [];
     return [
@@ -89,6 +90,9 @@ export async function readCatalog(exec: Exec, traits: Traits, tables?: readonly 
       },
     ];
   });
+  const exact: CatalogTable[] = [];
+  for (const table of read) exact.push(await unmarked(exec, traits, table));
+  return exact;
 }
 
 type Row = Result['rows'][number];

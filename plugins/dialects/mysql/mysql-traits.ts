@@ -27,6 +27,7 @@ export const mysqlTraits: Traits = {
   ON k.constraint_schema = c.constraint_schema AND k.constraint_name = c.constraint_name
   WHERE c.table_schema = DATABASE() AND c.constraint_type = 'CHECK'`,
     spatial: "CONCAT('SRID ', c.srs_id)",
+    marksExpressions: false,
     expression: written,
     default(value, extra) {
       if (value === null) return undefined;

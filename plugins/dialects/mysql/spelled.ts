@@ -4,10 +4,12 @@ import { columnDefinition } from '../../sql/column.ts';
 import { constraintText } from '../../sql/compile.ts';
 import type { Grammar } from '../../sql/grammar.ts';
 import { type Exec, rowsOf, type Session } from '../../sql/session.ts';
-import { readDefault } from './default.ts';
+import { type CatalogDefault, readDefault } from './default.ts';
 import { columnsIn } from './introspect.ts';
+import { inHex } from './marked.ts';
 import { behind, withoutOuter } from './parentheses.ts';
 import { quote } from './quote.ts';
+import { lineOf, withStandIns } from './shown.ts';
 import type { Traits } from './traits.ts';
 
 const TABLE = quote('_svc_spelled');
@@ -51,18 +53,22 @@ async function respelled(
     // A server may make no table without a key.
     '_svc_n int PRIMARY KEY',
     ...[...fields.values()].map((field) => {
-      const { autoGenerate: _, ...plain } = field;
+      // Of a field that is required the server tells a default only beside a row.
+      const { autoGenerate: _, required: __, ...plain } = field;
       return columnDefinition({ ...grammar, columnCheck: () => '' }, plain, name);
     }),
     ...checks.map((check) => constraintText(grammar, check)),
   ];
   try {
-    await exec(`CREATE TEMPORARY TABLE ${TABLE} (${lines.join(', ')})${tail}`);
+    const standing = withStandIns(lines.join(', '));
+    await exec(`CREATE TEMPORARY TABLE ${TABLE} (${standing.text})${tail}`);
     const [row] = await rowsOf(exec, `SHOW CREATE TABLE ${TABLE}`);
-    const text = String(row?.['Create Table']);
+    const text = standing.back(String(row?.['Create Table']));
+    const read = new Map<string, Field>();
+    for (const [key, field] of fields) read.set(key, await respelledField(exec, traits, field, text));
     return {
       ...collection,
-      fields: new Map([...fields].map(([key, field]) => [key, respelledField(traits, field, text)])),
+      fields: read,
       constraints: new Map(
         [...constraints].map(([key, constraint]) => [
           key,
@@ -75,14 +81,26 @@ async function respelled(
   }
 }
 
-function respelledField(traits: Traits, field: Field, table: string): Field {
+async function respelledField(exec: Exec, traits: Traits, field: Field, table: string): Promise<Field> {
   if (field.default === undefined || !isExpression(field.default)) return field;
   const shown = behind(' DEFAULT ', lineOf(`${quote(field.name)} `, table));
-  const found = shown === undefined ? undefined : traits.catalog.shownDefault(shown);
-  if (!found) return field;
+  const told = shown === undefined ? undefined : traits.catalog.shownDefault(shown);
+  if (!told) return field;
+  const isBytes = 'literal' in told && (field.type === 'binary' || field.type === 'blob');
+  const found = isBytes ? await bytesOf(exec, field.name) : told;
   const { default: _, ...rest } = field;
   const value = readDefault(found, rest);
   return value === undefined ? { ...rest, autoGenerate: true } : { ...rest, default: value };
+}
+
+/** What is no text in any character set stands in none. */
+async function bytesOf(exec: Exec, column: string): Promise<CatalogDefault> {
+  const value = inHex(`DEFAULT(svc_no.${quote(column)})`);
+  const [row] = await rowsOf(
+    exec,
+    `SELECT ${value} AS bytes FROM (SELECT 1 AS one) AS svc_one LEFT JOIN ${TABLE} AS svc_no ON FALSE`,
+  );
+  return { literal: String(row?.bytes) };
 }
 
 function respelledCheck(check: CheckConstraint, table: string, fields: readonly string[]): CheckConstraint {
@@ -90,10 +108,4 @@ function respelledCheck(check: CheckConstraint, table: string, fields: readonly 
   if (shown === '') return check;
   const expression = withoutOuter(shown);
   return { ...check, expression, columns: columnsIn(expression, fields) };
-}
-
-/** The rest of the line of `SHOW CREATE TABLE` that begins so. */
-function lineOf(beginning: string, table: string): string {
-  const line = table.split('\n').find((one) => one.startsWith(`  ${beginning}`)) ?? '';
-  return line.slice(beginning.length + 2).replace(/,$/, '');
 }

@@ -46,6 +46,8 @@ export interface Traits {
     readonly checks: string;
     /** Of `information_schema.columns c`: the attribute of a spatial column that its type does not tell; NULL for none. */
     readonly spatial: string;
+    /** There are question marks in it where expressions have letters that its own character set lacks. */
+    readonly marksExpressions: boolean;
     /** An expression as it was written. */
     expression(text: string): string;
     default(value: string | null, extra: string): CatalogDefault | undefined;
