@@ -117,6 +117,45 @@ else {
     assert.equal(option.code, 'config_invalid');
   });
 
+  test('credentials that are wrong, that are missing, and that the server has no use for', async () => {
+    const database = await freshMongo();
+    const seen: string[] = [];
+    const refusedWith = async (code: number, command: string, user: string) => {
+      const proxy = await mongoProxy(database.url, ({ name }) => {
+        seen.push(name);
+        return name === command ? { code, errmsg: `no such command: '${name}'` } : 'pass';
+      });
+      try {
+        const url = proxy.url.replace('//', `//${user}`);
+        const error = await refusal(
+          (async () => {
+            const { connection } = await connectAdapter(mongodb, url, { connectTimeoutMs: 2000 });
+            await connection.introspect().finally(() => connection.close());
+          })(),
+        );
+        assert.doesNotMatch(JSON.stringify([error.message, error.why, error.next]), /s3cret/);
+        return error;
+      } finally {
+        await proxy.close();
+      }
+    };
+    try {
+      const wrong = await refusedWith(18, 'saslStart', 'ann:s3cret@');
+      assert.equal(wrong.code, 'authentication_failed');
+      assert.match(wrong.next?.join() ?? '', /authSource/);
+      assert.equal(wrong.state, 'Nothing was changed.');
+      const useless = await refusedWith(59, 'saslStart', 'ann:s3cret@');
+      assert.equal(useless.code, 'authentication_failed');
+      assert.match(useless.next?.join() ?? '', /[Ll]eave user and password out/);
+      // Without a user nothing is said to the server, which refuses the first command that needs one.
+      const missing = await refusedWith(13, 'listCollections', '');
+      assert.equal(missing.code, 'permission_denied', seen.join());
+      assert.match(missing.next?.join() ?? '', /user/);
+    } finally {
+      await database.drop();
+    }
+  });
+
   test(
     'a primary that steps down, a connection that breaks: the command is sent again and happens once',
     async () => {

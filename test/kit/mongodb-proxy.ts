@@ -19,7 +19,7 @@ export type Fate =
   | 'hang'
   | 'lose'
   | 'unconfirmed'
-  | { readonly code: number; readonly labels?: readonly string[] }
+  | { readonly code: number; readonly errmsg?: string; readonly labels?: readonly string[] }
   | { readonly answer: Document };
 
 export interface MongoProxy {
@@ -80,8 +80,7 @@ export async function mongoProxy(target: string, decide: (passing: Passing) => F
           continue;
         }
         if (typeof fate === 'object') {
-          const { code, labels = [] } = fate;
-          const errmsg = 'refused on the way';
+          const { code, errmsg = 'refused on the way', labels = [] } = fate;
           client.write(writeAnswer(request, { ok: 0, code, codeName: `Location${code}`, errmsg, errorLabels: labels }));
           continue;
         }

@@ -18,6 +18,7 @@ export const DUPLICATE_KEY = 11000;
 export const NAMESPACE_EXISTS = 48;
 export const NAMESPACE_NOT_FOUND = 26;
 export const INDEX_NOT_FOUND = 27;
+const COMMAND_NOT_FOUND = 59;
 
 interface Meaning {
   readonly code: ErrorCode;
@@ -47,6 +48,12 @@ const REFUSED: Meaning = {
   code: 'authentication_failed',
   message: 'MongoDB refused the credentials.',
   next: ['Check the user, the password and the authSource of the URL.'],
+};
+/** Other servers that speak MongoDB's protocol may know no users at all. */
+const NO_USERS: Meaning = {
+  code: 'authentication_failed',
+  message: 'The MongoDB server takes no credentials.',
+  next: ['Leave user and password out of the URL, or check that it is the right server.'],
 };
 const VIOLATES: Meaning = {
   code: 'data_violates',
@@ -159,6 +166,7 @@ function meaningOf(error: Error, code: number | undefined): Meaning {
   }
   if (isLost(error)) return MEANINGS[code ?? 0] ?? LOST;
   if (/Authentication/i.test(error.message) && code === undefined) return REFUSED;
+  if (code === COMMAND_NOT_FOUND && /\bsasl/.test(error.message)) return NO_USERS;
   // Of an insert it is only one more bad value, and DocumentDB has numbers of its own.
   if (/object to insert too large|MaxDocumentSize/i.test(error.message)) return TOO_LARGE;
   return MEANINGS[code ?? 0] ?? FAILED;
