@@ -195,6 +195,55 @@ else {
     { timeoutMs: 60_000 },
   );
 
+  // What one node says of a second one, which is not there: in tables of the test's own.
+  test('nodes that do not agree on the schema: nothing is sent before they do, and nothing is taken for done', () =>
+    onKeyspace(async ({ url, keyspace, query }, point) => {
+      const [ours, theirs] = ['5f0c1c1e-0000-4000-8000-000000000001', '5f0c1c1e-0000-4000-8000-000000000002'];
+      await query('CREATE TABLE one_as_local (schema_version uuid PRIMARY KEY)');
+      await query('CREATE TABLE all_as_peers (peer inet PRIMARY KEY, rpc_address inet, schema_version uuid)');
+      await query(`INSERT INTO one_as_local (schema_version) VALUES (${ours})`);
+      const says = (version: string) =>
+        query(
+          `INSERT INTO all_as_peers (peer, rpc_address, schema_version) VALUES ('10.9.8.7', '10.9.8.7', ${version})`,
+        );
+      const made = async () =>
+        (await query(`SELECT table_name FROM system_schema.tables WHERE keyspace_name = '${keyspace}'`))
+          .map(({ table_name: name }) => String(name))
+          .filter((name) => name.startsWith('made_'));
+      const network = await cutProxy(Number(point.split(':')[1]));
+      network.change('SELECT schema_version FROM system.local', 'SELECT schema_version FROM one_as_local');
+      network.change('rpc_address, schema_version FROM system.peers', 'rpc_address, schema_version FROM all_as_peers');
+      const through = url.replace(point, `127.0.0.1:${network.port}`);
+      const connection = await cassandra.connect(through, { agreementTimeoutMs: 500 });
+      const create = async (name: string, part: 'run' | 'settle' = 'run') => {
+        const statement = `CREATE TABLE ${name} (id int PRIMARY KEY)`;
+        const segments = cassandra
+          .compile({ type: 'raw', dialect: 'cassandra', statement }, new Map())
+          .map((one) => ({ transactional: false, statements: [{ ...one, run: one[part] ?? null }], writes: [] }));
+        const error = (await connection.run(segments, 0)).failure?.error;
+        if (error !== undefined && !isSvcError(error)) throw error;
+        return error;
+      };
+      try {
+        await says(theirs);
+        const before = await create('made_never');
+        assert.equal(before?.code, 'schema_disagreement');
+        assert.match(before.why ?? '', /10\.9\.8\.7/);
+        assert.deepEqual(await made(), []);
+
+        await says(ours);
+        network.before('CREATE TABLE made_alone', () => says(theirs));
+        const behind = await create('made_alone');
+        assert.equal(behind?.code, 'connection_lost');
+        assert.match(behind.why ?? '', /10\.9\.8\.7/);
+        assert.deepEqual(await made(), ['made_alone']);
+        assert.equal((await create('made_alone', 'settle'))?.code, 'schema_disagreement');
+      } finally {
+        await connection.close();
+        network.close();
+      }
+    }));
+
   test('an index that was not built when its run ended is waited for by the next one', () =>
     onKeyspace(async ({ url, keyspace, query }, point) => {
       const network = await cutProxy(Number(point.split(':')[1]));
