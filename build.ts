@@ -62,6 +62,7 @@ const program = await build({
   supported: { 'dynamic-import': false },
   plugins: [
     instead('config/native-import.ts', 'const given = nativeImport; export { given as nativeImport };'),
+    instead('plugins/inside.ts', "export const inside = ['pg', 'mysql2/promise'];"),
     // It opens stdin as it is loaded, for commands that would read it from their context: none of ours does.
     without('node_modules/clipanion/lib/advanced/Cli.js', 'stdin: process.stdin,'),
   ],

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { KeptScript } from './kept-script.ts';
 
@@ -34,7 +35,8 @@ export async function start(typed: readonly string[]): Promise<number> {
   const filename = join(__dirname, SCRIPT);
   const native = createRequire(filename);
   const drivers = new Map<string, KeptModule>();
-  const required = (name: string): unknown => {
+  const required = (specifier: string): unknown => {
+    const name = specifier.startsWith('file:') ? fileURLToPath(specifier) : specifier;
     const driver = drivers.get(name) ?? driverOf(name, native);
     if (!driver) return native(name);
     drivers.set(name, driver);
@@ -52,10 +54,13 @@ export async function start(typed: readonly string[]): Promise<number> {
   return status;
 }
 
+/** By its name, or where a project has it. */
+const MARIADB = /^mariadb$|[\\/]node_modules[\\/]mariadb[\\/]/;
+
 /** The drivers that are a single large file: one of ours, and one whose licence lets nobody bundle it. */
 function driverOf(name: string, native: NodeJS.Require): KeptModule | undefined {
   if (name === 'mysql2/promise') return keptModule(join(__dirname, MYSQL2), 'latin1', 'mysql2.v8', MYSQL2);
-  if (name !== 'mariadb') return undefined;
+  if (!MARIADB.test(name)) return undefined;
   const path = native.resolve(name);
   return path.endsWith('.cjs') ? keptModule(path, 'utf8', 'mariadb.v8') : undefined;
 }

@@ -145,7 +145,7 @@ function bind({ root, file, config, product, chosen: { env, from } }: Bound): Ru
     claim(used, `${dialect.name} ${dialect.identify(url)} ${schema ?? ''}`, tag);
     const { hooks } = await host.kernel();
     const signal = options.signal ? AbortSignal.any([options.signal, closing.signal]) : closing.signal;
-    const settings = { ...own, ...(schema !== undefined && { schema }), ...options, signal };
+    const settings = { root, ...own, ...(schema !== undefined && { schema }), ...options, signal };
     const connection = tracked(await dialect.connect(url, settings), open);
     return { database: tag, product, env, dialect, connection, hooks };
   };

@@ -62,6 +62,8 @@ export interface ConnectOptions {
   readonly lockTimeoutMs?: number;
   /** Milliseconds to wait for a database that one process at a time can have open; default 0. */
   readonly busyTimeoutMs?: number;
+  /** Folder of the project, whose own driver is taken where it has one; default the folder of the process. */
+  readonly root?: string;
   /** Statements may copy a table to which nobody can write meanwhile, where the engine has such; default false. */
   readonly allowCopy?: boolean;
   /** Called once when it has to wait that long. */

@@ -14,7 +14,7 @@ export interface Option<T> {
 export type Options = Readonly<Record<string, Option<unknown>>>;
 
 /** What every dialect is given, whether it has a use for it or not. */
-type Beside = { readonly [name in 'onWait' | 'onProgress' | 'signal']: ConnectOptions[name] | undefined };
+type Beside = { readonly [name in 'root' | 'onWait' | 'onProgress' | 'signal']: ConnectOptions[name] | undefined };
 
 export type SettingsOf<O extends Options> = {
   readonly [name in keyof O]: O[name] extends Option<infer T> ? T : never;
@@ -63,6 +63,7 @@ const isFunction = (value: unknown) => typeof value === 'function';
 const SHARED: Readonly<Record<string, Pick<Option<unknown>, 'wanted' | 'fits'>>> = {
   allowCopy: yesOrNo('', false),
   busyTimeoutMs: milliseconds('', 0, 0),
+  root: text(''),
   onWait: { wanted: 'a function', fits: isFunction },
   onProgress: { wanted: 'a function', fits: isFunction },
   signal: { wanted: 'an AbortSignal', fits: (value) => value instanceof AbortSignal },
@@ -83,9 +84,9 @@ export function readSettings<O extends Options>(title: string, options: O, given
       next: ['Mend the options of the database in the configuration, or of the call.'],
     });
   }
-  const { onWait, onProgress, signal } = given;
+  const { root, onWait, onProgress, signal } = given;
   const values = Object.entries(options).map(([name, { otherwise }]) => [name, given[name] ?? otherwise]);
-  return { ...(Object.fromEntries(values) as SettingsOf<O>), onWait, onProgress, signal };
+  return { ...(Object.fromEntries(values) as SettingsOf<O>), root, onWait, onProgress, signal };
 }
 
 function meant(name: string, names: readonly string[]): string {

@@ -236,3 +236,26 @@ test('a config that throws is told with its line by every command', async () => 
   writeFileSync(join(cwd, 'svc.config.ts'), `export default { product: 'shop', env: 'dev' };\n`);
   assert.equal((await svc(['plugins', 'list'], { cwd })).status, 0);
 });
+
+test('the driver of the project is taken, wherever svc and the shell are', async () => {
+  const at = (tag: string) => ({ dialect: tag, url: `${tag}://127.0.0.1:1/x` });
+  const own = (name: string) =>
+    `const fail = async () => { throw new Error('the own ${name}') };
+     exports.createConnection = fail;
+     exports.MongoClient = class { connect = fail; async close() {} };`;
+  const root = folder({
+    'svc.config.json': {
+      product: 'shop',
+      env: 'dev',
+      databases: { mongodb: at('mongodb'), mariadb: at('mariadb') },
+    },
+    'node_modules/mongodb/index.js': own('mongodb'),
+    'node_modules/mariadb/package.json': { name: 'mariadb', main: 'it.cjs' },
+    'node_modules/mariadb/it.cjs': own('mariadb'),
+  });
+  const status = async (tag: string) =>
+    (await svc(['db', 'migrate', 'status', '--db', tag, '--config', join(root, 'svc.config.json')], { cwd: folder() }))
+      .stderr;
+  assert.match(await status('mongodb'), /the own mongodb/);
+  assert.match(await status('mariadb'), /the own mariadb/);
+});

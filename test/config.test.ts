@@ -10,6 +10,7 @@ import { type ErrorCode, isSvcError, type SvcError } from '../core/errors.ts';
 import { Kernel } from '../core/kernel.ts';
 import { applyPlugin } from '../core/plugin.ts';
 import { withoutPassword } from '../core/url.ts';
+import { type Driver, loadDriver } from '../plugins/driver.ts';
 import { folder } from './kit/folder.ts';
 import { test } from './kit/test.ts';
 
@@ -378,4 +379,15 @@ test('options of a connection that are misspelled, of another type or no time th
     assert.match(await why({ toString: 1 }), /no option "toString"/);
     if (name !== 'postgresql') assert.match(await why({ schema: 'public' }), /its URL says where tables live/);
   }
+});
+
+test('a driver that is nowhere is told with where it was looked for, and one of the project is found', async () => {
+  const root = folder({ 'node_modules/own-driver/index.js': 'exports.own = true;' });
+  const driver = (name: string): Driver<object> => ({ name, package: name, load: () => import(name) });
+  assert.equal(((await loadDriver(driver('own-driver'), root)) as { own?: true }).own, true);
+  await assert.rejects(loadDriver(driver('no-driver'), root), (error) => {
+    assert.ok(isSvcError(error) && error.code === 'driver_missing');
+    assert.ok(error.why?.includes(`from ${root}`), error.why);
+    return true;
+  });
 });

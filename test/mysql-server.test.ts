@@ -436,8 +436,8 @@ for (const dialect of [mysql, mariadb]) {
     const implicit = (query?: Wire['query']): Dialect =>
       dialectOf({
         ...flavour,
-        async open(address, connectTimeoutMs) {
-          const wire = await flavour.open(address, connectTimeoutMs);
+        async open(address, settings) {
+          const wire = await flavour.open(address, settings);
           await wire.query('SET SESSION explicit_defaults_for_timestamp = 0');
           return { ...wire, query: (text) => (query && /explicit.* = 1/.test(text) ? query(text) : wire.query(text)) };
         },

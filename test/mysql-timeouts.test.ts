@@ -23,8 +23,8 @@ const CODES = ['ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'];
 function unheard(flavour: Flavour, word: string, code: string): Dialect {
   return dialectOf({
     ...flavour,
-    async open(address, connectTimeoutMs) {
-      const wire = await flavour.open(address, connectTimeoutMs);
+    async open(address, settings) {
+      const wire = await flavour.open(address, settings);
       let lost: Error | undefined;
       return {
         ...wire,

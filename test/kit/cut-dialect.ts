@@ -22,8 +22,8 @@ export function cutDialect(name: string, at: number): { readonly dialect: Dialec
   };
   const dialect = dialectOf({
     ...flavour,
-    async open(address, connectTimeoutMs) {
-      const wire = await flavour.open(address, connectTimeoutMs);
+    async open(address, settings) {
+      const wire = await flavour.open(address, settings);
       return {
         ...wire,
         async query(text) {

@@ -76,7 +76,7 @@ export const NOW = 'SELECT toTimestamp(now()) AS now FROM system.local';
 
 /** Connects, and refuses a keyspace that is not there. Throws `driver_missing` or what the cluster says. */
 export async function openSession(place: Place, settings: Settings): Promise<Session> {
-  const cassandra = await loadDriver(driver);
+  const cassandra = await loadDriver(driver, settings.root);
   const {
     Client: DriverClient,
     types: driven,

@@ -23,7 +23,7 @@ export const dynamodb: Dialect = {
   async connect(url, options) {
     const place = placeOf(url);
     const settings = settingsOf(options);
-    const sdk = await loadSdk();
+    const sdk = await loadSdk(settings);
     const api = new Api(sdk, makeClient(sdk, place, settings), place.prefix, settings.patienceMs);
     try {
       // Tells at once what cannot be reached and who is not let in, and what the time is there.

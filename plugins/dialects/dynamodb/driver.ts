@@ -1,5 +1,5 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { loadDriver } from '../../driver.ts';
+import { type Driver, loadDriver } from '../../driver.ts';
 import type { Place } from './place.ts';
 import type { Settings } from './settings.ts';
 
@@ -8,13 +8,15 @@ export type Sdk = typeof import('@aws-sdk/client-dynamodb');
 /** As many requests as data moves send at a time, and some for the lease. */
 const SOCKETS = 64;
 
+const driver: Driver<Sdk> = {
+  name: 'The driver of DynamoDB',
+  package: '@aws-sdk/client-dynamodb',
+  load: () => import('@aws-sdk/client-dynamodb'),
+};
+
 /** Throws `driver_missing`. Takes 100 ms, so only a connection loads it. */
-export function loadSdk(): Promise<Sdk> {
-  return loadDriver({
-    name: 'The driver of DynamoDB',
-    package: '@aws-sdk/client-dynamodb',
-    load: () => import('@aws-sdk/client-dynamodb'),
-  });
+export function loadSdk({ root }: Pick<Settings, 'root'>): Promise<Sdk> {
+  return loadDriver(driver, root);
 }
 
 /** Sends each request once: after a lost reply a second one would say that somebody else had done it. */

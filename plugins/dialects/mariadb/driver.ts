@@ -11,9 +11,9 @@ const driver: Driver<typeof import('mariadb')> = {
 
 export const openMariadb: OpenWire = async (
   { host, port, user, password, database, socketPath, tls },
-  connectTimeoutMs,
+  { connectTimeoutMs, root },
 ) => {
-  const { createConnection } = await loadDriver(driver);
+  const { createConnection } = await loadDriver(driver, root);
   const connection: Connection = await createConnection({
     ...(socketPath === undefined ? { host, port } : { socketPath }),
     user,

@@ -31,7 +31,7 @@ const OLDEST_WIRE = 13;
 
 /** Throws `driver_missing`, `url_invalid` or what the server says. */
 export async function openServer(url: string, settings: Settings): Promise<Server> {
-  const { MongoClient, BSON } = await loadDriver(driver);
+  const { MongoClient, BSON } = await loadDriver(driver, settings.root);
   const client = clientOf(MongoClient, url, settings);
   try {
     await client.connect();

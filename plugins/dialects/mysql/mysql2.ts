@@ -8,16 +8,17 @@ import type { OpenWire } from './wire.ts';
 const driver: Driver<typeof import('mysql2/promise')> = {
   name: 'The driver of MySQL',
   package: 'mysql2',
+  module: 'mysql2/promise',
   load: () => import('mysql2/promise'),
 };
 
 export const openMysql2: OpenWire = async (
   { host, port, user, password, database, socketPath, tls },
-  connectTimeoutMs,
+  { connectTimeoutMs, root },
 ) => {
   const verifyIdentity = tls === 'verify';
   if (verifyIdentity && isIP(host) !== 0) throw unnamed(host);
-  const { createConnection } = await loadDriver(driver);
+  const { createConnection } = await loadDriver(driver, root);
   const connection = await createConnection({
     ...(socketPath === undefined ? { host, port } : { socketPath }),
     user,

@@ -27,7 +27,7 @@ export interface ServerSession extends Session {
 
 /** Connects, sets the session up and looks who answers. */
 export async function openSession(flavour: Flavour, address: Address, settings: Settings): Promise<ServerSession> {
-  const wire = await flavour.open(address, settings.connectTimeoutMs).catch((error) => {
+  const wire = await flavour.open(address, settings).catch((error) => {
     throw unchanged(ofOpening(error));
   });
   let lost: Error | undefined;

@@ -1,5 +1,6 @@
 import type { Result } from '../../sql/session.ts';
 import type { Address } from './address.ts';
+import type { Settings } from './settings.ts';
 
 /** A driver's connection, reduced to what a session needs. */
 export interface Wire {
@@ -12,4 +13,4 @@ export interface Wire {
 }
 
 /** Connects with the driver, which is loaded first. Throws `driver_missing` or what the server says. */
-export type OpenWire = (address: Address, connectTimeoutMs: number) => Promise<Wire>;
+export type OpenWire = (address: Address, settings: Pick<Settings, 'connectTimeoutMs' | 'root'>) => Promise<Wire>;

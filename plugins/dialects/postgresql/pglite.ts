@@ -72,7 +72,7 @@ export async function openPglite(url: string, settings: Settings): Promise<Omit<
 }
 
 async function start(folder: string | undefined, settings: Settings): Promise<Shared> {
-  const { PGlite: Instance } = await loadDriver(driver);
+  const { PGlite: Instance } = await loadDriver(driver, settings.root);
   const unlock = folder === undefined ? async () => {} : await lockFolder(folder, settings);
   try {
     if (folder !== undefined) await mkdir(folder, { recursive: true });

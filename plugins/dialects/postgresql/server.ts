@@ -13,7 +13,7 @@ export interface ServerSession extends Session {
 
 /** Connects with every setting in the startup packet. Throws `driver_missing` or what the server says. */
 export async function openServer(url: string, settings: Settings): Promise<ServerSession> {
-  const { default: pg } = await loadDriver(driver);
+  const { default: pg } = await loadDriver(driver, settings.root);
   const client = new pg.Client(config(url, settings));
   let lost: Error | undefined;
   // Unheard it would end the process; whoever asks next is told.

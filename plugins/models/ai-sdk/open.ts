@@ -1,6 +1,3 @@
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import type { LanguageModel } from 'ai';
 import type { ModelOptions, ModelProvider } from '../../../core/agent/model.ts';
 import { SvcError } from '../../../core/errors.ts';
@@ -19,12 +16,14 @@ export async function openModel(provider: Provider, { model, settings }: ModelOp
   const ai = await loadDriver({
     name: 'The AI SDK',
     package: `ai@6 ${provider.package}@${provider.major}`,
+    module: 'ai',
     load: () => import('ai'),
   });
   const module = await loadDriver<Readonly<Record<string, unknown>>>({
     name: `The provider "${provider.name}" of the AI SDK`,
     package: `${provider.package}@${provider.major}`,
-    load: () => imported(provider.package),
+    module: provider.package,
+    load: () => import(provider.package),
   });
   const create = maker(module);
   if (!create) {
@@ -39,20 +38,6 @@ export async function openModel(provider: Provider, { model, settings }: ModelOp
     throw new SvcError('agent_invalid', `The provider "${provider.name}" refuses its settings.`, {
       why: error instanceof Error ? error.message : String(error),
     });
-  }
-}
-
-/** As this package finds it, or, where packages see only what they declare, as the project does. */
-async function imported(name: string): Promise<Readonly<Record<string, unknown>>> {
-  try {
-    return await import(name);
-  } catch (error) {
-    const project = createRequire(join(process.cwd(), 'package.json'));
-    try {
-      return await import(pathToFileURL(project.resolve(name)).href);
-    } catch {
-      throw error;
-    }
   }
 }
 
