@@ -45,6 +45,8 @@ export interface Generated {
   readonly statements: readonly Statement[];
   /** What rows that are there may refuse. */
   readonly refusable: readonly string[];
+  /** What the way back is refused for where there are rows. */
+  readonly refusableBack: readonly string[];
 }
 
 /** The migrations that lead from the files to the schema file; none where they agree. Sees no database. */
@@ -60,9 +62,9 @@ export async function generate(generation: Generation): Promise<Generated[]> {
   return parts(operations, dialect, before).map((part): Generated => {
     const tag = nextTag(generation.name ?? generatedName(part.up), at, newest);
     newest = tag;
-    const { statements, refusable, ...content } = part;
+    const { statements, refusable, refusableBack, ...content } = part;
     const migration = { tag, name: nameOfTag(tag), ...content };
-    return { file: migrationFile(entry.db, tag), migration, statements, refusable };
+    return { file: migrationFile(entry.db, tag), migration, statements, refusable, refusableBack };
   });
 }
 
@@ -160,13 +162,15 @@ function concurrent(operation: Operation, before: SchemaModel): Operation {
   return { ...operation, sqlOptions: { concurrently: true } };
 }
 
-type Part = Pick<Migration, 'up' | 'down' | 'irreversible' | 'lossy'> & Pick<Generated, 'statements' | 'refusable'>;
+type Part = Pick<Migration, 'up' | 'down' | 'irreversible' | 'lossy'> &
+  Pick<Generated, 'statements' | 'refusable' | 'refusableBack'>;
 
 interface OpenPart {
   readonly up: Operation[];
   readonly down: Operation[];
   readonly lossy: string[];
   readonly refusable: string[];
+  readonly refusableBack: string[];
   readonly statements: Statement[];
   readonly alone: boolean;
 }
@@ -185,14 +189,19 @@ function parts(operations: readonly Operation[], dialect: Dialect, before: Schem
     const statements = dialect.compile(operation, model);
     const alone = dialect.capabilities.transactionalDdl && statements.some(({ transactional }) => !transactional);
     if (alone || open?.alone) close();
-    open ??= { up: [], down: [], lossy: [], refusable: [], statements: [], alone };
+    open ??= { up: [], down: [], lossy: [], refusable: [], refusableBack: [], statements: [], alone };
     open.up.push(operation);
-    open.down.unshift(...invert(operation, model));
+    const back = invert(operation, model);
+    open.down.unshift(...back);
     open.lossy.push(...lossy(operation, model));
     open.statements.push(...statements);
     if (operation.type === 'createCollection') empty.add(operation.name);
-    else if (operation.type !== 'raw' && !empty.has(operation.collection))
+    else if (operation.type !== 'raw' && !empty.has(operation.collection)) {
       open.refusable.push(...[refusable(operation, model)].filter((why) => why !== undefined));
+      // What rows may break on the way back is theirs to say then; a value that is gone is missing in each.
+      const lost = operation.type === 'dropField' ? back.filter(({ type }) => type === 'addField') : [];
+      open.refusableBack.push(...lost.flatMap((one) => refusable(one, model) ?? []));
+    }
     change(model, operation);
   }
   close();
@@ -203,8 +212,12 @@ function parts(operations: readonly Operation[], dialect: Dialect, before: Schem
 const NO_WAY_BACK: ReadonlySet<ErrorCode> = new Set(['not_supported', 'collection_referenced']);
 
 /** The way back is compiled too: what is refused there makes the migration irreversible, and it says so. */
-function closed({ up, down, lossy, refusable, statements }: OpenPart, dialect: Dialect, after: SchemaModel): Part {
-  const content = { up, statements, refusable, ...(lossy.length > 0 && { lossy }) };
+function closed(
+  { up, down, lossy, refusable, refusableBack, statements }: OpenPart,
+  dialect: Dialect,
+  after: SchemaModel,
+): Part {
+  const content = { up, statements, refusable, refusableBack, ...(lossy.length > 0 && { lossy }) };
   const model = new Draft(after);
   try {
     for (const operation of down) {

@@ -161,6 +161,15 @@ test('what rows may refuse is told, and only of tables that may have rows', asyn
   );
 });
 
+test('that a required field cannot come back beside rows is told when its drop is generated', async () => {
+  const users = { id, age: 'integer', city: { type: 'string', required: true } } as const;
+  const files = filesOf(await make({ users }));
+  const [dropped] = await make({ users: { id } }, { files });
+  assert.deepEqual(dropped?.refusableBack, [
+    'users.city is required and has no default: rows that are there have no value for it',
+  ]);
+});
+
 test('names of migrations follow the change', async () => {
   const users = { id, name: 'string' } as const;
   const base = filesOf(await make({ users }));

@@ -58,11 +58,12 @@ export default class Generate extends DatabaseCommand {
         generated.map(({ file, migration }) => ({ file, text: migrationText(root, migration) })),
       );
     this.#tell(generated);
-    const migrations = generated.map(({ database, file, migration, statements, refusable }) => ({
+    const migrations = generated.map(({ database, file, migration, statements, refusable, refusableBack }) => ({
       database,
       file,
       migration,
       refusable,
+      refusableBack,
       plan: planData([{ migration, statements }]),
     }));
     return { data: { migrations, written: !this.dryRun }, nextActions: this.dryRun ? [] : ['svc db migrate'] };
@@ -124,9 +125,13 @@ export default class Generate extends DatabaseCommand {
       this.print(planText(`${counted(generated.length, 'migration')} to generate`, generated, this.context.stdout));
       return;
     }
-    for (const { file, migration, statements, refusable } of generated) {
+    for (const { file, migration, statements, refusable, refusableBack } of generated) {
       this.print(file);
       for (const why of refusable) this.warn(`${migration.tag}: ${why}; migrate refuses it then`);
+      for (const why of refusableBack)
+        this.warn(
+          `${migration.tag}: back again, ${why}; made optional in a migration before this one, it could come back`,
+        );
       for (const loss of migration.lossy ?? []) this.warn(`${migration.tag}: ${loss}`);
       if (migration.irreversible !== undefined)
         this.warn(`${migration.tag} has no way back: ${migration.irreversible}`);
