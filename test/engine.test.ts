@@ -227,7 +227,8 @@ for (const engine of sqlEngines) {
         ? { committed: 0, written: [], failure: { statement: undefined, error } }
         : connection.run(segments, ...rest);
     for (const action of RESOLUTIONS) {
-      await refused(resolve({ ...adapter, connection: { ...connection, run } }, users.tag, action), 'connection_lost');
+      const code = action === 'retry' ? 'check_failed' : 'connection_lost';
+      await refused(resolve({ ...adapter, connection: { ...connection, run } }, users.tag, action), code);
     }
     const records: Connection['records'] = (definition) => ({
       ...connection.records(definition),
@@ -237,6 +238,66 @@ for (const engine of sqlEngines) {
     await refused(resolve(moved, users.tag, 'forget'), 'lock_lost');
     assert.deepEqual(await runner.getHistory({ all: true }), before);
     assert.equal((await resolve(adapter, users.tag, 'forget')).status, 'forgotten');
+  });
+
+  on('what later ones build on stays in the history, and one that lost it says how to go on', async (adapter) => {
+    const runner = new MigrationEngine(adapter);
+    const renamed = migration('20260103_000000_years').renameField('users', 'age', 'years').build();
+    for (const one of [users, age, renamed]) await runner.up(one);
+    for (const action of ['forget', 'failed', 'rolled-back'] as const) {
+      const { message, next } = await refused(resolve(adapter, age.tag, action), 'not_reversible_now');
+      assert.match(message, /"20260103_000000_years" builds on it/);
+      assert.deepEqual(next, [`That one first: svc db migrate resolve ${renamed.tag} --${action}`]);
+    }
+    assert.ok((await historyModel(adapter)).get('users')?.fields.has('years'));
+    await adapter.connection.query(`DELETE FROM _svc_migrations WHERE tag = '${age.tag}'`);
+    const { next, where } = await refused(rollback(adapter), 'field_unknown');
+    assert.equal(where, `${renamed.tag} up[0]`);
+    assert.match(next[0] ?? '', new RegExp(`^svc db migrate resolve ${renamed.tag} --forget`));
+    await resolve(adapter, renamed.tag, 'forget');
+    assert.deepEqual((await baseline(adapter, files(users, age, renamed))).tags, [age.tag, renamed.tag]);
+  });
+
+  if (!committingEngines.includes(engine))
+    on('a rollback that rows refuse is done by hand and recorded, when the catalog shows it', async (adapter) => {
+      const { connection } = adapter;
+      const b = { name: 'b', type: 'integer', required: true } as const;
+      const made = migration('20260101_000000_p')
+        .createCollection('p', [{ name: 'id', type: 'integer', primaryKey: true }, b])
+        .build();
+      const dropped = migration('20260102_000000_drop').dropField('p', 'b', { was: b }).build();
+      await migrate(adapter, files(made, dropped), { allowDestructive: true });
+      await connection.query('INSERT INTO p VALUES (1)');
+      const { next } = await refused(rollback(adapter), 'data_violates');
+      assert.ok(
+        next.some((line) => line.endsWith(`svc db migrate resolve ${dropped.tag} --rolled-back`)),
+        next.join(),
+      );
+      assert.ok(!next.some((line) => /default/.test(line)));
+      const standing = await refused(resolve(adapter, dropped.tag, 'rolled-back'), 'drift');
+      assert.match(standing.why ?? '', /p\.b is missing/);
+      await connection.query('ALTER TABLE p ADD b integer');
+      await connection.query('UPDATE p SET b = 7');
+      await connection.query('ALTER TABLE p ALTER b SET NOT NULL');
+      assert.equal((await resolve(adapter, dropped.tag, 'rolled-back')).status, 'rolled_back');
+      assert.deepEqual((await status(adapter, files(made, dropped))).completed, 1);
+      assert.equal((await rollback(adapter)).migrations[0]?.tag, made.tag);
+    });
+
+  on('one that was marked as failed when it was through is not told to be run on', async (adapter) => {
+    await migrate(adapter, files(users));
+    await resolve(adapter, users.tag, 'failed');
+    for (const work of [migrate(adapter, files(users)), resolve(adapter, users.tag, 'retry')]) {
+      const error = await work.then(
+        () => assert.fail('not refused'),
+        (thrown: SvcError) => thrown,
+      );
+      assert.deepEqual(
+        error.next.map((line) => / --\S+/.exec(line)?.[0]),
+        [' --applied', ' --rolled-back'],
+      );
+    }
+    await resolve(adapter, users.tag, 'applied');
   });
 
   on('migrate applies what is pending, in tag order, once', async (adapter) => {

@@ -70,6 +70,20 @@ export function rowAfter(planned: PlannedMigration, ledger: Ledger, seq: number,
 /** The state that a failure leaves where the next run takes the rest of the work over. */
 export const GOES_ON = 'The journal knows where it stopped; the next run goes on from there.';
 
+export const CHANGE_ROWS = 'Change the rows that stand in the way.';
+
+/** Rows do not fit what was there before: what a file says that is applied is not changed any more for their sake. */
+export function isOutgrown({ direction }: PlannedMigration, { code }: SvcError): boolean {
+  return direction === 'down' && code === 'data_violates';
+}
+
+function wayOut({ tag }: PlannedMigration): readonly string[] {
+  return [
+    `${CHANGE_ROWS} Then run the command again.`,
+    `Or do by hand what it was to do, with values for those rows, then: svc db migrate resolve ${tag} --rolled-back`,
+  ];
+}
+
 /** What failed, with the engine's words, the statement and the state that was left. */
 export function failure(
   planned: PlannedMigration,
@@ -90,7 +104,10 @@ export function failure(
       ...(index !== undefined && { step: index + 1, steps: planned.statements.length, statement: text }),
     },
   };
-  if (isSvcError(error)) return error.with(error.next.length === 0 ? { ...facts, next: [again] } : facts);
+  if (isSvcError(error)) {
+    const next = isOutgrown(planned, error) ? wayOut(planned) : error.next.length === 0 ? [again] : error.next;
+    return error.with({ ...facts, next });
+  }
   return new SvcError('migration_failed', `The migration "${planned.tag}" failed.`, {
     why: error instanceof Error ? error.message : String(error),
     next: [again],

@@ -2,7 +2,7 @@ import type { RunOutcome } from '../dialect.ts';
 import { isSvcError, type SvcError } from '../errors.ts';
 import { recordChange } from '../records.ts';
 import type { Change, Stage } from './course.ts';
-import { type Execution, failure, GOES_ON, note } from './execution.ts';
+import { CHANGE_ROWS, type Execution, failure, GOES_ON, isOutgrown, note } from './execution.ts';
 import { halfDone } from './half-done.ts';
 import { history } from './history.ts';
 import type { LedgerEntry } from './ledger.ts';
@@ -46,7 +46,8 @@ export async function failed(
     return failure(planned, why, `${done}; the next run goes on with the one that had to wait.`, offset);
   }
   const refusal = await markFailed(run, planned, entry, wordsOf(why.error));
-  const next = isSvcError(why.error) ? [...why.error.next, ...refusal.next] : refusal.next;
+  const own = !isSvcError(why.error) ? [] : isOutgrown(planned, why.error) ? [CHANGE_ROWS] : why.error.next;
+  const next = [...own, ...refusal.next];
   return failure(planned, { ...why, error: refusal.with({ next }) }, refusal.state ?? '', offset);
 }
 

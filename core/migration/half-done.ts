@@ -10,17 +10,21 @@ export function halfDone({ row }: LedgerEntry): SvcError {
     {
       ...(row.error !== null && { why: row.error }),
       state: `${row.step} of ${row.steps} steps are committed.`,
-      next: resolutions(row.tag, back),
+      next: resolutions(row, back),
       details: { tag: row.tag, step: row.step, steps: row.steps },
     },
   );
 }
 
-/** What a person can say of it. */
-export function resolutions(tag: string, back: boolean): readonly string[] {
-  const [finished, undone] = ['the rest was done by hand', 'the steps were undone by hand'];
+/** What a person can say of it: nothing is left to run of one that was marked as failed when it was through. */
+export function resolutions(
+  { tag, step, steps }: { readonly tag: string; readonly step: number; readonly steps: number },
+  back: boolean,
+): readonly string[] {
+  const through = step >= steps;
+  const [finished, undone] = [through ? 'it is applied' : 'the rest was done by hand', 'the steps were undone by hand'];
   return [
-    `svc db migrate resolve ${tag} --retry        run the rest`,
+    ...(through ? [] : [`svc db migrate resolve ${tag} --retry        run the rest`]),
     `svc db migrate resolve ${tag} --applied      ${back ? undone : finished}`,
     `svc db migrate resolve ${tag} --rolled-back  ${back ? finished : undone}`,
   ];

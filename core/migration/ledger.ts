@@ -7,7 +7,7 @@ import type { SchemaModel } from '../schema/model.ts';
 import { isWayBack } from './half-done.ts';
 import { audit, HISTORY_VERSION, type HistoryRow, history, type MetaRow, meta } from './history.ts';
 import type { Migration } from './migration.ts';
-import { retold } from './retelling.ts';
+import { type Retelling, retold } from './retelling.ts';
 
 /** Columns that neither planning nor `status` needs; the migration object is read when replaying needs it. */
 const LEFT_OUT = ['migration', 'sdk_version', 'applied_by', 'epoch', 'journal', 'started', 'found'] as const;
@@ -132,9 +132,29 @@ function hasMigration(entry: LedgerEntry): entry is Required<LedgerEntry> {
   return entry.migration !== undefined;
 }
 
+function readOn(migrations: readonly Migration[]): Retelling {
+  try {
+    return retold(migrations);
+  } catch (error) {
+    if (!isSvcError(error)) throw error;
+    const { tag } = error.details;
+    throw new SvcError(error.code, `The history lacks what "${tag}" builds on.`, {
+      why: [error.message, error.why].filter(Boolean).join(' '),
+      state: 'Nothing was changed.',
+      next: [
+        `svc db migrate resolve ${tag} --forget    and so each one that is named then`,
+        'svc db migrate baseline    records them again, with what was missing',
+      ],
+      where: error.where ?? String(tag),
+      details: { tag },
+      cause: error,
+    });
+  }
+}
+
 /** The model that migrations make, in that order. */
 export async function modelOf(migrations: readonly Migration[], connection: Connection): Promise<Draft> {
-  const { model, foreign } = retold(migrations);
+  const { model, foreign } = readOn(migrations);
   if (foreign.size === 0) return model;
   const found = await connection.introspect([...foreign]);
   for (const name of foreign) {

@@ -1,13 +1,19 @@
 import { v7 as uuid } from 'uuid';
 import type { Adapter } from '../database/adapter.ts';
-import { SvcError } from '../errors.ts';
+import { isSvcError, SvcError } from '../errors.ts';
 import { CLOCK, type RecordWrite, recordWrite, type Writable } from '../records.ts';
 import { actor } from './actor.ts';
+import { drift, withoutForeign } from './drift.ts';
+import { resolutions } from './half-done.ts';
 import { audit, type HistoryRow, history } from './history.ts';
+import { modelOf } from './ledger.ts';
+import type { Migration } from './migration.ts';
 import { unknownTag } from './planning.ts';
 import type { Defined } from './reconcile.ts';
 import { resume } from './resume.ts';
+import { retold } from './retelling.ts';
 import { type SessionOptions, underBareLock } from './session.ts';
+import { touches } from './touches.ts';
 
 export const RESOLUTIONS = ['retry', 'applied', 'rolled-back', 'failed', 'forget'] as const;
 export type Resolution = (typeof RESOLUTIONS)[number];
@@ -26,6 +32,7 @@ export interface ResolveOptions extends SessionOptions {
 /**
  * A person's decision about a migration that stopped half-way, kept in `_svc_audit`: `retry` runs the rest,
  * `applied` and `rolled-back` record what was done by hand, `failed` marks it, `forget` takes it out of the history.
+ * `rolled-back` is also said of one that is applied, where the catalog shows that it was undone by hand.
  */
 export function resolve(
   adapter: Adapter,
@@ -39,6 +46,13 @@ export function resolve(
     const { record, version } = stored;
     refuseNeedless(record, action);
     if (action === 'retry' || action === 'applied') refuseEdited(record, options.defined);
+    if (action === 'retry' && !record.journal) throw nothingLeft(record);
+    if (record.status === 'completed') {
+      const completed = await run.ledger.migrations(adapter.connection);
+      const migrations = completed.map(({ migration }) => migration);
+      refuseNeeded(tag, action, migrations);
+      if (action === 'rolled-back') await refuseStanding(adapter, record, migrations);
+    }
     if (action === 'retry') {
       const { failure } = await adapter.connection.run(
         [{ transactional: true, statements: [], writes: [auditWrite(record, action)] }],
@@ -69,10 +83,75 @@ function movedOn(tag: string): SvcError {
 function refuseNeedless(row: HistoryRow, action: Resolution): void {
   const open = row.status === 'failed' || row.status === 'applying';
   if (open || action === 'forget' || action === 'failed') return;
+  if (action === 'rolled-back' && row.status === 'completed') return;
   throw new SvcError('check_failed', `The migration "${row.tag}" needs no decision.`, {
     why: `Its status is ${row.status}.`,
     state: 'Nothing was changed.',
-    next: action === 'rolled-back' ? ['svc db migrate rollback'] : ['svc db migrate status'],
+    next: ['svc db migrate status'],
+  });
+}
+
+/** A migration that a person marked, and that had come to its end. */
+function nothingLeft({ tag, step, steps }: HistoryRow): SvcError {
+  return new SvcError('check_failed', `Nothing of "${tag}" is left to run.`, {
+    why: 'It was marked as failed by a person, and no journal says how it would go on.',
+    state: `Nothing was changed; ${step} of ${steps} of its steps are committed.`,
+    next: resolutions({ tag, step: steps, steps }, false),
+    details: { tag },
+  });
+}
+
+/** Without it the history could not be read on, by any command. */
+function refuseNeeded(tag: string, action: Resolution, completed: readonly Migration[]): void {
+  const [before, after] = [completed, completed.filter((one) => one.tag !== tag)].map(unfollowed);
+  if (before || !after) return;
+  const { tag: needing } = after.details;
+  throw new SvcError('not_reversible_now', `"${tag}" stays in the history: "${needing}" builds on it.`, {
+    why: [`${after.where}: ${after.message}`, after.why].filter(Boolean).join(' '),
+    state: 'Nothing was changed.',
+    next: [`That one first: svc db migrate resolve ${needing} --${action}`],
+    details: { tag, needing },
+  });
+}
+
+/** Why migrations cannot have been applied one after the other. */
+function unfollowed(migrations: readonly Migration[]): SvcError | undefined {
+  try {
+    retold(migrations);
+    return undefined;
+  } catch (error) {
+    if (isSvcError(error)) return error;
+    throw error;
+  }
+}
+
+/** What was undone by hand is undone in the catalog: all of it that a model shows. */
+async function refuseStanding(
+  { connection }: Adapter,
+  { tag, migration, found: there }: HistoryRow,
+  completed: readonly Migration[],
+): Promise<void> {
+  const names = new Set([...migration.up, ...migration.down].flatMap(touches));
+  for (const name of there ?? []) names.delete(name);
+  if (names.size === 0) return;
+  const { foreign } = retold(completed);
+  const model = await modelOf(
+    completed.filter((one) => one.tag !== tag),
+    connection,
+  );
+  const isKnown = ([name]: readonly [string, unknown]): boolean => model.has(name) || !foreign.has(name);
+  const catalog = new Map([...(await connection.introspect([...names]))].filter(isKnown));
+  const expected = new Map([...model].filter(([name]) => names.has(name)));
+  const differences = await drift(connection, expected, withoutForeign(catalog, model));
+  if (differences.length === 0) return;
+  throw new SvcError('drift', `The database is not what it would be without "${tag}".`, {
+    why: differences.join('; '),
+    state: 'Nothing was changed.',
+    next: [
+      'svc db migrate rollback    takes back what was applied last',
+      'Or undo by hand what is named, then decide again.',
+    ],
+    details: { tag, differences },
   });
 }
 

@@ -17,7 +17,7 @@ export function retold(migrations: readonly Migration[]): Retelling {
       try {
         retelling.tell(operation);
       } catch (error) {
-        throw isSvcError(error) ? error.with({ where: `${tag} up[${index}]` }) : error;
+        throw isSvcError(error) ? error.with({ where: `${tag} up[${index}]`, details: { tag } }) : error;
       }
     }
   }

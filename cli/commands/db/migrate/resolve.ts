@@ -20,7 +20,8 @@ export default class Resolve extends MigratorCommand {
   retry = Option.Boolean('--retry', false, { description: 'Runs the rest.' });
   applied = Option.Boolean('--applied', false, { description: 'It is applied: what was missing was done by hand.' });
   rolledBack = Option.Boolean('--rolled-back', false, {
-    description: 'It is rolled back: what there was of it was undone by hand.',
+    description:
+      'It is rolled back: what there was of it was undone by hand. Of an applied one the catalog has to show that.',
   });
   failed = Option.Boolean('--failed', false, { description: 'Marks it as failed: nothing runs until it is resolved.' });
   forget = Option.Boolean('--forget', false, { description: 'Removes it from the history.' });

@@ -87,7 +87,7 @@ const isTrouble = ({ state, back }: StatusEntry): boolean =>
 
 function nextActions(entries: readonly StatusEntry[], disorder: readonly string[]): readonly string[] {
   const failed = entries.find(({ state }) => state === 'failed');
-  if (failed) return resolutions(failed.tag, failed.back === true);
+  if (failed) return resolutions({ step: 0, steps: 1, ...failed }, failed.back === true);
   const back = entries.find((entry) => entry.state === 'interrupted' && entry.back);
   if (back) return [`svc db migrate resolve ${back.tag} --retry    finishes its rollback`];
   const missing = entries.find(({ state }) => state === 'missing');
