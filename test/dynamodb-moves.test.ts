@@ -325,6 +325,18 @@ else {
       for (const set of [[own], [{ field: 'n', value: 'x' }, other]]) {
         await refused(connection.update({ ...job, where: [], set }), 'update_invalid');
       }
+      const fields = new Map(collection.fields)
+        .set('b', { name: 'b', type: 'boolean' })
+        .set('l', { name: 'l', type: 'array' });
+      const wide = { ...job, collection: { ...collection, fields }, set: [{ field: 'n', value: 'x' }] };
+      for (const [field, value] of [
+        ['b', false],
+        ['l', ['a']],
+      ] as const) {
+        const unordered = [{ field, operator: 'gt', value }] as const;
+        const refusal = await refused(connection.update({ ...wide, where: unordered }), 'update_invalid');
+        assert.match(refusal.message, /has no \$gt/);
+      }
     }));
 
   test('an update gives no item a null where the definition says required', () =>

@@ -4,6 +4,7 @@ import type { Adapter } from '../core/database/adapter.ts';
 import { Database } from '../core/database/database.ts';
 import type { ConnectOptions } from '../core/dialect.ts';
 import { isSvcError, type SvcError } from '../core/errors.ts';
+import type { Json } from '../core/json.ts';
 import { migration } from '../core/migration/builder.ts';
 import { drift } from '../core/migration/drift.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
@@ -599,6 +600,68 @@ else {
     },
     { validators: false },
   );
+
+  on('an update finds what others spelled otherwise, and an object whatever the order of its keys', async (place) => {
+    const { db, documents } = place;
+    await db.schema.create('t', {
+      n: 'integer',
+      j: 'json',
+      u: 'uuid',
+      t: { type: 'time', default: '10:00' },
+      r: 'text',
+    });
+    const u = 'a987fbc9-4bed-3078-cf07-9141ba07c9f3';
+    const given: Document[] = [
+      { n: 1, j: { a: { x: 1, y: [{ p: 1, q: 2 }] }, b: null }, u, t: '10:00' },
+      { n: 2, j: { b: null, a: { y: [{ q: 2, p: 1 }], x: 1 } }, u: u.toUpperCase(), t: '10:00:00' },
+      { n: 3, j: { a: { x: 1, y: [{ p: 1, q: 2 }] } }, u: null, t: '10:00:00.000' },
+      { n: 4, j: ['x'], t: '09:59:59.9' },
+      { n: 5, j: 'x', t: '10:00:00.500' },
+      { n: 6 },
+    ];
+    await documents('t').insertMany(given);
+    const nested = { b: null, a: { x: 1, y: [{ q: 2, p: 1 }] } };
+    const cases: [where: Record<string, Json>, found: number[]][] = [
+      [{ j: nested }, [1, 2]],
+      [{ j: { $in: [nested, 'x'] } }, [1, 2, 5]],
+      [{ j: { $in: [] } }, []],
+      [{ j: { $in: [null, ['x']] } }, [4, 6]],
+      [{ j: { $ne: nested } }, [3, 4, 5, 6]],
+      [{ j: 'x' }, [5]],
+      [{ j: null }, [6]],
+      [{ j: { $ne: null } }, [1, 2, 3, 4, 5]],
+      [{ u: u.toUpperCase() }, [1, 2]],
+      [{ u: { $ne: u } }, [3, 4, 5, 6]],
+      [{ u: { $in: [u, null] } }, [1, 2, 3, 4, 5, 6]],
+      [{ t: '10:00' }, [1, 2, 3]],
+      [{ t: { $ne: '10:00:00' } }, [4, 5, 6]],
+      [{ t: { $gt: '10:00' } }, [5]],
+      [{ t: { $gte: '10:00:00.000' } }, [1, 2, 3, 5]],
+      [{ t: { $lt: '10:00:00.000' } }, [4]],
+      [{ t: { $lte: '10:00' } }, [1, 2, 3, 4]],
+      [{ t: '10:00:00.5' }, [5]],
+    ];
+    for (const [at, [where, found]] of cases.entries()) {
+      await db.update({ table: 't', data: { r: `case ${at}` }, where });
+      const changed = await documents('t')
+        .find({ r: `case ${at}` })
+        .sort({ n: 1 })
+        .toArray();
+      assert.deepEqual(
+        changed.map(({ n }) => n),
+        found,
+        JSON.stringify(where),
+      );
+    }
+    const data = { j: nested, u: u.toUpperCase(), t: '10:00' };
+    assert.deepEqual(await db.update({ table: 't', data: { j: nested }, where: { n: 1 } }), {
+      matched: 1,
+      modified: 0,
+    });
+    await db.update({ table: 't', data, where: { n: 4 } });
+    const [{ u: kept, t } = assert.fail()] = await documents('t').find({ n: 4 }).toArray();
+    assert.deepEqual([kept, t], [u, '10:00:00.000']);
+  });
 
   on('an update goes through in batches, and tells of what it cannot do', async ({ db, documents }) => {
     await db.schema.create('users', {

@@ -1,5 +1,5 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import type { Assignment, UpdateJob, UpdateResult } from '../../../core/dialect.ts';
+import type { Assignment, Condition, UpdateJob, UpdateResult } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 import type { Field } from '../../../core/schema/model.ts';
 import { refuseReadBack, sourcesOf } from '../../read-back.ts';
@@ -23,14 +23,14 @@ export async function updateItems(
 ): Promise<UpdateResult> {
   const { api, state } = work;
   const { name, items, shape } = await tableFor(work, job.table);
-  refuseImpossible(job, shape);
-  await state.ready();
   const ttl = (await timeToLive(api, name))?.AttributeName;
   const fieldOf = (of: string): Field & Written => {
     const field = job.collection.fields.get(of);
     if (!field) throw new Error(`${job.table} has no field ${of}`);
     return of === ttl ? { ...field, seconds: true } : field;
   };
+  refuseImpossible(job, shape, fieldOf);
+  await state.ready();
   const progress = new Progress(
     state,
     `update#${job.key}`,
@@ -58,7 +58,7 @@ export async function updateItems(
   return { matched, modified: changed };
 }
 
-function refuseImpossible({ table, set, collection }: UpdateJob, shape: TableShape): void {
+function refuseImpossible({ table, set, where, collection }: UpdateJob, shape: TableShape, fieldOf: FieldOf): void {
   const refuse = (message: string, why: string, next: string) =>
     new SvcError('update_invalid', message, { why, state: 'Nothing was changed.', next: [next] });
   for (const assignment of set) {
@@ -78,6 +78,26 @@ function refuseImpossible({ table, set, collection }: UpdateJob, shape: TableSha
     }
   }
   refuseReadBack(set);
+  refuseUnordered(where, fieldOf);
+}
+
+/** DynamoDB orders numbers, texts and bytes, and nothing else. */
+function refuseUnordered(where: readonly Condition[], fieldOf: FieldOf): void {
+  for (const condition of where) {
+    const { field, operator } = condition;
+    if (operator === 'eq' || operator === 'ne' || operator === 'in') continue;
+    const { N, S, B } = encoded(condition.value, fieldOf(field));
+    if (N !== undefined || S !== undefined || B !== undefined) continue;
+    throw new SvcError(
+      'update_invalid',
+      `${field}: DynamoDB has no $${operator} for ${JSON.stringify(condition.value)}.`,
+      {
+        why: 'It orders numbers, texts and bytes, and nothing else.',
+        state: 'Nothing was changed.',
+        next: [`Name the values: { ${JSON.stringify(field)}: { "$in": [ … ] } }`],
+      },
+    );
+  }
 }
 
 function attributesOf({ set, where }: UpdateJob): string[] {

@@ -3,7 +3,7 @@ import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { SvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
 import type { Field } from '../../../core/schema/model.ts';
-import type { FieldType } from '../../../core/schema/types.ts';
+import { normalText } from '../../../core/schema/normal-text.ts';
 import { attributeOf } from './attribute.ts';
 import { attributeTypes } from './types.ts';
 
@@ -55,16 +55,7 @@ function isoOf(text: string): string {
 /** 1e-7 and 1e300 are fine as they are; -0 is 0. */
 const digitsOf = (value: Json): string => (Object.is(value, -0) ? '0' : String(value));
 
-/** Wall-clock times with seconds and milliseconds, whatever was left out. */
-export function textOf(text: string, type: FieldType): string {
-  if (type === 'uuid') return text.toLowerCase();
-  if (type !== 'time' && type !== 'datetime') return text;
-  const [, date = '', hours = '', seconds = ':00', fraction = ''] =
-    /^(?:(\d{4}-\d\d-\d\d)[ T])?(\d\d:\d\d)(:\d\d)?(?:\.(\d{1,3}))?$/.exec(text) ?? [];
-  if (hours === '') return text;
-  const time = `${hours}${seconds}.${fraction.padEnd(3, '0')}`;
-  return date === '' ? time : `${date}T${time}`;
-}
+export const textOf = normalText;
 
 function bytesOf(base64: string): Uint8Array {
   const bytes = Buffer.from(base64, 'base64');

@@ -1,9 +1,10 @@
 import type { Document, Filter } from 'mongodb';
-import type { Assignment, Condition, UpdateJob, UpdateResult } from '../../../core/dialect.ts';
+import type { Assignment, UpdateJob, UpdateResult } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 import type { Field } from '../../../core/schema/model.ts';
 import { refuseReadBack } from '../../read-back.ts';
 import { inBatches } from './batches.ts';
+import { filterOf, sameJson } from './condition.ts';
 import { clockOf, type Server } from './open.ts';
 import type { Place } from './place.ts';
 import { toBson } from './value.ts';
@@ -26,9 +27,12 @@ export async function update(place: Place, job: UpdateJob): Promise<UpdateResult
   const matching = (where.length > 0 ? { $and: where } : {}) as Filter<Document>;
   // A clock alone makes no document another one, unless nothing else is set.
   const real = values.filter(({ assignment }) => !('now' in assignment));
-  const differs = (real.length > 0 ? real : []).map(({ assignment, value }) => ({
-    $ne: [{ $ifNull: [`$${assignment.field}`, null] }, value],
-  }));
+  const differs = (real.length > 0 ? real : []).map(({ assignment, value }) => {
+    const stored = { $ifNull: [`$${assignment.field}`, null] };
+    return 'value' in assignment && fieldOf(assignment.field).type === 'json'
+      ? { $not: [sameJson(stored, assignment.value)] }
+      : { $ne: [stored, value] };
+  });
   const changing = differs.length > 0 ? { $and: [...where, { $expr: { $or: differs } }] } : matching;
   const matched = await server.db.collection(job.table).countDocuments(matching);
   const set = Object.fromEntries(values.map(({ assignment, value }) => [assignment.field, value]));
@@ -67,13 +71,4 @@ function expressionOf(server: Server, assignment: Assignment, fieldOf: (name: st
   const text = { $concat: parts };
   const to = { bigint: 'long', integer: 'int', smallint: 'int' }[field.type as string];
   return to === undefined ? text : { $convert: { input: text, to } };
-}
-
-function filterOf(server: Server, condition: Condition, field: Field): Document {
-  const { bson } = server;
-  if (condition.operator === 'in') {
-    return { [field.name]: { $in: condition.value.map((value) => toBson(bson, value, field)) } };
-  }
-  // Null matches what is missing too.
-  return { [field.name]: { [`$${condition.operator}`]: toBson(bson, condition.value, field) } };
 }

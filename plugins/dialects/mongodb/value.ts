@@ -1,6 +1,7 @@
 import { SvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
 import type { Field } from '../../../core/schema/model.ts';
+import { normalText } from '../../../core/schema/normal-text.ts';
 import type { FieldType } from '../../../core/schema/types.ts';
 import type { Server } from './open.ts';
 
@@ -25,6 +26,9 @@ export function toBson(bson: Server['bson'], value: Json, { type, items }: Typed
     case 'datetime':
     case 'timestamp':
       return dateOf(String(value));
+    case 'time':
+    case 'uuid':
+      return normalText(String(value), type);
     case 'binary':
     case 'blob':
       return typeof value === 'string' ? bson.Binary.createFromBase64(value) : value;
