@@ -103,6 +103,8 @@ test('values are converted without a loss, or it is said why not', () => {
     ['12.345', 'text', { type: 'decimal', precision: 5, scale: 2 }, undefined],
     ['true', 'text', 'boolean', 'true'],
     [0, 'integer', 'boolean', 'false'],
+    [true, 'boolean', 'integer', '1'],
+    [false, 'boolean', 'bigint', '0'],
     ['yes', 'text', 'boolean', undefined],
     [true, 'boolean', 'text', 'true'],
     ['2026-02-30x', 'text', 'date', undefined],

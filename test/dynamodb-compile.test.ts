@@ -1,11 +1,12 @@
 import * as assert from 'node:assert/strict';
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import fc from 'fast-check';
 import { isSvcError, type SvcError } from '../core/errors.ts';
 import { apply } from '../core/schema/apply.ts';
-import type { SchemaModel } from '../core/schema/model.ts';
+import type { Field, SchemaModel } from '../core/schema/model.ts';
 import type { NamedField, Operation } from '../core/schema/operation.ts';
 import type { CreateOptions, DynamoOptions } from '../core/schema/options.ts';
-import { FIELD_TYPES } from '../core/schema/types.ts';
+import { FIELD_TYPES, type FieldType } from '../core/schema/types.ts';
 import { plainOf } from '../plugins/dialects/dynamodb/attribute.ts';
 import { converted } from '../plugins/dialects/dynamodb/convert.ts';
 import { compareDecimals, plainDecimal } from '../plugins/dialects/dynamodb/decimal.ts';
@@ -256,6 +257,56 @@ test('a value is converted without loss or not at all', () => {
   ];
   for (const [value, field] of misfits)
     assert.ok('problem' in converted(value as never, field as never), JSON.stringify(value));
+});
+
+test('what a conversion made is made back, and converted once more it stays', () => {
+  type Kind = Pick<Field, 'type' | 'items'>;
+  const become = (value: AttributeValue, to: Kind, from: Kind) => {
+    const result = converted(value, { name: 'f', ...to }, from);
+    return 'value' in result ? result.value : undefined;
+  };
+  const there: readonly [AttributeValue, FieldType, FieldType, AttributeValue][] = [
+    [{ S: '2026-01-31' }, 'date', 'datetime', { S: '2026-01-31T00:00:00.000' }],
+    [{ N: '1' }, 'integer', 'boolean', { BOOL: true }],
+    [{ N: '0' }, 'smallint', 'boolean', { BOOL: false }],
+    [{ N: '1700000000000' }, 'bigint', 'datetime', { S: '2023-11-14T22:13:20.000' }],
+    [{ N: '-1' }, 'double', 'datetime', { S: '1969-12-31T23:59:59.999' }],
+    [
+      {
+        M: {
+          n: { N: '12345678901234567890123456789' },
+          's"': { S: 'n\\1' },
+          l: { L: [{ NULL: true }, { BOOL: true }] },
+        },
+      },
+      'json',
+      'text',
+      { S: '{"n":12345678901234567890123456789,"s\\"":"n\\\\1","l":[null,true]}' },
+    ],
+    [{ N: '12.5' }, 'json', 'text', { S: '12.5' }],
+    [{ S: 'a text' }, 'json', 'text', { S: 'a text' }],
+    [{ S: '"quoted"' }, 'text', 'json', { S: '"quoted"' }],
+    [{ S: '1.0' }, 'text', 'json', { S: '1.0' }],
+    [{ L: [{ S: '1' }, { S: 'a' }] }, 'array', 'text', { S: '["1","a"]' }],
+  ];
+  for (const [value, type, other, expected] of there) {
+    const [from, to] = [{ type }, { type: other }];
+    assert.deepEqual(become(value, to, from), expected, JSON.stringify(value));
+    assert.deepEqual(become(expected, to, from), expected, JSON.stringify(expected));
+    assert.deepEqual(become(expected, from, to), value, JSON.stringify(expected));
+    assert.deepEqual(become(value, from, to), value, JSON.stringify(value));
+  }
+  const losing: readonly [AttributeValue, FieldType, FieldType][] = [
+    [{ N: '1.5' }, 'double', 'datetime'],
+    [{ N: '1.5' }, 'timestamp', 'text'],
+    [{ N: '1e15' }, 'timestamp', 'datetime'],
+    [{ S: '2026-01-31T10:00:00.000' }, 'datetime', 'date'],
+    [{ M: { a: { B: new Uint8Array([1]) } } }, 'json', 'text'],
+    [{ SS: ['a'] }, 'json', 'text'],
+  ];
+  for (const [value, type, other] of losing) {
+    assert.equal(become(value, { type: other }, { type }), undefined, JSON.stringify(value));
+  }
 });
 
 test('numbers are compared by value, however they are written and however many digits they have', () => {

@@ -100,6 +100,7 @@ function literal(said: Json, to: Typed): Json | undefined {
     case 'smallint':
     case 'integer':
     case 'bigint':
+      if (typeof said === 'boolean') return said ? 1 : 0;
       return text === undefined ? undefined : whole(text, to.type);
     case 'float':
     case 'double':

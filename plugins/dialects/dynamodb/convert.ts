@@ -2,8 +2,9 @@ import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { isInCalendar, NOT_IN_CALENDAR } from '../../../core/schema/default.ts';
 import type { Field } from '../../../core/schema/model.ts';
 import type { FieldType } from '../../../core/schema/types.ts';
-import { isNull, plainOf } from './attribute.ts';
+import { isNull } from './attribute.ts';
 import { isStorable, plainDecimal } from './decimal.ts';
+import { documentFrom, documentText } from './document.ts';
 import { encoded, textOf } from './value.ts';
 
 export type Converted = { readonly value: AttributeValue } | { readonly problem: string };
@@ -28,11 +29,11 @@ export function converted(value: AttributeValue | undefined, to: Field, from?: F
     case 'smallint':
     case 'integer':
     case 'bigint':
-      return whole(value, to.type);
+      return whole(value, to.type, from);
     case 'float':
     case 'double':
     case 'decimal':
-      return number(value, to);
+      return number(value, to, from);
     case 'string':
     case 'text':
       return text(value, to, from);
@@ -47,18 +48,19 @@ export function converted(value: AttributeValue | undefined, to: Field, from?: F
     case 'datetime':
       return wall(value);
     case 'date':
+      return ofForm(from?.type === 'datetime' ? dayOf(value) : value, 'date');
     case 'time':
-      return value.S !== undefined && PATTERNS[to.type]?.test(value.S)
-        ? standing(value.S, { S: textOf(value.S, to.type) })
-        : { problem: `it is not a ${to.type}` };
+      return ofForm(value, 'time');
     case 'uuid':
       return value.S !== undefined && PATTERNS.uuid?.test(value.S)
         ? { value: { S: textOf(value.S, 'uuid') } }
         : { problem: 'it is not a uuid' };
     case 'json':
-      return { value };
-    case 'array':
-      return value.L ? items(value.L, to.items ?? 'string', from?.items) : { problem: 'it is no list' };
+      return { value: (isText(from) ? documentFrom(value.S ?? '') : undefined) ?? value };
+    case 'array': {
+      const list = value.L ?? (isText(from) ? documentFrom(value.S ?? '')?.L : undefined);
+      return list ? items(list, to.items ?? 'string', from?.items) : { problem: 'it is no list' };
+    }
     case 'binary':
     case 'blob':
       if (value.B === undefined) return { problem: 'it is not made of bytes' };
@@ -68,12 +70,18 @@ export function converted(value: AttributeValue | undefined, to: Field, from?: F
   }
 }
 
-/** Digits that stand in the value, whether as a number or as text. */
-const digitsIn = ({ S, N }: AttributeValue): string | undefined =>
-  N ?? (S !== undefined && NUMBER.test(S) ? S : undefined);
+const isText = (from: From | undefined): boolean => from?.type === 'string' || from?.type === 'text';
 
-function whole(value: AttributeValue, type: FieldType): Converted {
-  const digits = digitsIn(value);
+/** Digits that stand in the value, whether as a number or as text; of a date and time its milliseconds. */
+function digitsIn({ S, N }: AttributeValue, from: From | undefined): string | undefined {
+  if (N !== undefined || S === undefined) return N;
+  if (from?.type === 'datetime' && WALL.test(S) && isInCalendar(S)) return encoded(`${S}Z`, { type: 'timestamp' }).N;
+  return NUMBER.test(S) ? S : undefined;
+}
+
+function whole(value: AttributeValue, type: FieldType, from: From | undefined): Converted {
+  if (value.BOOL !== undefined) return { value: { N: value.BOOL ? '1' : '0' } };
+  const digits = digitsIn(value, from);
   if (digits === undefined) return { problem: 'it is no number' };
   const exact = wholeDigits(digits);
   if (exact === undefined) return { problem: 'it is no whole number' };
@@ -88,8 +96,8 @@ function wholeDigits(text: string): string | undefined {
   return decimal === undefined || decimal.includes('.') ? undefined : decimal;
 }
 
-function number(value: AttributeValue, to: Field): Converted {
-  const digits = digitsIn(value);
+function number(value: AttributeValue, to: Field, from: From | undefined): Converted {
+  const digits = digitsIn(value, from);
   const decimal = digits === undefined ? undefined : plainDecimal(digits);
   if (decimal === undefined) return { problem: 'it is no number' };
   if (!isStorable(decimal)) return { problem: 'it has more than 38 digits, or is out of range' };
@@ -104,19 +112,20 @@ function number(value: AttributeValue, to: Field): Converted {
 }
 
 function text(value: AttributeValue, to: Field, from: From | undefined): Converted {
-  const plain = plainOf(value);
   if (value.B !== undefined || value.BS) return { problem: 'it is made of bytes' };
   const moment = from?.type === 'timestamp' && value.N !== undefined ? isoOf(value.N) : undefined;
   if (moment !== undefined && !MOMENT.test(moment)) return { problem: 'it is no moment' };
-  const written = moment ?? value.N ?? (typeof plain === 'string' ? plain : JSON.stringify(plain));
+  const written = moment ?? value.S ?? documentText(value);
+  if (written === undefined) return { problem: 'it holds bytes or a set, which no text says' };
   if (to.length !== undefined && [...written].length > to.length) {
     return { problem: `it is longer than ${to.length} characters` };
   }
   return { value: { S: written } };
 }
 
-/** As the way back reads it; empty where it is no moment that ISO 8601 can say. */
+/** As the way back reads it; empty where it is no moment that ISO 8601 can say, or has a part of a millisecond. */
 function isoOf(milliseconds: string): string {
+  if (wholeDigits(milliseconds) === undefined) return '';
   const date = new Date(Number(milliseconds));
   return Number.isNaN(date.getTime()) ? '' : date.toISOString();
 }
@@ -142,15 +151,23 @@ function moment(value: AttributeValue): Converted {
 /** A moment is told as the wall-clock time of UTC. */
 function wall(value: AttributeValue): Converted {
   if (value.N !== undefined) {
-    const date = new Date(Number(value.N));
-    return Number.isNaN(date.getTime())
-      ? { problem: 'it is no moment' }
-      : { value: { S: date.toISOString().slice(0, -1) } };
+    const moment = isoOf(value.N);
+    return MOMENT.test(moment) ? { value: { S: moment.slice(0, -1) } } : { problem: 'it is no moment' };
   }
   const said = value.S ?? '';
   if (PATTERNS.date?.test(said)) return standing(said, { S: `${said}T00:00:00.000` });
   return WALL.test(said) ? standing(said, { S: textOf(said, 'datetime') }) : { problem: 'it is no date and time' };
 }
+
+function ofForm({ S }: AttributeValue, type: 'date' | 'time'): Converted {
+  return S !== undefined && PATTERNS[type]?.test(S)
+    ? standing(S, { S: textOf(S, type) })
+    : { problem: `it is not a ${type}` };
+}
+
+/** Of a time that is the beginning of its day. */
+const dayOf = (value: AttributeValue): AttributeValue =>
+  value.S?.endsWith('T00:00:00.000') ? { S: value.S.slice(0, 10) } : value;
 
 /** A text with the form of a day or time may be none. */
 const standing = (said: string, value: AttributeValue): Converted =>
