@@ -38,7 +38,8 @@ async function run(start: Awaited<ReturnType<typeof migratorsOf>>, url: string, 
   const held: number[] = [];
   const look = setInterval(() => {
     try {
-      held.push(Number(kilobytes.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024);
+      const [, size] = kilobytes.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? [];
+      if (size !== undefined) held.push(Number(size) / 1024);
     } catch {
       // It has ended.
     }
