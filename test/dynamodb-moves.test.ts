@@ -339,6 +339,46 @@ else {
       }
     }));
 
+  test('a number that DynamoDB cannot hold is refused before an item is read, wherever it stands', () =>
+    on(async (run, connection, model) => {
+      await run({
+        type: 'createCollection',
+        name: 'users',
+        fields: [
+          { name: 'id', type: 'integer', primaryKey: true },
+          { name: 'n', type: 'double' },
+          { name: 'doc', type: 'json' },
+        ],
+      });
+      const collection = model().get('users');
+      assert.ok(collection);
+      const job = { table: 'users', collection, key: 'k1' };
+      const set = [{ field: 'n', value: 1 }];
+      for (const value of [1e300, -1e300, 5e-324]) {
+        for (const update of [
+          { where: [], set: [{ field: 'n', value }] },
+          { where: [], set: [{ field: 'doc', value: { a: [value] } }] },
+          { where: [{ field: 'n', operator: 'lt', value }] as const, set },
+        ]) {
+          const error = await refused(connection.update({ ...job, ...update }), 'value_invalid');
+          assert.match(error.why ?? '', /38 digits/);
+        }
+      }
+      const field = { name: 'more', type: 'json', default: { a: 1e300 } } as const;
+      assert.throws(() => dynamodb.compile({ type: 'addField', collection: 'users', field }, model()), {
+        code: 'field_invalid',
+      });
+    }));
+
+  test('an item that would be too large is named', () =>
+    on(async (run, connection) => {
+      await run(create);
+      await items(connection, 'users', [{ id: N(1), n: S('x'.repeat(409_560)) }, { id: N(2) }]);
+      const field = { name: 'kind', type: 'string', default: 'a default that is too long for it' } as const;
+      const error = await refused(run({ type: 'addField', collection: 'users', field }), 'data_violates');
+      assert.match(error.why ?? '', /^\{"id":1\}: .*size/i);
+    }));
+
   test('an update gives no item a null where the definition says required', () =>
     on(async (run, connection, model) => {
       await run({

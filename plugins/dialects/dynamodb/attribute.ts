@@ -1,16 +1,17 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { Json } from '../../../core/json.ts';
+import { digitsOf } from './decimal.ts';
 
 export type Item = Readonly<Record<string, AttributeValue>>;
 
-/** JSON as DynamoDB holds it. */
+/** JSON as DynamoDB holds it. Throws `value_invalid` for a number that it cannot. */
 export function attributeOf(value: Json): AttributeValue {
   if (value === null) return { NULL: true };
   switch (typeof value) {
     case 'string':
       return { S: value };
     case 'number':
-      return { N: String(value) };
+      return { N: digitsOf(value) };
     case 'boolean':
       return { BOOL: value };
   }

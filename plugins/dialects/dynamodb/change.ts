@@ -1,7 +1,7 @@
 import type { AttributeValue, BatchStatementRequest, BatchStatementResponse } from '@aws-sdk/client-dynamodb';
 import { SvcError } from '../../../core/errors.ts';
 import type { Api } from './api.ts';
-import type { Item } from './attribute.ts';
+import { type Item, plainItem } from './attribute.ts';
 import { isThrottled, isUnknown, TooMuch } from './errors.ts';
 import { quote } from './names.ts';
 import type { Pace } from './pace.ts';
@@ -69,7 +69,7 @@ export async function changeItems(
           again.push(index);
           busy = Message ?? Code;
           if (Code === 'InternalServerError') doubtful.add(index);
-        } else throw refused(table, Code, Message);
+        } else throw refused(table, changes[index] as Change, Code, Message);
       }
       left = again;
       if (left.length > 0) throw new TooMuch(busy);
@@ -79,9 +79,9 @@ export async function changeItems(
   return outcomes;
 }
 
-function refused(table: string, code: string, message: string | undefined): SvcError {
+function refused(table: string, { key }: Change, code: string, message: string | undefined): SvcError {
   return new SvcError('data_violates', `DynamoDB refused to change an item of "${table}".`, {
-    why: `${code}: ${message ?? ''}`,
+    why: `${JSON.stringify(plainItem(key))}: ${code}: ${message ?? ''}`,
     next: ['Correct what it says; what was changed before stays changed, and the next run goes on.'],
   });
 }

@@ -1,6 +1,7 @@
 import type { Statement } from '../../../core/dialect.ts';
-import { SvcError } from '../../../core/errors.ts';
+import { isSvcError, SvcError } from '../../../core/errors.ts';
 import { apply } from '../../../core/schema/apply.ts';
+import { isExpression } from '../../../core/schema/default.ts';
 import { defineCollection, defineField, writtenField } from '../../../core/schema/define.ts';
 import { refuseUnsupported } from '../../../core/schema/features.ts';
 import { collectionOf, exists, fieldOf } from '../../../core/schema/lookup.ts';
@@ -15,7 +16,6 @@ import type {
   Operation,
   RenameField,
 } from '../../../core/schema/operation.ts';
-import { isStorable } from './decimal.ts';
 import { definitionOf } from './definition.ts';
 import { modifyField } from './modify.ts';
 import { names } from './names.ts';
@@ -25,7 +25,7 @@ import { refusals } from './refusals.ts';
 import { indexOn, indexShape, keyNames, shapeOf } from './shape.ts';
 import { statement } from './step.ts';
 import { fieldText, indexText, tableText } from './text.ts';
-import { attributeTypes } from './types.ts';
+import { encoded } from './value.ts';
 
 const NAME = 'dynamodb';
 const MOST_GLOBALS = 20;
@@ -126,13 +126,18 @@ function addField(operation: AddField, before: SchemaModel): Statement[] {
 }
 
 /** It would be written into every item. */
-function refuseUnstorable({ name, type, default: value }: Field, table: string): void {
-  if (attributeTypes[type] !== 'N' || (typeof value !== 'number' && type !== 'decimal') || value === undefined) return;
-  if (isStorable(String(value))) return;
-  throw new SvcError('field_invalid', `dynamodb cannot hold the default of "${table}.${name}".`, {
-    why: 'A number has at most 38 digits and is less than 1e126.',
-    next: ['Give a smaller default, or make the field a string.'],
-  });
+function refuseUnstorable(field: Field, table: string): void {
+  const { name, default: value } = field;
+  if (value === undefined || value === 'now' || isExpression(value)) return;
+  try {
+    encoded(value, field);
+  } catch (error) {
+    if (!isSvcError(error)) throw error;
+    throw new SvcError('field_invalid', `dynamodb cannot hold the default of "${table}.${name}".`, {
+      why: error.why ?? error.message,
+      next: ['Give another default, or make the field a string.'],
+    });
+  }
 }
 
 function dropField(operation: DropField, before: SchemaModel): Statement[] {

@@ -1,3 +1,6 @@
+import { SvcError } from '../../../core/errors.ts';
+import type { Json } from '../../../core/json.ts';
+
 /** Without exponent, sign of zero and zeros that say nothing; undefined beyond what anybody writes. */
 export function plainDecimal(text: string): string | undefined {
   const [, sign = '', before = '', after = '', exponent = '0'] =
@@ -21,6 +24,17 @@ export function isStorable(number: string): boolean {
   const digits = decimal.replace(/[-.]/g, '').replace(/^0+/, '').replace(/0+$/, '');
   const size = Math.abs(Number(decimal));
   return digits.length <= 38 && (size === 0 ? digits === '' : size >= 1e-130 && size < 1e126);
+}
+
+/** A number as it is sent; -0 is 0. Throws `value_invalid` for one that DynamoDB would refuse. */
+export function digitsOf(value: Json): string {
+  const digits = Object.is(value, -0) ? '0' : String(value);
+  if (isStorable(digits)) return digits;
+  throw new SvcError('value_invalid', `DynamoDB cannot hold the number ${digits.slice(0, 60)}.`, {
+    why: 'A number has at most 38 digits, and is from 1e-130 to less than 1e126.',
+    state: 'Nothing was changed.',
+    next: ['Give another number, or make the field a string.'],
+  });
 }
 
 /** Less than nothing, nothing or more, as numbers and not as texts; digits that no double can hold count too. */

@@ -30,6 +30,8 @@ export async function updateItems(
     return of === ttl ? { ...field, seconds: true } : field;
   };
   refuseImpossible(job, shape, fieldOf);
+  // What no item could take is refused before the first one is read.
+  for (const one of job.set) if ('value' in one) encoded(one.value, fieldOf(one.field));
   await state.ready();
   const progress = new Progress(
     state,

@@ -5,6 +5,7 @@ import type { Json } from '../../../core/json.ts';
 import type { Field } from '../../../core/schema/model.ts';
 import { normalText } from '../../../core/schema/normal-text.ts';
 import { attributeOf } from './attribute.ts';
+import { digitsOf } from './decimal.ts';
 import { attributeTypes } from './types.ts';
 
 /** How a field's values are written. */
@@ -13,7 +14,7 @@ export type Written = Pick<Field, 'type' | 'items'> & {
   readonly seconds?: true;
 };
 
-/** A literal as the field holds it. Texts of date and time have one width, so that they sort. */
+/** A literal as the field holds it. Texts of date and time have one width, so that they sort. Throws `value_invalid`. */
 export function encoded(value: Json, field: Written): AttributeValue {
   if (value === null) return { NULL: true };
   if (field.type === 'array') {
@@ -51,9 +52,6 @@ function moment(milliseconds: number, { seconds }: Written): string {
 function isoOf(text: string): string {
   return text.replace(' ', 'T').replace(/([+-]\d\d)(\d\d)$/, '$1:$2');
 }
-
-/** 1e-7 and 1e300 are fine as they are; -0 is 0. */
-const digitsOf = (value: Json): string => (Object.is(value, -0) ? '0' : String(value));
 
 export const textOf = normalText;
 
