@@ -8,7 +8,7 @@ import { plan } from '../core/migration/planning.ts';
 import { resolve } from '../core/migration/resolve.ts';
 import { migrate } from '../core/migration/run.ts';
 import { replay } from '../core/schema/apply.ts';
-import type { Operation } from '../core/schema/operation.ts';
+import type { FieldChanges, NamedField, Operation } from '../core/schema/operation.ts';
 import type { FieldType } from '../core/schema/types.ts';
 import { mysql } from '../plugins/dialects/mysql/dialect.ts';
 import { foresee } from '../plugins/dialects/mysql/foresee.ts';
@@ -273,6 +273,53 @@ for (const engine of committingEngines) {
         'Nothing was changed.',
       );
       assert.deepEqual(await fields(adapter, 'parents'), ['id', 'a']);
+    } finally {
+      await allowing.connection.close();
+    }
+  });
+
+  on('values that do not fit a changed type are told before any step', async (adapter, url) => {
+    const fits: readonly [Omit<NamedField, 'name'>, bad: string, good: string, FieldChanges][] = [
+      [{ type: 'bigint' }, '2147483648', '-2147483648', { type: 'integer' }],
+      [{ type: 'bigint' }, '-9223372036854775808', '9999', { type: 'decimal', precision: 6, scale: 2 }],
+      [{ type: 'float' }, '1e30', '1e18', { type: 'bigint' }],
+      [{ type: 'decimal', precision: 10, scale: 3 }, '9999.995', '-9999.994', { precision: 6, scale: 2 }],
+      [{ type: 'string' }, "'99999999999'", "' 42 '", { type: 'integer' }],
+      [{ type: 'string' }, "'12abc'", "'-1.5e2 '", { type: 'decimal', precision: 6, scale: 2 }],
+      [{ type: 'string' }, "'2026-02-30'", "'2026-02-28'", { type: 'date' }],
+      [{ type: 'string' }, "'{'", "'{}'", { type: 'json' }],
+      [{ type: 'binary', length: 10 }, '0x0000000000', '0xffffffff', { length: 4 }],
+      [{ type: 'blob' }, '0xff', "'é'", { type: 'text' }],
+      [{ type: 'datetime' }, "'1970-01-01'", "'2037-12-31'", { type: 'timestamp' }],
+      [{ type: 'datetime' }, "'2107-01-01'", "'2038-01-19 03:14:07.999'", { type: 'timestamp' }],
+      [{ type: 'integer' }, '-9999', '9999', { type: 'string', length: 4 }],
+      [{ type: 'enum', enumValues: ['a', 'words'] }, "'words'", "'a'", { type: 'string', length: 4 }],
+      [{ type: 'date' }, "'2026-01-01'", 'NULL', { type: 'json' }],
+    ];
+    const names = fits.map((_, index) => `f${index}`);
+    const odd = migration('20260102_000000_odd')
+      .createCollection('odd', [key, ...fits.map(([field], index) => ({ name: `f${index}`, ...field }))])
+      .build();
+    await migrate(adapter, all(odd));
+    const goods = fits.map(([, , good]) => good);
+    const bads = fits.map(([, bad]) => bad);
+    await adapter.connection.query(`INSERT INTO odd VALUES (1, ${goods.join(', ')}), (2, ${bads.join(', ')})`);
+    const allowing = await connectAdapter(engine.dialect, url, { allowCopy: true });
+    const changing = (chosen: readonly number[]) =>
+      chosen.reduce(
+        (made, index) => made.modifyField('odd', names[index] ?? '', fits[index]?.[3] ?? {}),
+        migration('20260103_000000_third').addField('parents', { name: 'b', type: 'integer' }),
+      );
+    try {
+      for (const index of fits.keys()) {
+        const attempt = migrate(allowing, all(odd, changing([index]).build()), { allowDestructive: true });
+        const refusal = await refused(attempt, 'data_violates');
+        assert.match(refusal.why ?? '', new RegExp(`Values of f${index} .* 1 such row`));
+        assert.equal(refusal.state, 'Nothing was changed.');
+      }
+      assert.deepEqual(await fields(adapter, 'parents'), ['id']);
+      await adapter.connection.query('DELETE FROM odd WHERE id = 2');
+      await migrate(allowing, all(odd, changing([...fits.keys()]).build()), { allowDestructive: true });
     } finally {
       await allowing.connection.close();
     }

@@ -15,6 +15,8 @@ export const mariadbTraits: Traits = {
   sharesCheckNames: false,
   carries: { foreignKey: '_ibfk_' },
   block: (statements) => `BEGIN NOT ATOMIC\n${statements}\n;END`,
+  // From 11.5 on they are numbers of 32 bits without a sign, and FROM_UNIXTIME knows as many.
+  lastTimestamp: "IF(FROM_UNIXTIME(2147483648) IS NULL, '2038-01-19 03:14:07.999', '2106-02-07 06:28:15.999')",
   // With json_valid: a check of ours stands in place of the one that the type would have.
   arrayCheck: (column) => `json_valid(${column}) and json_type(${column}) = 'ARRAY'`,
   json: { same: (column, literal) => `json_equals(${column}, ${literal})`, since: [10, 7, 0] },

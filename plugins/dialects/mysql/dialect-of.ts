@@ -19,7 +19,7 @@ export function dialectOf(flavour: Flavour): Dialect {
     capabilities: { transactionalDdl: false, names: grammar.names, refuses: grammar.refuses },
     compile(operation, before) {
       const [first, ...more] = compileSql(grammar, operation, before);
-      const told = violating(operation, before);
+      const told = violating(traits, operation, before);
       if (!first || told.length === 0) return first ? [first, ...more] : [];
       return [{ ...first, run: { ...(first.run as object), violating: told } as unknown as Json }, ...more];
     },

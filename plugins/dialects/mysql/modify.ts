@@ -67,10 +67,12 @@ function refusedValues(value: string, from: Field, { type, enumValues = [] }: Fi
   const otherThan = (words: readonly string[], of = value) =>
     refused(`${of} NOT IN (${words.map(text).join(', ')})`, `none of ${words.join(', ')}`);
   if (type === 'enum' && !hasAll(enumValues, from)) return otherThan(enumValues, bytesOf(value));
+  // MySQL and MariaDB take another number for it.
+  if (from.type === 'float' && type === 'bigint') return refused(`ABS(${value}) >= 9223372036854775808`, 'too large');
   if (from.type === type || !WORDS.has(from.type)) return {};
   if (type === 'boolean') return otherThan(['0', '1']);
   if (type === 'uuid') return refused(`${value} NOT REGEXP '${UUID}'`, 'no UUIDs');
-  if (INTEGERS.has(type)) return refused(`${value} REGEXP '${FRACTION}'`, 'no whole numbers');
+  if (INTEGERS.has(type)) return refused(`${value} NOT REGEXP '${WHOLE}'`, 'no whole numbers');
   return {};
 }
 
@@ -99,7 +101,7 @@ function either(one: Partial<AskedAlter>, other: Partial<AskedAlter>): Partial<A
 
 const WORDS: ReadonlySet<FieldType> = new Set(['string', 'text', 'enum']);
 const INTEGERS: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint']);
-const FRACTION = '[.][0-9]*[1-9]|[eE]-';
+const WHOLE = '^[[:space:]]*[+-]?[0-9]+[[:space:]]*$';
 
 function modified(
   grammar: Grammar,

@@ -14,6 +14,7 @@ export const mysqlTraits: Traits = {
   fixesKeyTypes: false,
   sharesCheckNames: true,
   carries: { foreignKey: '_ibfk_', check: '_chk_' },
+  lastTimestamp: "'2038-01-19 03:14:07.999'",
   arrayCheck: (column) => `json_type(${column}) = 'ARRAY'`,
   json: {
     same: (column, literal) => `${column} = CAST(${literal} AS JSON)`,

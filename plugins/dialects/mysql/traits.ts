@@ -29,6 +29,8 @@ export interface Traits {
    * one by one. Absent where it knows no such block.
    */
   readonly block?: (statements: string) => string;
+  /** The last moment that a column of timestamps holds, in UTC: an expression. */
+  readonly lastTimestamp: string;
   /** Holds for a JSON text that is an array; the column is quoted. */
   arrayCheck(column: string): string;
   readonly json: {

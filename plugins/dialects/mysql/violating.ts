@@ -5,7 +5,9 @@ import type { Operation } from '../../../core/schema/operation.ts';
 import { keyAfter } from '../../sql/compile.ts';
 import { primaryKeyFields } from '../../sql/names.ts';
 import { quote } from './quote.ts';
+import type { Traits } from './traits.ts';
 import { columnType, isNumbered, STRING_LENGTH } from './types.ts';
+import { unfit } from './unfit.ts';
 
 /** Rows for which the server refuses a change. */
 export interface Violating {
@@ -26,7 +28,7 @@ export interface Joins {
 }
 
 /** Rows in the way of an operation: one step alone tells of them itself, behind another one that is too late. */
-export function violating(operation: Operation, before: SchemaModel): Violating[] {
+export function violating(traits: Traits, operation: Operation, before: SchemaModel): Violating[] {
   if (!('collection' in operation)) return [];
   const collection = before.get(operation.collection);
   if (!collection) return [];
@@ -48,7 +50,7 @@ export function violating(operation: Operation, before: SchemaModel): Violating[
       const keyed = to.primaryKey && !from.primaryKey;
       return [
         ...(to.required && !from.required && !isNumbered(to) ? missing(table, to.name) : []),
-        ...longer(table, from, to),
+        ...misfits(traits, table, from, to),
         // Values of another type may be equal where these are not, and the other way round.
         ...(to.unique && !from.unique && to.type === from.type ? twice(table, [to.name]) : []),
         ...(keyed && primaryKeyFields(collection).length === 0 ? twice(table, keyAfter(collection, to)) : []),
@@ -100,18 +102,13 @@ const missing = (table: string, column: string): Violating[] => [
   { rows: `${quote(column)} IS NULL`, why: `${column} would be required.`, reads: { [table]: [column] } },
 ];
 
-function longer(table: string, from: Field, to: Field): Violating[] {
-  const { name, length = STRING_LENGTH } = to;
-  if (to.type !== 'string' || !(from.type === 'text' || from.type === 'string')) return [];
-  if (from.type === 'string' && (from.length ?? STRING_LENGTH) <= length) return [];
-  return [
-    {
-      // Spaces at the end are cut without an error.
-      rows: `CHAR_LENGTH(RTRIM(${quote(name)})) > ${length}`,
-      why: `Values of ${name} are longer than ${length} characters.`,
-      reads: { [table]: [name] },
-    },
-  ];
+function misfits(traits: Traits, table: string, from: Field, to: Field): Violating[] {
+  const { name, type, length = STRING_LENGTH } = to;
+  const isSame = from.type === type && columnType(from, table) === columnType(to, table);
+  const rows = isSame ? undefined : unfit(traits, from, to);
+  if (rows === undefined) return [];
+  const fits = type === 'string' ? `are longer than ${length} characters` : `do not fit ${columnType(to, table)}`;
+  return [{ rows, why: `Values of ${name} ${fits}.`, reads: { [table]: [name] } }];
 }
 
 function twice(table: string, columns: readonly string[]): Violating[] {
