@@ -4,6 +4,7 @@ import { replay } from '../core/schema/apply.ts';
 import { differences } from '../core/schema/differences.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
 import type { NamedField, Operation } from '../core/schema/operation.ts';
+import type { FieldType } from '../core/schema/types.ts';
 import { mysql } from '../plugins/dialects/mysql/dialect.ts';
 import { committingEngines } from './kit/engines.ts';
 import { runOperations } from './kit/operations.ts';
@@ -691,6 +692,34 @@ for (const engine of committingEngines) {
     model = await run([crossed], model);
     await agrees(model);
     assert.equal(Number((await rows('SELECT e FROM words WHERE id = 1'))[0]?.e), 2);
+  });
+
+  on('elements of a list are of the type that they get, or it is refused', async ({ again }) => {
+    const { run, agrees, rows, shown } = await again({ allowCopy: true });
+    const model = await run([
+      table('lists', { name: 'a', type: 'array', items: 'string' }, { name: 'j', type: 'json' }),
+    ]);
+    await rows(`INSERT INTO lists VALUES (1, '["1", "2"]', '{"a": 1}'), (2, '[]', '["x"]'), (3, NULL, NULL)`);
+    const before = await shown('lists');
+    const change = (field: string, items: FieldType): Operation => ({
+      type: 'modifyField',
+      collection: 'lists',
+      field,
+      changes: { type: 'array', items },
+    });
+    for (const [operation, why] of [
+      [change('a', 'integer'), /Values of a are no lists of integer. .* 1 such row/],
+      [change('j', 'double'), / 2 such rows/],
+      [change('j', 'text'), / 1 such row/],
+    ] as const) {
+      assert.match((await refused(run([operation], model), 'data_violates')).why ?? '', why);
+      assert.deepEqual(await shown('lists'), before);
+    }
+    await agrees(await run([change('a', 'text')], model));
+    await rows(`UPDATE lists SET a = '[1, null, 2]', j = '["x", 1]' WHERE id = 1`);
+    await agrees(await run([change('a', 'bigint'), change('j', 'json')], model));
+    await rows("INSERT INTO lists VALUES (4, '[3]', '[{}]')");
+    await assert.rejects(rows("INSERT INTO lists VALUES (5, '{}', '[]')"), 'an array is an array');
   });
 
   // MariaDB makes none.

@@ -8,6 +8,7 @@ import type { Grammar } from '../../sql/grammar.ts';
 import { losesSilently } from '../../sql/loses.ts';
 import { primaryKeyFields, uniqueName } from '../../sql/names.ts';
 import { type AskedAlter, askedAlter, type Modify } from './asked.ts';
+import { otherElements } from './elements.ts';
 import { has } from './has.ts';
 import { bytesOf, quote, text } from './quote.ts';
 import type { Traits } from './traits.ts';
@@ -62,11 +63,14 @@ function foreseen(grammar: Grammar, table: string, from: Field, to: Field): Part
 }
 
 /** Values that the server would take for others, or as they are though they are none of the new type. */
-function refusedValues(value: string, from: Field, { type, enumValues = [] }: Field): Partial<AskedAlter> {
+function refusedValues(value: string, from: Field, to: Field): Partial<AskedAlter> {
+  const { type, enumValues = [], items = 'string' } = to;
   const refused = (rows: string, what: string) => ({ refused: { rows, why: `Values of ${from.name} are ${what}.` } });
   const otherThan = (words: readonly string[], of = value) =>
     refused(`${of} NOT IN (${words.map(text).join(', ')})`, `none of ${words.join(', ')}`);
   if (type === 'enum' && !hasAll(enumValues, from)) return otherThan(enumValues, bytesOf(value));
+  if (type === 'array' && isJson(from) && !isSameList(from, to))
+    return refused(otherElements(value, items), `no lists of ${items}`);
   // MySQL and MariaDB take another number for it.
   if (from.type === 'float' && type === 'bigint') return refused(`ABS(${value}) >= 9223372036854775808`, 'too large');
   if (from.type === type || !WORDS.has(from.type)) return {};
@@ -75,6 +79,10 @@ function refusedValues(value: string, from: Field, { type, enumValues = [] }: Fi
   if (INTEGERS.has(type)) return refused(`${value} NOT REGEXP '${WHOLE}'`, 'no whole numbers');
   return {};
 }
+
+const isJson = ({ type }: Field): boolean => type === 'json' || type === 'array';
+/** Elements are JSON, which nothing converts. */
+const isSameList = (from: Field, to: Field): boolean => from.type === to.type && from.items === to.items;
 
 const hasAll = (words: readonly string[], { type, enumValues = [] }: Field): boolean =>
   type === 'enum' && enumValues.every((word) => words.includes(word));
@@ -141,7 +149,9 @@ function modified(
   const shown = [...(modify ? [`MODIFY COLUMN ${columnDefinition(grammar, to, table)}`] : []), ...clauses];
   const loses = losesSilently(from, to) || (from.type === 'float' && WRITES_SIX_DIGITS.has(to.type));
   const destructive = (modify?.type !== undefined || from.type !== to.type) && loses;
-  return [askedAlter(ask, { destructive }, shown)];
+  // Nothing in the catalog tells of elements.
+  const again = from.type === 'array' && !isSameList(from, to) && clauses.length === 0;
+  return [askedAlter(ask, { destructive, ...(again && { idempotent: true }) }, shown)];
 }
 
 /** As which the server writes six digits of a number of single precision. */
@@ -149,7 +159,7 @@ const WRITES_SIX_DIGITS: ReadonlySet<FieldType> = new Set(['text', 'json']);
 
 function modification(grammar: Grammar, traits: Traits, table: string, from: Field, to: Field): Modify | undefined {
   const type = columnType(to, table);
-  const retyped = type !== columnType(from, table) || from.type !== to.type;
+  const retyped = type !== columnType(from, table) || from.type !== to.type || from.items !== to.items;
   const was = defaultOf(grammar, from, table);
   const is = defaultOf(grammar, to, table);
   // The catalog has it as the old type spells or rounds it.
