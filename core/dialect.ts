@@ -119,6 +119,8 @@ export interface Underway {
   committed(written: RunOutcome['written'][number]): void;
   /** Asked before a segment that another session stood in the way of is tried again; false ends the run with that failure. */
   waitsOn(): boolean;
+  /** Told what is sent for the statement of a segment where that is not its text, as only the catalog tells all of it. */
+  sent(segment: number, text: string): void;
 }
 
 /** A statement that would be refused once it runs, and how. */

@@ -7,9 +7,11 @@ import type { Json } from '../core/json.ts';
 import { drift, withoutForeign } from '../core/migration/drift.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
 import { MigrationHelpers } from '../core/migration/helpers.ts';
-import { historyModel, rollback } from '../core/migration/run.ts';
+import { plan } from '../core/migration/planning.ts';
+import { historyModel, migrate, rollback } from '../core/migration/run.ts';
 import type { ConstraintDefinition } from '../core/schema/operation.ts';
-import { sqlEngines } from './kit/engines.ts';
+import { definedInCode } from './kit/defined.ts';
+import { committingEngines, sqlEngines } from './kit/engines.ts';
 import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
 
@@ -422,4 +424,42 @@ for (const engine of sqlEngines) {
     assert.deepEqual(await set({ list: ['1', '2'] }, { list: ['1', '2'] }), { matched: 1, modified: 0 });
     assert.deepEqual(await set({ data: null }, { id: { $gte: 2 } }), { matched: 2, modified: 2 });
   });
+}
+
+for (const engine of committingEngines) {
+  if (engine.missing !== undefined) {
+    test.skip(`${engine.name}: what a result tells of statements`, engine.missing);
+    continue;
+  }
+  test(`${engine.name}: a result tells the statements that were sent, with what the catalog adds to them`, () =>
+    engine.withDatabase(async (adapter) => {
+      await rows(
+        adapter,
+        "CREATE TABLE old (id int PRIMARY KEY, v varchar(20) NOT NULL COMMENT 'kept', g varchar(100) AS (v) VIRTUAL)",
+      );
+      const db = new Database(adapter);
+      const { migration, statements } = await db.schema.modifyField('old', 'v', { length: 30 });
+      assert.deepEqual(statements, ["ALTER TABLE `old` MODIFY COLUMN `v` varchar(30) NOT NULL COMMENT 'kept'"]);
+      const more = {
+        ...migration,
+        tag: '99990101_000000_more',
+        up: [
+          { type: 'modifyField', collection: 'old', field: 'v', changes: { length: 40 } },
+          { type: 'modifyField', collection: 'old', field: 'g', changes: { length: 200 } },
+        ] as const,
+        down: [],
+      };
+      const [planned] = await plan(adapter, [definedInCode(more)]);
+      const told: string[] = [];
+      await migrate(adapter, [definedInCode(more)], {
+        onEvent: (event) => {
+          if (event.type === 'finished') told.push(...event.statements);
+        },
+      });
+      assert.deepEqual(
+        told,
+        planned?.statements.map(({ text }) => text),
+      );
+      assert.match(told[1] ?? '', /varchar\(200\) GENERATED ALWAYS AS/);
+    }));
 }

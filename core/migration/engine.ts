@@ -5,7 +5,7 @@ import type { Shape } from '../schema/shape.ts';
 import { ownArguments, ownCopy } from './arguments.ts';
 import { checksum } from './checksum.ts';
 import { execute } from './execute.ts';
-import type { Execution } from './execution.ts';
+import { type Execution, sentTexts } from './execution.ts';
 import type { Origin, Status } from './history.ts';
 import { checkOwner, Ledger, type LedgerEntry } from './ledger.ts';
 import type { Migration } from './migration.ts';
@@ -161,7 +161,7 @@ export async function runOne(run: Execution, planned: PlannedMigration): Promise
     tag: planned.tag,
     status,
     durationMs: row.duration_ms ?? 0,
-    statements: planned.statements.map(({ text }) => text),
+    statements: sentTexts(run, planned),
   };
 }
 

@@ -54,6 +54,10 @@ export async function execute(run: Execution, planned: readonly PlannedMigration
       },
       committed,
       waitsOn: () => !run.signal?.aborted,
+      sent(segment, text) {
+        const [statement] = stages[segment]?.segment.statements ?? [];
+        if (statement) run.sent.set(statement, text);
+      },
     });
     for (const written of outcome.written.slice(noted, outcome.committed)) committed(written);
     const stopped = stages[outcome.committed];

@@ -1,5 +1,5 @@
 import type { Adapter } from '../database/adapter.ts';
-import type { RunOutcome } from '../dialect.ts';
+import type { RunOutcome, Statement } from '../dialect.ts';
 import { isSvcError, SvcError } from '../errors.ts';
 import { CLOCK, ELAPSED, type Writable } from '../records.ts';
 import { version } from '../version.ts';
@@ -17,8 +17,14 @@ export interface Execution {
   readonly epoch: number;
   readonly signal?: AbortSignal | undefined;
   readonly started?: ((planned: PlannedMigration) => void) | undefined;
-  readonly finished?: ((planned: PlannedMigration, entry: LedgerEntry) => void) | undefined;
+  readonly finished?: ((planned: PlannedMigration, entry: LedgerEntry, texts: readonly string[]) => void) | undefined;
+  /** What was sent for statements with other words than their texts. */
+  readonly sent: Map<Statement, string>;
 }
+
+/** What a migration sent to the database, for people. */
+export const sentTexts = ({ sent }: Pick<Execution, 'sent'>, { statements }: PlannedMigration): string[] =>
+  statements.map((statement) => sent.get(statement) ?? statement.text);
 
 /** Puts what was committed into the ledger and tells who listens when the migration is through. */
 export function note(
@@ -32,7 +38,7 @@ export function note(
   const row = { ...known?.row, ...changed } as LedgerEntry['row'];
   const entry: LedgerEntry = { row, version: (known?.version ?? 0) + 1, ...(migration && { migration }) };
   run.ledger.set(entry);
-  if (planned && row.status !== 'applying') run.finished?.(planned, entry);
+  if (planned && row.status !== 'applying') run.finished?.(planned, entry, sentTexts(run, planned));
   return entry;
 }
 

@@ -107,12 +107,11 @@ async function locked(
   const finished: RunReport['migrations'][number][] = [];
   const watch: SessionOptions['watch'] = {
     started: ({ tag }) => onEvent?.({ type: 'started', tag }),
-    finished: (planned, { row }) => {
-      const { tag, statements } = planned;
+    finished: ({ tag }, { row }, statements) => {
       const status = row.status === 'rolled_back' ? 'rolled_back' : 'completed';
       const durationMs = row.duration_ms ?? 0;
       finished.push({ tag, status, durationMs, statements: statements.length });
-      onEvent?.({ type: 'finished', tag, status, durationMs, statements: statements.map(({ text }) => text) });
+      onEvent?.({ type: 'finished', tag, status, durationMs, statements });
     },
   };
   return underLock(adapter, { ...options, watch, onWait: () => onEvent?.({ type: 'waiting' }) }, async (run, back) => {

@@ -61,9 +61,10 @@ export function underBareLock<T>(
   return adapter.connection.exclusively(
     (epoch) =>
       held.run(inside, async () => {
-        if (known && epoch === known.epoch + 1) return work({ ...watch, adapter, epoch, signal, ledger: known.ledger });
+        const run = { ...watch, adapter, epoch, signal, sent: new Map() };
+        if (known && epoch === known.epoch + 1) return work({ ...run, ledger: known.ledger });
         await claimDatabase(adapter, epoch, adopt ?? false);
-        return work({ ...watch, adapter, epoch, signal, ledger: await Ledger.read(adapter.connection) });
+        return work({ ...run, ledger: await Ledger.read(adapter.connection) });
       }),
     {
       ...(lockTimeoutMs !== undefined && { timeoutMs: lockTimeoutMs }),

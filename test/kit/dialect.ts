@@ -438,6 +438,7 @@ function cases(declare: Case, engine: DialectUnderTest): void {
             goesOn: (segment) => asked.push(segment) <= half,
             committed: (written) => void told.push(written),
             waitsOn: () => true,
+            sent: () => undefined,
           });
           assert.deepEqual(outcome, { committed: half, written: told });
           assert.deepEqual(

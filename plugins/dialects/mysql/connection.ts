@@ -49,7 +49,7 @@ export async function connect(flavour: Flavour, url: string, settings: Settings)
     lockRetries: settings.lockRetries,
     textOf: (run) => resolved(run, '') ?? quickText(run),
     block: traits.block,
-    ask: (exec, run) => runAsked(asking(exec), run),
+    ask: (exec, run, sent) => runAsked(asking(exec), run, sent),
   };
   const tail = everyText(greeting.charset, traits.collation);
   const holdingAll = holdingEveryText(tail);

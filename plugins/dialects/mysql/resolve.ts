@@ -46,19 +46,21 @@ export const alterText = (table: string, clauses: readonly string[]): string =>
   `ALTER TABLE ${quote(table)} ${clauses.join(', ')}`;
 
 /** Runs a statement that only the catalog can complete, in the way that stands in nobody's way. */
-export async function runAsked(asking: Asking, run: Json): Promise<void> {
+export async function runAsked(asking: Asking, run: Json, sent: (text: string) => void): Promise<void> {
   const ask = run as unknown as Asked;
   if ('fill' in ask) await fill(asking.exec, asking.traits, ask);
-  else await alter(asking, ask);
+  else await alter(asking, ask, sent);
 }
 
-async function alter(asking: Asking, ask: AskedAlter): Promise<void> {
+async function alter(asking: Asking, ask: AskedAlter, sent: (text: string) => void): Promise<void> {
   const { exec } = asking;
   const { table, modify, refused, words } = ask;
   refuseOld(asking, ask);
   if (words) await refuseWords(exec, table, words);
   const clauses = await completed(exec, asking.traits, ask);
   const text = alterText(table, clauses);
+  const behind = following(asking.traits, ask, clauses).map((clause) => alterText(table, [clause]));
+  sent([text, ...behind].join('; '));
   const plainly = () => altered(asking, ask, text);
   const change = modify?.numbered ? () => keepingZero(exec, plainly) : plainly;
   await takingZeros(asking, table, async () => {
@@ -69,7 +71,7 @@ async function alter(asking: Asking, ask: AskedAlter): Promise<void> {
       await change();
     });
   });
-  for (const clause of following(asking.traits, ask, clauses)) await exec(alterText(table, [clause]));
+  for (const one of behind) await exec(one);
 }
 
 /** A row 0 is no row without a number, which the server would give it the next one for. */

@@ -20,8 +20,8 @@ const KEPT = 1196;
 export interface RunPlace extends PacketPlace {
   readonly session: Session;
   readonly lockRetries: number;
-  /** Runs a statement that depends on the catalog. */
-  ask(exec: Exec, run: Json): Promise<void>;
+  /** Runs a statement that depends on the catalog, and tells before what is sent. */
+  ask(exec: Exec, run: Json, sent: (text: string) => void): Promise<void>;
 }
 
 type Written = RunOutcome['written'][number];
@@ -53,7 +53,7 @@ export async function runSegments(
     if (before > 0 && underway?.goesOn(before) === false) break;
     const elapsedMs = performance.now() - began;
     const outcome = await place.session.alone((exec) =>
-      send(place, exec, segments.slice(before), epoch, elapsedMs, retry),
+      send(place, exec, segments.slice(before), epoch, elapsedMs, retry, (text) => underway?.sent(before, text)),
     );
     written.push(...outcome.written);
     const last = segments[written.length - 1];
@@ -80,12 +80,13 @@ async function send(
   epoch: number,
   elapsedMs: number,
   retry: Retry | undefined,
+  sent: (text: string) => void,
 ): Promise<PacketOutcome> {
   const [first] = segments;
   const asked = first?.statements[0];
   if (first && asked && (retry === 'asked' || isAsked(place, first))) {
     try {
-      await place.ask(exec, asked.run);
+      await place.ask(exec, asked.run, sent);
       return { written: [[]] };
     } catch (error) {
       const again = isPassing(error);
