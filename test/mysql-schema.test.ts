@@ -6,6 +6,8 @@ import type { SchemaModel } from '../core/schema/model.ts';
 import type { NamedField, Operation } from '../core/schema/operation.ts';
 import type { FieldType } from '../core/schema/types.ts';
 import { mysql } from '../plugins/dialects/mysql/dialect.ts';
+import { mysqlTraits } from '../plugins/dialects/mysql/mysql-traits.ts';
+import { known } from '../plugins/dialects/mysql/random.ts';
 import { committingEngines } from './kit/engines.ts';
 import { runOperations } from './kit/operations.ts';
 import { refused } from './kit/refusal.ts';
@@ -404,6 +406,42 @@ for (const engine of committingEngines) {
     assert.match(String((foreseen?.error as Error | undefined)?.message), /would have to be copied/);
     const [mode] = await changing.rows('SELECT @@sql_mode AS mode');
     assert.match(String(mode?.mode), /NO_ZERO_DATE/);
+  });
+
+  on('what is generated is random, and what was generated before is still known', async (here) => {
+    const { connection, run, agrees, rows } = here;
+    const made = await run([
+      table(
+        'things',
+        { name: 'code', type: 'uuid', autoGenerate: true, required: true },
+        { name: 'word', type: 'string', length: 40, autoGenerate: true },
+      ),
+    ]);
+    await agrees(made);
+    await rows('INSERT INTO things (id) VALUES (1), (2)');
+    const later: NamedField = { name: 'later', type: 'uuid', autoGenerate: true, required: true };
+    const model = await run([{ type: 'addField', collection: 'things', field: later }], made);
+    await agrees(model);
+    const found = await rows('SELECT code, word, later FROM things');
+    const values = found.flatMap((row) => Object.values(row).map(String));
+    assert.equal(new Set(values).size, 6);
+    for (const value of values) assert.match(value, /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
+    await rows(
+      'ALTER TABLE things MODIFY code char(36) CHARACTER SET ascii NOT NULL DEFAULT (uuid()), MODIFY word varchar(40) DEFAULT (uuid())',
+    );
+    await agrees(model);
+    await run([{ type: 'modifyField', collection: 'things', field: 'word', changes: { required: true } }], model);
+    assert.match((await here.shown('things')).join(), /`word` varchar\(40\) NOT NULL DEFAULT \(?uuid\(\)/);
+    assert.equal((await connection.introspect()).get('things')?.fields.get('word')?.autoGenerate, true);
+  });
+
+  test(`${engine.name}: a server without random bytes is sent what it has`, () => {
+    const statements = dialect.compile(table('t', { name: 'code', type: 'uuid', autoGenerate: true }), new Map());
+    const [old] = known({ traits: { ...mysqlTraits, randomSince: [10, 10, 0] }, version: [10, 6, 1] })(statements);
+    assert.match(JSON.stringify(old?.run), /DEFAULT \(uuid\(\)\)/);
+    assert.match(old?.text ?? '', /DEFAULT \(uuid\(\)\)/);
+    assert.doesNotMatch(JSON.stringify(old), /random/);
+    assert.equal(known({ traits: mysqlTraits, version: [8, 0, 17] })(statements), statements);
   });
 
   on('filling a field is no update to columns that keep the moment of one', async ({ connection, run, rows }) => {

@@ -7,6 +7,7 @@ export const mariadbTraits: Traits = {
   title: 'MariaDB',
   collation: 'utf8mb4_unicode_ci',
   since: [{ version: [10, 8, 0], clause: /^ADD (UNIQUE )?INDEX .* DESC[,)]/s, what: 'an index in descending order' }],
+  randomSince: [10, 10, 0],
   dropCheck: 'DROP CONSTRAINT',
   copiesForExpressions: false,
   ownsColumnChecks: true,

@@ -15,6 +15,7 @@ import { grammarOf } from './grammar.ts';
 import { readTables } from './introspect.ts';
 import { exclusively, lockHeld, lockTaken } from './lock.ts';
 import { quote } from './quote.ts';
+import { known, knownSegments } from './random.ts';
 import { ensureTables, recordGrammarOf, recordHome } from './records.ts';
 import { type Asking, quickText, runAsked } from './resolve.ts';
 import { type RunPlace, runSegments } from './run.ts';
@@ -53,6 +54,7 @@ export async function connect(flavour: Flavour, url: string, settings: Settings)
   };
   const tail = everyText(greeting.charset, traits.collation);
   const holdingAll = holdingEveryText(tail);
+  const ofServer = known({ traits, version });
   const lockPlace = { session, greeting, turns: new Turns() };
   const told = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
@@ -66,9 +68,12 @@ export async function connect(flavour: Flavour, url: string, settings: Settings)
     told(async () => readTables(traits, await readCatalog(session.exec, traits, collections)));
   return {
     server: `${flavour.title} ${version.join('.')}`,
-    run: (segments, epoch, tookMs, underway) => runSegments(place, holdingAll(segments), epoch, tookMs, underway),
-    foresee: (statements) => told(() => session.alone((exec) => foresee(asking(exec), statements))),
-    texts: (statements) => told(() => textsOf(session.exec, traits, statements)),
+    run(segments, epoch, tookMs, underway) {
+      const ours = knownSegments({ traits, version }, segments, underway);
+      return runSegments(place, holdingAll(ours), epoch, tookMs, underway);
+    },
+    foresee: (statements) => told(() => session.alone((exec) => foresee(asking(exec), ofServer(statements)))),
+    texts: (statements) => told(() => textsOf(session.exec, traits, ofServer(statements))),
     query: rows,
     introspect: async (collections) => (await read(collections)).model,
     async unreadable() {

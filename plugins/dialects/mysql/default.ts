@@ -5,6 +5,7 @@ import type { FieldType } from '../../../core/schema/types.ts';
 import { clock, moment, wallClock } from '../../sql/clock.ts';
 import { parsedJson, valueOfText } from '../../sql/value-of-text.ts';
 import { text } from './quote.ts';
+import { isGenerated } from './random.ts';
 import { textOf } from './string-literal.ts';
 
 /** A default as a catalog tells it: the text of a value, or an expression. */
@@ -22,7 +23,7 @@ export function readDefault(found: CatalogDefault, field: Omit<Field, 'default' 
   const { type } = field;
   if ('expression' in found) {
     const { expression } = found;
-    if (/^uuid\(\)$/i.test(expression) && (type === 'uuid' || type === 'string')) return undefined;
+    if (isGenerated(expression) && (type === 'uuid' || type === 'string')) return undefined;
     if (CLOCKS[type]?.test(expression)) return 'now';
     const value = fromText(textOf(expression) ?? numberOf(expression), field);
     return value === undefined ? { $expression: expression } : canonicalDefault(value, field);

@@ -16,6 +16,7 @@ import { literal, plainText } from './literal.ts';
 import { refuseMisfit } from './misfit.ts';
 import { modifyField, refusedMoments } from './modify.ts';
 import { quote, text } from './quote.ts';
+import { RANDOM } from './random.ts';
 import { expressionProblem, raw } from './raw.ts';
 import { isBasic, textExpression } from './string-literal.ts';
 import type { Traits } from './traits.ts';
@@ -81,7 +82,7 @@ export function grammarOf(traits: Traits): Grammar {
         : literal(value, field);
     },
     nullable: 'NULL',
-    generated: (field) => (isNumbered(field) ? 'AUTO_INCREMENT' : 'DEFAULT (uuid())'),
+    generated: (field) => (isNumbered(field) ? 'AUTO_INCREMENT' : `DEFAULT ${RANDOM}`),
     now: (type) => NOW[type] ?? 'CURRENT_TIMESTAMP(3)',
     columnCheck,
     enumCheck: () => undefined,
@@ -176,7 +177,7 @@ function isComputed({ copiesForExpressions }: Traits, field: Field): boolean {
 /** A column whose default is computed: first without it, then with it for new rows, then filled in old ones, then with its keys. */
 function addComputed(grammar: Grammar, table: string, field: Field, keys: readonly string[]): Statement[] {
   const { required, primaryKey: _, autoGenerate, default: __, ...plain } = field;
-  const computed = autoGenerate ? '(uuid())' : (defaultText(grammar, field, table) ?? 'NULL');
+  const computed = autoGenerate ? RANDOM : (defaultText(grammar, field, table) ?? 'NULL');
   const modify = { column: field.name, required: true };
   const add = `ADD COLUMN ${columnDefinition(grammar, plain, table)}`;
   const again = { idempotent: true } as const;

@@ -7,6 +7,7 @@ export const mysqlTraits: Traits = {
   title: 'MySQL',
   collation: 'utf8mb4_0900_ai_ci',
   since: [],
+  randomSince: [5, 6, 17],
   dropCheck: 'DROP CHECK',
   copiesForExpressions: true,
   ownsColumnChecks: false,

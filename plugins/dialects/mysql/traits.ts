@@ -11,6 +11,8 @@ export interface Traits {
   readonly collation: string;
   /** Clauses that an older server takes and does not carry out. */
   readonly since: readonly { readonly version: Version; readonly clause: RegExp; readonly what: string }[];
+  /** The first version that has random bytes. */
+  readonly randomSince: Version;
   readonly dropCheck: 'DROP CHECK' | 'DROP CONSTRAINT';
   /** A new column copies the table where its default is an expression. */
   readonly copiesForExpressions: boolean;
