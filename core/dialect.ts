@@ -182,9 +182,10 @@ export interface Connection {
 }
 
 export interface Unreadable {
-  readonly collection: string;
+  /** Absent where it is of the whole database. */
+  readonly collection?: string;
   readonly field?: string;
-  /** Continues "the table …" or "the field …": `has the type money, which …`. */
+  /** Continues "the table …", "the field …" or "the database …": `has the type money, which …`. */
   readonly what: string;
 }
 

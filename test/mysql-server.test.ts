@@ -161,7 +161,15 @@ for (const dialect of [mysql, mariadb]) {
       await query(`GRANT REFERENCES ON ${new URL(url).pathname.slice(1)}.* TO ${user}`);
       const seeing = await dialect.connect(reading.href, {});
       assert.ok((await seeing.introspect()).get('c')?.constraints.has('f'));
+      await query('CREATE TRIGGER watcher BEFORE INSERT ON t FOR EACH ROW SET NEW.id = 1');
+      const beside = async (one: Connection) => (await one.unreadable()).map(({ what }) => what).join();
+      assert.match(await beside(seeing), /^may have triggers, which its user cannot see/);
+      const escaped = `\`${new URL(url).pathname.slice(1).replaceAll('_', '\\_')}\`.*`;
+      await query(`GRANT TRIGGER ON ${escaped} TO ${user}`);
       await seeing.close();
+      const all = await dialect.connect(reading.href, {});
+      assert.match(await beside(all), /^has the trigger watcher/);
+      await all.close();
       const other = await dialect.connect(url, {});
       await other.exclusively(async () => {}, { timeoutMs: 0 });
       await Promise.all([connection.close(), other.close()]);

@@ -30,12 +30,13 @@ export async function withDoubts(
   const why = await noWayBack(migration, draft, adapter);
   if (why !== undefined) return { ...migration, down: [], irreversible: why };
   if (!migration.up.some(({ type }) => type === 'dropCollection' || type === 'dropField')) return migration;
-  const unreadable = (await adapter.connection.unreadable()).filter(({ collection }) => foreign.has(collection));
-  const lost = unreadable.map(({ collection, field, what }) =>
-    field === undefined
-      ? `The table ${collection} ${what}: that is not brought back.`
-      : `The field ${collection}.${field} ${what}: that is not brought back.`,
+  const unreadable = (await adapter.connection.unreadable()).filter(
+    ({ collection }) => collection === undefined || foreign.has(collection),
   );
+  const lost = unreadable.map(({ collection, field, what }) => {
+    const of = field === undefined ? `table ${collection}` : `field ${collection}.${field}`;
+    return `The ${collection === undefined ? 'database' : of} ${what}: that is not brought back.`;
+  });
   return lost.length === 0 ? migration : { ...migration, lossy: [...(migration.lossy ?? []), ...lost] };
 }
 

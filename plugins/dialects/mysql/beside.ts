@@ -4,8 +4,32 @@ import { type Exec, rowsOf } from '../../sql/session.ts';
 /** What stands beside tables and columns, of which a model says nothing: views, triggers, comments. */
 export async function readBeside(exec: Exec): Promise<Unreadable[]> {
   const rows = await rowsOf(exec, QUERY);
-  return rows.map(({ collection, what }) => ({ collection: String(collection), what: String(what) }));
+  const found = rows.map(({ collection, what }) => ({ collection: String(collection), what: String(what) }));
+  if (await seesTriggers(exec)) return found;
+  const hidden = 'may have triggers, which its user cannot see without the privilege TRIGGER';
+  return [...found, { what: hidden }];
 }
+
+/** The server tells no trigger to who has not that privilege, as if there were none. */
+async function seesTriggers(exec: Exec): Promise<boolean> {
+  const [database] = await rowsOf(exec, 'SELECT DATABASE() AS name');
+  const grants = await rowsOf(exec, 'SHOW GRANTS');
+  return grants.some((row) => {
+    const [, privileges = '', scope] =
+      /^GRANT (.*?) ON (\*|`(?:[^`]|``)*`)\.\* TO /s.exec(String(Object.values(row)[0])) ?? [];
+    if (scope === undefined || !/\b(TRIGGER|ALL PRIVILEGES)\b/.test(privileges)) return false;
+    return scope === '*' || patternOf(scope.slice(1, -1).replaceAll('``', '`')).test(String(database?.name));
+  });
+}
+
+/** Names of databases in a grant are patterns. */
+const patternOf = (name: string): RegExp =>
+  new RegExp(
+    `^${name.replace(/\\(.)|([%_])|([^\w])/gs, (_, escaped, wild, other) =>
+      wild === '%' ? '.*' : wild === '_' ? '.' : (escaped ?? other).replace(/\W/g, '\\$&'),
+    )}$`,
+    's',
+  );
 
 const QUERY = `
 SELECT t.table_name AS collection, CONCAT('is a ', LOWER(t.table_type), ', which svc does not make') AS what

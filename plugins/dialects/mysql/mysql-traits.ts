@@ -9,12 +9,12 @@ export const mysqlTraits: Traits = {
   since: [],
   randomSince: [5, 6, 17],
   dropCheck: 'DROP CHECK',
+  carries: { foreignKey: '_ibfk_', check: '_chk_' },
   copiesForExpressions: true,
   ownsColumnChecks: false,
   inventsZero: false,
   fixesKeyTypes: false,
   sharesCheckNames: true,
-  carries: { foreignKey: '_ibfk_', check: '_chk_' },
   lastTimestamp: "'2038-01-19 03:14:07.999'",
   arrayCheck: (column) => `json_type(${column}) = 'ARRAY'`,
   json: {

@@ -60,7 +60,9 @@ export default class Pull extends DatabaseCommand {
       files: model,
       same: async ({ name }) => drifted.length === 0 || (await this.#same(connection, name, model, found)),
     });
-    const lost = (await connection.unreadable()).filter(({ collection }) => !leftOut.includes(collection));
+    const lost = (await connection.unreadable()).filter(
+      ({ collection }) => collection === undefined || !leftOut.includes(collection),
+    );
     const untouched = [...warnings, ...lost.map(told)];
     for (const line of untouched) this.warn(line);
     if (untouched.length > 0) this.warn(UNTOUCHED);
@@ -164,6 +166,7 @@ function refuseUnwritten(entries: readonly StatusEntry[]): void {
 }
 
 function told({ collection, field, what }: Unreadable): string {
+  if (collection === undefined) return `The database ${what}.`;
   return field === undefined ? `The table "${collection}" ${what}.` : `The field "${collection}.${field}" ${what}.`;
 }
 
