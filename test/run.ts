@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { built } from './kit/built.ts';
 import { QUICK } from './kit/quick.ts';
 import { needs } from './servers/needs.ts';
 import { RunServers } from './servers/run-servers.ts';
@@ -31,6 +32,9 @@ function turn(file: string): number {
   return at < 0 ? LONGEST.length : at;
 }
 
+/** Files that import TypeScript while they run, which the loader is for, or ask whether a module of ours is loaded twice. */
+const AS_THEY_ARE = /\b(channels|config|config-plugins|docs-code)\.test/;
+
 interface Result {
   readonly passed: number;
   readonly failed: number;
@@ -57,7 +61,9 @@ let told = spent();
 
 function runFile(file: string): Promise<{ output: string; status: string; cpu: number }> {
   return new Promise((settle) => {
-    const child = spawn(process.execPath, [QUICK, '--import', 'tsx', file], {
+    const script = scripts.get(file);
+    const how = script ? ['--enable-source-maps', script, file] : ['--import', 'tsx', file];
+    const child = spawn(process.execPath, [QUICK, ...how], {
       cwd: root,
       env: { ...process.env, ...servers.environment() },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -110,6 +116,14 @@ if (files.length === 0) {
 }
 
 const queue = [...files];
+/** What to run in their place: JavaScript; not for those that are named by their paths, which may be anywhere. */
+const scripts = await built(
+  root,
+  named.filter((file) => !AS_THEY_ARE.test(file)),
+).catch((error: Error): ReadonlyMap<string, string> => {
+  console.log(`     could not be built, and are translated one by one: ${error.message}`);
+  return new Map();
+});
 const servers = new RunServers((line) => console.log(`     ${line}`));
 const asked = new Map(files.map((file) => [file, needs(resolve(root, file))]));
 for (const signal of ['SIGINT', 'SIGTERM'] as const)

@@ -13,7 +13,8 @@ const LOAD_TIMEOUT_MS = 120_000;
 const OPEN_HANDLES_MS = 5_000;
 
 const file = realpathSync(process.argv[1] ?? '.');
-const title = relative(process.cwd(), file);
+/** What is run may have been made of another file. */
+const title = process.argv[2] ?? relative(process.cwd(), file);
 
 // uvu would start its own run on the next timer, before a top-level await of the file has settled.
 Object.assign(globalThis, { UVU_DEFER: 1, UVU_QUEUE: [[null]] });
