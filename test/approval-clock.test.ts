@@ -143,6 +143,10 @@ test('many deadlines: each request is decided after its own and not before', asy
   );
   assert.ok(outcomes.every(({ status }) => status === 'rejected'));
   const { records } = await list(office.desk, { status: 'rejected', limit: 1000 });
+  assert.match(
+    (await refused(list(office.desk, { limit: 1001 }), 'value_invalid')).why ?? '',
+    /limit is not 1 to 1,000/,
+  );
   assert.equal(records.length, 500);
   assert.ok(records.every(({ decidedAt, timeout, cause }) => decidedAt! >= timeout && cause === 'timeout'));
   await office.desk.close();

@@ -102,7 +102,8 @@ function checkQuery(query: ListQuery): void {
     problems.push({ path: [key], text: 'is not a Date' });
   }
   const { limit = 100 } = query;
-  if (!Number.isInteger(limit) || limit < 1 || limit > 1000) problems.push({ path: ['limit'], text: 'is 1 to 1,000' });
+  if (!Number.isInteger(limit) || limit < 1 || limit > 1000)
+    problems.push({ path: ['limit'], text: 'is not 1 to 1,000' });
   if (problems.length === 0) return;
   throw new SvcError('value_invalid', 'The list that is asked for cannot be given.', {
     why: problems.map(problemText).join(' '),
