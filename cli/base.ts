@@ -2,6 +2,7 @@ import { type BaseContext, Command, Option } from 'clipanion';
 import type { Runtime } from '../config/runtime.ts';
 import { harmlessJson } from '../core/approval/display.ts';
 import { isSvcError, SvcError } from '../core/errors.ts';
+import { quoted } from '../core/quoted.ts';
 import { exitStatus } from './exit.ts';
 import { type Colors, errorLines, errorObject } from './print.ts';
 import { StatusLine } from './status-line.ts';
@@ -178,8 +179,4 @@ export function asRefusal(error: unknown): SvcError | undefined {
     });
   }
   return undefined;
-}
-
-function quoted(word: string): string {
-  return /^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

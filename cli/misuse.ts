@@ -32,7 +32,9 @@ export function misunderstood(error: Error, { entry, words, args }: Typed, cli: 
       next: near === undefined ? [help] : [`Did you mean ${near}?`, help],
     });
   }
-  const extra = words.slice(entry.path.split(' ').length);
+  // Behind an option it is none of the words.
+  const behindOptions = /^Extraneous positional argument \("(.*)"\)/s.exec(error.message)?.[1];
+  const extra = behindOptions === undefined ? words.slice(entry.path.split(' ').length) : [behindOptions];
   if (extra.length === 0 && error.message.startsWith('Command not found')) return needsMore(entry, cli);
   if (error.message.startsWith('Command not found') || error.message.startsWith('Extraneous')) {
     const near = nearestCommand(words);

@@ -4,6 +4,7 @@ import type { Migration } from '../core/migration/migration.ts';
 import { Retelling } from '../core/migration/retelling.ts';
 import { nameOfTag } from '../core/migration/tag.ts';
 import { needs } from '../core/migration/touches.ts';
+import { quoted } from '../core/quoted.ts';
 import { change } from '../core/schema/apply.ts';
 import type { Declared } from '../core/schema/declare.ts';
 import { diff } from '../core/schema/diff.ts';
@@ -127,7 +128,7 @@ async function decided({ entry, rename, drop, decide }: Generation, before: Sche
 function renameUndecided(open: readonly UndecidedRename[]): SvcError {
   const flags = open.map((pair) => ({
     rename: renameFlag(pair),
-    ...(pair.doubt !== 'stays' && { drop: `--drop ${dropKey(pair)}` }),
+    ...(pair.doubt !== 'stays' && { drop: `--drop ${quoted(dropKey(pair))}` }),
   }));
   return new SvcError('rename_undecided', 'Renamed, or dropped and added? That is not decided.', {
     why: open.map(openQuestion).join(' '),
@@ -154,7 +155,7 @@ export function newName({ kind, collection, to }: UndecidedRename): string {
 }
 
 function renameFlag(pair: UndecidedRename): string {
-  return `--rename ${dropKey(pair)}:${pair.to}`;
+  return `--rename ${quoted(`${dropKey(pair)}:${pair.to}`)}`;
 }
 
 function concurrent(operation: Operation, before: SchemaModel): Operation {

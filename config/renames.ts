@@ -1,5 +1,6 @@
 import { SvcError } from '../core/errors.ts';
 import { nearest } from '../core/nearest.ts';
+import { quoted } from '../core/quoted.ts';
 import type { Collection, SchemaModel } from '../core/schema/model.ts';
 import { type Decisions, dropKey, type UndecidedRename } from '../core/schema/rename.ts';
 import type { SchemaEntry } from './schema-entry.ts';
@@ -119,7 +120,7 @@ function refuseDrop(flag: string, entry: SchemaEntry, before: SchemaModel, renam
     {
       why: 'generate sees the migration files and no database: it drops what they made and nothing else.',
       state: 'Nothing was written.',
-      next: [...(near === undefined ? [] : [`Did you mean --drop ${near}?`]), 'svc db schema pull'],
+      next: [...(near === undefined ? [] : [`Did you mean --drop ${quoted(near)}?`]), 'svc db schema pull'],
     },
   );
 }

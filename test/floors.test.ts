@@ -6,7 +6,7 @@ import { test } from './kit/test.ts';
 
 /** Lowest first. A file belongs to the first floor that matches; a file that belongs to none fails. */
 const FLOORS: readonly [name: string, files: RegExp][] = [
-  ['ground', /^core\/(errors|json|nearest|on-abort|remedies|url|version)\.ts$/],
+  ['ground', /^core\/(errors|json|nearest|on-abort|quoted|remedies|url|version)\.ts$/],
   ['schema', /^core\/schema\//],
   [
     'contracts',

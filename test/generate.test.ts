@@ -200,6 +200,9 @@ test('a like pair of names is never dropped and added without a decision', async
   const error = await refused(make(tables, { files }));
   assert.equal(error.code, 'rename_undecided');
   assert.ok(error.next.includes('--rename users.name:full_name or --drop users.name'), error.next.join('\n'));
+  const lines = filesOf(await make({ "It's Lines": { id, qty: 'integer' } }));
+  const quoted = await refused(make({ "It's Lines": { id, quantity: 'integer' } }, { files: lines }));
+  assert.deepEqual(quoted.next, [`--rename 'It'\\''s Lines.qty:quantity' or --drop 'It'\\''s Lines.qty'`]);
   const [one] = await make(tables, { files, rename: ['users.name:full_name'], drop: ['users.bio'] });
   assert.deepEqual(
     new Set(one?.migration.up.map(({ type }) => type)),
