@@ -172,7 +172,7 @@ const BAD: readonly Bad[] = [
     up: [table('ours'), { type: 'addField', collection: 'users', field: { name: 'a', type: 'text', required: true } }],
     status: 1,
     code: 'data_violates',
-    says: [/23502/, /default/, /Nothing of it stays/],
+    says: [/23502/, /default/, /Nothing of it stays/, new RegExp(`Do so in "${TAG}".*may be edited`)],
   },
   {
     what: 'NOT NULL on a field with NULL in it',

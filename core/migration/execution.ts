@@ -111,8 +111,7 @@ export function failure(
     },
   };
   if (isSvcError(error)) {
-    const next = isOutgrown(planned, error) ? wayOut(planned) : error.next.length === 0 ? [again] : error.next;
-    return error.with({ ...facts, next });
+    return error.with({ ...facts, next: error.next.length === 0 ? [again] : remedies(planned, error) });
   }
   return new SvcError('migration_failed', `The migration "${planned.tag}" failed.`, {
     why: error instanceof Error ? error.message : String(error),
@@ -120,4 +119,16 @@ export function failure(
     cause: error,
     ...facts,
   });
+}
+
+/** What is said of rows is to be said in the file that met them: a migration behind it comes too late. */
+function remedies(planned: PlannedMigration, error: SvcError): readonly string[] {
+  if (isOutgrown(planned, error)) return wayOut(planned);
+  const { tag, origin, direction } = planned;
+  const { code, next } = error;
+  if (code !== 'data_violates' || origin !== 'file' || direction === 'down') return next;
+  return [
+    ...next,
+    `Do so in "${tag}" or before it: until it is applied it may be edited, or deleted and generated anew.`,
+  ];
 }

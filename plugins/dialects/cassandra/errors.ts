@@ -38,8 +38,8 @@ const UNAUTHORIZED = 0x2100;
 const ALREADY_EXISTS = 0x2400;
 
 const EXISTS_NEXT = [
-  'Use another name, or drop what is there.',
-  'Or take it over: svc db schema pull, then svc db migrate baseline',
+  'Take it over: svc db schema pull, then svc db migrate baseline',
+  'Or use another name, or drop what is there.',
 ];
 
 const MEANINGS: Readonly<Record<number | string, Meaning>> = {

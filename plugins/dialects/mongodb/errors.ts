@@ -2,7 +2,6 @@ import { type ErrorCode, isSvcError, SvcError } from '../../../core/errors.ts';
 
 interface EngineError extends Error {
   readonly code?: number | string;
-  readonly codeName?: string;
   readonly errorLabels?: readonly string[];
   /** What the server said; the error itself where a bulk write ended with one that is none of the server's. */
   readonly errorResponse?: unknown;
@@ -85,8 +84,8 @@ const MEANINGS: Readonly<Record<number, Meaning>> = {
     code: 'collection_exists',
     message: 'The table already exists.',
     next: [
-      'Use another name, or drop what is there.',
-      'Or take it over: svc db schema pull, then svc db migrate baseline',
+      'Take it over: svc db schema pull, then svc db migrate baseline',
+      'Or use another name, or drop what is there.',
     ],
   },
   50: OVERDUE,
@@ -195,8 +194,8 @@ export function alreadyExists(collection: string): SvcError {
   return new SvcError('collection_exists', `The table "${collection}" already exists.`, {
     why: 'The database has a collection of that name.',
     next: [
-      'Use another name, or drop what is there.',
-      'Or take it over: svc db schema pull, then svc db migrate baseline',
+      'Take it over: svc db schema pull, then svc db migrate baseline',
+      'Or use another name, or drop what is there.',
     ],
   });
 }

@@ -85,7 +85,9 @@ const violation = (...next: string[]): Meaning => ({
   next,
 });
 const VALUE = violation('Correct the values in a migration before it.');
-const NULLS = violation('Give the field a default, or fill the rows in a migration before it.');
+const NULLS = violation(
+  'Give the field a default; or add it without required, fill the rows in a migration, and require it in the next.',
+);
 const CHECK = violation('Correct or delete the rows that break the check.');
 const constraintExists: Meaning = { code: 'constraint_exists', message: 'The constraint already exists.' };
 
@@ -116,8 +118,8 @@ const MEANINGS: Readonly<Record<number, Meaning>> = {
     code: 'collection_exists',
     message: 'The table already exists.',
     next: [
-      'Use another name, or drop what is there.',
-      'Or take it over: svc db schema pull, then svc db migrate baseline',
+      'Take it over: svc db schema pull, then svc db migrate baseline',
+      'Or use another name, or drop what is there.',
     ],
   },
   1051: UNKNOWN_TABLE,

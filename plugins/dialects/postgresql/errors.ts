@@ -119,8 +119,8 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
     code: 'collection_exists',
     message: 'The table or index already exists.',
     next: [
-      'Use another name, or drop what is there.',
-      'Or take it over: svc db schema pull, then svc db migrate baseline',
+      'Take it over: svc db schema pull, then svc db migrate baseline',
+      'Or use another name, or drop what is there.',
     ],
   },
   '42710': { code: 'constraint_exists', message: 'The constraint already exists.' },
@@ -136,7 +136,9 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
     message: 'Another session keeps a lock on the table.',
     next: ['Look who: SELECT * FROM pg_stat_activity', 'Run the command again when it is gone.'],
   },
-  '23502': violation('Give the field a default, or fill the rows in a migration before it.'),
+  '23502': violation(
+    'Give the field a default; or add it without required, fill the rows in a migration, and require it in the next.',
+  ),
   '23503': violation('Correct or delete the rows that point at nothing.'),
   '23505': violation('Remove the duplicates, or leave uniqueness out.'),
   '23514': violation('Correct or delete the rows that break the check.'),
