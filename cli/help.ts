@@ -26,6 +26,8 @@ export function commandHelp(entry: CommandEntry, cli: Cli<SvcContext>, colors: C
     name: shown(name),
     description: description.trim(),
   }));
+  // It is gone before a command is parsed.
+  options.push({ name: '--no-color', description: 'Prints without colour.' });
   const width = Math.max(...options.map((option) => option.name.length));
   const examples = definition?.examples ?? [];
   return `${[

@@ -78,6 +78,7 @@ test('who looks later sees what the tool ran with, and why', async ({ refund, sv
     assert.ok(!stdout.includes('4222'));
   }
   assert.match((await shop.svc('approvals', 'list', '--status', 'approved')).stdout, /changed {4}card: .*masked/);
+  assert.match((await shop.svc('approvals', 'list')).stderr, /^Nothing waits/);
 });
 
 test('a decision waits for whoever locks its table', async ({ refund }, shop) => {
@@ -304,6 +305,7 @@ test('export gives the audit as lines of JSON, prune removes what is over', asyn
     pruned.stderr,
   );
   assert.equal(JSON.parse((await shop.svc('approvals', 'list', '--json')).stdout).records.length, 1);
+  assert.match((await shop.svc('approvals', 'list', '--status', 'rejected')).stderr, /^No such request/);
 });
 
 declare('without a store nobody else can see what waits, and the command says so', async () => {

@@ -74,7 +74,8 @@ test('only the command that is typed is imported', () => {
 test('--help of a command shows its options and an example', async () => {
   const { status, stdout } = await svc(['link', '--help'], { cwd });
   assert.equal(status, 0);
-  for (const part of ['--env <value>', '--json', 'svc link --env staging']) assert.ok(stdout.includes(part), part);
+  for (const part of ['--env <value>', '--json', '--no-color', 'svc link --env staging'])
+    assert.ok(stdout.includes(part), part);
 });
 
 const MISTYPED: readonly (readonly [readonly string[], RegExp])[] = [
@@ -86,6 +87,7 @@ const MISTYPED: readonly (readonly [readonly string[], RegExp])[] = [
   [['plugins'], /needs a subcommand/],
   [['plugins', 'list', '--jsn'], /has no option --jsn.*Did you mean --json\?/s],
   [['plugins', 'list', 'more'], /does not take "more"/],
+  [['db', 'schema', 'generate', '--rename', 'Invoice', 'Lines.qty:quantity'], /does not take "Lines.qty:quantity"/],
   [['approvals', 'show', 'apr_1', '--yes'], /"svc approvals show" has no option --yes/],
   [['db', 'migrate', '--yes=false'], /option --yes takes no value/],
   [['db', 'migrate', '--db', 'main', 'rollback'], /behind the command.*svc db migrate rollback --db main/s],

@@ -4,6 +4,9 @@ import type { Adapter } from '../../core/database/adapter.ts';
 import { SvcError } from '../../core/errors.ts';
 import { SvcCommand } from '../base.ts';
 
+/** `--db` of a command that goes with one database. */
+export const ONE_DATABASE = 'The database of this tag; needed where there are several.';
+
 /** A command on configured databases. */
 export abstract class DatabaseCommand extends SvcCommand {
   override db = Option.String('--db', {

@@ -25,7 +25,7 @@ export default class ApprovalsList extends ApprovalsCommand {
   status = Option.String('--status', { description: `One of ${STATUSES.join(', ')}; default waiting.` });
   agent = Option.String('--agent', { description: 'Requests of this agent.' });
   execution = Option.String('--execution', { description: 'Requests of this execution, whatever their status.' });
-  newestFirst = Option.Boolean('--newest-first', false);
+  newestFirst = Option.Boolean('--newest-first', false, { description: 'Turns the order around.' });
   limit = Option.String('--limit', { description: '1 to 1,000; default 100.' });
   cursor = Option.String('--cursor', { description: 'Goes on after a page: what the page gave.' });
 
@@ -39,9 +39,10 @@ export default class ApprovalsList extends ApprovalsCommand {
       ...(this.cursor !== undefined && { cursor: this.cursor }),
       newestFirst: this.newestFirst,
     });
+    const isNarrow = [this.status, this.agent, this.execution, this.cursor].some((word) => word !== undefined);
     const now = new Date();
     for (const record of page.records) for (const line of listed(record, now)) this.print(line);
-    if (page.records.length === 0) this.note('No such request.');
+    if (page.records.length === 0) this.note(isNarrow ? 'No such request.' : 'Nothing waits.');
     if (page.cursor !== undefined) this.note(`There are more: --cursor ${page.cursor}`);
     return { data: { ...page } };
   }

@@ -1,6 +1,7 @@
 import { Command, Option } from 'clipanion';
 import { baseline } from '../../../../core/migration/baseline.ts';
 import type { Answer } from '../../../base.ts';
+import { ONE_DATABASE } from '../../../db/command.ts';
 import { MigratorCommand } from '../../../db/migrator-command.ts';
 import { counted } from '../../../db/words.ts';
 
@@ -16,6 +17,7 @@ export default class Baseline extends MigratorCommand {
     ],
   });
 
+  override db = Option.String('--db', { description: ONE_DATABASE });
   to = Option.String('--to', { description: 'The last migration to record.' });
   yes = Option.Boolean('--yes,-y', false, { description: 'Lets into a protected environment.' });
 

@@ -4,7 +4,7 @@ import { writeNewFiles } from '../../../../config/new-files.ts';
 import { nextTag } from '../../../../config/next-tag.ts';
 import { nameOfTag } from '../../../../core/migration/tag.ts';
 import type { Answer } from '../../../base.ts';
-import { DatabaseCommand } from '../../../db/command.ts';
+import { DatabaseCommand, ONE_DATABASE } from '../../../db/command.ts';
 
 export default class Create extends DatabaseCommand {
   static override paths = [['db', 'migrate', 'create']];
@@ -17,6 +17,7 @@ export default class Create extends DatabaseCommand {
     ],
   });
 
+  override db = Option.String('--db', { description: ONE_DATABASE });
   name = Option.String({ required: true });
   typescript = Option.Boolean('--ts', false, { description: 'A TypeScript file with the migration builder.' });
 

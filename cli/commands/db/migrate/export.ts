@@ -4,7 +4,7 @@ import { writeNewFiles } from '../../../../config/new-files.ts';
 import { exportMigrations } from '../../../../core/migration/export.ts';
 import { unknownTag } from '../../../../core/migration/planning.ts';
 import type { Answer } from '../../../base.ts';
-import { DatabaseCommand } from '../../../db/command.ts';
+import { DatabaseCommand, ONE_DATABASE } from '../../../db/command.ts';
 
 export default class Export extends DatabaseCommand {
   static override paths = [['db', 'migrate', 'export']];
@@ -17,6 +17,7 @@ export default class Export extends DatabaseCommand {
     ],
   });
 
+  override db = Option.String('--db', { description: ONE_DATABASE });
   tag = Option.String({ required: false });
 
   async run(): Promise<Answer> {

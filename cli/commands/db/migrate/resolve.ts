@@ -2,6 +2,7 @@ import { Command, Option } from 'clipanion';
 import { SvcError } from '../../../../core/errors.ts';
 import { type Resolution, resolve } from '../../../../core/migration/resolve.ts';
 import type { Answer } from '../../../base.ts';
+import { ONE_DATABASE } from '../../../db/command.ts';
 import { MigratorCommand } from '../../../db/migrator-command.ts';
 
 export default class Resolve extends MigratorCommand {
@@ -16,6 +17,7 @@ export default class Resolve extends MigratorCommand {
     ],
   });
 
+  override db = Option.String('--db', { description: ONE_DATABASE });
   tag = Option.String({ required: true });
   retry = Option.Boolean('--retry', false, { description: 'Runs the rest.' });
   applied = Option.Boolean('--applied', false, { description: 'It is applied: what was missing was done by hand.' });

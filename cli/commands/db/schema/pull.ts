@@ -14,7 +14,7 @@ import { retold } from '../../../../core/migration/retelling.ts';
 import { type StatusEntry, status } from '../../../../core/migration/status.ts';
 import type { SchemaModel } from '../../../../core/schema/model.ts';
 import type { Answer } from '../../../base.ts';
-import { DatabaseCommand } from '../../../db/command.ts';
+import { DatabaseCommand, ONE_DATABASE } from '../../../db/command.ts';
 import { counted } from '../../../db/words.ts';
 
 const UNTOUCHED =
@@ -33,6 +33,7 @@ export default class Pull extends DatabaseCommand {
     ],
   });
 
+  override db = Option.String('--db', { description: ONE_DATABASE });
   name = Option.String('--name', { description: 'The name in the tag of the migration.' });
   rename = Option.Array('--rename', [], {
     description: '<table>.<old field>:<new field> or <old table>:<new table>; may be repeated.',
