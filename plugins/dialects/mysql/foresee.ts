@@ -16,6 +16,7 @@ import { refuseRows } from './violated.ts';
 import type { Violating } from './violating.ts';
 
 interface Change {
+  readonly text: string;
   readonly statement: number;
   readonly ask: AskedAlter;
   /** Nothing before it in the run changes its columns or what is in them. */
@@ -107,7 +108,7 @@ export function changesOf(statements: readonly Statement[]): Changes {
     const violating = (ask.violating ?? []).filter(({ reads }) =>
       Object.entries(reads).every(([from, read]) => isUntouched(from, read)),
     );
-    const change = { statement, ask, untouched: isUntouched(table, columns), violating };
+    const change = { statement, ask, text, untouched: isUntouched(table, columns), violating };
     changes.set(table, [...(changes.get(table) ?? []), change]);
     touched.set(table, [...(touched.get(table) ?? []), ...columns]);
   }
@@ -160,7 +161,7 @@ async function refusedOf(asking: Asking, table: string, changes: readonly Change
     await takingZeros(asking, table, () => exec(`${drop}; CREATE TABLE ${quote(REHEARSAL)} LIKE ${quote(table)}`));
     made = true;
     if (changes.some(({ ask }) => ask.clauses.some((clause) => CHECK_DROPPED.test(clause)))) await dropChecks(asking);
-    for (const { statement, ask, untouched, violating } of changes) {
+    for (const { statement, ask, text, untouched, violating } of changes) {
       try {
         refuseOld(asking, ask);
         // Other conditions are on columns that may be others by then.
@@ -168,7 +169,7 @@ async function refusedOf(asking: Asking, table: string, changes: readonly Change
         if (ask.words && untouched) await refuseWords(exec, table, ask.words);
         for (const one of violating) await refuseAsIs(exec, table, one);
         if (!allowCopy && !(await isOnline(asking, ask))) {
-          await refuseCopy(exec, ask, table, alterText(ask.table, ask.clauses));
+          await refuseCopy(exec, ask, table, text);
         }
       } catch (error) {
         if (isSvcError(error)) return { statement, error };
