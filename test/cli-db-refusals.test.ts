@@ -425,7 +425,10 @@ test(
       const state = async () => json(await svc('db', 'migrate', 'status', '--json')).databases[0];
       assert.equal((await state()).lastApplied, tags[1]);
       ok(await svc('db', 'migrate'));
-      ok(await svc('db', 'migrate', 'rollback', '--to', tags[0] ?? ''));
+      const { destroyed } = json(ok(await svc('db', 'migrate', 'rollback', '--to', tags[0] ?? '', '--json')));
+      assert.ok(destroyed.length > 0);
+      for (const { tag, statement } of destroyed)
+        assert.match(`${tag} ${statement}`, /^\d{8}_\d{6}_\S+ (DROP|ALTER) TABLE/);
       assert.deepEqual([(await state()).completed, (await state()).pending], [1, 2]);
       ok(await svc('db', 'migrate', '--to', 'nowhere'), 2);
       ok(await svc('db', 'migrate', 'rollback', '--to', 'nowhere'), 2);

@@ -10,6 +10,18 @@ export interface Consent {
   readonly allowDestructive: boolean;
 }
 
+/** A statement that loses data, as `--json` names it. */
+export interface Destroyed {
+  readonly tag: string;
+  readonly statement: string;
+}
+
+export function destroyedBy(plan: readonly PlannedMigration[]): Destroyed[] {
+  return plan.flatMap(({ tag, statements }) =>
+    statements.filter(({ destructive }) => destructive).map(({ text }) => ({ tag, statement: text })),
+  );
+}
+
 /**
  * What is asked before pending migrations run; undefined where nothing is to be asked, which spares a second look at
  * the plan. `--yes` answers questions and lets into a protected environment; only `--allow-destructive` allows the
@@ -25,9 +37,7 @@ export async function consentToMigrate(
   if (!guarded && (allowDestructive || !asking)) return undefined;
   return async (plan) => {
     await command.refuseProtected(yes);
-    const lost = plan.flatMap(({ tag, statements }) =>
-      statements.filter(({ destructive }) => destructive).map(({ text }) => `${tag}: ${oneLine(text)}`),
-    );
+    const lost = destroyedBy(plan).map(({ tag, statement }) => `${tag}: ${oneLine(statement)}`);
     if (lost.length === 0 || allowDestructive) return;
     command.note(`These destroy data in ${label}:`);
     for (const line of lost) command.note(`  ${line}`);

@@ -3,7 +3,8 @@ import { SvcError } from '../../../../core/errors.ts';
 import { planRollback } from '../../../../core/migration/planning.ts';
 import { rollback } from '../../../../core/migration/run.ts';
 import type { Answer } from '../../../base.ts';
-import { consentToRollback } from '../../../db/consent.ts';
+import { ONE_DATABASE } from '../../../db/command.ts';
+import { consentToRollback, type Destroyed, destroyedBy } from '../../../db/consent.ts';
 import { MigratorCommand } from '../../../db/migrator-command.ts';
 import { countOf } from '../../../db/numbers.ts';
 import { planData, planText, preambleData } from '../../../db/plan-text.ts';
@@ -23,6 +24,7 @@ export default class Rollback extends MigratorCommand {
     ],
   });
 
+  override db = Option.String('--db', { description: ONE_DATABASE });
   count = Option.String('-n,--count', { description: 'How many; default 1.' });
   to = Option.String('--to', { description: 'The migration to go back to, which stays.' });
   dryRun = Option.Boolean('--dry-run', false, { description: 'Prints the statements and runs nothing.' });
@@ -53,10 +55,15 @@ export default class Rollback extends MigratorCommand {
       );
       return { data: { database: tag, ...preambleData(adapter.connection), plan: planData(planned) } };
     }
+    const consent = consentToRollback(this, label, this.yes);
+    let destroyed: readonly Destroyed[] = [];
     const report = await rollback(adapter, {
       ...which,
       signal: this.signal,
-      confirm: consentToRollback(this, label, this.yes),
+      confirm: async (plan) => {
+        destroyed = destroyedBy(plan);
+        await consent(plan);
+      },
       onEvent: progress(this, label, this.verbose),
       ...this.lock,
     });
@@ -66,6 +73,6 @@ export default class Rollback extends MigratorCommand {
         ? `Nothing to roll back in ${label}.`
         : `${counted(migrations.length, 'migration')} rolled back, ${counted(steps, 'step')}, ${milliseconds(durationMs)}`,
     );
-    return { data: { database: tag, ...report } };
+    return { data: { database: tag, ...report, destroyed } };
   }
 }
