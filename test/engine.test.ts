@@ -259,6 +259,25 @@ for (const engine of sqlEngines) {
   });
 
   if (!committingEngines.includes(engine))
+    on('text outside a transaction that the server refuses as it stands leaves nothing half done', async (adapter) => {
+      const alone = (statement: string) =>
+        migration('20260104_000000_alone').raw(dialect, statement, { down: 'SELECT 1', transaction: false }).build();
+      for (const [text, code] of [
+        ['CREATE INDEX CONCURRENTLY i ON nothere (a)', 'collection_unknown'],
+        ['SELEC 1', 'migration_failed'],
+        ['CREATE TABLE x (); VACUUM', 'migration_failed'],
+      ] as const) {
+        const error = await refused(migrate(adapter, files(users, alone(text))), code);
+        assert.match(error.state ?? '', /^Nothing of it stays/, text);
+      }
+      assert.deepEqual(await tables(adapter), ['users']);
+      assert.equal((await status(adapter, files(users, alone('SELECT 1')))).state, 'PENDING');
+      const committed = alone('DO $$ BEGIN CREATE TABLE kept (); COMMIT; PERFORM 1 FROM nothere; END $$');
+      await refused(migrate(adapter, files(users, committed)), 'migration_half_done');
+      assert.deepEqual(await tables(adapter), ['kept', 'users']);
+    });
+
+  if (!committingEngines.includes(engine))
     on('a rollback that rows refuse is done by hand and recorded, when the catalog shows it', async (adapter) => {
       const { connection } = adapter;
       const b = { name: 'b', type: 'integer', required: true } as const;

@@ -9,6 +9,8 @@ interface EngineError extends Error {
   readonly table?: string;
   readonly column?: string;
   readonly constraint?: string;
+  /** Through which calls it came to the error; absent where the statement itself is refused. */
+  readonly where?: string;
 }
 
 /** The engine's five-character code, or Node's. */
@@ -36,6 +38,16 @@ export function isPassing(error: unknown): boolean {
 export function isNotUnderstood(error: unknown): boolean {
   const code = codeOf(error);
   return code?.startsWith('42') === true && code !== DENIED;
+}
+
+/**
+ * A statement outside a transaction was refused before it began: by what it says, and not by something that it called,
+ * which may have committed by then. Several in one text are one transaction, in which none can be that commits.
+ */
+export function isRefusedWhole(error: unknown): boolean {
+  const code = codeOf(error);
+  const isOfText = code?.startsWith('42') === true || code === '25001' || code === '0A000';
+  return isOfText && (error as EngineError).where === undefined;
 }
 
 interface Meaning {

@@ -5,7 +5,7 @@ import type { Json } from '../../../core/json.ts';
 import { engineColumns, writeLost, writesElapsed, writtenValues } from '../../sql/record-write.ts';
 import { type Exec, type Result, rowsOf, type Session } from '../../sql/session.ts';
 import { isUsers, resolved } from '../../sql/text.ts';
-import { codeOf, isPassing, NAME_TAKEN, refusal, refusalOf } from './errors.ts';
+import { codeOf, isPassing, isRefusedWhole, NAME_TAKEN, refusal, refusalOf } from './errors.ts';
 import { quote } from './grammar.ts';
 import { text } from './literal.ts';
 import { FIRST_POLL_MS, LONGEST_POLL_MS, lockGivenUp, lockHeld } from './lock.ts';
@@ -253,7 +253,8 @@ async function runAlone(place: RunPlace, exec: Exec, segment: Segment): Promise<
     if (isUsers(statement.run) && !(await holdsLock(place, exec))) throw lockGivenUp();
     return { written: [[]] };
   } catch (error) {
-    return { written: [], failure: { statement: 0, error: refusal(error) } };
+    const failure = { statement: 0, error: refusal(error) };
+    return { written: [], failure: isRefusedWhole(error) ? { ...failure, untouched: true } : failure };
   }
 }
 
