@@ -1,6 +1,6 @@
 import * as assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { DatabaseService } from '../config/client.ts';
 import { migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
@@ -339,7 +339,7 @@ test(
 test(
   'what the API made is exported before it is pulled: no baseline would take it a second time',
   () =>
-    onServer(async ({ root, svc }) => {
+    onServer(async ({ root, svc, files, read, write }, query) => {
       const service = new DatabaseService({ configFile: `${root}/svc.config.json` });
       const db = await service.connect({ database: 'main' });
       await db.schema.create('a', { id: { type: 'integer', primaryKey: true } });
@@ -347,7 +347,18 @@ test(
       const { code, nextActions } = json(ok(await svc('db', 'schema', 'pull', '--json'), 2));
       assert.deepEqual([code, nextActions[0]], ['origin_conflict', 'svc db migrate export']);
       ok(await svc('db', 'migrate', 'export'));
-      assert.deepEqual(json(ok(await svc('db', 'schema', 'pull', '--json'))).migrations, []);
+      const pull = async (exit?: number) => json(ok(await svc('db', 'schema', 'pull', '--json'), exit));
+      const file = `svc/database/migrations/main/${files()[0]}`;
+      const text = read(file);
+      await query("update _svc_migrations set origin = 'file'");
+      rmSync(`${root}/${file}`);
+      const lost = await pull(5);
+      assert.deepEqual(
+        [lost.code, lost.nextActions[1]],
+        ['migration_missing', `Or write it from the history: svc db migrate export ${tagOf(file)}`],
+      );
+      write(file, text);
+      assert.deepEqual((await pull()).migrations, []);
       assert.match(ok(await svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
     }),
   LONG,
@@ -390,6 +401,37 @@ test(
       add(settled);
       ok(await svc('db', 'migrate'));
       assert.match(ok(await svc('db', 'schema', 'check')).stdout, /^OK/);
+    }),
+  LONG,
+);
+
+test(
+  'export tells that files run in another order than what is exported was applied in',
+  () =>
+    onServer(async ({ root, svc }) => {
+      const service = new DatabaseService({ configFile: `${root}/svc.config.json` });
+      const engine = new MigrationEngine((await service.connect({ database: 'main' })).getAdapter());
+      const users = migration('20260101_000000_users').createCollection('users', [
+        { name: 'id', type: 'integer', primaryKey: true },
+      ]);
+      const orders = migration('20260101_000000_orders').createCollection('orders', [
+        { name: 'id', type: 'integer', primaryKey: true },
+      ]);
+      const references = { table: 'users', columns: ['id'] };
+      orders.addConstraint('orders', { name: 'orders_id_fkey', type: 'foreignKey', columns: ['id'], references });
+      for (const one of [users, orders]) await engine.up(one.build());
+      await service.close();
+      const { disorder, nextActions } = json(ok(await svc('db', 'migrate', 'export', '--json')));
+      assert.deepEqual(disorder, ['table users is changed before it is created']);
+      assert.equal(nextActions.length, 3);
+      // As it says.
+      const file = (tag: string) => `${root}/svc/database/migrations/main/${tag}.json`;
+      const [old, newer] = ['20260101_000000_orders', '20260101_000001_orders'] as const;
+      writeFileSync(file(newer), readFileSync(file(old), 'utf8').replaceAll(old, newer));
+      rmSync(file(old));
+      ok(await svc('db', 'migrate', 'resolve', old, '--forget'));
+      ok(await svc('db', 'migrate', 'baseline'));
+      assert.match(ok(await svc('db', 'migrate', 'status')).stdout, /^OK/);
     }),
   LONG,
 );

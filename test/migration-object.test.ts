@@ -18,6 +18,11 @@ test('a tag is the time in UTC and the name', () => {
   assert.match(MigrationHelpers.generateTag('x'), /^\d{8}_\d{6}_x$/);
 });
 
+test('tags that one process makes sort in the order in which it made them', () => {
+  const tags = ['users', 'orders', 'a'].map((name) => MigrationHelpers.generateTag(name));
+  assert.deepEqual([...tags].sort(), tags);
+});
+
 test('whatever the name, the tag is one', () => {
   fc.assert(
     fc.property(

@@ -34,7 +34,10 @@ export function disorder(applied: readonly Applied[]): readonly string[] {
     sorted.splice(at < 0 ? sorted.length : at, 0, one);
   }
   try {
-    return apart(retold(sorted.map(({ migration }) => migration)), retold(applied.map(({ migration }) => migration)));
+    const inOrder = retold(sorted.map(({ migration }) => migration));
+    const told = retold(applied.map(({ migration }) => migration));
+    const early = [...inOrder.found].filter((name) => !told.found.has(name));
+    return [...early.map((name) => `table ${name} is changed before it is created`), ...apart(inOrder, told)];
   } catch (error) {
     if (!isSvcError(error)) throw error;
     return [`${error.where}: ${error.message}`];

@@ -36,6 +36,8 @@ export function apart(expected: Retelling, told: Retelling): string[] {
  */
 export class Retelling {
   readonly model = new Draft();
+  /** Every table that operations changed or pointed at before one made it. */
+  readonly found = new Set<string>();
   readonly #foreign = new Set<string>();
 
   /** The bare names, as renaming has left them. A table of that name that an operation makes later is none of them. */
@@ -76,6 +78,7 @@ export class Retelling {
   }
 
   #find(name: string): void {
+    this.found.add(name);
     this.#foreign.add(name);
     this.model.set(name, bare(name));
   }

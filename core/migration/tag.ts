@@ -16,6 +16,19 @@ export function generateTag(name: string, at: Date = new Date()): string {
   return `${stamp}_${kept}`.slice(0, 128);
 }
 
+let latest = 0;
+
+/**
+ * A tag of this moment. Two that one process makes never share a second, in which their names would decide which of
+ * them runs first: the seconds move on.
+ */
+export function nowTag(name: string): string {
+  const at = Math.max(Date.now(), latest + 1000);
+  const tag = generateTag(name, new Date(at));
+  latest = at;
+  return tag;
+}
+
 export function isTag(tag: unknown): tag is string {
   return typeof tag === 'string' && TAG.test(tag);
 }

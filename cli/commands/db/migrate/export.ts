@@ -24,8 +24,8 @@ export default class Export extends DatabaseCommand {
     const database = await this.oneTag('export');
     const { root } = await this.runtime();
     const inFiles = new Set(migrationFiles(root, database).map(({ tag }) => tag));
-    const found = await exportMigrations(await this.connect(database), inFiles);
-    const wanted = found.filter(({ tag }) => this.tag === undefined || tag === this.tag);
+    const { migrations, disorder } = await exportMigrations(await this.connect(database), inFiles);
+    const wanted = migrations.filter(({ tag }) => this.tag === undefined || tag === this.tag);
     if (this.tag !== undefined && wanted.length === 0 && !inFiles.has(this.tag)) {
       throw unknownTag(this.tag, 'It is not among the completed migrations of the history.');
     }
@@ -39,6 +39,17 @@ export default class Export extends DatabaseCommand {
         ? 'Nothing to export: every migration has its file.'
         : files.map(({ file }) => file).join('\n'),
     );
-    return { data: { database, files: files.map(({ file }) => file) } };
+    const told = files.length > 0 ? disorder : [];
+    for (const line of told) this.warn(`Files run in the order of their tags, not of application: ${line}`);
+    return {
+      data: { database, files: files.map(({ file }) => file), disorder: told },
+      ...(told.length > 0 && {
+        nextActions: [
+          'Give the one that was applied later a newer tag: the name of its file, and tag in it',
+          'Then, with its old tag: svc db migrate resolve <tag> --forget',
+          'svc db migrate baseline    records it under the new one',
+        ],
+      }),
+    };
   }
 }
