@@ -10,6 +10,8 @@ import { readSchemaFile, SCHEMA_FILE, schemaFileWith } from '../../../../config/
 import type { Connection, Dialect, Unreadable } from '../../../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { drift, withoutForeign } from '../../../../core/migration/drift.ts';
+import { Ledger } from '../../../../core/migration/ledger.ts';
+import { reconcile, refuseTrouble } from '../../../../core/migration/reconcile.ts';
 import { retold } from '../../../../core/migration/retelling.ts';
 import { type StatusEntry, status } from '../../../../core/migration/status.ts';
 import type { SchemaModel } from '../../../../core/schema/model.ts';
@@ -49,6 +51,7 @@ export default class Pull extends DatabaseCommand {
     const files = await this.migrations(tag);
     const adapter = await this.connect(tag);
     const { entries } = await status(adapter, files);
+    refuseTrouble(reconcile(files, await Ledger.read(adapter.connection)));
     await this.#refusePending(tag, entries.filter(({ state }) => state !== 'completed').length);
     refuseUnwritten(entries.filter(({ origin, file }) => origin !== 'file' && file === undefined));
     const model = modelOfFiles(files, true);
