@@ -355,8 +355,9 @@ for (const dialect of [mysql, mariadb]) {
     const connection = await dialect.connect(url, {});
     await connection.exclusively(async (epoch) => {
       await connection.ensure([rows as never]);
+      const own = dialect.name === 'mariadb' ? ', max_statement_time = 9, idle_transaction_timeout = 9' : '';
       const [both] = raw(
-        "INSERT INTO t VALUES (1); SET sql_mode = ''; SET time_zone = '+05:00'; INSERT INTO t VALUES (2) -- end",
+        `INSERT INTO t VALUES (1); SET sql_mode = ''; SET time_zone = '+05:00'; SET sql_quote_show_create = 0${own}; INSERT INTO t VALUES (2) -- end`,
       );
       assert.ok(both?.transactional);
       const with1 = { ...both, writes: [recordWrite(rows, { id: 'a', n: 1 })] };
@@ -364,6 +365,10 @@ for (const dialect of [mysql, mariadb]) {
       const [settings] = await connection.query('SELECT @@sql_mode AS mode, @@time_zone AS zone, @@autocommit AS auto');
       assert.match(String(settings?.mode), /STRICT_ALL_TABLES/);
       assert.deepEqual([settings?.zone, Number(settings?.auto)], ['+00:00', 1]);
+      const [shown] = await connection.query(
+        'SELECT @@sql_quote_show_create AS quoted, 0 /*M!+ @@max_statement_time + @@idle_transaction_timeout */ AS ended',
+      );
+      assert.deepEqual([shown?.quoted, shown?.ended].map(Number), [1, 0]);
       const [again] = raw('INSERT INTO t VALUES (3); INSERT INTO t VALUES (1)');
       const with2 = { ...again, writes: [recordWrite(rows, { id: 'b', n: 1 })] } as Segment;
       const failing = await connection.run([insert('c'), with2], epoch);

@@ -37,7 +37,15 @@ export function sessionText({ lockTimeoutMs }: Pick<Settings, 'lockTimeoutMs'>, 
     lock_wait_timeout: String(lockTimeoutS),
     innodb_lock_wait_timeout: String(lockTimeoutS),
     wait_timeout: '28800',
+    sql_quote_show_create: '1',
   };
+  // What MariaDB alone knows, and MySQL takes for a comment: a server may end what takes its time.
+  const patient = [
+    'max_statement_time',
+    'idle_transaction_timeout',
+    'idle_readonly_transaction_timeout',
+    'idle_write_transaction_timeout',
+  ].map((name) => `, ${name} = 0`);
   const set = Object.entries(variables).map(([name, value]) => `${name} = ${value}`);
-  return `SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci; SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET SESSION ${set.join(', ')}`;
+  return `SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci; SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET SESSION ${set.join(', ')} /*M!${patient.join('')} */`;
 }
