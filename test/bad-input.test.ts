@@ -114,7 +114,7 @@ const BAD: readonly Bad[] = [
     up: [table('ours'), table('theirs')],
     status: 2,
     code: 'collection_exists',
-    says: [/already exists/, /svc db schema pull/, /Nothing of it stays/, /step 2 of 2/],
+    says: [/already exists/, /svc db schema pull[\s\S]*drop what is there/, /Nothing of it stays/, /step 2 of 2/],
   },
   {
     what: 'a table that does not exist',

@@ -1,4 +1,5 @@
 import { type ErrorCode, isSvcError, SvcError } from '../../../core/errors.ts';
+import { TAKE_OVER } from '../../take-over.ts';
 
 interface EngineError extends Error {
   /** Of the server: a number; of Node: a word. */
@@ -37,11 +38,6 @@ const FAILED: Meaning = { code: 'migration_failed', message: 'Cassandra refused 
 const UNAUTHORIZED = 0x2100;
 const ALREADY_EXISTS = 0x2400;
 
-const EXISTS_NEXT = [
-  'Take it over: svc db schema pull, then svc db migrate baseline',
-  'Or use another name, or drop what is there.',
-];
-
 const MEANINGS: Readonly<Record<number | string, Meaning>> = {
   ECONNREFUSED: UNREACHABLE,
   ENOTFOUND: UNREACHABLE,
@@ -63,7 +59,7 @@ const MEANINGS: Readonly<Record<number | string, Meaning>> = {
   [ALREADY_EXISTS]: {
     code: 'collection_exists',
     message: 'The table or index already exists.',
-    next: EXISTS_NEXT,
+    next: TAKE_OVER,
   },
 };
 
@@ -162,5 +158,5 @@ export function lost(error: unknown): unknown {
 
 /** The server's own words do not say "already exists". */
 export function existing(table: string): SvcError {
-  return new SvcError('collection_exists', `The table "${table}" already exists.`, { next: EXISTS_NEXT });
+  return new SvcError('collection_exists', `The table "${table}" already exists.`, { next: TAKE_OVER });
 }

@@ -1,4 +1,5 @@
 import { type ErrorCode, isSvcError, SvcError } from '../../../core/errors.ts';
+import { TAKE_OVER } from '../../take-over.ts';
 
 interface EngineError extends Error {
   readonly code?: number | string;
@@ -83,10 +84,7 @@ const MEANINGS: Readonly<Record<number, Meaning>> = {
   48: {
     code: 'collection_exists',
     message: 'The table already exists.',
-    next: [
-      'Take it over: svc db schema pull, then svc db migrate baseline',
-      'Or use another name, or drop what is there.',
-    ],
+    next: TAKE_OVER,
   },
   50: OVERDUE,
   64: OVERDUE,
@@ -193,9 +191,6 @@ export function unchanged(error: unknown): unknown {
 export function alreadyExists(collection: string): SvcError {
   return new SvcError('collection_exists', `The table "${collection}" already exists.`, {
     why: 'The database has a collection of that name.',
-    next: [
-      'Take it over: svc db schema pull, then svc db migrate baseline',
-      'Or use another name, or drop what is there.',
-    ],
+    next: TAKE_OVER,
   });
 }

@@ -1,5 +1,6 @@
 import { type ErrorCode, isSvcError, SvcError } from '../../../core/errors.ts';
 import { isTlsError } from '../../sql/tls-error.ts';
+import { TAKE_OVER } from '../../take-over.ts';
 
 /** What both drivers put on an error; the message of MariaDB's holds the statement, `sqlMessage` does not. */
 interface EngineError extends Error {
@@ -117,10 +118,7 @@ const MEANINGS: Readonly<Record<number, Meaning>> = {
   1050: {
     code: 'collection_exists',
     message: 'The table already exists.',
-    next: [
-      'Take it over: svc db schema pull, then svc db migrate baseline',
-      'Or use another name, or drop what is there.',
-    ],
+    next: TAKE_OVER,
   },
   1051: UNKNOWN_TABLE,
   1146: UNKNOWN_TABLE,

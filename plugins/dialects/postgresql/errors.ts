@@ -1,6 +1,7 @@
 import type { Statement } from '../../../core/dialect.ts';
 import { type ErrorCode, isSvcError, SvcError } from '../../../core/errors.ts';
 import { isTlsError } from '../../sql/tls-error.ts';
+import { TAKE_OVER } from '../../take-over.ts';
 
 interface EngineError extends Error {
   readonly code?: string;
@@ -130,10 +131,7 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   [NAME_TAKEN]: {
     code: 'collection_exists',
     message: 'The table or index already exists.',
-    next: [
-      'Take it over: svc db schema pull, then svc db migrate baseline',
-      'Or use another name, or drop what is there.',
-    ],
+    next: TAKE_OVER,
   },
   '42710': { code: 'constraint_exists', message: 'The constraint already exists.' },
   '42701': { code: 'field_exists', message: 'The field already exists.' },
