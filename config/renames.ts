@@ -112,7 +112,10 @@ function refuseDrop(flag: string, entry: SchemaEntry, before: SchemaModel, renam
   }
   const near = nearest(
     flag,
-    [...before].flatMap(([name, { fields }]) => [name, ...[...fields.keys()].map((field) => `${name}.${field}`)]),
+    [...before].flatMap(([old, { fields }]) => {
+      const name = renames.find(({ kind, from }) => kind === 'collection' && from === old)?.to ?? old;
+      return [old, ...[...fields.keys()].map((field) => `${name}.${field}`)];
+    }),
   );
   throw new SvcError(
     fields.length > 0 ? 'field_unknown' : 'collection_unknown',

@@ -324,6 +324,8 @@ test('a flag that fits nothing is refused, and so is the drop of what no file cr
   assert.equal(table.code, 'collection_unknown');
   assert.ok(table.next.includes('svc db schema pull'));
   assert.equal((await refused(make(tables, { files, drop: ['users.legacy'] }))).code, 'field_unknown');
+  const renamed = { files, rename: ['users:user'], drop: ['users.id'] };
+  assert.ok((await refused(make({ user: { id } }, renamed))).next.includes('Did you mean --drop user.id?'));
 });
 
 test('what the engine cannot do is refused before anything is written', async () => {
