@@ -125,6 +125,11 @@ on('db.update refuses what would write nonsense', async (db) => {
     [{ table: 't', data: { l: 'x' }, all }],
     [{ table: 't', data: { l: [5] }, all }],
     [{ table: 't', data: { y: 5 }, all }],
+    ...['\\x48', 'SGVsbG8==', 'SGVs bG8=', 'A', '='].map((y): [Any, RegExp] => [
+      { table: 't', data: { y }, all },
+      /bytes as base64/,
+    ]),
+    [{ table: 't', data: { b: 'x' }, where: { y: { $in: ['\\x48'] } } }, /bytes as base64/],
     ...[
       { at: '31.12.2026' },
       { at: { $gt: '2026-02-30T00:00:00Z' } },
@@ -159,7 +164,7 @@ on('db.update refuses what would write nonsense', async (db) => {
       ['d', 3],
     ],
   );
-  const data: Any = { j: { $INC: 1, a: [null] }, l: ['x', null], y: '\\x00', n: null, s: { $CONCAT: ['b'] } };
+  const data: Any = { j: { $INC: 1, a: [null] }, l: ['x', null], y: 'AA==', n: null, s: { $CONCAT: ['b'] } };
   const updating = db.update({ table: 't', data, where: { id: 1 } });
   data.s = { $CONCAT: ['n', 'n', 'n', 'n'] };
   assert.equal((await updating).modified, 1);

@@ -508,7 +508,7 @@ else {
       u: 'A0000000-0000-4000-8000-00000000000A',
       j: { b: [1, null], a: 'x' },
       l: ['9007199254740993', 1],
-      x: '0x0aff',
+      x: 'Cv8=',
       t: 'äöü',
     };
     const { d: _, ...others } = data;
@@ -547,8 +547,8 @@ else {
       { d: 1.23456 },
       { f: 1e39 },
       { t: '123456' },
-      { x: 'nope' },
-      { x: '0x0011223344' },
+      { x: 'no base64' },
+      { x: 'SGVsbG8=' },
       { l: [1, null] },
     ]) {
       await assert.rejects(db.update({ table: 'every', data: bad, all: true }), JSON.stringify(bad));

@@ -303,7 +303,8 @@ const FIELDS: readonly [
   ['a default that is no value', 'field_invalid', { type: 'enum', enumValues: ['a'], default: 'b' }, ['default']],
   ['an item that does not fit', 'field_invalid', { type: 'array', items: 'integer', default: [1, 'x'] }, ['default']],
   ['an empty expression', 'field_invalid', { type: 'integer', default: { $expression: ' ' } }, ['default']],
-  ['a binary literal', 'field_invalid', { type: 'blob', default: 'x' }, ['default']],
+  ['bytes that are no base64', 'field_invalid', { type: 'blob', default: '\\x48' }, ['default']],
+  ['too many bytes', 'field_invalid', { type: 'binary', length: 4, default: 'SGVsbG8=' }, ['default']],
 ];
 
 for (const [name, code, definition, path] of FIELDS) {

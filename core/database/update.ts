@@ -96,9 +96,6 @@ function assignment(field: Field, value: Json, collection: Collection): Assignme
 
 /** Why a literal cannot be a value of the field. */
 function misfit(value: Json, field: Omit<Field, 'name'>): string | undefined {
-  if (field.type === 'binary' || field.type === 'blob') {
-    return typeof value === 'string' ? undefined : `the type ${field.type} wants a string in the engine's notation`;
-  }
   if (field.type === 'array' && Array.isArray(value)) {
     const items = (value as readonly Json[]).filter((item) => item !== null);
     return items.map((item) => misfit(item, { type: field.items ?? 'string' })).find((why) => why !== undefined);

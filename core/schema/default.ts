@@ -75,7 +75,7 @@ export function fittedLiteral(value: Json, field: Omit<Field, 'default' | 'name'
       return fittedArray(value, field.items ?? 'string');
     case 'binary':
     case 'blob':
-      return { problem: `a default of type ${type} is written in the engine's words: { "$expression": "…" }` };
+      return fittedBytes(value, field);
   }
 }
 
@@ -116,6 +116,16 @@ export function isInCalendar(text: string): boolean {
   const at = new Date(`${told}Z`);
   const stands = !Number.isNaN(at.getTime()) && at.toISOString().startsWith(told);
   return stands && (zone === null || !Number.isNaN(Date.parse(`${told}${zone[1]}:${zone[2]}`)));
+}
+
+/** Base64, as JSON has bytes everywhere; each engine is told them in its own notation. */
+function fittedBytes(value: Json, { type, length }: Omit<Field, 'default' | 'name'>): Fitted {
+  const bytes = Buffer.from(typeof value === 'string' ? value : '', 'base64');
+  const base64 = bytes.toString('base64');
+  if (value !== base64 && value !== base64.replace(/=+$/, '')) return wanted('bytes as base64, like "SGVsbG8="', type);
+  return length !== undefined && bytes.length > length
+    ? { problem: `it is longer than ${length} bytes` }
+    : { value: base64 };
 }
 
 function fittedArray(value: Json, items: FieldType): Fitted {

@@ -382,6 +382,39 @@ function cases(declare: Case, engine: DialectUnderTest): void {
   );
 
   on(
+    'an update takes bytes as base64',
+    '`update` takes base64 for a field of bytes, in what it writes and in `where`, and stores the bytes that it stands for.',
+    async ({ connection }) => {
+      const model = await run(connection, [
+        create('files', [
+          ID,
+          { name: 'short', type: 'binary', length: 8 },
+          { name: 'long', type: 'blob' },
+          { name: 'n', type: 'integer' },
+        ]),
+      ]);
+      await engine.insert(connection, 'files', [{ id: 1 }, { id: 2 }]);
+      const odd = Buffer.from([0, 0x27, 0x5c, 0xff, 0x78]).toString('base64');
+      const job = { table: 'files', collection: model.get('files')!, where: [] };
+      const set = [
+        { field: 'short', value: odd },
+        { field: 'long', value: 'SGVsbG8=' },
+      ];
+      const first = [{ field: 'id', operator: 'eq', value: 1 }] as const;
+      assert.deepEqual(await connection.update({ ...job, key: 'k1', where: first, set }), { matched: 1, modified: 1 });
+      assert.deepEqual(await connection.update({ ...job, key: 'k2', where: first, set }), { matched: 1, modified: 0 });
+      const where = [
+        { field: 'short', operator: 'in', value: [odd, 'AA=='] },
+        { field: 'long', operator: 'eq', value: 'SGVsbG8=' },
+      ] as const;
+      const n = [{ field: 'n', value: 5 }];
+      assert.deepEqual(await connection.update({ ...job, key: 'k3', where, set: n }), { matched: 1, modified: 1 });
+      const stored = (await engine.read(connection, 'files')).find(({ id }) => Number(id) === 1);
+      assert.deepEqual([base64Of(stored?.short), base64Of(stored?.long), Number(stored?.n)], [odd, 'SGVsbG8=', 5]);
+    },
+  );
+
+  on(
     'segments commit one by one, and the first that fails is named',
     '`run` commits segments in order until one fails: `committed` counts those before it, `failure.statement` names the statement, nothing of the failed segment is left, and `written` has what CLOCK and ELAPSED became.',
     async ({ connection }) => {
@@ -581,6 +614,12 @@ function cases(declare: Case, engine: DialectUnderTest): void {
   );
 }
 
+/** Of what a driver gives for bytes: an array of them, or something that tells them. */
+const base64Of = (bytes: unknown): string =>
+  bytes instanceof Uint8Array
+    ? Buffer.from(bytes).toString('base64')
+    : String((bytes as Buffer | undefined)?.toString('base64'));
+
 /** For dialects that refuse every expression. */
 const NO_WORDS: Words = { sum: '1', now: '1', notNull: () => '1', holds: () => '1' };
 
@@ -658,9 +697,11 @@ const everyField = (words: Words): readonly NamedField[] => [
   { name: 'jsons', type: 'array', items: 'json', default: [{ a: 'x"y' }, 'text', 1] },
   { name: 'uuids', type: 'array', items: 'uuid' },
   { name: 'texts', type: 'array', items: 'text', default: [] },
-  { name: 'bytes', type: 'array', items: 'blob' },
-  { name: 'binary', type: 'binary', length: 16 },
-  { name: 'blob', type: 'blob', required: true },
+  { name: 'bytes', type: 'array', items: 'blob', default: ['AFwn/w==', ''] },
+  { name: 'binary', type: 'binary', length: 16, default: 'AFwn/3g=' },
+  { name: 'empty', type: 'binary', default: '' },
+  { name: 'blob', type: 'blob', required: true, default: 'SGVsbG8=' },
+  { name: 'data', type: 'blob', required: true },
   { name: 'expression', type: 'integer', default: { $expression: words.sum } },
   { name: 'said', type: 'timestamp', default: { $expression: words.now } },
 ];

@@ -111,8 +111,7 @@ function momentOf(text: string): Date {
 }
 
 function bytesOf(text: string, { length }: Typed): Buffer {
-  if (!/^0x([0-9a-f]{2})*$/i.test(text)) throw unfit(text, 'bytes, which are written 0x and hexadecimal digits');
-  const bytes = Buffer.from(text.slice(2), 'hex');
+  const bytes = Buffer.from(text, 'base64');
   if (length !== undefined && bytes.length > length) throw unfit(text, `at most ${length} bytes`);
   return bytes;
 }

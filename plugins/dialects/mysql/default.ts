@@ -6,7 +6,7 @@ import { clock, moment, wallClock } from '../../sql/clock.ts';
 import { parsedJson, valueOfText } from '../../sql/value-of-text.ts';
 import { text } from './quote.ts';
 import { isGenerated } from './random.ts';
-import { textOf } from './string-literal.ts';
+import { bytesOf, textOf } from './string-literal.ts';
 
 /** A default as a catalog tells it: the text of a value, or an expression. */
 export type CatalogDefault = { readonly literal: string } | { readonly expression: string };
@@ -25,7 +25,10 @@ export function readDefault(found: CatalogDefault, field: Omit<Field, 'default' 
     const { expression } = found;
     if (isGenerated(expression) && (type === 'uuid' || type === 'string')) return undefined;
     if (CLOCKS[type]?.test(expression)) return 'now';
-    const value = fromText(textOf(expression) ?? numberOf(expression), field);
+    const value =
+      type === 'binary' || type === 'blob'
+        ? bytesOf(expression)
+        : fromText(textOf(expression) ?? numberOf(expression), field);
     return value === undefined ? { $expression: expression } : canonicalDefault(value, field);
   }
   const value = fromText(found.literal, field);

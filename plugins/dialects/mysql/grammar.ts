@@ -18,7 +18,7 @@ import { modifyField, refusedMoments } from './modify.ts';
 import { quote, text } from './quote.ts';
 import { RANDOM } from './random.ts';
 import { expressionProblem, raw } from './raw.ts';
-import { isBasic, textExpression } from './string-literal.ts';
+import { bytesExpression, isBasic, textExpression } from './string-literal.ts';
 import type { Traits } from './traits.ts';
 import { columnType, isLong, isNumbered } from './types.ts';
 
@@ -77,6 +77,7 @@ export function grammarOf(traits: Traits): Grammar {
     columnType,
     literal,
     defaultLiteral(value, field) {
+      if (isBytes(field)) return `(${bytesExpression(String(value))})`;
       return isLong(field) || isBeyond(value, field)
         ? `(${textExpression(plainText(value, field))})`
         : literal(value, field);
@@ -160,6 +161,9 @@ const own = (made: Statement): Statement => ({ ...made, transactional: false });
 const isInvented = (field: Field): boolean =>
   field.required === true && field.default === undefined && !field.autoGenerate;
 
+/** Of a literal the catalog tells question marks, or no byte behind the first zero. */
+const isBytes = ({ type }: Pick<Field, 'type'>): boolean => type === 'binary' || type === 'blob';
+
 /** No literal, but an expression that the catalog gives back. */
 const isBeyond = (value: Default, { type }: Pick<Field, 'type'>): boolean =>
   type === 'string' && !isBasic(String(value));
@@ -170,7 +174,8 @@ function isComputed({ copiesForExpressions }: Traits, field: Field): boolean {
   if (autoGenerate) return !isNumbered(field);
   if (value === undefined) return false;
   if (isExpression(value)) return true;
-  const expressed = isLong(field) || isBeyond(value, field) || (value === 'now' && NOW[type] !== undefined);
+  const expressed =
+    isLong(field) || isBytes(field) || isBeyond(value, field) || (value === 'now' && NOW[type] !== undefined);
   return copiesForExpressions && expressed;
 }
 

@@ -16,6 +16,9 @@ export function literal(value: Json, field: Omit<Field, 'name'>): string {
       return number(value);
     case 'boolean':
       return typeof value === 'boolean' ? String(value) : text(String(value));
+    case 'binary':
+    case 'blob':
+      return `x'${Buffer.from(String(value), 'base64').toString('hex')}'`;
     default:
       return text(plainText(value, field));
   }

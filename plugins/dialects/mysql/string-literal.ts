@@ -27,4 +27,14 @@ export function textOf(expression: string): string | undefined {
   return hex === undefined ? stringOf(expression) : Buffer.from(hex, 'hex').toString();
 }
 
+/** Bytes that are told as base64, as an expression that the catalog gives back: MariaDB makes a literal of x'ff'. */
+export const bytesExpression = (base64: string): string => `unhex('${Buffer.from(base64, 'base64').toString('hex')}')`;
+
+/** The base64 of what `bytesExpression` gives, as a server spells it, or of a number of bytes. */
+export function bytesOf(expression: string): string | undefined {
+  const [, unhexed, hex = unhexed] =
+    /^(?:unhex\((?:_\w+)?'([0-9a-f]*)'\)|(?:0x|x')([0-9a-f]*)'?)$/i.exec(expression) ?? [];
+  return hex === undefined ? undefined : Buffer.from(hex, 'hex').toString('base64');
+}
+
 export const isBasic = (value: string): boolean => !/[\u{10000}-\u{10ffff}]/u.test(value);

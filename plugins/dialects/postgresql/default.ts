@@ -41,7 +41,9 @@ function literalOf(spelled: string): string | undefined {
 }
 
 function fromText(text: string, { type, items }: Pick<Field, 'type' | 'items'>): Json | undefined {
-  return type === 'array' ? arrayOf(text, items ?? 'string') : valueOfText(text, type);
+  if (type === 'array') return arrayOf(text, items ?? 'string');
+  const hex = type === 'binary' || type === 'blob' ? /^\\x([0-9a-f]*)$/.exec(text)?.[1] : undefined;
+  return hex === undefined ? valueOfText(text, type) : Buffer.from(hex, 'hex').toString('base64');
 }
 
 /** `{a,"b c",NULL}` of one dimension. */

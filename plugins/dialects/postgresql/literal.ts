@@ -34,9 +34,10 @@ export function literal(value: Json, field: Omit<Field, 'name'>): string {
     case 'string':
     case 'text':
     case 'enum':
+      return text(typeof value === 'string' ? value : JSON.stringify(value));
     case 'binary':
     case 'blob':
-      return text(typeof value === 'string' ? value : JSON.stringify(value));
+      return `${text(bytes(value))}::bytea`;
     case 'date':
     case 'time':
     case 'datetime':
@@ -67,9 +68,16 @@ function asArray(value: Json): readonly Json[] {
   throw new SvcError('value_invalid', `An array is wanted and ${JSON.stringify(value)} was given.`);
 }
 
+const bytes = (base64: Json): string => `\\x${Buffer.from(String(base64), 'base64').toString('hex')}`;
+
 /** `{"a","b"}`: every element quoted, so that none is taken for NULL or for a bracket. */
 function arrayText(values: readonly Json[], items: FieldType): string {
-  return `{${values.map((value) => (value === null ? 'NULL' : quoted(items === 'json' || typeof value !== 'string' ? JSON.stringify(value) : value))).join(',')}}`;
+  return `{${values.map((value) => (value === null ? 'NULL' : quoted(elementText(value, items)))).join(',')}}`;
+}
+
+function elementText(value: Json, items: FieldType): string {
+  if (items === 'binary' || items === 'blob') return bytes(value);
+  return items === 'json' || typeof value !== 'string' ? JSON.stringify(value) : value;
 }
 
 function quoted(element: string): string {

@@ -59,6 +59,7 @@ export function readType(
 export function literal(value: Json, { type }: Pick<Field, 'type'>): string {
   if (value === null) return 'NULL';
   if (type === 'json' || type === 'array') return text(JSON.stringify(value));
+  if (type === 'binary' || type === 'blob') return `x'${Buffer.from(String(value), 'base64').toString('hex')}'`;
   if (typeof value === 'boolean') return value ? '1' : '0';
   return typeof value === 'number' || type === 'bigint' ? String(value) : text(String(value));
 }
@@ -87,6 +88,8 @@ function readLiteral(words: KeptWords, written: string, type: FieldType): Defaul
     const value = stringOf(written);
     return type === 'json' || type === 'array' ? (JSON.parse(value) as Json) : value;
   }
+  const hex = /^x'([0-9a-f]*)'$/.exec(written)?.[1];
+  if (hex !== undefined) return Buffer.from(hex, 'hex').toString('base64');
   if (!/^-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(written)) return { $expression: written };
   if (type === 'boolean') return Number(written) !== 0;
   return type === 'bigint' && !Number.isSafeInteger(Number(written)) ? written : Number(written);
