@@ -505,6 +505,35 @@ else {
     await isWhole(adapter);
   });
 
+  on(
+    'arrays that share an element are told of before an index keeps them unique',
+    async ({ adapter, db, documents }) => {
+      await db.schema.create('t', {
+        tags: { type: 'array', required: true },
+        more: 'array',
+        any: 'json',
+        n: 'integer',
+      });
+      const t = documents('t');
+      const insert = (...all: readonly Document[]) => t.insertMany(all as Document[]);
+      await insert(
+        { _id: 1, tags: ['x', 'y', 'x'], more: ['a'], any: [1, 2], n: 1 },
+        { _id: 2, tags: ['y', 'z', 'x'], more: ['b'], any: 2, n: 2 },
+        { _id: 3, tags: ['w'], any: { a: [1] }, n: 3 },
+      );
+      for (const field of ['tags', 'any']) {
+        const { code, why = '' } = await refusal(db.schema.createIndex('t', [field], { unique: true }));
+        assert.equal(code, 'data_violates');
+        assert.match(why, new RegExp(`^1 have the same "${field}" as another one: _id [12]\\.$`));
+      }
+      await isWhole(adapter);
+      await db.schema.createIndex('t', ['tags', 'n'], { unique: true });
+      await db.schema.createIndex('t', ['more'], { unique: true });
+      await assert.rejects(t.insertOne({ tags: ['v'], more: ['c', 'a'] }), { code: 11000 });
+      await isWhole(adapter);
+    },
+  );
+
   on('documents go away with a TTL index, which is on a date', async ({ adapter, db, documents }) => {
     await db.schema.create('sessions', { at: 'timestamp', n: 'integer' });
     const ttl = { mongoOptions: { expireAfterSeconds: 3600 } };

@@ -1,5 +1,6 @@
 import type { Statement } from '../../../core/dialect.ts';
 import type { Collection } from '../../../core/schema/model.ts';
+import type { FieldType } from '../../../core/schema/types.ts';
 import { type Spec, specsOf, without } from './indexes.ts';
 import { type Check, type Converted, entryOf, type Late, type Rewritten, type Step, statement } from './step.ts';
 import { validatorOf } from './validator.ts';
@@ -46,9 +47,9 @@ export function chain(
   const held = converted && { ...converted, held: true as const };
   const all = [
     ...checks,
-    ...duplicates(without(known, moved)),
-    ...duplicates(without(moved, specsOf(before)), converted),
-    ...duplicates(without(moved, fresh), held),
+    ...duplicates(after, without(known, moved)),
+    ...duplicates(after, without(moved, specsOf(before)), converted),
+    ...duplicates(after, without(moved, fresh), held),
   ];
   const asked = { ...(all.length > 0 && { checks: all }), ...(rewritten && { rewritten }) };
   return steps.map((step, index) => statement(index === 0 ? { ...step, ...asked } : step));
@@ -59,15 +60,22 @@ function holds({ options: { mongoOptions } }: Collection): boolean {
   return mongoOptions?.validationLevel !== 'off' && mongoOptions?.validationAction !== 'warn';
 }
 
-export function duplicates(specs: readonly Spec[], of?: Converted): Check[] {
+export function duplicates({ fields }: Collection, specs: readonly Spec[], of?: Converted): Check[] {
   return specs
     .filter(({ unique }) => unique)
-    .map((spec) => ({
-      duplicates: spec,
-      ...(of && { of }),
-      why: `have the same ${spec.key.map(([name]) => `"${name}"`).join(', ')} as another one`,
-    }));
+    .map((spec) => {
+      const lists = spec.key.flatMap(([name]) => (LISTS.has(fields.get(name)?.type) ? [name] : []));
+      return {
+        duplicates: spec,
+        ...(lists.length > 0 && { lists }),
+        ...(of && { of }),
+        why: `have the same ${spec.key.map(([name]) => `"${name}"`).join(', ')} as another one`,
+      };
+    });
 }
+
+/** Of an array, each element is a value that an index keeps unique among documents. */
+const LISTS: ReadonlySet<FieldType | undefined> = new Set(['array', 'json']);
 
 /** What a step that sets a validator says of it. */
 export function valid({ options }: Collection, validator: ReturnType<typeof validatorOf>) {

@@ -61,7 +61,8 @@ function documentsOf(place: Place, check: Check): Document[] {
 }
 
 function duplicatesOf(server: Server, check: Extract<Check, { readonly duplicates: unknown }>): Document[] {
-  const { key, partial } = check.duplicates;
+  const { duplicates, lists = [] } = check;
+  const { key, partial } = duplicates;
   const { field, change: { expression } = {} } = check.of ?? {};
   const of = Object.fromEntries(key.map(([name], index) => [`k${index}`, { $ifNull: [`$${name}`, null] }]));
   return [
@@ -71,10 +72,19 @@ function duplicatesOf(server: Server, check: Extract<Check, { readonly duplicate
       ? []
       : [{ $set: { [field]: expressionOf(server, expression) } }]),
     ...(partial === undefined ? [] : [{ $match: fromExtended(server, partial) }]),
+    ...lists.flatMap((name) => [{ $set: { [name]: elementsOf(`$${name}`) } }, { $unwind: `$${name}` }]),
     { $group: { _id: of, all: { $sum: 1 }, last: { $last: '$_id' } } },
     { $match: { all: { $gt: 1 } } },
     { $project: { _id: '$last', n: { $subtract: ['$all', 1] } } },
+    // A document may share several elements.
+    ...(lists.length > 0 ? [{ $group: { _id: '$_id', n: { $max: '$n' } } }] : []),
   ];
+}
+
+/** What `$unwind` makes a document of each of; an array that is empty is a value too. */
+function elementsOf(value: string): Document {
+  const elements = { $cond: [{ $eq: [value, []] }, [[]], { $setUnion: [value, []] }] };
+  return { $cond: [{ $isArray: [value] }, elements, [{ $ifNull: [value, null] }]] };
 }
 
 /** A constant is an expression too. */

@@ -201,7 +201,7 @@ function indexStep(before: Collection, after: Collection): Step {
   const common = { collection: after.name, entry: entryOf(after) };
   return gone.length > 0
     ? { do: 'dropIndexes', ...common, indexes: gone }
-    : { do: 'createIndexes', ...common, indexes: fresh, checks: duplicates(fresh) };
+    : { do: 'createIndexes', ...common, indexes: fresh, checks: duplicates(after, fresh) };
 }
 
 /** The rule alone decides whether a value stays; null is the business of `required`. */

@@ -83,7 +83,13 @@ export type Check =
       readonly why: string;
     }
   | { readonly breaks: Validator; readonly why: string }
-  | { readonly duplicates: Spec; readonly of?: Converted; readonly why: string };
+  | {
+      readonly duplicates: Spec;
+      /** Fields of its key that may be arrays. */
+      readonly lists?: readonly string[];
+      readonly of?: Converted;
+      readonly why: string;
+    };
 
 /** A field whose values go or change, by this step or one behind it: with a rule those alone that it does not let through. */
 export interface Rewritten {
