@@ -465,6 +465,13 @@ else {
         }
       }
       assert.deepEqual((await adapter.connection.introspect()).get('made'), found);
+      await keyspace.query(`INSERT INTO made (a, "B", v) VALUES (1, 'b', 5)`);
+      for (const data of [{ s: 'x' }, { d: 'x' }, { e: 'x' }, { v: 1 }]) {
+        await refused(db.update({ table: 'made', data, all: true }), 'not_supported');
+      }
+      await refused(db.update({ table: 'made', data: { f: ['x'] }, where: { d: 'x' } }), 'not_supported');
+      assert.equal((await db.update({ table: 'made', data: { f: ['x'] }, where: { d: null, v: 5 } })).modified, 1);
+      await db.update({ table: 'made', data: { c: '00000000-0000-1000-8000-000000000000' }, all: true });
       await db.schema.addField('made', 'more', { type: 'string', length: 10 });
       await keyspace.query('DROP TABLE made');
       await db.schema.create('other', { id: key });

@@ -68,3 +68,6 @@ export function readType(type: string): ReadType {
   if (items) return { type: 'array', items };
   return { type: NEAREST[type] ?? 'text', inexact: true };
 }
+
+/** Values of the type that it is read as are none of its own. */
+export const isForeign = (type: string): boolean => readType(type).inexact === true && NEAREST[type] === undefined;

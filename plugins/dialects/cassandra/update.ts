@@ -2,6 +2,7 @@ import type { UpdateJob, UpdateResult } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 import type { Field } from '../../../core/schema/model.ts';
 import { refuseReadBack, sourcesOf } from '../../read-back.ts';
+import { readCatalog } from './catalog.ts';
 import { keyColumns, keyOf } from './key.ts';
 import { quote } from './names.ts';
 import { type Counted, Progress } from './progress.ts';
@@ -11,6 +12,7 @@ import { each, partitionOf, type Scan, scan } from './scan.ts';
 import { decided } from './seat.ts';
 import type { Row, Session } from './session.ts';
 import type { Settings } from './settings.ts';
+import { isForeign } from './types.ts';
 import { encode, type Writing } from './value.ts';
 
 /** Times a row that another session changes in between is looked at again. */
@@ -26,6 +28,7 @@ export async function update(session: Session, settings: Settings, job: UpdateJo
   const key = keyOf(collection);
   const keys = keyColumns(key);
   refuse(job, keys, writing);
+  await refuseForeign(session, job);
   const fieldOf = (name: string): Field => {
     const field = collection.fields.get(name);
     if (!field) throw new Error(`${table} has no field ${name}`);
@@ -140,3 +143,25 @@ function refuse({ table, set, collection }: UpdateJob, keys: readonly string[], 
     encode(assignment.value, field, writing);
   }
 }
+
+/** Columns of tables that svc did not make, which the model tells of as something near. */
+async function refuseForeign(session: Session, { table, set, where }: UpdateJob): Promise<void> {
+  const [found] = await readCatalog(session, [table]);
+  const refusal = (name: string, why: string) =>
+    new SvcError('not_supported', `"${table}.${name}" is no column for db.update.`, {
+      why,
+      state: 'Nothing was changed.',
+      next: ["Write the CQL: raw('cassandra', …) in a migration, or through your own driver."],
+    });
+  for (const { field } of set) {
+    const { kind, type = '' } = found?.columns.get(field) ?? {};
+    if (kind === 'static') throw refusal(field, 'It is static: a row cannot be given a value of its partition.');
+    if (type === 'varint' || isForeign(type)) throw refusal(field, unmade(type));
+  }
+  for (const condition of where) {
+    const type = found?.columns.get(condition.field)?.type ?? '';
+    if (condition.value !== null && isForeign(type)) throw refusal(condition.field, unmade(type));
+  }
+}
+
+const unmade = (type: string): string => `It has the type ${type}, which svc does not make.`;
