@@ -82,16 +82,24 @@ function saying(value: unknown, { type, items }: Typed): Json | undefined {
       // A number has the digits that are written, which a double may not have.
       return typeof said === 'number' && !/e/i.test(value as string) ? (value as string).trim() : said;
     }
+    case 'date':
+      return legible(String(value), type);
     case 'datetime':
-      return (value as Date).toISOString().slice(0, -1);
+      return legible(isoOf(value as Date).slice(0, -1), type);
     case 'timestamp':
-      return (value as Date).toISOString();
+      return legible(isoOf(value as Date), type);
     case 'array':
       return (value as readonly unknown[]).map((item) => saying(item, { type: items ?? 'string' }) ?? null);
     default:
       return String(value);
   }
 }
+
+/** A column goes further than a Date, which then has no text. */
+const isoOf = (date: Date): string => (Number.isNaN(date.getTime()) ? '' : date.toISOString());
+
+/** Years of four digits: no way back reads others. */
+const legible = (text: string, type: FieldType): string | undefined => (PATTERNS[type]?.test(text) ? text : undefined);
 
 /** The literal that stands for it in a field; undefined where none does without a loss. */
 function literal(said: Json, to: Typed): Json | undefined {
