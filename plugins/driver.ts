@@ -18,10 +18,9 @@ export interface Driver<T> {
 /** The project's own driver, else the one beside svc, which may be installed elsewhere. Throws `driver_missing`. */
 export async function loadDriver<T>(driver: Driver<T>, root = process.cwd()): Promise<T> {
   const module = driver.module ?? driver.package;
-  const own = resolved(module, import.meta.filename);
   const found = inside.includes(module) ? undefined : resolved(module, join(root, 'package.json'));
   try {
-    if (found === undefined || found === own) return await driver.load();
+    if (found === undefined || found === resolved(module, import.meta.filename)) return await driver.load();
     return await import(pathToFileURL(found).href);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
