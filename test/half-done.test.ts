@@ -76,7 +76,8 @@ for (const engine of committingEngines) {
     assert.equal((await status(adapter, defined)).state, 'OK');
     // One that is through and that a person marks is on no way back.
     await resolve(adapter, stubborn.tag, 'failed');
-    assert.deepEqual(explained((await refused(migrate(adapter, defined), 'migration_half_done')).next), up);
+    const through = explained((await refused(migrate(adapter, defined), 'migration_half_done')).next);
+    assert.deepEqual(through, ['it is applied', up[1]]);
     await resolve(adapter, stubborn.tag, 'applied');
   });
 
