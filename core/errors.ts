@@ -165,3 +165,15 @@ export class SvcError extends Error {
 export function isSvcError(error: unknown): error is SvcError {
   return error instanceof Error && error.name === 'SvcError' && 'code' in error;
 }
+
+/** The message of what was thrown, which may be anything, and have anything for a message. Never throws. */
+export function wordsOf(said: unknown): string {
+  try {
+    const message = typeof said === 'object' && said !== null && 'message' in said ? said.message : said;
+    if (typeof message === 'string') return message;
+    if (message !== said && message !== undefined) return JSON.stringify(message);
+    return said instanceof Error ? said.name : String(said);
+  } catch {
+    return 'What was thrown says nothing of why.';
+  }
+}

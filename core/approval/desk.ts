@@ -1,7 +1,7 @@
 import type { Checked } from '../agent/parameters.ts';
 import { checkerOf } from '../agent/parameters.ts';
 import type { Tool } from '../agent/tool.ts';
-import { SvcError } from '../errors.ts';
+import { SvcError, wordsOf } from '../errors.ts';
 import type { Kernel } from '../kernel.ts';
 import { anyDefinition, type RecordStore, type Versioned } from '../records.ts';
 import { StoreClock } from './clock.ts';
@@ -24,7 +24,6 @@ import { type Owner, openTables } from './tables.ts';
 import { cancelled, closed, expired } from './transition.ts';
 import { frozen, recordOf } from './view.ts';
 import { type Seat, WaitingRoom } from './waiting.ts';
-import { wordsOf } from './words.ts';
 
 /** Between looks for requests whose own process died before their deadline; the second look comes soon. */
 const SWEEP_MS = 60_000;

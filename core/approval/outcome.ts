@@ -1,9 +1,9 @@
 import { storable } from '../agent/own-json.ts';
+import { wordsOf } from '../errors.ts';
 import { isPlainObject, type Json } from '../json.ts';
 import { withoutPassword } from '../url.ts';
 import { PARAMETERS_LIMIT } from './digest.ts';
 import type { Outcome, OutcomeStatus, Parameters } from './request.ts';
-import { wordsOf } from './words.ts';
 
 /** What `call` and `run` of a gate give. A human's no is a result and never an exception. @experimental */
 export interface CallOutcome extends Outcome {

@@ -1,7 +1,6 @@
 import type { LanguageModel, ModelMessage, ToolSet } from 'ai';
 import type { ModelEvent, ModelProvider } from '../../../core/agent/model.ts';
-import { keptWords } from '../../../core/approval/words.ts';
-import { SvcError } from '../../../core/errors.ts';
+import { SvcError, wordsOf } from '../../../core/errors.ts';
 import { isPlainObject, type Json } from '../../../core/json.ts';
 import { CallIds } from './call-ids.ts';
 import { kept, messagesOf } from './messages.ts';
@@ -71,7 +70,7 @@ function refusal(error: unknown): unknown {
   // In the middle of a stream it is the provider's own object, or what stands in it under `error`.
   if (!(last instanceof Error)) {
     const said = isPlainObject(last) && isPlainObject(last.error) ? last.error : last;
-    return new SvcError('model_failed', 'The model could not be asked.', { why: keptWords(said) });
+    return new SvcError('model_failed', 'The model could not be asked.', { why: wordsOf(said) });
   }
   const status = 'statusCode' in last && typeof last.statusCode === 'number' ? last.statusCode : undefined;
   if (status === 401 || status === 403) {
