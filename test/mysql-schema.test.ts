@@ -851,7 +851,9 @@ for (const engine of committingEngines) {
     ]);
     await agrees(model);
     const { bytes, more } = Object.fromEntries((await connection.introspect()).get('beyond')?.fields ?? []);
-    assert.deepEqual([bytes?.default, more?.default], [{ $expression: '0x00ff' }, { $expression: '0x00fe' }]);
+    // MariaDB keeps a literal of a binary as one, and what it was written as.
+    const first = dialect === mysql ? 'AP8=' : { $expression: '0x00ff' };
+    assert.deepEqual([bytes?.default, more?.default], [first, 'AP4=']);
     const other = replay(
       [{ type: 'modifyField', collection: 'beyond', field: 'bytes', changes: { default: { $expression: '0x00fe' } } }],
       model,
