@@ -17,6 +17,7 @@ import { CHOICES, type Move, play, randomMoves, type SchemaChoices } from './mov
 import { runOperations } from './operations.ts';
 import { type Case, suite, type TestFunction, told, type UnderTest } from './suite.ts';
 import { type Thing, thing, things } from './thing.ts';
+import { until } from './until.ts';
 
 /** A dialect, and what the suite has to say in the words of its engine. */
 export interface DialectUnderTest extends UnderTest {
@@ -531,12 +532,12 @@ function cases(declare: Case, engine: DialectUnderTest): void {
             inside += 1;
             assert.equal(inside, 1);
             await who.now();
+            await until(() => waited > 0, 'nobody who waits is told');
             inside -= 1;
           },
           { onWait: () => (waited += 1) },
         );
       await Promise.all([enter(connection), enter(other), enter(connection), enter(other)]);
-      assert.ok(waited > 0);
       await assert.rejects(
         connection.exclusively(() => Promise.reject(new Error('mine'))),
         /mine/,
