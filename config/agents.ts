@@ -6,7 +6,7 @@ import type { Run, RunOutcome } from '../core/agent/run.ts';
 import { runnable } from '../core/agent/runnable.ts';
 import { TakeOver, type TakeOverOptions } from '../core/agent/take-over.ts';
 import { decide, type Signal, type SignalAnswer, type SignalOptions } from '../core/approval/signal.ts';
-import { isSvcError, SvcError } from '../core/errors.ts';
+import { isSvcError, SvcError, sentences } from '../core/errors.ts';
 import { DefinedAgent, type Ready } from './agent.ts';
 import { type ApprovalRuntime, loadApprovals, surroundings } from './approval-runtime.ts';
 import { routesOf } from './routes.ts';
@@ -181,6 +181,6 @@ export function warnOfIdle({ tag, idle }: Pick<CompiledAgent, 'tag' | 'idle'>): 
 }
 
 function warnOfRefused(tag: string, error: unknown): void {
-  const why = isSvcError(error) ? [error.message, error.why].filter(Boolean).join(' ') : String(error);
+  const why = isSvcError(error) ? sentences(error) : String(error);
   process.emitWarning(`Executions of the agent "${tag}" are not taken over here: ${why}`, 'SvcWarning');
 }

@@ -1,5 +1,5 @@
 import type { Dialect, Statement } from '../core/dialect.ts';
-import { type ErrorCode, isSvcError, SvcError } from '../core/errors.ts';
+import { type ErrorCode, isSvcError, SvcError, sentences } from '../core/errors.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { Retelling } from '../core/migration/retelling.ts';
 import { nameOfTag } from '../core/migration/tag.ts';
@@ -227,7 +227,7 @@ function closed(
     }
   } catch (error) {
     if (!isSvcError(error) || !NO_WAY_BACK.has(error.code)) throw error;
-    return { ...content, down: [], irreversible: [error.message, error.why].filter(Boolean).join(' ') };
+    return { ...content, down: [], irreversible: sentences(error) };
   }
   return { ...content, down };
 }

@@ -1,5 +1,5 @@
 import type { Dialect } from '../core/dialect.ts';
-import { isSvcError } from '../core/errors.ts';
+import { isSvcError, sentences } from '../core/errors.ts';
 import { type Declaration, declarationOf } from '../core/schema/declaration.ts';
 import type { Collection, Constraint, SchemaModel } from '../core/schema/model.ts';
 import { generate } from './generate.ts';
@@ -50,7 +50,7 @@ async function undeclarable(collection: Collection, dialect: Dialect): Promise<s
     return undefined;
   } catch (error) {
     if (!isSvcError(error)) throw error;
-    return `${[error.message, error.why].filter(Boolean).join(' ')} Change that in the database, then pull again.`;
+    return `${sentences(error)} Change that in the database, then pull again.`;
   }
 }
 

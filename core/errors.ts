@@ -166,6 +166,11 @@ export function isSvcError(error: unknown): error is SvcError {
   return error instanceof Error && error.name === 'SvcError' && 'code' in error;
 }
 
+/** What was wrong and why, as one text. */
+export function sentences({ message, why }: Pick<SvcError, 'message' | 'why'>): string {
+  return [message, why].filter(Boolean).join(' ');
+}
+
 /** The message of what was thrown, which may be anything, and have anything for a message. Never throws. */
 export function wordsOf(said: unknown): string {
   try {

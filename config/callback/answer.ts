@@ -1,6 +1,6 @@
 import { mayPass } from '../../core/approval/home.ts';
 import { type DecisionRefusal, isDecisionRefusal } from '../../core/approval/signal.ts';
-import type { SvcError } from '../../core/errors.ts';
+import { type SvcError, sentences } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 
 /** What a request to the callback is answered: a status, a code and words, and facts beside them. */
@@ -39,13 +39,9 @@ const INTERNAL: Refusal = {
 /** Never says more of an error than its code is made to say. */
 export function refusalOf(error: unknown): Refusal {
   if (isDecisionRefusal(error)) {
-    return { status: STATUS[error.code], error: error.code, message: wordsOf(error), facts: factsOf(error) };
+    return { status: STATUS[error.code], error: error.code, message: sentences(error), facts: factsOf(error) };
   }
   return mayPass(error) ? UNAVAILABLE : INTERNAL;
-}
-
-function wordsOf({ message, why }: SvcError): string {
-  return [message, why].filter((words) => words !== undefined).join(' ');
 }
 
 /** The decision that stands; the parameters that are wrong, and why. */

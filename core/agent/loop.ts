@@ -1,6 +1,6 @@
 import { lettingGo, reasonOf } from '../approval/passage.ts';
 import { keptWords } from '../approval/words.ts';
-import { isSvcError, SvcError } from '../errors.ts';
+import { isSvcError, SvcError, sentences } from '../errors.ts';
 import { callTools } from './call-tools.ts';
 import type { RunError, Step } from './execution.ts';
 import { executionLost, type HeldExecution } from './held-execution.ts';
@@ -110,5 +110,5 @@ async function ended(held: HeldExecution, status: RunOutcome['status']): Promise
 
 function modelError(error: unknown): RunError {
   if (!isSvcError(error)) return { code: 'model_failed', message: keptWords(error) };
-  return { code: error.code, message: keptWords([error.message, error.why].filter(Boolean).join(' ')) };
+  return { code: error.code, message: keptWords(sentences(error)) };
 }

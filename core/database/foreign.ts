@@ -1,5 +1,5 @@
 import type { Connection } from '../dialect.ts';
-import { isSvcError } from '../errors.ts';
+import { isSvcError, sentences } from '../errors.ts';
 import type { Migration } from '../migration/migration.ts';
 import { planMigration } from '../migration/plan.ts';
 import { needs } from '../migration/touches.ts';
@@ -48,6 +48,6 @@ async function noWayBack(migration: Migration, draft: Draft, adapter: Adapter): 
     return undefined;
   } catch (error) {
     if (!isSvcError(error)) throw error;
-    return [error.message, error.why].filter(Boolean).join(' ');
+    return sentences(error);
   }
 }

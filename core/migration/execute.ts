@@ -1,5 +1,5 @@
 import type { RunOutcome } from '../dialect.ts';
-import { SvcError } from '../errors.ts';
+import { SvcError, sentences } from '../errors.ts';
 import { nextStages, type Position, pauseAt, statementsBefore } from './course.ts';
 import { type Execution, failure, GOES_ON, note } from './execution.ts';
 import { failed } from './failed.ts';
@@ -113,7 +113,7 @@ async function announce({ adapter, started }: Execution, planned: PlannedMigrati
 /** Who waits for another session, and is interrupted meanwhile, waits no longer. */
 function stoppedWaiting(error: SvcError, { direction }: PlannedMigration): SvcError {
   return new SvcError('interrupted', 'The run was interrupted while another session stood in its way.', {
-    why: [error.message, error.why].filter(Boolean).join(' '),
+    why: sentences(error),
     ...(error.state !== undefined && { state: error.state }),
     ...(error.where !== undefined && { where: error.where }),
     next: [direction === 'down' ? 'svc db migrate status' : 'svc db migrate'],

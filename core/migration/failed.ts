@@ -1,5 +1,5 @@
 import type { RunOutcome } from '../dialect.ts';
-import { isSvcError, type SvcError } from '../errors.ts';
+import { isSvcError, type SvcError, sentences } from '../errors.ts';
 import { recordChange } from '../records.ts';
 import type { Change, Stage } from './course.ts';
 import { CHANGE_ROWS, type Execution, failure, GOES_ON, isOutgrown, note } from './execution.ts';
@@ -54,7 +54,7 @@ export async function failed(
 /** What the history keeps of an error. */
 function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  return isSvcError(error) && error.why !== undefined ? `${error.message} ${error.why}` : error.message;
+  return isSvcError(error) ? sentences(error) : error.message;
 }
 
 /** The catalog shows nothing of the first step. */

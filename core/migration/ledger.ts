@@ -1,6 +1,6 @@
 import type { Adapter } from '../database/adapter.ts';
 import type { Connection } from '../dialect.ts';
-import { isSvcError, SvcError } from '../errors.ts';
+import { isSvcError, SvcError, sentences } from '../errors.ts';
 import { anyDefinition, type Versioned } from '../records.ts';
 import { Draft } from '../schema/draft.ts';
 import type { SchemaModel } from '../schema/model.ts';
@@ -139,7 +139,7 @@ function readOn(migrations: readonly Migration[]): Retelling {
     if (!isSvcError(error)) throw error;
     const { tag } = error.details;
     throw new SvcError(error.code, `The history lacks what "${tag}" builds on.`, {
-      why: [error.message, error.why].filter(Boolean).join(' '),
+      why: sentences(error),
       state: 'Nothing was changed.',
       next: [
         `svc db migrate resolve ${tag} --forget    and so each one that is named then`,

@@ -1,5 +1,5 @@
 import type { Adapter } from '../database/adapter.ts';
-import { isSvcError, SvcError } from '../errors.ts';
+import { isSvcError, SvcError, sentences } from '../errors.ts';
 import type { Draft } from '../schema/draft.ts';
 import type { Operation } from '../schema/operation.ts';
 import { HISTORY_VERSION, history } from './history.ts';
@@ -50,7 +50,7 @@ export async function planReverse(
   } catch (error) {
     if (!isSvcError(error)) throw error;
     throw new SvcError('not_reversible_now', `"${migration.tag}" cannot be rolled back from the schema as it is now.`, {
-      why: [error.message, error.why].filter(Boolean).join(' '),
+      why: sentences(error),
       state: 'Nothing was changed.',
       next: [
         `Roll back the migrations after it first: svc db migrate rollback -n ${completed.length > 0 ? later : '<count>'}`,

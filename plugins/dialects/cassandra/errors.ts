@@ -1,4 +1,4 @@
-import { type ErrorCode, isSvcError, SvcError } from '../../../core/errors.ts';
+import { type ErrorCode, isSvcError, SvcError, sentences } from '../../../core/errors.ts';
 import { TAKE_OVER } from '../../take-over.ts';
 
 interface EngineError extends Error {
@@ -149,7 +149,7 @@ export function lost(error: unknown): unknown {
   const told = refusal(error);
   if (!isSvcError(told)) return told;
   return new SvcError(LOST.code, 'It is not known yet what became of a statement.', {
-    why: [told.message, told.why].filter(Boolean).join(' '),
+    why: sentences(told),
     next: told.next.length > 0 ? told.next : (LOST.next ?? []),
     details: told.details,
     cause: error,
