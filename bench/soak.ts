@@ -2,8 +2,8 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { approvalHandler } from '../config/approval-handler.ts';
-import { Svc } from '../config/client.ts';
+import { approvalHandler } from '../config/sdk/index.ts';
+import { Svc } from '../config/sdk/index.ts';
 import { freshDatabase } from '../test/kit/postgresql.ts';
 
 /**

@@ -1,9 +1,9 @@
 import type { Cli } from 'clipanion';
 import type { SvcContext } from './base.ts';
-import type { Colors } from './print.ts';
+import type { Colors } from './output.ts';
 import { type CommandEntry, table } from './table.ts';
 
-/** The commands below these words, one line each; undefined where there are none. */
+/** Lists the commands of a group, one line each; undefined if there are none. */
 export function overview(words: readonly string[], colors: Colors): string | undefined {
   const prefix = words.length === 0 ? '' : `${words.join(' ')} `;
   const below = table.filter((entry) => entry.path.startsWith(prefix));
@@ -19,15 +19,15 @@ export function overview(words: readonly string[], colors: Colors): string | und
   ].join('\n')}\n`;
 }
 
-/** What one command does, its options and examples. */
+/** The help of one command: description, usage, options, examples. */
 export function commandHelp(entry: CommandEntry, cli: Cli<SvcContext>, colors: Colors): string {
   const [definition] = cli.definitions();
   const options = (definition?.options ?? []).map(({ definition: name, description = '' }) => ({
-    name: shown(name),
+    name: optionText(name),
     description: description.trim(),
   }));
-  // It is gone before a command is parsed.
-  options.push({ name: '--no-color', description: 'Prints without colour.' });
+  // Removed from the arguments before clipanion parses them.
+  options.push({ name: '--no-color', description: 'Prints without color.' });
   const width = Math.max(...options.map((option) => option.name.length));
   const examples = definition?.examples ?? [];
   return `${[
@@ -45,15 +45,15 @@ export function commandHelp(entry: CommandEntry, cli: Cli<SvcContext>, colors: C
   ].join('\n')}\n`;
 }
 
-/** `svc db migrate create <name> [options]`, with the options that must be there. */
+/** `svc db migrate create <name> [options]`, including required options. */
 export function usageOf(entry: CommandEntry, cli: Cli<SvcContext>): string {
   const [definition] = cli.definitions();
   const required = (definition?.options ?? []).filter((option) => option.required);
   return [
     definition?.usage ?? `svc ${entry.path}`,
-    ...required.map((option) => shown(option.definition)),
+    ...required.map((option) => optionText(option.definition)),
     '[options]',
   ].join(' ');
 }
 
-const shown = (option: string): string => option.replaceAll(',', ', ').replaceAll(/#\d+/g, '<value>');
+const optionText = (option: string): string => option.replaceAll(',', ', ').replaceAll(/#\d+/g, '<value>');

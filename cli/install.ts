@@ -1,21 +1,22 @@
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { SvcError } from '../core/errors.ts';
+import { version } from '../core/version.ts';
 
-const LOCKS: Readonly<Record<string, string>> = { 'pnpm-lock.yaml': 'pnpm', 'yarn.lock': 'yarn' };
+const LOCK_FILES: Readonly<Record<string, string>> = { 'pnpm-lock.yaml': 'pnpm', 'yarn.lock': 'yarn' };
 
-/** `npm install`, or what the project's lock file asks for. What it prints goes to stderr. */
+/** Installs with npm, or with the package manager of the project's lock file. Its output goes to stderr. */
 export async function installPackages(root: string, note: (line: string) => void): Promise<void> {
-  const lock = Object.keys(LOCKS).find((file) => existsSync(join(root, file)));
-  const manager = (lock !== undefined && LOCKS[lock]) || 'npm';
+  const lock = Object.keys(LOCK_FILES).find((file) => existsSync(join(root, file)));
+  const manager = (lock !== undefined && LOCK_FILES[lock]) || 'npm';
   const args = manager === 'npm' ? ['install', '--no-audit', '--no-fund', '--loglevel=error'] : ['install'];
   note(`installing with ${manager} …`);
   const failure = await run(manager, args, root);
   if (failure === undefined) return;
   throw new SvcError('install_failed', `${manager} install failed.`, {
     why: failure,
-    state: 'The files are written.',
+    state: 'The files were written.',
     next: [`${manager} install`],
   });
 }
@@ -25,7 +26,31 @@ function run(command: string, args: readonly string[], cwd: string): Promise<str
     const child = spawn(command, args, { cwd, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' });
     child.on('error', (error) => settle(error.message));
     child.on('close', (code, signal) =>
-      settle(code === 0 ? undefined : `It ended with ${signal ?? `status ${code}`}.`),
+      settle(code === 0 ? undefined : `It exited with ${signal ?? `status ${code}`}.`),
     );
   });
+}
+
+const INSTALLED = /^(.*)[\\/]node_modules[\\/]@svc[\\/]sdk[\\/]/;
+
+/**
+ * The version of `@svc/sdk` for a new project: SVC_SDK_SPEC, or the one in the project whose node_modules contain this
+ * CLI (npx installs a tarball there), or this version from the registry.
+ */
+export function sdkSpec(): string {
+  const override = process.env.SVC_SDK_SPEC;
+  if (override) return override;
+  const project = INSTALLED.exec(import.meta.filename)?.[1];
+  const declared = project === undefined ? undefined : specInManifest(project);
+  return declared ?? `^${version}`;
+}
+
+function specInManifest(project: string): string | undefined {
+  const file = join(project, 'package.json');
+  if (!existsSync(file)) return undefined;
+  const { dependencies, devDependencies }: Record<string, Record<string, string> | undefined> = JSON.parse(
+    readFileSync(file, 'utf8'),
+  );
+  const spec = { ...devDependencies, ...dependencies }['@svc/sdk'];
+  return spec?.startsWith('file:') ? `file:${resolve(project, spec.slice('file:'.length))}` : spec;
 }

@@ -1,26 +1,22 @@
 import { Cli, type Command } from 'clipanion';
 import { isSvcError, SvcError } from '../core/errors.ts';
 import type { SvcContext } from './base.ts';
-import { exitStatus } from './exit.ts';
+import { exitStatus } from './exit-status.ts';
 import { commandHelp, overview } from './help.ts';
-import { onInterrupt } from './interrupt.ts';
-import { misplaced, misunderstood, type Typed } from './misuse.ts';
-import { colorsFor, errorLines, errorObject } from './print.ts';
-import { inOrder, nearestCommand, route } from './route.ts';
-import { ERASE } from './status-line.ts';
-import { guardStreams } from './streams.ts';
+import { colorsFor, ERASE_LINE, errorLines, errorObject } from './output.ts';
+import { findCommand, type Invocation, misplacedOptions, nearestCommand, parseError, reorder } from './routing.ts';
 
-/** Runs what was typed and gives the exit status. */
+/** Runs a command line and returns the exit status. */
 export async function start(typed: readonly string[]): Promise<number> {
   const streams = guardStreams();
-  const status = await settle(typed);
+  const status = await runReportingErrors(typed);
   const failure = await streams.failure();
   if (!failure) return status;
   process.stderr.write(`error The output could not be written: ${failure.message}\n`);
   return status || 1;
 }
 
-async function settle(typed: readonly string[]): Promise<number> {
+async function runReportingErrors(typed: readonly string[]): Promise<number> {
   const colors = {
     stdout: colorsFor(process.stdout, typed, process.env),
     stderr: colorsFor(process.stderr, typed, process.env),
@@ -34,28 +30,28 @@ async function settle(typed: readonly string[]): Promise<number> {
       else process.stderr.write(`${errorLines(error, colors.stderr).join('\n')}\n`);
       return exitStatus(error);
     }
-    const words = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    const report = error instanceof Error ? (error.stack ?? error.message) : String(error);
     if (args.includes('--json')) {
       process.stdout.write(
         `${JSON.stringify({ ok: false, code: 'bug', message: String(error), nextActions: [] }, null, 2)}\n`,
       );
     }
-    process.stderr.write(`${colors.stderr.red('bug')} Something unforeseen happened in svc itself.\n${words}\n`);
+    process.stderr.write(`${colors.stderr.red('bug')} An unexpected error occurred in svc.\n${report}\n`);
     return 1;
   }
 }
 
 async function dispatch(args: readonly string[], colors: SvcContext['colors']): Promise<number> {
   const wantsHelp = args.some((word) => word === '--help' || word === '-h');
-  const { entry, words } = route(args);
+  const { entry, words } = findCommand(args);
   if (!entry) {
     const listing = overview(words, colors.stdout);
     if (listing !== undefined && (wantsHelp || args.length === 0)) {
       process.stdout.write(listing);
       return 0;
     }
-    const behind = inOrder(args);
-    if (behind !== undefined) throw misplaced(behind);
+    const reordered = reorder(args);
+    if (reordered !== undefined) throw misplacedOptions(reordered);
     throw words.length === 0 ? unknownOption(args) : unknownCommand(words, listing !== undefined);
   }
   const { default: Class } = await entry.load();
@@ -67,24 +63,24 @@ async function dispatch(args: readonly string[], colors: SvcContext['colors']): 
   }
   const interrupt = onInterrupt((signal) => {
     process.stderr.write(
-      `${colors.stderr.isColorSupported ? ERASE : ''}${signal}: stopping after what runs now; once more ends at once.\n`,
+      `${colors.stderr.isColorSupported ? ERASE_LINE : ''}${signal}: stopping after the current step; repeat to stop immediately.\n`,
     );
   });
   try {
-    const typed = args.slice(entry.path.split(' ').length);
-    const context: SvcContext = { ...Cli.defaultContext, signal: interrupt.signal, typed, colors };
+    const commandArgs = args.slice(entry.path.split(' ').length);
+    const context: SvcContext = { ...Cli.defaultContext, signal: interrupt.signal, args: commandArgs, colors };
     return (await parse(cli, { entry, words, args }, context).validateAndExecute()) ?? 0;
   } finally {
     interrupt.stop();
   }
 }
 
-function parse(cli: Cli<SvcContext>, typed: Typed, context: SvcContext): Command<SvcContext> {
+function parse(cli: Cli<SvcContext>, invocation: Invocation, context: SvcContext): Command<SvcContext> {
   try {
-    return cli.process([...typed.args], context);
+    return cli.process([...invocation.args], context);
   } catch (error) {
     if (!(error instanceof Error) || !('clipanion' in error)) throw error;
-    throw misunderstood(error, typed, cli);
+    throw parseError(error, invocation, cli);
   }
 }
 
@@ -103,4 +99,44 @@ function unknownCommand(words: readonly string[], group: boolean): SvcError {
   return new SvcError('usage', `"svc ${typed}" is not a command.`, {
     next: near === undefined ? ['svc --help'] : [`Did you mean "svc ${near}"?`, 'svc --help'],
   });
+}
+
+/**
+ * Ignores a closed pipe (`svc … | head`): further output is dropped and the command finishes. Any other failure of
+ * stdout, such as a full disk, is reported at the end.
+ */
+export function guardStreams(): { failure(): Promise<Error | undefined> } {
+  let failure: Error | undefined;
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE' && stream === process.stdout) failure ??= error;
+    });
+  }
+  return {
+    async failure() {
+      for (const stream of [process.stdout, process.stderr]) {
+        await new Promise<void>((written) => stream.write('', () => written()));
+      }
+      return failure;
+    },
+  };
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+/** The first signal asks the command to stop at a safe point; the second ends the process. */
+export function onInterrupt(notice: (signal: string) => void): { readonly signal: AbortSignal; stop(): void } {
+  const controller = new AbortController();
+  const listen = (signal: NodeJS.Signals): void => {
+    if (controller.signal.aborted) process.exit(130);
+    controller.abort();
+    notice(signal);
+  };
+  for (const signal of SIGNALS) process.on(signal, listen);
+  return {
+    signal: controller.signal,
+    stop: () => {
+      for (const signal of SIGNALS) process.off(signal, listen);
+    },
+  };
 }

@@ -1,7 +1,7 @@
 import type { CommandClass } from 'clipanion';
 import type { SvcContext } from './base.ts';
 
-/** A command as it is typed. Its file is imported only when it is the one that was typed. */
+/** A command and its path. Its file is imported only when the command is run. */
 export interface CommandEntry {
   readonly path: string;
   readonly summary: string;
@@ -10,21 +10,21 @@ export interface CommandEntry {
 
 /** Every command, in the order `svc --help` lists them. */
 export const table: readonly CommandEntry[] = [
-  { path: 'init', summary: 'Makes a project whose next command works', load: () => import('./commands/init.ts') },
-  { path: 'link', summary: 'Ties this folder to an environment', load: () => import('./commands/link.ts') },
+  { path: 'init', summary: 'Creates a project with an example schema', load: () => import('./commands/init.ts') },
+  { path: 'link', summary: 'Links this folder to an environment', load: () => import('./commands/link.ts') },
   {
     path: 'db schema generate',
-    summary: 'Writes migrations for what the schema file says',
+    summary: 'Generates migrations from changes in the schema file',
     load: () => import('./commands/db/schema/generate.ts'),
   },
   {
     path: 'db schema pull',
-    summary: 'Writes the schema file and a first migration from a database that exists',
+    summary: 'Writes the schema file and a first migration from an existing database',
     load: () => import('./commands/db/schema/pull.ts'),
   },
   {
     path: 'db schema check',
-    summary: 'Compares the database with what its migrations made',
+    summary: 'Compares the database with its applied migrations',
     load: () => import('./commands/db/schema/check.ts'),
   },
   {
@@ -34,27 +34,27 @@ export const table: readonly CommandEntry[] = [
   },
   {
     path: 'db migrate status',
-    summary: 'Shows what is applied and what is pending',
+    summary: 'Shows applied and pending migrations',
     load: () => import('./commands/db/migrate/status.ts'),
   },
   {
     path: 'db migrate rollback',
-    summary: 'Takes back the last migrations',
+    summary: 'Rolls back the last migrations',
     load: () => import('./commands/db/migrate/rollback.ts'),
   },
   {
     path: 'db migrate create',
-    summary: 'Writes an empty migration to edit',
+    summary: 'Creates an empty migration to edit',
     load: () => import('./commands/db/migrate/create.ts'),
   },
   {
     path: 'db migrate resolve',
-    summary: 'Decides about a migration that stopped half-way',
+    summary: 'Resolves a migration that stopped partway',
     load: () => import('./commands/db/migrate/resolve.ts'),
   },
   {
     path: 'db migrate export',
-    summary: 'Writes migrations of the history that have no file as files',
+    summary: 'Writes migration files for migrations that are only in the history',
     load: () => import('./commands/db/migrate/export.ts'),
   },
   {
@@ -64,57 +64,57 @@ export const table: readonly CommandEntry[] = [
   },
   {
     path: 'approvals list',
-    summary: 'Lists the tool calls that wait for a human',
+    summary: 'Lists the tool calls that wait for approval',
     load: () => import('./commands/approvals/list.ts'),
   },
   {
     path: 'approvals show',
-    summary: 'Shows a request with everything that happened to it',
+    summary: 'Shows a request and its history',
     load: () => import('./commands/approvals/show.ts'),
   },
   {
     path: 'approvals approve',
-    summary: 'Lets a tool call run, with changed parameters too',
+    summary: 'Approves a tool call, optionally with changed parameters',
     load: () => import('./commands/approvals/approve.ts'),
   },
   {
     path: 'approvals reject',
-    summary: 'Keeps a tool call from running',
+    summary: 'Rejects a tool call',
     load: () => import('./commands/approvals/reject.ts'),
   },
   {
     path: 'approvals watch',
-    summary: 'Tells of requests as they come and are decided',
+    summary: 'Streams new requests and decisions',
     load: () => import('./commands/approvals/watch.ts'),
   },
   {
     path: 'approvals serve',
-    summary: 'Answers the callback of webhooks over HTTP',
+    summary: 'Serves the approval callback over HTTP',
     load: () => import('./commands/approvals/serve.ts'),
   },
   {
     path: 'approvals export',
-    summary: 'Writes the audit as lines of JSON',
+    summary: 'Prints the audit as JSON Lines',
     load: () => import('./commands/approvals/export.ts'),
   },
   {
     path: 'approvals prune',
-    summary: 'Removes requests and executions that are long over',
+    summary: 'Removes old requests and executions',
     load: () => import('./commands/approvals/prune.ts'),
   },
   {
     path: 'doctor',
-    summary: 'Checks configuration, drivers and databases',
+    summary: 'Checks the configuration, drivers and databases',
     load: () => import('./commands/doctor.ts'),
   },
   {
     path: 'plugins list',
-    summary: 'Lists what is loaded, from where, and what it registers',
+    summary: 'Lists loaded plugins, their source and what they register',
     load: () => import('./commands/plugins/list.ts'),
   },
   {
     path: 'plugins new',
-    summary: 'Writes a package for a dialect, channel or broker of your own',
+    summary: 'Creates a package for a dialect, channel or broker',
     load: () => import('./commands/plugins/new.ts'),
   },
 ];

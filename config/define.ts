@@ -1,37 +1,37 @@
 /**
- * What `svc.config` is written with.
+ * The types of `svc.config`.
  * @module @svc/sdk/config
  */
 
 import type { Plugin } from '../core/kernel.ts';
 
-/** What `svc.config` says. */
+/** The contents of `svc.config`. */
 export interface Config {
-  /** Names the product in the history of every database: a database of another product is refused. */
+  /** Recorded in the history of every database; a database of another product is rejected. */
   readonly product?: string;
-  /** The environment where neither `--env`, the link nor SVC_ENV names one. */
+  /** The default environment, if `--env`, the link and SVC_ENV name none. */
   readonly env?: string;
   readonly databases?: { readonly [tag: string]: DatabaseConfig };
   readonly environments?: { readonly [env: string]: EnvironmentConfig };
   readonly brokers?: { readonly [name: string]: BrokerConfig };
   readonly approvals?: ApprovalsConfig;
-  /** Objects, package names, or paths from the config file. Built-in dialects need no line. */
+  /** Plugin objects, package names, or paths relative to the config file. Built-in plugins are not listed. */
   readonly plugins?: readonly (string | Plugin)[];
 }
 
 export interface DatabaseConfig {
-  /** A name a plugin registers: `postgresql` is built in. */
+  /** The registered name of a dialect, such as the built-in `postgresql`. */
   readonly dialect: string;
-  /** A string serves only the config's own `env`; a map gives one per env. A missing one is refused when it is needed. */
+  /** A string is the URL for the config's own `env`; a map has one per env. A missing URL is an error only when used. */
   readonly url: string | undefined | { readonly [env: string]: string | undefined };
-  /** PostgreSQL: the schema in which the tables live. */
+  /** PostgreSQL: the schema that contains the tables. */
   readonly schema?: string;
-  /** Handed to the dialect as they are. */
+  /** Passed to the dialect unchanged. */
   readonly options?: { readonly [option: string]: unknown };
 }
 
 export interface EnvironmentConfig {
-  /** Whatever changes a database of this environment needs `--yes`. */
+  /** Commands that change a database of this environment need `--yes`. */
   readonly protected?: boolean;
 }
 
@@ -44,29 +44,29 @@ export interface BrokerConfig {
 /** @experimental */
 export interface ApprovalsConfig {
   readonly store?: { readonly database: string };
-  /** Where the callback is served; https, or http on a loopback address. */
+  /** The public URL of the callback: https, or http on a loopback address. */
   readonly callbackBase?: string | undefined;
-  /** Never shared. */
+  /** Signs callback tokens. Keep it secret. */
   readonly callbackKey?: string | undefined;
-  /** Ways that every request goes, beside those its agent names: `type` is what a plugin registers, the rest its options. */
+  /** Channels that receive every request, in addition to those of its agent. `type` is a registered name; the rest are its options. */
   readonly channels?: { readonly [name: string]: { readonly type: string; readonly [option: string]: unknown } };
-  /** Takes decisions from `svc.approvals.decisions.<product>.<env>` of that broker, each with its request's token. */
+  /** Consumes decisions from the queue `svc.approvals.decisions.<product>.<env>` of this broker; each needs its request's token. */
   readonly decisions?: { readonly broker: string };
   readonly webhook?: {
     readonly context?: boolean;
-    /** Per URL: the first signs, all verify. */
+    /** By URL: the first secret signs, all of them verify. */
     readonly secrets?: { readonly [url: string]: readonly (string | undefined)[] };
   };
 }
 
 export interface ConfigContext {
-  /** What `--env`, the link or SVC_ENV says; undefined where the config's own `env` decides. */
+  /** The environment from `--env`, the link or SVC_ENV; undefined if the config's own `env` applies. */
   readonly env: string | undefined;
 }
 
 export type ConfigFunction = (context: ConfigContext) => Config | Promise<Config>;
 
-/** Gives the configuration back as it is: it is there for the types. */
+/** Returns the configuration unchanged, with its types checked. */
 export function defineConfig(config: Config): Config;
 export function defineConfig(config: ConfigFunction): ConfigFunction;
 export function defineConfig(config: Config | ConfigFunction): Config | ConfigFunction {

@@ -1,211 +1,216 @@
 import type { Json } from './json.ts';
 import type { AnyRecordDefinition, RecordDefinition, RecordStore, RecordWrite } from './records.ts';
-import type { Refusals } from './schema/features.ts';
-import type { Collection, SchemaModel } from './schema/model.ts';
+import type { Collection, FieldType, SchemaModel } from './schema/model.ts';
 import type { NameRules } from './schema/names.ts';
 import type { Operation } from './schema/operation.ts';
-import type { FieldType } from './schema/types.ts';
+import type { UnsupportedFeatures } from './schema/unsupported.ts';
 
-/** Everything core knows of an engine. All but `connect` is pure. */
+/** Everything core knows about an engine. All members except `connect` are pure. */
 export interface Dialect {
   readonly name: string;
-  /** The engine's name of each field type, for documentation and `svc doctor`: a missing one does not compile. */
+  /** The engine's name for each field type, for documentation and `svc doctor`. */
   readonly types: Readonly<Record<FieldType, string>>;
   readonly capabilities: Capabilities;
   /** Throws `not_supported`, `name_invalid` or `field_invalid` before anything has run. */
   compile(operation: Operation, before: SchemaModel): readonly Statement[];
-  /** What the catalog can tell of a model: types, lengths and names as introspection would give them back. */
-  seen(model: SchemaModel): SchemaModel;
+  /**
+   * The normal form of a model: what `introspect` returns after the model is created. Two models are equal to this
+   * engine if their normal forms are equal.
+   */
+  normalize(model: SchemaModel): SchemaModel;
   connect(url: string, options: ConnectOptions): Promise<Connection>;
-  /** The physical database behind a URL, without credentials: equal for two URLs of one database. */
+  /** Identifies the physical database of a URL, without credentials: equal for two URLs of the same database. */
   identify(url: string): string;
 }
 
 export interface Capabilities {
   /** DDL commits and rolls back together with the history row. */
   readonly transactionalDdl: boolean;
-  /** `run` takes segments one after the other and heeds all of `underway`: many may be given to it at once. */
-  readonly stepwise?: true;
+  /** `run` executes one segment at a time and calls the observer for each, so core passes many segments at once. */
+  readonly runsSegmentsSingly?: true;
   readonly names: NameRules;
-  /** What the engine cannot do; everything else it can. */
-  readonly refuses: Refusals;
+  /** The features the engine lacks. It supports all others. */
+  readonly unsupported: UnsupportedFeatures;
 }
 
 export interface Statement {
-  /** For people: what `--dry-run` prints and errors quote. */
+  /** Human-readable: printed by `--dry-run` and quoted in errors. */
   readonly text: string;
-  /** What is run; opaque to core, but JSON: the journal keeps it. */
+  /** What the dialect executes. Opaque to core, but JSON: the journal stores it. */
   readonly run: Json;
-  /** Can be in a transaction with others and with the history write. */
+  /** Can share a transaction with other statements and with the history write. */
   readonly transactional: boolean;
-  /** Destroys data that no rollback brings back. */
+  /** Destroys data that a rollback cannot restore. */
   readonly destructive: boolean;
-  /** Run before `run` when an interrupted attempt may have left something (an invalid index). */
+  /** Executed before `run` if an interrupted attempt may have left something behind, such as an invalid index. */
   readonly repair?: Json;
-  /** Run in the place of `run` when an interrupted attempt took effect: waits for what the engine may still be doing. */
-  readonly settle?: Json;
-  /** Running it again after an interrupted attempt ends in the same state: nobody has to ask whether it took effect. */
+  /** Executed instead of `run` if an interrupted attempt took effect: waits until the engine has finished the work. */
+  readonly awaitEffect?: Json;
+  /** Safe to run again after an interrupted attempt, so recovery need not find out whether it took effect. */
   readonly idempotent?: true;
   /**
-   * A query that gives a row when the statement has taken effect. Raw statements have what their author says; others
-   * need one where an operation takes several statements, of which the catalog has to be asked one by one.
+   * A query that returns a row once the statement has taken effect. The author of a raw statement supplies it; other
+   * statements need one where an operation compiles to several, to find out which of them took effect.
    */
   readonly check?: string;
 }
 
 export interface ConnectOptions {
-  /** PostgreSQL: where tables live; every name is qualified with it. */
+  /** PostgreSQL: the schema of all tables. Every name is qualified with it. */
   readonly schema?: string;
-  /** Milliseconds until a connection attempt is given up; default 10,000. */
+  /** Milliseconds before a connection attempt is abandoned; default 10,000. */
   readonly connectTimeoutMs?: number;
-  /** SQL: milliseconds a DDL statement waits for a table lock before it lets others pass and tries again; default 500. */
+  /** SQL: milliseconds a DDL statement waits for a table lock before it yields to others and retries; default 500. */
   readonly lockTimeoutMs?: number;
-  /** Milliseconds to wait for a database that one process at a time can have open; default 0. */
+  /** Milliseconds to wait for a database that only one process at a time can open; default 0. */
   readonly busyTimeoutMs?: number;
-  /** Folder of the project, whose own driver is taken where it has one; default the folder of the process. */
+  /** The project folder. Its own driver is used if it has one; default the working directory. */
   readonly root?: string;
-  /** Statements may copy a table to which nobody can write meanwhile, where the engine has such; default false. */
+  /** Allows statements that copy a whole table and block writes to it; default false. */
   readonly allowCopy?: boolean;
-  /** Called once when it has to wait that long. */
+  /** Called once if connecting has to wait. */
   readonly onWait?: () => void;
-  /** Ends the waiting. */
+  /** Aborts the wait. */
   readonly signal?: AbortSignal;
-  /** Called now and then while data moves in batches. */
+  /** Called periodically while data is processed in batches. */
   readonly onProgress?: (progress: Progress) => void;
-  /** Anything else the dialect documents; what it does not know is refused. */
+  /** Further options the dialect documents. Unknown options are rejected. */
   readonly [option: string]: unknown;
 }
 
-/** How far a statement or an update is that works in batches. */
+/** Progress of a statement or an update that works in batches. */
 export interface Progress {
   readonly collection: string;
-  /** Rows, documents or items, those of interrupted attempts counted. */
+  /** Rows, documents or items processed, including those of interrupted attempts. */
   readonly done: number;
-  /** Absent where the engine cannot count them at a price worth paying. */
+  /** Absent where counting is too expensive for the engine. */
   readonly total?: number;
-  /** They are only read: whether all of them allow the change is seen before the first is changed. */
-  readonly checks?: true;
+  /** The rows are only read, to find out whether all of them allow the change before the first one changes. */
+  readonly checksOnly?: true;
 }
 
-/** Statements and record writes that belong together. */
+/** Statements and record writes that are executed together. */
 export interface Segment {
-  /** True: everything commits or nothing does. False: one statement; the segments before and behind it journal it. */
+  /** True: all of it commits or none. False: a single statement; the segments before and after it write the journal. */
   readonly transactional: boolean;
   readonly statements: readonly Statement[];
   readonly writes: readonly RecordWrite[];
 }
 
 export interface RunOutcome {
-  /** Segments that are committed, from the first. */
+  /** The number of committed segments, from the first. */
   readonly committed: number;
-  /** Of each committed segment, for each of its writes, what CLOCK (a Date) and ELAPSED (a number) became, by column. */
+  /** Per committed segment and write: the values of CLOCK (a Date) and ELAPSED (a number), by column. */
   readonly written: readonly (readonly Readonly<Record<string, Date | number>>[])[];
   readonly failure?: {
-    /** Of the segment at index `committed`: the statement that failed, or undefined for its record writes. */
+    /** The index of the failed statement in the segment at index `committed`; undefined if a record write failed. */
     readonly statement: number | undefined;
     readonly error: unknown;
-    /** The engine refused the statement as a whole: nothing of it took effect. Else the catalog is asked. */
-    readonly untouched?: boolean;
-    /** Another session was in the way, and nothing of the statement or the writes took effect: the same may pass later. */
-    readonly passing?: boolean;
+    /** No part of the statement took effect. Without it, the catalog is checked. */
+    readonly rolledBack?: boolean;
+    /** Another session blocked the statement, and nothing took effect: a retry may succeed. */
+    readonly transient?: boolean;
   };
 }
 
-/** What a run that takes its time asks and tells on its way. */
-export interface Underway {
-  /** Asked before each segment; false ends the run there, with everything before it committed. */
-  goesOn(segment: number): boolean;
-  /** Told of each segment once it is committed, in order: its part of `RunOutcome.written`. */
-  committed(written: RunOutcome['written'][number]): void;
-  /** Asked before a segment that another session stood in the way of is tried again; false ends the run with that failure. */
-  waitsOn(): boolean;
-  /** Told what is sent for the statement of a segment where that is not its text, as only the catalog tells all of it. */
-  sent(segment: number, text: string): void;
+/** Callbacks for long runs: cancellation checks and progress. */
+export interface RunObserver {
+  /** Called before each segment; false ends the run, with all earlier segments committed. */
+  shouldContinue(segment: number): boolean;
+  /** Called in order after each committed segment, with its entry of `RunOutcome.written`. */
+  onCommitted(written: RunOutcome['written'][number]): void;
+  /** Called before a segment that another session blocked is retried; false ends the run with that failure. */
+  shouldRetry(): boolean;
+  /** Called with the text sent for a segment's statement, if it depends on the catalog and differs from `text`. */
+  onSent(segment: number, text: string): void;
 }
 
-/** A statement that would be refused once it runs, and how. */
-export interface Foreseen {
-  /** Its index among those that were asked about. */
+/** A statement that is certain to fail, and its error. */
+export interface PreflightFailure {
+  /** The index in the list passed to `preflight`. */
   readonly statement: number;
   readonly error: unknown;
 }
 
-/** Lock, DDL and history share one session; records and update may use others beside it. */
+/** Lock, DDL and history share one session; records and updates may use additional ones. */
 export interface Connection {
-  /** What answers, for people: `PostgreSQL 15.20`. */
+  /** Product and version of the server, for people: `PostgreSQL 15.20`. */
   readonly server?: string;
-  /** What the engine's own shell has to run first, so that a plan that is piped into it works where `run` would. */
+  /** Statements to run first in the engine's own shell, so that a printed plan has the same effect as `run`. */
   readonly preamble?: readonly string[];
   /**
    * Runs segments in order until one fails, in as few round trips as the engine allows. The writes of a segment
-   * lose with `lock_lost` when the epoch they were planned under is over. `tookMs` is what earlier runs took for the
-   * migration of the first segment: ELAPSED counts it in. `underway` is heeded between round trips, and before
-   * each segment where `Capabilities.stepwise` says so.
+   * fail with `lock_lost` if `epoch` is no longer current. `tookMs` is the time earlier runs spent on the migration of
+   * the first segment, and ELAPSED includes it. The observer is called between round trips; with
+   * `Capabilities.runsSegmentsSingly` also before each segment.
    */
-  run(segments: readonly Segment[], epoch: number, tookMs?: number, underway?: Underway): Promise<RunOutcome>;
+  run(segments: readonly Segment[], epoch: number, tookMs?: number, observer?: RunObserver): Promise<RunOutcome>;
   /**
-   * One of these statements, given in the order in which they are to run, that is sure to be refused. Asked under the
-   * lock before any of them has run, where nothing rolls back what has; it leaves everything as it is.
+   * Finds a statement that is certain to fail, from a list in execution order. Called under the lock before the first
+   * one runs, on engines that cannot roll DDL back. Read-only.
    */
-  foresee?(statements: readonly Statement[]): Promise<Foreseen | undefined>;
+  preflight?(statements: readonly Statement[]): Promise<PreflightFailure | undefined>;
   /**
-   * The texts of these statements, given in the order in which they are to run, with what only the catalog can add to
-   * them. It reads and leaves everything as it is.
+   * The final texts of statements in execution order, including the parts that depend on the catalog. Read-only.
    */
-  texts?(statements: readonly Statement[]): Promise<readonly string[]>;
-  /** Rows of a query in the engine's own words: what `check` and a person's questions need. */
+  describeStatements?(statements: readonly Statement[]): Promise<readonly string[]>;
+  /** Rows of a query in the engine's own language, for `Statement.check` and for diagnostics. */
   query(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
-  /** The catalog as a model, without system tables; all collections or those named. */
+  /** The catalog as a model, without system tables: all collections, or the named ones. */
   introspect(collections?: readonly string[]): Promise<SchemaModel>;
-  /** What a catalog has that `introspect` cannot say or only nearly, for a person to read. */
-  unreadable(): Promise<readonly Unreadable[]>;
-  /** `Dialect.seen`, with expressions in the server's own spelling. */
-  seen(model: SchemaModel): Promise<SchemaModel>;
+  /** Catalog objects that `introspect` cannot represent, or only approximately. For people. */
+  unsupportedObjects(): Promise<readonly UnsupportedObject[]>;
+  /** `Dialect.normalize`, with expressions as the server prints them. */
+  normalize(model: SchemaModel): Promise<SchemaModel>;
   records<R extends object>(definition: RecordDefinition<R>): RecordStore<R>;
-  /** Creates the tables of these records where they are missing and adds columns that are new. Under the lock. */
-  ensure(definitions: readonly AnyRecordDefinition[]): Promise<void>;
+  /** Creates missing record tables and adds missing columns. Call it under the lock. */
+  ensureTables(definitions: readonly AnyRecordDefinition[]): Promise<void>;
   update(job: UpdateJob): Promise<UpdateResult>;
   /** The engine's clock. */
   now(): Promise<Date>;
-  /** Rows in a collection, up to `limit`: tells an empty table from one with data. */
+  /** The number of rows in a collection, up to `limit`. */
   count(collection: string, limit: number): Promise<number>;
-  /** A hint that records of a collection (`topic`) changed as its definition `tells`, and which if it can tell: may be lost, late or repeated. */
-  watch?(topic: string, hint: (key?: string) => void): Promise<() => Promise<void>>;
   /**
-   * One migrator per database; others wait. `work` gets an epoch: one more than the last holder's, whoever that
-   * was. A lock that is not had in time is `lock_timeout`; a process that died never leaves one.
+   * Calls `notify` when a record of a collection is written for which `notifyOn` is true, with its key if the engine
+   * reports it. Notifications may be lost, late or repeated. Returns a function that stops them.
    */
-  exclusively<T>(work: (epoch: number) => Promise<T>, options?: LockOptions): Promise<T>;
-  /** Whether somebody holds that lock now. A read. */
+  watch?(collection: string, notify: (key?: string) => void): Promise<() => Promise<void>>;
+  /**
+   * Runs `work` under the migration lock: one process per database, others wait. `epoch` is one higher than that of the
+   * previous holder. Throws `lock_timeout` if the lock is not acquired in time. The lock of a process that died is
+   * released.
+   */
+  withLock<T>(work: (epoch: number) => Promise<T>, options?: LockOptions): Promise<T>;
+  /** Whether any process holds the migration lock. Read-only. */
   isLocked(): Promise<boolean>;
   close(): Promise<void>;
 }
 
-export interface Unreadable {
-  /** Absent where it is of the whole database. */
+export interface UnsupportedObject {
+  /** Absent for an object of the whole database. */
   readonly collection?: string;
   readonly field?: string;
-  /** Continues "the table …", "the field …" or "the database …": `has the type money, which …`. */
+  /** Completes "the table …", "the field …" or "the database …": `has the type money, which …`. */
   readonly what: string;
 }
 
 export interface LockOptions {
   /** Milliseconds; default 60,000. */
   readonly timeoutMs?: number;
-  /** Called once when the lock is not had at once. */
+  /** Called once if the lock is not free. */
   readonly onWait?: () => void;
   readonly signal?: AbortSignal;
 }
 
-/** `db.update`, checked and normalised. */
+/** A validated `db.update`. */
 export interface UpdateJob {
   readonly table: string;
   readonly set: readonly Assignment[];
   readonly where: readonly Condition[];
-  /** Names the job over crashes, where the engine works in batches. */
+  /** Identifies the job after a crash, on engines that work in batches. */
   readonly key: string;
-  /** A value comes from `'now'`: what another attempt at the job has set differs from what this one sets. */
-  readonly clocked?: true;
+  /** A value comes from `'now'`, so another attempt at the job sets different values. */
+  readonly usesNow?: true;
   readonly collection: Collection;
 }
 

@@ -1,132 +1,132 @@
-/** Every error code with its meaning. A code is never renamed nor reused: programs match on it. */
+/** Every error code with its meaning. Codes are never renamed or reused: programs match on them. */
 export const codes = {
   // configuration
   config_missing: 'No svc.config file was found.',
-  config_invalid: 'The configuration says something that cannot be used.',
-  config_failed: 'The configuration file threw while it was loaded.',
+  config_invalid: 'The configuration is not valid.',
+  config_failed: 'The configuration file threw an error while loading.',
   env_conflict: 'The link file and SVC_ENV name different environments.',
-  env_unknown: 'The environment has no URL for this database.',
-  database_unknown: 'No database of that tag is configured.',
-  database_ambiguous: 'The command needs one database and the configuration has several.',
+  env_unknown: 'The environment has no URL for the database.',
+  database_unknown: 'No database with that tag is configured.',
+  database_ambiguous: 'The command needs one database, but several are configured.',
   database_shared: 'Two database tags point at the same physical database.',
-  plugin_invalid: 'A plugin cannot be loaded or does not keep the contract.',
+  plugin_invalid: 'A plugin cannot be loaded or breaks the plugin contract.',
   plugin_version: 'A plugin was built for another version of the plugin contract.',
   name_taken: 'Two plugins register the same name.',
   name_unknown: 'Nothing is registered under that name.',
-  driver_missing: 'The driver of a dialect is not installed.',
+  driver_missing: 'A driver is not installed.',
   install_failed: 'The packages of a new project could not be installed.',
-  usage: 'The command line cannot be understood.',
-  confirmation_required: 'The command needs an answer and there is no terminal to ask.',
-  declined: 'The user said no.',
-  protected_env: 'The environment is protected: what changes it needs --yes.',
-  file_exists: 'A file that would be written exists already.',
-  file_invalid: 'A file cannot be read or is not what it should be.',
-  file_failed: 'The file system refused a read or a write.',
+  usage: 'The command line is not valid.',
+  confirmation_required: 'The command needs confirmation, and there is no terminal to ask on.',
+  declined: 'The user declined.',
+  protected_env: 'The environment is protected: changes to it need --yes.',
+  file_exists: 'A file to be written already exists.',
+  file_invalid: 'A file cannot be read, or its content is not valid.',
+  file_failed: 'The file system rejected a read or a write.',
   // schema
   schema_missing: 'There is no schema file.',
   schema_invalid: 'The schema file or a definition is not valid.',
   field_type_unknown: 'No field type has that name.',
-  field_invalid: 'A field definition contradicts itself or misses something.',
-  name_invalid: 'A name cannot be used on this engine.',
+  field_invalid: 'A field definition is incomplete or contradicts itself.',
+  name_invalid: 'A name is not valid on this engine.',
   collection_unknown: 'The table does not exist.',
-  collection_exists: 'The table exists already.',
-  collection_referenced: 'Foreign keys of other tables point at the table.',
+  collection_exists: 'The table already exists.',
+  collection_referenced: 'Foreign keys of other tables reference the table.',
   field_unknown: 'The field does not exist.',
-  field_exists: 'The field exists already.',
-  field_in_use: 'An index or constraint uses the field.',
-  key_in_use: 'A foreign key relies on columns staying unique.',
+  field_exists: 'The field already exists.',
+  field_in_use: 'An index or a constraint uses the field.',
+  key_in_use: 'A foreign key needs the referenced columns to stay unique.',
   index_unknown: 'The index does not exist.',
-  index_exists: 'An index of that name exists already.',
+  index_exists: 'An index with that name already exists.',
   constraint_unknown: 'The constraint does not exist.',
-  constraint_exists: 'A constraint of that name exists already.',
-  constraint_invalid: 'A constraint cannot hold as it is written.',
-  rename_undecided: 'A removed and an added name look alike: rename, or drop and add?',
+  constraint_exists: 'A constraint with that name already exists.',
+  constraint_invalid: 'A constraint is not valid.',
+  rename_undecided: 'A removed and an added name look like a rename: rename, or drop and add?',
   options_cannot_change: 'Options of an existing table cannot be changed by a migration.',
-  not_supported: 'The engine cannot do this.',
-  table_differs: 'The table exists already and is not what the definition says.',
+  not_supported: 'The engine does not support this.',
+  table_differs: 'The table already exists and differs from its definition.',
   // migrations
   migration_invalid: 'A migration object is not valid.',
-  tag_invalid: 'A migration tag has a character or a length that is not allowed.',
+  tag_invalid: 'A migration tag has an invalid character or length.',
   tag_taken: 'Another migration has that tag.',
   migration_edited: 'A migration was edited after it was applied.',
-  migration_missing: 'The file of an applied migration is gone.',
+  migration_missing: 'The file of an applied migration is missing.',
   migration_unknown: 'No migration has that tag.',
   migration_failed: 'A statement of a migration failed.',
   migration_half_done: 'A migration stopped half-way and needs a decision.',
   migration_not_applied: 'The migration is not applied.',
-  irreversible: 'The migration has no way back.',
-  not_reversible_now: 'The way back does not fit the schema as it is now.',
-  destructive: 'The migration destroys data and that was not allowed.',
-  origin_conflict: 'Pending files and migrations made by the API claim the same table.',
-  order_conflict: 'Files were applied in another order than that of their tags, and make something else thereby.',
-  hook_refused: 'A plugin refused to go on.',
+  irreversible: 'The migration cannot be rolled back.',
+  not_reversible_now: 'The rollback does not fit the current schema.',
+  destructive: 'The migration destroys data, which was not allowed.',
+  origin_conflict: 'Pending files and API migrations change the same table.',
+  order_conflict: 'Migrations were applied out of tag order, which results in a different schema.',
+  hook_refused: 'A plugin stopped the run.',
   interrupted: 'The run was interrupted.',
-  drift: 'The database is not what the migrations say.',
+  drift: 'The database differs from its migrations.',
   pending: 'Migrations are pending.',
   check_failed: 'The state of the database could not be reconciled.',
   // databases
   connection_failed: 'The database cannot be reached.',
   connection_lost: 'The connection to the database was lost.',
   copy_required: 'A statement would copy a whole table, which was not allowed.',
-  authentication_failed: 'The database refused the credentials.',
-  permission_denied: 'The database user may not do this.',
+  authentication_failed: 'The database rejected the credentials.',
+  permission_denied: 'The database user lacks a permission.',
   database_missing: 'The database does not exist on the server.',
   database_foreign: 'The database belongs to another product, tag or environment.',
-  history_newer: 'The history was written by a newer version of this SDK.',
+  history_newer: 'The migration history was written by a newer version of this SDK.',
   lock_timeout: 'Another process is migrating this database.',
   lock_lost: 'The migration lock was lost.',
   database_in_use: 'Another process has this database folder open.',
-  pooler_unsupported: 'A pooler stands before the server: session locks and settings do not hold.',
+  pooler_unsupported: 'The URL points at a connection pooler, which breaks session locks and settings.',
   schema_disagreement: 'The nodes of the cluster do not agree on the schema.',
   data_violates: 'Rows in the table do not allow the change.',
   url_invalid: 'The database URL cannot be used.',
   // data
-  update_invalid: 'The update cannot be understood.',
-  value_invalid: 'A value cannot be stored or written to JSON.',
+  update_invalid: 'The update is not valid.',
+  value_invalid: 'A value cannot be stored or written as JSON.',
   // approvals
-  approval_decided: 'Another decision on the request stands.',
-  approval_expired: 'The time to decide the request is over.',
-  approval_parameters_invalid: 'Modified parameters do not fit the tool.',
-  approval_stale: 'What was to be approved is no longer there.',
-  approval_unknown: 'No request of that id belongs to that execution.',
-  approval_unseen: 'A request with sensitive parameters was decided unseen.',
+  approval_decided: 'The request was already decided differently.',
+  approval_expired: 'The deadline to decide the request has passed.',
+  approval_parameters_invalid: 'The modified parameters do not match the schema of the tool.',
+  approval_stale: 'The tool call to approve has changed or no longer exists.',
+  approval_unknown: 'The execution has no request with that id.',
+  approval_unseen: 'A request with sensitive parameters was decided without being viewed.',
   call_conflict: 'Two tool calls have the same name.',
-  decision_invalid: 'A decision cannot be understood.',
-  decision_refused: 'A policy or a check of the decider refused the decision.',
-  parameters_too_large: 'The parameters of a tool call are too large to be approved.',
+  decision_invalid: 'A decision is not valid.',
+  decision_refused: 'A policy or an authorization check rejected the decision.',
+  parameters_too_large: 'The parameters of a tool call are too large for approval.',
   port_unavailable: 'A port cannot be listened on.',
   // agents
-  agent_invalid: 'The definition of an agent or tool cannot be used.',
-  agent_taken: 'An agent of that tag is defined already.',
-  agent_unknown: 'No agent of that tag is defined here.',
+  agent_invalid: 'The definition of an agent or tool is not valid.',
+  agent_taken: 'An agent with that tag is already defined.',
+  agent_unknown: 'No agent with that tag is defined in this process.',
   execution_finished: 'The execution has ended: there is nothing to resume.',
-  execution_lost: 'The execution is run by another process.',
+  execution_lost: 'Another process is running the execution.',
   execution_unknown: 'No execution has that id.',
-  model_failed: 'The model could not be asked, or its answer could not be used.',
-  run_failed: 'The run ended for a reason that nobody foresaw.',
-  run_invalid: 'The run cannot be started with what was given.',
+  model_failed: 'The model could not be called, or its answer was not usable.',
+  run_failed: 'The run failed with an unexpected error.',
+  run_invalid: 'The arguments of the run are not valid.',
   run_too_long: 'The run reached a limit of its agent.',
 } as const;
 
 export type ErrorCode = keyof typeof codes;
 
 export interface ErrorFacts {
-  /** Why it happened; the engine's own code and words belong here. */
+  /** Why it happened, including the engine's own code and message. */
   readonly why?: string;
-  /** What state was left behind. */
+  /** The state after the failure. */
   readonly state?: string;
-  /** What to do next, one command or sentence each. */
+  /** What to do next: one command or sentence each. */
   readonly next?: readonly string[];
-  /** The file, with line and column where they are known. */
+  /** The file, with line and column if known. */
   readonly where?: string;
-  /** Facts for programs; never a secret. */
+  /** Data for programs. Never contains a secret. */
   readonly details?: Readonly<Record<string, unknown>>;
   readonly cause?: unknown;
 }
 
 /**
- * A refusal: a stable code, what happened, and what to do next.
- * Whatever is thrown and is not one of these is a bug.
+ * Every expected failure: a stable code, what happened, why, and what to do next.
+ * Any other error is a bug.
  */
 export class SvcError extends Error {
   override readonly name = 'SvcError';
@@ -147,7 +147,7 @@ export class SvcError extends Error {
     this.details = facts.details ?? {};
   }
 
-  /** The same refusal with more facts: what the place that caught it knows. */
+  /** A copy with more facts, for code that catches the error and knows its context. */
   with(facts: ErrorFacts): SvcError {
     return new SvcError(this.code, this.message, {
       ...(this.why !== undefined && { why: this.why }),
@@ -161,24 +161,134 @@ export class SvcError extends Error {
   }
 }
 
-/** A copy of our modules loaded twice makes `instanceof` false; the name and the code do not lie. */
+/** Use instead of `instanceof`, which is false when two copies of the SDK are loaded. */
 export function isSvcError(error: unknown): error is SvcError {
   return error instanceof Error && error.name === 'SvcError' && 'code' in error;
 }
 
-/** What was wrong and why, as one text. */
-export function sentences({ message, why }: Pick<SvcError, 'message' | 'why'>): string {
+/** The message and the reason of an error as one text. */
+export function describeError({ message, why }: Pick<SvcError, 'message' | 'why'>): string {
   return [message, why].filter(Boolean).join(' ');
 }
 
-/** The message of what was thrown, which may be anything, and have anything for a message. Never throws. */
-export function wordsOf(said: unknown): string {
+/** The message of any thrown value. Never throws. */
+export function errorMessage(thrown: unknown): string {
   try {
-    const message = typeof said === 'object' && said !== null && 'message' in said ? said.message : said;
+    const message = typeof thrown === 'object' && thrown !== null && 'message' in thrown ? thrown.message : thrown;
     if (typeof message === 'string') return message;
-    if (message !== said && message !== undefined) return JSON.stringify(message);
-    return said instanceof Error ? said.name : String(said);
+    if (message !== thrown && message !== undefined) return JSON.stringify(message);
+    return thrown instanceof Error ? thrown.name : String(thrown);
   } catch {
-    return 'What was thrown says nothing of why.';
+    return 'An error without a readable message was thrown.';
   }
 }
+
+/** A word quoted for a POSIX shell, where it needs quotes. */
+export function shellQuote(word: string): string {
+  return /^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** What to do about each code in general. The `next` of an error is more specific: prefer it. */
+export const remedies: Readonly<Record<ErrorCode, string>> = {
+  config_missing: '`svc init` creates one; `--config <file>` names one in another place.',
+  config_invalid: 'Fix the setting named in the message; with `defineConfig`, TypeScript reports it first.',
+  config_failed: 'Fix the file: the message has the error it threw, and where.',
+  env_conflict: 'Pass `--env`, unset SVC_ENV, or run `svc link --env` again.',
+  env_unknown: 'Add a URL for that environment, or set the variable it is read from.',
+  database_unknown: 'Use a tag from `databases` in svc.config, or add the database there.',
+  database_ambiguous: 'Pass `--db <tag>`, or `{ database }` in code.',
+  database_shared: 'Use one tag, or give each tag its own database or schema.',
+  plugin_invalid: 'Export `definePlugin({ name, apply })` as default; the message names the problem.',
+  plugin_version: 'Install a version of the plugin that fits this SDK, or build it against this one.',
+  name_taken: 'Remove one of the two plugins, or register under another name.',
+  name_unknown: 'Correct the spelling, or add the plugin that registers the name to svc.config.',
+  driver_missing: 'Run the `npm install` command in the message.',
+  install_failed: 'Install the packages listed in the message yourself.',
+  usage: 'Run the command with `--help` to see its arguments and options.',
+  confirmation_required: 'Pass the flag that answers the question, or run the command in a terminal.',
+  declined: 'Nothing was done. Run the command again to answer differently.',
+  protected_env: 'Preview the changes with `--dry-run`, then add `--yes`.',
+  file_exists: 'Move the file away, or choose another name.',
+  file_invalid: 'Fix the file at the line in the message, or recreate it with the command that wrote it.',
+  file_failed: 'Free disk space or grant the permission, then run the command again.',
+  schema_missing: '`svc init` writes an example; `svc db schema pull` writes one from an existing database.',
+  schema_invalid: 'Fix the definition, or the schema file at the line in the message.',
+  field_type_unknown: 'Use one of the [types](types.md).',
+  field_invalid: 'Complete the definition, or remove the part that contradicts it.',
+  name_invalid: 'Choose a shorter name, or one without the characters in the message.',
+  collection_unknown: 'Correct the name, or create the table first.',
+  collection_exists: 'Use another name, or adopt the table: `svc db schema pull`, then `svc db migrate baseline`.',
+  collection_referenced: 'Drop those foreign keys first, or drop the table with `cascade`.',
+  field_unknown: 'Correct the name, or add the field first.',
+  field_exists: 'Use another name, or change the existing field with `modifyField`.',
+  field_in_use: 'Drop the index, check or constraint first, and create it again afterwards.',
+  key_in_use: 'Drop the foreign key first.',
+  index_unknown: 'Correct the name. The schema file and `svc db schema check` list the indexes.',
+  index_exists: 'Choose another name, or drop the existing index.',
+  constraint_unknown: 'Correct the name, or create the constraint first.',
+  constraint_exists: 'Choose another name, or drop the existing constraint.',
+  constraint_invalid: 'Name existing columns of matching types; write one SQL condition in a check.',
+  rename_undecided: 'Use `renamedFrom`, `--rename table.old:new` or `--drop table.field`.',
+  options_cannot_change: 'Create a table with the new options and move the rows, or write a raw migration.',
+  not_supported: 'The message names an alternative, if the engine has one.',
+  table_differs: 'Change the definition to match the existing table, or use another name.',
+  migration_invalid: 'Fix the migration: the message lists every problem with its path.',
+  tag_invalid: '`MigrationHelpers.generateTag(name)` creates a valid tag.',
+  tag_taken: 'Give each migration its own tag.',
+  migration_edited: 'Restore the file, and put the change into a new migration.',
+  migration_missing: 'Restore the file from version control, or write it from the history: `svc db migrate export`.',
+  migration_unknown: '`svc db migrate status` lists the migrations.',
+  migration_failed: 'Fix the cause in the database or the migration, then run `svc db migrate` again.',
+  migration_half_done:
+    '`svc db migrate resolve <tag>`: `--retry`, `--applied`, `--rolled-back`, `--failed` or `--forget`.',
+  migration_not_applied: 'There is nothing to roll back; `svc db migrate status` lists what is applied.',
+  irreversible: 'Write a new migration that undoes the change, or run `svc db migrate resolve <tag> --forget`.',
+  not_reversible_now: 'Roll back the later migrations first.',
+  destructive: 'Preview the changes with `--dry-run`, then pass `--allow-destructive`.',
+  origin_conflict: '`svc db migrate export` writes the API migrations as files; remove the duplicates.',
+  order_conflict:
+    'Write a migration that results in the intended schema in any order; or roll back to before the newer one, and apply both.',
+  hook_refused: 'Do what the plugin asks for, or remove it; `svc db migrate` resumes from there.',
+  interrupted: 'Run it again: completed work is recorded. For a rollback, the message names the `--to` to use.',
+  drift: '`svc db schema check` lists the differences: undo them, or adopt them with `svc db schema pull`.',
+  pending: '`svc db migrate` applies them.',
+  check_failed: 'Run it again. If the error persists, the message names what to inspect in the database.',
+  connection_failed: 'Check the host, port and network, and that the server is running.',
+  connection_lost: 'Run it again: it detects what was done. For a rollback, the message names the `--to` to use.',
+  copy_required: 'Pass `--allow-copy` if that is acceptable, or use a tool for online schema changes.',
+  authentication_failed: 'Check the user and password in the URL, and the hosts the user may connect from.',
+  permission_denied: 'Grant the permission in the message, or use another user.',
+  database_missing: 'Create the database, or correct the URL.',
+  database_foreign: 'Correct the URL, or take over the database: `svc db migrate --adopt`.',
+  history_newer: '`npm install @svc/sdk@latest`.',
+  lock_timeout: 'Wait until the other process is done, or wait longer: `--lock-timeout 300`.',
+  lock_lost: 'Run it again: it detects what was done. For a rollback, the message names the `--to` to use.',
+  database_in_use: 'Stop the other process, or use a database server, which accepts many connections.',
+  pooler_unsupported: "Use the server's own address and port in the URL.",
+  schema_disagreement: 'Restart the nodes in the message, or remove them from the cluster; then run it again.',
+  data_violates: 'Correct the rows in the message, then run it again.',
+  url_invalid: "Write the URL as shown on the dialect's page.",
+  update_invalid: 'Fix the update at the path in the message; `db.update` needs `where` or `all: true`.',
+  value_invalid: 'Write the value in the format of its field type.',
+  approval_decided: 'Nothing to do: `details` has the existing decision.',
+  approval_expired: 'Let the agent ask again; `approvalTimeout` allows more time.',
+  approval_parameters_invalid: 'Correct the parameters as `details` describes; the request is still waiting.',
+  approval_stale: 'Let the agent ask again: the tool or the parameters have changed since the request.',
+  approval_unknown: 'Copy `requestId` and `executionId` from the request: `svc approvals list`.',
+  approval_unseen: 'Read the request with `reveal`, and send its `reviewToken` with the signal.',
+  call_conflict: 'Give each tool call of an execution its own id.',
+  decision_invalid: 'Send a decision as described in [approvals](approvals.md).',
+  decision_refused: 'The reason names who may decide, or the policy that the changed parameters break.',
+  parameters_too_large: 'Pass a reference instead of the content: the limit is 256 KiB.',
+  port_unavailable: 'Choose another port with `--port`.',
+  agent_invalid: 'Fix the definition: the message lists every problem with its path.',
+  agent_taken: 'Use another tag, or define the agent once.',
+  agent_unknown: 'Call `svc.agents.define` first, in the process that resumes the execution.',
+  execution_finished: 'Start a new run; `svc.agents.get` returns the result of this one.',
+  execution_lost: 'Nothing to do: another process continues the execution. `svc.agents.resume` follows it.',
+  execution_unknown: 'Correct the id; `svc.agents.list` lists the executions.',
+  model_failed: 'Check the API key, the model name and the provider; then call `svc.agents.resume`.',
+  run_failed: 'The message has the cause; `svc.agents.resume` continues where the run stopped.',
+  run_invalid: 'Call `agent.run({ prompt })` with valid values for the arguments in the message.',
+  run_too_long: 'Raise `limits`, or split the task.',
+};

@@ -3,40 +3,42 @@ import { SvcError } from './errors.ts';
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
 /**
- * RFC 8785 text of a value: keys in UTF-16 order, numbers as ECMAScript prints them, absent for `undefined`.
- * What JSON would lose (bigint, Date, NaN, functions) is refused with its path.
+ * A value as JSON in the canonical form of RFC 8785: keys in UTF-16 order, numbers as ECMAScript prints them, `undefined`
+ * properties omitted. Throws `value_invalid` with the path of a value that JSON cannot represent (bigint, Date, NaN).
  */
 export function canonicalJson(value: unknown): string {
-  return written(value) ?? refuseAt(value, '$');
+  return serialize(value) ?? throwNotJson(value, '$');
 }
 
-/** Undefined where the value or a part of it is no JSON: the path is looked for only then. */
-function written(value: unknown): string | undefined {
+/** Returns undefined if any part is not JSON. Only then is its path searched for, which keeps the common case fast. */
+function serialize(value: unknown): string | undefined {
   if (isScalar(value)) return JSON.stringify(value);
   const parts: string[] = [];
   if (Array.isArray(value)) {
     for (const item of value) {
-      const text = written(item);
+      const text = serialize(item);
       if (text === undefined) return undefined;
       parts.push(text);
     }
     return `[${parts.join(',')}]`;
   }
   if (!isPlainObject(value)) return undefined;
-  for (const key of keysOf(value)) {
-    const text = written(value[key]);
+  for (const key of sortedKeys(value)) {
+    const text = serialize(value[key]);
     if (text === undefined) return undefined;
     parts.push(`${JSON.stringify(key)}:${text}`);
   }
   return `{${parts.join(',')}}`;
 }
 
-function refuseAt(value: unknown, path: string): never {
+function throwNotJson(value: unknown, path: string): never {
   if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) if (written(item) === undefined) refuseAt(item, `${path}[${index}]`);
+    for (const [index, item] of value.entries())
+      if (serialize(item) === undefined) throwNotJson(item, `${path}[${index}]`);
   }
   if (isPlainObject(value)) {
-    for (const key of keysOf(value)) if (written(value[key]) === undefined) refuseAt(value[key], `${path}.${key}`);
+    for (const key of sortedKeys(value))
+      if (serialize(value[key]) === undefined) throwNotJson(value[key], `${path}.${key}`);
   }
   throw new SvcError('value_invalid', `The value at ${path} cannot be written as JSON without loss.`, {
     why: `It is ${typeof value === 'object' ? `an instance of ${value?.constructor.name}` : `${String(value)} (${typeof value})`}.`,
@@ -49,7 +51,7 @@ function isScalar(value: unknown): value is string | number | boolean | null {
   return value === null || typeof value === 'string' || typeof value === 'boolean';
 }
 
-function keysOf(value: Readonly<Record<string, unknown>>): string[] {
+function sortedKeys(value: Readonly<Record<string, unknown>>): string[] {
   return Object.keys(value)
     .filter((key) => value[key] !== undefined)
     .sort();
@@ -63,16 +65,16 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
 
 const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/gi;
 
-/** A number in a JSON text that `JSON.parse` makes another one of, as it keeps some sixteen digits. */
-export function changedNumber(json: string): string | undefined {
+/** The first number in a JSON text that `JSON.parse` changes, because a double keeps about 16 digits. */
+export function lossyNumber(json: string): string | undefined {
   for (const [token] of json.matchAll(TOKENS)) {
-    if (!token.startsWith('"') && plainNumber(token) !== plainNumber(String(Number(token)))) return token;
+    if (!token.startsWith('"') && normalizeNumber(token) !== normalizeNumber(String(Number(token)))) return token;
   }
   return undefined;
 }
 
-/** Digits and a power of ten: the same text for the same number, however it is written. */
-function plainNumber(number: string): string {
+/** Digits and a power of ten: equal numbers give equal texts. */
+function normalizeNumber(number: string): string {
   const [, sign = '', whole = '', fraction = '', power = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(number) ?? [];
   const digits = `${whole}${fraction}`.replace(/^0+/, '');

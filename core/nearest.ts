@@ -1,4 +1,4 @@
-/** The name with the fewest edits from a mistyped one, when it is near enough to be meant. */
+/** The name closest to a mistyped one, if it is close enough to suggest. */
 export function nearest(name: string, names: readonly string[]): string | undefined {
   let best: { name: string; edits: number } | undefined;
   for (const candidate of names) {
@@ -9,7 +9,7 @@ export function nearest(name: string, names: readonly string[]): string | undefi
   return best?.name;
 }
 
-/** Levenshtein's distance, one row at a time. */
+/** Levenshtein distance, one row at a time. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {

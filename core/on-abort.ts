@@ -1,12 +1,12 @@
-/** Who is to be called when a signal aborts. */
-const heard = new WeakMap<AbortSignal, Set<() => void>>();
+/** Callbacks by signal. */
+const listeners = new WeakMap<AbortSignal, Set<() => void>>();
 
 /**
- * Calls `work` when the signal aborts, until what it gives is called. However many share a signal, it has one
- * listener: Node takes more than ten for a leak.
+ * Calls `work` when the signal aborts. Returns a function that removes the callback. All callbacks of a signal share one
+ * event listener, because Node reports more than ten as a leak.
  */
 export function onAbort(signal: AbortSignal, work: () => void): () => void {
-  const works = heard.get(signal) ?? listen(signal);
+  const works = listeners.get(signal) ?? listen(signal);
   const own = () => work();
   works.add(own);
   return () => void works.delete(own);
@@ -14,7 +14,7 @@ export function onAbort(signal: AbortSignal, work: () => void): () => void {
 
 function listen(signal: AbortSignal): Set<() => void> {
   const works = new Set<() => void>();
-  heard.set(signal, works);
+  listeners.set(signal, works);
   signal.addEventListener(
     'abort',
     () => {

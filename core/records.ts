@@ -1,17 +1,17 @@
-import type { FieldType } from './schema/types.ts';
+import type { FieldType } from './schema/model.ts';
 
 /**
- * The one storage primitive a dialect offers: history, leases, approvals and executions are built on it.
- * One record is atomic, two never are: every protocol on top survives a crash between two writes.
- * Only declared indexes can be asked.
+ * The one storage primitive of a dialect: history, leases, approvals and executions are built on it.
+ * A write of one record is atomic. Two writes never are, so every caller must survive a crash between them.
+ * Only declared indexes can be queried.
  */
 export interface RecordStore<R extends object> {
   insert(record: Writable<R>): Promise<'inserted' | 'exists'>;
-  /** Linearizable: sees every write that was answered before. */
+  /** Linearizable: sees every write acknowledged before the call. */
   get(key: string): Promise<Versioned<R> | undefined>;
   /**
-   * Compare-and-set. `late`: the column named by `before` is not after the engine's clock, compared in the same
-   * statement. `stale`: another version, or an epoch that is over.
+   * Compare-and-set. `late`: the time in the column `guard.before` has passed by the engine's clock, compared in the
+   * same statement. `stale`: the version or the epoch is no longer current.
    */
   replace(
     key: string,
@@ -26,11 +26,11 @@ export interface RecordStore<R extends object> {
 export type RecordValue = string | number | boolean | Date | null | object;
 export type RecordValues = { readonly [column: string]: RecordValue };
 
-/** Stands for the engine's clock at the moment of the write. */
+/** Placeholder for the engine's clock at the time of the write. */
 export const CLOCK: unique symbol = Symbol('svc.clock');
 /**
- * Stands for the milliseconds, by the engine's clock, since the first segment of the run, or since the one behind the
- * last that wrote it: a migration may take several.
+ * Placeholder for the elapsed milliseconds by the engine's clock: since the first segment of the run, or since the
+ * segment after the last one that wrote it.
  */
 export const ELAPSED: unique symbol = Symbol('svc.elapsed');
 
@@ -38,7 +38,7 @@ export type Writable<R> = { readonly [K in keyof R]: R[K] | typeof CLOCK | typeo
 
 export interface Versioned<R> {
   readonly record: R;
-  /** Starts at 1 and grows by one with each replace. */
+  /** Starts at 1 and increases by 1 with each replace. */
   readonly version: number;
 }
 
@@ -48,19 +48,19 @@ export interface Guard<R> {
 }
 
 export interface RecordDefinition<R extends object> {
-  /** The table; its name begins with `_svc_`. */
+  /** The table. Its name starts with `_svc_`. */
   readonly collection: string;
   /** A string column. */
   readonly key: keyof R & string;
   readonly columns: { readonly [K in keyof R]: RecordColumn };
   readonly indexes: readonly RecordIndex<R>[];
   /**
-   * Few records, written in one segment with those of other definitions that say so: an engine that writes no two
-   * partitions at once keeps them in one, with the lock.
+   * Set for a table of few records that share a segment with other tables so marked. An engine without atomic writes
+   * across partitions stores them in one partition, together with the lock.
    */
-  readonly together?: true;
-  /** Whether a record, as it was just written, is worth a hint to those who watch; without this none is. */
-  tells?(record: Writable<R>): boolean;
+  readonly colocateWithLock?: true;
+  /** Whether the write of this record notifies watchers. Default: never. */
+  notifyOn?(record: Writable<R>): boolean;
 }
 
 export interface RecordColumn {
@@ -73,12 +73,12 @@ export interface RecordColumn {
 
 export interface RecordIndex<R> {
   readonly name: string;
-  /** Columns a query must give a value for. */
+  /** Columns a query must provide a value for. */
   readonly equals: readonly (keyof R & string)[];
-  /** The column that orders the page; the key breaks ties. */
+  /** The column that pages are sorted by; the key breaks ties. */
   readonly sort: keyof R & string;
-  /** Many records have the same values of `equals` at a time: an engine that keeps those in one place spreads them. */
-  readonly spread?: true;
+  /** Set if many records share the same `equals` values: an engine that partitions by them uses several partitions. */
+  readonly sharded?: true;
 }
 
 export interface PageQuery<R> {
@@ -100,17 +100,17 @@ export interface Page<R> {
   readonly cursor?: string;
 }
 
-/** A write that is committed together with the statements of its segment; `recordWrite` makes one. */
+/** A write committed together with the statements of its segment. Created by `recordWrite`. */
 export interface RecordWrite {
   readonly definition: AnyRecordDefinition;
-  /** Inserts where `version` is absent, else replaces that version: columns that the record leaves out keep their value. */
+  /** Without it the record is inserted, else this version is replaced. Omitted columns keep their values. */
   readonly version?: number;
   readonly record: Writable<RecordValues>;
 }
 
 export type AnyRecordDefinition = RecordDefinition<RecordValues>;
 
-/** Forgets the type of a record: what carries writes of several kinds cannot keep it. */
+/** Erases the record type, for lists of writes to several tables. */
 export function recordWrite<R extends object>(
   definition: RecordDefinition<R>,
   record: Writable<R>,
@@ -119,8 +119,8 @@ export function recordWrite<R extends object>(
   return { ...({ definition, record } as unknown as RecordWrite), ...(version !== undefined && { version }) };
 }
 
-/** A write of some columns; the key is among them. */
-export function recordChange<R extends object>(
+/** A write of some columns, including the key. */
+export function recordUpdate<R extends object>(
   definition: RecordDefinition<R>,
   change: Partial<Writable<R>>,
   version: number,
@@ -130,4 +130,18 @@ export function recordChange<R extends object>(
 
 export function anyDefinition<R extends object>(definition: RecordDefinition<R>): AnyRecordDefinition {
   return definition as unknown as AnyRecordDefinition;
+}
+
+/** Every record that matches a query, read page by page; `limit` is the size of a page. */
+export async function* allRows<R extends object>(
+  store: RecordStore<R>,
+  index: string,
+  query: Omit<PageQuery<R>, 'cursor'>,
+): AsyncGenerator<Versioned<R>> {
+  let cursor: string | undefined;
+  do {
+    const page = await store.page(index, { ...query, ...(cursor !== undefined && { cursor }) });
+    yield* page.records;
+    cursor = page.cursor;
+  } while (cursor !== undefined);
 }

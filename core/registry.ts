@@ -1,7 +1,7 @@
 import { SvcError } from './errors.ts';
 import { nearest } from './nearest.ts';
 
-/** Things plugins offer by name; who offered each is kept for `svc plugins list`. */
+/** Values that plugins register by name. The owner of each is listed by `svc plugins list`. */
 export class Registry<T> {
   readonly #entries = new Map<string, { readonly value: T; readonly plugin: string }>();
   readonly kind: string;
@@ -11,8 +11,8 @@ export class Registry<T> {
     this.kind = kind;
   }
 
-  /** Whoever registers from now on is this plugin. */
-  own(plugin: string): void {
+  /** Sets the plugin that owns all further registrations. */
+  setOwner(plugin: string): void {
     this.#owner = plugin;
   }
 
@@ -26,7 +26,7 @@ export class Registry<T> {
             : `The plugins "${taken.plugin}" and "${this.#owner}" both register it.`,
         next: [
           taken.plugin === this.#owner
-            ? 'Mend the plugin, or remove it from svc.config.'
+            ? 'Fix the plugin, or remove it from svc.config.'
             : 'Remove one of the two plugins from svc.config.',
         ],
       });

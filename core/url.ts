@@ -3,8 +3,8 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;
 
 /**
- * A URL as it may be printed: whatever stands between the user's name and the host is gone. A password that was not
- * escaped may hold any character, so it ends at the last `@`.
+ * A URL that is safe to print: the password and secret parameters are replaced by `***`. The password ends at the last
+ * `@`, because an unescaped one may contain any character.
  */
 export function withoutPassword(url: string): string {
   const scheme = SCHEME.exec(url)?.[0] ?? '';
@@ -15,11 +15,11 @@ export function withoutPassword(url: string): string {
   return `${scheme}${hidden}`.replace(SECRET_PARAMETERS, '$1***');
 }
 
-/** Why requests and their tokens cannot go to an address; undefined where they can. */
+/** Why a URL is not safe to send requests and tokens to; undefined if it is. */
 export function addressProblem(text: string): string | undefined {
   if (!URL.canParse(text)) return 'is not a URL';
   const { protocol, hostname, username, password } = new URL(text);
-  if (username !== '' || password !== '') return 'has credentials in it: they would be logged with it';
+  if (username !== '' || password !== '') return 'contains credentials, which would be logged';
   if (protocol === 'https:' || (protocol === 'http:' && LOOPBACK.test(hostname))) return undefined;
-  return protocol === 'http:' ? 'is not https: requests would travel in the clear' : 'is not an https URL';
+  return protocol === 'http:' ? 'is not https: requests would be sent unencrypted' : 'is not an https URL';
 }

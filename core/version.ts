@@ -1,4 +1,4 @@
 import manifest from '../package.json' with { type: 'json' };
 
-/** Version of this SDK, as package.json says it. */
+/** Version of this SDK, from package.json. */
 export const version: string = manifest.version;

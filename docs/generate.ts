@@ -1,17 +1,16 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { builtins } from '../config/builtin.ts';
-import { codes, type ErrorCode } from '../core/errors.ts';
+import { builtins } from '../config/load/builtin.ts';
+import { codes, type ErrorCode, remedies } from '../core/errors.ts';
 import { Kernel } from '../core/kernel.ts';
 import { applyPlugin } from '../core/plugin.ts';
-import { remedies } from '../core/remedies.ts';
-import { FIELD_TYPES } from '../core/schema/types.ts';
-import { OPTIONS as cassandra } from '../plugins/dialects/cassandra/settings.ts';
-import { OPTIONS as dynamodb } from '../plugins/dialects/dynamodb/settings.ts';
-import { OPTIONS as mongodb } from '../plugins/dialects/mongodb/settings.ts';
-import { OPTIONS as mysql } from '../plugins/dialects/mysql/settings.ts';
-import { OPTIONS as postgresql } from '../plugins/dialects/postgresql/settings.ts';
-import type { Options } from '../plugins/settings.ts';
+import { FIELD_TYPES } from '../core/schema/model.ts';
+import { OPTIONS as cassandra } from '../plugins/dialects/cassandra/connection/settings.ts';
+import { OPTIONS as dynamodb } from '../plugins/dialects/dynamodb/connection/settings.ts';
+import { OPTIONS as mongodb } from '../plugins/dialects/mongodb/connection/settings.ts';
+import { OPTIONS as mysql } from '../plugins/dialects/mysql/connection/settings.ts';
+import { OPTIONS as postgresql } from '../plugins/dialects/postgresql/connection/settings.ts';
+import type { Options } from '../plugins/dialects/shared/settings.ts';
 
 /** What of these pages comes from the source. `npm run docs` writes it; a test sees that it was. */
 
@@ -25,11 +24,11 @@ interface Table {
 }
 
 const OPTIONS: Readonly<Record<string, Options>> = {
-  'postgresql.md': postgresql,
-  'mysql.md': mysql,
-  'mongodb.md': mongodb,
-  'dynamodb.md': dynamodb,
-  'cassandra.md': cassandra,
+  'reference/postgresql.md': postgresql,
+  'reference/mysql.md': mysql,
+  'reference/mongodb.md': mongodb,
+  'reference/dynamodb.md': dynamodb,
+  'reference/cassandra.md': cassandra,
 };
 
 const TABLES: readonly Table[] = [
@@ -38,16 +37,16 @@ const TABLES: readonly Table[] = [
       page,
       head: ['option', 'what it is', 'default'],
       rows: () =>
-        Object.entries(options).map(([name, { tells, otherwise }]) => [`\`${name}\``, tells, shown(otherwise)]),
+        Object.entries(options).map(([name, { description, defaultValue }]) => [`\`${name}\``, description, shown(defaultValue)]),
     }),
   ),
   {
-    page: 'errors.md',
+    page: 'reference/errors.md',
     head: ['code', 'meaning', 'what to do'],
     rows: () => (Object.keys(codes) as ErrorCode[]).map((code) => [`\`${code}\``, codes[code], remedies[code]]),
   },
   {
-    page: 'types.md',
+    page: 'reference/types.md',
     head: ['type', ...Object.keys(builtins.dialects).sort()],
     async rows() {
       const kernel = new Kernel();

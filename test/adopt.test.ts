@@ -49,7 +49,7 @@ const TOLD = [
   'has the index "accounts_wide", which svc does not make: it includes further columns.',
   'has the index "accounts_like", which svc does not make: it has an operator class.',
   'has the constraint email_once, which includes further columns; svc makes a plain one.',
-  'The field "accounts.id" takes its numbers from the sequence from_hundred, which begins at 100 in steps of 5',
+  'The field "accounts.id" takes its values from the sequence from_hundred, which starts at 100 and increments by 5',
   'The field "accounts.feeling" has the type mood, which svc does not make; the nearest is enum.',
   'The field "accounts.feelings" has the type mood[]',
   'The field "accounts.grid" has 2 dimensions',

@@ -1,21 +1,20 @@
 import * as assert from 'node:assert/strict';
-import { type ExecutionRow, executions } from '../core/agent/execution.ts';
-import { readExecution } from '../core/agent/list.ts';
-import { runningIn } from '../core/agent/prune.ts';
+import { type ExecutionRow, executionRecords } from '../core/agent/execution-record.ts';
+import { isRunningIn, readExecution } from '../core/agent/list.ts';
 import type { Run, RunOutcome } from '../core/agent/run.ts';
-import { prune } from '../core/approval/audit.ts';
-import type { StoreHome } from '../core/approval/home.ts';
-import { list } from '../core/approval/list.ts';
+import { pruneApprovals } from '../core/approval/audit.ts';
+import type { StorageBackend } from '../core/approval/backend.ts';
+import { listApprovals } from '../core/approval/list.ts';
 import { applyPlugin, definePlugin } from '../core/plugin.ts';
 import { CLOCK, type RecordDefinition, type RecordStore } from '../core/records.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
 import { AgentHost, agentOf } from './kit/agent-host.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
-// A cancellation that meets a run wherever it stands, from its own process or from another one.
+// Cancels a run at every point, from its own process or from another one.
 
-/** Soon beside the time-out of an approval, which is what ends a run that does not hear that it is cancelled. */
+/** Short compared to the approval time-out, which ends a run that does not notice its cancellation. */
 const SOON_MS = 30_000;
 
 const gated = { humanInLoop: { enabled: true } };
@@ -39,29 +38,29 @@ async function placed(
   before: (row: ExecutionRow) => unknown = () => undefined,
 ): Promise<void> {
   const home = new MemoryStore();
-  const seen: StoreHome = {
+  const seen: StorageBackend = {
     records<R extends object>(definition: RecordDefinition<R>): RecordStore<R> {
       const store = home.records(definition);
       return {
         insert: (record) => store.insert(record),
         get: (key) => store.get(key),
         async replace(key, version, record, guard) {
-          if (definition.collection === executions.collection) await before(record as unknown as ExecutionRow);
+          if (definition.collection === executionRecords.collection) await before(record as unknown as ExecutionRow);
           return store.replace(key, version, record, guard);
         },
         page: (index, query) => store.page(index, query),
         remove: (key, version) => store.remove(key, version),
       };
     },
-    ensure: () => home.ensure(),
-    exclusively: (work) => home.exclusively(work),
+    ensureTables: () => home.ensureTables(),
+    withLock: (work) => home.withLock(work),
     now: () => home.now(),
     watch: (topic, hint) => home.watch(topic, hint),
     close: () => home.close(),
   };
   const host = await AgentHost.open(seen);
   const far = await AgentHost.open(home);
-  const rows = home.records(executions);
+  const rows = home.records(executionRecords);
   try {
     await body({
       home,
@@ -89,13 +88,13 @@ async function ended(run: Run, far: AgentHost): Promise<RunOutcome> {
     },
     () => undefined,
   );
-  await until(() => outcome !== undefined, 'the run never ended', SOON_MS);
+  await waitUntil(() => outcome !== undefined, 'the run never ended', SOON_MS);
   const { steps, text, status, reason } = (await readExecution(far.executions, run.executionId))!;
   assert.deepEqual({ steps, text, status, reason }, JSON.parse(JSON.stringify({ ...shown(outcome!) })));
   return outcome!;
 }
 
-/** The outcome that the other process is told; where nobody waits for it any more, the test has failed before. */
+/** The outcome that the other process gets. If nobody waits for it any more, the test has already failed. */
 function cancelled({ executions: there }: AgentHost, executionId: string, reason: string): Promise<RunOutcome> {
   const cancelling = there.cancel(executionId, reason);
   cancelling.catch(() => undefined);
@@ -115,7 +114,7 @@ function gate(): { readonly opened: Promise<void>; open(): void } {
   return { opened, open: () => open() };
 }
 
-test('from another process, while a call is about to be asked for: the request that comes after it is cancelled', () =>
+test('from another process, just before a call creates its request: that request is cancelled', () =>
   placed(async ({ host, far, row }) => {
     const tap = gate();
     const slow = definePlugin({
@@ -126,19 +125,19 @@ test('from another process, while a call is about to be asked for: the request t
     const ran: string[] = [];
     const turns = [{ calls: [call('refund')] }, { text: 'Never.' }];
     const run = host.run(host.define(agentOf(turns, { tools: [refund(() => ran.push('paid'))], ...gated })));
-    await until(async () => (await row(run))?.state.steps.length === 1, 'the turn was never stored');
+    await waitUntil(async () => (await row(run))?.state.steps.length === 1, 'the turn was never stored');
     const cancelling = cancelled(far, run.executionId, 'enough');
-    await until(async () => (await row(run))?.state.cancel === 'enough', 'it was never asked for');
-    assert.deepEqual((await list(far.desk, { executionId: run.executionId })).records, []);
+    await waitUntil(async () => (await row(run))?.state.cancel === 'enough', 'it was never asked for');
+    assert.deepEqual((await listApprovals(far.service, { executionId: run.executionId })).records, []);
     tap.open();
     const outcome = await ended(run, far);
     assert.deepEqual([outcome.status, outcome.reason, ran], ['cancelled', 'enough', []]);
     assert.deepEqual(shown(await cancelling), JSON.parse(JSON.stringify(shown(outcome))));
-    const [request] = (await list(far.desk, { executionId: run.executionId })).records;
+    const [request] = (await listApprovals(far.service, { executionId: run.executionId })).records;
     assert.deepEqual([request?.status, request?.run], ['cancelled', 'none']);
   }));
 
-test('asked for by a process that died of it: what is approved after that does not run', () =>
+test('requested by a process that then died: a call approved after that does not run', () =>
   placed(async ({ host, far, ask }) => {
     const ran: string[] = [];
     const turns = [{ calls: [call('refund'), call('refund')] }, { text: 'Never.' }];
@@ -149,9 +148,9 @@ test('asked for by a process that died of it: what is approved after that does n
     const outcome = await ended(run, far);
     assert.deepEqual([outcome.status, outcome.reason, ran], ['cancelled', 'enough', []]);
     assert.deepEqual(statuses(outcome), [['refund cancelled', 'refund cancelled']]);
-    const { records } = await list(far.desk, { executionId: run.executionId });
+    const { records } = await listApprovals(far.service, { executionId: run.executionId });
     assert.deepEqual(
-      records.map(({ status, run: ranAs, outcome: told }) => [status, ranAs, told?.status]),
+      records.map(({ status, run: ranAs, outcome }) => [status, ranAs, outcome?.status]),
       [
         ['approved', 'none', 'cancelled'],
         ['cancelled', 'none', undefined],
@@ -159,7 +158,7 @@ test('asked for by a process that died of it: what is approved after that does n
     );
   }));
 
-test('from another process, while what was approved runs: it comes to its end, and the outcome tells of it', () =>
+test('from another process, while an approved call runs: it completes, and the outcome contains it', () =>
   placed(async ({ host, far, row }) => {
     const paying = gate();
     let began = false;
@@ -171,18 +170,18 @@ test('from another process, while what was approved runs: it comes to its end, a
     const turns = [{ calls: [call('refund')] }, { calls: [call('refund')] }, { text: 'Never.' }];
     const run = host.run(host.define(agentOf(turns, { tools: [pay], ...gated })));
     for (const request of await host.waiting(1)) await host.decide(request);
-    await until(() => began, 'it never ran');
+    await waitUntil(() => began, 'it never ran');
     const cancelling = cancelled(far, run.executionId, 'enough');
-    await until(async () => (await row(run))?.state.cancel === 'enough', 'it was never asked for');
+    await waitUntil(async () => (await row(run))?.state.cancel === 'enough', 'it was never asked for');
     paying.open();
     const outcome = await ended(run, far);
     assert.deepEqual([outcome.status, outcome.reason], ['cancelled', 'enough']);
     assert.deepEqual(statuses(outcome)[0], ['refund completed']);
     assert.equal((await cancelling).steps[0]?.calls[0]?.result, 'paid');
-    assert.deepEqual((await list(far.desk, {})).records, []);
+    assert.deepEqual((await listApprovals(far.service, {})).records, []);
   }));
 
-test('an execution to be cancelled that is taken over: what its calls came to is told, and nothing begins', () =>
+test('taken over after a request to cancel: the outcome has the results of its calls, and nothing starts', () =>
   placed(async ({ host, far, ask, home }) => {
     const ran: string[] = [];
     const turns = [{ calls: [call('refund'), call('refund'), call('look')] }, { text: 'Never.' }];
@@ -200,8 +199,8 @@ test('an execution to be cancelled that is taken over: what its calls came to is
     const run = host.run(host.define(definition));
     const [first] = await host.waiting(2);
     await host.decide(first!);
-    await until(
-      async () => (await host.desk.read(first!.requestId))?.record.body.run === 'done',
+    await waitUntil(
+      async () => (await host.service.read(first!.requestId))?.record.body.run === 'done',
       'it was never stored that it ran',
     );
     await ask(run);
@@ -217,7 +216,7 @@ test('an execution to be cancelled that is taken over: what its calls came to is
     await next.close();
   }));
 
-test('asked for before its owner died, and defined nowhere any more: whoever cancels it ends it', () =>
+test('requested before its owner died, with an agent that no process defines: the next to cancel ends it', () =>
   placed(async ({ host, far, ask, home }) => {
     const turns = [{ calls: [call('refund'), call('refund')] }];
     const run = host.run(host.define(agentOf(turns, { tools: [refund(() => 1)], ...gated })));
@@ -226,24 +225,24 @@ test('asked for before its owner died, and defined nowhere any more: whoever can
     await host.executions.close();
     await far.decide(first!);
     const cancelling = cancelled(far, run.executionId, 'again');
-    await until(
+    await waitUntil(
       async () => (await readExecution(far.executions, run.executionId))?.status === 'cancelled',
       'it never ended',
       SOON_MS,
     );
     assert.equal((await cancelling).reason, 'enough');
-    assert.deepEqual((await list(far.desk, {})).records, []);
-    const { records } = await list(far.desk, { status: 'approved' });
+    assert.deepEqual((await listApprovals(far.service, {})).records, []);
+    const { records } = await listApprovals(far.service, { status: 'approved' });
     assert.deepEqual(
       records.map(({ run: ranAs, outcome }) => [ranAs, outcome?.status]),
       [['none', 'cancelled']],
     );
     // Nothing of it is open: it can be removed.
-    await until(async () => Date.now() > Date.parse(first!.timestamp) + 2, 'time stands still');
-    assert.equal(await prune(far.desk, { olderThanMs: 0 }, runningIn(home)), 2);
+    await waitUntil(async () => Date.now() > Date.parse(first!.timestamp) + 2, 'the clock did not advance');
+    assert.equal(await pruneApprovals(far.service, { olderThanMs: 0 }, isRunningIn(home)), 2);
   }));
 
-test('asked for while the last turn of the model is under way: cancelled, with the words of that turn', async () => {
+test('during the last model turn: cancelled, with the text of that turn', async () => {
   let end: (() => Promise<void>) | undefined;
   const asking = async ({ status }: ExecutionRow): Promise<void> => {
     if (status !== 'completed') return;
@@ -261,7 +260,7 @@ test('asked for while the last turn of the model is under way: cancelled, with t
   }, asking);
 });
 
-test('while a turn of the model is being stored: none of its calls begins', async () => {
+test('while a model turn is being stored: none of its calls starts', async () => {
   let cancel = () => {};
   const cancelling = ({ state }: ExecutionRow): void => {
     if (state.steps.length === 1) cancel();
@@ -278,11 +277,11 @@ test('while a turn of the model is being stored: none of its calls begins', asyn
     cancel = () => void run.cancel('enough');
     const outcome = await ended(run, far);
     assert.deepEqual([outcome.status, outcome.reason, ran], ['cancelled', 'enough', []]);
-    assert.deepEqual((await list(far.desk, { executionId: run.executionId })).records, []);
+    assert.deepEqual((await listApprovals(far.service, { executionId: run.executionId })).records, []);
   }, cancelling);
 });
 
-test('while it is stored that a call begins: it does not', async () => {
+test('while the start of a call is being stored: the call does not start', async () => {
   let cancel = () => {};
   const cancelling = ({ state }: ExecutionRow): void => {
     if (state.steps[0]?.calls[0]?.started) cancel();

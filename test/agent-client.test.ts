@@ -1,14 +1,14 @@
 import * as assert from 'node:assert/strict';
-import { Svc } from '../config/client.ts';
+import { Svc } from '../config/sdk/index.ts';
 import { Executions } from '../core/agent/executions.ts';
 import type { Run } from '../core/agent/run.ts';
 import type { ApprovalRecord } from '../core/approval/request.ts';
 import { SvcError } from '../core/errors.ts';
 import { agentOf } from './kit/agent-host.ts';
 import { engines } from './kit/engines.ts';
-import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { expectError } from './suites/expect-error.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 // Executions through a client: what svc.agents promises, over memory and between two clients of one database.
 
@@ -37,7 +37,7 @@ function payouts(svc: Svc, paid: string[]) {
 
 async function request(svc: Svc, executionId: string): Promise<ApprovalRecord> {
   let found: ApprovalRecord | undefined;
-  await until(async () => {
+  await waitUntil(async () => {
     [found] = (await svc.approvals.list({ executionId, status: 'waiting' })).records;
     return found !== undefined;
   }, 'Nothing waits.');
@@ -77,14 +77,14 @@ function between(name: string, body: (one: Svc, other: Svc) => Promise<void>): v
   );
 }
 
-inMemory('get gives an execution with its steps, and prune removes it once it has ended', async (svc) => {
+inMemory('get returns an execution with its steps, and prune removes it once it has ended', async (svc) => {
   const paid: string[] = [];
   const run = payouts(svc, paid).run({ prompt: 'Pay.' });
   const { executionId } = run;
   await request(svc, executionId);
   const going = await svc.agents.get(executionId);
   assert.deepEqual([going.executionId, going.agentTag, going.status], [executionId, 'payouts', 'running']);
-  assert.equal(await svc.agents.prune({ olderThanMs: 0 }), 0, 'what goes on is not removed');
+  assert.equal(await svc.agents.prune({ olderThanMs: 0 }), 0, 'a running execution is not removed');
   await approve(svc, executionId);
   const { steps } = await run.result;
   const ended = await svc.agents.get(executionId);
@@ -92,23 +92,23 @@ inMemory('get gives an execution with its steps, and prune removes it once it ha
   assert.deepEqual(ended.steps, steps);
   assert.deepEqual((await svc.agents.list({ status: 'completed' })).records.length, 1);
   assert.equal(await svc.agents.prune({ olderThanMs: 60_000 }), 0, 'what is younger is not removed');
-  await until(async () => (await svc.agents.prune({ olderThanMs: 0 })) === 1, 'It was not removed.');
-  await refused(svc.agents.get(executionId), 'execution_unknown');
+  await waitUntil(async () => (await svc.agents.prune({ olderThanMs: 0 })) === 1, 'It was not removed.');
+  await expectError(svc.agents.get(executionId), 'execution_unknown');
   assert.deepEqual(paid, ['20 EUR']);
 });
 
-inMemory('what is not there, or is over, is refused with a code that says which', async (svc) => {
-  await refused(svc.agents.get(NOBODY), 'execution_unknown');
-  await refused(svc.agents.resume(NOBODY), 'execution_unknown');
-  await refused(svc.agents.cancel(NOBODY), 'execution_unknown');
+inMemory('an unknown execution and one that has ended are rejected with different codes', async (svc) => {
+  await expectError(svc.agents.get(NOBODY), 'execution_unknown');
+  await expectError(svc.agents.resume(NOBODY), 'execution_unknown');
+  await expectError(svc.agents.cancel(NOBODY), 'execution_unknown');
   const run = payouts(svc, []).run({ prompt: 'Pay.' });
   await approve(svc, run.executionId);
   await run.result;
-  await refused(svc.agents.resume(run.executionId), 'execution_finished');
-  await refused(svc.agents.cancel(run.executionId), 'execution_finished');
+  await expectError(svc.agents.resume(run.executionId), 'execution_finished');
+  await expectError(svc.agents.cancel(run.executionId), 'execution_finished');
 });
 
-inMemory('cancel ends what waits, with its reason; a yes comes too late', async (svc) => {
+inMemory('cancel ends a pending request, with its reason; an approval is too late', async (svc) => {
   const paid: string[] = [];
   const run = payouts(svc, paid).run({ prompt: 'Pay.' });
   const { executionId, requestId } = await request(svc, run.executionId);
@@ -116,7 +116,7 @@ inMemory('cancel ends what waits, with its reason; a yes comes too late', async 
   assert.deepEqual([outcome.status, outcome.reason], ['cancelled', 'The customer called back.']);
   assert.deepEqual(await run.result, outcome);
   assert.equal((await svc.approvals.get(requestId)).status, 'cancelled');
-  await refused(svc.agents.signal({ executionId, signal: 'approve', payload: { requestId } }), 'approval_decided');
+  await expectError(svc.agents.signal({ executionId, signal: 'approve', payload: { requestId } }), 'approval_decided');
   assert.deepEqual(paid, []);
 });
 
@@ -139,7 +139,10 @@ inMemory(
     assert.match(outcome.reason ?? '', /The customer called back\.$/);
     assert.equal((await svc.agents.get(executionId)).status, 'cancelled');
     assert.equal((await svc.approvals.get(requestId)).status, 'cancelled');
-    await refused(svc.agents.signal({ executionId, signal: 'approve', payload: { requestId } }), 'approval_decided');
+    await expectError(
+      svc.agents.signal({ executionId, signal: 'approve', payload: { requestId } }),
+      'approval_decided',
+    );
     assert.deepEqual(paid, []);
 
     const late = new AbortController();
@@ -153,13 +156,13 @@ inMemory(
   },
 );
 
-between('resume goes on with what another client left waiting, and its tool runs once', async (one, other) => {
+between('resume continues what another client left waiting, and its tool runs once', async (one, other) => {
   const paid: string[] = [];
   const left = payouts(one, paid).run({ prompt: 'Pay.' });
   const { executionId } = left;
   const before = await request(one, executionId);
-  await refused(other.agents.resume(executionId), 'agent_unknown');
-  await Promise.all([refused(left.result, 'interrupted'), one.close()]);
+  await expectError(other.agents.resume(executionId), 'agent_unknown');
+  await Promise.all([expectError(left.result, 'interrupted'), one.close()]);
   payouts(other, paid);
   const run = await other.agents.resume(executionId);
   assert.equal(run.executionId, executionId);
@@ -180,7 +183,7 @@ between('resume watches what another client runs', async (one, other) => {
   assert.deepEqual(paid, ['20 EUR']);
 });
 
-between('resumeAll takes over what a client that closed has left, and what is left later', async (one, other) => {
+between('resumeAll takes over the executions of a client that closed, and later ones', async (one, other) => {
   const paid: string[] = [];
   const agent = payouts(one, paid);
   const runs = [agent.run({ prompt: 'Pay.' }), agent.run({ prompt: 'Pay.' })];
@@ -190,9 +193,9 @@ between('resumeAll takes over what a client that closed has left, and what is le
   const errors: unknown[] = [];
   const options = { onRun: (run: Run) => void taken.push(run), onError: (error: unknown) => void errors.push(error) };
   const worker = await other.agents.resumeAll(options);
-  assert.deepEqual(await worker.first, [], 'what is run elsewhere is left alone');
+  assert.deepEqual(await worker.initialRuns, [], 'what is run elsewhere is left alone');
   await one.close();
-  await until(() => taken.length === 2, 'They were never taken over.');
+  await waitUntil(() => taken.length === 2, 'They were never taken over.');
   assert.deepEqual(
     taken.map(({ executionId }) => executionId).sort(),
     runs.map(({ executionId }) => executionId).sort(),
@@ -206,23 +209,23 @@ between('resumeAll takes over what a client that closed has left, and what is le
   assert.deepEqual(errors, []);
 });
 
-inMemory('resumeAll that throws as it cannot look looks no more', async (svc) => {
-  const { takeOver } = Executions.prototype;
-  Executions.prototype.takeOver = async () => {
+inMemory('resumeAll that throws because it cannot read the store stops polling', async (svc) => {
+  const { recover } = Executions.prototype;
+  Executions.prototype.recover = async () => {
     throw new SvcError('connection_lost', 'The server is gone.');
   };
   const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
   try {
     await svc.agents.list();
     const before = timers();
-    for (let call = 0; call < 3; call++) await refused(svc.agents.resumeAll(), 'connection_lost');
+    for (let call = 0; call < 3; call++) await expectError(svc.agents.resumeAll(), 'connection_lost');
     assert.equal(timers(), before);
   } finally {
-    Executions.prototype.takeOver = takeOver;
+    Executions.prototype.recover = recover;
   }
 });
 
-between('an agent that is refused keeps nobody from resuming the others', async (one, other) => {
+between('an invalid agent does not prevent resuming the others', async (one, other) => {
   const paid: string[] = [];
   const agent = payouts(one, paid);
   const runs = [agent.run({ prompt: 'Pay.' }), agent.run({ prompt: 'Pay.' })] as const;
@@ -231,14 +234,14 @@ between('an agent that is refused keeps nobody from resuming the others', async 
   const broken = { tag: 'other', humanInLoop: { enabled: true, approvalBroker: { broker: 'bus', event: 'e' } } };
   other.agents.define(agentOf([{ text: 'Hi.' }], broken) as never);
   payouts(other, paid);
-  await refused(other.agents.resume(NOBODY), 'execution_unknown');
+  await expectError(other.agents.resume(NOBODY), 'execution_unknown');
   const resumed = await other.agents.resume(runs[0].executionId);
   const warned: string[] = [];
   const hear = ({ message }: Error) => void warned.push(message);
   process.on('warning', hear);
   const taken: Run[] = [];
   const worker = await other.agents.resumeAll({ onRun: (run) => void taken.push(run) });
-  await until(() => taken.length === 1, 'It was not taken over.');
+  await waitUntil(() => taken.length === 1, 'It was not taken over.');
   await worker.stop();
   for (const run of [resumed, ...taken]) {
     await approve(other, run.executionId);
@@ -246,7 +249,7 @@ between('an agent that is refused keeps nobody from resuming the others', async 
   }
   process.off('warning', hear);
   assert.deepEqual(paid, ['20 EUR', '20 EUR']);
-  assert.match(warned.join('\n'), /Executions of the agent "other" are not taken over here: .*approvalBroker/);
+  assert.match(warned.join('\n'), /does not take over executions of the agent "other": .*approvalBroker/);
 });
 
 between(
@@ -257,12 +260,12 @@ between(
     await one.close();
     const broken = { humanInLoop: { enabled: true, approvalBroker: { broker: 'bus', event: 'e' } } };
     other.agents.define(agentOf([{ text: 'Hi.' }], broken) as never);
-    await refused(other.agents.resume(run.executionId), 'agent_invalid');
+    await expectError(other.agents.resume(run.executionId), 'agent_invalid');
     assert.equal((await other.agents.cancel(run.executionId, 'Enough.')).status, 'cancelled');
   },
 );
 
-between('cancel reaches what another client runs', async (one, other) => {
+between('cancel reaches an execution that another client runs', async (one, other) => {
   const paid: string[] = [];
   const run = payouts(one, paid).run({ prompt: 'Pay.' });
   const { executionId, requestId } = await request(one, run.executionId);

@@ -2,9 +2,9 @@ import * as assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readExecution } from '../core/agent/list.ts';
-import { TakeOver } from '../core/agent/take-over.ts';
-import { reconnecting } from '../core/approval/home.ts';
-import { list } from '../core/approval/list.ts';
+import { RecoveryWorker } from '../core/agent/recovery-worker.ts';
+import { reconnectingBackend } from '../core/approval/backend.ts';
+import { listApprovals } from '../core/approval/list.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
 import { connectAdapter } from './kit/adapter.ts';
 import { AgentHost } from './kit/agent-host.ts';
@@ -12,7 +12,7 @@ import { bundled } from './kit/bundled.ts';
 import { CALLS, crashAgent, ONCE } from './kit/crash-agent.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 // An agent in a process of its own, killed with SIGKILL at every boundary of its run: another process takes the
 // execution over and ends it; no handler that may not has run twice, and no decision is lost.
@@ -54,7 +54,7 @@ interface Place {
 async function placed(body: (place: Place) => Promise<void>): Promise<void> {
   const { url, query, drop } = await freshDatabase();
   await query('CREATE TABLE effects (execution text, name text)');
-  const home = reconnecting(async () => (await connectAdapter(postgresql, url, {})).connection);
+  const home = reconnectingBackend(async () => (await connectAdapter(postgresql, url, {})).connection);
   const host = await AgentHost.open(home, LEASE_MS);
   host.define(
     crashAgent(async (name, { executionId }) => {
@@ -64,11 +64,11 @@ async function placed(body: (place: Place) => Promise<void>): Promise<void> {
   let done = false;
   const decider = (async () => {
     while (!done) {
-      for (const request of (await list(host.desk)).records) await host.decide(request);
+      for (const request of (await listApprovals(host.service)).records) await host.decide(request);
       await new Promise((next) => setTimeout(next, 10));
     }
   })();
-  const taking = new TakeOver(host.executions, {}, 100);
+  const taking = new RecoveryWorker(host.executions, {}, 100);
   try {
     await body({
       url,
@@ -88,7 +88,7 @@ async function placed(body: (place: Place) => Promise<void>): Promise<void> {
 
 /** The execution has ended as it must, whatever happened to its first process. Says which calls were interrupted. */
 async function isWhole({ host, effects }: Place, executionId: string): Promise<readonly string[]> {
-  await until(async () => {
+  await waitUntil(async () => {
     const found = await readExecution(host.executions, executionId);
     return found !== undefined && found.status !== 'running';
   }, `${executionId} never ended`);
@@ -110,7 +110,7 @@ async function isWhole({ host, effects }: Place, executionId: string): Promise<r
     else assert.equal(status, 'completed', name);
     if (status === 'completed') assert.ok(times >= 1, `${name} is said to be done and never happened`);
   }
-  const { records } = await list(host.desk, { executionId });
+  const { records } = await listApprovals(host.service, { executionId });
   assert.equal(records.length, 2, 'each gated call has one request');
   for (const { status } of records) assert.equal(status, 'approved');
   return interrupted;

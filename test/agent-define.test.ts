@@ -1,18 +1,18 @@
 import * as assert from 'node:assert/strict';
-import { Svc } from '../config/client.ts';
-import { type CompiledAgent, checkSurroundings, compileAgent } from '../core/agent/define.ts';
-import type { ApprovalSurroundings } from '../core/agent/human-in-loop.ts';
-import { checkerOf } from '../core/agent/parameters.ts';
-import { defineTool } from '../core/agent/tool.ts';
+import { Svc } from '../config/sdk/index.ts';
+import { assertApprovalSettings, type CompiledAgent, compileAgent } from '../core/agent/define.ts';
 import { isSvcError } from '../core/errors.ts';
-import { refused } from './kit/refusal.ts';
+import type { ApprovalSettings } from '../core/tool/human-in-loop.ts';
+import { parameterValidator } from '../core/tool/parameters.ts';
+import { defineTool } from '../core/tool/tool.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
 
 const handler = () => null;
 const model = { provider: 'scripted', model: 'x', settings: { turns: [] } };
 const refund = { tag: 'refund', parameters: { amount: { type: 'number', required: true } }, handler };
 const whole = { tag: 'payouts', name: 'Payouts', model, systemPrompt: 'Pay.', tools: [refund] };
-const around: ApprovalSurroundings = { brokers: ['bus'], callbackBase: true, callbackKey: true };
+const around: ApprovalSettings = { brokers: ['bus'], callbackBase: true, callbackKey: true };
 
 function tool(parameters: object, more: object = {}): object {
   return { ...whole, tools: [{ ...refund, parameters, ...more }] };
@@ -23,11 +23,11 @@ function loop(humanInLoop: object): object {
 }
 
 /** What cannot be defined, and where the refusal says that it is. */
-const MISTAKES: readonly [what: string, definition: unknown, where: RegExp, surroundings?: ApprovalSurroundings][] = [
+const MISTAKES: readonly [what: string, definition: unknown, where: RegExp, surroundings?: ApprovalSettings][] = [
   ['nothing', undefined, /It is undefined, expected an object/],
   ['a text', 'payouts', /It is string, expected an object/],
   ['no tag', { ...whole, tag: undefined }, /^tag is missing/],
-  ['a tag with a space', { ...whole, tag: 'pay outs' }, /^tag is not a name/],
+  ['a tag with a space', { ...whole, tag: 'pay outs' }, /^tag is not a valid tag/],
   ['a name that is a number', { ...whole, name: 7 }, /^name is number/],
   [
     'a property that is misspelt',
@@ -42,16 +42,16 @@ const MISTAKES: readonly [what: string, definition: unknown, where: RegExp, surr
   ['a tool that is nothing', { ...whole, tools: [null] }, /^tools\[0\] is null/],
   ['a tool without handler', { ...whole, tools: [{ tag: 'a' }] }, /^tools\[0\]\.handler is missing/],
   [
-    'a handler that is none',
+    'a handler that is not a function',
     { ...whole, tools: [{ tag: 'a', handler: 'x' }] },
     /^tools\[0\]\.handler is not a function/,
   ],
   [
-    'a tool tag that providers refuse',
+    'a tool tag that providers reject',
     { ...whole, tools: [{ tag: 'a.b', handler }] },
-    /^tools\[0\]\.tag is not a name/,
+    /^tools\[0\]\.tag is not a valid tag/,
   ],
-  ['two tools of one tag', { ...whole, tools: [refund, refund] }, /^tools\[1\]\.tag is taken/],
+  ['two tools of one tag', { ...whole, tools: [refund, refund] }, /^tools\[1\]\.tag is a duplicate/],
   [
     'requiresConfirmation as a text',
     tool({}, { requiresConfirmation: 'true' }),
@@ -69,7 +69,7 @@ const MISTAKES: readonly [what: string, definition: unknown, where: RegExp, surr
   [
     'required as a list',
     tool({ a: { type: 'object', required: ['b'] } }),
-    /\.a\.required is an array.*\.a\.allOf is the place/,
+    /\.a\.required is an array.*\.a\.allOf is where/,
   ],
   [
     'an unknown keyword',
@@ -78,28 +78,28 @@ const MISTAKES: readonly [what: string, definition: unknown, where: RegExp, surr
   ],
   ['a keyword of a wrong type', tool({ a: { type: 'number', minimum: '0' } }), /\.a is not a JSON Schema/],
   ['a keyword of another type', tool({ a: { type: 'string', minimum: 0 } }), /\.a is not a JSON Schema/],
-  ['a pattern that is none', tool({ a: { type: 'string', pattern: '(' } }), /\.a is not a JSON Schema/],
-  ['a format that is not known', tool({ a: { type: 'string', format: 'iban' } }), /\.a is not a JSON Schema/],
+  ['an invalid pattern', tool({ a: { type: 'string', pattern: '(' } }), /\.a is not a JSON Schema/],
+  ['an unknown format', tool({ a: { type: 'string', format: 'iban' } }), /\.a is not a JSON Schema/],
   [
     'a reference',
     tool({ a: { type: 'object', properties: { b: { $ref: 'http://x' } } } }),
     /\.a\.properties\.b\.\$ref is not allowed/,
   ],
-  ['a default that does not fit', tool({ a: { type: 'number', default: 'x' } }), /\.a\.default does not fit/],
+  [
+    'a default that does not match its type',
+    tool({ a: { type: 'number', default: 'x' } }),
+    /\.a\.default does not match/,
+  ],
   ['a function in a schema', tool({ a: { type: 'number', default: () => 1 } }), /\.a\.default/],
   ['a parameter named for a prototype', tool({ ['__proto__']: { type: 'string' } }), /__proto__/],
-  [
-    'a parameter named constructor',
-    tool({ constructor: { type: 'string' } }),
-    /\.constructor is a name that is not allowed/,
-  ],
-  ['a parameter with a space', tool({ 'a b': { type: 'string' } }), /a b is not a name/],
+  ['a parameter named constructor', tool({ constructor: { type: 'string' } }), /\.constructor is not an allowed name/],
+  ['a parameter with a space', tool({ 'a b': { type: 'string' } }), /a b is not a valid name/],
   ['enabled as a text', loop({ enabled: 'yes' }), /^humanInLoop\.enabled is string/],
   ['a misspelt property of humanInLoop', loop({ enable: true }), /did you mean "enabled"/],
   [
     'an unknown tool in alwaysRequireApproval',
     loop({ enabled: true, alwaysRequireApproval: ['refnd'] }),
-    /alwaysRequireApproval\[0\] names no tool of this agent; did you mean "refund"/,
+    /alwaysRequireApproval\[0\] is not a tool of this agent; did you mean "refund"/,
   ],
   ['a time-out that is too short', loop({ approvalTimeout: 999 }), /^humanInLoop\.approvalTimeout/],
   ['a time-out that is too long', loop({ approvalTimeout: 31_536_000_001 }), /^humanInLoop\.approvalTimeout/],
@@ -116,10 +116,10 @@ const MISTAKES: readonly [what: string, definition: unknown, where: RegExp, surr
     loop({ approvalWebhook: 'http://127.0.0.1.example/' }),
     /is not https/,
   ],
-  ['a webhook with a password', loop({ approvalWebhook: 'https://a:b@ops.example/' }), /has credentials/],
+  ['a webhook with a password', loop({ approvalWebhook: 'https://a:b@ops.example/' }), /contains credentials/],
   ['a webhook of another scheme', loop({ approvalWebhook: 'file:///etc/passwd' }), /is not an https URL/],
   [
-    'a webhook without a way back',
+    'a webhook without callback settings',
     loop({ approvalWebhook: 'https://ops.example/' }),
     /needs approvals\.callbackBase.*needs approvals\.callbackKey/,
     { brokers: [], callbackBase: false, callbackKey: false },
@@ -127,7 +127,7 @@ const MISTAKES: readonly [what: string, definition: unknown, where: RegExp, surr
   [
     'a broker that is not configured',
     loop({ approvalBroker: { broker: 'buss', event: 'e' } }),
-    /approvalBroker\.broker names no broker of svc\.config; did you mean "bus"/,
+    /approvalBroker\.broker is not a broker of svc\.config; did you mean "bus"/,
   ],
   ['a broker without event', loop({ approvalBroker: { broker: 'bus' } }), /approvalBroker\.event is missing/],
   ['an empty event', loop({ approvalBroker: { broker: 'bus', event: '' } }), /approvalBroker\.event is empty/],
@@ -136,9 +136,9 @@ const MISTAKES: readonly [what: string, definition: unknown, where: RegExp, surr
 ];
 
 for (const [what, definition, where, surroundings = around] of MISTAKES) {
-  test(`refused: ${what}`, () => {
+  test(`rejected: ${what}`, () => {
     assert.throws(
-      () => checkSurroundings(compileAgent(definition), surroundings),
+      () => assertApprovalSettings(compileAgent(definition), surroundings),
       (error: unknown) => {
         assert.ok(isSvcError(error), String(error));
         assert.equal(error.code, 'agent_invalid');
@@ -149,7 +149,7 @@ for (const [what, definition, where, surroundings = around] of MISTAKES) {
   });
 }
 
-test('every mistake is told at once', () => {
+test('every mistake is reported at once', () => {
   const definition = {
     ...tool({ a: { type: 'date' } }),
     humanInLoop: { alwaysRequireApproval: ['x'], approvalTimeout: 1 },
@@ -165,16 +165,16 @@ function rules(parameters: object) {
   return compiled.tools.get('refund')!;
 }
 
-test('no coercion, unknown parameters refused, defaults filled in', () => {
-  const { check } = rules({
+test('no coercion, unknown parameters rejected, defaults filled in', () => {
+  const { validate } = rules({
     amount: { type: 'number', required: true, minimum: 0 },
     currency: { type: 'string', enum: ['EUR', 'USD'], default: 'EUR' },
   });
-  const good = check({ amount: 5 });
+  const good = validate({ amount: 5 });
   assert.ok(good.ok);
   assert.deepEqual({ ...good.parameters }, { amount: 5, currency: 'EUR' });
   const problemsOf = (value: unknown) => {
-    const checked = check(value);
+    const checked = validate(value);
     assert.ok(!checked.ok);
     return checked.problems.map(({ parameter }) => parameter);
   };
@@ -187,10 +187,10 @@ test('no coercion, unknown parameters refused, defaults filled in', () => {
   assert.deepEqual(problemsOf('{"amount": 5}'), ['']);
 });
 
-test('what is checked is an own copy without prototypes that nobody can change', () => {
-  const { check } = rules({ list: { type: 'array' }, thing: { type: 'object' } });
+test('validated parameters are a frozen copy without prototypes', () => {
+  const { validate } = rules({ list: { type: 'array' }, thing: { type: 'object' } });
   const given = { list: [{ a: 1 }], thing: { b: { c: 2 } } };
-  const checked = check(given);
+  const checked = validate(given);
   assert.ok(checked.ok);
   given.list[0]!.a = 9;
   const { list, thing } = checked.parameters as { list: { a: number }[]; thing: { b: object } };
@@ -201,8 +201,8 @@ test('what is checked is an own copy without prototypes that nobody can change',
   }
 });
 
-test('names that reach a prototype and text that no database keeps are refused at every depth', () => {
-  const { check } = rules({ thing: { type: 'object' }, text: { type: 'string' } });
+test('names that change a prototype and text that databases reject are rejected at every depth', () => {
+  const { validate } = rules({ thing: { type: 'object' }, text: { type: 'string' } });
   for (const text of [
     '{"__proto__": {"admin": true}}',
     '{"constructor": 1}',
@@ -211,32 +211,32 @@ test('names that reach a prototype and text that no database keeps are refused a
     '{"text": "a\\u0000b"}',
     '{"text": "\\ud800"}',
   ]) {
-    assert.equal(check(JSON.parse(text)).ok, false, text);
+    assert.equal(validate(JSON.parse(text)).ok, false, text);
   }
   let deep: object = {};
   for (let level = 0; level < 100_000; level++) deep = { deep };
-  assert.equal(check({ thing: deep }).ok, false);
-  assert.equal(check({ text: 'a 👍 is a whole pair' }).ok, true);
+  assert.equal(validate({ thing: deep }).ok, false);
+  assert.equal(validate({ text: 'a 👍 is a whole pair' }).ok, true);
 });
 
-test('a value never stands in what is told about it', () => {
-  const { check } = rules({ token: { type: 'string', pattern: '^[a-z]+$', maxLength: 3, enum: ['abc'] } });
-  const checked = check({ token: 'SECRET-1', other: 'SECRET-2' });
+test('a problem never quotes the value', () => {
+  const { validate } = rules({ token: { type: 'string', pattern: '^[a-z]+$', maxLength: 3, enum: ['abc'] } });
+  const checked = validate({ token: 'SECRET-1', other: 'SECRET-2' });
   assert.ok(!JSON.stringify(checked).includes('SECRET'), JSON.stringify(checked));
 });
 
-test('the stored schema checks as the definition does', () => {
-  const { check, schema } = rules({
+test('the stored schema validates as the definition does', () => {
+  const { validate, schema } = rules({
     amount: { type: 'integer', required: true },
     note: { type: 'string', default: '' },
   });
-  const stored = checkerOf(JSON.parse(JSON.stringify(schema)));
+  const stored = parameterValidator(JSON.parse(JSON.stringify(schema)));
   for (const value of [{ amount: 1 }, { amount: 1.5 }, {}, { amount: 1, x: 1 }, null]) {
-    assert.deepEqual(JSON.parse(JSON.stringify(stored(value))), JSON.parse(JSON.stringify(check(value))));
+    assert.deepEqual(JSON.parse(JSON.stringify(stored(value))), JSON.parse(JSON.stringify(validate(value))));
   }
 });
 
-test('sensitive is found at every depth and shown to no model', () => {
+test('sensitive is found at every depth and not sent to a model', () => {
   const { sensitive, schema } = rules({
     card: { type: 'object', properties: { number: { type: 'string', sensitive: true } } },
     pin: { type: 'string', sensitive: true },
@@ -246,7 +246,7 @@ test('sensitive is found at every depth and shown to no model', () => {
   assert.ok(!JSON.stringify(schema).includes('sensitive'));
 });
 
-test('the digest is that of the definition: of all of it, and of nothing else', () => {
+test('the digest covers the whole definition and nothing else', () => {
   const digest = (more: object) =>
     compileAgent({ ...whole, tools: [{ ...refund, ...more }] }).tools.get('refund')!.digest;
   const same = digest({});
@@ -265,7 +265,7 @@ test('the digest is that of the definition: of all of it, and of nothing else', 
 
 const config = { product: 'shop', env: 'dev', config: {} };
 
-test('enabled: false warns once and names every tool that is thereby idle', async () => {
+test('enabled: false warns once and names every tool that runs without approval', async () => {
   const svc = new Svc(config);
   const warned: string[] = [];
   const hear = (warning: Error) => warned.push(warning.message);
@@ -284,7 +284,7 @@ test('enabled: false warns once and names every tool that is thereby idle', asyn
   assert.match(warned[0]!, /"payouts" is not enabled: the tools refund, wire run without approval/);
 });
 
-test('what an agent is, is what was given to define: changed afterwards, no tool loses its gate', async () => {
+test('changing the object after define changes no tool and removes no gate', async () => {
   const svc = new Svc(config);
   const ran: string[] = [];
   const turns = [{ calls: [{ tool: 'wire', parameters: { to: 'bank' } }] }, { text: 'Done.' }];
@@ -314,7 +314,7 @@ test('what an agent is, is what was given to define: changed afterwards, no tool
   await svc.close();
 });
 
-test('a definition is usable at once, and awaited it refuses what only the configuration can tell', async () => {
+test('a definition is usable at once; awaited, it rejects what svc.config does not allow', async () => {
   const svc = new Svc(config);
   const agent = svc.agents.define({ tag: 'payouts', model, tools: [] });
   assert.equal(agent.tag, 'payouts');
@@ -322,25 +322,25 @@ test('a definition is usable at once, and awaited it refuses what only the confi
   assert.throws(() => svc.agents.define({ tag: 'payouts', model, tools: [] }), { code: 'agent_taken' });
   const define = (tag: string, more: object) => svc.agents.define({ tag, model, tools: [], ...more });
   const provider = { model: { provider: 'opnai', model: 'x' } };
-  const error = await refused(Promise.resolve(define('a', provider)), 'agent_invalid');
+  const error = await expectError(Promise.resolve(define('a', provider)), 'agent_invalid');
   assert.match(`${error.why} ${error.next}`, /model\.provider.*Did you mean "openai"/);
   const webhook = { humanInLoop: { enabled: true, approvalWebhook: 'https://ops.example/' } };
-  await refused(Promise.resolve(define('b', webhook)), 'agent_invalid');
+  await expectError(Promise.resolve(define('b', webhook)), 'agent_invalid');
   const unawaited = define('c', webhook).run({ prompt: 'Go.' });
-  await refused(unawaited.result, 'agent_invalid');
+  await expectError(unawaited.result, 'agent_invalid');
   await svc.close();
 });
 
-test('a provider whose package is not installed is refused with the command that installs it, and nothing is stored', async () => {
+test('a provider whose package is missing is rejected with the install command, and nothing is stored', async () => {
   const svc = new Svc(config);
   const agent = svc.agents.define({ tag: 'payouts', model: { provider: 'mistral', model: 'x' }, tools: [] });
-  const error = await refused(agent.run({ prompt: 'Go.' }).result, 'driver_missing');
+  const error = await expectError(agent.run({ prompt: 'Go.' }).result, 'driver_missing');
   assert.deepEqual(error.next, ['npm install @ai-sdk/mistral@3']);
   assert.deepEqual((await svc.agents.list()).records, []);
   await svc.close();
 });
 
-test('a run is refused at once when it is asked for nonsense', async () => {
+test('an invalid run request is rejected at once', async () => {
   const svc = new Svc(config);
   const agent = svc.agents.define({ tag: 'payouts', model, tools: [] });
   for (const request of [undefined, {}, { prompt: '' }, { prompt: ' ' }, { prompt: 7 }, { prompt: 'x', signal: {} }]) {

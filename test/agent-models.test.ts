@@ -74,7 +74,7 @@ const refund = (id: string, amount: unknown = 20) => ({
 });
 
 for (const provider of Object.keys(providers) as Provider[]) {
-  test(`${provider}: text, several calls in a turn, a changed parameter, and the results on their way back`, () =>
+  test(`${provider}: text, several calls in a turn, a changed parameter, and the results that are sent`, () =>
     at(provider, async ({ host, server, ran, run }) => {
       server.answers.push(
         {
@@ -105,12 +105,12 @@ for (const provider of Object.keys(providers) as Provider[]) {
       assert.match(second!, /A human changed these parameters before the tool ran: amount\./);
       assert.ok(second!.includes(providers[provider].kept), second!);
       for (const sent of [first!, second!]) {
-        assert.ok(!sent.includes('apr_') && !sent.includes('exe_'), 'no id of ours reaches a model');
+        assert.ok(!sent.includes('apr_') && !sent.includes('exe_'), 'none of our ids reaches a model');
         assert.ok(!sent.includes('very-secret'));
       }
     }));
 
-  test(`${provider}: arguments that are no JSON are told to the model and run nothing`, () =>
+  test(`${provider}: arguments that are not JSON are reported to the model, and nothing runs`, () =>
     at(provider, async ({ server, ran, run }) => {
       server.answers.push(
         { calls: [{ id: 'call_a', name: 'refund', args: '{"orderId": "1234", "amount": 2' }] },
@@ -123,7 +123,7 @@ for (const provider of Object.keys(providers) as Provider[]) {
       assert.deepEqual(ran, []);
     }));
 
-  test(`${provider}: arguments that are too large are told to the model, and are neither stored nor sent again`, () =>
+  test(`${provider}: oversized arguments are reported to the model, and neither stored nor sent again`, () =>
     at(provider, async ({ host, server, ran, run }) => {
       const args = JSON.stringify({ orderId: 'x'.repeat(300 * 1024), amount: 1 });
       server.answers.push(
@@ -141,7 +141,7 @@ for (const provider of Object.keys(providers) as Provider[]) {
       assert.deepEqual(ran, []);
     }));
 
-  test(`${provider}: unknown tools and parameters of a wrong type are told to the model`, () =>
+  test(`${provider}: unknown tools and parameters of a wrong type are reported to the model`, () =>
     at(provider, async ({ server, ran, run }) => {
       server.answers.push(
         { calls: [{ id: 'call_a', name: 'wire', args: '{}' }, refund('call_b', 'twenty')] },
@@ -156,7 +156,7 @@ for (const provider of Object.keys(providers) as Provider[]) {
       assert.deepEqual(ran, []);
     }));
 
-  test(`${provider}: call ids that repeat are told apart`, () =>
+  test(`${provider}: repeated call ids are made unique`, () =>
     at(provider, async ({ host, server, ran, run }) => {
       server.answers.push({ calls: [refund('same', 1), refund('same', 2)] }, { text: 'Done.' });
       const going = run();
@@ -169,7 +169,7 @@ for (const provider of Object.keys(providers) as Provider[]) {
       assert.equal(new Set(ids).size, 2, sent);
     }));
 
-  test(`${provider}: an answer of 429 is asked for again`, () =>
+  test(`${provider}: an answer of 429 is retried`, () =>
     at(provider, async ({ server, run }) => {
       const headers = { 'retry-after-ms': '10' };
       server.answers.push({ status: 429, headers, body: { error: { message: 'Slow down.', type: 'rate_limit' } } });
@@ -179,7 +179,7 @@ for (const provider of Object.keys(providers) as Provider[]) {
       assert.equal(server.asked.length, 2);
     }));
 
-  test(`${provider}: 401, 500, a cut connection, an error in the middle and a turn that is too long fail the run, and say why without the key`, () =>
+  test(`${provider}: 401, 500, a cut connection, an error in the middle and a turn that is too long fail the run, with a reason and without the key`, () =>
     at(provider, async ({ server, ran, run }) => {
       const headers = { 'retry-after-ms': '10' };
       const broken = { status: 500, headers, body: { error: { message: 'Out of order.', type: 'server_error' } } };
@@ -205,7 +205,7 @@ for (const provider of Object.keys(providers) as Provider[]) {
       server.answers.push({ calls: [refund('call_a')], isTooLong: true });
       const long = await run().result;
       assert.equal(long.status, 'failed', JSON.stringify(long));
-      assert.match(long.error!.message, /longest/);
+      assert.match(long.error!.message, /maximum length/);
       assert.deepEqual(ran, []);
     }));
 }

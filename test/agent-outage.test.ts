@@ -1,16 +1,16 @@
 import * as assert from 'node:assert/strict';
 import { readExecution } from '../core/agent/list.ts';
-import type { ToolContext } from '../core/agent/tool.ts';
-import { reconnecting } from '../core/approval/home.ts';
+import { reconnectingBackend } from '../core/approval/backend.ts';
 import { onAbort } from '../core/on-abort.ts';
+import type { ToolContext } from '../core/tool/tool.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
 import { connectAdapter } from './kit/adapter.ts';
 import { AgentHost, agentOf } from './kit/agent-host.ts';
-import { approve, Bank, gateOf, refund, rowOf, toolsOf, waiting } from './kit/approvals.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
-import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { approve, Bank, compileTestTools, createGate, refund, rowOf, startCall } from './suites/approval-setup.ts';
+import { expectError } from './suites/expect-error.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 // A database that goes away while an agent runs, for less and for more than what is waited for at a time.
 
@@ -25,7 +25,7 @@ else {
     ['longer than its lease', 3 * LEASE_MS],
   ] as const) {
     on(
-      `a database that is away for ${what}: the run goes on when it is back, and nothing happens twice`,
+      `a database that is away for ${what}: the run continues when it is back, and nothing happens twice`,
       async ({ host, away }) => {
         const ran: string[] = [];
         const tool = (tag: string, more: object = {}) => ({ tag, handler: () => ran.push(tag), ...more });
@@ -38,12 +38,12 @@ else {
         );
         const run = host.run(agent);
         await host.waiting(1);
-        await until(() => ran.includes('look'), 'look never ran');
+        await waitUntil(() => ran.includes('look'), 'look never ran');
         await away(true);
         await new Promise((back) => setTimeout(back, awayMs));
         await away(false);
         for (let decided = 0; decided < 2; decided++) {
-          await until(async () => {
+          await waitUntil(async () => {
             const waiting = await host.waiting(1).catch(() => []);
             for (const request of waiting) await host.decide(request);
             return waiting.length > 0;
@@ -58,7 +58,7 @@ else {
     );
   }
 
-  on('what approved tools gave while the database was away is what the model is told', async ({ host, away }) => {
+  on('the model gets the results of tools that ran while the database was away', async ({ host, away }) => {
     const ran: string[] = [];
     let [begun, lost] = [0, 0];
     let release = () => {};
@@ -86,11 +86,11 @@ else {
       ),
     );
     for (const request of await host.waiting(2)) await host.decide(request);
-    await until(() => begun === 2, 'The tools never ran.');
+    await waitUntil(() => begun === 2, 'The tools never ran.');
     await away(true);
-    await until(() => lost === 2, 'The run kept what it may have lost.');
+    await waitUntil(() => lost === 2, 'The run kept what it may have lost.');
     release();
-    await until(() => unstored(host).length === 2, 'The results were given up, or stored.');
+    await waitUntil(() => unstored(host).length === 2, 'The results were given up, or stored.');
     await away(false);
     const { status, steps } = await run.result;
     assert.equal(status, 'completed');
@@ -104,7 +104,7 @@ else {
     assert.deepEqual(ran.sort(), ['mail', 'pay']);
   });
 
-  on('a client that closes while the database is away does not wait for it with a result', async ({ host, away }) => {
+  on('a client that closes while the database is away does not wait to store a result', async ({ host, away }) => {
     let release = () => {};
     let [hasBegun, isLost] = [false, false];
     const handler = async ({ signal }: ToolContext) => {
@@ -120,16 +120,16 @@ else {
     const agent = agentOf([{ calls: [{ tool: 'pay' }] }], { tools, humanInLoop: { enabled: true } });
     const run = host.run(host.define(agent));
     for (const request of await host.waiting(1)) await host.decide(request);
-    await until(() => hasBegun, 'It never ran.');
+    await waitUntil(() => hasBegun, 'It never ran.');
     await away(true);
-    await until(() => isLost, 'The run kept what it may have lost.');
+    await waitUntil(() => isLost, 'The run kept what it may have lost.');
     release();
-    await until(() => unstored(host).length === 1, 'The result was given up, or stored.');
+    await waitUntil(() => unstored(host).length === 1, 'The result was given up, or stored.');
     await host.close();
-    await refused(run.result, 'interrupted');
+    await expectError(run.result, 'interrupted');
   });
 
-  on('a result is stored once a database that refuses to write takes it again', async ({ host, readOnly }) => {
+  on('a result is stored once a read-only database accepts writes again', async ({ host, readOnly }) => {
     let paid = 0;
     let release = () => {};
     const handler = async () => {
@@ -139,20 +139,23 @@ else {
       });
       return 'paid';
     };
-    const office = { desk: host.desk, kernel: host.kernel, warnings: [] };
-    const gate = gateOf(office, toolsOf(new Bank().tool({ handler })));
+    const office = { service: host.service, kernel: host.kernel, warnings: [] };
+    const gate = createGate(office, compileTestTools(new Bank().tool({ handler })));
     const call = refund();
-    const { request, outcome } = await waiting(gate, call);
+    const { request, outcome } = await startCall(gate, call);
     await approve(office, request);
-    await until(() => paid === 1, 'It never ran.');
+    await waitUntil(() => paid === 1, 'It never ran.');
     await readOnly(true);
     release();
-    await until(() => unstored(host).some((one) => one.includes('read-only')), 'The result was given up, or stored.');
+    await waitUntil(
+      () => unstored(host).some((one) => one.includes('read-only')),
+      'The result was given up, or stored.',
+    );
     await readOnly(false);
-    const told = await outcome;
-    assert.deepEqual([told.status, told.result], ['completed', 'paid']);
+    const first = await outcome;
+    assert.deepEqual([first.status, first.result], ['completed', 'paid']);
     assert.equal((await rowOf(office, request)).record.body.run, 'done');
-    assert.deepEqual(await gate.call(call), told);
+    assert.deepEqual(await gate.call(call), first);
     assert.equal(paid, 1);
   });
 }
@@ -166,7 +169,10 @@ interface Scene {
 function on(name: string, body: (scene: Scene) => Promise<void>): void {
   const held = async () => {
     const server = await freshDatabase();
-    const home = reconnecting(async () => (await connectAdapter(postgresql, server.url, {})).connection, PATIENCE_MS);
+    const home = reconnectingBackend(
+      async () => (await connectAdapter(postgresql, server.url, {})).connection,
+      PATIENCE_MS,
+    );
     const host = await AgentHost.open(home, LEASE_MS);
     await body({
       host,

@@ -2,19 +2,19 @@ import * as assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { listExecutions, readExecution } from '../core/agent/list.ts';
-import { reconnecting } from '../core/approval/home.ts';
-import { list } from '../core/approval/list.ts';
+import { reconnectingBackend } from '../core/approval/backend.ts';
+import { listApprovals } from '../core/approval/list.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
 import { connectAdapter } from './kit/adapter.ts';
 import { AgentHost } from './kit/agent-host.ts';
 import { bundled } from './kit/bundled.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 // Three processes after the executions of a fourth that dies, or is only stopped for longer than its lease.
 
-/** Longer than a busy machine keeps a process that lives from its beat: else its calls are told as interrupted. */
+/** Long enough that a busy machine does not delay a heartbeat beyond it; otherwise calls count as interrupted. */
 const LEASE_MS = 15_000;
 const MANY = 150;
 const SLOW = { timeoutMs: 300_000 };
@@ -31,14 +31,14 @@ interface Crowd {
 async function crowded(body: (crowd: Crowd) => Promise<void>): Promise<void> {
   const { url, query, drop } = await freshDatabase();
   await query('CREATE TABLE effects (execution text, name text)');
-  const home = reconnecting(async () => (await connectAdapter(postgresql, url, {})).connection);
+  const home = reconnectingBackend(async () => (await connectAdapter(postgresql, url, {})).connection);
   const host = await AgentHost.open(home, LEASE_MS);
   const children: ChildProcess[] = [];
   let done = false;
   let decider: Promise<void> | undefined;
   const decide = async (): Promise<void> => {
     while (!done) {
-      const { records } = await list(host.desk, { limit: 500 });
+      const { records } = await listApprovals(host.service, { limit: 500 });
       await Promise.all(records.map((request) => host.decide(request)));
       await new Promise((next) => setTimeout(next, 20));
     }
@@ -73,10 +73,10 @@ async function crowded(body: (crowd: Crowd) => Promise<void>): Promise<void> {
   }
 }
 
-/** Every execution waits for a human and for nothing else: the free call beside it has its result stored. */
+/** Every execution waits for approval only: the result of its call without approval is stored. */
 async function allWait({ host }: Crowd): Promise<void> {
   for (const { executionId } of await host.waiting(MANY, { limit: 1000 })) {
-    await until(
+    await waitUntil(
       async () => (await readExecution(host.executions, executionId))?.steps[0]?.calls.length === 1,
       `${executionId} never stored what its free call gave`,
     );
@@ -87,13 +87,17 @@ async function allWait({ host }: Crowd): Promise<void> {
 async function allWhole({ host, effects }: Crowd): Promise<void> {
   const count = async (status: 'running' | 'completed') =>
     (await listExecutions(host.executions, { status, limit: 1000 })).records;
-  await until(async () => (await count('completed')).length === MANY, `not all of ${MANY} ended`);
+  await waitUntil(async () => (await count('completed')).length === MANY, `not all of ${MANY} ended`);
   assert.deepEqual(await count('running'), []);
   for (const { executionId } of await count('completed')) {
     const { steps, text } = (await readExecution(host.executions, executionId))!;
     assert.equal(text, 'Done.');
     for (const { status } of steps.flatMap(({ calls }) => calls)) assert.equal(status, 'completed');
-    assert.equal((await list(host.desk, { executionId })).records.length, 2, 'each gated call has one request');
+    assert.equal(
+      (await listApprovals(host.service, { executionId })).records.length,
+      2,
+      'each gated call has one request',
+    );
   }
   const happened = await effects();
   assert.equal(happened.length, MANY * 4);
@@ -129,7 +133,7 @@ else {
         await Promise.all([crowd.start(0), crowd.start(0)]);
         first.kill('SIGSTOP');
         crowd.decideAll();
-        await until(
+        await waitUntil(
           async () => (await listExecutions(crowd.host.executions, { status: 'completed' })).records.length > 20,
           'nobody took anything over',
         );

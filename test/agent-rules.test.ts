@@ -2,13 +2,13 @@ import * as assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { readExecution } from '../core/agent/list.ts';
 import type { Run } from '../core/agent/run.ts';
-import type { ToolContext } from '../core/agent/tool.ts';
-import { list } from '../core/approval/list.ts';
+import { listApprovals } from '../core/approval/list.ts';
+import type { ToolContext } from '../core/tool/tool.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
 import { AgentHost, agentOf } from './kit/agent-host.ts';
 import { type Freezable, freezable } from './kit/freezable.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 // Any script of turns, any decisions, processes that freeze at any call to the store: against the rules in plain words.
 
@@ -54,7 +54,7 @@ test(
         const decided = new Map<string, string>();
         const human = await AgentHost.open(home, LEASE_MS);
         const decide = async (): Promise<void> => {
-          for (const request of (await list(human.desk)).records) {
+          for (const request of (await listApprovals(human.service)).records) {
             const verdict = verdicts[decided.size % verdicts.length] as 'approve' | 'reject';
             decided.set(request.requestId, (await human.decide(request, verdict)).status);
           }
@@ -74,7 +74,7 @@ test(
             },
             () => undefined,
           );
-          await until(() => host !== undefined || process.isFrozen(), 'a host did not open');
+          await waitUntil(() => host !== undefined || process.isFrozen(), 'a host did not open');
           if (!host) continue;
           hosts.push(host);
           const agent = host.define(definition);
@@ -83,8 +83,8 @@ test(
           if (!isStored) {
             run = host.run(agent);
             executionId = run.executionId;
-          } else void host.executions.takeOver().catch(() => undefined);
-          await until(async () => {
+          } else void host.executions.recover().catch(() => undefined);
+          await waitUntil(async () => {
             await decide();
             if (process.isFrozen()) return true;
             const found = await readExecution(human.executions, executionId);
@@ -111,7 +111,7 @@ test(
           if (freezes.length === 0) assert.ok(['completed', 'rejected'].includes(status), status);
           assert.ok(['completed', 'rejected', 'interrupted'].includes(status), status);
         }
-        const { records } = await list(human.desk, { executionId });
+        const { records } = await listApprovals(human.service, { executionId });
         const asked = results.filter(({ tool }) => tool === 'asked');
         assert.equal(records.length, asked.length, 'each gated call has one request');
         for (const { requestId, status } of records) assert.equal(decided.get(requestId), status);

@@ -1,21 +1,20 @@
 import * as assert from 'node:assert/strict';
-import { executions, type WorkerRow, workers } from '../core/agent/execution.ts';
-import { listExecutions, readExecution } from '../core/agent/list.ts';
+import { executionRecords, type WorkerRow, workerRecords } from '../core/agent/execution-record.ts';
+import { isRunningIn, listExecutions, pruneExecutions, readExecution } from '../core/agent/list.ts';
 import type { Conversation, ModelFactory } from '../core/agent/model.ts';
-import { pruneExecutions, runningIn } from '../core/agent/prune.ts';
 import type { RunEvent } from '../core/agent/run.ts';
-import type { ToolContext } from '../core/agent/tool.ts';
-import { prune } from '../core/approval/audit.ts';
-import { newExecutionId } from '../core/approval/id.ts';
-import { list } from '../core/approval/list.ts';
+import { pruneApprovals } from '../core/approval/audit.ts';
+import { listApprovals } from '../core/approval/list.ts';
+import { newExecutionId } from '../core/approval/request.ts';
 import { type ErrorCode, SvcError } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
 import { applyPlugin, definePlugin } from '../core/plugin.ts';
+import type { ToolContext } from '../core/tool/tool.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
 import { AgentHost, agentOf } from './kit/agent-host.ts';
-import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { expectError } from './suites/expect-error.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 // The run loop over a store in memory; agent-crash.test.ts has its processes and its database.
 
@@ -50,15 +49,15 @@ async function hosted(body: (host: AgentHost, home: MemoryStore) => Promise<void
   }
 }
 
-/** What the model is told of the first call of a turn of one free tool. */
-async function told(host: AgentHost, handler: (ctx: ToolContext) => unknown): Promise<unknown> {
+/** The result that the model sees of one call without approval. */
+async function resultFor(host: AgentHost, handler: (ctx: ToolContext) => unknown): Promise<unknown> {
   const turns = [{ calls: [call('it')] }, { text: 'Done.' }];
   const outcome = await host.run(host.define(agentOf(turns, { tools: [free('it', handler)] }))).result;
   assert.equal(outcome.status, 'completed', JSON.stringify(outcome));
   return outcome.steps[0]!.calls[0]!.result;
 }
 
-test('a run without tools gives the text of the model', () =>
+test('a run without tools returns the text of the model', () =>
   hosted(async (host) => {
     const run = host.run(host.define(agentOf([{ text: 'Hello.' }])));
     const outcome = await run.result;
@@ -70,7 +69,7 @@ test('a run without tools gives the text of the model', () =>
     );
   }));
 
-test('a gated call waits, runs once it is approved as it was changed, and the model is told of the change', () =>
+test('a gated call waits, runs with the changed parameters once approved, and the model learns of the change', () =>
   hosted(async (host) => {
     const ran: unknown[] = [];
     const seen: Conversation[] = [];
@@ -89,15 +88,15 @@ test('a gated call waits, runs once it is approved as it was changed, and the mo
     assert.deepEqual(ran, [{ orderId: '1234', amount: 15 }]);
     assert.deepEqual(outcome.steps[0]!.calls[0]!.changed, ['amount']);
     assert.deepEqual(seen[0]!.turns[0]!.calls[0]!.changed, ['amount']);
-    assert.deepEqual(seen[0]!.turns[0]!.calls[0]!.result, { paid: true }, 'beside the result, never inside it');
-    assert.ok(!/apr_|exe_/.test(JSON.stringify(seen)), 'no id of ours reaches a model');
+    assert.deepEqual(seen[0]!.turns[0]!.calls[0]!.result, { paid: true }, 'separate from the result');
+    assert.ok(!/apr_|exe_/.test(JSON.stringify(seen)), 'none of our ids reaches a model');
     assert.deepEqual(
       (await eventsOf(run)).map(({ type }) => type),
       ['text', 'tool_call', 'approval_requested', 'approval_decided', 'tool_result', 'text', 'finished'],
     );
   }));
 
-test('several calls in a turn: decided in any order, each runs when it is, the model goes on when all have a result', () =>
+test('several calls in a turn: decided in any order, each runs once decided, the model continues when all have results', () =>
   hosted(async (host) => {
     const ran: { amount?: number }[] = [];
     let asked = 0;
@@ -113,7 +112,7 @@ test('several calls in a turn: decided in any order, each runs when it is, the m
     const of = (amount: number) => requests.find(({ parameters }) => parameters.amount === amount)!;
     assert.equal(new Set(requests.map(({ groupId }) => groupId)).size, 1);
     await host.decide(of(3));
-    await until(() => ran.length === 1, 'the approved one waited for the others');
+    await waitUntil(() => ran.length === 1, 'the approved one waited for the others');
     await host.decide(of(1), 'reject', { reason: 'No.' });
     assert.equal(asked, 0);
     await host.decide(of(2));
@@ -129,7 +128,7 @@ test('several calls in a turn: decided in any order, each runs when it is, the m
     assert.equal(asked, 1);
   }));
 
-test('a time-out is told as it is written, and the agent goes on', () =>
+test('a time-out has the documented result, and the agent continues', () =>
   hosted(async (host) => {
     const humanInLoop = { enabled: true, approvalTimeout: 1000 };
     const turns = [{ calls: [pay(20)] }, { text: 'Then not.' }];
@@ -143,10 +142,10 @@ test('a time-out is told as it is written, and the agent goes on', () =>
     });
   }));
 
-test('a handler that throws: the model is told what it said, and no credentials', () =>
+test('a handler that throws: the model gets its message without credentials', () =>
   hosted(async (host) => {
     const result = JSON.stringify(
-      await told(host, () => {
+      await resultFor(host, () => {
         throw new Error('No route to postgresql://ada:hunter2@db/shop');
       }),
     );
@@ -154,17 +153,17 @@ test('a handler that throws: the model is told what it said, and no credentials'
     assert.ok(!result.includes('hunter2') && !result.includes('at '), result);
   }));
 
-test('whatever a handler throws is a result', () =>
+test('anything that a handler throws becomes a result', () =>
   hosted(async (host) => {
     const thrown: readonly (readonly [unknown, RegExp])[] = [
       [Object.assign(new Error(), { message: ['amount must be positive'] }), /amount must be positive/],
       [Object.assign(new TypeError(), { message: undefined }), /TypeError/],
-      [Object.create(null), /says nothing of why/],
+      [Object.create(null), /without a readable message/],
       [{ message: 'Overloaded' }, /Overloaded/],
       [undefined, /undefined/],
     ];
     for (const [error, words] of thrown) {
-      const result = await told(host, () => {
+      const result = await resultFor(host, () => {
         throw error;
       });
       assert.match(JSON.stringify(result), words);
@@ -172,7 +171,7 @@ test('whatever a handler throws is a result', () =>
     }
   }));
 
-test('what a handler returns reaches the model as JSON would carry it', async () => {
+test('the result of a handler reaches the model as JSON', async () => {
   const cyclic: { self?: unknown } = {};
   cyclic.self = cyclic;
   const cases: [unknown, unknown][] = [
@@ -183,16 +182,16 @@ test('what a handler returns reaches the model as JSON would carry it', async ()
     [{ 'k\0': '\ud800' }, { 'k\uFFFD': '\uFFFD' }],
   ];
   for (const [given, expected] of cases) {
-    await hosted(async (host) => assert.deepEqual(await told(host, () => given), expected));
+    await hosted(async (host) => assert.deepEqual(await resultFor(host, () => given), expected));
   }
   for (const given of [10n, cyclic]) {
     await hosted(async (host) => {
-      assert.match(JSON.stringify(await told(host, () => given)), /tool_failed.*not JSON/);
+      assert.match(JSON.stringify(await resultFor(host, () => given)), /tool_failed.*not JSON/);
     });
   }
 });
 
-test('unknown tools and invalid parameters are told to the model; nobody is asked and nothing runs', () =>
+test('unknown tools and invalid parameters are reported to the model; no request is made and nothing runs', () =>
   hosted(async (host) => {
     const ran: unknown[] = [];
     const turns = [{ calls: [call('wire'), pay('20'), pay(-1)] }, { text: 'Sorry.' }];
@@ -201,11 +200,11 @@ test('unknown tools and invalid parameters are told to the model; nobody is aske
       outcome.steps[0]!.calls.map(({ status }) => status),
       ['invalid', 'invalid', 'invalid'],
     );
-    assert.deepEqual((await list(host.desk, { executionId: outcome.status })).records, []);
+    assert.deepEqual((await listApprovals(host.service, { executionId: outcome.status })).records, []);
     assert.deepEqual(ran, []);
   }));
 
-test('a policy denies: the model is told, nobody is asked', () =>
+test('a policy denies: the model gets the reason, no request is made', () =>
   hosted(async (host) => {
     const deny = definePlugin({
       name: 'policy',
@@ -223,7 +222,7 @@ test('a policy denies: the model is told, nobody is asked', () =>
     assert.deepEqual(ran, []);
   }));
 
-test('cancel: what waits is cancelled, what runs is told, and nothing goes on', () =>
+test('cancel: pending requests are cancelled, running handlers are signalled, and nothing continues', () =>
   hosted(async (host) => {
     const ran: unknown[] = [];
     let aborted = false;
@@ -239,9 +238,9 @@ test('cancel: what waits is cancelled, what runs is told, and nothing goes on', 
     assert.equal(outcome.status, 'cancelled');
     assert.equal(outcome.reason, 'The customer called back.');
     assert.equal(aborted, true);
-    const [record] = (await list(host.desk, { executionId: run.executionId })).records;
+    const [record] = (await listApprovals(host.service, { executionId: run.executionId })).records;
     assert.equal(record!.status, 'cancelled');
-    await refused(host.decide(request!), 'approval_decided');
+    await expectError(host.decide(request!), 'approval_decided');
     assert.deepEqual(ran, []);
     assert.equal((await readExecution(host.executions, run.executionId))!.status, 'cancelled');
   }));
@@ -261,11 +260,11 @@ test('cancel while the model is asked', () =>
     });
     applyPlugin(host.kernel, hanging, 'test');
     const run = host.run(host.define({ tag: 'a', model: { provider: 'hanging', model: 'x' }, tools: [] }));
-    await until(() => isAsked, 'the model was never asked');
+    await waitUntil(() => isAsked, 'the model was never asked');
     assert.equal((await run.cancel()).status, 'cancelled');
   }));
 
-test('limits: turns of the model, and time with the waiting for humans in it', () =>
+test('limits: model turns, and time including the wait for humans', () =>
   hosted(async (host) => {
     const again = () => ({ calls: [call('look')] });
     const tools = [free('look', () => 1), refund([])];
@@ -279,11 +278,11 @@ test('limits: turns of the model, and time with the waiting for humans in it', (
     const late = await run.result;
     assert.equal(late.status, 'failed');
     assert.match(late.error!.message, /50 ms/);
-    const [record] = (await list(host.desk, { executionId: run.executionId })).records;
+    const [record] = (await listApprovals(host.service, { executionId: run.executionId })).records;
     assert.equal(record!.status, 'cancelled');
   }));
 
-test('a model that fails fails the run with what came before; resumed, the model is asked again', () =>
+test('a model error fails the run and keeps its steps; resumed, the model is asked again', () =>
   hosted(async (host) => {
     const ran: unknown[] = [];
     let isDown = true;
@@ -305,10 +304,10 @@ test('a model that fails fails the run with what came before; resumed, the model
     assert.equal(again.status, 'completed', JSON.stringify(again));
     assert.equal(again.error, undefined);
     assert.equal(ran.length, 1);
-    await refused(host.executions.resume(run.executionId), 'execution_finished');
+    await expectError(host.executions.resume(run.executionId), 'execution_finished');
   }));
 
-test('a client that closes lets go; another one goes on with the decision that came in between', () =>
+test('a client that closes detaches; another one continues with the decision made in between', () =>
   hosted(async (host, home) => {
     const ran: unknown[] = [];
     const definition = agentOf([{ calls: [pay(20)] }, { text: 'Done.' }], { tools: [refund(ran)], ...gated });
@@ -316,21 +315,38 @@ test('a client that closes lets go; another one goes on with the decision that c
     const run = first.run(first.define(definition));
     const [request] = await first.waiting(1);
     await first.close();
-    await refused(run.result, 'interrupted');
+    await expectError(run.result, 'interrupted');
     await assert.rejects(eventsOf(run), { code: 'interrupted' });
     await host.decide(request!);
-    await refused(host.executions.resume(run.executionId), 'agent_unknown');
-    assert.deepEqual(await host.executions.takeOver(), [], 'whose agent is not defined here is left alone');
+    await expectError(host.executions.resume(run.executionId), 'agent_unknown');
+    assert.deepEqual(await host.executions.recover(), [], 'whose agent is not defined here is left alone');
     host.define(definition);
     const resumed = await host.executions.resume(run.executionId);
     assert.equal(await host.executions.resume(run.executionId), resumed, 'one run for an execution');
     assert.equal((await resumed.result).text, 'Done.');
     assert.equal(ran.length, 1);
-    await refused(host.executions.resume(run.executionId), 'execution_finished');
-    await refused(host.executions.resume('exe_nobody'), 'execution_unknown');
+    await expectError(host.executions.resume(run.executionId), 'execution_finished');
+    await expectError(host.executions.resume('exe_nobody'), 'execution_unknown');
   }));
 
-test('resumed while it is being taken over: one run goes on with it', () =>
+test('taken over by a process without the policy that required approval: the call still waits for the decision', () =>
+  hosted(async (host, home) => {
+    const ran: unknown[] = [];
+    const tools = [free('look', () => ran.push('look'))];
+    const definition = agentOf([{ calls: [call('look')] }, { text: 'Done.' }], { tools, ...gated });
+    const first = await AgentHost.open(home);
+    first.kernel.hooks.beforeToolCall.tap('test', (review) => review.requireApproval('Not alone.'));
+    first.run(first.define(definition));
+    const [request] = await first.waiting(1);
+    await first.close();
+    host.define(definition);
+    const [run] = await host.executions.recover();
+    await host.decide(request!, 'reject', { reason: 'Not today.' });
+    const { steps } = await run!.result;
+    assert.deepEqual([steps[0]!.calls[0]!.status, ran], ['rejected', []]);
+  }));
+
+test('resumed while it is being taken over: one run continues it', () =>
   hosted(async (host, home) => {
     const [ran, asked]: [unknown[], string[]] = [[], []];
     const last = () => {
@@ -344,7 +360,7 @@ test('resumed while it is being taken over: one run goes on with it', () =>
     await first.close();
     host.define(definition);
 
-    const rows = home.records(executions);
+    const rows = home.records(executionRecords);
     const claims = async () => (await rows.get(executionId))?.version ?? 0;
     const before = await claims();
     const replace = rows.replace.bind(rows);
@@ -357,18 +373,18 @@ test('resumed while it is being taken over: one run goes on with it', () =>
       });
       return answered;
     };
-    const taking = host.executions.takeOver();
-    await until(async () => (await claims()) === before + 1, 'it was never taken over');
+    const taking = host.executions.recover();
+    await waitUntil(async () => (await claims()) === before + 1, 'it was never taken over');
     const run = await host.executions.resume(executionId);
-    await until(async () => (await claims()) === before + 2, 'it was never resumed');
+    await waitUntil(async () => (await claims()) === before + 2, 'it was never resumed');
     answer();
-    assert.deepEqual(await taking, [], 'whoever resumed it goes on with it');
+    assert.deepEqual(await taking, [], 'the run that resumed it continues');
     for (const request of await host.waiting(1)) await host.decide(request);
     assert.equal((await run.result).text, 'Done.');
     assert.deepEqual([ran.length, asked.length], [1, 1]);
   }));
 
-test('what another process runs is watched and not run: both are told the same end', () =>
+test('an execution of another process is watched and not run: both get the same outcome', () =>
   hosted(async (host, home) => {
     const ran: unknown[] = [];
     const definition = agentOf([{ calls: [pay(20)] }, { text: 'Done.' }], { tools: [refund(ran)], ...gated });
@@ -377,7 +393,7 @@ test('what another process runs is watched and not run: both are told the same e
     const [request] = await other.waiting(1);
     host.define(definition);
     const watched = await host.executions.resume(run.executionId);
-    assert.deepEqual(await host.executions.takeOver(), []);
+    assert.deepEqual(await host.executions.recover(), []);
     await host.decide(request!);
     const ends = await Promise.all([run.result, watched.result]);
     assert.deepEqual(
@@ -388,7 +404,7 @@ test('what another process runs is watched and not run: both are told the same e
     await other.close();
   }));
 
-test('cancelled from another process: what waits is cancelled, the model is not asked again, and both are told', () =>
+test('cancelled from another process: its request is cancelled, the model is not asked again, both get the outcome', () =>
   hosted(async (host, home) => {
     const [ran, asked]: [unknown[], string[]] = [[], []];
     const last = () => {
@@ -403,18 +419,18 @@ test('cancelled from another process: what waits is cancelled, the model is not 
     for (const { status, reason } of [outcome, await run.result]) {
       assert.deepEqual([status, reason], ['cancelled', 'The customer called back.']);
     }
-    const requests = (await list(host.desk, { executionId: run.executionId })).records;
+    const requests = (await listApprovals(host.service, { executionId: run.executionId })).records;
     assert.deepEqual(
       requests.map(({ status, decisionReason }) => [status, decisionReason]),
       Array(2).fill(['cancelled', 'The customer called back.']),
     );
     assert.deepEqual([ran, asked], [[], []]);
-    await refused(host.executions.cancel(run.executionId), 'execution_finished');
-    await refused(host.executions.cancel('exe_nobody'), 'execution_unknown');
+    await expectError(host.executions.cancel(run.executionId), 'execution_finished');
+    await expectError(host.executions.cancel('exe_nobody'), 'execution_unknown');
     await other.close();
   }));
 
-test('cancelled from another process while a handler runs: it comes to its end, and nothing comes after it', () =>
+test('cancelled from another process while a handler runs: the handler completes, and nothing follows', () =>
   hosted(async (host, home) => {
     let end = () => {};
     const ended = new Promise<void>((resolve) => {
@@ -426,9 +442,12 @@ test('cancelled from another process while a handler runs: it comes to its end, 
     const other = await AgentHost.open(home);
     const turns = [{ calls: [call('slow')] }, { calls: [call('next')] }, { text: 'Done.' }];
     const run = other.run(other.define(agentOf(turns, { tools: [slow, next] })));
-    await until(async () => (await host.executions.rows.get(run.executionId))?.record.state.steps.length === 1, 'idle');
+    await waitUntil(
+      async () => (await host.executions.rows.get(run.executionId))?.record.state.steps.length === 1,
+      'idle',
+    );
     const cancelling = host.executions.cancel(run.executionId, 'enough');
-    await until(
+    await waitUntil(
       async () => (await host.executions.rows.get(run.executionId))?.record.state.cancel === 'enough',
       'it was never asked for',
     );
@@ -438,7 +457,7 @@ test('cancelled from another process while a handler runs: it comes to its end, 
     await other.close();
   }));
 
-test('an execution that nobody runs is cancelled where its agent is not even defined', () =>
+test('an execution that nobody runs can be cancelled where its agent is not defined', () =>
   hosted(async (host, home) => {
     const ran: unknown[] = [];
     const other = await AgentHost.open(home);
@@ -447,61 +466,61 @@ test('an execution that nobody runs is cancelled where its agent is not even def
     await other.close();
     const { status, reason } = await host.executions.cancel(run.executionId, 'over');
     assert.deepEqual([status, reason], ['cancelled', 'over']);
-    assert.equal((await list(host.desk, { executionId: run.executionId })).records[0]?.status, 'cancelled');
+    assert.equal((await listApprovals(host.service, { executionId: run.executionId })).records[0]?.status, 'cancelled');
     assert.deepEqual((await listExecutions(host.executions, {})).records, []);
   }));
 
-test('pruning removes executions that ended that long ago, and no other', () =>
+test('pruning removes only executions that ended that long ago', () =>
   hosted(async (host) => {
     const done = host.run(host.define(agentOf([{ text: 'Hi.' }], { tag: 'short' })));
     await done.result;
     const waits = host.run(host.define(agentOf([{ calls: [pay(20)] }], { tools: [refund([])], ...gated })));
     await host.waiting(1);
-    assert.equal(await pruneExecutions(host.executions, host.desk.clock, { olderThanMs: 60_000 }), 0);
-    await until(
-      async () => (await pruneExecutions(host.executions, host.desk.clock, { olderThanMs: 0 })) === 1,
+    assert.equal(await pruneExecutions(host.executions, host.service.clock, { olderThanMs: 60_000 }), 0);
+    await waitUntil(
+      async () => (await pruneExecutions(host.executions, host.service.clock, { olderThanMs: 0 })) === 1,
       'what has ended was never removed',
     );
     assert.equal(await readExecution(host.executions, done.executionId), undefined);
     assert.equal((await readExecution(host.executions, waits.executionId))?.status, 'running');
-    await refused(pruneExecutions(host.executions, host.desk.clock, { olderThanMs: -1 }), 'value_invalid');
+    await expectError(pruneExecutions(host.executions, host.service.clock, { olderThanMs: -1 }), 'value_invalid');
   }));
 
-test('pruning leaves the requests of an execution that goes on: asked once more, their calls do not run again', () =>
+test('pruning keeps the requests of a running execution: resumed, their calls do not run again', () =>
   hosted(async (host, home) => {
     const ran: unknown[] = [];
     const definition = agentOf([{ calls: [pay(1), pay(2)] }, { text: 'Done.' }], { tools: [refund(ran)], ...gated });
     const run = host.run(host.define(definition));
     const [first, second] = await host.waiting(2);
     await host.decide(first!);
-    await until(() => ran.length === 1, 'the first never ran');
-    await until(
-      async () => (await host.desk.read(first!.requestId))!.record.body.outcome !== undefined,
+    await waitUntil(() => ran.length === 1, 'the first never ran');
+    await waitUntil(
+      async () => (await host.service.read(first!.requestId))!.record.body.outcome !== undefined,
       'its result was never stored',
     );
-    await until(async () => Date.now() > Date.parse(first!.timestamp) + 2, 'time stands still');
-    assert.equal(await prune(host.desk, { olderThanMs: 0 }, runningIn(home)), 0);
+    await waitUntil(async () => Date.now() > Date.parse(first!.timestamp) + 2, 'the clock did not advance');
+    assert.equal(await pruneApprovals(host.service, { olderThanMs: 0 }, isRunningIn(home)), 0);
     await host.close();
     await run.result.catch(() => undefined);
 
     const next = await AgentHost.open(home);
     next.define(definition);
-    await next.executions.takeOver();
+    await next.executions.recover();
     await next.decide(second!);
     assert.equal((await (await next.executions.resume(run.executionId)).result).status, 'completed');
     assert.deepEqual(ran, [
       { orderId: '1234', amount: 1 },
       { orderId: '1234', amount: 2 },
     ]);
-    assert.equal(await prune(next.desk, { olderThanMs: 0 }, runningIn(home)), 2);
+    assert.equal(await pruneApprovals(next.service, { olderThanMs: 0 }, isRunningIn(home)), 2);
     await next.close();
   }));
 
 /** What a process has left that died at that moment: itself, and an execution of that agent. */
 async function leftBy(home: MemoryStore, workerId: string, beatAt: Date, agentTag?: string): Promise<void> {
-  await home.records(workers).insert({ workerId, state: 'dead', beatAt, beat: 1, leaseMs: 1, at: 'gone:1' });
+  await home.records(workerRecords).insert({ workerId, state: 'dead', beatAt, beat: 1, leaseMs: 1, at: 'gone:1' });
   if (agentTag === undefined) return;
-  await home.records(executions).insert({
+  await home.records(executionRecords).insert({
     executionId: newExecutionId(),
     agentTag,
     status: 'running',
@@ -512,34 +531,34 @@ async function leftBy(home: MemoryStore, workerId: string, beatAt: Date, agentTa
   });
 }
 
-test('a thousand dead processes whose agents are defined elsewhere hide no execution from who takes over', () =>
+test('a thousand dead workers with agents of other processes do not hide an execution from recovery', () =>
   hosted(async (host, home) => {
     for (let at = 1; at <= 1000; at++) await leftBy(home, `gone ${at}`, new Date(at), 'elsewhere');
     await leftBy(home, 'last', new Date(1001), 'payouts');
     host.define(agentOf([{ text: 'Hi.' }]));
-    const [run, ...more] = await host.executions.takeOver();
+    const [run, ...more] = await host.executions.recover();
     assert.deepEqual(more, []);
     assert.equal((await run!.result).text, 'Hi.');
   }));
 
-test('prune forgets processes that are long dead and own nothing', () =>
+test('prune removes workers that are long dead and own nothing', () =>
   hosted(async (host, home) => {
     await leftBy(home, 'long gone', new Date(0));
     await leftBy(home, 'owns', new Date(0), 'elsewhere');
     await leftBy(home, 'just gone', new Date());
     await host.run(host.define(agentOf([{ text: 'Hi.' }]))).result;
     const known = async (state: WorkerRow['state']) =>
-      (await home.records(workers).page('byState', { equals: { state }, limit: 10 })).records.map(
+      (await home.records(workerRecords).page('byState', { equals: { state }, limit: 10 })).records.map(
         ({ record }) => record.workerId,
       );
     const alive = await known('alive');
     assert.equal(alive.length, 1);
-    await pruneExecutions(host.executions, host.desk.clock, { olderThanMs: 0 });
+    await pruneExecutions(host.executions, host.service.clock, { olderThanMs: 0 });
     assert.deepEqual((await known('dead')).sort(), ['just gone', 'owns']);
     assert.deepEqual(await known('alive'), alive);
   }));
 
-test('parameters and results beyond what is kept: the model is told, whether a tool is gated or not', () =>
+test('oversized parameters and results are reported to the model, whether a tool is gated or not', () =>
   hosted(async (host) => {
     const ran: unknown[] = [];
     const big = { orderId: 'x'.repeat(300 * 1024), amount: 1 };
@@ -562,17 +581,17 @@ test('parameters and results beyond what is kept: the model is told, whether a t
     assert.deepEqual(ran, []);
   }));
 
-test('what a provider keeps of a turn is stored and sent again without a call that was too large', () =>
+test('the provider state of a turn is stored and sent again without an oversized call', () =>
   hosted(async (host) => {
     const sent: unknown[] = [];
     const model =
-      (keep: (input: Json) => Json): ModelFactory =>
+      (providerState: (input: Json) => Json): ModelFactory =>
       () => ({
         async *turn({ turns }) {
           sent.push(...turns);
           const input = { note: 'x'.repeat(300 * 1024) };
           if (turns.length === 0) yield { type: 'tool_call', id: '1', tool: 'look', parameters: input };
-          yield { type: 'finished', inputTokens: 1, outputTokens: 1, keep: keep(input) };
+          yield { type: 'finished', inputTokens: 1, outputTokens: 1, providerState: providerState(input) };
         },
       });
     host.kernel.models.register(
@@ -588,7 +607,7 @@ test('what a provider keeps of a turn is stored and sent again without a call th
       assert.equal((await host.run(host.define(definition)).result).status, 'completed');
     }
     assert.deepEqual(
-      sent.map((turn) => (turn as { keep?: unknown }).keep),
+      sent.map((turn) => (turn as { providerState?: unknown }).providerState),
       [[{ input: {}, signature: 'x' }], undefined],
     );
     assert.ok(JSON.stringify(sent).length < 1000);
@@ -601,7 +620,7 @@ async function narrow(
 ): Promise<void> {
   const limit = { longest: 400 * 1024 };
   await hosted(async (host, home) => {
-    const rows = home.records(executions);
+    const rows = home.records(executionRecords);
     const replace = rows.replace.bind(rows);
     rows.replace = async (key, version, record, guard) => {
       if (JSON.stringify(record).length > limit.longest) throw new SvcError(code, 'A record is too long.');
@@ -614,7 +633,7 @@ async function narrow(
 const storedLength = async (host: AgentHost, { executionId }: { readonly executionId: string }): Promise<number> =>
   JSON.stringify((await host.executions.rows.get(executionId))!.record).length;
 
-test('an execution that grows beyond what its store can hold ends, and the model is not asked again for ever', () =>
+test('an execution that grows beyond the limit of its store ends, and the model is not asked forever', () =>
   narrow(async (host) => {
     let asked = 0;
     const tools = [free('read', () => `${++asked}${'y'.repeat(150 * 1024)}`)];
@@ -627,7 +646,7 @@ test('an execution that grows beyond what its store can hold ends, and the model
     assert.equal((await readExecution(host.executions, run.executionId))!.status, 'failed');
   }));
 
-test('what a store refuses for ever without saying so ends the execution too, and its tools run no more', () =>
+test('a write that a store always rejects without a clear reason ends the execution, and its tools do not run again', () =>
   narrow(async (host) => {
     let reads = 0;
     const tools = [{ ...free('read', () => `${++reads}${'y'.repeat(150 * 1024)}`), idempotent: true }];
@@ -643,7 +662,7 @@ test('what a store refuses for ever without saying so ends the execution too, an
     assert.equal((await readExecution(host.executions, run.executionId))!.status, 'failed');
   }, 'migration_failed'));
 
-test('an execution that grows too large beside a call that waits: its request is cancelled', () =>
+test('an execution that grows too large while a call waits: its request is cancelled', () =>
   narrow(async (host, limit) => {
     const ran: unknown[] = [];
     let request: { readonly executionId: string; readonly requestId: string } | undefined;
@@ -657,33 +676,33 @@ test('an execution that grows too large beside a call that waits: its request is
     const outcome = await run.result;
     assert.deepEqual([outcome.status, outcome.error?.code], ['failed', 'value_invalid']);
     assert.equal((outcome.steps[0]!.calls[0]!.result as { error: string }).error, 'result_not_kept');
-    assert.deepEqual((await list(host.desk)).records, []);
-    await refused(host.decide(request!), 'approval_decided');
+    assert.deepEqual((await listApprovals(host.service)).records, []);
+    await expectError(host.decide(request!), 'approval_decided');
     assert.deepEqual(ran, []);
   }));
 
-test('a cancellation that the store cannot hold is refused, and not tried for ever', () =>
+test('a cancellation that the store cannot hold is rejected, and not retried forever', () =>
   narrow(async (host, limit, home) => {
     const agent = host.define(agentOf([{ calls: [pay(20)] }, { text: 'Done.' }], { tools: [refund([])], ...gated }));
     const run = host.run(agent);
     const [request] = await host.waiting(1);
     limit.longest = (await storedLength(host, run)) + 500;
     const far = await AgentHost.open(home);
-    await refused(far.executions.cancel(run.executionId, 'x'.repeat(1000)), 'value_invalid');
+    await expectError(far.executions.cancel(run.executionId, 'x'.repeat(1000)), 'value_invalid');
     await far.close();
     await host.decide(request!);
     assert.equal((await run.result).status, 'completed');
   }));
 
-const NOT_KEPT = '{"error":"result_not_kept","message":"The execution had become too large for the store."}';
+const NOT_KEPT = '{"error":"result_not_kept","message":"The execution was too large for the store."}';
 
-test('an execution that grew too large leaves out results before it leaves out what ran', () =>
+test('an execution that grew too large drops results before it drops calls that ran', () =>
   narrow(async (host, limit) => {
     const look = free('look', async (ctx) => {
       const [request] = await host.waiting(1);
       await host.decide(request!);
-      const isDone = async () => (await host.desk.read(request!.requestId))?.record.body.run === 'done';
-      await until(isDone, 'what was approved never ran');
+      const isDone = async () => (await host.service.read(request!.requestId))?.record.body.run === 'done';
+      await waitUntil(isDone, 'what was approved never ran');
       limit.longest = (await storedLength(host, ctx)) + 50;
       return 'y'.repeat(1000);
     });
@@ -704,7 +723,7 @@ test('an execution that grew too large leaves out results before it leaves out w
     );
   }));
 
-test('everybody who iterates sees every event, however late he comes', () =>
+test('every iterator sees every event, however late it starts', () =>
   hosted(async (host) => {
     const run = host.run(host.define(agentOf([{ text: 'One.', calls: [call('x')] }, { text: 'Two.' }])));
     const early = eventsOf(run);
@@ -715,7 +734,7 @@ test('everybody who iterates sees every event, however late he comes', () =>
     assert.equal(one.at(-1)!.type, 'finished');
   }));
 
-test('who leaves while he waits for an event is let go at once', () =>
+test('an iterator that returns while it waits for an event ends at once', () =>
   hosted(async (host) => {
     const run = host.run(
       host.define(agentOf([{ calls: [pay(20)] }, { text: 'Done.' }], { tools: [refund([])], ...gated })),
@@ -729,7 +748,7 @@ test('who leaves while he waits for an event is let go at once', () =>
     await run.cancel();
   }));
 
-test('a sensitive value under a name that was misspelt is not shown either', () =>
+test('a sensitive value under a misspelt name is masked as well', () =>
   hosted(async (host) => {
     const tools = [
       {
@@ -747,7 +766,7 @@ test('a sensitive value under a name that was misspelt is not shown either', () 
     assert.ok(!shown.includes('4711') && shown.includes('Ada'), shown);
   }));
 
-test('sensitive parameters stand in no event, no outcome and no list, and reach the handler', () =>
+test('sensitive parameters are in no event, outcome or list, and reach the handler', () =>
   hosted(async (host) => {
     const got: string[] = [];
     const card = (tag: string, more: object) => ({
@@ -769,7 +788,7 @@ test('sensitive parameters stand in no event, no outcome and no list, and reach 
     const tools = [card('free', {}), card('asked', { requiresConfirmation: true })];
     const run = host.run(host.define(agentOf(turns, { tools, ...gated })));
     const [request] = await host.waiting(1);
-    await refused(host.decide(request!), 'approval_unseen');
+    await expectError(host.decide(request!), 'approval_unseen');
     await host.decide(request!, 'reject').catch(() => undefined);
     const outcome = await run.cancel();
     assert.deepEqual(got, ['PIN-4711']);
@@ -779,7 +798,7 @@ test('sensitive parameters stand in no event, no outcome and no list, and reach 
     assert.match(shown, /Ada/);
   }));
 
-test('sensitive parameters are not shown either where they are no object, no JSON, or beside a result that was not kept', () =>
+test('sensitive parameters are masked if they are not an object, not JSON, or repeated in a result that was not stored', () =>
   hosted(async (host) => {
     const tools = [
       {
@@ -805,7 +824,7 @@ test('sensitive parameters are not shown either where they are no object, no JSO
     assert.ok(!shown.includes('4711'), shown);
   }));
 
-test('executions are listed by status and agent, page by page, and not with what they said', () =>
+test('executions are listed by status and agent, page by page, without their steps', () =>
   hosted(async (host) => {
     const agents = ['a', 'b'].map((tag) => host.define(agentOf([{ text: 'Hi.' }], { tag })));
     for (let made = 0; made < 5; made++) await host.run(agents[made % 2]!).result;
@@ -822,11 +841,11 @@ test('executions are listed by status and agent, page by page, and not with what
     assert.deepEqual((await listExecutions(host.executions, {})).records, []);
     assert.ok(!JSON.stringify(all).includes('Go.'));
     for (const query of [{ limit: 0 }, { limit: 1001 }, { status: 'waiting' }, { agentag: 'a' }]) {
-      await refused(listExecutions(host.executions, query as object), 'value_invalid');
+      await expectError(listExecutions(host.executions, query as object), 'value_invalid');
     }
   }));
 
-test('the idempotency key is one for a call and another for another', () =>
+test('the idempotency key is the same for a call and different for another', () =>
   hosted(async (host) => {
     const keys: string[] = [];
     const it = free('it', ({ idempotencyKey }) => void keys.push(idempotencyKey));

@@ -11,10 +11,10 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { AgentHost, agentOf } from './kit/agent-host.ts';
-import { withGate } from './kit/approvals-client.ts';
 import { test } from './kit/test.ts';
+import { withGate } from './suites/gate-client.ts';
 
-interface Told {
+interface RecordedSpan {
   readonly name: string;
   readonly attributes: Attributes;
   isEnded?: true;
@@ -22,10 +22,10 @@ interface Told {
 }
 
 /** Remembers spans: what an SDK of OpenTelemetry does, as far as it is seen here. */
-function recorder(told: Told[]): TracerProvider {
+function recorder(spans: RecordedSpan[]): TracerProvider {
   const start = (name: string, { attributes = {} }: { attributes?: Attributes } = {}): Span => {
-    const span: Told = { name, attributes: { ...attributes } };
-    told.push(span);
+    const span: RecordedSpan = { name, attributes: { ...attributes } };
+    spans.push(span);
     return {
       isRecording: () => true,
       spanContext: () => ({ traceId: '1'.repeat(32), spanId: '1'.repeat(16), traceFlags: 1 }),
@@ -38,18 +38,18 @@ function recorder(told: Told[]): TracerProvider {
   return { getTracer: () => ({ startSpan: start }) } as unknown as TracerProvider;
 }
 
-async function recorded(work: () => Promise<void>): Promise<Told[]> {
-  const told: Told[] = [];
-  trace.setGlobalTracerProvider(recorder(told));
+async function recorded(work: () => Promise<void>): Promise<RecordedSpan[]> {
+  const spans: RecordedSpan[] = [];
+  trace.setGlobalTracerProvider(recorder(spans));
   try {
     await work();
   } finally {
     trace.disable();
   }
-  return told;
+  return spans;
 }
 
-const toldOf = (work: (host: AgentHost) => Promise<void>): Promise<Told[]> =>
+const spansOf = (work: (host: AgentHost) => Promise<void>): Promise<RecordedSpan[]> =>
   recorded(async () => {
     const host = await AgentHost.open();
     await work(host).finally(() => host.close());
@@ -65,8 +65,8 @@ const tools = [
   },
 ];
 
-test('a span for the agent, each turn of its model and each tool, by the conventions, and without a parameter', async () => {
-  const told = await toldOf(async (host) => {
+test('a span for the agent, each model turn and each tool, by the conventions and without parameters', async () => {
+  const spans = await spansOf(async (host) => {
     const calls = [{ tool: 'refund', parameters: { pin: 'PIN-4711' } }, { tool: 'broken' }];
     const agent = host.define(agentOf([{ calls }, { text: 'Done.' }], { tools, humanInLoop: { enabled: true } }));
     const run = host.run(agent);
@@ -74,11 +74,11 @@ test('a span for the agent, each turn of its model and each tool, by the convent
     await run.result;
   });
   assert.deepEqual(
-    told.map(({ name }) => name),
+    spans.map(({ name }) => name),
     ['invoke_agent payouts', 'chat test', 'execute_tool refund', 'execute_tool broken', 'chat test'],
   );
-  assert.ok(told.every(({ isEnded }) => isEnded));
-  const { attributes } = told[2]!;
+  assert.ok(spans.every(({ isEnded }) => isEnded));
+  const { attributes } = spans[2]!;
   assert.equal(attributes['gen_ai.operation.name'], 'execute_tool');
   assert.equal(attributes['gen_ai.tool.name'], 'refund');
   assert.equal(attributes['gen_ai.tool.call.id'], 'call_0_0');
@@ -86,13 +86,13 @@ test('a span for the agent, each turn of its model and each tool, by the convent
   assert.match(String(attributes['svc.approval.request_id']), /^apr_/);
   assert.equal(attributes['svc.approval.outcome'], 'completed');
   assert.equal(attributes['error.type'], undefined);
-  assert.equal(told[3]!.attributes['error.type'], 'failed');
-  assert.ok(!JSON.stringify(told).includes('4711'));
+  assert.equal(spans[3]!.attributes['error.type'], 'failed');
+  assert.ok(!JSON.stringify(spans).includes('4711'));
 });
 
-test('a call of svc.gate has the span of its tool, decided or not', async () => {
+test('a call of svc.gate has a tool span, with or without a decision', async () => {
   await withGate({}, async ({ svc, gate, refund }) => {
-    const told = await recorded(async () => {
+    const spans = await recorded(async () => {
       const { request, outcome } = await refund();
       await svc.agents.signal({
         executionId: request.executionId,
@@ -103,18 +103,18 @@ test('a call of svc.gate has the span of its tool, decided or not', async () => 
       await gate.run({ tool: 'refund', parameters: { card: 'CARD-4711' }, toolCallId: 'call_1' });
     });
     assert.deepEqual(
-      told.map(({ name, isEnded }) => [name, isEnded]),
+      spans.map(({ name, isEnded }) => [name, isEnded]),
       [
         ['execute_tool refund', true],
         ['execute_tool refund', true],
       ],
     );
-    const [rejected, invalid] = told.map(({ attributes }) => attributes);
+    const [rejected, invalid] = spans.map(({ attributes }) => attributes);
     assert.equal(rejected?.['error.type'], 'rejected');
     assert.match(String(rejected?.['svc.approval.request_id']), /^apr_/);
     assert.equal(rejected?.['gen_ai.agent.name'], 'payouts');
     assert.equal(invalid?.['gen_ai.tool.call.id'], 'call_1');
-    assert.ok(!JSON.stringify(told).includes('4711'));
+    assert.ok(!JSON.stringify(spans).includes('4711'));
   });
 });
 
@@ -131,7 +131,7 @@ function contextManager(): ContextManager {
   return manager;
 }
 
-test('a run that is not sampled is one trace that is not sampled, and not one for each of its spans', async () => {
+test('a run that is not sampled is one unsampled trace, not one per span', async () => {
   const roots: string[] = [];
   /** As a sampler does that draws for each trace and asks no more below its root: this one leaves them all out. */
   const startSpan = (name: string, _options: unknown, given: Context = context.active()): Span => {
@@ -154,7 +154,7 @@ test('a run that is not sampled is one trace that is not sampled, and not one fo
   assert.deepEqual(roots, ['invoke_agent payouts']);
 });
 
-test('without anything that records, a run is what it is', async () => {
+test('without a tracer a run is unchanged', async () => {
   assert.equal(context.active(), ROOT_CONTEXT);
   const host = await AgentHost.open();
   const outcome = await host.run(host.define(agentOf([{ calls: [{ tool: 'broken' }] }, { text: 'Done.' }], { tools })))

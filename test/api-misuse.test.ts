@@ -1,13 +1,12 @@
 import * as assert from 'node:assert/strict';
 import { defineConfig } from '../config/define.ts';
-import { Svc } from '../config/sdk.ts';
+import { Svc } from '../config/sdk/index.ts';
 import { Database } from '../core/database/database.ts';
 import { type ErrorCode, isSvcError } from '../core/errors.ts';
-import { migration } from '../core/migration/builder.ts';
+import { MigrationHelpers, migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
-import { MigrationHelpers } from '../core/migration/helpers.ts';
 import { engines } from './kit/engines.ts';
-import { refused } from './kit/refusal.ts';
+import { expectError } from './suites/expect-error.ts';
 import { test } from './kit/test.ts';
 
 /** What plain JavaScript can do to the API: no type stands between. */
@@ -80,7 +79,7 @@ on('db.schema refuses arguments that are none, with a code and by its promise', 
     ['cascde', () => schema.drop('u', { cascde: true }), 'migration_invalid', /"cascade"/],
   ];
   for (const [name, call, code, why] of cases) {
-    const error = await refused(call(), code).catch((cause) => assert.fail(`${name}: ${cause.code} ${cause.stack}`));
+    const error = await expectError(call(), code).catch((cause) => assert.fail(`${name}: ${cause.code} ${cause.stack}`));
     if (why) assert.match(error.why ?? '', why, name);
   }
   assert.deepEqual(await engine.getHistory({ all: true }), before);
@@ -142,16 +141,16 @@ on('db.update refuses what would write nonsense', async (db) => {
       { n: { $lt: 2.5 } },
       { b: { $ne: true } },
       { l: [5] },
-    ].map((where): [Any, RegExp] => [{ table: 't', data: { b: 'x' }, where }, /nothing to compare/]),
+    ].map((where): [Any, RegExp] => [{ table: 't', data: { b: 'x' }, where }, /cannot be compared with/]),
     ...[{ at: '2026-02-30T00:00:00Z' }, { day: '2026-02-29' }, { time: '25:00' }].map((data): [Any, RegExp] => [
       { table: 't', data, all },
-      /no such day or time/,
+      /date or time does not exist/,
     ]),
     ...['j', 'y', 'l'].map((field): [Any] => [{ table: 't', data: { [field]: { $CONCAT: ['s'] } }, all }]),
     [{ table: 't', data: { b: 'x' }, wher: { id: 1 }, all }, /"where"/],
   ];
   for (const [request, why] of cases) {
-    const error = await refused(db.update(request), 'update_invalid').catch((cause) =>
+    const error = await expectError(db.update(request), 'update_invalid').catch((cause) =>
       assert.fail(`${JSON.stringify(request)}: ${cause.stack}`),
     );
     if (why) assert.match(`${error.message} ${error.why} ${error.next.join(' ')}`, why);
@@ -174,20 +173,20 @@ on('db.update refuses what would write nonsense', async (db) => {
 
 on('the engine refuses what is no migration, and runs what it was given at the call', async (db, engine) => {
   for (const wrong of [undefined, null, 5, {}, { tag: 'a', up: [], down: [], fields: () => 1 }]) {
-    await refused(engine.up(wrong), 'migration_invalid');
-    await refused(engine.down(wrong), 'migration_invalid');
+    await expectError(engine.up(wrong), 'migration_invalid');
+    await expectError(engine.down(wrong), 'migration_invalid');
   }
   for (const wrong of [undefined, {}, { definedMigrations: [null] }, { definedMigrations: 5 }]) {
-    await refused(engine.getStatus(wrong), 'migration_invalid');
+    await expectError(engine.getStatus(wrong), 'migration_invalid');
   }
-  await refused(engine.getHistory(null), 'migration_invalid');
-  await refused(engine.getHistory({ al: true }), 'migration_invalid');
+  await expectError(engine.getHistory(null), 'migration_invalid');
+  await expectError(engine.getHistory({ al: true }), 'migration_invalid');
   throws(() => new MigrationEngine({} as Any), 'database_unknown');
 
   const m: Any = migration('20260101_000000_a')
     .createCollection('a', [{ name: 'id', type: 'integer' }])
     .build();
-  await refused(engine.getStatus({ definedMigrations: [m, m] }), 'tag_taken');
+  await expectError(engine.getStatus({ definedMigrations: [m, m] }), 'tag_taken');
   const up = engine.up(m);
   const { up: written } = structuredClone(m);
   m.up[0].name = 'b';
@@ -252,9 +251,9 @@ test('validate and build look at definitions too, without a dialect', () => {
 test('a closed client opens nothing', async () => {
   const databases = { main: { dialect: 'postgresql', url: 'pglite://memory' } };
   const svc = new Svc({ config: defineConfig({ product: 'shop', env: 'dev', databases }) });
-  await refused((svc.database as Any).connect(), 'database_unknown');
+  await expectError((svc.database as Any).connect(), 'database_unknown');
   const early = svc.database.connect({ database: 'main' });
   await svc.close();
-  await refused(early, 'connection_failed');
-  await refused(svc.database.connect({ database: 'main' }), 'connection_failed');
+  await expectError(early, 'connection_failed');
+  await expectError(svc.database.connect({ database: 'main' }), 'connection_failed');
 });

@@ -4,12 +4,12 @@ import amqp from 'amqplib';
 import { CloudEvent } from 'cloudevents';
 import type { Config } from '../config/define.ts';
 import { definePlugin } from '../core/plugin.ts';
-import { CALLBACK_KEY, type GateUnderTest, withGate } from './kit/approvals-client.ts';
-import { type Door, door } from './kit/door.ts';
+import { CALLBACK_KEY, type GateUnderTest, withGate } from './suites/gate-client.ts';
+import { type TcpProxy, startTcpProxy } from './suites/tcp-proxy.ts';
 import { ownBroker, ownBrokerMissing } from './kit/own-rabbitmq.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { waitUntil } from './suites/wait-until.ts';
 import { find } from './servers/find.ts';
 
 const server = await find('rabbitmq');
@@ -81,7 +81,7 @@ function tokenOf({ messages }: Listener, requestId: string): string {
 
 /** Waits until somebody takes what comes on a queue. */
 async function consumed(url: string, queue: string): Promise<void> {
-  await until(async () => {
+  await waitUntil(async () => {
     const connection = await amqp.connect(url);
     connection.on('error', () => {});
     try {
@@ -141,7 +141,7 @@ on('the event is a CloudEvents document with the request in it, persistent and e
   withListener(url, (listener) =>
     withBroker({ url, event: listener.event }, async ({ refund }) => {
       const { request } = await refund({ orderId: '1', amount: 2, card: '4111' });
-      await until(() => listener.messages.length === 1, 'no event came');
+      await waitUntil(() => listener.messages.length === 1, 'no event came');
       const [{ body, properties }] = listener.messages as [Message];
       const event = new CloudEvent(body as never, true);
       assert.equal(event.type, listener.event);
@@ -162,7 +162,7 @@ on('a decision comes back by queue, with the token of its request', (url) =>
       const stop = await svc.approvals.takeDecisions();
       await consumed(url, queue);
       const { outcome, request } = await refund();
-      await until(() => listener.messages.length === 1, 'no event came');
+      await waitUntil(() => listener.messages.length === 1, 'no event came');
       const token = tokenOf(listener, request.requestId);
       listener.send(queue, { requestId: request.requestId, token, approved: true, modifiedParams: { amount: 15 } });
       assert.equal((await outcome).status, 'completed');
@@ -180,7 +180,7 @@ on('nonsense, forged and stale decisions are put aside, and the request waits', 
       await consumed(url, queue);
       const { request } = await refund();
       const other = await refund({ orderId: '2', amount: 1 });
-      await until(() => listener.messages.length === 2, 'no event came');
+      await waitUntil(() => listener.messages.length === 2, 'no event came');
       const { requestId } = request;
       const bad = [
         'no json',
@@ -195,7 +195,7 @@ on('nonsense, forged and stale decisions are put aside, and the request waits', 
       ];
       for (const one of bad) listener.send(queue, one);
       const dead: string[] = [];
-      await until(async () => {
+      await waitUntil(async () => {
         dead.push(...(await listener.lying(`${queue}.dead`)));
         return dead.length === bad.length;
       }, 'not all of it was put aside');
@@ -218,7 +218,7 @@ else
       try {
         await withBroker({ url, event: listener.event, config, store: { database: 'main' } }, async ({ refund }) => {
           await refund();
-          await until(() => listener.messages.length === 1, 'no event came');
+          await waitUntil(() => listener.messages.length === 1, 'no event came');
           const expiration = Number(listener.messages[0]?.properties.expiration);
           assert.ok(expiration > 30_000 && expiration <= 60_000, `it expires in ${expiration} ms`);
         });
@@ -251,12 +251,12 @@ else
           const stop = await svc.approvals.takeDecisions();
           await consumed(url, queue);
           const { outcome, request } = await refund();
-          await until(() => listener.messages.length === 1, 'no event came');
+          await waitUntil(() => listener.messages.length === 1, 'no event came');
           const token = tokenOf(listener, request.requestId);
           await database.alter('SET default_transaction_read_only = on');
           listener.send(queue, { requestId: request.requestId, token, approved: true });
           const dead: string[] = [];
-          await until(async () => {
+          await waitUntil(async () => {
             dead.push(...(await listener.lying(`${queue}.dead`)));
             return dead.length > 0 || looked >= 2;
           }, 'it was not taken again');
@@ -273,7 +273,7 @@ else
 on('an event that no queue takes has not arrived, and is told again when one does', (url) =>
   withBroker({ url, event: `approvals.nobody.${randomUUID()}` }, async ({ refund, svc }) => {
     const { request } = await refund();
-    await until(async () => {
+    await waitUntil(async () => {
       for await (const { type, details } of svc.approvals.export())
         if (type === 'not_delivered' && JSON.stringify(details).includes('no queue')) return true;
       return false;
@@ -283,9 +283,9 @@ on('an event that no queue takes has not arrived, and is told again when one doe
 );
 
 /** A way to the server that can be shut, and the URL of the broker behind it. */
-async function wayTo(url: string): Promise<Door & { readonly url: string }> {
+async function wayTo(url: string): Promise<TcpProxy & { readonly url: string }> {
   const { hostname, port } = new URL(url);
-  const way = await door(hostname, Number(port || 5672));
+  const way = await startTcpProxy(hostname, Number(port || 5672));
   const through = new URL(url);
   through.hostname = way.host;
   through.port = String(way.port);
@@ -309,23 +309,23 @@ on(
         const hear = ({ message }: Error): void => void warnings.push(message);
         process.on('warning', hear);
         const stop = await svc.approvals.takeDecisions();
-        await until(() => warnings.some((words) => words.includes(`from the queue ${queue}: `)), 'nobody was told');
+        await waitUntil(() => warnings.some((words) => words.includes(`from the queue ${queue}: `)), 'nobody was told');
         process.off('warning', hear);
         assert.ok(warnings.every((words) => !words.includes('guest:guest')));
         const { outcome, request } = await refund();
-        await way.open();
-        await until(
+        await way.connect();
+        await waitUntil(
           () => listener.messages.some(({ body }) => body.subject === request.requestId),
           'it was not told again',
         );
         const token = tokenOf(listener, request.requestId);
-        way.shut();
-        await way.open();
+        way.disconnect();
+        await way.connect();
         await consumed(url, queue);
         listener.send(queue, { requestId: request.requestId, token, approved: true });
         assert.equal((await outcome).status, 'completed');
         await stop?.();
-        way.shut();
+        way.disconnect();
       });
     }),
   90_000,
@@ -355,7 +355,7 @@ else
           const { refund, svc } = gate;
           const stop = await svc.approvals.takeDecisions();
           const early = await refund();
-          await until(() => published(gate, early.request.requestId), 'it was not published');
+          await waitUntil(() => published(gate, early.request.requestId), 'it was not published');
           await broker.kill();
           const late = await refund({ orderId: '2', amount: 5 });
           await broker.start();
@@ -363,7 +363,7 @@ else
             broker.url,
             async (listener) => {
               for (const { request, outcome } of [early, late]) {
-                await until(
+                await waitUntil(
                   () => listener.messages.some(({ body }) => body.subject === request.requestId),
                   'an event is lost',
                 );

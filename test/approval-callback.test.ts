@@ -1,13 +1,13 @@
 import * as assert from 'node:assert/strict';
-import { approvalHandler } from '../config/approval-handler.ts';
-import { Approvals } from '../config/approvals.ts';
+import { approvalHandler } from '../config/sdk/index.ts';
+import { Approvals } from '../config/sdk/approvals.ts';
 import type { ApprovalRequest } from '../core/approval/request.ts';
 import { SvcError } from '../core/errors.ts';
-import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './kit/approvals-client.ts';
-import { receiver } from './kit/receiver.ts';
-import { refused } from './kit/refusal.ts';
+import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './suites/gate-client.ts';
+import { startWebhookReceiver } from './suites/webhook-receiver.ts';
+import { expectError } from './suites/expect-error.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 interface Callback extends GateUnderTest {
   /** Asks, and gives the address that the webhook got. */
@@ -22,7 +22,7 @@ interface Callback extends GateUnderTest {
 }
 
 async function withCallback(body: (callback: Callback) => Promise<void>, approvalTimeout = 30_000): Promise<void> {
-  const to = await receiver(200);
+  const to = await startWebhookReceiver(200);
   const secrets = { [to.url]: [WEBHOOK_SECRET] };
   try {
     await withGate(
@@ -39,7 +39,7 @@ async function withCallback(body: (callback: Callback) => Promise<void>, approva
           async asked(parameters) {
             const { request, outcome } = await gate.refund(parameters);
             const sent = () => to.received.find(({ headers }) => headers['webhook-id'] === request.requestId);
-            await until(() => sent() !== undefined, 'nothing came');
+            await waitUntil(() => sent() !== undefined, 'nothing came');
             return { request, outcome, url: String(JSON.parse(sent()?.body ?? '').callbackUrl) };
           },
           async post(url, value, headers = { 'content-type': 'application/json' }) {
@@ -222,7 +222,7 @@ test('503: the store cannot be reached when the first request comes; a mistake i
   const shown = await answer(new Request(url));
   assert.deepEqual([shown.status, shown.headers.get('content-type')], [503, 'text/html; charset=utf-8']);
   error = new SvcError('config_invalid', 'The callback needs approvals.callbackKey.');
-  await refused(answer(new Request(url)), 'config_invalid');
+  await expectError(answer(new Request(url)), 'config_invalid');
 });
 
 test('405: other methods', () =>

@@ -1,13 +1,13 @@
 import * as assert from 'node:assert/strict';
-import { Svc } from '../config/client.ts';
+import { Svc } from '../config/sdk/index.ts';
 import type { Config } from '../config/define.ts';
 import type { ApprovalRequest } from '../core/approval/request.ts';
 import { withoutPassword } from '../core/url.ts';
 import { engines } from './kit/engines.ts';
 import { unavailable as noServer, type OwnServer, ownServer } from './kit/own-postgresql.ts';
-import { refused } from './kit/refusal.ts';
+import { expectError } from './suites/expect-error.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 const SLOW = { timeoutMs: 120_000 };
 const postgresql = engines.find(({ name }) => name === 'postgresql')!;
@@ -40,7 +40,7 @@ function refundGate(svc: Svc, paid: number[]) {
 
 async function theOnlyOneWaiting(svc: Svc): Promise<ApprovalRequest> {
   let found: ApprovalRequest | undefined;
-  await until(async () => {
+  await waitUntil(async () => {
     [found] = (await svc.approvals.list({ status: 'waiting', agentTag: 'payouts' })).records;
     return found !== undefined;
   }, 'Nothing waits.');
@@ -66,7 +66,7 @@ test('a gate in memory waits for the signal of its own client', async () => {
     for await (const entry of svc.approvals.export()) lines.push(JSON.stringify(entry));
     assert.equal(lines.length, 4);
     assert.equal(await svc.approvals.prune({ olderThanMs: -0 }), 1);
-    await refused(svc.approvals.get(requestId), 'approval_unknown');
+    await expectError(svc.approvals.get(requestId), 'approval_unknown');
   } finally {
     await svc.close();
   }
@@ -87,7 +87,7 @@ test('a call that is misspelt, or given what is no signal, is refused before any
       [call, { onRequest: () => undefined }, /did you mean "onRequested"/],
       [call, { onRequested: 'tell' }, /options.onRequested is not a function/],
     ] as const) {
-      const error = await refused(gate.run(given as never, options as never), 'value_invalid');
+      const error = await expectError(gate.run(given as never, options as never), 'value_invalid');
       assert.match(`${error.message} ${error.why}`, why);
     }
     assert.deepEqual((await svc.approvals.list()).records, []);
@@ -104,7 +104,7 @@ test('who decides, and from where, are texts, and nothing else is kept', async (
     const { requestId, executionId } = await theOnlyOneWaiting(svc);
     const no = { executionId, signal: 'reject', payload: { requestId } } as const;
     for (const options of [{ actor: { id: 7, password: 'hunter2' } }, { actor: null }, { from: 7 }, { actr: 'ann' }]) {
-      await refused(svc.agents.signal(no, options as never), 'decision_invalid');
+      await expectError(svc.agents.signal(no, options as never), 'decision_invalid');
     }
     await svc.agents.signal(no, { actor: 'ann', from: '203.0.113.7' });
     assert.equal((await outcome).status, 'rejected');
@@ -131,7 +131,7 @@ test('a tool of a gate that waits for its signal ends when the client closes', a
   const outcome = gate.run({ tool: 'refund', parameters: { order: '1234', amount: 20 } });
   const { requestId, executionId } = await theOnlyOneWaiting(svc);
   await svc.agents.signal({ executionId, signal: 'approve', payload: { requestId } });
-  await until(async () => (await svc.approvals.get(requestId)).run === 'claimed', 'It never ran.');
+  await waitUntil(async () => (await svc.approvals.get(requestId)).run === 'claimed', 'It never ran.');
   await svc.close();
   assert.equal((await outcome).result, 'stopped');
 });
@@ -160,7 +160,7 @@ test('a broker that the configuration does not have is refused by the first call
     tools: [{ ...refund, handler: () => 1 }],
     humanInLoop: { enabled: true, approvalBroker: { broker: 'bus', event: 'approvals.requested' } },
   });
-  await refused(gate.run({ tool: 'refund', parameters: {} }), 'agent_invalid');
+  await expectError(gate.run({ tool: 'refund', parameters: {} }), 'agent_invalid');
   await svc.close();
 });
 
@@ -173,8 +173,8 @@ test('who waits when the client closes is told, and its request is not lost', as
       const call = { tool: 'refund', parameters: { order: 'a', amount: 1 }, executionId: 'thread 7', toolCallId: 'c1' };
       const left = refundGate(one, paid).run(call);
       const { requestId, executionId } = await theOnlyOneWaiting(other);
-      await Promise.all([refused(left, 'interrupted'), one.close()]);
-      await refused(one.approvals.list(), 'connection_failed');
+      await Promise.all([expectError(left, 'interrupted'), one.close()]);
+      await expectError(one.approvals.list(), 'connection_failed');
       await other.agents.signal({ executionId, signal: 'approve', payload: { requestId } });
       assert.equal((await refundGate(other, paid).run(call)).status, 'completed');
       assert.deepEqual(paid, [1]);
@@ -206,7 +206,7 @@ test('a tool that runs when the client closes comes to its end, and its result i
       };
       const outcome = gate(one, slow).run(call);
       const left = gate(one, slow).run({ ...call, toolCallId: 'c2' });
-      await until(async () => (await other.approvals.list()).records.length === 2, 'They never waited.');
+      await waitUntil(async () => (await other.approvals.list()).records.length === 2, 'They never waited.');
       const { records } = await other.approvals.list();
       const { requestId, executionId } = records.find(({ toolCallId }) => toolCallId === 'c1')!;
       await other.agents.signal({ executionId, signal: 'approve', payload: { requestId } });
@@ -215,7 +215,7 @@ test('a tool that runs when the client closes comes to its end, and its result i
       const closing = one.close().then(() => {
         isClosed = true;
       });
-      await refused(left, 'interrupted');
+      await expectError(left, 'interrupted');
       // As long as it could take to close what nothing runs on.
       for (let looks = 0; looks < 50 && !isClosed; looks++) await other.approvals.list();
       assert.ok(!isClosed, 'it closed under a tool that runs');
@@ -265,7 +265,7 @@ if (noServer() !== undefined) {
       await server.kill();
       const svc = clientOn(url);
       try {
-        const error = await refused(svc.approvals.list(), 'connection_failed');
+        const error = await expectError(svc.approvals.list(), 'connection_failed');
         assert.ok(!JSON.stringify([error.message, error.why, error.next]).includes(new URL(url).password));
         assert.ok(!withoutPassword(url).includes(new URL(url).password));
       } finally {

@@ -1,14 +1,14 @@
 import * as assert from 'node:assert/strict';
-import { newRequestId } from '../core/approval/id.ts';
-import { list } from '../core/approval/list.ts';
+import { listApprovals } from '../core/approval/list.ts';
 import type { CallOutcome } from '../core/approval/outcome.ts';
-import type { Adapter } from '../core/database/adapter.ts';
-import { approve, type Office, openOffice, refund, reject, rowOf } from './kit/approvals.ts';
+import { newRequestId } from '../core/approval/request.ts';
+import type { Target } from '../core/migration/target.ts';
+import { approve, type ApprovalProcess, openApprovalProcess, refund, reject, rowOf } from './suites/approval-setup.ts';
 import { engines } from './kit/engines.ts';
 import { type GateProcess, gateProcess } from './kit/gate-processes.ts';
-import { refused } from './kit/refusal.ts';
+import { expectError } from './suites/expect-error.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 // Gates in processes of their own, killed with SIGKILL at every boundary: whatever the moment, the handler has run at
 // most once, a decision that was answered is kept, and the next process brings the call to its end.
@@ -19,8 +19,8 @@ const engine = engines.find(({ name }) => name === 'postgresql')!;
 
 interface Scene {
   readonly url: string;
-  readonly office: Office;
-  readonly adapter: Adapter;
+  readonly office: ApprovalProcess;
+  readonly adapter: Target;
   /** The process that goes on with what the dead left. */
   readonly next: GateProcess;
   effects(requestId: string): Promise<{ requestid: string; key: string }[]>;
@@ -37,7 +37,7 @@ function on(name: string, body: (scene: Scene) => Promise<void>): void {
       engine.withUrl(async (url, connect) => {
         const adapter = await connect();
         await adapter.connection.query('CREATE TABLE effects (requestid text, key text, pid int)');
-        const office = await openOffice(adapter.connection);
+        const office = await openApprovalProcess(adapter.connection);
         const effects = async (requestId: string) =>
           (await adapter.connection.query(`SELECT * FROM effects WHERE requestid = '${requestId}'`)) as never;
         const next = await gateProcess(url);
@@ -45,7 +45,7 @@ function on(name: string, body: (scene: Scene) => Promise<void>): void {
           await body({ url, office, adapter, effects, next });
         } finally {
           await next.stop();
-          await office.desk.close();
+          await office.service.close();
         }
       }),
     SLOW,
@@ -59,13 +59,13 @@ async function decideWhenAsked({ office }: Scene, requestId: string, dying: Gate
     gone = true;
   });
   let asked = false;
-  await until(async () => {
-    const row = await office.desk.read(requestId);
+  await waitUntil(async () => {
+    const row = await office.service.read(requestId);
     asked = row !== undefined;
     return asked || gone;
   }, 'It neither asked nor died.');
-  asked ||= (await office.desk.read(requestId)) !== undefined;
-  if (asked) await approve(office, (await office.desk.read(requestId))!.record);
+  asked ||= (await office.service.read(requestId)) !== undefined;
+  if (asked) await approve(office, (await office.service.read(requestId))!.record);
   return asked;
 }
 
@@ -83,7 +83,7 @@ async function crash(scene: Scene, where: string, idempotent = false): Promise<'
   await dying.stop();
   const died = (await dying.ended) === 'SIGKILL';
   const before = await scene.effects(requestId);
-  const row = await scene.office.desk.read(requestId);
+  const row = await scene.office.service.read(requestId);
   assert.ok(before.length <= 1, where);
   if (asked) assert.equal(row?.record.status, 'approved', where);
 
@@ -133,7 +133,7 @@ on('a decision whose process was killed right after it is kept', async (scene) =
   const { next: waiter } = scene;
   const call = refund({ order: '1234', amount: 20 }, { requestId: newRequestId() });
   const outcome = waiter.tell({ do: 'call', call });
-  await until(async () => (await list(scene.office.desk)).records.length === 1, 'It never waited.');
+  await waitUntil(async () => (await listApprovals(scene.office.service)).records.length === 1, 'It never waited.');
   const request = { requestId: call.requestId!, executionId: call.executionId! };
   const decider = await gateProcess(scene.url, 'decided');
   await assert.rejects(decider.tell({ do: 'approve', request }), /SIGKILL/);
@@ -148,7 +148,7 @@ on('a claim of a killed process is given up by one that only waited beside it', 
   const dying = await gateProcess(scene.url, 'ran');
   const { next: beside } = scene;
   dying.tell({ do: 'call', call }).catch(() => undefined);
-  await until(async () => (await list(scene.office.desk)).records.length === 1, 'It never waited.');
+  await waitUntil(async () => (await listApprovals(scene.office.service)).records.length === 1, 'It never waited.');
   // Only the one that dies sees the decision while it waits: the other begins when it is gone.
   await approve(scene.office, { requestId: call.requestId!, executionId: call.executionId! });
   assert.equal(await dying.ended, 'SIGKILL');
@@ -167,7 +167,7 @@ on('a no after the effect of a process that was killed is refused, and what was 
   await decideWhenAsked(scene, requestId, dying);
   assert.equal(await dying.ended, 'SIGKILL');
   const late = async () => {
-    const { details } = await refused(reject(office, request), 'approval_decided');
+    const { details } = await expectError(reject(office, request), 'approval_decided');
     assert.equal(details.status, 'approved');
   };
   await late();

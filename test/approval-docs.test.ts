@@ -4,20 +4,20 @@ import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Webhook } from 'standardwebhooks';
-import { WEBHOOK_SECRET, withGate } from './kit/approvals-client.ts';
+import { WEBHOOK_SECRET, withGate } from './suites/gate-client.ts';
 import { scripted } from './kit/cli.ts';
 import { folder } from './kit/folder.ts';
-import { freePort } from './kit/free-port.ts';
-import { type Received, receiver } from './kit/receiver.ts';
+import { freePort } from './suites/free-port.ts';
+import { type Received, startWebhookReceiver } from './suites/webhook-receiver.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const page = readFileSync(join(root, 'docs', 'approvals.md'), 'utf8');
+const page = readFileSync(join(root, 'docs', 'reference', 'approvals.md'), 'utf8');
 
 function block(opening: string): string {
   const found = page.split(`\`\`\`${opening}\n`)[1]?.split('\n```')[0];
-  assert.ok(found, `docs/approvals.md has no block "${opening}"`);
+  assert.ok(found, `docs/reference/approvals.md has no block "${opening}"`);
   return found;
 }
 
@@ -47,7 +47,7 @@ test('the receiver of the documentation takes what is ours and nothing else', as
   });
   try {
     const url = `http://127.0.0.1:${port}/`;
-    await until(async () => {
+    await waitUntil(async () => {
       const forged = await fetch(url, { method: 'POST', body: '{}' }).catch(() => undefined);
       return forged?.status === 401;
     }, 'the receiver does not answer');
@@ -56,7 +56,7 @@ test('the receiver of the documentation takes what is ours and nothing else', as
       { approvals: { webhook: { secrets } }, humanInLoop: { approvalWebhook: url } },
       async ({ refund }) => {
         const { request } = await refund();
-        await until(() => said.includes(`/approvals/${request.requestId}/respond?token=`), 'it was not told');
+        await waitUntil(() => said.includes(`/approvals/${request.requestId}/respond?token=`), 'it was not told');
         const body = JSON.stringify({ agentTag: 'payouts', tool: 'refund', callbackUrl: 'a replay' });
         const answered = async (agoMs: number) => {
           const headers = signedAt(new Date(Date.now() - agoMs), request.requestId, body);
@@ -112,7 +112,7 @@ for (const { name, command, version, file, text, run } of LANGUAGES) {
     continue;
   }
   test(what, async () => {
-    const to = await receiver(200);
+    const to = await startWebhookReceiver(200);
     const home = folder({});
     try {
       const secrets = { [to.url]: [WEBHOOK_SECRET] };
@@ -120,7 +120,7 @@ for (const { name, command, version, file, text, run } of LANGUAGES) {
         { approvals: { webhook: { secrets } }, humanInLoop: { approvalWebhook: to.url } },
         async ({ refund }) => {
           await refund();
-          await until(() => to.received.length === 1, 'nothing came');
+          await waitUntil(() => to.received.length === 1, 'nothing came');
         },
       );
       const [sent] = to.received as [Received];

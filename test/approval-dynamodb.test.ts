@@ -1,6 +1,6 @@
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
 import { storeOn } from './kit/approval-place.ts';
-import { approvalSuite } from './kit/approval-suite.ts';
+import { approvalSuite } from './suites/approval-suite.ts';
 import { freshPrefix } from './kit/dynamodb.ts';
 import { type OwnDynamodb, ownDynamodb, unavailable } from './kit/own-dynamodb.ts';
 import { test } from './kit/test.ts';

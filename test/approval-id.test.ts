@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { firstIdAt, newExecutionId, newRequestId } from '../core/approval/id.ts';
+import { minIdAt, newExecutionId, newRequestId } from '../core/approval/request.ts';
 import { test } from './kit/test.ts';
 
 /** Version 7 of RFC 9562: 48 bits of time, the version, then whatever makes one of the same moment another. */
@@ -47,5 +47,5 @@ test('an id is not before the first of its moment, and before the first of the n
   const before = new Date();
   const id = newRequestId();
   const after = new Date(Date.now() + 1);
-  assert.ok(id >= firstIdAt(before) && id < firstIdAt(after));
+  assert.ok(id >= minIdAt(before) && id < minIdAt(after));
 });

@@ -1,12 +1,12 @@
 import * as assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
-import { EXPIRY_SHARDS } from '../core/approval/rows.ts';
+import { EXPIRY_SHARDS } from '../core/approval/schema.ts';
 import type { Connection } from '../core/dialect.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
-import { Bank, gateOf, openOffice, refund, reject, toolsOf, waiting } from './kit/approvals.ts';
+import { Bank, createGate, openApprovalProcess, refund, reject, compileTestTools, startCall } from './suites/approval-setup.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 // Who waits costs the database next to nothing: what is asked of it is counted while nothing happens.
 
@@ -43,12 +43,12 @@ else {
       const { url, drop } = await freshDatabase();
       const home = await postgresql.connect(url, {});
       const asked: string[] = [];
-      const office = await openOffice(counting(home, asked));
+      const office = await openApprovalProcess(counting(home, asked));
       try {
-        const gate = gateOf(office, toolsOf(new Bank().tool()));
-        const pending = await Promise.all(Array.from({ length: many }, () => waiting(gate, refund())));
+        const gate = createGate(office, compileTestTools(new Bank().tool()));
+        const pending = await Promise.all(Array.from({ length: many }, () => startCall(gate, refund())));
         // The looks of the beginning are over once there was none for a while.
-        await until(async () => {
+        await waitUntil(async () => {
           const before = asked.length;
           await wait(1_000);
           return asked.length === before;
@@ -61,11 +61,11 @@ else {
         assert.ok(looks <= MOST_LOOKS * aLook, `${looks} looks: ${asked.join()}`);
         assert.ok(sweeps <= EXPIRY_SHARDS, asked.join());
         assert.ok(asked.length - looks - sweeps <= 2, asked.join());
-        await until(() => asked.filter((what) => what !== 'page byExpiry').length >= aLook, 'It was never looked at.');
+        await waitUntil(() => asked.filter((what) => what !== 'page byExpiry').length >= aLook, 'It was never looked at.');
         await Promise.all(pending.map(({ request }) => reject(office, request)));
         await Promise.all(pending.map(({ outcome }) => outcome));
       } finally {
-        await office.desk.close();
+        await office.service.close();
         await home.close();
         await drop();
       }

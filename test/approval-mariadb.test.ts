@@ -1,6 +1,6 @@
 import { mariadb } from '../plugins/dialects/mariadb/dialect.ts';
 import { storeOn } from './kit/approval-place.ts';
-import { approvalSuite } from './kit/approval-suite.ts';
+import { approvalSuite } from './suites/approval-suite.ts';
 import { freshDatabase } from './kit/mysql.ts';
 import { test } from './kit/test.ts';
 import { find } from './servers/find.ts';

@@ -1,12 +1,12 @@
 import { MemoryStore } from '../plugins/stores/memory.ts';
-import { approvalSuite } from './kit/approval-suite.ts';
-import type { StoreUnderTest } from './kit/place.ts';
-import { recordStoreSuite } from './kit/record-store.ts';
 import { test } from './kit/test.ts';
+import { approvalSuite } from './suites/approval-suite.ts';
+import { recordStoreSuite } from './suites/record-store-suite.ts';
+import type { StoreUnderTest } from './suites/test-database.ts';
 
 const memory: StoreUnderTest = {
   name: 'memory',
-  async fresh() {
+  async createStore() {
     const store = new MemoryStore();
     return { connect: async () => store, drop: async () => {} };
   },

@@ -1,13 +1,14 @@
 import * as assert from 'node:assert/strict';
 import { setImmediate as tick } from 'node:timers/promises';
 import fc from 'fast-check';
-import type { ApprovalGate, GateCall } from '../core/approval/gate.ts';
-import { newRequestId } from '../core/approval/id.ts';
+import type { GateCall } from '../core/approval/call.ts';
+import type { ApprovalGate } from '../core/approval/gate.ts';
 import type { CallOutcome } from '../core/approval/outcome.ts';
 import type { RejectionCause, ToolRun } from '../core/approval/request.ts';
+import { newRequestId } from '../core/approval/request.ts';
 import { isSvcError } from '../core/errors.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
-import { approve, gateOf, type Office, openOffice, refund, reject, toolsOf } from './kit/approvals.ts';
+import { approve, createGate, type ApprovalProcess, openApprovalProcess, refund, reject, compileTestTools } from './suites/approval-setup.ts';
 import { test } from './kit/test.ts';
 
 // Create, decide, edit, cancel, let time pass, kill: any order of them, on two processes, against a plain model of the
@@ -39,7 +40,7 @@ class Real {
   readonly store: MemoryStore;
   readonly started = new Map<string, number[]>();
   readonly outcomes = new Map<string, CallOutcome['status'][]>();
-  processes: { office: Office; gate: ApprovalGate; cancels: Map<string, AbortController> }[] = [];
+  processes: { office: ApprovalProcess; gate: ApprovalGate; cancels: Map<string, AbortController> }[] = [];
   #now: number;
 
   constructor(now: number) {
@@ -48,21 +49,21 @@ class Real {
   }
 
   async start(at: number): Promise<void> {
-    const office = await openOffice(this.store);
-    const gate = gateOf(office, this.#tools(), { humanInLoop: { approvalTimeout: TIMEOUT_MS } });
+    const office = await openApprovalProcess(this.store);
+    const gate = createGate(office, this.#tools(), { humanInLoop: { approvalTimeout: TIMEOUT_MS } });
     this.processes[at] = { office, gate, cancels: new Map() };
   }
 
   async setClock(now: number): Promise<void> {
     this.#now = now;
-    for (const { office } of this.processes) await office.desk.clock.asked();
-    await this.processes[0]!.office.desk.sweep();
+    for (const { office } of this.processes) await office.service.clock.readNow();
+    await this.processes[0]!.office.service.sweep();
   }
 
-  /** A desk carries the clock on for up to a second by itself: what counts is what it stored. */
+  /** A service carries the clock on for up to a second by itself: what counts is what it stored. */
   async deadlineOf(requestId: string): Promise<number> {
     for (;;) {
-      const row = await this.processes[0]!.office.desk.read(requestId);
+      const row = await this.processes[0]!.office.service.read(requestId);
       if (row) return row.record.expiresAt.getTime();
       await tick();
     }
@@ -79,7 +80,7 @@ class Real {
   }
 
   #tools() {
-    return toolsOf({
+    return compileTestTools({
       tag: 'refund',
       requiresConfirmation: true,
       parameters: {
@@ -112,7 +113,7 @@ async function compared({ requests }: Model, real: Real): Promise<object[]> {
   const found: object[] = [];
   for (const expected of requests) {
     const { requestId } = expected.call;
-    const row = await real.processes[0]!.office.desk.read(requestId);
+    const row = await real.processes[0]!.office.service.read(requestId);
     const is = {
       status: row?.record.status,
       cause: row?.record.body.decision?.cause,
@@ -244,8 +245,8 @@ class Kill implements Command {
     const dead = real.processes[this.at]!;
     const its = model.requests.filter(({ call }) => dead.cancels.has(call.requestId));
     // Nobody waits for what dies with it.
-    dead.office.desk.running.clear();
-    await dead.office.desk.close();
+    dead.office.service.runningClaims.clear();
+    await dead.office.service.close();
     await real.start(this.at);
     for (const expected of its) {
       real.put(this.at, expected.call, true);
@@ -282,8 +283,8 @@ test(
           await fc.asyncModelRun(() => ({ model: { now, requests: [] }, real }), given);
         } finally {
           for (const { office } of real.processes) {
-            office.desk.running.clear();
-            await office.desk.close();
+            office.service.runningClaims.clear();
+            await office.service.close();
           }
         }
       }),

@@ -1,6 +1,6 @@
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
 import { storeOn } from './kit/approval-place.ts';
-import { approvalSuite } from './kit/approval-suite.ts';
+import { approvalSuite } from './suites/approval-suite.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
 import { test } from './kit/test.ts';
 

@@ -1,12 +1,12 @@
 import * as assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
-import { newRequestId } from '../core/approval/id.ts';
 import type { CallOutcome } from '../core/approval/outcome.ts';
-import { approve, gateOf, type Office, openOffice, refund, rowOf, toolsOf, waiting } from './kit/approvals.ts';
+import { newRequestId } from '../core/approval/request.ts';
+import { approve, createGate, type ApprovalProcess, openApprovalProcess, refund, rowOf, compileTestTools, startCall } from './suites/approval-setup.ts';
 import { engines } from './kit/engines.ts';
 import { type GateProcess, gateProcess } from './kit/gate-processes.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 // Two processes and a real database, hundreds of rounds: what both do at once has one outcome.
 
@@ -15,7 +15,7 @@ const SLOW = { timeoutMs: 300_000 };
 const engine = engines.find(({ name }) => name === 'postgresql')!;
 
 interface Scene {
-  readonly office: Office;
+  readonly office: ApprovalProcess;
   readonly one: GateProcess;
   readonly other: GateProcess;
   effects(): Promise<Readonly<Record<string, unknown>>[]>;
@@ -32,14 +32,14 @@ function on(name: string, body: (scene: Scene) => Promise<void>): void {
       engine.withUrl(async (url, connect) => {
         const { connection } = await connect();
         await connection.query('CREATE TABLE effects (requestid text, key text, pid int)');
-        const office = await openOffice(connection);
+        const office = await openApprovalProcess(connection);
         const [one, other] = await Promise.all([gateProcess(url), gateProcess(url)]);
         try {
           const effects = async () => [...(await connection.query('SELECT * FROM effects'))];
           await body({ office, one, other, effects });
         } finally {
           await Promise.all([one.stop(), other.stop()]);
-          await office.desk.close();
+          await office.service.close();
         }
       }),
     SLOW,
@@ -56,10 +56,10 @@ const tool = {
 on('yes and no from two processes at once: one wins, and the other is not told that it did', async (scene) => {
   const { office, one, other } = scene;
   let ran = 0;
-  const gate = gateOf(office, toolsOf({ ...tool, handler: () => ++ran }));
+  const gate = createGate(office, compileTestTools({ ...tool, handler: () => ++ran }));
   const wins = { approved: 0, rejected: 0 };
   for (let round = 0; round < ROUNDS; round++) {
-    const { request, outcome } = await waiting(gate, refund());
+    const { request, outcome } = await startCall(gate, refund());
     const before = ran;
     const [yes, no] = await Promise.all([one.tell({ do: 'approve', request }), other.tell({ do: 'reject', request })]);
     const ended = await outcome;
@@ -74,9 +74,9 @@ on('yes and no from two processes at once: one wins, and the other is not told t
 
 on('the same yes from two processes at once has one effect and one answer', async ({ office, one, other }) => {
   let ran = 0;
-  const gate = gateOf(office, toolsOf({ ...tool, handler: () => ++ran }));
+  const gate = createGate(office, compileTestTools({ ...tool, handler: () => ++ran }));
   for (let round = 0; round < ROUNDS; round++) {
-    const { request, outcome } = await waiting(gate, refund());
+    const { request, outcome } = await startCall(gate, refund());
     const answers = await Promise.all([one, other].map((process) => process.tell({ do: 'approve', request })));
     assert.deepEqual(answers[0]!.value, answers[1]!.value);
     assert.equal((await outcome).status, 'completed');
@@ -87,9 +87,9 @@ on('the same yes from two processes at once has one effect and one answer', asyn
 on('two edits from two processes at once: the tool runs with the one that stands', async ({ office, one, other }) => {
   const ran: unknown[] = [];
   const handler = (_: unknown, { amount }: { readonly amount: number }) => ran.push(amount);
-  const gate = gateOf(office, toolsOf({ ...tool, handler } as never));
+  const gate = createGate(office, compileTestTools({ ...tool, handler } as never));
   for (let round = 0; round < ROUNDS; round++) {
-    const { request, outcome } = await waiting(gate, refund());
+    const { request, outcome } = await startCall(gate, refund());
     const answers = await Promise.all(
       [one, other].map((process, amount) => process.tell({ do: 'approve', request, modifiedParams: { amount } })),
     );
@@ -111,12 +111,12 @@ on(
   async (scene) => {
     const { office, one, other } = scene;
     const ran: unknown[] = [];
-    const tools = toolsOf({ ...tool, handler: ({ requestId }) => ran.push(requestId) });
-    const gate = gateOf(office, tools, { humanInLoop: { approvalTimeout: 2 * WIDEST_MS } });
+    const tools = compileTestTools({ ...tool, handler: ({ requestId }) => ran.push(requestId) });
+    const gate = createGate(office, tools, { humanInLoop: { approvalTimeout: 2 * WIDEST_MS } });
     const wins = { approved: 0, rejected: 0, timeout: 0 };
     const race = async (round: number): Promise<void> => {
-      const { request, outcome } = await waiting(gate, refund());
-      const left = office.desk.clock.until(Date.parse(request.timeout));
+      const { request, outcome } = await startCall(gate, refund());
+      const left = office.service.clock.msUntil(Date.parse(request.timeout));
       await wait(Math.max(0, left + offsetOf(round)));
       const told = await (round % 2 === 0
         ? one.tell({ do: 'approve', request })
@@ -153,7 +153,7 @@ on('two processes that put the same call to their gates run it once and are told
     const requestId = newRequestId();
     const call = refund({ order: 'a', amount: round }, { requestId });
     const outcomes = [one, other].map((process) => process.tell({ do: 'call', call }));
-    await until(async () => (await office.desk.read(requestId)) !== undefined, 'It was never asked.');
+    await waitUntil(async () => (await office.service.read(requestId)) !== undefined, 'It was never asked.');
     await approve(office, { requestId, executionId: call.executionId! });
     const [a, b] = await Promise.all(outcomes);
     assert.deepEqual(a!.value, b!.value);
@@ -170,8 +170,8 @@ on('two processes that give one call its name at once ask once', async ({ office
     const call = refund({ order: 'a', amount: round });
     const outcomes = [one, other].map((process) => process.tell({ do: 'call', call }));
     const found = async () =>
-      (await office.desk.rows.page('byExecution', { equals: { executionId: call.executionId! }, limit: 10 })).records;
-    await until(async () => (await found()).length > 0, 'It was never asked.');
+      (await office.service.rows.page('byExecution', { equals: { executionId: call.executionId! }, limit: 10 })).records;
+    await waitUntil(async () => (await found()).length > 0, 'It was never asked.');
     await approve(office, (await found())[0]!.record);
     const [a, b] = await Promise.all(outcomes);
     assert.deepEqual(a!.value, b!.value);

@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { Svc } from '../config/client.ts';
+import { Svc } from '../config/sdk/index.ts';
 import type { ApprovalRequest } from '../core/approval/request.ts';
 import { test } from './kit/test.ts';
 

@@ -2,12 +2,12 @@ import * as assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { Webhook } from 'standardwebhooks';
-import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './kit/approvals-client.ts';
-import { freePort } from './kit/free-port.ts';
-import { type Receiver, receiver } from './kit/receiver.ts';
-import { refused } from './kit/refusal.ts';
+import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './suites/gate-client.ts';
+import { freePort } from './suites/free-port.ts';
+import { type WebhookReceiver, startWebhookReceiver } from './suites/webhook-receiver.ts';
+import { expectError } from './suites/expect-error.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 /** A gate whose requests go to that URL. */
 function webhooks(
@@ -35,10 +35,10 @@ const attempts = async ({ svc }: GateUnderTest, requestId: string) => {
 };
 
 async function withReceiver(
-  answer: Parameters<typeof receiver>[0],
-  body: (to: Receiver) => Promise<void>,
+  answer: Parameters<typeof startWebhookReceiver>[0],
+  body: (to: WebhookReceiver) => Promise<void>,
 ): Promise<void> {
-  const to = await receiver(answer);
+  const to = await startWebhookReceiver(answer);
   try {
     await body(to);
   } finally {
@@ -53,8 +53,8 @@ test('the body is that of the spec, and the signature one that standardwebhooks 
   withReceiver(200, (to) =>
     webhooks(to.url, async (gate) => {
       const { request, outcome } = await gate.refund();
-      await until(() => to.received.length === 1, 'nothing came');
-      const [{ headers, body }] = to.received as [Receiver['received'][0]];
+      await waitUntil(() => to.received.length === 1, 'nothing came');
+      const [{ headers, body }] = to.received as [WebhookReceiver['received'][0]];
       const sent = new Webhook(WEBHOOK_SECRET).verify(body, headers as Record<string, string>) as Record<
         string,
         unknown
@@ -78,7 +78,7 @@ test('the body is that of the spec, and the signature one that standardwebhooks 
       assert.ok(!body.includes(CALLBACK_KEY) && !body.includes(WEBHOOK_SECRET));
       await approve(gate, request);
       assert.equal((await outcome).status, 'completed');
-      await until(async () => (await attempts(gate, request.requestId)).length > 0, 'the attempt is not recorded');
+      await waitUntil(async () => (await attempts(gate, request.requestId)).length > 0, 'the attempt is not recorded');
       assert.deepEqual(await attempts(gate, request.requestId), ['delivered']);
     }),
   ));
@@ -89,7 +89,7 @@ test('context is there when it is asked for', () =>
       to.url,
       async (gate) => {
         const { request } = await gate.refund();
-        await until(() => to.received.length === 1, 'nothing came');
+        await waitUntil(() => to.received.length === 1, 'nothing came');
         assert.deepEqual(JSON.parse(to.received[0]?.body ?? '').context, {
           reason: request.reason,
           toolDescription: 'Pays money back.',
@@ -108,8 +108,8 @@ test('while keys rotate, holders of the old one and of the new one both verify',
       to.url,
       async (gate) => {
         await gate.refund();
-        await until(() => to.received.length === 1, 'nothing came');
-        const [{ headers, body }] = to.received as [Receiver['received'][0]];
+        await waitUntil(() => to.received.length === 1, 'nothing came');
+        const [{ headers, body }] = to.received as [WebhookReceiver['received'][0]];
         for (const secret of [WEBHOOK_SECRET, old]) new Webhook(secret).verify(body, headers as Record<string, string>);
         assert.throws(() =>
           new Webhook(`whsec_${Buffer.alloc(32, 9).toString('base64')}`).verify(body, headers as never),
@@ -130,8 +130,8 @@ test('500 and 429 are tried again until it arrives, every attempt in the audit, 
     (to) =>
       webhooks(to.url, async (gate) => {
         const { request } = await gate.refund();
-        await until(() => to.received.length === 3, 'it was not tried again');
-        await until(async () => (await attempts(gate, request.requestId)).length === 3, 'an attempt is not recorded');
+        await waitUntil(() => to.received.length === 3, 'it was not tried again');
+        await waitUntil(async () => (await attempts(gate, request.requestId)).length === 3, 'an attempt is not recorded');
         assert.deepEqual(await attempts(gate, request.requestId), ['answered 500', 'answered 429', 'delivered']);
         assert.deepEqual([...new Set(to.received.map(({ headers }) => headers['webhook-id']))], [request.requestId]);
       }),
@@ -150,7 +150,7 @@ test('a receiver that says when to come again is left alone until then', () => {
     (to) =>
       webhooks(to.url, async (gate) => {
         const { request } = await gate.refund();
-        await until(async () => (await attempts(gate, request.requestId)).length === 2, 'it was not tried again');
+        await waitUntil(async () => (await attempts(gate, request.requestId)).length === 2, 'it was not tried again');
         assert.deepEqual(await attempts(gate, request.requestId), ['answered 429', 'delivered']);
         assert.ok(came[1]! - came[0]! > (AFTER_S - 0.5) * 1_000, 'it came again too soon');
       }),
@@ -168,7 +168,7 @@ for (const [status, why] of [
       (to) =>
         webhooks(to.url, async (gate) => {
           const { request, outcome } = await gate.refund();
-          await until(async () => (await attempts(gate, request.requestId)).length === 1, 'no attempt is recorded');
+          await waitUntil(async () => (await attempts(gate, request.requestId)).length === 1, 'no attempt is recorded');
           assert.deepEqual(await attempts(gate, request.requestId), [why]);
           await approve(gate, request);
           assert.equal((await outcome).status, 'completed');
@@ -195,7 +195,7 @@ test('a receiver that hangs, drips, sends 100 MB or closes holds nothing up', as
     await withReceiver(answer as never, (to) =>
       webhooks(to.url, async (gate) => {
         const { request, outcome } = await gate.refund();
-        await until(() => to.received.length >= 1, 'nothing came');
+        await waitUntil(() => to.received.length >= 1, 'nothing came');
         await approve(gate, request);
         assert.equal((await outcome).status, 'completed');
       }),
@@ -209,7 +209,7 @@ test('nobody listens: told again once somebody does', async () => {
   const port = await freePort();
   await webhooks(`http://127.0.0.1:${port}/`, async (gate) => {
     const { request } = await gate.refund();
-    await until(async () => (await attempts(gate, request.requestId)).includes('ECONNREFUSED'), 'no attempt was made');
+    await waitUntil(async () => (await attempts(gate, request.requestId)).includes('ECONNREFUSED'), 'no attempt was made');
     const server = createServer(
       (socket) =>
         void socket
@@ -218,7 +218,7 @@ test('nobody listens: told again once somebody does', async () => {
     );
     server.listen(port, '127.0.0.1');
     await once(server, 'listening');
-    await until(async () => (await attempts(gate, request.requestId)).includes('delivered'), 'it was not tried again');
+    await waitUntil(async () => (await attempts(gate, request.requestId)).includes('delivered'), 'it was not tried again');
     server.close();
   });
 });
@@ -227,7 +227,7 @@ test('what is decided is not delivered any more', () =>
   withReceiver(500, (to) =>
     webhooks(to.url, async (gate) => {
       const { request, outcome } = await gate.refund();
-      await until(() => to.received.length >= 1, 'nothing came');
+      await waitUntil(() => to.received.length >= 1, 'nothing came');
       await approve(gate, request);
       await outcome;
       const count = to.received.length;
@@ -240,7 +240,7 @@ test('sensitive parameters are masked in what is sent', () =>
   withReceiver(200, (to) =>
     webhooks(to.url, async (gate) => {
       await gate.refund({ orderId: '1', amount: 1, card: '4111-1111-1111-1111' });
-      await until(() => to.received.length === 1, 'nothing came');
+      await waitUntil(() => to.received.length === 1, 'nothing came');
       assert.deepEqual(JSON.parse(to.received[0]?.body ?? '').parameters, {
         orderId: '1',
         amount: 1,
@@ -258,8 +258,8 @@ test('a webhook without a secret, with a weak one or with a weak callback key is
         await refund();
       },
     );
-  await refused(run({}), 'config_invalid');
-  await refused(run({ [url]: ['whsec_c2hvcnQ='] }), 'config_invalid');
-  await refused(run({ [url]: ['not a secret at all'] }), 'config_invalid');
-  await refused(run({ [url]: [WEBHOOK_SECRET] }, 'short'), 'config_invalid');
+  await expectError(run({}), 'config_invalid');
+  await expectError(run({ [url]: ['whsec_c2hvcnQ='] }), 'config_invalid');
+  await expectError(run({ [url]: ['not a secret at all'] }), 'config_invalid');
+  await expectError(run({ [url]: [WEBHOOK_SECRET] }, 'short'), 'config_invalid');
 });

@@ -1,19 +1,19 @@
 import * as assert from 'node:assert/strict';
 import { createColors } from 'picocolors';
-import { rounded } from '../cli/base.ts';
-import { exitStatus } from '../cli/exit.ts';
-import { errorLines } from '../cli/print.ts';
-import { readMigrations } from '../config/migration-files.ts';
-import type { Adapter } from '../core/database/adapter.ts';
+import { withDefaults } from '../cli/base.ts';
+import { exitStatus } from '../cli/exit-status.ts';
+import { errorLines } from '../cli/output.ts';
+import { readMigrations } from './kit/load.ts';
+import type { Target } from '../core/migration/target.ts';
 import type { ErrorCode } from '../core/errors.ts';
 import type { Migration } from '../core/migration/migration.ts';
-import { migrate } from '../core/migration/run.ts';
+import { migrate } from '../core/migration/migrate.ts';
 import type { Operation } from '../core/schema/operation.ts';
 import { definedInCode } from './kit/defined.ts';
 import { engines, type TestEngine } from './kit/engines.ts';
 import { freshFolder } from './kit/pglite.ts';
 import { type Project, project } from './kit/project.ts';
-import { refused } from './kit/refusal.ts';
+import { expectError } from './suites/expect-error.ts';
 import { refusedJson, refusedText } from './kit/refused-command.ts';
 import { json, LONG, ok } from './kit/shop.ts';
 import { test } from './kit/test.ts';
@@ -52,7 +52,7 @@ const write = (shop: Project, ...migrations: readonly Migration[]): void => {
 };
 
 /** The catalog, the history and the rows: what a refusal must leave as it is. */
-async function everything({ connection }: Adapter): Promise<object> {
+async function everything({ connection }: Target): Promise<object> {
   return {
     model: await connection.introspect(),
     relations: await connection.query(
@@ -67,10 +67,10 @@ async function everything({ connection }: Adapter): Promise<object> {
 /** A database with the table `users`, three rows in it, and the project that made it. */
 function onShop(
   engine: TestEngine,
-  body: (shop: Project, look: <T>(work: (adapter: Adapter) => Promise<T>) => Promise<T>) => Promise<void>,
+  body: (shop: Project, look: <T>(work: (adapter: Target) => Promise<T>) => Promise<T>) => Promise<void>,
 ): Promise<void> {
   return engine.withUrl(async (url, connect) => {
-    const look = async <T>(work: (adapter: Adapter) => Promise<T>): Promise<T> => {
+    const look = async <T>(work: (adapter: Target) => Promise<T>): Promise<T> => {
       const adapter = await connect();
       try {
         return await work(adapter);
@@ -85,7 +85,7 @@ function onShop(
   });
 }
 
-async function makeUsers(adapter: Adapter): Promise<void> {
+async function makeUsers(adapter: Target): Promise<void> {
   await migrate(adapter, [definedInCode(users)]);
   await adapter.connection.query('INSERT INTO users VALUES (1, 7), (2, 7), (3, NULL)');
 }
@@ -114,7 +114,7 @@ const BAD: readonly Bad[] = [
     up: [table('ours'), table('theirs')],
     status: 2,
     code: 'collection_exists',
-    says: [/already exists/, /svc db schema pull[\s\S]*drop what is there/, /Nothing of it stays/, /step 2 of 2/],
+    says: [/already exists/, /svc db schema pull[\s\S]*drop the existing table/, /None of it took effect/, /step 2 of 2/],
   },
   {
     what: 'a table that does not exist',
@@ -165,14 +165,14 @@ const BAD: readonly Bad[] = [
     ],
     status: 1,
     code: 'data_violates',
-    says: [/23503/, /step 2 of 2/, /Nothing of it stays/],
+    says: [/23503/, /step 2 of 2/, /None of it took effect/],
   },
   {
     what: 'a NOT NULL field without default on rows',
     up: [table('ours'), { type: 'addField', collection: 'users', field: { name: 'a', type: 'text', required: true } }],
     status: 1,
     code: 'data_violates',
-    says: [/23502/, /default/, /Nothing of it stays/, new RegExp(`Do so in "${TAG}".*may be edited`)],
+    says: [/23502/, /default/, /None of it took effect/, new RegExp(`Do so in "${TAG}".*may be edited`)],
   },
   {
     what: 'NOT NULL on a field with NULL in it',
@@ -202,14 +202,14 @@ const BAD: readonly Bad[] = [
     ],
     status: 1,
     code: 'data_violates',
-    says: [/23505/, /Nothing of it stays/],
+    says: [/23505/, /None of it took effect/],
   },
   {
     what: 'a third step of five that fails',
     up: [table('a'), table('b'), raw('SELECT 1 / 0'), table('c'), table('d')],
     status: 1,
     code: 'data_violates',
-    says: [/22012.*division by zero/, /step 3 of 5: SELECT 1 \/ 0/, /Nothing of it stays/, new RegExp(TAG)],
+    says: [/22012.*division by zero/, /step 3 of 5: SELECT 1 \/ 0/, /None of it took effect/, new RegExp(TAG)],
   },
   {
     what: 'text that is no SQL',
@@ -287,7 +287,7 @@ function refusedByCommand(engine: TestEngine, { migrations, up, before, status, 
 }
 
 /** By what the command calls, with the words it makes of that, all in one database that is emptied in between. */
-async function refusedInside(adapter: Adapter, { migrations, up, before, status, code, says }: Bad): Promise<void> {
+async function refusedInside(adapter: Target, { migrations, up, before, status, code, says }: Bad): Promise<void> {
   await adapter.connection.query('DROP SCHEMA public CASCADE');
   await adapter.connection.query('CREATE SCHEMA public');
   await makeUsers(adapter);
@@ -296,9 +296,9 @@ async function refusedInside(adapter: Adapter, { migrations, up, before, status,
   if (before !== undefined) await adapter.connection.query(before);
   const was = await everything(adapter);
   const defined = await readMigrations(shop.root, 'main');
-  const error = await refused(migrate(adapter, defined, { allowDestructive: code !== 'destructive' }), code);
+  const error = await expectError(migrate(adapter, defined, { allowDestructive: code !== 'destructive' }), code);
   assert.equal(exitStatus(error), status);
-  const text = errorLines(rounded(error), createColors(false)).join('\n');
+  const text = errorLines(withDefaults(error), createColors(false)).join('\n');
   for (const pattern of says) assert.match(text, pattern);
   assert.deepEqual(await everything(adapter), was);
 }

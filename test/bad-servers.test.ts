@@ -10,7 +10,7 @@ import { type Project, project } from './kit/project.ts';
 import { refusedJson, refusedText } from './kit/refused-command.ts';
 import { ok } from './kit/shop.ts';
 import { test as declare } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 // A server of our own, which asks for passwords, says no, dies in the middle and fills its disk.
 
@@ -105,7 +105,7 @@ test('a user that may only read sees the status and changes nothing', async (own
 });
 
 const sleeping = (own: OwnServer) =>
-  until(
+  waitUntil(
     async () => (await own.query("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'")).length > 0,
     'the migration never slept',
   );
@@ -118,7 +118,7 @@ test('a server that dies in the middle of a migration leaves nothing of it; the 
   await sleeping(own);
   await own.kill();
   const text = refusedText(await migrating.ended, 1, 'connection_lost');
-  assert.match(text, /each as a whole or not at all; the next run finds out/);
+  assert.match(text, /Each is applied completely or not at all; the next run finds out/);
   refusedText(await shop.svc('db', 'migrate'), 1, 'connection_failed');
   await own.start();
   assert.deepEqual(await own.query("SELECT tablename FROM pg_tables WHERE tablename IN ('a', 'b')", 'dying'), [
@@ -139,7 +139,7 @@ test('a server that dies in a migration of steps is gone on with where it stoppe
   const migrating = background(['db', 'migrate'], shop.root);
   await sleeping(own);
   await own.kill();
-  assert.match(refusedText(await migrating.ended, 1, 'connection_lost'), /the next run goes on from there/);
+  assert.match(refusedText(await migrating.ended, 1, 'connection_lost'), /the next run continues from there/);
   await own.start();
   assert.match(ok(await shop.svc('db', 'migrate', 'status', '--check'), 4).stdout, /interrupted at step 2 of 3/);
   // Its check says that the step took effect.
@@ -245,7 +245,7 @@ onDisk('a full disk under PGlite: nothing of the migration stays, and with room 
   ok(await shop.svc('db', 'migrate'));
   write(shop, SECOND, [raw('CREATE TABLE big (t text)'), raw(BIG)]);
   const giveBack = fill(folder, 8);
-  assert.match(refusedText(await shop.svc('db', 'migrate'), 1, 'migration_failed'), /Nothing of it stays/);
+  assert.match(refusedText(await shop.svc('db', 'migrate'), 1, 'migration_failed'), /None of it took effect/);
   // Without any room it cannot even be opened, and says so instead of hanging.
   assert.match(refusedText(await shop.svc('db', 'migrate', 'status'), 1, 'connection_failed'), /disk is full/);
   giveBack();

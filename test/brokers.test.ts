@@ -1,5 +1,5 @@
-import rabbitmq from '../plugins/brokers/rabbitmq/index.ts';
-import { brokerSuite } from './kit/broker-suite.ts';
+import rabbitmq from '../plugins/brokers/rabbitmq/broker.ts';
+import { brokerSuite } from './suites/broker-suite.ts';
 import { rabbitmqOutside } from './kit/rabbitmq-outside.ts';
 import { test } from './kit/test.ts';
 import { find } from './servers/find.ts';
@@ -20,5 +20,5 @@ brokerSuite(test, {
     return { url: url.href };
   },
   secrets: [`:${server.password}@`],
-  outside: () => rabbitmqOutside(server.href),
+  openClient: () => rabbitmqOutside(server.href),
 });

@@ -1,10 +1,11 @@
 import * as assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { migrationFile, migrationText, readMigrations } from '../config/migration-files.ts';
+import { readMigrations } from './kit/load.ts';
+import { migrationPath, formatMigration } from '../config/project/migration-files.ts';
 import { isSvcError } from '../core/errors.ts';
-import { checksum } from '../core/migration/checksum.ts';
 import type { Migration } from '../core/migration/migration.ts';
+import { checksum } from '../core/migration/migration.ts';
 import { command, svc } from './kit/cli.ts';
 import { folder } from './kit/folder.ts';
 import { freshDatabase } from './kit/mysql.ts';
@@ -21,12 +22,12 @@ const migrations = ['a', 'b'].map(
   }),
 );
 const [first] = migrations as [Migration, Migration];
-const FIRST = migrationFile('main', first.tag);
+const FIRST = migrationPath('main', first.tag);
 
 function project(): string {
   return folder({
     'node_modules/.package-lock.json': '{}',
-    ...Object.fromEntries(migrations.map((one) => [migrationFile('main', one.tag), migrationText('/', one)])),
+    ...Object.fromEntries(migrations.map((one) => [migrationPath('main', one.tag), formatMigration('/', one)])),
   });
 }
 
@@ -43,7 +44,7 @@ async function read(root: string): Promise<unknown> {
   for (const { tag, checksum: said, migration, file } of found) {
     assert.equal(tag, migration.tag);
     assert.equal(said, checksum(migration));
-    assert.equal(file, migrationFile('main', tag));
+    assert.equal(file, migrationPath('main', tag));
   }
   return found.map(({ migration }) => migration);
 }
@@ -58,7 +59,7 @@ test('migrations read from the cache are the ones that are in the files', async 
 test('a file that was edited is found, at the place where it is wrong', async () => {
   const root = project();
   const before = await readMigrations(root, 'main');
-  writeFileSync(join(root, FIRST), migrationText(root, { ...first, down: [] }));
+  writeFileSync(join(root, FIRST), formatMigration(root, { ...first, down: [] }));
   const after = await readMigrations(root, 'main');
   assert.notEqual(after[0]?.checksum, before[0]?.checksum);
   assert.equal(after[1]?.checksum, before[1]?.checksum);
@@ -72,7 +73,7 @@ test('the text of one migration under the name of another is not taken for it', 
   const root = project();
   await read(root);
   const [, second] = migrations as [Migration, Migration];
-  writeFileSync(join(root, FIRST), readFileSync(join(root, migrationFile('main', second.tag))));
+  writeFileSync(join(root, FIRST), readFileSync(join(root, migrationPath('main', second.tag))));
   await assert.rejects(
     readMigrations(root, 'main'),
     (error) => isSvcError(error) && /Its tag is/.test(error.why ?? ''),
@@ -98,7 +99,7 @@ test('a cache that is damaged, of another version or cannot be written changes n
   }
   const closed = folder({
     'node_modules/.cache': 'a file where a folder is wanted',
-    [FIRST]: migrationText(root, first),
+    [FIRST]: formatMigration(root, first),
   });
   assert.deepEqual(await read(closed), await read(closed));
 });

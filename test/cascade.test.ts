@@ -1,9 +1,9 @@
 import * as assert from 'node:assert/strict';
 import { Database } from '../core/database/database.ts';
 import { migration } from '../core/migration/builder.ts';
-import { plan } from '../core/migration/planning.ts';
-import { migrate, rollback } from '../core/migration/run.ts';
-import { differences } from '../core/schema/differences.ts';
+import { previewMigrate } from '../core/migration/preview.ts';
+import { migrate, rollback } from '../core/migration/migrate.ts';
+import { describeDifferences } from '../core/schema/diff.ts';
 import { definedInCode } from './kit/defined.ts';
 import { sqlEngines } from './kit/engines.ts';
 import { test } from './kit/test.ts';
@@ -35,7 +35,7 @@ for (const engine of sqlEngines) {
         'CREATE TABLE legacy (id int PRIMARY KEY, p int, CONSTRAINT of_old FOREIGN KEY (p) REFERENCES parents (id))',
       );
       const defined = [made, dropped].map(definedInCode);
-      const [planned] = await plan(adapter, defined, { allowDestructive: true });
+      const [planned] = await previewMigrate(adapter, defined, { allowDestructive: true });
       const texts = planned?.statements.map(({ text }) => text).join('\n') ?? '';
       for (const name of [/children.*DROP .*by_hand/, /legacy.*DROP .*of_old/]) assert.match(texts, name);
       await migrate(adapter, defined, { allowDestructive: true });
@@ -57,7 +57,7 @@ for (const engine of sqlEngines) {
       const gone = migration('20260103_000000_gone').dropCollection('parents', { cascade: true }).build();
       await migrate(adapter, [made, keyed].map(definedInCode));
       const defined = [made, keyed, gone].map(definedInCode);
-      const [planned] = await plan(adapter, defined, { allowDestructive: true });
+      const [planned] = await previewMigrate(adapter, defined, { allowDestructive: true });
       assert.equal(planned?.statements.length, 2, planned?.statements.map(({ text }) => text).join('\n'));
       await migrate(adapter, defined, { allowDestructive: true });
       assert.equal((await connection.introspect()).get('kids')?.constraints.size, 0);
@@ -74,6 +74,6 @@ for (const engine of sqlEngines) {
       assert.match(statements.join('\n'), /children.*DROP .*by_hand/);
       assert.equal((await connection.introspect()).get('children')?.constraints.size, 0);
       await rollback(adapter, { count: 1 });
-      assert.deepEqual(differences(before, await connection.introspect()), []);
+      assert.deepEqual(describeDifferences(before, await connection.introspect()), []);
     }));
 }

@@ -2,8 +2,8 @@ import * as assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { migration } from '../core/migration/builder.ts';
+import { migrate } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
-import { migrate } from '../core/migration/run.ts';
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
 import { connectAdapter } from './kit/adapter.ts';
 import { type FreshKeyspace, freshKeyspace, unavailable } from './kit/cassandra.ts';
@@ -11,8 +11,8 @@ import { definedInCode } from './kit/defined.ts';
 import { killSuite } from './kit/kill-suite.ts';
 import { migratorsOf } from './kit/migrators.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
 import { assertWhole } from './kit/whole.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 const key = { name: 'id', type: 'integer', primaryKey: true } as const;
 const insert = (id: number) => `INSERT INTO users (id, email, n) VALUES (${id}, 'u${id}@example.org', ${id})`;
@@ -73,7 +73,7 @@ async function isWhole(keyspace: FreshKeyspace): Promise<void> {
   );
 }
 
-/** As if its time to live were over. There is no table before the first one who wants the lock. */
+/** Expires the lock. The table does not exist before the first acquisition. */
 async function expire(keyspace: FreshKeyspace): Promise<void> {
   const [row] = await keyspace
     .query(`SELECT lock_epoch FROM "_svc_migrations" WHERE scope = 'migrations' LIMIT 1`)
@@ -103,7 +103,7 @@ else {
   });
 
   test(
-    'one that stands still for longer than its lock lives loses: nothing it does afterwards counts',
+    'a process suspended for longer than its lease loses the lock, and its later writes are rejected',
     async () => {
       const start = await migratorsOf('cassandra', migrations);
       const keyspace = await freshKeyspace();
@@ -115,7 +115,7 @@ else {
       try {
         const { child, ended, ready } = start(keyspace.url, 60, { questions: true, stop: true });
         await ready;
-        await until(() => isStopped(child), 'It never stood still');
+        await waitUntil(() => isStopped(child), 'It never stood still');
         await migrate(adapter, migrations.map(definedInCode), { allowDestructive: true, lockTimeoutMs: 120_000 });
         await whole();
         child.kill('SIGCONT');

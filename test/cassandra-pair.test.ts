@@ -3,8 +3,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Connection } from '../core/dialect.ts';
 import { isSvcError } from '../core/errors.ts';
 import { migration } from '../core/migration/builder.ts';
-import { history } from '../core/migration/history.ts';
-import { migrate } from '../core/migration/run.ts';
+import { historyTable } from '../core/migration/history-table.ts';
+import { migrate } from '../core/migration/migrate.ts';
 import { status } from '../core/migration/status.ts';
 import type { Operation } from '../core/schema/operation.ts';
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
@@ -13,13 +13,13 @@ import { DATACENTER, freshKeyspace } from './kit/cassandra.ts';
 import { nodesMissing, withNodes } from './kit/cassandra-nodes.ts';
 import { definedInCode } from './kit/defined.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
-// What only shows with two nodes: schemas that do not agree, conditional writes that time out, two coordinators.
+// Cases that need two nodes: schema disagreement, timeouts of conditional writes, two coordinators.
 
 const ANOTHER = 'another';
 const key = { name: 'id', type: 'integer', primaryKey: true } as const;
-// Both nodes are this file's alone: 1.3 GB and a minute, for those who work on the dialect.
+// Starts its own nodes, which takes 1.3 GB and a minute: for work on the dialect.
 const missing = process.env.SVC_TEST_PAIR === '1' ? nodesMissing(2) : 'SVC_TEST_PAIR=1 asks for it';
 
 const raw = (name: string): Operation => ({
@@ -28,7 +28,7 @@ const raw = (name: string): Operation => ({
   statement: `CREATE TABLE ${name} (id int PRIMARY KEY)`,
 });
 
-async function failureOf(connection: Connection, operation: Operation, part: 'run' | 'settle' = 'run') {
+async function failureOf(connection: Connection, operation: Operation, part: 'run' | 'awaitEffect' = 'run') {
   const segments = cassandra.compile(operation, new Map()).map((statement) => ({
     transactional: false,
     statements: [{ ...statement, run: statement[part] ?? null }],
@@ -42,13 +42,13 @@ async function failureOf(connection: Connection, operation: Operation, part: 'ru
 if (missing) test.skip('a pair of Cassandra nodes', missing);
 else {
   test(
-    'a pair of nodes: agreement, time-outs of unknown outcome, two migrators on two coordinators',
+    'two nodes: agreement, timeouts with an unknown outcome, two migrators on two coordinators',
     () =>
       withNodes(2, async ([first, second]) => {
         if (!first || !second) throw new Error('there are no two nodes');
         const points = [first.point, second.point];
 
-        // Two migrators, each with its own coordinator first, never run DDL at once: both end well.
+        // Two migrators with different coordinators never run DDL concurrently, and both succeed.
         const both = await freshKeyspace(points, 2);
         const defined = Array.from({ length: 4 }, (_, n) =>
           migration(`2026010${n + 1}_000000_t${n}`)
@@ -72,14 +72,14 @@ else {
           await adapter.connection.close();
         }
 
-        // A conditional write while the other replica stands still times out; what became of it is found out.
+        // A conditional write times out while the other replica is frozen; its outcome is resolved.
         const store = await cassandra.connect(both.url, {});
         const meta = {
           collection: '_svc_meta',
           key: 'id',
           columns: { id: { type: 'string' }, product: { type: 'text' } },
           indexes: [],
-          together: true,
+          colocateWithLock: true,
         } as const;
         second.freeze();
         const inserting = store.records(meta).insert({ id: 'slow', product: 'x' });
@@ -89,22 +89,22 @@ else {
         assert.equal((await store.records(meta).get('slow'))?.version, 1);
         await store.close();
 
-        // With a peer that is frozen a statement is sent, and nobody says that it took effect everywhere.
+        // With a frozen peer a statement is sent, but its effect on all nodes is not confirmed.
         const single = await freshKeyspace([first.point], 1);
         const connection = await cassandra.connect(single.url, { agreementTimeoutMs: 3000 });
         second.freeze();
         const after = await failureOf(connection, raw('while_frozen'));
         assert.equal(after.code, 'connection_lost');
         assert.ok(after.why?.includes(second.address), after.why);
-        // From then on nothing is sent any more.
+        // Afterwards nothing is sent.
         const before = await failureOf(connection, raw('never_sent'));
         assert.equal(before.code, 'schema_disagreement');
         assert.ok(before.why?.includes(second.address), before.why);
-        // And a run that finds the statement in the catalog does not take it for done.
-        const settled = await failureOf(connection, raw('while_frozen'), 'settle');
+        // A run that finds the effect in the catalog does not count the statement as done.
+        const settled = await failureOf(connection, raw('while_frozen'), 'awaitEffect');
         assert.equal(settled.code, 'schema_disagreement');
         second.thaw();
-        await until(
+        await waitUntil(
           async () => (await failureOf(connection, raw('while_frozen'))).code === 'collection_exists',
           'The nodes never agreed again',
           120_000,
@@ -124,7 +124,7 @@ else {
   );
 
   test(
-    'two data centers: an index is waited for in the one of the URL, and the history is read in both',
+    'two data centers: waits for an index in the local one, and reads the history of both',
     () =>
       withNodes(
         2,
@@ -145,7 +145,7 @@ else {
           } finally {
             await adapter.connection.close();
           }
-          // A row of the history of which the other data center has not heard.
+          // A history row that the other data center does not have yet.
           await far.kill();
           await query(
             `UPDATE "_svc_migrations" SET name = 'later' WHERE scope = 'migrations' AND kind = '_svc_migrations' AND key = ?`,
@@ -157,7 +157,7 @@ else {
             {},
           );
           try {
-            const { records } = await elsewhere.records(history).page('bySeq', { limit: 10, direction: 'asc' });
+            const { records } = await elsewhere.records(historyTable).page('bySeq', { limit: 10, direction: 'asc' });
             assert.deepEqual(
               records.map(({ record }) => record.name),
               ['later'],

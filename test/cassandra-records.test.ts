@@ -29,7 +29,7 @@ const requests: RecordDefinition<Request> = {
   ],
 };
 
-/** A partition of one value is divided in eight. */
+/** The partition of a value is split into eight shards. */
 const shardOf = (key: string) => (createHash('sha256').update(key).digest()[0] ?? 0) % 8;
 
 const request = (id: string, status: string, at: number | null = 1): Request => ({
@@ -57,7 +57,7 @@ else {
         };
         try {
           const connection = await again();
-          await connection.ensure([anyDefinition(requests)]);
+          await connection.ensureTables([anyDefinition(requests)]);
           await body(connection, keyspace, again);
         } finally {
           for (const connection of open) await connection.close();
@@ -68,34 +68,31 @@ else {
     );
   const hints = (keyspace: FreshKeyspace, table: string) => keyspace.query(`SELECT * FROM "_svc_requests_${table}"`);
 
-  on(
-    'every index lists what the record says, wherever it moved, and leaves nothing behind',
-    async (connection, keyspace) => {
-      const store = connection.records(requests);
-      await store.insert(request('r', 'waiting', 5));
-      await store.insert(request('nowhere', 'waiting', null));
-      const listed = async (status: string) =>
-        (await store.page('byStatus', { equals: { status }, limit: 10 })).records.map(({ record }) => record.id);
-      assert.deepEqual(await listed('waiting'), ['nowhere', 'r']);
-      assert.deepEqual(
-        (await store.page('all', { limit: 10 })).records.map(({ record }) => record.id),
-        ['r'],
-      );
-      assert.equal(await store.replace('r', 1, request('r', 'done', 7)), 'replaced');
-      assert.deepEqual([await listed('waiting'), await listed('done')], [['nowhere'], ['r']]);
-      assert.equal(await store.replace('r', 2, request('r', 'waiting', 7)), 'replaced');
-      assert.equal(await store.replace('r', 3, request('r', 'waiting', 7)), 'replaced');
-      assert.equal((await hints(keyspace, 'byStatus')).length, 2);
-      assert.equal((await hints(keyspace, 'byTime')).length, 1);
-      assert.equal(await store.replace('r', 2, request('r', 'done', 7)), 'stale');
-      assert.equal(await store.remove('r', 4), 'removed');
-      assert.equal(await store.remove('nowhere', 1), 'removed');
-      for (const table of ['byStatus', 'byTime', 'all']) assert.deepEqual(await hints(keyspace, table), [], table);
-    },
-  );
+  on('every index lists the current values of a record, and no former ones', async (connection, keyspace) => {
+    const store = connection.records(requests);
+    await store.insert(request('r', 'waiting', 5));
+    await store.insert(request('nowhere', 'waiting', null));
+    const listed = async (status: string) =>
+      (await store.page('byStatus', { equals: { status }, limit: 10 })).records.map(({ record }) => record.id);
+    assert.deepEqual(await listed('waiting'), ['nowhere', 'r']);
+    assert.deepEqual(
+      (await store.page('all', { limit: 10 })).records.map(({ record }) => record.id),
+      ['r'],
+    );
+    assert.equal(await store.replace('r', 1, request('r', 'done', 7)), 'replaced');
+    assert.deepEqual([await listed('waiting'), await listed('done')], [['nowhere'], ['r']]);
+    assert.equal(await store.replace('r', 2, request('r', 'waiting', 7)), 'replaced');
+    assert.equal(await store.replace('r', 3, request('r', 'waiting', 7)), 'replaced');
+    assert.equal((await hints(keyspace, 'byStatus')).length, 2);
+    assert.equal((await hints(keyspace, 'byTime')).length, 1);
+    assert.equal(await store.replace('r', 2, request('r', 'done', 7)), 'stale');
+    assert.equal(await store.remove('r', 4), 'removed');
+    assert.equal(await store.remove('nowhere', 1), 'removed');
+    for (const table of ['byStatus', 'byTime', 'all']) assert.deepEqual(await hints(keyspace, table), [], table);
+  });
 
   on(
-    'a hint that its record does not bear out is not believed, and swept once nobody can make it true',
+    'an index row that its record does not confirm is left out, and removed once no write can confirm it',
     async (connection, keyspace) => {
       const store = connection.records(requests);
       await store.insert(request('r', 'waiting'));
@@ -121,7 +118,7 @@ else {
     },
   );
 
-  on('writers that race leave every index as the records are', async (connection, _keyspace, again) => {
+  on('concurrent writers leave every index consistent with the records', async (connection, _keyspace, again) => {
     const stores = [connection, await again(), await again()].map((one) => one.records(requests));
     const ids = ['a', 'b', 'c', 'd'];
     for (const id of ids) await stores[0]?.insert(request(id, 's0'));

@@ -1,9 +1,9 @@
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
 import { storeOn } from './kit/approval-place.ts';
 import { freshKeyspace, unavailable } from './kit/cassandra.ts';
-import { dialectSuite } from './kit/dialect.ts';
-import { recordStoreSuite } from './kit/record-store.ts';
 import { test } from './kit/test.ts';
+import { dialectSuite } from './suites/dialect-suite.ts';
+import { recordStoreSuite } from './suites/record-store-suite.ts';
 
 const quote = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
@@ -12,7 +12,7 @@ else
   dialectSuite(test, {
     name: 'Cassandra',
     dialect: cassandra,
-    fresh: () => freshKeyspace(),
+    createDatabase: () => freshKeyspace(),
     async insert(connection, collection, rows) {
       for (const row of rows) {
         // JSON, so that the server itself gives each value the type of its column.
@@ -27,7 +27,7 @@ else
     }),
     skip: {
       'who watches hears of what its definition tells, and of nothing else':
-        'Cassandra tells nobody of a write: who waits for one asks again',
+        'Cassandra has no change notifications: callers poll',
     },
     cases: 8,
   });

@@ -1,13 +1,13 @@
 import * as assert from 'node:assert/strict';
 import type { ApprovalRecord } from '../core/approval/request.ts';
 import { definePlugin } from '../core/plugin.ts';
-import { consoleChannel } from '../plugins/channels/console/channel.ts';
-import webhook from '../plugins/channels/webhook/index.ts';
-import { WEBHOOK_SECRET } from './kit/approvals-client.ts';
-import { channelSuite } from './kit/channel-suite.ts';
+import { consoleChannel } from '../plugins/channels/console.ts';
+import webhook from '../plugins/channels/webhook.ts';
+import { WEBHOOK_SECRET } from './suites/gate-client.ts';
+import { channelSuite } from './suites/channel-suite.ts';
 import { docsBlocks } from './kit/docs-blocks.ts';
 import { docsPlugin } from './kit/docs-plugin.ts';
-import { httpReceiver } from './kit/http-receiver.ts';
+import { httpReceiver } from './suites/http-receiver.ts';
 import { test } from './kit/test.ts';
 
 channelSuite(test, {
@@ -23,7 +23,7 @@ channelSuite(test, {
     httpReceiver({
       options: (url) => ({ url, secrets: [WEBHOOK_SECRET], context: true }),
       secrets: [WEBHOOK_SECRET],
-      shown: (body) => body,
+      displayed: (body) => body,
     }),
 });
 
@@ -51,9 +51,9 @@ channelSuite(test, {
       secrets: [],
       received() {
         const messages = lines.join('\n').split(/^(?=approval )/m);
-        return messages.filter(Boolean).map((text) => ({ whole: text, shown: text.trimEnd() }));
+        return messages.filter(Boolean).map((text) => ({ raw: text, displayed: text.trimEnd() }));
       },
-      behave() {},
+      setBehaviour() {},
       close() {},
     };
   },
@@ -61,20 +61,20 @@ channelSuite(test, {
 
 test('a terminal tells a time-out from the no of a human', async () => {
   lines.length = 0;
-  const { decided } = consoleChannel((line) => void lines.push(line));
+  const { onDecided } = consoleChannel((line) => void lines.push(line));
   const record = { requestId: 'apr_1', status: 'rejected', decidedBy: 'system' } as ApprovalRecord;
   const { signal } = new AbortController();
-  await decided?.({ ...record, cause: 'timeout' }, signal);
-  await decided?.({ ...record, cause: 'human', decidedBy: 'ada' }, signal);
-  assert.deepEqual(lines, ['approval apr_1 is rejected by time-out', 'approval apr_1 is rejected by ada']);
+  await onDecided?.({ ...record, cause: 'timeout' }, signal);
+  await onDecided?.({ ...record, cause: 'human', decidedBy: 'ada' }, signal);
+  assert.deepEqual(lines, ['approval apr_1 is rejected by timeout', 'approval apr_1 is rejected by ada']);
 });
 
 const [written] = docsBlocks().filter(
-  ({ page, text }) => page === 'docs/channels.md' && text.includes('definePlugin('),
+  ({ page, text }) => page === 'docs/how-to/write-a-channel.md' && text.includes('definePlugin('),
 );
-if (!written) throw new Error('docs/channels.md shows no channel');
+if (!written) throw new Error('docs/how-to/write-a-channel.md shows no channel');
 channelSuite(test, {
-  name: 'the channel of docs/channels.md',
+  name: 'the channel of docs/how-to/write-a-channel.md',
   plugin: await docsPlugin(written),
   type: 'pager',
   reader: 'person',
@@ -82,6 +82,6 @@ channelSuite(test, {
   receiver: () =>
     httpReceiver({
       options: (url) => ({ url }),
-      shown: (body) => `${JSON.parse(body).title}\n${JSON.parse(body).text}`,
+      displayed: (body) => `${JSON.parse(body).title}\n${JSON.parse(body).text}`,
     }),
 });

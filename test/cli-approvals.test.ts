@@ -1,14 +1,14 @@
 import * as assert from 'node:assert/strict';
 import pg from 'pg';
-import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './kit/approvals-client.ts';
+import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './suites/gate-client.ts';
 import { background } from './kit/background.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
 import { type Project, project } from './kit/project.ts';
-import { receiver } from './kit/receiver.ts';
+import { startWebhookReceiver } from './suites/webhook-receiver.ts';
 import { LONG } from './kit/shop.ts';
 import { terminal } from './kit/terminal.ts';
 import { test as declare } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 const missing = await unavailable();
 const STORE = { store: { database: 'main' } };
@@ -62,10 +62,10 @@ test('who looks later sees what the tool ran with, and why', async ({ refund, sv
   await shop.svc('approvals', 'approve', request.requestId, '--set', 'amount=15', '--reason', 'half\u202e\nis fair');
   await outcome;
   const hidden = await refund({ orderId: '2', amount: 3, card: '4111' });
-  const { shown } = await svc.approvals.get(hidden.request.requestId, { reveal: true });
+  const { reviewToken } = await svc.approvals.get(hidden.request.requestId, { reveal: true });
   const { executionId, requestId: hiddenId } = hidden.request;
   const payload = { requestId: hiddenId, modifiedParams: { card: '4222' } };
-  await svc.approvals.signal({ executionId, signal: 'approve', payload }, { shown: shown ?? '' });
+  await svc.approvals.signal({ executionId, signal: 'approve', payload }, { reviewToken: reviewToken ?? '' });
   await hidden.outcome;
   const { requestId } = request;
   for (const args of [
@@ -78,7 +78,7 @@ test('who looks later sees what the tool ran with, and why', async ({ refund, sv
     assert.ok(!stdout.includes('4222'));
   }
   assert.match((await shop.svc('approvals', 'list', '--status', 'approved')).stdout, /changed {4}card: .*masked/);
-  assert.match((await shop.svc('approvals', 'list')).stderr, /^Nothing waits/);
+  assert.match((await shop.svc('approvals', 'list')).stderr, /^No requests are waiting/);
 });
 
 test('a decision waits for whoever locks its table', async ({ refund }, shop) => {
@@ -90,7 +90,7 @@ test('a decision waits for whoever locks its table', async ({ refund }, shop) =>
     await locking.query('BEGIN; LOCK TABLE _svc_approvals IN SHARE MODE');
     const deciding = shop.svc('approvals', 'approve', request.requestId);
     const attempts = new Set<string>();
-    await until(async () => {
+    await waitUntil(async () => {
       await locking.query('SELECT pg_stat_clear_snapshot()');
       const { rows } = await locking.query(
         "SELECT query_start::text AS at FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
@@ -116,7 +116,7 @@ test('reject tells the agent why', async ({ refund, refunds }, shop) => {
   assert.deepEqual(refunds, []);
   const again = await shop.svc('approvals', 'approve', request.requestId);
   assert.equal(again.status, 2);
-  assert.match(again.stderr, /rejected already.*\(approval_decided\)/);
+  assert.match(again.stderr, /already rejected.*\(approval_decided\)/);
 });
 
 test('what cannot be meant is refused before anything is decided', async ({ refund, svc }, shop) => {
@@ -161,7 +161,7 @@ test('hostile text is shown harmlessly and whole', async ({ refund }, shop) => {
     assert.doesNotMatch(stdout, /[\u001b\u0007\u202e\u200b]/);
     assert.match(stdout, /u(001b|\{1b\})/);
   }
-  assert.ok(list.stdout.length < 1_000 && /all of it: svc approvals show/.test(list.stdout));
+  assert.ok(list.stdout.length < 1_000 && /full request: svc approvals show/.test(list.stdout));
   assert.ok(show.stdout.includes('END'));
 });
 
@@ -189,7 +189,7 @@ test('a request with sensitive parameters is decided by who was shown them', asy
   assert.match(blind.stderr, /approval_unseen[\s\S]*svc approvals show \S+ --reveal --json/);
   const seen = JSON.parse((await shop.svc('approvals', 'show', requestId, '--reveal', '--json')).stdout).request;
   assert.equal(seen.parameters.card, '4111-secret');
-  assert.equal((await shop.svc('approvals', 'approve', requestId, '--shown', seen.shown)).status, 0);
+  assert.equal((await shop.svc('approvals', 'approve', requestId, '--review-token', seen.reviewToken)).status, 0);
   assert.equal((await outcome).status, 'completed');
 });
 
@@ -200,14 +200,14 @@ test('on a terminal one is picked, shown whole, and let run after a yes', async 
   await deciding.until('Which request?');
   deciding.type('\u001b[B');
   deciding.type('\r');
-  await deciding.until('Let it run?');
+  await deciding.until('Approve?');
   assert.ok(deciding.shown().includes('"orderId": "B"') && deciding.shown().includes('4111'));
   deciding.type('y\r');
   assert.equal(await deciding.ended, 0, deciding.shown());
-  await until(() => refunds.length === 1, 'it did not run');
+  await waitUntil(() => refunds.length === 1, 'it did not run');
   assert.equal((refunds[0] as { orderId: string }).orderId, 'B');
   const saying = terminal(['approvals', 'approve', first.request.requestId], { cwd: shop.root });
-  await saying.until('Let it run?');
+  await saying.until('Approve?');
   saying.type('you must be joking\r');
   await saying.until('Answer y or n.');
   saying.type(`${'\u007f'.repeat(18)}n\r`);
@@ -225,15 +225,15 @@ test('on a terminal requests to pick from can be told apart, and a no is asked f
   await deciding.until(/orderId="A".*orderId="B"/s);
   deciding.type('\u001b[B');
   deciding.type('\r');
-  await deciding.until('Why not?');
+  await deciding.until('Reason for the agent:');
   deciding.type('paid yesterday\r');
-  await deciding.until('Keep it from running?');
+  await deciding.until('Reject the request?');
   deciding.type('y\r');
   assert.equal(await deciding.ended, 0, deciding.shown());
   const { status, decisionReason } = await svc.approvals.get(second.request.requestId);
   assert.deepEqual([status, decisionReason], ['rejected', 'paid yesterday']);
   const letting = terminal(['approvals', 'reject', first.request.requestId, '--reason', 'no'], { cwd: shop.root });
-  await letting.until('Keep it from running?');
+  await letting.until('Reject the request?');
   letting.type('\r');
   assert.equal(await letting.ended, 3);
   assert.equal((await svc.approvals.get(first.request.requestId)).status, 'waiting');
@@ -305,7 +305,7 @@ test('export gives the audit as lines of JSON, prune removes what is over', asyn
     pruned.stderr,
   );
   assert.equal(JSON.parse((await shop.svc('approvals', 'list', '--json')).stdout).records.length, 1);
-  assert.match((await shop.svc('approvals', 'list', '--status', 'rejected')).stderr, /^No such request/);
+  assert.match((await shop.svc('approvals', 'list', '--status', 'rejected')).stderr, /^No requests found/);
 });
 
 declare('without a store nobody else can see what waits, and the command says so', async () => {
@@ -320,7 +320,7 @@ else
     'serve answers the callback over HTTP, from another process, and ends when it is told to',
     async () => {
       const { url, drop } = await freshDatabase();
-      const to = await receiver(200);
+      const to = await startWebhookReceiver(200);
       const shop = project({ main: url }, { approvals: { ...STORE, callbackKey: CALLBACK_KEY } });
       const serving = background(['approvals', 'serve', '--port', '0'], shop.root);
       try {
@@ -337,9 +337,9 @@ else
         const config = { databases: { main: { dialect: 'postgresql', url } } };
         await withGate({ config, approvals, humanInLoop: { approvalWebhook: to.url } }, async ({ refund, refunds }) => {
           const { outcome } = await refund();
-          await until(() => to.received.length === 1, 'nothing came');
+          await waitUntil(() => to.received.length === 1, 'nothing came');
           const { callbackUrl, requestId } = JSON.parse(to.received[0]?.body ?? '');
-          await until(
+          await waitUntil(
             async () => /delivered {2}\(webhook\)/.test((await shop.svc('approvals', 'show', requestId)).stdout),
             'the delivery is not shown',
           );

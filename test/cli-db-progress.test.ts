@@ -1,8 +1,8 @@
 import * as assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import type { DatabaseCommand } from '../cli/db/command.ts';
-import { batches } from '../cli/db/progress.ts';
-import { ERASE, StatusLine } from '../cli/status-line.ts';
+import { batchProgress } from '../cli/db/progress.ts';
+import { ERASE_LINE, StatusLine } from '../cli/output.ts';
 import { freshMongo, missing } from './kit/mongodb.ts';
 import { project } from './kit/project.ts';
 import { LONG } from './kit/shop.ts';
@@ -12,7 +12,7 @@ import { test } from './kit/test.ts';
 /** What a person is told of these moments, in a terminal or not. */
 function told(
   isTerminal: boolean,
-  moments: readonly (readonly [at: number, ...Parameters<ReturnType<typeof batches>>])[],
+  moments: readonly (readonly [at: number, ...Parameters<ReturnType<typeof batchProgress>>])[],
 ) {
   const stderr = new PassThrough().setEncoding('utf8');
   const notes: string[] = [];
@@ -21,14 +21,14 @@ function told(
     note: (line: string) => notes.push(line),
   } as unknown as DatabaseCommand;
   let at = 0;
-  const tell = batches(command, () => at);
+  const tell = batchProgress(command, () => at);
   for (const [moment, progress] of moments) {
     at = moment;
     tell(progress);
   }
   return isTerminal
     ? String(stderr.read() ?? '')
-        .split(ERASE)
+        .split(ERASE_LINE)
         .slice(1)
     : notes;
 }
@@ -55,8 +55,8 @@ test('a line in a terminal tells how far a step is, and how long the rest takes 
 test('what is only read is said to be, and what is changed behind it begins anew', () => {
   assert.deepEqual(
     told(true, [
-      [0, { ...users(500, 1000), checks: true }],
-      [3000, { ...users(900, 1000), checks: true }],
+      [0, { ...users(500, 1000), checksOnly: true }],
+      [3000, { ...users(900, 1000), checksOnly: true }],
       [4000, users(500, 1000)],
       [8000, users(900, 1000)],
     ]),
@@ -114,7 +114,7 @@ else
           .shown()
           .split(/users: [\d,]+ of 6,000[^\r]*/)
           .slice(-2);
-        assert.ok(last.startsWith(`${ERASE}  20`), JSON.stringify(last));
+        assert.ok(last.startsWith(`${ERASE_LINE}  20`), JSON.stringify(last));
       } finally {
         await database.drop();
       }

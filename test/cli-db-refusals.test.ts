@@ -1,7 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { DatabaseService } from '../config/client.ts';
+import { DatabaseService } from '../config/sdk/index.ts';
 import { migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
 import type { Migration } from '../core/migration/migration.ts';
@@ -201,7 +201,7 @@ test(
         [2, '0 of 2'],
       ] as const) {
         const { code, state } = json(ok(await svc('db', 'migrate', '--json'), status));
-        assert.deepEqual([code, state], ['collection_exists', `Nothing of it stays; ${done} migrations are applied.`]);
+        assert.deepEqual([code, state], ['collection_exists', `None of it took effect; ${done} migrations are applied.`]);
       }
       await query('drop table two');
       ok(await svc('db', 'migrate'));
@@ -254,7 +254,7 @@ test(
       assert.ok(refusal.nextActions.some((action: string) => action.endsWith('svc db schema pull')));
       const { warnings, migrations } = json(ok(await svc('db', 'schema', 'pull', '--json')));
       assert.deepEqual(warnings, [
-        'Migrations change the table "legacy" before one creates it: on an empty database they fail.',
+        'Migrations change the table "legacy" before one creates it, and would fail on an empty database.',
       ]);
       assert.equal(migrations.length, 1);
       ok(await svc('db', 'migrate', 'baseline'));
@@ -311,7 +311,7 @@ test(
       const text = read(file);
       rmSync(`${root}/${file}`);
       assert.equal(json(ok(await svc('db', 'migrate', '--json'), 5)).code, 'migration_missing');
-      assert.match(ok(await svc('db', 'migrate', 'status')).stdout, /\[!\] .*its file is missing/);
+      assert.match(ok(await svc('db', 'migrate', 'status')).stdout, /\[!\] .*file is missing/);
       assert.equal(ok(await svc('db', 'migrate', 'export', tagOf(name))).stdout, `${file}\n`);
       assert.deepEqual(JSON.parse(read(file)), JSON.parse(text));
       assert.equal(ok(await svc('db', 'migrate')).stdout, 'Nothing to do in main (dev).\n');
@@ -388,7 +388,7 @@ test(
       await service.close();
       await query("update _svc_migrations set origin = 'file'");
       add(older);
-      const told = /the order of application: field u\.f: length is 100, expected 200/;
+      const told = /applied out of order: field u\.f: length is 100, expected 200/;
       for (const command of [
         ['schema', 'check'],
         ['migrate', 'status', '--check'],

@@ -39,7 +39,7 @@ test(
       assert.equal((await shop.svc('db', 'schema', 'generate')).status, 0);
       shop.schema({ users: { id, full_name: 'String' } });
       const asking = typed(shop, 'db', 'schema', 'generate');
-      await asking.until('The field "users.name" is gone. What became of it?');
+      await asking.until('The field "users.name" was removed. What happened to it?');
       await asking.until('renamed to "full_name"');
       asking.type('\r');
       assert.equal(await asking.ended, 0, asking.shown());
@@ -67,12 +67,12 @@ test(
       shop.schema({ users: { id } });
       assert.equal((await shop.svc('db', 'schema', 'generate')).status, 0);
       const no = typed(shop, 'db', 'migrate');
-      await no.until('1 statement destroys data. Go on?');
+      await no.until('1 statement destroys data. Continue?');
       no.type('n\r');
       assert.equal(await no.ended, 3, no.shown());
       assert.match((await shop.svc('db', 'migrate', 'status')).stdout, /^PENDING 1/);
       const yes = typed(shop, 'db', 'migrate');
-      await yes.until('Go on?');
+      await yes.until('Continue?');
       yes.type('y\r');
       assert.equal(await yes.ended, 0, yes.shown());
       assert.match((await shop.svc('db', 'migrate', 'status')).stdout, /^OK/);
@@ -86,13 +86,13 @@ test(
     onDatabase(async (shop) => {
       await applied(shop, { users: { id, name: 'String' } });
       const left = typed(shop, 'db', 'migrate', 'rollback');
-      await left.until('Undo 1 migration in main (dev)?');
+      await left.until('Roll back 1 migration in main (dev)?');
       assert.match(left.shown(), /loses data/);
       left.type('\u0003');
       assert.equal(await left.ended, 130, left.shown());
       assert.match((await shop.svc('db', 'migrate', 'status')).stdout, /^OK/);
       const yes = typed(shop, 'db', 'migrate', 'rollback');
-      await yes.until('Undo 1 migration');
+      await yes.until('Roll back 1 migration');
       yes.type('y\r');
       assert.equal(await yes.ended, 0, yes.shown());
       assert.match(yes.shown(), /1 migration rolled back/);

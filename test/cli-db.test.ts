@@ -74,7 +74,7 @@ function journeys(engine: TestEngine): void {
         const back = ok(await svc('db', 'migrate', 'rollback', '-n', '2'));
         assert.match(
           back.stderr,
-          /Will be undone in main \(dev\)[\s\S]*_ages\n {4}loses data[\s\S]*_create_users\n {4}loses data/,
+          /will be rolled back in main \(dev\)[\s\S]*_ages\n {4}loses data[\s\S]*_create_users\n {4}loses data/,
         );
         assert.match(back.stdout, /^2 migrations rolled back/);
         assert.deepEqual(await query(tables('users')), []);
@@ -123,7 +123,7 @@ function journeys(engine: TestEngine): void {
         assert.match(failed.stderr, /why .*(42703|1054)/);
         assert.match(
           failed.stderr,
-          whole ? /state .*Nothing of it stays; 1 of 2/ : /state .*2 of 3 steps are committed/,
+          whole ? /state .*None of it took effect; 1 of 2/ : /state .*2 of 3 steps are committed/,
         );
         assert.deepEqual(
           (await query(tables('a', 'b', 'users'))).map(({ name }) => name),

@@ -106,7 +106,7 @@ test('an installation that fails says that the files are there', async () => {
   const cwd = folder();
   const { status, stderr } = await svc(['init'], { cwd, env: { PATH: cwd } });
   assert.equal(status, 1);
-  assert.match(stderr, /install_failed[\s\S]*The files are written\.[\s\S]*npm install/);
+  assert.match(stderr, /install_failed[\s\S]*The files were written\.[\s\S]*npm install/);
   assert.ok(existsSync(join(cwd, 'svc.config.ts')));
 });
 
@@ -164,7 +164,7 @@ test('doctor finds everything in order on PGlite, and leaves no history behind',
   }
   const text = await svc(['doctor'], { cwd });
   assert.match(text.stdout, /^ok {4}node: [\d.]+$/m);
-  assert.match(text.stdout, /Nothing stands in the way\.\n$/);
+  assert.match(text.stdout, /All checks passed\.\n$/);
 });
 
 test('doctor looks at what approvals are configured with', async () => {
@@ -175,7 +175,7 @@ test('doctor looks at what approvals are configured with', async () => {
       .filter(({ name }) => /^(approvals|broker )/.test(name))
       .map(({ name, result, message }) => [name, result, message]);
   };
-  assert.deepEqual(await of({}), [['approvals', 'warn', 'kept in memory, gone with the process']]);
+  assert.deepEqual(await of({}), [['approvals', 'warn', 'stored in memory, lost when the process exits']]);
   const [[, , keyless] = []] = await of({ callbackBase: 'https://shop.example' });
   assert.match(`${keyless}`, /callbackBase needs approvals\.callbackKey/);
   const [[, result, unknown] = []] = await of({ store: { database: 'main' }, callbackKey: key });

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { colorsFor, errorLines } from '../cli/print.ts';
+import { colorsFor, errorLines } from '../cli/output.ts';
 import { table } from '../cli/table.ts';
 import { isSvcError, SvcError } from '../core/errors.ts';
 import { cleanEnv, command, scripted, svc } from './kit/cli.ts';
@@ -64,10 +64,10 @@ test('every file is a command of the table, under the path that is typed, with a
 test('only the command that is typed is imported', () => {
   const text = readFileSync(new URL('../cli/table.ts', import.meta.url), 'utf8');
   assert.doesNotMatch(text, /^import (?!type).*commands/m);
-  const main = readFileSync(new URL('../cli/main.ts', import.meta.url), 'utf8');
+  const main = readFileSync(new URL('../cli/bundle/main.ts', import.meta.url), 'utf8');
   assert.deepEqual(
     [...main.matchAll(/^import .*from '(.*)'/gm)].map(([, from]) => from),
-    ['../core/version.ts'],
+    ['../../core/version.ts'],
   );
 });
 
@@ -80,7 +80,7 @@ test('--help of a command shows its options and an example', async () => {
 
 const MISTYPED: readonly (readonly [readonly string[], RegExp])[] = [
   [['plugin', 'lst'], /"svc plugin lst" is not a command.*Did you mean "svc plugins list"\?/s],
-  [['approvals', 'prune'], /needs more than that: svc approvals prune --older-than/],
+  [['approvals', 'prune'], /needs more arguments: svc approvals prune --older-than/],
   [['--jsn'], /has no option --jsn/],
   [['intt'], /Did you mean "svc init"\?/],
   [['nothing-like-it'], /svc --help/],
@@ -90,10 +90,10 @@ const MISTYPED: readonly (readonly [readonly string[], RegExp])[] = [
   [['db', 'schema', 'generate', '--rename', 'Invoice', 'Lines.qty:quantity'], /does not take "Lines.qty:quantity"/],
   [['approvals', 'show', 'apr_1', '--yes'], /"svc approvals show" has no option --yes/],
   [['db', 'migrate', '--yes=false'], /option --yes takes no value/],
-  [['db', 'migrate', '--db', 'main', 'rollback'], /behind the command.*svc db migrate rollback --db main/s],
-  [['--env', 'dev', 'plugins', 'list'], /behind the command.*svc plugins list --env dev/s],
+  [['db', 'migrate', '--db', 'main', 'rollback'], /after the command.*svc db migrate rollback --db main/s],
+  [['--env', 'dev', 'plugins', 'list'], /after the command.*svc plugins list --env dev/s],
   [['link', '--env'], /--env/],
-  [['link'], /needs the environment/],
+  [['link'], /needs an environment/],
 ];
 for (const [args, said] of MISTYPED) {
   test(`svc ${args.join(' ')} is refused with status 2, on stderr alone`, async () => {
@@ -202,7 +202,7 @@ function scriptOf(body: string): string {
 import { table } from '${url('cli/table.ts')}';
 import { start } from '${url('cli/start.ts')}';
 import { SvcCommand } from '${url('cli/base.ts')}';
-import { confirm, choose } from '${url('cli/ask.ts')}';
+import { confirm, choose } from '${url('cli/prompt.ts')}';
 import { SvcError } from '${url('core/errors.ts')}';
 class Probe extends SvcCommand {
   static paths = [['probe']];
@@ -274,5 +274,5 @@ test('SIGTERM is the same', async () => {
     }
   });
   assert.equal(await closed, 130);
-  assert.match(stderr, /once more ends at once/);
+  assert.match(stderr, /repeat to stop immediately/);
 });

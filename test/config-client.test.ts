@@ -8,7 +8,7 @@ import {
   isSvcError,
   MigrationEngine,
   Svc,
-} from '../config/sdk.ts';
+} from '../config/sdk/index.ts';
 import type { ErrorCode } from '../core/errors.ts';
 import { folder } from './kit/folder.ts';
 import { freshFolder } from './kit/pglite.ts';

@@ -3,7 +3,8 @@ import { cpSync, mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../config/define.ts';
-import { loadRuntime, type Runtime } from '../config/runtime.ts';
+import type { Runtime } from '../config/load/runtime.ts';
+import { loadRuntime } from './kit/load.ts';
 import { type ErrorCode, isSvcError, type SvcError } from '../core/errors.ts';
 import type { Kernel, Plugin } from '../core/kernel.ts';
 import { definePlugin } from '../core/plugin.ts';
@@ -234,7 +235,7 @@ test('a second copy of our modules changes nothing', async () => {
   const root = folder({
     'package.json': { type: 'module' },
     'svc.config.js': `import { defineConfig } from './copy/config/define.ts';
-import { definePlugin, SvcError } from './copy/config/sdk.ts';
+import { definePlugin, SvcError } from './copy/config/sdk/index.ts';
 export default defineConfig(({ env }) => {
   if (env === 'prd') throw new SvcError('env_unknown', 'Not from here.');
   return { product: 'shop', env: 'dev', plugins: [definePlugin({ name: 'copied', apply(kernel) { kernel.hooks.beforeToolCall.tap('copied', () => {}); kernel.models.register('m', () => ({})); } })] };

@@ -1,16 +1,17 @@
 import * as assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { builtins } from '../config/builtin.ts';
+import { builtins } from '../config/load/builtin.ts';
 import { defineConfig } from '../config/define.ts';
-import { findConfig, SEARCH_PLACES } from '../config/find.ts';
-import { loadRuntime, type RuntimeOptions } from '../config/runtime.ts';
+import { findConfig, SEARCH_PLACES } from '../config/load/config-file.ts';
+import type { RuntimeOptions } from '../config/load/runtime.ts';
+import { loadRuntime } from './kit/load.ts';
 import type { ConnectOptions } from '../core/dialect.ts';
 import { type ErrorCode, isSvcError, type SvcError } from '../core/errors.ts';
 import { Kernel } from '../core/kernel.ts';
 import { applyPlugin } from '../core/plugin.ts';
 import { withoutPassword } from '../core/url.ts';
-import { type Driver, loadDriver } from '../plugins/driver.ts';
+import { type Driver, loadDriver } from '../plugins/shared/driver.ts';
 import { folder } from './kit/folder.ts';
 import { test } from './kit/test.ts';
 
@@ -197,9 +198,9 @@ test('a callback base is an address that links can lead to, and that no token re
     ['shop.example', /^approvals\.callbackBase: is not a URL\.$/],
     ['http://shop.example/svc', /is not https/],
     ['ftp://shop.example/svc', /is not an https URL/],
-    ['https://a:hush-secret@shop.example/svc', /has credentials in it/],
-    ['https://shop.example/svc?x=1', /has a query or a fragment/],
-    ['https://shop.example/svc#top', /has a query or a fragment/],
+    ['https://a:hush-secret@shop.example/svc', /contains credentials/],
+    ['https://shop.example/svc?x=1', /must not have a query or a fragment/],
+    ['https://shop.example/svc#top', /must not have a query or a fragment/],
   ] as const) {
     const error = await refused('config_invalid', at(base));
     assert.match(error.why ?? '', why, base);
@@ -227,9 +228,9 @@ test('what is wrong is said with its path, all at once, and without values', asy
   const why = error.why ?? '';
   for (const part of [
     'product:',
-    'databses: is not known. Did you mean "databases"?',
+    'databses: is not a known setting. Did you mean "databases"?',
     'databases.main.dialect: is missing',
-    'databases.main.dialekt: is not known. Did you mean "dialect"?',
+    'databases.main.dialekt: is not a known setting. Did you mean "dialect"?',
     'databases.main.url:',
     'environments.prd.protected:',
     'approvals.callbackKey:',
@@ -304,11 +305,11 @@ test('a URL is asked for when it is needed, and a missing one is named', async (
   assert.equal(unset.why, 'databases.map.url.prd is undefined.');
   assert.equal(
     (await refused('env_unknown', { cwd: root, env: 'staging' }, (runtime) => runtime.urlOf('map'))).why,
-    'databases.map.url has dev.',
+    'databases.map.url has URLs for: dev.',
   );
   assert.match(
     (await refused('env_unknown', { cwd: root, env: 'prd' }, (runtime) => runtime.urlOf('one'))).why ?? '',
-    /only the configuration's own env "dev"/,
+    /only to the configuration's own env "dev"/,
   );
   await refused('env_unknown', { cwd: root }, (runtime) => runtime.urlOf('none'));
   const near = await refused('database_unknown', { cwd: root }, (runtime) => runtime.urlOf('mapp'));
@@ -370,14 +371,14 @@ test('options of a connection that are misspelled, of another type or no time th
       return error.why ?? '';
     };
     const bad = { conectTimeoutMs: 1, connectTimeoutMs: 3e9 };
-    assert.match(await why(bad), /no option "conectTimeoutMs"; connectTimeoutMs is meant.*3000000000 and has to be/);
+    assert.match(await why(bad), /no option "conectTimeoutMs"; did you mean connectTimeoutMs\?.*3000000000 and must be/);
     for (const connectTimeoutMs of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '1000', null]) {
       assert.match(await why({ connectTimeoutMs } as ConnectOptions), /^connectTimeoutMs is .* whole number from 1 to/);
     }
     assert.match(await why({ allowCopy: 'true' } as unknown as ConnectOptions), /^allowCopy is "true".*true or false/);
     assert.match(await why({ onProgress: true } as unknown as ConnectOptions), /a function/);
     assert.match(await why({ toString: 1 }), /no option "toString"/);
-    if (name !== 'postgresql') assert.match(await why({ schema: 'public' }), /its URL says where tables live/);
+    if (name !== 'postgresql') assert.match(await why({ schema: 'public' }), /its URL specifies where tables live/);
   }
 });
 

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { readSchemaFile } from '../config/schema-file.ts';
+import { readSchemaFile } from '../config/project/schema-file.ts';
 import { Kernel } from '../core/kernel.ts';
 import { applyPlugin } from '../core/plugin.ts';
 import { type DocsBlock, docsBlocks } from './kit/docs-blocks.ts';
@@ -26,7 +26,7 @@ const OTHER = ['sh', 'text', 'json', 'python', 'go', 'mermaid'];
 
 /** Where the block stands in its page is where its lines stand in the file. */
 function source({ page, line, language, text }: DocsBlock): { readonly name: string; readonly text: string } {
-  const name = `${page.replace('/', '-')}.${line}.m${language}`;
+  const name = `${page.replaceAll('/', '-')}.${line}.m${language}`;
   return { name, text: `${'\n'.repeat(line)}${text}\nexport {};\n` };
 }
 
@@ -41,11 +41,11 @@ function project(): string {
     'tsconfig.json': { compilerOptions: { ...options, declaration: false }, include: ['*.ts', '*.mts', '*.mjs'] },
     'prelude.ts': PRELUDE,
     'package.json': { type: 'module' },
-    // What a block imports from beside it.
+    // What a block imports from its own folder.
     'dialect.ts': "import type { Dialect } from '@svc/sdk';\nexport declare const abacus: Dialect;",
     'index.ts': "import { definePlugin } from '@svc/sdk';\nexport default definePlugin({ name: 'own', apply() {} });",
-    'outside.ts':
-      "import type { BrokerOutside } from '@svc/sdk/testing';\nexport declare function outside(): Promise<BrokerOutside>;",
+    'client.ts':
+      "import type { BrokerClient } from '@svc/sdk/testing';\nexport declare function openClient(): Promise<BrokerClient>;",
   });
   symlinkSync(join(root, 'node_modules'), join(path, 'node_modules'));
   for (const block of blocks.filter(({ language }) => COMPILED.includes(language))) {
@@ -65,14 +65,17 @@ test('every block has a language that something is done with', () => {
 });
 
 test('TypeScript and JavaScript compile against the public types', async () => {
-  assert.ok(existsSync(join(root, 'dist', 'config', 'sdk.d.ts')), 'npm run build');
+  assert.ok(existsSync(join(root, 'dist', 'config', 'sdk', 'index.d.ts')), 'npm run build');
   const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
   const path = project();
   await promisify(execFile)(process.execPath, [tsc, '-p', path, '--pretty', 'false'], { cwd: path }).catch(
     ({ stdout, stderr }: { stdout: string; stderr: string }) => {
-      // docs-hooks.md.12.mts(14,3) is docs/hooks.md, line 14.
-      const told = `${stdout}${stderr}`.replace(/^(?:docs-)?(\S+?\.md)\.\d+\.m[tj]s\((\d+),/gm, '$1: line $2 (column ');
-      assert.fail(told);
+      // docs-reference-hooks.md.12.mts(14,3) is docs/reference/hooks.md, line 14.
+      const output = `${stdout}${stderr}`.replace(
+        /^(?:docs-)?(\S+?\.md)\.\d+\.m[tj]s\((\d+),/gm,
+        '$1: line $2 (column ',
+      );
+      assert.fail(output);
     },
   );
 });
@@ -100,8 +103,8 @@ test('plugins can be applied, and do what they say', async () => {
   }
 });
 
-test('hooks.md tells of every hook, and no other', () => {
-  const page = readFileSync(join(root, 'docs', 'hooks.md'), 'utf8');
+test('hooks.md lists every hook, and no other', () => {
+  const page = readFileSync(join(root, 'docs', 'reference', 'hooks.md'), 'utf8');
   const written = [...page.matchAll(/^\| `([\w:]+)` \|/gm)].map((match) => match[1]);
   assert.deepEqual(written, Object.keys(new Kernel().hooks));
 });

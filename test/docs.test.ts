@@ -3,11 +3,14 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { table } from '../cli/table.ts';
-import { FIELD_TYPES } from '../core/schema/types.ts';
+import { FIELD_TYPES } from '../core/schema/model.ts';
 import { outdated } from '../docs/generate.ts';
 import { test } from './kit/test.ts';
 
 const docs = join(dirname(dirname(fileURLToPath(import.meta.url))), 'docs');
+const pages = readdirSync(docs, { recursive: true, encoding: 'utf8' }).filter(
+  (name) => name.endsWith('.md') && !name.startsWith('typedoc'),
+);
 const page = (name: string) => readFileSync(join(docs, name), 'utf8');
 
 test('what comes from the source is as it was written from it', async () => {
@@ -19,12 +22,14 @@ test('what comes from the source is as it was written from it', async () => {
 });
 
 test('every command is listed, and no other', () => {
-  const written = [...page('commands.md').matchAll(/^\| `svc ([a-z ]+?)(?: [<-].*)?` \|/gm)].map((match) => match[1]);
+  const written = [...page('reference/commands.md').matchAll(/^\| `svc ([a-z ]+?)(?: [<-].*)?` \|/gm)].map(
+    (match) => match[1],
+  );
   assert.deepEqual(written.sort(), table.map(({ path }) => path).sort());
 });
 
 test('every field type is listed', () => {
-  const text = page('schema-file.md');
+  const text = page('reference/schema-file.md');
   assert.deepEqual(
     FIELD_TYPES.filter((type) => !text.includes(`\`${type}\``)),
     [],
@@ -32,10 +37,10 @@ test('every field type is listed', () => {
 });
 
 test('links lead somewhere', () => {
-  for (const name of readdirSync(docs).filter((one) => one.endsWith('.md'))) {
+  for (const name of pages) {
     const links = [...page(name).matchAll(/\]\((?!https:)([^)#]+)/g)].map((match) => match[1] ?? '');
     assert.deepEqual(
-      links.filter((link) => !existsSync(join(docs, link))),
+      links.filter((link) => !existsSync(join(docs, dirname(name), link))),
       [],
       name,
     );

@@ -94,7 +94,7 @@ else {
           }),
         );
         const pulled = ok(await svc('db', 'schema', 'pull'));
-        assert.match(pulled.stderr, /attributes that are no keys/);
+        assert.match(pulled.stderr, /attributes outside its keys/);
         assert.equal(files().length, 1);
         ok(await svc('db', 'migrate', 'baseline'));
         assert.match(ok(await svc('db', 'schema', 'check')).stdout, /^OK {2}main/);

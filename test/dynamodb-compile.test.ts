@@ -4,20 +4,24 @@ import fc from 'fast-check';
 import { isSvcError, type SvcError } from '../core/errors.ts';
 import { apply } from '../core/schema/apply.ts';
 import type { Field, SchemaModel } from '../core/schema/model.ts';
-import type { NamedField, Operation } from '../core/schema/operation.ts';
+import { FIELD_TYPES, type FieldType } from '../core/schema/model.ts';
+import type { NamedFieldDefinition, Operation } from '../core/schema/operation.ts';
 import type { CreateOptions, DynamoOptions } from '../core/schema/options.ts';
-import { FIELD_TYPES, type FieldType } from '../core/schema/types.ts';
-import { plainOf } from '../plugins/dialects/dynamodb/attribute.ts';
-import { converted } from '../plugins/dialects/dynamodb/convert.ts';
-import { compareDecimals, plainDecimal } from '../plugins/dialects/dynamodb/decimal.ts';
+import { parseRequest } from '../plugins/dialects/dynamodb/compile/raw.ts';
+import { identify, parseUrl } from '../plugins/dialects/dynamodb/connection/url.ts';
+import {
+  attributeToJson,
+  compareDecimals,
+  encodeNow,
+  encodeValue,
+  plainDecimal,
+} from '../plugins/dialects/dynamodb/data/attribute.ts';
+import { convertValue } from '../plugins/dialects/dynamodb/data/convert.ts';
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
-import { identify, placeOf } from '../plugins/dialects/dynamodb/place.ts';
-import { requestOf } from '../plugins/dialects/dynamodb/raw.ts';
-import { sortText } from '../plugins/dialects/dynamodb/record-index.ts';
-import { encoded, nowOf } from '../plugins/dialects/dynamodb/value.ts';
+import { sortText } from '../plugins/dialects/dynamodb/records/record-item.ts';
 import { test } from './kit/test.ts';
 
-const fields: readonly NamedField[] = [
+const fields: readonly NamedFieldDefinition[] = [
   { name: 'tenant', type: 'string' },
   { name: 'at', type: 'bigint' },
   { name: 'mail', type: 'string' },
@@ -45,7 +49,7 @@ function refusal(operation: Operation, before: SchemaModel = new Map()): SvcErro
   throw new Error(`nothing was refused: ${JSON.stringify(operation)}`);
 }
 
-test('every field type has the attribute type of SPEC 2.9', () => {
+test('every field type has its attribute type', () => {
   assert.deepEqual(Object.fromEntries(FIELD_TYPES.map((type) => [type, dynamodb.types[type]])), {
     ...{ integer: 'N', bigint: 'N', smallint: 'N', float: 'N', double: 'N', decimal: 'N', string: 'S', text: 'S' },
     ...{ boolean: 'BOOL', date: 'S', time: 'S', datetime: 'S', timestamp: 'N', json: 'M', uuid: 'S', enum: 'S' },
@@ -53,7 +57,7 @@ test('every field type has the attribute type of SPEC 2.9', () => {
   });
 });
 
-test('a plan tells what is created, keys, indexes, stream and time to live', () => {
+test('a plan lists keys, indexes, stream and time to live', () => {
   const [statement, ...more] = dynamodb.compile(
     table({
       ...KEY,
@@ -68,11 +72,11 @@ test('a plan tells what is created, keys, indexes, stream and time to live', () 
   assert.deepEqual(more, []);
   assert.equal(
     statement?.text,
-    'CreateTable events (partition key tenant S, sort key at N); index byMail (mail S) ALL; local index byUntil (tenant S, until N) KEYS_ONLY; stream NEW_IMAGE; time to live until, in seconds; described with mail string, done boolean, until timestamp',
+    'CreateTable events (partition key tenant S, sort key at N); index byMail (mail S) ALL; local index byUntil (tenant S, until N) KEYS_ONLY; stream NEW_IMAGE; time to live until, in seconds; registered fields mail string, done boolean, until timestamp',
   );
 });
 
-test('options that AWS refuses are refused before anything runs, with what to do', () => {
+test('options that AWS rejects are rejected before anything runs, with a remedy', () => {
   const index = { name: 'byMail', partitionKey: { name: 'mail', type: 'S' } } as const;
   const bad: readonly [DynamoOptions, string][] = [
     [{ ...KEY, billingMode: 'FREE' }, 'schema_invalid'],
@@ -119,17 +123,17 @@ test('options that AWS refuses are refused before anything runs, with what to do
   );
 });
 
-test('what DynamoDB cannot do is refused with a reason and an alternative', () => {
+test('unsupported features are rejected with a reason and an alternative', () => {
   const index = { name: 'byMail', partitionKey: { name: 'mail', type: 'S' } } as const;
   const before = apply(new Map(), table({ ...KEY, globalSecondaryIndexes: [index], ttlAttribute: 'until' }));
   const collection = 'events';
   const refused: readonly [Operation, RegExp][] = [
-    [{ type: 'renameCollection', collection, to: 'others' }, /keeps its name/],
+    [{ type: 'renameCollection', collection, to: 'others' }, /cannot rename a table/],
     [{ type: 'addField', collection, field: { name: 'u', type: 'string', unique: true } }, /unique/],
-    [{ type: 'addField', collection, field: { name: 'u', type: 'integer', autoGenerate: true } }, /numbers nothing/],
+    [{ type: 'addField', collection, field: { name: 'u', type: 'integer', autoGenerate: true } }, /no sequences/],
     [
       { type: 'addField', collection, field: { name: 'u', type: 'integer', default: { $expression: '1' } } },
-      /expressions/,
+      /default expressions/,
     ],
     [{ type: 'addField', collection, field: { name: 'u', type: 'integer', primaryKey: true } }, /key of a table/],
     [{ type: 'renameField', collection, from: 'tenant', to: 'x' }, /key of the table/],
@@ -157,14 +161,14 @@ test('what DynamoDB cannot do is refused with a reason and an alternative', () =
   }
 });
 
-test('a URL says region or endpoint, and the prefix', () => {
-  assert.deepEqual(placeOf('dynamodb://eu-west-1/shop'), { region: 'eu-west-1', prefix: 'shop' });
-  assert.equal(placeOf('dynamodb://us-gov-west-1').prefix, '');
-  const local = placeOf('dynamodb://127.0.0.1:8000/shop_dev?region=eu-west-1');
+test('a URL has a region or an endpoint, and a prefix', () => {
+  assert.deepEqual(parseUrl('dynamodb://eu-west-1/shop'), { region: 'eu-west-1', prefix: 'shop' });
+  assert.equal(parseUrl('dynamodb://us-gov-west-1').prefix, '');
+  const local = parseUrl('dynamodb://127.0.0.1:8000/shop_dev?region=eu-west-1');
   assert.equal(local.endpoint, 'http://127.0.0.1:8000');
   assert.equal(local.region, 'eu-west-1');
   assert.equal(
-    placeOf('dynamodb://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com/x?region=eu-west-1').endpoint?.slice(0, 8),
+    parseUrl('dynamodb://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com/x?region=eu-west-1').endpoint?.slice(0, 8),
     'https://',
   );
   assert.equal(identify('dynamodb://EU-west-1/shop'), 'dynamodb:eu-west-1/shop');
@@ -181,15 +185,15 @@ test('a URL says region or endpoint, and the prefix', () => {
     'nothing',
   ]) {
     assert.throws(
-      () => placeOf(url),
+      () => parseUrl(url),
       (error) => isSvcError(error) && error.code === 'url_invalid' && !`${error.why}`.includes('secret'),
       url,
     );
   }
 });
 
-test('a raw statement is one request, or it is refused', () => {
-  assert.deepEqual(requestOf('{"PutItem":{"TableName":"a"}}'), { action: 'PutItem', input: { TableName: 'a' } });
+test('a raw statement must be exactly one request', () => {
+  assert.deepEqual(parseRequest('{"PutItem":{"TableName":"a"}}'), { action: 'PutItem', input: { TableName: 'a' } });
   for (const text of ['', 'SELECT 1', '[]', '{}', '{"PutItem":1}', '{"PutItem":{},"GetItem":{}}', '{"put item":{}}']) {
     assert.throws(
       () => dynamodb.compile({ type: 'raw', dialect: 'dynamodb', statement: text }, new Map()),
@@ -199,23 +203,23 @@ test('a raw statement is one request, or it is refused', () => {
   }
 });
 
-test('values are written in one form each, and the time to live in seconds', () => {
-  assert.deepEqual(encoded('2026-01-31 23:59', { type: 'datetime' }), { S: '2026-01-31T23:59:00.000' });
-  assert.deepEqual(encoded('23:59:01.5', { type: 'time' }), { S: '23:59:01.500' });
-  assert.deepEqual(encoded('2026-01-31T23:59+0200', { type: 'timestamp' }), {
+test('values have one encoding each, and the time to live is in seconds', () => {
+  assert.deepEqual(encodeValue('2026-01-31 23:59', { type: 'datetime' }), { S: '2026-01-31T23:59:00.000' });
+  assert.deepEqual(encodeValue('23:59:01.5', { type: 'time' }), { S: '23:59:01.500' });
+  assert.deepEqual(encodeValue('2026-01-31T23:59+0200', { type: 'timestamp' }), {
     N: String(Date.UTC(2026, 0, 31, 21, 59)),
   });
-  assert.deepEqual(encoded('1970-01-01T00:01:00.900Z', { type: 'timestamp', seconds: true }), { N: '60' });
-  assert.deepEqual(encoded('9007199254740993', { type: 'bigint' }), { N: '9007199254740993' });
-  assert.deepEqual(encoded(-0, { type: 'double' }), { N: '0' });
-  assert.deepEqual(plainOf(encoded({ a: [1, null, 'x', { b: true }] }, { type: 'json' })), {
+  assert.deepEqual(encodeValue('1970-01-01T00:01:00.900Z', { type: 'timestamp', seconds: true }), { N: '60' });
+  assert.deepEqual(encodeValue('9007199254740993', { type: 'bigint' }), { N: '9007199254740993' });
+  assert.deepEqual(encodeValue(-0, { type: 'double' }), { N: '0' });
+  assert.deepEqual(attributeToJson(encodeValue({ a: [1, null, 'x', { b: true }] }, { type: 'json' })), {
     a: [1, null, 'x', { b: true }],
   });
-  assert.deepEqual(plainOf(encoded('AQI=', { type: 'blob' })), 'AQI=');
-  assert.deepEqual(nowOf(0, { type: 'date' }), { S: '1970-01-01' });
+  assert.deepEqual(attributeToJson(encodeValue('AQI=', { type: 'blob' })), 'AQI=');
+  assert.deepEqual(encodeNow(0, { type: 'date' }), { S: '1970-01-01' });
 });
 
-test('a value is converted without loss or not at all', () => {
+test('values are converted without loss or not at all', () => {
   const to = (type: string, more: object = {}) => ({ name: 'f', type, ...more }) as never;
   const fits: readonly [object, object, object][] = [
     [{ S: '12' }, to('integer'), { N: '12' }],
@@ -233,7 +237,7 @@ test('a value is converted without loss or not at all', () => {
     [{ NULL: true }, to('integer'), { NULL: true }],
   ];
   for (const [value, field, expected] of fits) {
-    assert.deepEqual(converted(value as never, field as never), { value: expected }, JSON.stringify(value));
+    assert.deepEqual(convertValue(value as never, field as never), { value: expected }, JSON.stringify(value));
   }
   const misfits: readonly [object, object][] = [
     [{ N: '1.5' }, to('integer')],
@@ -256,13 +260,13 @@ test('a value is converted without loss or not at all', () => {
     [{ S: '99:99' }, to('time')],
   ];
   for (const [value, field] of misfits)
-    assert.ok('problem' in converted(value as never, field as never), JSON.stringify(value));
+    assert.ok('problem' in convertValue(value as never, field as never), JSON.stringify(value));
 });
 
-test('what a conversion made is made back, and converted once more it stays', () => {
+test('a conversion can be reversed, and converting again changes nothing', () => {
   type Kind = Pick<Field, 'type' | 'items'>;
   const become = (value: AttributeValue, to: Kind, from: Kind) => {
-    const result = converted(value, { name: 'f', ...to }, from);
+    const result = convertValue(value, { name: 'f', ...to }, from);
     return 'value' in result ? result.value : undefined;
   };
   const there: readonly [AttributeValue, FieldType, FieldType, AttributeValue][] = [
@@ -309,7 +313,7 @@ test('what a conversion made is made back, and converted once more it stays', ()
   }
 });
 
-test('numbers are compared by value, however they are written and however many digits they have', () => {
+test('numbers are compared by value, in any notation and with any number of digits', () => {
   const number = fc.tuple(fc.bigInt({ min: -(10n ** 20n), max: 10n ** 20n }), fc.integer({ min: 0, max: 12 }));
   const written = ([digits, scale]: readonly [bigint, number]): string => `${digits}e-${scale}`;
   fc.assert(
@@ -321,7 +325,7 @@ test('numbers are compared by value, however they are written and however many d
   );
 });
 
-test('sort texts of an index are in the order of their values', () => {
+test('the sort texts of an index have the order of their values', () => {
   const ordered = [-1e300, -5.5, -1, 0, 1e-9, 1, 2, 10, 2 ** 40, 1e300];
   const texts = ordered.map(sortText);
   assert.deepEqual([...texts].sort(), texts);

@@ -1,11 +1,11 @@
 import * as assert from 'node:assert/strict';
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
-import type { Adapter } from '../core/database/adapter.ts';
 import { migration } from '../core/migration/builder.ts';
 import type { Migration } from '../core/migration/migration.ts';
+import type { Target } from '../core/migration/target.ts';
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
 import { bareClient, freshPrefix, scan } from './kit/dynamodb.ts';
-import { badDay } from './kit/dynamodb-proxy.ts';
+import { startProxy } from './kit/dynamodb-proxy.ts';
 import { killSuite } from './kit/kill-suite.ts';
 import { ownDynamodb, unavailable } from './kit/own-dynamodb.ts';
 import { test } from './kit/test.ts';
@@ -62,7 +62,7 @@ const migrations: readonly Migration[] = [
     .dropCollection('orders', { was: { fields: [{ name: 'id', type: 'string', primaryKey: true }] } })
     .build(),
 ];
-/** As if its time were up. */
+/** Expires the lock. */
 async function expire(prefix: string, port: number): Promise<void> {
   const client = bareClient(port);
   await client
@@ -80,7 +80,7 @@ async function expire(prefix: string, port: number): Promise<void> {
   client.destroy();
 }
 
-async function isWhole({ connection }: Adapter): Promise<void> {
+async function isWhole({ connection }: Target): Promise<void> {
   assert.deepEqual(await scan(connection, 'effects'), [{ id: 'once', times: 1 }]);
   const items = await scan(connection, 'users');
   assert.equal(items.length, 20);
@@ -106,7 +106,7 @@ else {
         isWhole,
         expire: () => expire(prefix, server.port),
         async passage(fate) {
-          const proxy = await badDay(server.port, ({ number }) => fate(number));
+          const proxy = await startProxy(server.port, ({ number }) => fate(number));
           return { ...proxy, url: `dynamodb://127.0.0.1:${proxy.port}/${prefix}` };
         },
       };

@@ -6,19 +6,19 @@ import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
 import type { Connection, ConnectOptions, Progress } from '../core/dialect.ts';
 import { canonicalJson } from '../core/json.ts';
 import { migration } from '../core/migration/builder.ts';
-import { migrate } from '../core/migration/run.ts';
+import { migrate } from '../core/migration/migrate.ts';
 import { apply } from '../core/schema/apply.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
-import type { NamedField, Operation } from '../core/schema/operation.ts';
+import type { NamedFieldDefinition, Operation } from '../core/schema/operation.ts';
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
 import { connectAdapter } from './kit/adapter.ts';
 import { definedInCode } from './kit/defined.ts';
 import { bareClient, freshPrefix, scan } from './kit/dynamodb.ts';
-import { badDay, type Fate } from './kit/dynamodb-proxy.ts';
+import { type ProxyAction, startProxy } from './kit/dynamodb-proxy.ts';
 import { migratorsOf } from './kit/migrators.ts';
 import { ownDynamodb, unavailable } from './kit/own-dynamodb.ts';
-import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
 
 const missing = unavailable();
 if (missing) test.skip('data moves on DynamoDB', missing);
@@ -66,7 +66,7 @@ else {
   const S = (text: string) => ({ S: text });
   const N = (number: number | string) => ({ N: String(number) });
 
-  test('a field that is added with a default is given to each item, whatever it was', () =>
+  test('an added field with a default is set in every item without a value', () =>
     on(async (run, connection) => {
       await run(create);
       await items(connection, 'users', [
@@ -96,7 +96,7 @@ else {
       }
     }));
 
-  test('a field that is added is refused where items have something else under its name', () =>
+  test('adding a field fails if items have invalid values under its name', () =>
     on(async (run, connection) => {
       await run(create);
       await items(connection, 'users', [
@@ -105,9 +105,9 @@ else {
         { id: N(3), age: S('7') },
         { id: N(4), age: { NULL: true } },
       ]);
-      const add = (field: NamedField): Operation => ({ type: 'addField', collection: 'users', field });
+      const add = (field: NamedFieldDefinition): Operation => ({ type: 'addField', collection: 'users', field });
       for (const more of [{}, { default: 1 }, { default: 1, required: true }]) {
-        const error = await refused(run(add({ name: 'age', type: 'integer', ...more })), 'data_violates');
+        const error = await expectError(run(add({ name: 'age', type: 'integer', ...more })), 'data_violates');
         assert.equal(error.details.count, 2);
         assert.match(error.why ?? '', /"id":1/);
       }
@@ -125,7 +125,7 @@ else {
       ]);
     }));
 
-  test('a required field without a default is refused where there are items', () =>
+  test('adding a required field without a default fails if there are items', () =>
     on(async (run, connection) => {
       await run(create);
       const add: Operation = {
@@ -134,13 +134,13 @@ else {
         field: { name: 'must', type: 'string', required: true },
       };
       await items(connection, 'users', [{ id: N(1) }]);
-      const error = await refused(run(add), 'data_violates');
+      const error = await expectError(run(add), 'data_violates');
       assert.match(error.next.join(), /default/);
       await connection.query(JSON.stringify({ DeleteItem: { TableName: 'users', Key: { id: N(1) } } }));
       await run(add);
     }));
 
-  test('a rename moves values under any name, and refuses before it begins where both are there', () =>
+  test('a rename works with any name, and fails before it starts if an item has both fields', () =>
     on(async (run, connection) => {
       await run(create);
       await items(connection, 'users', [
@@ -150,7 +150,7 @@ else {
         { id: N(4), 'a.b': S(''), 'x "y"': S('both') },
       ]);
       const rename: Operation = { type: 'renameField', collection: 'users', from: 'a.b', to: 'x "y"' };
-      const error = await refused(run(rename), 'data_violates');
+      const error = await expectError(run(rename), 'data_violates');
       assert.match(error.why ?? '', /1 item.*"id":4/);
       assert.equal((await sorted(connection, 'users'))[0]?.['a.b'], 'one');
       await connection.query(JSON.stringify({ DeleteItem: { TableName: 'users', Key: { id: N(4) } } }));
@@ -162,7 +162,7 @@ else {
       ]);
     }));
 
-  test('a type changes with every value or not at all', () =>
+  test('a change of type converts every value or none', () =>
     on(async (run, connection) => {
       await run(create);
       await items(connection, 'users', [
@@ -172,9 +172,9 @@ else {
         { id: N(4), n: S('a lot') },
       ]);
       const change: Operation = { type: 'modifyField', collection: 'users', field: 'n', changes: { type: 'double' } };
-      const error = await refused(run(change), 'data_violates');
+      const error = await expectError(run(change), 'data_violates');
       assert.equal(error.details.count, 1);
-      assert.match(error.why ?? '', /it is no number.*"id":4/);
+      assert.match(error.why ?? '', /it is not a number.*"id":4/);
       assert.equal((await sorted(connection, 'users'))[0]?.n, '12');
       await connection.query(JSON.stringify({ DeleteItem: { TableName: 'users', Key: { id: N(4) } } }));
       await run(change);
@@ -184,12 +184,12 @@ else {
         { id: 2, n: -7.5 },
         { id: 3 },
       ]);
-      const whole = refused(
+      const whole = expectError(
         run({ type: 'modifyField', collection: 'users', field: 'n', changes: { type: 'integer' } }),
         'data_violates',
       );
-      assert.match((await whole).why ?? '', /no whole number/);
-      await refused(
+      assert.match((await whole).why ?? '', /not a whole number/);
+      await expectError(
         run({ type: 'modifyField', collection: 'users', field: 'n', changes: { required: true } }),
         'data_violates',
       );
@@ -197,7 +197,7 @@ else {
       assert.ok((await scan(connection, 'users')).every((item) => !('n' in item)));
     }));
 
-  test('a text that names no day is refused before a value is changed', () =>
+  test('text that is not a valid date is rejected before any value is changed', () =>
     on(async (run, connection) => {
       await run(create);
       const texts = ['2024-02-29 10:00:00Z', '2024-02-31 10:00:00Z', '2024-13-01 10:00:00Z'];
@@ -212,16 +212,16 @@ else {
         field: 'n',
         changes: { type: 'timestamp' },
       };
-      const error = await refused(run(change), 'data_violates');
+      const error = await expectError(run(change), 'data_violates');
       assert.equal(error.details.count, 2);
-      assert.match(error.why ?? '', /no such day or time.*"id":[12].*"id":[12]/);
+      assert.match(error.why ?? '', /date or time does not exist.*"id":[12].*"id":[12]/);
       assert.deepEqual(
         (await sorted(connection, 'users')).map(({ n }) => n),
         texts,
       );
     }));
 
-  test('a field is dropped whatever values it has', () =>
+  test('a field with values of any type can be dropped', () =>
     on(async (run, connection) => {
       await run(create);
       const values = [
@@ -249,7 +249,7 @@ else {
       );
     }));
 
-  test('an index over values of another type is refused before it is built, and a null does not hinder', () =>
+  test('an index on values of another type is rejected before it is built; missing values are allowed', () =>
     on(async (run, connection) => {
       await run(create);
       await items(connection, 'users', [
@@ -259,7 +259,7 @@ else {
         { id: N(4) },
       ]);
       const index: Operation = { type: 'createIndex', collection: 'users', index: 'users_n', columns: [{ name: 'n' }] };
-      const error = await refused(run(index), 'data_violates');
+      const error = await expectError(run(index), 'data_violates');
       assert.equal(error.details.count, 2);
       for (const id of [2, 3]) {
         await connection.query(JSON.stringify({ DeleteItem: { TableName: 'users', Key: { id: N(id) } } }));
@@ -272,7 +272,7 @@ else {
       assert.deepEqual(found, [{ id: 1, n: 'a' }]);
     }));
 
-  test('an index over values that are too long for its key is refused before it is built: bytes count', () =>
+  test('an index on values with too many bytes for its key is rejected before it is built', () =>
     on(async (run, connection) => {
       await run(create);
       const long = (bytes: number) => `${'é'.repeat(Math.floor(bytes / 2))}${bytes % 2 === 1 ? 'e' : ''}`;
@@ -288,19 +288,19 @@ else {
       });
       const lose = (id: number) =>
         connection.query(JSON.stringify({ DeleteItem: { TableName: 'users', Key: { id: N(id) } } }));
-      const partition = await refused(run(index('users_n', 'n')), 'data_violates');
+      const partition = await expectError(run(index('users_n', 'n')), 'data_violates');
       assert.equal(partition.details.count, 1);
       assert.match(partition.why ?? '', /the 2048 bytes that a partition key may have.*"id":4/);
       await lose(4);
       await run(index('users_n', 'n'));
-      // What a partition key may be is not what a sort key may be.
-      const sort = await refused(run(index('users_id_n', 'id', 'n')), 'data_violates');
+      // The limit of a sort key is lower.
+      const sort = await expectError(run(index('users_id_n', 'id', 'n')), 'data_violates');
       assert.equal(sort.details.count, 2);
       for (const id of [2, 3]) await lose(id);
       await run(index('users_id_n', 'id', 'n'));
     }));
 
-  test('an update sets null by taking the attribute away, and leaves items that others changed right', () =>
+  test('an update writes null by removing the attribute', () =>
     on(async (run, connection, model) => {
       await run(create);
       await items(
@@ -315,7 +315,7 @@ else {
       const result = await connection.update({ ...job, where, set: [{ field: 'n', value: null }] });
       assert.deepEqual(result, { matched: 40, modified: 40 });
       assert.equal((await scan(connection, 'users')).filter((item) => 'n' in item).length, 20);
-      const key = await refused(
+      const key = await expectError(
         connection.update({ ...job, where: [], set: [{ field: 'id', value: 1 }] }),
         'update_invalid',
       );
@@ -323,7 +323,7 @@ else {
       const own = { field: 'n', concat: [{ field: 'n' }, { literal: 'x' }] };
       const other = { field: 'a.b', concat: [{ field: 'n' }] };
       for (const set of [[own], [{ field: 'n', value: 'x' }, other]]) {
-        await refused(connection.update({ ...job, where: [], set }), 'update_invalid');
+        await expectError(connection.update({ ...job, where: [], set }), 'update_invalid');
       }
       const fields = new Map(collection.fields)
         .set('b', { name: 'b', type: 'boolean' })
@@ -334,12 +334,12 @@ else {
         ['l', ['a']],
       ] as const) {
         const unordered = [{ field, operator: 'gt', value }] as const;
-        const refusal = await refused(connection.update({ ...wide, where: unordered }), 'update_invalid');
+        const refusal = await expectError(connection.update({ ...wide, where: unordered }), 'update_invalid');
         assert.match(refusal.message, /has no \$gt/);
       }
     }));
 
-  test('a number that DynamoDB cannot hold is refused before an item is read, wherever it stands', () =>
+  test('a number that DynamoDB cannot store is rejected anywhere before an item is read', () =>
     on(async (run, connection, model) => {
       await run({
         type: 'createCollection',
@@ -360,7 +360,7 @@ else {
           { where: [], set: [{ field: 'doc', value: { a: [value] } }] },
           { where: [{ field: 'n', operator: 'lt', value }] as const, set },
         ]) {
-          const error = await refused(connection.update({ ...job, ...update }), 'value_invalid');
+          const error = await expectError(connection.update({ ...job, ...update }), 'value_invalid');
           assert.match(error.why ?? '', /38 digits/);
         }
       }
@@ -370,16 +370,16 @@ else {
       });
     }));
 
-  test('an item that would be too large is named', () =>
+  test('the error for an item that would be too large names it', () =>
     on(async (run, connection) => {
       await run(create);
       await items(connection, 'users', [{ id: N(1), n: S('x'.repeat(409_560)) }, { id: N(2) }]);
       const field = { name: 'kind', type: 'string', default: 'a default that is too long for it' } as const;
-      const error = await refused(run({ type: 'addField', collection: 'users', field }), 'data_violates');
+      const error = await expectError(run({ type: 'addField', collection: 'users', field }), 'data_violates');
       assert.match(error.why ?? '', /^\{"id":1\}: .*size/i);
     }));
 
-  test('an update gives no item a null where the definition says required', () =>
+  test('an update cannot set a required field to null', () =>
     on(async (run, connection, model) => {
       await run({
         type: 'createCollection',
@@ -393,11 +393,11 @@ else {
       const collection = model().get('users');
       assert.ok(collection);
       const job = { table: 'users', collection, key: 'k1', where: [], set: [{ field: 'n', value: null }] };
-      await refused(connection.update(job), 'data_violates');
+      await expectError(connection.update(job), 'data_violates');
       assert.deepEqual(await scan(connection, 'users'), [{ id: 1, n: 'a' }]);
     }));
 
-  test('a moment becomes a text that the way back reads', () =>
+  test('a timestamp becomes text that converts back', () =>
     on(async (run, connection) => {
       const field = { name: 'at', type: 'timestamp' } as const;
       const list = { name: 'all', type: 'array', items: 'timestamp' } as const;
@@ -420,7 +420,7 @@ else {
       assert.deepEqual(await scan(connection, 'users'), [{ id: 1, at: 1700000000000, all: [1700000000000] }]);
     }));
 
-  test('what $CONCAT gives fits its field, or the update ends at that item', () =>
+  test('the update stops at an item where the result of $CONCAT does not fit the field', () =>
     on(async (run, connection, model) => {
       await run({
         type: 'createCollection',
@@ -456,7 +456,7 @@ else {
         ['mood', 'b'],
         ['name', 'long'],
       ];
-      for (const [field, literal] of misfits) await refused(give(field, literal), 'data_violates');
+      for (const [field, literal] of misfits) await expectError(give(field, literal), 'data_violates');
       assert.deepEqual(await scan(connection, 'users'), [{ id: 1 }]);
       await give('small', '-32768');
       await give('big', '9223372036854775807');
@@ -466,7 +466,7 @@ else {
       ]);
     }));
 
-  test('what came in behind the place where an interrupted sweep stopped is found when it goes on', () =>
+  test('a resumed scan finds items inserted before the position where it was interrupted', () =>
     on(async (run, connection, model) => {
       await run(create);
       const ids = [1, 2, 3, 4, 5];
@@ -475,7 +475,7 @@ else {
         'users',
         ids.map((id) => ({ id: N(id), n: S('old') })),
       );
-      // In the order of the sweep; all but the last are behind it.
+      // In the order of the scan; the saved position is before the last item.
       const order = (await scan(connection, 'users')).map(({ id }) => Number(id));
       const stopped = async (id: string, what: string) => {
         const last = JSON.stringify({ id: N(order[3] ?? 0) });
@@ -493,7 +493,7 @@ else {
       assert.ok((await scan(connection, 'users')).every(({ n }) => n === 'new'));
       await stopped('update#k2', 'k2');
       const late = [{ field: 'when', value: '2026-01-31T10:00:00.000' }];
-      const clock = { table: 'users', collection, key: 'k2', clocked: true, where: [], set: late } as const;
+      const clock = { table: 'users', collection, key: 'k2', usesNow: true, where: [], set: late } as const;
       assert.deepEqual(await connection.update(clock), { matched: 5, modified: 5 });
       const [, move] = dynamodb.compile(
         { type: 'renameField', collection: 'users', from: 'n', to: 'm' },
@@ -512,11 +512,11 @@ else {
       );
     }));
 
-  test('an item that is deleted while it is changed stays deleted, and one that is changed is read again', async () => {
+  test('an item deleted during an update stays deleted, and a changed one is read again', async () => {
     const fresh = freshPrefix(server.port);
     const beside = await dynamodb.connect(fresh.url, {});
     let struck = false;
-    const proxy = await badDay(server.port, async ({ action }): Promise<Fate> => {
+    const proxy = await startProxy(server.port, async ({ action }): Promise<ProxyAction> => {
       if (action === 'BatchExecuteStatement' && !struck) {
         struck = true;
         await beside.query(JSON.stringify({ DeleteItem: { TableName: 'users', Key: { id: N(1) } } }));
@@ -553,7 +553,7 @@ else {
     }
   });
 
-  test('itemsPerSecond is kept', () =>
+  test('itemsPerSecond is respected', () =>
     on(
       async (run, connection) => {
         await run(create);
@@ -564,14 +564,14 @@ else {
         );
         const began = performance.now();
         await run({ type: 'addField', collection: 'users', field: { name: 'kind', type: 'string', default: 'x' } });
-        // At 50 a second the hundredth is due no earlier than after a second, however fast the machine is.
+        // At 50 per second the hundredth item takes at least a second on any machine.
         assert.ok(performance.now() - began >= 1000);
       },
       { itemsPerSecond: 50 },
     ));
 
   test(
-    'a backfill of 8,000 items that is killed goes on where it was',
+    'a killed backfill of 8,000 items resumes where it stopped',
     async () => {
       const fresh = freshPrefix(server.port);
       const migrations = [
@@ -589,7 +589,7 @@ else {
         await migrate(adapter, [definedInCode(migrations[0]!)]);
         await load(fresh.prefix, server.port, 8_000);
         const start = await migratorsOf('dynamodb', migrations);
-        // Slow enough that it writes down several times where it is.
+        // Slow enough to save its position several times.
         const { child: doomed } = start(fresh.url, 0, { connect: { leaseMs: 4000, itemsPerSecond: 2000 } });
         const reached = await killedAfter(doomed, 4_000);
         assert.ok(reached >= 4_000 && reached < 8_000, String(reached));
@@ -614,7 +614,7 @@ else {
   );
 }
 
-/** Kills a migrator with SIGKILL when it has told that so many items are written; gives what it told last. */
+/** Kills a migrator with SIGKILL once it reports this many items. Returns the last number it reported. */
 async function killedAfter(child: ChildProcess, items: number): Promise<number> {
   let reached = 0;
   child.stdout?.on('data', (chunk) => {

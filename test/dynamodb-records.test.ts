@@ -4,8 +4,8 @@ import { type AnyRecordDefinition, anyDefinition, type RecordDefinition, recordW
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
 import { freshPrefix } from './kit/dynamodb.ts';
 import { ownDynamodb, unavailable } from './kit/own-dynamodb.ts';
-import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
 
 interface Job {
   readonly id: string;
@@ -28,7 +28,7 @@ const jobs: RecordDefinition<Job> = {
     body: { type: 'json', nullable: true },
   },
   indexes: [
-    { name: 'byStatus', equals: ['status'], sort: 'due', spread: true },
+    { name: 'byStatus', equals: ['status'], sort: 'due', sharded: true },
     { name: 'byOwner', equals: ['owner', 'status'], sort: 'n' },
     { name: 'byN', equals: [], sort: 'n' },
   ],
@@ -60,9 +60,9 @@ else {
     }
   };
 
-  test('an index that is spread gives one order over all its shards, both ways, within bounds', () =>
+  test('a sharded index has one order over all shards, in both directions and within bounds', () =>
     on(async (connection) => {
-      await connection.ensure([anyDefinition(jobs)]);
+      await connection.ensureTables([anyDefinition(jobs)]);
       const store = connection.records(jobs);
       for (let n = 0; n < 60; n += 1) await store.insert(job(`j${n}`));
       await store.insert(job('j99', { status: 'done' }));
@@ -88,9 +88,9 @@ else {
       assert.equal(some.cursor, undefined);
     }));
 
-  test('a record that moves leaves its place in each index, and null is in none that asks for it', () =>
+  test('a changed record leaves its former index entries, and a null value is in no index', () =>
     on(async (connection) => {
-      await connection.ensure([anyDefinition(jobs)]);
+      await connection.ensureTables([anyDefinition(jobs)]);
       const store = connection.records(jobs);
       await store.insert(job('j1', { owner: 'me' }));
       await store.insert(job('j2'));
@@ -106,34 +106,34 @@ else {
       assert.deepEqual(await mine(), []);
     }));
 
-  test('a long document is packed, and one that no item can hold is refused', () =>
+  test('a long document is compressed, and one that no item can store is rejected', () =>
     on(async (connection) => {
-      await connection.ensure([anyDefinition(jobs)]);
+      await connection.ensureTables([anyDefinition(jobs)]);
       const store = connection.records(jobs);
       const long = { text: 'long '.repeat(200_000) };
       await store.insert(job('j1', { body: long }));
       assert.deepEqual((await store.get('j1'))?.record.body, long);
       const noise = Array.from({ length: 60_000 }, (_, n) => Math.sin(n));
-      const { next } = await refused(store.insert(job('j2', { body: { noise } })), 'value_invalid');
-      assert.deepEqual(next, ['Hand on less: a reference, not the content.']);
+      const { next } = await expectError(store.insert(job('j2', { body: { noise } })), 'value_invalid');
+      assert.deepEqual(next, ['Store less: a reference instead of the content.']);
     }));
 
-  test('a newer definition finds the records of an older one in its new index', () =>
+  test('a newer definition finds older records in its new index', () =>
     on(async (connection) => {
       const older: AnyRecordDefinition = { ...anyDefinition(jobs), indexes: [] };
-      await connection.ensure([older]);
+      await connection.ensureTables([older]);
       for (let n = 0; n < 30; n += 1) await connection.records(older).insert({ ...job(`j${n}`, { owner: 'me' }) });
-      await connection.ensure([anyDefinition(jobs)]);
+      await connection.ensureTables([anyDefinition(jobs)]);
       const page = await connection
         .records(jobs)
         .page('byOwner', { equals: { owner: 'me', status: 'waiting' }, limit: 100 });
       assert.equal(page.records.length, 30);
     }));
 
-  test('a write with a version leaves the columns it does not name, and hundreds of writes are taken', () =>
+  test('a write with a version keeps the columns it leaves out, and hundreds of writes are accepted', () =>
     on(async (connection) => {
-      await connection.exclusively(async (epoch) => {
-        await connection.ensure([anyDefinition(jobs)]);
+      await connection.withLock(async (epoch) => {
+        await connection.ensureTables([anyDefinition(jobs)]);
         const many = Array.from({ length: 250 }, (_, n) => recordWrite(jobs, job(`j${n}`)));
         const all = await connection.run([{ transactional: true, statements: [], writes: many }], epoch);
         assert.equal(all.failure, undefined);

@@ -8,7 +8,7 @@ import { bareClient, freshPrefix, put } from './kit/dynamodb.ts';
 import { test } from './kit/test.ts';
 import { find } from './servers/find.ts';
 
-// A server where tables and indexes take a while to become active, as they do in the cloud.
+// On this server tables and indexes take some time to become active, as on AWS.
 
 const found = await find('dynamodb');
 if ('missing' in found) test.skip('waiting for tables and indexes of DynamoDB', found.missing);
@@ -16,7 +16,7 @@ else {
   const port = Number(new URL(found.url).port);
 
   test(
-    'every step waits until the table and each of its indexes can be used',
+    'every step waits until the table and all its indexes are usable',
     async () => {
       const fresh = freshPrefix(port);
       const connection = await dynamodb.connect(fresh.url, { leaseMs: 4000 });
@@ -26,8 +26,8 @@ else {
         return [Table?.TableStatus, ...(Table?.GlobalSecondaryIndexes ?? []).map(({ IndexStatus }) => IndexStatus)];
       };
       try {
-        // An index takes several leases: the heartbeat has to keep the lock.
-        await connection.exclusively(async (epoch) => {
+        // An index takes longer than several leases, so the lock must be renewed.
+        await connection.withLock(async (epoch) => {
           let model: SchemaModel = new Map();
           const run = async (operation: Operation) => {
             for (const statement of dynamodb.compile(operation, model)) {
@@ -58,7 +58,7 @@ else {
           assert.deepEqual(await statuses(), ['ACTIVE', 'ACTIVE', 'ACTIVE']);
           await run({ type: 'dropIndex', collection: 'users', index: 'users_mail' });
           assert.deepEqual(await statuses(), ['ACTIVE', 'ACTIVE']);
-          assert.deepEqual(await connection.seen(model), await connection.introspect());
+          assert.deepEqual(await connection.normalize(model), await connection.introspect());
           await run({ type: 'dropCollection', collection: 'users' });
           assert.equal((await connection.introspect()).size, 0);
         });

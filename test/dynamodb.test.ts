@@ -1,25 +1,25 @@
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
 import { storeOn } from './kit/approval-place.ts';
-import { dialectSuite } from './kit/dialect.ts';
-import { dynamodbWords, freshPrefix } from './kit/dynamodb.ts';
+import { dynamodbSyntax, freshPrefix } from './kit/dynamodb.ts';
 import { ownDynamodb, unavailable } from './kit/own-dynamodb.ts';
-import { recordStoreSuite } from './kit/record-store.ts';
 import { test } from './kit/test.ts';
+import { dialectSuite } from './suites/dialect-suite.ts';
+import { recordStoreSuite } from './suites/record-store-suite.ts';
 
 const missing = unavailable();
 if (missing) test.skip('the dialect suite on DynamoDB', missing);
 else {
-  // Not the shared server: there an index takes half a minute, and the suite makes hundreds.
+  // Not the shared server, where an index takes half a minute: the suite creates hundreds.
   const server = await ownDynamodb();
   test.after(() => server.kill());
   dialectSuite(test, {
     name: 'DynamoDB',
     dialect: dynamodb,
-    fresh: async () => freshPrefix(server.port),
-    ...dynamodbWords,
+    createDatabase: async () => freshPrefix(server.port),
+    ...dynamodbSyntax,
     skip: {
       'who watches hears of what its definition tells, and of nothing else':
-        'DynamoDB tells of no write; streams are the application’s',
+        'DynamoDB has no change notifications; streams are left to the application',
     },
     cases: 20,
   });

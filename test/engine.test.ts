@@ -1,22 +1,23 @@
 import * as assert from 'node:assert/strict';
-import type { Adapter } from '../core/database/adapter.ts';
+import type { Target } from '../core/migration/target.ts';
 import type { Connection } from '../core/dialect.ts';
 import { SvcError } from '../core/errors.ts';
 import type { Kernel } from '../core/kernel.ts';
 import { baseline } from '../core/migration/baseline.ts';
 import { migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
-import { audit } from '../core/migration/history.ts';
+import { auditTable } from '../core/migration/history-table.ts';
 import type { Migration } from '../core/migration/migration.ts';
-import { plan, planRollback } from '../core/migration/planning.ts';
-import { RESOLUTIONS, resolve } from '../core/migration/resolve.ts';
-import { historyModel, migrate, rollback } from '../core/migration/run.ts';
+import { previewMigrate, previewRollback } from '../core/migration/preview.ts';
+import { RESOLUTIONS, resolveMigration } from '../core/migration/resolve.ts';
+import { migrate, rollback } from '../core/migration/migrate.ts';
+import { historyModel } from '../core/migration/history.ts';
 import { status } from '../core/migration/status.ts';
 import { definedInCode } from './kit/defined.ts';
 import { committingEngines, sqlEngines } from './kit/engines.ts';
-import { refused } from './kit/refusal.ts';
+import { expectError } from './suites/expect-error.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 const users = migration('20260101_000000_create_users')
   .createCollection('users', [
@@ -41,7 +42,7 @@ const orders = migration('20260103_000000_create_orders')
 const all = [users, age, orders];
 const files = (...migrations: Migration[]) => migrations.map(definedInCode);
 
-const tables = async ({ connection }: Adapter) => [...(await connection.introspect()).keys()].sort();
+const tables = async ({ connection }: Target) => [...(await connection.introspect()).keys()].sort();
 
 /** Two branches change one field; the newer is applied before the older is merged. */
 const branches = [
@@ -61,7 +62,7 @@ for (const engine of sqlEngines) {
   }
   const { quote, syntaxError } = engine.words;
   const dialect = engine.dialect.name;
-  const on = (name: string, body: (adapter: Adapter, again: () => Promise<Adapter>, kernel: Kernel) => Promise<void>) =>
+  const on = (name: string, body: (adapter: Target, again: () => Promise<Target>, kernel: Kernel) => Promise<void>) =>
     test(`${engine.name}: ${name}`, () => engine.withDatabase(body));
 
   on('up, again up, down, down again', async (adapter) => {
@@ -74,7 +75,7 @@ for (const engine of sqlEngines) {
     assert.deepEqual(await tables(adapter), ['users']);
     assert.equal((await runner.down(users)).status, 'rolled_back');
     assert.deepEqual(await tables(adapter), []);
-    await refused(runner.down(users), 'migration_not_applied');
+    await expectError(runner.down(users), 'migration_not_applied');
     assert.equal((await runner.up(users)).status, 'completed');
   });
 
@@ -115,7 +116,7 @@ for (const engine of sqlEngines) {
     const runner = new MigrationEngine(adapter);
     for (const one of all) await runner.up(one);
     assert.equal((await runner.down(age)).status, 'rolled_back');
-    const refusal = await refused(runner.down(users), 'not_reversible_now');
+    const refusal = await expectError(runner.down(users), 'not_reversible_now');
     assert.match(refusal.why ?? '', /orders_user_id_fkey/);
     assert.deepEqual(await tables(adapter), ['orders', 'users']);
   });
@@ -141,7 +142,7 @@ for (const engine of sqlEngines) {
       [3, /length is 20, expected 60/],
       [5, /"archive\.x" does not exist/],
     ] as const) {
-      const { why, next } = await refused(runner.down(numbered[index] as Migration), 'not_reversible_now');
+      const { why, next } = await expectError(runner.down(numbered[index] as Migration), 'not_reversible_now');
       assert.match(why ?? '', words);
       assert.match(next[0] ?? '', new RegExp(`rollback -n ${7 - index}$`));
     }
@@ -164,7 +165,7 @@ for (const engine of sqlEngines) {
       Migration,
     ];
     for (const migration of [one, renamed, again, other]) await runner.up(migration);
-    const { why } = await refused(runner.down(one), 'not_reversible_now');
+    const { why } = await expectError(runner.down(one), 'not_reversible_now');
     assert.match(why ?? '', /20260102_000000_one.*20260103_000000_one/);
     assert.equal((await runner.down(again)).status, 'rolled_back');
   });
@@ -172,8 +173,8 @@ for (const engine of sqlEngines) {
   on('another migration under an applied tag is refused', async (adapter) => {
     const runner = new MigrationEngine(adapter);
     await runner.up(users);
-    await refused(runner.up({ ...users, up: [] }), 'migration_edited');
-    await refused(runner.down({ ...users, down: [] }), 'migration_edited');
+    await expectError(runner.up({ ...users, up: [] }), 'migration_edited');
+    await expectError(runner.down({ ...users, down: [] }), 'migration_edited');
   });
 
   on('a table that exists is refused with `already exists`, known to svc or not', async (adapter) => {
@@ -182,12 +183,12 @@ for (const engine of sqlEngines) {
     const twice = migration('20260109_000000_again')
       .createCollection('users', [{ name: 'id', type: 'integer', primaryKey: true }])
       .build();
-    assert.match((await refused(runner.up(twice), 'collection_exists')).message, /already exists/);
+    assert.match((await expectError(runner.up(twice), 'collection_exists')).message, /already exists/);
     await adapter.connection.query('CREATE TABLE foreign_one (id integer primary key)');
     const made = migration('20260109_000001_other')
       .createCollection('foreign_one', [{ name: 'id', type: 'integer', primaryKey: true }])
       .build();
-    assert.match((await refused(runner.up(made), 'collection_exists')).message, /already exists/);
+    assert.match((await expectError(runner.up(made), 'collection_exists')).message, /already exists/);
     assert.deepEqual(
       (await runner.getHistory()).map(({ tag }) => tag),
       [users.tag],
@@ -203,13 +204,13 @@ for (const engine of sqlEngines) {
       .createCollection('d', [{ name: 'id', type: 'integer', primaryKey: true }])
       .build();
     const whole = engine.dialect.capabilities.transactionalDdl;
-    const error = await refused(
+    const error = await expectError(
       migrate(adapter, files(...all, bad)),
       whole ? 'migration_failed' : 'migration_half_done',
     );
     assert.match(error.where ?? '', /step 3 of 5: SELEC 1/);
     assert.match(error.why ?? '', syntaxError);
-    assert.match(error.state ?? '', whole ? /Nothing of it stays; 3 of 4/ : /2 of 5 steps are committed/);
+    assert.match(error.state ?? '', whole ? /None of it took effect; 3 of 4/ : /2 of 5 steps are committed/);
     assert.deepEqual(await tables(adapter), whole ? ['orders', 'users'] : ['a', 'b', 'orders', 'users']);
     const report = await status(adapter, files(...all, bad));
     assert.deepEqual([report.state, report.completed], [whole ? 'PENDING' : 'FAILED', 3]);
@@ -218,26 +219,26 @@ for (const engine of sqlEngines) {
   on('a decision that is not kept is not carried out', async (adapter) => {
     const runner = new MigrationEngine(adapter);
     await runner.up(users);
-    await resolve(adapter, users.tag, 'failed');
+    await resolveMigration(adapter, users.tag, 'failed');
     const before = await runner.getHistory({ all: true });
     const { connection } = adapter;
     const error = new SvcError('connection_lost', 'The audit is out of reach.');
     const run: Connection['run'] = async (segments, ...rest) =>
-      segments.some(({ writes }) => writes.some(({ definition }) => definition.collection === audit.collection))
+      segments.some(({ writes }) => writes.some(({ definition }) => definition.collection === auditTable.collection))
         ? { committed: 0, written: [], failure: { statement: undefined, error } }
         : connection.run(segments, ...rest);
     for (const action of RESOLUTIONS) {
       const code = action === 'retry' ? 'check_failed' : 'connection_lost';
-      await refused(resolve({ ...adapter, connection: { ...connection, run } }, users.tag, action), code);
+      await expectError(resolveMigration({ ...adapter, connection: { ...connection, run } }, users.tag, action), code);
     }
     const records: Connection['records'] = (definition) => ({
       ...connection.records(definition),
       remove: async () => 'stale',
     });
     const moved = { ...adapter, connection: { ...connection, records } };
-    await refused(resolve(moved, users.tag, 'forget'), 'lock_lost');
+    await expectError(resolveMigration(moved, users.tag, 'forget'), 'lock_lost');
     assert.deepEqual(await runner.getHistory({ all: true }), before);
-    assert.equal((await resolve(adapter, users.tag, 'forget')).status, 'forgotten');
+    assert.equal((await resolveMigration(adapter, users.tag, 'forget')).status, 'forgotten');
   });
 
   on('what later ones build on stays in the history, and one that lost it says how to go on', async (adapter) => {
@@ -245,16 +246,16 @@ for (const engine of sqlEngines) {
     const renamed = migration('20260103_000000_years').renameField('users', 'age', 'years').build();
     for (const one of [users, age, renamed]) await runner.up(one);
     for (const action of ['forget', 'failed', 'rolled-back'] as const) {
-      const { message, next } = await refused(resolve(adapter, age.tag, action), 'not_reversible_now');
-      assert.match(message, /"20260103_000000_years" builds on it/);
+      const { message, next } = await expectError(resolveMigration(adapter, age.tag, action), 'not_reversible_now');
+      assert.match(message, /"20260103_000000_years" depends on it/);
       assert.deepEqual(next, [`That one first: svc db migrate resolve ${renamed.tag} --${action}`]);
     }
     assert.ok((await historyModel(adapter)).get('users')?.fields.has('years'));
     await adapter.connection.query(`DELETE FROM _svc_migrations WHERE tag = '${age.tag}'`);
-    const { next, where } = await refused(rollback(adapter), 'field_unknown');
+    const { next, where } = await expectError(rollback(adapter), 'field_unknown');
     assert.equal(where, `${renamed.tag} up[0]`);
     assert.match(next[0] ?? '', new RegExp(`^svc db migrate resolve ${renamed.tag} --forget`));
-    await resolve(adapter, renamed.tag, 'forget');
+    await resolveMigration(adapter, renamed.tag, 'forget');
     assert.deepEqual((await baseline(adapter, files(users, age, renamed))).tags, [age.tag, renamed.tag]);
   });
 
@@ -267,13 +268,13 @@ for (const engine of sqlEngines) {
         ['SELEC 1', 'migration_failed'],
         ['CREATE TABLE x (); VACUUM', 'migration_failed'],
       ] as const) {
-        const error = await refused(migrate(adapter, files(users, alone(text))), code);
-        assert.match(error.state ?? '', /^Nothing of it stays/, text);
+        const error = await expectError(migrate(adapter, files(users, alone(text))), code);
+        assert.match(error.state ?? '', /^None of it took effect/, text);
       }
       assert.deepEqual(await tables(adapter), ['users']);
       assert.equal((await status(adapter, files(users, alone('SELECT 1')))).state, 'PENDING');
       const committed = alone('DO $$ BEGIN CREATE TABLE kept (); COMMIT; PERFORM 1 FROM nothere; END $$');
-      await refused(migrate(adapter, files(users, committed)), 'migration_half_done');
+      await expectError(migrate(adapter, files(users, committed)), 'migration_half_done');
       assert.deepEqual(await tables(adapter), ['kept', 'users']);
     });
 
@@ -287,26 +288,26 @@ for (const engine of sqlEngines) {
       const dropped = migration('20260102_000000_drop').dropField('p', 'b', { was: b }).build();
       await migrate(adapter, files(made, dropped), { allowDestructive: true });
       await connection.query('INSERT INTO p VALUES (1)');
-      const { next } = await refused(rollback(adapter), 'data_violates');
+      const { next } = await expectError(rollback(adapter), 'data_violates');
       assert.ok(
         next.some((line) => line.endsWith(`svc db migrate resolve ${dropped.tag} --rolled-back`)),
         next.join(),
       );
       assert.ok(!next.some((line) => /default/.test(line)));
-      const standing = await refused(resolve(adapter, dropped.tag, 'rolled-back'), 'drift');
+      const standing = await expectError(resolveMigration(adapter, dropped.tag, 'rolled-back'), 'drift');
       assert.match(standing.why ?? '', /p\.b is missing/);
       await connection.query('ALTER TABLE p ADD b integer');
       await connection.query('UPDATE p SET b = 7');
       await connection.query('ALTER TABLE p ALTER b SET NOT NULL');
-      assert.equal((await resolve(adapter, dropped.tag, 'rolled-back')).status, 'rolled_back');
+      assert.equal((await resolveMigration(adapter, dropped.tag, 'rolled-back')).status, 'rolled_back');
       assert.deepEqual((await status(adapter, files(made, dropped))).completed, 1);
       assert.equal((await rollback(adapter)).migrations[0]?.tag, made.tag);
     });
 
   on('one that was marked as failed when it was through is not told to be run on', async (adapter) => {
     await migrate(adapter, files(users));
-    await resolve(adapter, users.tag, 'failed');
-    for (const work of [migrate(adapter, files(users)), resolve(adapter, users.tag, 'retry')]) {
+    await resolveMigration(adapter, users.tag, 'failed');
+    for (const work of [migrate(adapter, files(users)), resolveMigration(adapter, users.tag, 'retry')]) {
       const error = await work.then(
         () => assert.fail('not refused'),
         (thrown: SvcError) => thrown,
@@ -316,7 +317,7 @@ for (const engine of sqlEngines) {
         [' --applied', ' --rolled-back'],
       );
     }
-    await resolve(adapter, users.tag, 'applied');
+    await resolveMigration(adapter, users.tag, 'applied');
   });
 
   on('migrate applies what is pending, in tag order, once', async (adapter) => {
@@ -340,8 +341,8 @@ for (const engine of sqlEngines) {
     async (adapter) => {
       const [base, older, newer, settled] = branches;
       await migrate(adapter, files(base, newer));
-      for (const call of [migrate, plan]) {
-        const error = await refused(call(adapter, files(base, older, newer)), 'order_conflict');
+      for (const call of [migrate, previewMigrate]) {
+        const error = await expectError(call(adapter, files(base, older, newer)), 'order_conflict');
         assert.match(error.why ?? '', /u\.f: length is 100, expected 200/);
         assert.ok(
           error.next.some((line) => line.includes(`rollback --to ${base.tag}`)),
@@ -353,7 +354,7 @@ for (const engine of sqlEngines) {
       await rollback(adapter);
       await migrate(adapter, files(base, older, newer, settled), { allowDestructive: true });
       assert.equal((await status(adapter, files(base, older, newer, settled))).state, 'OK');
-      const error = await refused(rollback(adapter), 'not_reversible_now');
+      const error = await expectError(rollback(adapter), 'not_reversible_now');
       assert.match(error.why ?? '', /length is 200, expected 100/);
       assert.match(error.next[0] ?? '', new RegExp(`rollback --to ${base.tag}$`));
       await rollback(adapter, { to: base.tag });
@@ -364,21 +365,21 @@ for (const engine of sqlEngines) {
   on('--to stops at a tag, and an unknown one is refused', async (adapter) => {
     await migrate(adapter, files(...all), { to: age.tag });
     assert.equal((await status(adapter, files(...all))).completed, 2);
-    await refused(migrate(adapter, files(...all), { to: 'nope' }), 'migration_unknown');
+    await expectError(migrate(adapter, files(...all), { to: 'nope' }), 'migration_unknown');
   });
 
   on('planning writes nothing, not even on first use', async (adapter) => {
-    const planned = await plan(adapter, files(...all));
+    const planned = await previewMigrate(adapter, files(...all));
     assert.equal(planned.length, 3);
     assert.equal((await status(adapter, files(...all))).pending, 3);
     for (const table of ['_svc_migrations', '_svc_meta', '_svc_lock'])
-      await refused(adapter.connection.query(`SELECT 1 FROM ${table}`), 'collection_unknown');
+      await expectError(adapter.connection.query(`SELECT 1 FROM ${table}`), 'collection_unknown');
   });
 
   on('edited and missing files stop the run before anything', async (adapter) => {
     await migrate(adapter, files(users, age));
-    await refused(migrate(adapter, files({ ...users, up: [] }, age, orders)), 'migration_edited');
-    await refused(migrate(adapter, files(age, orders)), 'migration_missing');
+    await expectError(migrate(adapter, files({ ...users, up: [] }, age, orders)), 'migration_edited');
+    await expectError(migrate(adapter, files(age, orders)), 'migration_missing');
     assert.deepEqual(await tables(adapter), ['users']);
     const report = await status(adapter, files({ ...users, up: [] }, orders));
     assert.deepEqual(
@@ -408,7 +409,7 @@ for (const engine of sqlEngines) {
   on('rollback takes back the last ones, or all after a tag', async (adapter) => {
     await migrate(adapter, files(...all));
     assert.deepEqual(
-      (await planRollback(adapter)).map(({ tag }) => tag),
+      (await previewRollback(adapter)).map(({ tag }) => tag),
       [orders.tag],
     );
     assert.deepEqual(
@@ -424,7 +425,7 @@ for (const engine of sqlEngines) {
       (await new MigrationEngine(adapter).getHistory()).map(({ tag }) => tag),
       [users.tag],
     );
-    await refused(rollback(adapter, { to: orders.tag }), 'migration_unknown');
+    await expectError(rollback(adapter, { to: orders.tag }), 'migration_unknown');
     await rollback(adapter);
     assert.deepEqual(await tables(adapter), []);
     assert.deepEqual((await rollback(adapter)).migrations, []);
@@ -443,11 +444,11 @@ for (const engine of sqlEngines) {
     await adapter.connection.query('CREATE TABLE gate (i integer)');
     await migrate(adapter, files(one, gated, two, three));
     await adapter.connection.query('DROP TABLE gate');
-    const { state, next } = await refused(rollback(adapter, { count: 3 }), 'collection_unknown');
+    const { state, next } = await expectError(rollback(adapter, { count: 3 }), 'collection_unknown');
     assert.match(state ?? '', /2 of 3 migrations are rolled back/);
     assert.deepEqual(
       next.filter((line) => /again|rollback/.test(line)),
-      [`Correct "${gated.tag}" or what stands in its way, then run svc db migrate rollback --to ${one.tag}`],
+      [`Correct "${gated.tag}" or what blocks it, then run svc db migrate rollback --to ${one.tag}`],
     );
     await adapter.connection.query('CREATE TABLE gate (i integer)');
     for (const taken of [[gated.tag], []]) {
@@ -511,20 +512,20 @@ for (const engine of sqlEngines) {
       await migrate(adapter, files(there, mixed));
       await adapter.connection.query('ALTER TABLE _svc_migrations DROP COLUMN found');
       await adapter.connection.query(`UPDATE _svc_meta SET ${quote('version')} = 2`);
-      assert.match((await refused(planRollback(adapter), 'irreversible')).message, /"customers"/);
-      assert.match((await refused(rollback(adapter), 'irreversible')).message, /"customers"/);
+      assert.match((await expectError(previewRollback(adapter), 'irreversible')).message, /"customers"/);
+      assert.match((await expectError(rollback(adapter), 'irreversible')).message, /"customers"/);
       // The lock brings the new column.
       await migrate(adapter, files(there, mixed, users));
-      await refused(rollback(adapter, { to: there.tag }), 'irreversible');
-      await resolve(adapter, users.tag, 'forget');
-      await resolve(adapter, mixed.tag, 'forget');
+      await expectError(rollback(adapter, { to: there.tag }), 'irreversible');
+      await resolveMigration(adapter, users.tag, 'forget');
+      await resolveMigration(adapter, mixed.tag, 'forget');
       await rollback(adapter);
       assert.deepEqual(await tables(adapter), ['customers', 'made', 'other', 'users']);
     },
   );
 
   on('an empty file is not applied: it could not be edited any more', async (adapter) => {
-    await refused(
+    await expectError(
       migrate(adapter, files(users, { tag: '20260110_000000_todo', name: 'todo', up: [], down: [] })),
       'migration_invalid',
     );
@@ -534,7 +535,7 @@ for (const engine of sqlEngines) {
   on('an irreversible migration is not rolled back', async (adapter) => {
     const oneWay = migration('20260105_000000_one_way').raw(dialect, 'CREATE TABLE one_way (id int)').build();
     await migrate(adapter, files(oneWay));
-    await refused(rollback(adapter), 'irreversible');
+    await expectError(rollback(adapter), 'irreversible');
   });
 
   on('destructive steps need to be allowed', async (adapter) => {
@@ -542,7 +543,7 @@ for (const engine of sqlEngines) {
     const drop = migration('20260106_000000_drop')
       .dropField('users', 'age', { was: { type: 'integer' } })
       .build();
-    await refused(migrate(adapter, files(users, age, drop)), 'destructive');
+    await expectError(migrate(adapter, files(users, age, drop)), 'destructive');
     assert.equal((await status(adapter, files(users, age, drop))).pending, 1);
     await migrate(adapter, files(users, age, drop), { allowDestructive: true });
     assert.equal((await status(adapter, files(users, age, drop))).pending, 0);
@@ -555,7 +556,7 @@ for (const engine of sqlEngines) {
       .build();
     const history = files(users, age, drop);
     const lost = async (defined: typeof history) =>
-      (await plan(adapter, defined, { allowDestructive: true })).flatMap(({ statements }) =>
+      (await previewMigrate(adapter, defined, { allowDestructive: true })).flatMap(({ statements }) =>
         statements.filter(({ destructive }) => destructive),
       ).length;
     assert.equal(await lost(history), 0);
@@ -563,8 +564,8 @@ for (const engine of sqlEngines) {
     assert.equal(await lost(files(users, age, named, drop)), 1, 'rows may have come from elsewhere');
     const other = await again();
     const between = async () => void (await migrate(other, files(users, age)));
-    await refused(migrate(adapter, history, { confirm: between }), 'check_failed');
-    await refused(migrate(adapter, history), 'destructive');
+    await expectError(migrate(adapter, history, { confirm: between }), 'check_failed');
+    await expectError(migrate(adapter, history), 'destructive');
     await new MigrationEngine(adapter).down(age);
     await new MigrationEngine(adapter).down(users);
     await migrate(adapter, history);
@@ -583,7 +584,7 @@ for (const engine of sqlEngines) {
       seen.push(`${step.direction} ${step.migration.tag}`);
       if (step.migration.tag === age.tag) throw new Error('not on a Friday');
     });
-    const refusal = await refused(migrate(adapter, files(...all)), 'hook_refused');
+    const refusal = await expectError(migrate(adapter, files(...all)), 'hook_refused');
     assert.match(refusal.why ?? '', /not on a Friday/);
     assert.deepEqual(seen, [`up ${users.tag}`, `up ${age.tag}`]);
     assert.deepEqual(await tables(adapter), ['users']);
@@ -595,7 +596,7 @@ for (const engine of sqlEngines) {
       kernel.hooks['migration:up'].tapPromise('test', async () => {
         await new MigrationEngine(adapter).up(age);
       });
-      const refusal = await refused(migrate(adapter, files(users)), 'hook_refused');
+      const refusal = await expectError(migrate(adapter, files(users)), 'hook_refused');
       assert.match(refusal.why ?? '', /inside another one/);
       assert.deepEqual(await tables(adapter), []);
     },
@@ -604,8 +605,8 @@ for (const engine of sqlEngines) {
   on('a database of another product is refused, and taken over when asked', async (adapter, again) => {
     await migrate(adapter, files(users));
     const other = { ...(await again()), product: 'bank' };
-    await refused(status(other, []), 'database_foreign');
-    await refused(migrate(other, files(users)), 'database_foreign');
+    await expectError(status(other, []), 'database_foreign');
+    await expectError(migrate(other, files(users)), 'database_foreign');
     await migrate(other, files(users), { adopt: true });
     assert.equal((await status(other, files(users))).state, 'OK');
   });
@@ -613,16 +614,16 @@ for (const engine of sqlEngines) {
   on('a history of a newer version is refused', async (adapter) => {
     await migrate(adapter, files(users));
     await adapter.connection.query(`UPDATE _svc_meta SET ${quote('version')} = ${quote('version')}`);
-    const store = adapter.connection.records((await import('../core/migration/history.ts')).meta);
+    const store = adapter.connection.records((await import('../core/migration/history-table.ts')).metaTable);
     const found = await store.get('meta');
     assert.ok(found);
     await store.replace('meta', found.version, { ...found.record, version: 99 } as never);
-    await refused(status(adapter, []), 'history_newer');
-    await refused(migrate(adapter, files(users, age)), 'history_newer');
+    await expectError(status(adapter, []), 'history_newer');
+    await expectError(migrate(adapter, files(users, age)), 'history_newer');
   });
 
   on('baseline records what is there, and refuses what is not', async (adapter) => {
-    await refused(baseline(adapter, files(users)), 'drift');
+    await expectError(baseline(adapter, files(users)), 'drift');
     await adapter.connection.query(
       'CREATE TABLE users (id integer, email varchar(100) NOT NULL, CONSTRAINT users_pkey PRIMARY KEY (id), CONSTRAINT users_email_key UNIQUE (email))',
     );
@@ -630,7 +631,7 @@ for (const engine of sqlEngines) {
     assert.equal((await status(adapter, files(users, age))).completed, 1);
     await migrate(adapter, files(users, age));
     await rollback(adapter);
-    const refusal = await refused(rollback(adapter), 'irreversible');
+    const refusal = await expectError(rollback(adapter), 'irreversible');
     assert.match(refusal.message, /never run/);
     assert.deepEqual(await tables(adapter), ['users']);
   });
@@ -660,14 +661,14 @@ for (const engine of sqlEngines) {
         ])
         .build();
     await new MigrationEngine(adapter).up(add('20260107_000000_note', 'note'));
-    await refused(baseline(adapter, files(adopt('note', 'none'))), 'drift');
-    await refused(baseline(adapter, files(adopt())), 'drift');
+    await expectError(baseline(adapter, files(adopt('note', 'none'))), 'drift');
+    await expectError(baseline(adapter, files(adopt())), 'drift');
     await baseline(adapter, files(adopt('note')));
     await migrate(await again(), files(adopt('note'), add('20260110_000000_more', 'more')));
     const told = (await historyModel(await again())).get('legacy');
     assert.deepEqual([...(told?.fields.keys() ?? [])], ['id', 'note', 'more']);
     await rollback(adapter);
-    await refused(rollback(adapter), 'irreversible');
+    await expectError(rollback(adapter), 'irreversible');
   });
 
   on('what was recorded and never run is not rolled back, whatever is decided about it', async (adapter) => {
@@ -675,13 +676,13 @@ for (const engine of sqlEngines) {
       'CREATE TABLE users (id integer, email varchar(100) NOT NULL, CONSTRAINT users_pkey PRIMARY KEY (id), CONSTRAINT users_email_key UNIQUE (email))',
     );
     await baseline(adapter, files(users));
-    await resolve(adapter, users.tag, 'failed');
-    await resolve(adapter, users.tag, 'applied');
+    await resolveMigration(adapter, users.tag, 'failed');
+    await resolveMigration(adapter, users.tag, 'applied');
     assert.equal((await status(adapter, files(users))).completed, 1);
-    await refused(rollback(adapter), 'irreversible');
+    await expectError(rollback(adapter), 'irreversible');
     await migrate(adapter, files(users, age));
-    await resolve(adapter, age.tag, 'failed');
-    await resolve(adapter, age.tag, 'applied');
+    await resolveMigration(adapter, age.tag, 'failed');
+    await resolveMigration(adapter, age.tag, 'applied');
     assert.equal((await rollback(adapter)).migrations[0]?.tag, age.tag);
     assert.deepEqual(await tables(adapter), ['users']);
   });
@@ -697,9 +698,9 @@ for (const engine of sqlEngines) {
       .raw(engine.dialect.name, "INSERT INTO legacy (id, note) VALUES (2, 'a')")
       .createIndex('legacy', 'once', [{ name: 'note' }], { unique: true })
       .build();
-    await refused(migrate(adapter, files(change)), 'migration_half_done');
+    await expectError(migrate(adapter, files(change)), 'migration_half_done');
     await adapter.connection.query('DELETE FROM legacy WHERE id = 2');
-    const { status: outcome } = await resolve(await again(), change.tag, 'retry');
+    const { status: outcome } = await resolveMigration(await again(), change.tag, 'retry');
     assert.equal(outcome, 'completed');
     const legacy = (await adapter.connection.introspect()).get('legacy');
     assert.deepEqual(
@@ -722,9 +723,9 @@ for (const engine of sqlEngines) {
     const other = await again();
     const sleeping =
       "SELECT 1 FROM information_schema.processlist WHERE info LIKE '%SLEEP(1)%' AND id <> connection_id()";
-    await until(async () => (await other.connection.query(sleeping)).length > 0, 'nothing sleeps');
+    await waitUntil(async () => (await other.connection.query(sleeping)).length > 0, 'nothing sleeps');
     stop.abort();
-    await refused(running, 'interrupted');
+    await expectError(running, 'interrupted');
     const { entries } = await status(other, files(users, first, second));
     assert.deepEqual(
       entries.map(({ state, step }) => [state, step]),

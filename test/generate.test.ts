@@ -2,38 +2,39 @@ import * as assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { type Generated, type Generation, generate, modelOfFiles } from '../config/generate.ts';
-import { type MigrationFile, migrationText, readMigrations } from '../config/migration-files.ts';
-import { writeNewFiles } from '../config/new-files.ts';
-import { nextTag } from '../config/next-tag.ts';
-import { schemaEntry } from '../config/schema-entry.ts';
+import { type GeneratedMigration, type GenerateOptions, generate, modelFromFiles } from '../config/project/generate.ts';
+import { formatMigration, type MigrationFile } from '../config/project/migration-files.ts';
+import { nextTag } from '../config/project/migration-tag.ts';
+import { schemaEntry } from '../config/project/schema-file.ts';
+import { writeNewFiles } from '../config/project/write-files.ts';
 import { SvcError } from '../core/errors.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { isTag } from '../core/migration/tag.ts';
-import { replay } from '../core/schema/apply.ts';
-import type { Declaration } from '../core/schema/declaration.ts';
+import { applyAll } from '../core/schema/apply.ts';
+import type { Declaration } from '../core/schema/declaration/declaration.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
 import { definedInCode } from './kit/defined.ts';
 import { folder } from './kit/folder.ts';
+import { readMigrations } from './kit/load.ts';
 import { test } from './kit/test.ts';
 
 const FOLDER = 'svc/database/migrations/main';
 const AT = new Date('2026-11-20T10:30:00Z');
 const id = { type: 'Integer', primaryKey: true, autoGenerate: true } as const;
 
-type Options = Partial<Omit<Generation, 'entry'>>;
+type Options = Partial<Omit<GenerateOptions, 'entry'>>;
 
 function make(
   tables: Declaration['tables'],
   options: Options & { more?: Partial<Declaration> } = {},
-): Promise<Generated[]> {
+): Promise<GeneratedMigration[]> {
   const { more, ...rest } = options;
   const entry = schemaEntry('main', { tables, ...more });
-  return generate({ dialect: postgresql, files: [], entry, at: AT, rename: [], drop: [], ...rest });
+  return generate({ dialect: postgresql, files: [], entry, now: AT, rename: [], drop: [], ...rest });
 }
 
 /** The files that generated migrations would be. */
-const filesOf = (generated: readonly Generated[]): MigrationFile[] =>
+const filesOf = (generated: readonly GeneratedMigration[]): MigrationFile[] =>
   generated.map(({ file, migration }) => ({ file, ...definedInCode(migration) }));
 
 async function refused(work: Promise<unknown>): Promise<SvcError> {
@@ -56,7 +57,7 @@ test('names that PostgreSQL keeps once in a database are refused before a migrat
   for (const more of clashes) {
     const refusal = await refused(make({ a: table, b: table }, { more }));
     assert.equal(refusal.code, 'name_invalid');
-    assert.match(refusal.message, /taken twice: by "a" and "b"/);
+    assert.match(refusal.message, /used twice: by "a" and "b"/);
   }
   const check = { name: 'same', type: 'check', columns: ['n'], expression: 'n > 0' } as const;
   await make({ a: table, b: table }, { more: { constraints: { a: [check], b: [check] } } });
@@ -99,7 +100,7 @@ test('what was generated and read back leaves nothing to generate', async () => 
   const root = folder();
   writeNewFiles(
     root,
-    first.map(({ file, migration }) => ({ file, text: migrationText(root, migration) })),
+    first.map(({ file, migration }) => ({ file, text: formatMigration(root, migration) })),
   );
   const files = await readMigrations(root, 'main');
   assert.deepEqual(
@@ -111,7 +112,7 @@ test('what was generated and read back leaves nothing to generate', async () => 
 
 test('a migration points at the JSON Schema of the package, which a workspace has further up', async () => {
   const [{ migration } = assert.fail()] = await make({ t: { id: { type: 'integer', primaryKey: true } } });
-  const schemaOf = (root: string): string => JSON.parse(migrationText(root, migration)).$schema;
+  const schemaOf = (root: string): string => JSON.parse(formatMigration(root, migration)).$schema;
   assert.equal(schemaOf(folder()), '../../../../node_modules/@svc/sdk/dist/schema.json');
   const workspace = folder({ 'node_modules/@svc/sdk/dist/schema.json': '{}', 'packages/db/package.json': '{}' });
   const member = join(workspace, 'packages/db');
@@ -120,16 +121,16 @@ test('a migration points at the JSON Schema of the package, which a workspace ha
 
 test('the way back of every generated migration leads back', async () => {
   const first = filesOf(await make({ users: { id, name: 'string' }, logs: { id, line: 'text' } }));
-  const before = modelOfFiles(first);
+  const before = modelFromFiles(first);
   const second = await make(
     { users: { id, nick: 'string', age: 'smallint' } },
     { files: first, rename: ['users.name:nick'] },
   );
-  const after = modelOfFiles([...first, ...filesOf(second)]);
+  const after = modelFromFiles([...first, ...filesOf(second)]);
   assert.notDeepEqual(after, before);
-  let model = replay([], after);
-  for (const { migration } of [...second].reverse()) model = replay(migration.down, model);
-  assert.deepEqual(model, replay([], before));
+  let model = applyAll([], after);
+  for (const { migration } of [...second].reverse()) model = applyAll(migration.down, model);
+  assert.deepEqual(model, applyAll([], before));
 });
 
 test('a drop says that rows do not come back', async () => {
@@ -156,7 +157,7 @@ test('what rows may refuse is told, and only of tables that may have rows', asyn
     { files },
   );
   assert.deepEqual(
-    one?.refusable.map((why) => why.split(/[: ]/)[0]),
+    one?.risks.map((why) => why.split(/[: ]/)[0]),
     ['users.city', 'users.name', 'users.age'],
   );
 });
@@ -165,8 +166,8 @@ test('that a required field cannot come back beside rows is told when its drop i
   const users = { id, age: 'integer', city: { type: 'string', required: true } } as const;
   const files = filesOf(await make({ users }));
   const [dropped] = await make({ users: { id } }, { files });
-  assert.deepEqual(dropped?.refusableBack, [
-    'users.city is required and has no default: rows that are there have no value for it',
+  assert.deepEqual(dropped?.rollbackRisks, [
+    'users.city is required and has no default: existing rows have no value for it',
   ]);
 });
 
@@ -218,7 +219,7 @@ test('renamedFrom in the schema file decides too, once and for all', async () =>
   assert.deepEqual(await make(tables, { files: [...files, ...filesOf(second)] }), []);
 });
 
-const steps = (made: readonly Generated[]): string[] =>
+const steps = (made: readonly GeneratedMigration[]): string[] =>
   made.flatMap(({ migration }) =>
     migration.up.map((one) => {
       if (one.type === 'renameField') return `${one.collection}.${one.from} to ${one.to}`;
@@ -240,9 +241,9 @@ test('a rename to a name that is there already takes it: what had it goes, and a
   for (const [tables, rename, expected] of cases) {
     const made = await make(tables, { files, rename });
     assert.deepEqual(steps(made), expected);
-    const after = modelOfFiles([...files, ...filesOf(made)]);
+    const after = modelFromFiles([...files, ...filesOf(made)]);
     assert.deepEqual([...after.keys()].sort(), Object.keys(tables));
-    assert.deepEqual(replay(made[0]?.migration.down ?? [], after), new Map(modelOfFiles(files)));
+    assert.deepEqual(applyAll(made[0]?.migration.down ?? [], after), new Map(modelFromFiles(files)));
   }
 });
 
@@ -251,15 +252,15 @@ test('a renamedFrom whose name was there before is asked about, and the flags de
   const tables = { a: { id, y: { type: 'string', renamedFrom: 'x' } } };
   const gone = await refused(make(tables, { files }));
   assert.equal(gone.code, 'rename_undecided');
-  assert.deepEqual(gone.next, ['--rename a.x:y (drops the a.y of before) or --drop a.x']);
+  assert.deepEqual(gone.next, ['--rename a.x:y (drops the previous a.y) or --drop a.x']);
   assert.deepEqual(steps(await make(tables, { files, rename: ['a.x:y'] })), ['drop a.y', 'a.x to y']);
   assert.deepEqual(steps(await make(tables, { files, drop: ['a.x'] })), ['drop a.x']);
 
   const both = { a: { id, x: 'string', y: 'string', z: { type: 'string', renamedFrom: 'x' } } };
   const stays = await refused(make(both, { files }));
-  assert.deepEqual(stays.next, ['--rename a.x:z or take "renamedFrom" out of a.z']);
+  assert.deepEqual(stays.next, ['--rename a.x:z or remove "renamedFrom" from a.z']);
   assert.deepEqual(steps(await make(both, { files, rename: ['a.x:z'] })), ['a.x to z', 'addField']);
-  assert.deepEqual(steps(await make(both, { files, decide: async () => 'drop' })), ['addField']);
+  assert.deepEqual(steps(await make(both, { files, askRename: async () => 'drop' })), ['addField']);
   const swapped = { a: { ...both.a, z: 'string' } };
   assert.deepEqual(steps(await make(swapped, { files, rename: ['a.x:z'] })), ['a.x to z', 'addField']);
 });
@@ -297,7 +298,7 @@ test('whoever can be asked is asked about each name that is gone', async () => {
     { users: { id, a: 'string', b: 'string' } },
     {
       files,
-      decide: async (pairs) => {
+      askRename: async (pairs) => {
         asked.push(`${pairs[0]?.from}: ${pairs.map(({ to }) => to).join(' ')}`);
         return pairs[0]?.from === 'name' ? (pairs.find(({ to }) => to === 'b') ?? 'drop') : 'drop';
       },

@@ -1,12 +1,12 @@
 import * as assert from 'node:assert/strict';
-import type { Adapter } from '../core/database/adapter.ts';
 import type { Dialect } from '../core/dialect.ts';
 import { Kernel } from '../core/kernel.ts';
 import { migration } from '../core/migration/builder.ts';
-import { resolve } from '../core/migration/resolve.ts';
-import { migrate, rollback } from '../core/migration/run.ts';
-import type { RunEvent } from '../core/migration/run-options.ts';
+import { migrate, rollback } from '../core/migration/migrate.ts';
+import type { RunEvent } from '../core/migration/preview.ts';
+import { resolveMigration } from '../core/migration/resolve.ts';
 import { status } from '../core/migration/status.ts';
+import type { Target } from '../core/migration/target.ts';
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
@@ -14,10 +14,10 @@ import { connectAdapter } from './kit/adapter.ts';
 import { freshKeyspace, unavailable as noCassandra } from './kit/cassandra.ts';
 import { definedInCode } from './kit/defined.ts';
 import { freshPrefix } from './kit/dynamodb.ts';
-import type { Fresh } from './kit/fresh.ts';
+import type { TestDatabase } from './suites/test-database.ts';
 import { freshMongo, missing as noMongo } from './kit/mongodb.ts';
 import { unavailable as noDynamodb, ownDynamodb } from './kit/own-dynamodb.ts';
-import { refused } from './kit/refusal.ts';
+import { expectError } from './suites/expect-error.ts';
 import { test } from './kit/test.ts';
 
 /*
@@ -37,19 +37,19 @@ const defined = [
 
 const THREE = '20260103_000000_three';
 
-const tables = async ({ connection }: Adapter) => [...(await connection.introspect()).keys()].sort();
+const tables = async ({ connection }: Target) => [...(await connection.introspect()).keys()].sort();
 
 /** A run that is interrupted at an event. */
-async function interrupted(adapter: Adapter, at: (event: RunEvent) => boolean): Promise<string> {
+async function interrupted(adapter: Target, at: (event: RunEvent) => boolean): Promise<string> {
   const stop = new AbortController();
   const onEvent = (event: RunEvent) => at(event) && stop.abort();
-  return (await refused(migrate(adapter, defined, { signal: stop.signal, onEvent }), 'interrupted')).state ?? '';
+  return (await expectError(migrate(adapter, defined, { signal: stop.signal, onEvent }), 'interrupted')).state ?? '';
 }
 
 interface Engine {
   readonly dialect: Dialect;
   readonly missing: string | undefined;
-  fresh(): Promise<Fresh>;
+  fresh(): Promise<TestDatabase>;
 }
 
 const engines: readonly Engine[] = [
@@ -82,12 +82,12 @@ for (const { dialect, missing, fresh } of engines) {
         const tapped = await connectAdapter(dialect, url, { kernel });
         const stop = new AbortController();
         kernel.hooks['migration:up'].tap('stop', () => stop.abort());
-        const announced = await refused(migrate(tapped, defined, { signal: stop.signal }), 'interrupted');
+        const announced = await expectError(migrate(tapped, defined, { signal: stop.signal }), 'interrupted');
         await tapped.connection.close();
-        assert.match(announced.state ?? '', /^1 of 4 migrations are through/);
+        assert.match(announced.state ?? '', /^1 of 4 migrations are finished/);
         assert.deepEqual(await tables(adapter), ['one']);
         const first = await interrupted(adapter, (event) => event.type === 'started' && event.tag === defined[1]?.tag);
-        assert.match(first, /^1 of 3 migrations are through/);
+        assert.match(first, /^1 of 3 migrations are finished/);
         assert.deepEqual(await tables(adapter), ['one', 'two']);
         const within = await interrupted(adapter, (event) => event.type === 'started');
         assert.match(within, /^1 of 3 steps of "20260103_000000_three" are committed and journaled/);
@@ -106,10 +106,10 @@ for (const { dialect, missing, fresh } of engines) {
 
         const back = new AbortController();
         const onEvent = (event: RunEvent) => event.type === 'started' && event.tag === THREE && back.abort();
-        const half = await refused(rollback(adapter, { count: 3, signal: back.signal, onEvent }), 'interrupted');
+        const half = await expectError(rollback(adapter, { count: 3, signal: back.signal, onEvent }), 'interrupted');
         assert.match(half.state ?? '', /^1 of 3 steps of "20260103_000000_three" are committed and journaled/);
         assert.match(half.next[0] ?? '', /^svc db migrate resolve 20260103_000000_three --retry {4}/);
-        assert.equal((await resolve(adapter, THREE, 'retry')).status, 'rolled_back');
+        assert.equal((await resolveMigration(adapter, THREE, 'retry')).status, 'rolled_back');
         assert.deepEqual(await tables(adapter), ['one', 'two']);
       } finally {
         await adapter.connection.close();

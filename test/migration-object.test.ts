@@ -2,9 +2,8 @@ import * as assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { SvcError } from '../core/errors.ts';
 import { canonicalJson } from '../core/json.ts';
-import { migration } from '../core/migration/builder.ts';
-import { MigrationHelpers } from '../core/migration/helpers.ts';
-import { freeTag, generateTag, isTag, nameOfTag } from '../core/migration/tag.ts';
+import { MigrationHelpers, migration } from '../core/migration/builder.ts';
+import { availableTag, generateTag, isTag, nameOfTag } from '../core/migration/tag.ts';
 import { test } from './kit/test.ts';
 
 const { checksum, problems, validate } = MigrationHelpers;
@@ -40,7 +39,7 @@ test('a name of letters, digits, _ and - comes back out of its tag', () => {
 test('a taken tag moves on by seconds', () => {
   const taken = new Set(['20260101_000000_x', '20260101_000001_x']);
   assert.equal(
-    freeTag('x', new Date('2026-01-01T00:00:00Z'), (tag) => taken.has(tag)),
+    availableTag('x', new Date('2026-01-01T00:00:00Z'), (tag) => taken.has(tag)),
     '20260101_000002_x',
   );
 });
@@ -72,7 +71,7 @@ test('a drop that is not told what was there is irreversible, with the reason', 
   const built = migration('x').addField('users', { name: 'a', type: 'text' }).dropField('users', 'age').build();
   assert.deepEqual(built.down, []);
   assert.match(built.irreversible ?? '', /dropField users\.age/);
-  assert.deepEqual(built.lossy, ['Values of users.age are not brought back.']);
+  assert.deepEqual(built.lossy, ['Values of users.age cannot be restored.']);
 });
 
 test('a drop that is told what was there has its way back', () => {

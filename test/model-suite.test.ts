@@ -5,7 +5,7 @@ import { applyPlugin } from '../core/plugin.ts';
 import aiSdk from '../plugins/models/ai-sdk/index.ts';
 import scripted from '../plugins/models/scripted.ts';
 import { ModelServer } from './kit/model-server.ts';
-import { modelSuite } from './kit/model-suite.ts';
+import { modelSuite } from './suites/model-suite.ts';
 import { test } from './kit/test.ts';
 
 const kernel = new Kernel();

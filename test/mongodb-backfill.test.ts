@@ -1,6 +1,6 @@
 import * as assert from 'node:assert/strict';
 import { migration } from '../core/migration/builder.ts';
-import { migrate } from '../core/migration/run.ts';
+import { migrate } from '../core/migration/migrate.ts';
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
 import { connectAdapter } from './kit/adapter.ts';
 import { definedInCode } from './kit/defined.ts';
@@ -24,7 +24,7 @@ const migrations = [
 if (missing) test.skip('a backfill on MongoDB', missing);
 else
   test(
-    'a backfill that is killed shows how far it was, and the next run goes on from there',
+    'a killed backfill reports its progress, and the next run continues from there',
     async () => {
       const database = await freshMongo();
       try {

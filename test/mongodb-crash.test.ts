@@ -3,7 +3,7 @@ import { migration } from '../core/migration/builder.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
 import { killSuite } from './kit/kill-suite.ts';
-import { type FreshMongo, freshMongo, missing } from './kit/mongodb.ts';
+import { freshMongo, type MongoTestDatabase, missing } from './kit/mongodb.ts';
 import { mongoProxy } from './kit/mongodb-proxy.ts';
 import { test } from './kit/test.ts';
 
@@ -55,7 +55,7 @@ const migrations: readonly Migration[] = [
     .dropCollection('doomed', { was: { fields: [key] } })
     .build(),
 ];
-const isWhole = (database: FreshMongo): Promise<void> =>
+const isWhole = (database: MongoTestDatabase): Promise<void> =>
   database.on(async (client, name) => {
     const db = client.db(name);
     assert.deepEqual(await db.collection('effects').find().toArray(), [{ _id: 'once', times: 1 }]);
@@ -72,8 +72,8 @@ const isWhole = (database: FreshMongo): Promise<void> =>
     assert.equal(tokens.size, DOCUMENTS);
   });
 
-/** As if its time were up. */
-const expire = (database: FreshMongo): Promise<void> =>
+/** Lets the lease expire. */
+const expire = (database: MongoTestDatabase): Promise<void> =>
   database.on(async (client, name) => {
     await client
       .db(name)

@@ -1,54 +1,55 @@
 import * as assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { BSON, MongoServerError } from 'mongodb';
-import { isOutage } from '../core/approval/home.ts';
+import { isOutage } from '../core/approval/backend.ts';
 import { apply } from '../core/schema/apply.ts';
 import { defineField } from '../core/schema/define.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
+import { canonicalJson, readFieldRule } from '../plugins/dialects/mongodb/catalog/read-fields.ts';
+import { collectionFromEntry, registryEntry } from '../plugins/dialects/mongodb/catalog/registry.ts';
+import type { MongoStep } from '../plugins/dialects/mongodb/compile/step.ts';
+import { fieldRule } from '../plugins/dialects/mongodb/compile/validator.ts';
+import { toSvcError } from '../plugins/dialects/mongodb/connection/errors.ts';
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
-import { refusal } from '../plugins/dialects/mongodb/errors.ts';
-import { canonical, readRule } from '../plugins/dialects/mongodb/read-rule.ts';
-import { ruleOf } from '../plugins/dialects/mongodb/rule.ts';
-import { collectionOfEntry, entryOf, type Step } from '../plugins/dialects/mongodb/step.ts';
 import { moves } from './kit/arbitrary.ts';
-import { CHOICES, FIELDS, play } from './kit/moves.ts';
 import { test } from './kit/test.ts';
+import { applyMoves, CHOICES, FIELDS } from './suites/random-schema.ts';
 
 const server = { bson: BSON };
 const definitions = FIELDS.filter(({ type, precision }) => type !== 'decimal' || precision !== undefined);
 
-test('a rule that svc makes reads as a field that makes it again', () => {
+test('a rule that svc creates reads back as a field with the same rule', () => {
   fc.assert(
     fc.property(fc.constantFrom(...definitions), fc.boolean(), (definition, required) => {
       const { required: _, nullable: __, default: ___, ...plain } = definition;
       const field = defineField('f', { ...plain, ...(required && { required }) }, 't');
-      const rule = canonical(server, ruleOf(field));
-      const read = readRule(server, 'f', rule, field.required === true);
+      const rule = canonicalJson(server, fieldRule(field));
+      const read = readFieldRule(server, 'f', rule, field.required === true);
       // Digits of a decimal are not read out of its bounds.
       if (field.precision === undefined) assert.equal(read.inexact, false, JSON.stringify([field, rule]));
       assert.equal(read.field.required, field.required);
-      if (!read.inexact) assert.deepEqual(canonical(server, ruleOf(read.field)), rule);
+      if (!read.inexact) assert.deepEqual(canonicalJson(server, fieldRule(read.field)), rule);
     }),
   );
 });
 
-test('what the registry keeps of a collection is the collection', () => {
+test('a registry entry restores the collection', () => {
   fc.assert(
     fc.property(moves(25), (list) => {
-      for (const collection of play(list).model.values()) {
-        assert.deepEqual(collectionOfEntry(collection.name, entryOf(collection)), collection);
+      for (const collection of applyMoves(list).model.values()) {
+        assert.deepEqual(collectionFromEntry(collection.name, registryEntry(collection)), collection);
       }
     }),
     { numRuns: 50 },
   );
 });
 
-test('every step is JSON, may run again, and the last of an operation knows the model after it', () => {
+test('every step is JSON and repeatable, and the last of an operation has the registry entry', () => {
   const choices = { ...CHOICES, check: (field: string) => JSON.stringify({ $ne: [`$${field}`, null] }), sql: true };
   fc.assert(
     fc.property(moves(25, choices), (list) => {
       let model: SchemaModel = new Map();
-      for (const operation of play(list, new Map(), choices).operations) {
+      for (const operation of applyMoves(list, new Map(), choices).operations) {
         let statements: ReturnType<typeof mongodb.compile>;
         let after: SchemaModel;
         try {
@@ -62,11 +63,11 @@ test('every step is JSON, may run again, and the last of an operation knows the 
           assert.equal(idempotent === true, (run as { do?: string }).do !== 'create');
           assert.equal(transactional, false);
         }
-        const last = statements.at(-1)?.run as unknown as Step & { readonly entry?: string };
-        if (operation.type === 'renameCollection') assert.equal(last.entry, entryOf(after.get(operation.to)!));
+        const last = statements.at(-1)?.run as unknown as MongoStep & { readonly entry?: string };
+        if (operation.type === 'renameCollection') assert.equal(last.entry, registryEntry(after.get(operation.to)!));
         else if (operation.type !== 'dropCollection' && operation.type !== 'raw') {
           const name = operation.type === 'createCollection' ? operation.name : operation.collection;
-          assert.equal(last.entry, entryOf(after.get(name)!));
+          assert.equal(last.entry, registryEntry(after.get(name)!));
         }
         model = after;
       }
@@ -75,17 +76,17 @@ test('every step is JSON, may run again, and the last of an operation knows the 
   );
 });
 
-test('a primary that is away is an outage, whether it says so itself or a router does of a shard', () => {
+test('an unavailable primary is an outage, reported by itself or by a router', () => {
   const ofCode = (code: number, errorLabels: string[] = []) =>
     new MongoServerError({ message: 'told by the server', code, errorLabels });
   for (const code of [6, 7, 43, 89, 91, 133, 134, 189, 10107, 11600]) {
-    assert.ok(isOutage(refusal(ofCode(code))), `${code}`);
+    assert.ok(isOutage(toSvcError(ofCode(code))), `${code}`);
   }
-  assert.ok(isOutage(refusal(ofCode(999, ['RetryableWriteError']))));
-  assert.ok(!isOutage(refusal(ofCode(999))));
+  assert.ok(isOutage(toSvcError(ofCode(999, ['RetryableWriteError']))));
+  assert.ok(!isOutage(toSvcError(ofCode(999))));
 });
 
-test('a database is one however its URL is written', () => {
+test('equal databases have the same identity, however the URL is written', () => {
   for (const url of [
     'mongodb://a:27017,b:27018/shop',
     'mongodb://user:p%40ss@B:27018,A/shop?replicaSet=r',
@@ -97,7 +98,7 @@ test('a database is one however its URL is written', () => {
   assert.notEqual(mongodb.identify('mongodb://a/shop'), mongodb.identify('mongodb://a/shop2'));
 });
 
-test('an index, a key and a unique field cannot take one name', () => {
+test('an index, a key and a unique field cannot have the same name', () => {
   const table = apply(new Map(), {
     type: 'createCollection',
     name: 't',

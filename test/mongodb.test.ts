@@ -1,17 +1,17 @@
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
 import { storeOn } from './kit/approval-place.ts';
-import { dialectSuite } from './kit/dialect.ts';
-import { freshMongo, missing, mongoWords } from './kit/mongodb.ts';
-import { recordStoreSuite } from './kit/record-store.ts';
+import { freshMongo, missing, mongoDialect } from './kit/mongodb.ts';
 import { test } from './kit/test.ts';
+import { dialectSuite } from './suites/dialect-suite.ts';
+import { recordStoreSuite } from './suites/record-store-suite.ts';
 
 if (missing) test.skip('the dialect suite on MongoDB', missing);
 else
   dialectSuite(test, {
-    ...mongoWords,
+    ...mongoDialect,
     name: 'MongoDB',
     dialect: mongodb,
-    fresh: freshMongo,
+    createDatabase: freshMongo,
     cases: 20,
     skip: {
       'who watches hears of what its definition tells, and of nothing else':

@@ -2,16 +2,22 @@ import * as assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { Json } from '../core/json.ts';
 import { defineCollection } from '../core/schema/define.ts';
-import { mariadbTraits } from '../plugins/dialects/mariadb/traits.ts';
-import { canonicalDefault } from '../plugins/dialects/mysql/default.ts';
-import { grammarOf } from '../plugins/dialects/mysql/grammar.ts';
-import { behind, withoutOuter } from '../plugins/dialects/mysql/parentheses.ts';
-import { quote, text } from '../plugins/dialects/mysql/quote.ts';
-import { stringOf, textExpression, textOf, unescaped } from '../plugins/dialects/mysql/string-literal.ts';
-import { tokens } from '../plugins/dialects/mysql/tokens.ts';
-import { readType } from '../plugins/dialects/mysql/types.ts';
-import { updateTexts } from '../plugins/dialects/mysql/update.ts';
-import { isBefore, type Version, versionOf } from '../plugins/dialects/mysql/version.ts';
+import { mariadbTraits } from '../plugins/dialects/mariadb/dialect.ts';
+import { createGrammar } from '../plugins/dialects/mysql/compile/grammar.ts';
+import {
+  parseTextExpression,
+  quoteIdentifier,
+  parseString,
+  quoteLiteral,
+  textExpression,
+  unescapeString,
+} from '../plugins/dialects/mysql/compile/literal.ts';
+import { tokenize } from '../plugins/dialects/mysql/compile/raw.ts';
+import { canonicalDefault } from '../plugins/dialects/mysql/catalog/defaults.ts';
+import { textAfter, withoutOuterParentheses } from '../plugins/dialects/mysql/catalog/show-create-table.ts';
+import { readType } from '../plugins/dialects/mysql/compile/types.ts';
+import { updateSql } from '../plugins/dialects/mysql/data/update.ts';
+import { isBefore, type Version, parseVersion } from '../plugins/dialects/mysql/variant.ts';
 import { holds } from './kit/schema-laws.ts';
 import { test } from './kit/test.ts';
 
@@ -26,10 +32,10 @@ const nasty = fc.string({
 test('a text comes back from its literal, whatever is in it', () => {
   holds(
     fc.property(nasty, (value) => {
-      assert.equal(stringOf(text(value)), value);
-      assert.equal(textOf(textExpression(value)), value);
+      assert.equal(parseString(quoteLiteral(value)), value);
+      assert.equal(parseTextExpression(textExpression(value)), value);
       // As MySQL's catalog has it: escaped once more.
-      assert.equal(stringOf(unescaped(text(value).replaceAll('\\', '\\\\').replaceAll("'", "\\'"))), value);
+      assert.equal(parseString(unescapeString(quoteLiteral(value).replaceAll('\\', '\\\\').replaceAll("'", "\\'"))), value);
     }),
     2_000,
   );
@@ -38,7 +44,7 @@ test('a text comes back from its literal, whatever is in it', () => {
 test('a literal and a name are one token each, and nothing in them ends a statement', () => {
   holds(
     fc.property(nasty, nasty, (value, name) => {
-      const found = [...tokens(`${text(value)} ${quote(name)} ;`)];
+      const found = [...tokenize(`${quoteLiteral(value)} ${quoteIdentifier(name)} ;`)];
       assert.deepEqual(
         found.map(({ kind }) => kind),
         ['quoted', 'quoted', 'symbol'],
@@ -55,9 +61,9 @@ test('parentheses are taken away only around the whole, and words are found only
     ["(')(' = `(`)", "')(' = `(`"],
     ['`a`', '`a`'],
   ])
-    assert.equal(withoutOuter(written ?? ''), plain);
-  assert.equal(behind(' DEFAULT ', "enum(' DEFAULT ') DEFAULT 'x'"), "'x'");
-  assert.equal(behind(' DEFAULT ', "enum(' DEFAULT ') NOT NULL"), undefined);
+    assert.equal(withoutOuterParentheses(written ?? ''), plain);
+  assert.equal(textAfter(' DEFAULT ', "enum(' DEFAULT ') DEFAULT 'x'"), "'x'");
+  assert.equal(textAfter(' DEFAULT ', "enum(' DEFAULT ') NOT NULL"), undefined);
 });
 
 test('a decimal default is what the server rounds it to', () => {
@@ -78,7 +84,7 @@ test('a decimal default is what the server rounds it to', () => {
 test('labels of an enum come back from its column type', () => {
   holds(
     fc.property(fc.uniqueArray(nasty, { minLength: 1, maxLength: 5 }), (values) => {
-      const type = `enum(${values.map(text).join(',')})`;
+      const type = `enum(${values.map(quoteLiteral).join(',')})`;
       assert.deepEqual(readType(type, 'utf8mb4'), { type: 'enum', enumValues: values });
     }),
     1_000,
@@ -86,8 +92,8 @@ test('labels of an enum come back from its column type', () => {
 });
 
 test('versions are read and compared by number', () => {
-  assert.deepEqual(versionOf('5.5.5-10.11.6-MariaDB-log'), [10, 11, 6]);
-  assert.deepEqual(versionOf('9.7.4-2'), [9, 7, 4]);
+  assert.deepEqual(parseVersion('5.5.5-10.11.6-MariaDB-log'), [10, 11, 6]);
+  assert.deepEqual(parseVersion('9.7.4-2'), [9, 7, 4]);
   assert.ok(isBefore([8, 0, 16], [8, 0, 17]));
   assert.ok(isBefore([10, 6, 21], [10, 8, 0]));
   assert.ok(!isBefore([10, 11, 0], [10, 8, 0]));
@@ -95,10 +101,10 @@ test('versions are read and compared by number', () => {
 });
 
 test('JSON is compared by a server that can, and by no other', () => {
-  const grammar = grammarOf(mariadbTraits);
+  const grammar = createGrammar(mariadbTraits);
   const collection = defineCollection({ name: 't', fields: [{ name: 'd', type: 'json' }] });
   const update = (version: Version, operator: 'eq' | 'gt', value: Json) =>
-    updateTexts(
+    updateSql(
       { grammar, traits: mariadbTraits, version },
       { table: 't', collection, key: 'k', set: [], where: [{ field: 'd', operator, value }] },
     );
@@ -108,7 +114,7 @@ test('JSON is compared by a server that can, and by no other', () => {
       return why.test(error.why ?? '');
     });
   assert.match(update([10, 7, 0], 'eq', [1]).update, /json_equals\(`d`, '\[1\]'\)/);
-  refuses(() => update([10, 6, 0], 'eq', [1]), /from version 10\.7\.0 on/);
-  refuses(() => update([10, 7, 0], 'gt', 1), /as a text/);
+  refuses(() => update([10, 6, 0], 'eq', [1]), /since version 10\.7\.0/);
+  refuses(() => update([10, 7, 0], 'gt', 1), /as a string/);
   assert.match(update([10, 6, 0], 'eq', null).update, /`d` IS NULL/);
 });

@@ -6,21 +6,20 @@ import { fileURLToPath } from 'node:url';
 import type { Connection, Dialect, Segment } from '../core/dialect.ts';
 import { isSvcError } from '../core/errors.ts';
 import { migration } from '../core/migration/builder.ts';
-import { resolve } from '../core/migration/resolve.ts';
-import { migrate } from '../core/migration/run.ts';
-import { anyDefinition, type RecordDefinition, recordChange, recordWrite } from '../core/records.ts';
+import { resolveMigration } from '../core/migration/resolve.ts';
+import { migrate } from '../core/migration/migrate.ts';
+import { anyDefinition, type RecordDefinition, recordUpdate, recordWrite } from '../core/records.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
 import type { Operation } from '../core/schema/operation.ts';
-import { mariadb, mariadbFlavour } from '../plugins/dialects/mariadb/dialect.ts';
-import { mysql, mysqlFlavour } from '../plugins/dialects/mysql/dialect.ts';
-import { dialectOf } from '../plugins/dialects/mysql/dialect-of.ts';
-import type { Wire } from '../plugins/dialects/mysql/wire.ts';
+import { mariadb, mariadbVariant } from '../plugins/dialects/mariadb/dialect.ts';
+import { createDialect, mysql, mysqlVariant } from '../plugins/dialects/mysql/dialect.ts';
+import type { DriverConnection } from '../plugins/dialects/mysql/variant.ts';
 import { connectAdapter } from './kit/adapter.ts';
 import { definedInCode } from './kit/defined.ts';
 import { type FreshDatabase, freshDatabase } from './kit/mysql.ts';
-import { refused } from './kit/refusal.ts';
+import { expectError } from './suites/expect-error.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { waitUntil } from './suites/wait-until.ts';
 import { find } from './servers/find.ts';
 import { servers } from './servers/state.ts';
 
@@ -49,12 +48,12 @@ const insert = (id: string): Segment => ({
 const change = (id: string, n: number, version: number): Segment => ({
   transactional: true,
   statements: [],
-  writes: [recordChange(rows, { id, n }, version)],
+  writes: [recordUpdate(rows, { id, n }, version)],
 });
 
 for (const dialect of [mysql, mariadb]) {
   const name = dialect.name as 'mysql' | 'mariadb';
-  const flavour = name === 'mysql' ? mysqlFlavour : mariadbFlavour;
+  const flavour = name === 'mysql' ? mysqlVariant : mariadbVariant;
   const found = await find(name);
   const on = (what: string, body: (database: FreshDatabase) => Promise<void>) => {
     if ('missing' in found) return void test.skip(`${name}: ${what}`, found.missing);
@@ -108,7 +107,7 @@ for (const dialect of [mysql, mariadb]) {
     await assert.rejects(dialect.connect('postgresql://x/y', {}), coded('url_invalid'));
     await assert.rejects(
       dialect.connect(url, { schema: 'public' }),
-      coded('config_invalid', /its URL says where tables live/),
+      coded('config_invalid', /its URL specifies where tables live/),
     );
     const [wrong, why] = name === 'mysql' ? [mariadb, /not MariaDB but/] : [mysql, /not MySQL but/];
     await assert.rejects(wrong.connect(url.replace(/^mariadb:/, 'mysql:'), {}), coded('config_invalid', why));
@@ -118,13 +117,13 @@ for (const dialect of [mysql, mariadb]) {
     const named = new URL(url);
     named.hostname = 'localhost';
     named.searchParams.set('tls', 'verify');
-    const error = await refused(dialect.connect(named.href, {}), 'connection_failed');
+    const error = await expectError(dialect.connect(named.href, {}), 'connection_failed');
     assert.match(`${error.next.join(' ')} ${error.state}`, /tls=encrypt.*Nothing was changed/);
   });
 
   if (name === 'mysql') {
     on('a certificate that is known and is of another server is refused', async ({ url }) => {
-      await refused(dialect.connect(`${url}?tls=verify`, {}), 'url_invalid');
+      await expectError(dialect.connect(`${url}?tls=verify`, {}), 'url_invalid');
       const own = servers().find((server) => server.engine === 'mysql' && url.startsWith(server.url));
       if (!own) return;
       const script = fileURLToPath(new URL('./kit/connect.ts', import.meta.url));
@@ -150,10 +149,10 @@ for (const dialect of [mysql, mariadb]) {
       const connection = await dialect.connect(reading.href, {});
       assert.deepEqual(await tables(connection), ['t']);
       await assert.rejects(
-        connection.exclusively(async () => {}),
+        connection.withLock(async () => {}),
         coded('permission_denied', /1142/),
       );
-      await connection.exclusively(async () => {}).catch(() => undefined);
+      await connection.withLock(async () => {}).catch(() => undefined);
       await query('CREATE TABLE c (id int PRIMARY KEY, t int, CONSTRAINT f FOREIGN KEY (t) REFERENCES t (id))');
       // Not that there are none.
       if (name === 'mariadb')
@@ -162,7 +161,7 @@ for (const dialect of [mysql, mariadb]) {
       const seeing = await dialect.connect(reading.href, {});
       assert.ok((await seeing.introspect()).get('c')?.constraints.has('f'));
       await query('CREATE TRIGGER watcher BEFORE INSERT ON t FOR EACH ROW SET NEW.id = 1');
-      const beside = async (one: Connection) => (await one.unreadable()).map(({ what }) => what).join();
+      const beside = async (one: Connection) => (await one.unsupportedObjects()).map(({ what }) => what).join();
       assert.match(await beside(seeing), /^may have triggers, which its user cannot see/);
       const escaped = `\`${new URL(url).pathname.slice(1).replaceAll('_', '\\_')}\`.*`;
       await query(`GRANT TRIGGER ON ${escaped} TO ${user}`);
@@ -171,7 +170,7 @@ for (const dialect of [mysql, mariadb]) {
       assert.match(await beside(all), /^has the trigger watcher/);
       await all.close();
       const other = await dialect.connect(url, {});
-      await other.exclusively(async () => {}, { timeoutMs: 0 });
+      await other.withLock(async () => {}, { timeoutMs: 0 });
       await Promise.all([connection.close(), other.close()]);
     } finally {
       await query(`DROP USER ${user}`);
@@ -208,9 +207,9 @@ for (const dialect of [mysql, mariadb]) {
       await query(
         `DELETE FROM t WHERE id = 2; UPDATE _svc_migrations SET status = 'applying', error = NULL WHERE tag = '${second.tag}'`,
       );
-      const refusal = await refused(migrate(adapter, both), 'permission_denied');
+      const refusal = await expectError(migrate(adapter, both), 'permission_denied');
       assert.match(refusal.next.join(), /CREATE TEMPORARY TABLES/);
-      assert.equal((await resolve(adapter, second.tag, 'retry')).status, 'completed');
+      assert.equal((await resolveMigration(adapter, second.tag, 'retry')).status, 'completed');
     } finally {
       await adapter.connection.close();
       await query(`DROP USER ${user}`);
@@ -220,10 +219,10 @@ for (const dialect of [mysql, mariadb]) {
   on('a session that is ended by the server frees the lock and says so', async ({ url, query }) => {
     const first = await dialect.connect(url, {});
     const second = await dialect.connect(url, {});
-    const outcome = first.exclusively(async () => {
+    const outcome = first.withLock(async () => {
       const [row] = await first.query('SELECT connection_id() AS id');
       await query(`KILL ${row?.id}`);
-      await second.exclusively(async () => {}, { timeoutMs: 5000 });
+      await second.withLock(async () => {}, { timeoutMs: 5000 });
       await first.now();
     });
     await assert.rejects(outcome, coded('connection_lost'));
@@ -236,31 +235,31 @@ for (const dialect of [mysql, mariadb]) {
     const [first, second] = await Promise.all([dialect.connect(url, {}), dialect.connect(url, {})]);
     let waited = 0;
     let epoch = 0;
-    await first.exclusively(async (held) => {
+    await first.withLock(async (held) => {
       epoch = held;
       const onWait = () => {
         waited += 1;
       };
       await assert.rejects(
-        second.exclusively(async () => {}, { timeoutMs: 10, onWait }),
+        second.withLock(async () => {}, { timeoutMs: 10, onWait }),
         coded('lock_timeout'),
       );
       const stop = new AbortController();
-      const interrupted = second.exclusively(async () => {}, {
+      const interrupted = second.withLock(async () => {}, {
         onWait: () => stop.abort(),
         signal: stop.signal,
       });
       await assert.rejects(interrupted, coded('interrupted'));
     });
     assert.equal(waited, 1);
-    assert.equal(await second.exclusively(async (next) => next), epoch + 1);
+    assert.equal(await second.withLock(async (next) => next), epoch + 1);
     await Promise.all([first.close(), second.close()]);
   });
 
   on('one packet journals between statements that commit by themselves', async ({ url }) => {
     const connection = await dialect.connect(url, {});
-    await connection.exclusively(async (epoch) => {
-      await connection.ensure([rows as never]);
+    await connection.withLock(async (epoch) => {
+      await connection.ensureTables([rows as never]);
       const store = connection.records(rows);
       const whole = await connection.run(
         [insert('a'), ...table('t1'), change('a', 1, 1), insert('b'), ...table('t2')],
@@ -275,7 +274,7 @@ for (const dialect of [mysql, mariadb]) {
       );
       assert.equal(failing.committed, 1);
       assert.ok(coded('collection_exists', /already exists/)(failing.failure?.error));
-      assert.deepEqual([failing.failure?.statement, failing.failure?.untouched], [0, true]);
+      assert.deepEqual([failing.failure?.statement, failing.failure?.rolledBack], [0, true]);
       assert.equal((await store.get('a'))?.record.n, 2, 'what stood before the statement is committed');
 
       const stale = await connection.run([insert('c'), ...table('t4'), change('a', 9, 2), ...table('t5')], epoch);
@@ -296,8 +295,8 @@ for (const dialect of [mysql, mariadb]) {
 
   on('what the server does not understand stops a packet where it stands, and nothing before it', async ({ url }) => {
     const connection = await dialect.connect(url, {});
-    await connection.exclusively(async (epoch) => {
-      await connection.ensure([rows as never]);
+    await connection.withLock(async (epoch) => {
+      await connection.ensureTables([rows as never]);
       const odd = compiled({
         type: 'createCollection',
         name: 'odd',
@@ -309,7 +308,7 @@ for (const dialect of [mysql, mariadb]) {
       );
       assert.equal(outcome.committed, 4);
       assert.ok(coded('migration_failed', /1064/)(outcome.failure?.error), String(outcome.failure?.error));
-      assert.deepEqual([outcome.failure?.statement, outcome.failure?.untouched], [0, true]);
+      assert.deepEqual([outcome.failure?.statement, outcome.failure?.rolledBack], [0, true]);
       assert.equal((await connection.records(rows).get('a'))?.record.n, 1);
       assert.equal((await connection.records(rows).get('b'))?.record.n, 0);
       assert.deepEqual(await tables(connection), ['t1']);
@@ -326,22 +325,22 @@ for (const dialect of [mysql, mariadb]) {
     await busy.query('BEGIN');
     await busy.query('SELECT * FROM t');
     const drop = compiled({ type: 'dropCollection', collection: 't' }, await busy.introspect());
-    await connection.ensure([rows as never]);
+    await connection.ensureTables([rows as never]);
     const [session] = await connection.query('SELECT connection_id() AS id');
-    const left = connection.exclusively((epoch) =>
+    const left = connection.withLock((epoch) =>
       connection.run([insert('a'), ...table('t1'), change('a', 1, 1), ...drop, change('a', 2, 2)], epoch),
     );
     const there = `SELECT 1 FROM information_schema.processlist WHERE id = ${session?.id}`;
-    await until(async () => (await query(`${there} AND state LIKE '%metadata lock%'`)).length > 0, 'nobody waits');
+    await waitUntil(async () => (await query(`${there} AND state LIKE '%metadata lock%'`)).length > 0, 'nobody waits');
     await query(`KILL ${session?.id}`);
     const { committed, failure } = await left;
     // Its client hears of the end before its statement does, to which the lock may still be granted.
-    await until(async () => (await query(there)).length === 0, 'the session does not end');
+    await waitUntil(async () => (await query(there)).length === 0, 'the session does not end');
     assert.equal(committed, 0, 'it cannot know');
     assert.ok(coded('connection_lost')(failure?.error), String(failure?.error));
     await busy.query('COMMIT');
     const next = await dialect.connect(url, {});
-    await next.exclusively(async (epoch) => {
+    await next.withLock(async (epoch) => {
       assert.deepEqual(await next.records(rows).get('a'), { record: { id: 'a', n: 1 }, version: 2 });
       assert.deepEqual(await tables(next), ['t', 't1']);
       const rest = await next.run([...drop, change('a', 2, 2)], epoch);
@@ -353,8 +352,8 @@ for (const dialect of [mysql, mariadb]) {
   on('data changes of a user commit together with their write, or not at all', async ({ url, query }) => {
     await query('CREATE TABLE t (id int PRIMARY KEY)');
     const connection = await dialect.connect(url, {});
-    await connection.exclusively(async (epoch) => {
-      await connection.ensure([rows as never]);
+    await connection.withLock(async (epoch) => {
+      await connection.ensureTables([rows as never]);
       const own = dialect.name === 'mariadb' ? ', max_statement_time = 9, idle_transaction_timeout = 9' : '';
       const [both] = raw(
         `INSERT INTO t VALUES (1); SET sql_mode = ''; SET time_zone = '+05:00'; SET sql_quote_show_create = 0${own}; INSERT INTO t VALUES (2) -- end`,
@@ -393,15 +392,15 @@ for (const dialect of [mysql, mariadb]) {
     const counts = async () =>
       (await query('SELECT a.n AS a, b.n AS b FROM a, b')).map(({ a, b }) => [a, b].map(Number));
     try {
-      await connection.exclusively(async (epoch) => {
-        await connection.ensure([rows as never]);
+      await connection.withLock(async (epoch) => {
+        await connection.ensureTables([rows as never]);
         const store = connection.records(rows);
         await busy.query('BEGIN');
         await busy.query('SELECT n FROM b FOR UPDATE');
         const waited = await connection.run([insert('a'), ...both, change('a', 1, 1)], epoch);
         assert.equal(waited.committed, 1);
         assert.ok(coded('migration_failed', /1205/)(waited.failure?.error));
-        assert.equal(waited.failure?.passing, true);
+        assert.equal(waited.failure?.transient, true);
         assert.deepEqual(await counts(), [[0, 0]], 'tried twice');
         await busy.query('ROLLBACK');
         const failing = await connection.run(
@@ -433,7 +432,7 @@ for (const dialect of [mysql, mariadb]) {
         const both = compiled({ type: 'raw', dialect: dialect.name, statement, transaction });
         const { failure } = await connection.run(both, 0);
         assert.ok(coded('migration_failed', /1205/)(failure?.error));
-        assert.deepEqual([failure?.passing, failure?.untouched], [false, false]);
+        assert.deepEqual([failure?.transient, failure?.rolledBack], [false, false]);
         assert.deepEqual(
           (await query('SELECT n FROM a')).map(({ n }) => Number(n)),
           [index + 1],
@@ -446,8 +445,8 @@ for (const dialect of [mysql, mariadb]) {
 
   on('a required timestamp is what its definition says, whatever the server makes of one', async ({ url, query }) => {
     /** As MariaDB is up to 10.9 where nobody has said otherwise. */
-    const implicit = (query?: Wire['query']): Dialect =>
-      dialectOf({
+    const implicit = (query?: DriverConnection['query']): Dialect =>
+      createDialect({
         ...flavour,
         async open(address, settings) {
           const wire = await flavour.open(address, settings);
@@ -477,8 +476,8 @@ for (const dialect of [mysql, mariadb]) {
 
   on('a statement that gives the lock up is found out before anything is recorded', async ({ url }) => {
     const connection = await dialect.connect(url, {});
-    await connection.exclusively(async (epoch) => {
-      await connection.ensure([rows as never]);
+    await connection.withLock(async (epoch) => {
+      await connection.ensureTables([rows as never]);
       const outcome = await connection.run([insert('a'), ...raw('DO RELEASE_ALL_LOCKS()'), change('a', 1, 1)], epoch);
       assert.ok(coded('lock_lost')(outcome.failure?.error));
       assert.equal((await connection.records(rows).get('a'))?.record.n, 0);
@@ -491,7 +490,7 @@ for (const dialect of [mysql, mariadb]) {
     async ({ url, query }) => {
       const [writer, other] = [await dialect.connect(url, {}), await dialect.connect(url, {})];
       try {
-        await writer.ensure([anyDefinition(rows)]);
+        await writer.ensureTables([anyDefinition(rows)]);
         const store = writer.records(rows);
         await store.insert({ id: 'a', n: 1 });
         await other.query('START TRANSACTION');
@@ -499,7 +498,7 @@ for (const dialect of [mysql, mariadb]) {
         const writing = store.replace('a', 1, { id: 'a', n: 2 });
         const attempts = new Set<unknown>();
         writing.catch(() => undefined);
-        await until(async () => {
+        await waitUntil(async () => {
           // Whoever asks again within a tenth of a second is told what was told before.
           await wait(150);
           const waiting =
@@ -527,7 +526,7 @@ for (const dialect of [mysql, mariadb]) {
     assert.ok(coded('migration_failed', /1205/)(refused.failure?.error));
     const patient = await dialect.connect(url, {});
     const waiting = patient.run([drop as Segment], 0);
-    await until(
+    await waitUntil(
       async () =>
         (await query("SELECT 1 FROM information_schema.processlist WHERE state LIKE '%metadata lock%'")).length > 0,
       'nobody waits for the table',
@@ -547,8 +546,8 @@ for (const dialect of [mysql, mariadb]) {
         await connection.query('SET SESSION innodb_snapshot_isolation = 1');
         await busy.query(`SELECT GET_LOCK(${gate}, 0)`);
         const text = `SELECT n FROM t; SELECT GET_LOCK(${gate}, 60); UPDATE t SET n = n + 1`;
-        const running = connection.exclusively((epoch) => connection.run(raw(text), epoch));
-        await until(
+        const running = connection.withLock((epoch) => connection.run(raw(text), epoch));
+        await waitUntil(
           async () =>
             (await query("SELECT 1 FROM information_schema.processlist WHERE state = 'User lock' AND db = DATABASE()"))
               .length > 0,
@@ -578,9 +577,9 @@ for (const dialect of [mysql, mariadb]) {
       await blocker.query('SELECT * FROM t');
       const [row] = await first.query('SELECT connection_id() AS id');
       const left = first
-        .exclusively((epoch) => first.run(raw('ALTER TABLE t ADD COLUMN a int'), epoch))
+        .withLock((epoch) => first.run(raw('ALTER TABLE t ADD COLUMN a int'), epoch))
         .catch((error) => error);
-      await until(
+      await waitUntil(
         async () =>
           (
             await query(
@@ -590,7 +589,7 @@ for (const dialect of [mysql, mariadb]) {
         'the statement does not wait',
       );
       await query(`KILL ${row?.id}`);
-      await second.exclusively(async () => {}, { timeoutMs: 5000 });
+      await second.withLock(async () => {}, { timeoutMs: 5000 });
       await left;
       await blocker.query('COMMIT');
       assert.deepEqual([...((await second.introspect()).get('t')?.fields.keys() ?? [])], ['id']);

@@ -1,10 +1,10 @@
+import { quoteIdentifier } from '../plugins/dialects/mysql/compile/literal.ts';
 import { mysql } from '../plugins/dialects/mysql/dialect.ts';
-import { quote } from '../plugins/dialects/mysql/quote.ts';
 import { storeOn } from './kit/approval-place.ts';
-import { dialectSuite } from './kit/dialect.ts';
+import { dialectSuite } from './suites/dialect-suite.ts';
 import { freshDatabase } from './kit/mysql.ts';
-import { recordStoreSuite } from './kit/record-store.ts';
-import { sqlWords } from './kit/sql-words.ts';
+import { recordStoreSuite } from './suites/record-store-suite.ts';
+import { sqlSyntax } from './suites/sql-syntax.ts';
 import { test } from './kit/test.ts';
 import { find } from './servers/find.ts';
 
@@ -12,10 +12,10 @@ const found = await find('mysql');
 if ('missing' in found) test.skip('the dialect suite on MySQL', found.missing);
 else {
   dialectSuite(test, {
-    ...sqlWords(quote),
+    ...sqlSyntax(quoteIdentifier),
     name: 'MySQL',
     dialect: mysql,
-    fresh: () => freshDatabase(found.url),
+    createDatabase: () => freshDatabase(found.url),
     options: { allowCopy: true },
     skip: {
       'who watches hears of what its definition tells, and of nothing else':

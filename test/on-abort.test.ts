@@ -2,12 +2,12 @@ import * as assert from 'node:assert/strict';
 import { setImmediate as tick } from 'node:timers/promises';
 import { onAbort } from '../core/on-abort.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
-import { Bank, gateOf, openOffice, refund, toolsOf, waiting } from './kit/approvals.ts';
 import { test } from './kit/test.ts';
+import { Bank, compileTestTools, createGate, openApprovalProcess, refund, startCall } from './suites/approval-setup.ts';
 
-// One signal may cancel everything that a user began: hundreds of calls share it.
+// One signal may cancel hundreds of calls of a user.
 
-test('who no longer listens is not called, and a second listener of the same function is one of its own', () => {
+test('a removed callback is not called, and the same function may be added twice', () => {
   const stop = new AbortController();
   let called = 0;
   const count = () => {
@@ -19,19 +19,21 @@ test('who no longer listens is not called, and a second listener of the same fun
   assert.equal(called, 1);
 });
 
-test('calls that share a signal are taken for no leak, and all are cancelled by it', async () => {
+test('calls that share a signal cause no leak warning, and all are cancelled', async () => {
   const warned: string[] = [];
   const hear = ({ name }: Error) => void warned.push(name);
   process.on('warning', hear);
-  const office = await openOffice(new MemoryStore());
-  const gate = gateOf(office, toolsOf(new Bank().tool()));
+  const office = await openApprovalProcess(new MemoryStore());
+  const gate = createGate(office, compileTestTools(new Bank().tool()));
   const stop = new AbortController();
-  const pending = await Promise.all(Array.from({ length: 40 }, () => waiting(gate, refund(), { signal: stop.signal })));
+  const pending = await Promise.all(
+    Array.from({ length: 40 }, () => startCall(gate, refund(), { signal: stop.signal })),
+  );
   stop.abort('over');
   const outcomes = await Promise.all(pending.map(({ outcome }) => outcome));
   assert.ok(outcomes.every(({ status }) => status === 'cancelled'));
-  await office.desk.close();
-  // Warnings are told of after all that is under way at once.
+  await office.service.close();
+  // Node emits warnings in a later tick.
   await tick();
   process.off('warning', hear);
   assert.deepEqual(warned, []);

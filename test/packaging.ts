@@ -44,7 +44,7 @@ test(
     const paths: string[] = packed.files.map((file: { path: string }) => file.path);
     const strange = paths.filter(
       (path) =>
-        !/^(dist\/.+\.(c?js|d\.ts|json)|dist\/THIRD-PARTY\.txt|docs\/[a-z-]+\.md|examples\/[a-z-]+\/(src\/[a-z]+\.ts|README\.md)|(README|CONTRIBUTING)\.md|package\.json|LICENSE)$/.test(
+        !/^(dist\/.+\.(c?js|d\.ts|json)|dist\/THIRD-PARTY\.txt|docs\/([a-z-]+\/)?[A-Za-z-]+\.md|examples\/[a-z-]+\/(src\/[a-z]+\.ts|README\.md)|(README|CONTRIBUTING)\.md|package\.json|LICENSE)$/.test(
           path,
         ),
     );

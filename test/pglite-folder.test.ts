@@ -25,7 +25,7 @@ async function holding(url: string): Promise<ChildProcess> {
 const inUse = (error: unknown) => isSvcError(error) && error.code === 'database_in_use';
 
 test(
-  'a folder that another process has open is refused, waited for, and taken over from the dead',
+  'a folder that another process has open is rejected, waited for, and taken over from a dead process',
   async () => {
     const { url, drop } = await freshFolder();
     try {
@@ -48,7 +48,7 @@ test(
   { timeoutMs: 90_000 },
 );
 
-test('a process number that is used again keeps no folder, and half a lock file keeps none', async () => {
+test('neither a reused process id nor a truncated lock file locks a folder', async () => {
   const { url, drop } = await freshFolder();
   try {
     const lock = `${new URL(url).pathname}.lock`;
@@ -61,7 +61,7 @@ test('a process number that is used again keeps no folder, and half a lock file 
   }
 });
 
-test('callers of one process share a folder, and the last one closes it', async () => {
+test('connections of one process share a folder, and the last one closes it', async () => {
   const { url, drop } = await freshFolder();
   try {
     const [first, second] = await Promise.all([postgresql.connect(url, {}), postgresql.connect(url, {})]);
@@ -78,7 +78,7 @@ test('callers of one process share a folder, and the last one closes it', async 
   }
 });
 
-test('callers of one folder have a schema each, whoever spoke before', async () => {
+test('connections to one folder each use their own schema', async () => {
   const { url, drop } = await freshFolder();
   const raw = (statement: string) => postgresql.compile({ type: 'raw', dialect: 'postgresql', statement }, new Map());
   try {
@@ -87,7 +87,7 @@ test('callers of one folder have a schema each, whoever spoke before', async () 
     const billing = await postgresql.connect(url, { schema: 'billing' });
     const late = await postgresql.connect(url, {});
     for (const [name, connection] of Object.entries({ a: main, b: billing, c: late })) {
-      const outcome = await connection.exclusively((epoch) =>
+      const outcome = await connection.withLock((epoch) =>
         connection.run(
           [{ transactional: true, statements: raw(`CREATE TABLE ${name} (id integer)`), writes: [] }],
           epoch,
@@ -106,7 +106,7 @@ test('callers of one folder have a schema each, whoever spoke before', async () 
   }
 });
 
-test('a folder that is refused is let go of', async () => {
+test('a folder is unlocked when the connection fails', async () => {
   const { url, drop } = await freshFolder();
   try {
     const first = await postgresql.connect(url, {});

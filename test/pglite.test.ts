@@ -1,11 +1,17 @@
+import { quoteIdentifier } from '../plugins/dialects/postgresql/compile/grammar.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
-import { quote } from '../plugins/dialects/postgresql/grammar.ts';
 import { storeOn } from './kit/approval-place.ts';
-import { dialectSuite } from './kit/dialect.ts';
 import { freshFolder } from './kit/pglite.ts';
-import { recordStoreSuite } from './kit/record-store.ts';
-import { sqlWords } from './kit/sql-words.ts';
 import { test } from './kit/test.ts';
+import { dialectSuite } from './suites/dialect-suite.ts';
+import { recordStoreSuite } from './suites/record-store-suite.ts';
+import { sqlSyntax } from './suites/sql-syntax.ts';
 
-dialectSuite(test, { ...sqlWords(quote), name: 'PGlite', dialect: postgresql, fresh: freshFolder, cases: 20 });
+dialectSuite(test, {
+  ...sqlSyntax(quoteIdentifier),
+  name: 'PGlite',
+  dialect: postgresql,
+  createDatabase: freshFolder,
+  cases: 20,
+});
 recordStoreSuite(test, { ...storeOn(postgresql, freshFolder), name: 'PGlite' });

@@ -1,25 +1,25 @@
 import * as assert from 'node:assert/strict';
-import type { Adapter } from '../core/database/adapter.ts';
 import { Database } from '../core/database/database.ts';
 import type { Connection } from '../core/dialect.ts';
 import { isSvcError } from '../core/errors.ts';
 import { migration } from '../core/migration/builder.ts';
 import { drift } from '../core/migration/drift.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
-import { historyModel } from '../core/migration/run.ts';
+import { historyModel } from '../core/migration/history.ts';
+import type { Target } from '../core/migration/target.ts';
 import type { Field } from '../core/schema/model.ts';
 import type { FieldChanges, Operation } from '../core/schema/operation.ts';
+import { quoteLiteral } from '../plugins/dialects/postgresql/compile/literal.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
-import { text } from '../plugins/dialects/postgresql/literal.ts';
 import { engines } from './kit/engines.ts';
-import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
 
-/** Runs operations together, compiled on the catalog as it is. */
+/** Runs operations in one segment, compiled against the current catalog. */
 async function run(connection: Connection, ...operations: Operation[]) {
   const model = await connection.introspect();
   const statements = operations.flatMap((operation) => postgresql.compile(operation, model));
-  return connection.exclusively((epoch) => connection.run([{ transactional: true, statements, writes: [] }], epoch));
+  return connection.withLock((epoch) => connection.run([{ transactional: true, statements, writes: [] }], epoch));
 }
 
 async function done(connection: Connection, ...operations: Operation[]): Promise<void> {
@@ -39,10 +39,10 @@ for (const engine of engines) {
     test.skip(`${engine.name}: what others made`, engine.missing);
     continue;
   }
-  const on = (name: string, body: (adapter: Adapter) => Promise<void>) =>
+  const on = (name: string, body: (adapter: Target) => Promise<void>) =>
     test(`${engine.name}: ${name}`, () => engine.withDatabase(body));
 
-  on('a serial that others made is changed as the identity that svc takes it for', async ({ connection }) => {
+  on('a serial of another program changes like the identity that svc reads it as', async ({ connection }) => {
     const name = `odd "$svc$" 'name'`;
     const table = `"odd ""$svc$"" 'name'"`;
     await connection.query('CREATE SEQUENCE counted AS smallint');
@@ -57,7 +57,7 @@ for (const engine of engines) {
       assert.deepEqual(await field(), { name: 'the id', type: 'bigint', autoGenerate: true, required: true }, column);
       const sequences = await connection.query(
         `SELECT DISTINCT s.seqtypid::regtype::text AS type FROM pg_sequence s JOIN pg_depend d ON s.seqrelid IN (d.objid, d.refobjid)
-         LEFT JOIN pg_attrdef a ON a.oid = d.objid WHERE ${text(table)}::regclass IN (d.refobjid, a.adrelid)`,
+         LEFT JOIN pg_attrdef a ON a.oid = d.objid WHERE ${quoteLiteral(table)}::regclass IN (d.refobjid, a.adrelid)`,
       );
       assert.deepEqual(sequences, [{ type: 'bigint' }], column);
 
@@ -71,7 +71,7 @@ for (const engine of engines) {
     }
   });
 
-  on('an enum type of the server is never taken for text with a check', async ({ connection }) => {
+  on('a native enum type is never treated as text with a check', async ({ connection }) => {
     await connection.query(
       `CREATE TYPE mood AS ENUM ('sad', 'it''s $svc$');
        CREATE TABLE accounts (id integer PRIMARY KEY, feeling mood DEFAULT 'sad' CHECK (feeling <> 'it''s $svc$'), colour text,
@@ -126,12 +126,12 @@ for (const engine of engines) {
     await done(connection, raw(remedy.replaceAll('accounts', 'people').replaceAll('feeling', 'felt')));
     assert.deepEqual((await connection.introspect()).get('people')?.fields.get('felt'), felt);
     assert.deepEqual(
-      (await connection.unreadable()).filter(({ field }) => field === 'felt'),
+      (await connection.unsupportedObjects()).filter(({ field }) => field === 'felt'),
       [],
     );
   });
 
-  on('a field is not dropped with what others made of it and of further fields', async ({ connection }) => {
+  on('a field is not dropped if an index or constraint of another program also uses it', async ({ connection }) => {
     await connection.query(
       `CREATE TABLE users (id integer PRIMARY KEY, email text, deleted_at timestamptz(3), phone text, note text, low integer,
          high integer, tag text, CONSTRAINT users_phone_u UNIQUE (phone) INCLUDE (note),
@@ -149,13 +149,13 @@ for (const engine of engines) {
     const before = await standing();
     const users = (await connection.introspect()).get('users');
     assert.ok(users);
-    // As migrations have it that say nothing of them.
+    // The model of migrations that do not describe them.
     const known = new Map([['users', { ...users, constraints: new Map(), indexes: new Map() }]]);
     const dropped = async (...fields: string[]) => {
       const statements = fields.flatMap((field) =>
         postgresql.compile({ type: 'dropField', collection: 'users', field }, known),
       );
-      const { failure } = await connection.exclusively((epoch) =>
+      const { failure } = await connection.withLock((epoch) =>
         connection.run([{ transactional: true, statements, writes: [] }], epoch),
       );
       return failure?.error;
@@ -172,7 +172,7 @@ for (const engine of engines) {
     for (const [field, what, remedy] of uses) {
       const error = await dropped(field);
       assert.ok(isSvcError(error) && error.code === 'field_in_use', field);
-      assert.ok(error.why?.endsWith(` by ${what}: the migrations do not know that. ${remedy}`), error.why);
+      assert.ok(error.why?.endsWith(` by ${what}: no migration declares this. ${remedy}`), error.why);
       assert.deepEqual(await standing(), before, field);
     }
     for (const [, , remedy] of uses) await connection.query(remedy);
@@ -182,7 +182,7 @@ for (const engine of engines) {
   });
 
   on(
-    'a check keeps a field that its columns do not name, and one that makes no sense any more differs',
+    'a check keeps a field that its columns do not name, and one with an invalid expression differs',
     async (adapter) => {
       const { connection } = adapter;
       const runner = new MigrationEngine(adapter);
@@ -207,9 +207,9 @@ for (const engine of engines) {
           .raw('postgresql', statement, { down: 'SELECT' })
           .dropField('spans', 'high')
           .build();
-      const error = await refused(runner.up(drop('SELECT')), 'field_in_use');
+      const error = await expectError(runner.up(drop('SELECT')), 'field_in_use');
       assert.match(error.why ?? '', /by the constraint ordered: .* ALTER TABLE spans DROP CONSTRAINT ordered$/);
-      assert.equal(error.state, 'Nothing of it stays; 0 of 1 migrations are applied.');
+      assert.equal(error.state, 'None of it took effect; 0 of 1 migrations are applied.');
 
       await runner.up(drop('ALTER TABLE spans DROP CONSTRAINT ordered'));
       const differences = await drift(connection, await historyModel(adapter), await connection.introspect());
@@ -218,7 +218,7 @@ for (const engine of engines) {
     },
   );
 
-  on('a default that no literal says is read in the words of the server', async ({ connection }) => {
+  on('a default that no literal can represent is read as an expression', async ({ connection }) => {
     const own: Record<string, string> = {
       forever: "'infinity'::timestamp with time zone",
       ides: "'0044-03-15 BC'::date",
@@ -238,12 +238,12 @@ for (const engine of engines) {
       fields.flatMap(({ name, default: value }) => (value === undefined ? [] : [[name, value]])),
       [...expected, ['plain', '2020-01-31'], ['moment', '2020-01-31T11:00:00Z']],
     );
-    assert.deepEqual(await connection.seen(model), model);
+    assert.deepEqual(await connection.normalize(model), model);
     await done(connection, { type: 'createCollection', name: 'again', fields });
     assert.deepEqual([...((await connection.introspect()).get('again')?.fields.values() ?? [])], fields);
   });
 
-  on('rows of types that svc does not make are updated where the server compares them', async (adapter) => {
+  on('rows with types that svc does not create are updated if the server can compare them', async (adapter) => {
     const { connection } = adapter;
     await connection.query(
       `CREATE TABLE odd (id integer PRIMARY KEY, data json, plain jsonb, took interval, ip inet, span int4range, doc xml, code char(4));
@@ -270,12 +270,12 @@ for (const engine of engines) {
       await connection.query('SELECT data::text, took::text, host(ip) AS ip, span::text, code::text FROM odd'),
       [{ data: '{"b": 2}', took: '36:00:00', ip: '10.0.0.2', span: '[2,4)', code: 'cd' }],
     );
-    const error = await refused(db.update({ table: 'odd', data: { doc: '<b/>' }, all: true }), 'not_supported');
+    const error = await expectError(db.update({ table: 'odd', data: { doc: '<b/>' }, all: true }), 'not_supported');
     assert.match(error.why ?? '', /xml/);
     assert.equal(error.state, 'Nothing was changed.');
   });
 
-  on('a check on a type that svc does not make is left out, and told', async ({ connection }) => {
+  on('a check on a type that svc does not create is left out and reported', async ({ connection }) => {
     await connection.query(
       `CREATE TABLE kinds (id integer PRIMARY KEY, data json CHECK (json_typeof(data) = 'object'),
          tags varchar[] CHECK (tags <@ ARRAY['a', 'b']::varchar[]), codes char(2)[] CHECK (codes <@ ARRAY['a', 'b']::char(2)[]),
@@ -290,8 +290,10 @@ for (const engine of engines) {
       'kinds_code_check',
       'kinds_named_check',
     ]);
-    await connection.seen(model);
-    const told = (await connection.unreadable()).map(({ what }) => /constraint "(\w+)", which (.*)$/.exec(what) ?? []);
+    await connection.normalize(model);
+    const told = (await connection.unsupportedObjects()).map(
+      ({ what }) => /constraint "(\w+)", which (.*)$/.exec(what) ?? [],
+    );
     assert.deepEqual(told.flatMap(([, name, why]) => (name === undefined ? [] : [`${name}: ${why}`])).sort(), [
       'kinds_check: is NO INHERIT; svc makes a plain one',
       'kinds_codes_check: svc does not make: it is on a type that svc does not make',
@@ -301,7 +303,7 @@ for (const engine of engines) {
     ]);
   });
 
-  on('what is read as less than it is, is told', async ({ connection }) => {
+  on('whatever is read incompletely is reported', async ({ connection }) => {
     const [{ version } = {}] = await connection.query("SELECT current_setting('server_version_num')::int AS version");
     const partly = Number(version) >= 150000;
     await connection.query(
@@ -318,13 +320,12 @@ for (const engine of engines) {
        CREATE TABLE of_extension (id integer PRIMARY KEY);
        ALTER EXTENSION plpgsql ADD TABLE of_extension`,
     );
-    const told = (await connection.unreadable()).map(({ collection, field, what }) =>
+    const told = (await connection.unsupportedObjects()).map(({ collection, field, what }) =>
       [collection, field, what].filter(Boolean).join(' '),
     );
-    const shared =
-      'takes its numbers from the sequence counted, from which other fields take theirs too; svc makes one for each';
+    const shared = 'takes its values from the sequence counted, which other fields use too; svc makes one for each';
     assert.deepEqual(told.sort(), [
-      'a has the index "sorted", which svc does not make: it has a collation of its own',
+      'a has the index "sorted", which svc does not make: it has its own collation',
       'a high is computed from other columns',
       `a id ${shared}`,
       'a low is computed from other columns',
@@ -337,10 +338,10 @@ for (const engine of engines) {
     assert.deepEqual([...(model.get('a')?.indexes.keys() ?? [])], ['plain']);
     const defaults = ['day', 'today', 'at'].map((name) => model.get('a')?.fields.get(name)?.default);
     assert.deepEqual(defaults, [{ $expression: 'CURRENT_DATE' }, 'now', { $expression: '(now())::date' }]);
-    assert.deepEqual(await connection.seen(model), model);
+    assert.deepEqual(await connection.normalize(model), model);
   });
 
-  on('rows that a deferred constraint refuses at the end are told as what they are', async (adapter) => {
+  on('rows that violate a deferred constraint are reported as violations', async (adapter) => {
     await adapter.connection.query(
       'CREATE TABLE t (id integer, CONSTRAINT once UNIQUE (id) DEFERRABLE INITIALLY DEFERRED)',
     );
@@ -348,7 +349,7 @@ for (const engine of engines) {
     const twice = migration('20260101_000000_twice')
       .raw('postgresql', 'INSERT INTO t VALUES (1), (1)', { down: 'DELETE FROM t' })
       .build();
-    const error = await refused(runner.up(twice), 'data_violates');
+    const error = await expectError(runner.up(twice), 'data_violates');
     assert.match(error.why ?? '', /constraint once/);
     assert.match(error.where ?? '', /INSERT INTO t/);
     assert.deepEqual(await runner.getHistory({ all: true }), []);

@@ -1,38 +1,38 @@
 import * as assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { planText } from '../cli/db/plan-text.ts';
-import type { Adapter } from '../core/database/adapter.ts';
 import { isSvcError, type SvcError } from '../core/errors.ts';
 import { migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
-import { migrate } from '../core/migration/run.ts';
-import type { NamedField, Operation } from '../core/schema/operation.ts';
+import { migrate } from '../core/migration/migrate.ts';
+import type { Target } from '../core/migration/target.ts';
+import type { NamedFieldDefinition, Operation } from '../core/schema/operation.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
 import { definedInCode } from './kit/defined.ts';
 import { engines } from './kit/engines.ts';
-import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
 
 const compiled = (operation: Operation) => postgresql.compile(operation, new Map());
 const rawText = (statement: string, more = {}) => compiled({ type: 'raw', dialect: 'postgresql', statement, ...more });
-const createWith = (field: NamedField) => compiled({ type: 'createCollection', name: 't', fields: [field] });
+const createWith = (field: NamedFieldDefinition) => compiled({ type: 'createCollection', name: 't', fields: [field] });
 
 function throwsRefusal(work: () => unknown, code: string, what: string): void {
   assert.throws(work, (error) => isSvcError(error) && error.code === code, what);
 }
 
 const CONTROL_IN_DISGUISE = [
-  // An E string goes on over a new line in its own mode.
+  // An E string continues on a new line in its own mode.
   "SELECT E'a'\n'b\\''; COMMIT; SELECT 1 --'",
   "SELECT E'a' -- more\n -- and more\n 'b\\''; COMMIT; SELECT 1 --'",
-  // Only in the head of a routine do these two words open a body.
+  // These two words open a body only in the head of a routine.
   'SELECT begin, atomic FROM (SELECT 1, 2) x(begin, atomic); COMMIT; SELECT 1',
   'SELECT begin atomic FROM (SELECT 1) x(begin); COMMIT; SELECT 1',
   "CREATE FUNCTION f(begin atomic) RETURNS int LANGUAGE sql AS 'SELECT 1'; END; SELECT 1",
   'CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT 1 AS case; END; COMMIT; SELECT 1 AS end',
   'CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT 1; END; END',
   'CREATE PROCEDURE f() BEGIN ATOMIC END; END',
-  // A carriage return ends a comment; letters are all beyond ASCII; a number ends with its digits.
+  // A carriage return ends a comment; characters beyond ASCII are letters; a number ends with its digits.
   'SELECT 1 -- a\r; COMMIT',
   'SELECT 1 AS €$a$; COMMIT; SELECT 1 AS €$a$',
   "SELECT 1e'\\''; COMMIT; SELECT 1 --'",
@@ -46,13 +46,13 @@ test('no disguise hides the end of a transaction in raw text', () => {
   }
 });
 
-test('what opens and is not closed is refused', () => {
+test('unclosed quotes, parentheses and bodies are rejected', () => {
   for (const text of ["SELECT E'a\\'", 'CREATE PROCEDURE f() BEGIN ATOMIC SELECT 1;', 'SELECT (1; SELECT 1']) {
     throwsRefusal(() => rawText(text), 'migration_invalid', text);
   }
 });
 
-test('copies from and to the client, and giving up the session, are refused', () => {
+test('copies from and to the client, and DISCARD ALL, are rejected', () => {
   for (const text of [
     'COPY t FROM STDIN',
     'copy t (a, b) from /* x */ stdin with csv',
@@ -84,7 +84,7 @@ const MORE_THAN_AN_EXPRESSION = [
 
 test('an expression is one expression', () => {
   for (const expression of MORE_THAN_AN_EXPRESSION) {
-    const field: NamedField = { name: 'n', type: 'integer', default: { $expression: expression } };
+    const field: NamedFieldDefinition = { name: 'n', type: 'integer', default: { $expression: expression } };
     throwsRefusal(() => createWith(field), 'field_invalid', expression);
     const table = { name: 't', fields: new Map(), indexes: new Map(), constraints: new Map(), options: {} };
     const check = { name: 'c', type: 'check' as const, expression };
@@ -96,14 +96,14 @@ test('an expression is one expression', () => {
   }
 });
 
-test('system columns are refused as names of fields', () => {
+test('system columns are rejected as field names', () => {
   for (const name of ['ctid', 'xmin', 'xmax', 'cmin', 'cmax', 'tableoid']) {
     throwsRefusal(() => createWith({ name, type: 'integer' }), 'name_invalid', name);
   }
   assert.equal(createWith({ name: 'CTID', type: 'integer' }).length, 1);
 });
 
-test('a terminal is shown control characters and does not obey them; a pipe gets them as they are', () => {
+test('a terminal shows control characters escaped; a pipe gets them unchanged', () => {
   const steps = [
     {
       migration: migration('20260101_000000_a').createCollection('a', []).build(),
@@ -137,11 +137,11 @@ for (const engine of engines) {
     test.skip(`${engine.name}: hostile texts`, engine.missing);
     continue;
   }
-  const on = (name: string, body: (adapter: Adapter, again: () => Promise<Adapter>) => Promise<void>) =>
+  const on = (name: string, body: (adapter: Target, again: () => Promise<Target>) => Promise<void>) =>
     test(`${engine.name}: ${name}`, () => engine.withDatabase(body), { timeoutMs: 60_000 });
 
-  on('a segment that commits on its own and then fails is not taken for done', async ({ connection }) => {
-    await connection.exclusively(async (epoch) => {
+  on('a segment that commits by itself and then fails does not count as committed', async ({ connection }) => {
+    await connection.withLock(async (epoch) => {
       const marked = (run: string) => ({ text: run, run: [run], transactional: true, destructive: false });
       const outcome = await connection.run(
         [
@@ -158,9 +158,9 @@ for (const engine of engines) {
     });
   });
 
-  on('an engine whose history does not say so does not report completion', async (adapter) => {
+  on('completion is only reported if the history confirms it', async (adapter) => {
     const { connection } = adapter;
-    const lying: Adapter = {
+    const lying: Target = {
       ...adapter,
       connection: { ...connection, run: async () => ({ committed: 0, written: [] }) },
     };
@@ -180,29 +180,29 @@ for (const engine of engines) {
 
   on('a migration that fails after a hidden commit is never completed', async (adapter) => {
     for (const [index, hidden] of CONTROL_IN_DISGUISE.entries()) {
-      await refused(new MigrationEngine(adapter).up(text(2, `hidden_${index}`, hidden)), 'migration_invalid');
+      await expectError(new MigrationEngine(adapter).up(text(2, `hidden_${index}`, hidden)), 'migration_invalid');
     }
     assert.deepEqual(await new MigrationEngine(adapter).getHistory({ all: true }), []);
   });
 
-  on('an expression that brings further statements does nothing', async (adapter) => {
+  on('an expression with further statements has no effect', async (adapter) => {
     const runner = new MigrationEngine(adapter);
     await runner.up(things);
     const check = { name: 'c', type: 'check' as const, expression: 'id > 0); DROP TABLE things; --' };
-    await refused(
+    await expectError(
       runner.up(migration('20260102_000000_c').addConstraint('things', check).build()),
       'constraint_invalid',
     );
-    const field: NamedField = {
+    const field: NamedFieldDefinition = {
       name: 'x',
       type: 'integer',
       default: { $expression: '1); CREATE TABLE p (a int); SELECT (1' },
     };
-    await refused(runner.up(migration('20260103_000000_x').addField('things', field).build()), 'field_invalid');
+    await expectError(runner.up(migration('20260103_000000_x').addField('things', field).build()), 'field_invalid');
     assert.deepEqual([...(await adapter.connection.introspect()).keys()], ['things']);
   });
 
-  on('what raw text sets does not outlive its migration', async (adapter) => {
+  on('settings of raw text do not outlive its migration', async (adapter) => {
     const { connection } = adapter;
     const settings = [
       'search_path',
@@ -246,7 +246,7 @@ for (const engine of engines) {
     await connection.query('DROP ROLE svc_hostile').catch(() => undefined);
   });
 
-  on('outside a transaction neither', async (adapter) => {
+  on('settings of raw text outside a transaction do not outlive it either', async (adapter) => {
     const asked = "SELECT current_setting('search_path') AS path, current_setting('lock_timeout') AS wait";
     const [before] = await adapter.connection.query(asked);
     const apart = migration('20260101_000000_apart')
@@ -261,9 +261,9 @@ for (const engine of engines) {
     if (engine.name === 'postgresql') assert.equal(after?.wait, before?.wait);
   });
 
-  on('raw text that gives the lock up loses', async (adapter) => {
+  on('raw text that releases the lock fails with lock_lost', async (adapter) => {
     const runner = new MigrationEngine(adapter);
-    const error = await refused(
+    const error = await expectError(
       runner.up(text(1, 'unlock', 'CREATE TABLE a (i int)', 'SELECT pg_advisory_unlock_all()')),
       'lock_lost',
     );
@@ -273,7 +273,7 @@ for (const engine of engines) {
     assert.equal((await runner.up(things)).status, 'completed');
   });
 
-  on('rows do not come out in errors', async (adapter) => {
+  on('errors do not show row values', async (adapter) => {
     const runner = new MigrationEngine(adapter);
     await runner.up(things);
     await adapter.connection.query("INSERT INTO things (id, note) VALUES (1, 'PII-123'), (2, 'PII-123'), (3, NULL)");
@@ -282,20 +282,20 @@ for (const engine of engines) {
       migration('20260102_000000_change')
         .modifyField('things', 'note', changes, { was: { type: 'string' } })
         .build();
-    const unique = await refused(runner.up(change({ unique: true })), 'data_violates');
+    const unique = await expectError(runner.up(change({ unique: true })), 'data_violates');
     silent(unique);
     assert.match(unique.why ?? '', /note/);
     assert.match(unique.why ?? '', /things_note_key/);
-    const required = await refused(runner.up(change({ required: true })), 'data_violates');
+    const required = await expectError(runner.up(change({ required: true })), 'data_violates');
     silent(required);
     assert.match(required.why ?? '', /column note/);
     const check = { name: 'short', type: 'check' as const, expression: 'length(note) < 3' };
     const checked = migration('20260102_000000_check').addConstraint('things', check).build();
-    const broken = await refused(runner.up(checked), 'data_violates');
+    const broken = await expectError(runner.up(checked), 'data_violates');
     silent(broken);
     assert.match(broken.why ?? '', /constraint short/);
     silent(
-      await refused(
+      await expectError(
         runner.up(text(4, 'again', 'INSERT INTO things SELECT 1, note FROM things WHERE id = 1')),
         'data_violates',
       ),

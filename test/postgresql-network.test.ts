@@ -7,17 +7,17 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
-import { rollback } from '../core/migration/run.ts';
+import { rollback } from '../core/migration/migrate.ts';
+import { openServer } from '../plugins/dialects/postgresql/connection/server.ts';
+import { settingsOf } from '../plugins/dialects/postgresql/connection/settings.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
-import { openServer } from '../plugins/dialects/postgresql/server.ts';
-import { settingsOf } from '../plugins/dialects/postgresql/settings.ts';
 import { connectAdapter } from './kit/adapter.ts';
 import { cutProxy } from './kit/cut-proxy.ts';
-import { freePort } from './kit/free-port.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
-import { refused } from './kit/refusal.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { expectError } from './suites/expect-error.ts';
+import { freePort } from './suites/free-port.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 const missing = await unavailable();
 const users = migration('20260101_000000_create_users')
@@ -30,7 +30,7 @@ const through = (url: string, port: number): string => {
   return changed.href;
 };
 
-const away = 'a network that goes away under an open session is a lost connection';
+const away = 'a network that fails under an open session is a lost connection';
 if (missing !== undefined) test.skip(away, missing);
 else {
   test(away, async () => {
@@ -38,14 +38,14 @@ else {
     try {
       for (const code of ['ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH']) {
         const session = await openServer(url, settingsOf({}));
-        const asked = refused(session.exec(`SELECT pg_sleep(60) AS ${code}`), 'connection_lost');
+        const asked = expectError(session.exec(`SELECT pg_sleep(60) AS ${code}`), 'connection_lost');
         const isAsked = `SELECT 1 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60) AS ${code}'`;
-        await until(async () => (await query(isAsked)).length > 0, 'the server was never asked');
+        await waitUntil(async () => (await query(isAsked)).length > 0, 'the server was never asked');
         const { stream } = (session.client as unknown as { readonly connection: { readonly stream: Socket } })
           .connection;
         stream.destroy(Object.assign(new Error(`read ${code}`), { code, errno: -110, syscall: 'read' }));
         assert.match((await asked).why ?? '', new RegExp(code));
-        await refused(session.exec('SELECT 1'), 'connection_lost');
+        await expectError(session.exec('SELECT 1'), 'connection_lost');
         await session.close();
       }
     } finally {
@@ -54,12 +54,12 @@ else {
   });
 }
 
-/** A connection that is lost while the answer to COMMIT is under way: nobody knows, the next run finds out. */
+/** Loses the connection before the answer to COMMIT: the outcome is unknown until the next run. */
 for (const [when, applied] of [
   ['before', false],
   ['after', true],
 ] as const) {
-  const name = `a connection cut ${when} the server hears COMMIT: the next run ${applied ? 'finds it done' : 'applies it'}`;
+  const name = `a connection cut ${when} the server receives COMMIT: the next run ${applied ? 'finds it applied' : 'applies it'}`;
   if (missing !== undefined) {
     test.skip(name, missing);
     continue;
@@ -72,7 +72,7 @@ for (const [when, applied] of [
       const engine = new MigrationEngine(adapter);
       await engine.getHistory();
       proxy.cut('CREATE TABLE "public"."users"', when);
-      await refused(engine.up(users), 'connection_lost');
+      await expectError(engine.up(users), 'connection_lost');
       await adapter.connection.close().catch(() => undefined);
 
       const again = await connectAdapter(postgresql, url);
@@ -91,7 +91,7 @@ for (const [when, applied] of [
   });
 }
 
-const lostAnswer = 'a rollback that never heard that it was through takes back nothing more where it is told to go on';
+const lostAnswer = 'a rollback whose answer was lost rolls back nothing further when it is resumed';
 if (missing !== undefined) test.skip(lostAnswer, missing);
 else {
   test(lostAnswer, async () => {
@@ -107,7 +107,7 @@ else {
           .build(),
       );
       proxy.cut('DROP TABLE "public"."orders"', 'after');
-      const { next } = await refused(rollback(adapter), 'connection_lost');
+      const { next } = await expectError(rollback(adapter), 'connection_lost');
       assert.deepEqual(next, [`svc db migrate rollback --to ${users.tag}    it finds out what was committed.`]);
       await adapter.connection.close().catch(() => undefined);
 
@@ -144,7 +144,7 @@ for (const [mode, ignored] of [
     const pooler = await startPooler(url, mode, ignored);
     try {
       const connecting = connectAdapter(postgresql, through(url, pooler.port));
-      await refused(
+      await expectError(
         connecting.then((adapter) => new MigrationEngine(adapter).up(users)),
         'pooler_unsupported',
       );
@@ -174,14 +174,14 @@ pool_mode = ${mode}
 ignore_startup_parameters = ${ignored}
 `,
   );
-  // It refuses to run as root.
+  // PgBouncer does not run as root.
   const user = userInfo().uid === 0 ? ['-u', 'postgres'] : [];
   const child: ChildProcess = spawn('pgbouncer', ['-q', ...user, join(folder, 'pgbouncer.ini')], { stdio: 'ignore' });
   const stop = () => {
     child.kill('SIGKILL');
     rmSync(folder, { recursive: true });
   };
-  await until(async () => {
+  await waitUntil(async () => {
     const client = new pg.Client({ connectionString: through(url, port), connectionTimeoutMillis: 1000 });
     return client.connect().then(
       () => client.end().then(() => true),

@@ -6,7 +6,7 @@ import { test } from './kit/test.ts';
 const compiled = (statement: string, more = {}) =>
   postgresql.compile({ type: 'raw', dialect: 'postgresql', statement, ...more }, new Map());
 
-test('transaction control in raw text is refused, however it hides', () => {
+test('transaction control in raw text is rejected, however it is hidden', () => {
   for (const text of [
     'BEGIN',
     'commit;',
@@ -28,7 +28,7 @@ test('transaction control in raw text is refused, however it hides', () => {
   }
 });
 
-test('words of transactions inside literals, comments and bodies are not control', () => {
+test('transaction keywords inside literals, comments and bodies are allowed', () => {
   for (const text of [
     "SELECT 'a'; SELECT '; COMMIT'",
     'SELECT 1 -- ; COMMIT',
@@ -44,7 +44,7 @@ test('words of transactions inside literals, comments and bodies are not control
   assert.deepEqual(compiled(' ; -- nothing'), []);
 });
 
-test('text that would swallow what comes after it is refused', () => {
+test('text that would swallow the text after it is rejected', () => {
   for (const text of ["SELECT 'a", 'SELECT "a', 'SELECT /* a', 'SELECT $a$ b', 'SELECT \0']) {
     assert.throws(
       () => compiled(text),
@@ -54,7 +54,7 @@ test('text that would swallow what comes after it is refused', () => {
   }
 });
 
-test('raw text of another dialect is nothing here', () => {
+test('raw text of another dialect compiles to nothing', () => {
   assert.deepEqual(postgresql.compile({ type: 'raw', dialect: 'mysql', statement: 'COMMIT' }, new Map()), []);
 });
 

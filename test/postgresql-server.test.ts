@@ -2,19 +2,19 @@ import * as assert from 'node:assert/strict';
 import pg from 'pg';
 import type { Connection } from '../core/dialect.ts';
 import { isSvcError } from '../core/errors.ts';
-import { meta } from '../core/migration/history.ts';
+import { metaTable } from '../core/migration/history-table.ts';
 import { anyDefinition, type RecordDefinition } from '../core/records.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
 import type { Operation } from '../core/schema/operation.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
-import { type FreshDatabase, freshDatabase, unavailable } from './kit/postgresql.ts';
-import { refused } from './kit/refusal.ts';
+import { freshDatabase, type PostgresqlTestDatabase, unavailable } from './kit/postgresql.ts';
 import { selfSigned } from './kit/self-signed.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { expectError } from './suites/expect-error.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 const missing = await unavailable();
-const on = (name: string, body: (database: FreshDatabase) => Promise<void>) => {
+const on = (name: string, body: (database: PostgresqlTestDatabase) => Promise<void>) => {
   if (missing) return void test.skip(name, missing);
   test(name, async () => {
     const database = await freshDatabase();
@@ -36,7 +36,7 @@ async function run(connection: Connection, operation: Operation, model: SchemaMo
   return connection.run([{ transactional, statements, writes: [] }], 0);
 }
 
-on('a wrong address, database or user is told with its code', async ({ url }) => {
+on('a wrong address, database or user is reported with its code', async ({ url }) => {
   const other = (change: (url: URL) => void) => {
     const changed = new URL(url);
     change(changed);
@@ -61,50 +61,47 @@ on('a wrong address, database or user is told with its code', async ({ url }) =>
   await assert.rejects(postgresql.connect('mysql://x', {}), coded('url_invalid'));
 });
 
-on(
-  'a server without TLS, or with a certificate that nobody knows, is told before anything was sent',
-  async ({ url }) => {
-    const plain = new URL(url);
-    plain.searchParams.set('sslmode', 'require');
-    const error = await refused(postgresql.connect(plain.href, {}), 'connection_failed');
-    assert.match(`${error.why} ${error.next.join(' ')} ${error.state}`, /SSL.*sslmode=disable.*Nothing was changed/);
-    const server = await selfSigned();
-    if (server === undefined) return;
-    try {
-      const signed = `postgresql://somebody@localhost:${server.port}/shop?sslmode=verify-full`;
-      const unknown = await refused(postgresql.connect(signed, {}), 'connection_failed');
-      assert.match(`${unknown.why} ${unknown.next.join(' ')}`, /self-signed certificate.*sslrootcert=<file>/);
-    } finally {
-      server.close();
-    }
-  },
-);
+on('a server without TLS, or with an untrusted certificate, is reported before anything is sent', async ({ url }) => {
+  const plain = new URL(url);
+  plain.searchParams.set('sslmode', 'require');
+  const error = await expectError(postgresql.connect(plain.href, {}), 'connection_failed');
+  assert.match(`${error.why} ${error.next.join(' ')} ${error.state}`, /SSL.*sslmode=disable.*Nothing was changed/);
+  const server = await selfSigned();
+  if (server === undefined) return;
+  try {
+    const signed = `postgresql://somebody@localhost:${server.port}/shop?sslmode=verify-full`;
+    const unknown = await expectError(postgresql.connect(signed, {}), 'connection_failed');
+    assert.match(`${unknown.why} ${unknown.next.join(' ')}`, /self-signed certificate.*sslrootcert=<file>/);
+  } finally {
+    server.close();
+  }
+});
 
-test('a URL says only what the server knows', () => {
+test('a URL with an unknown parameter or an invalid escape is rejected', () => {
   for (const url of ['postgresql://host/100%', 'pglite://./a%zz', 'postgresql://host/shop?schema=app']) {
     assert.throws(() => postgresql.identify(url), coded('url_invalid'), url);
   }
 });
 
-on('a session that is ended by the server frees the lock and says so', async ({ url, query }) => {
+on('a session that the server ends frees the lock and reports it', async ({ url, query }) => {
   const first = await postgresql.connect(url, {});
   const second = await postgresql.connect(url, {});
-  const outcome = first.exclusively(async () => {
+  const outcome = first.withLock(async () => {
     await query(
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'svc' AND pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory')",
     );
-    await second.exclusively(async () => {}, { timeoutMs: 5000 });
+    await second.withLock(async () => {}, { timeoutMs: 5000 });
     await first.now();
   });
   await assert.rejects(outcome, coded('connection_lost', /57P01/));
-  await refused(first.now(), 'connection_lost');
+  await expectError(first.now(), 'connection_lost');
   await first.close().catch(() => undefined);
   await second.close();
 });
 
-on('everything lives in the schema that was asked for', async ({ url, query }) => {
+on('everything is created in the configured schema', async ({ url, query }) => {
   const connection = await postgresql.connect(url, { schema: 'My "App"' });
-  await connection.exclusively(async (epoch) => {
+  await connection.withLock(async (epoch) => {
     const statements = postgresql.compile(
       { type: 'createCollection', name: 't', fields: [{ name: 'id', type: 'integer' }] },
       new Map(),
@@ -125,55 +122,52 @@ on('everything lives in the schema that was asked for', async ({ url, query }) =
   await connection.close();
 });
 
-on(
-  'what a database sets for its sessions neither ends one of svc nor changes what it reads',
-  async ({ url, query }) => {
-    const version = Number((await query('SHOW server_version_num'))[0]?.server_version_num);
-    const wanted = {
-      quote_all_identifiers: ['on', 'off'],
-      ...(version >= 140000 && { idle_session_timeout: ['1h', '0'] }),
-      ...(version >= 170000 && { transaction_timeout: ['1h', '0'] }),
-    };
-    const [{ name } = assert.fail()] = await query('SELECT quote_ident(current_database()) AS name');
-    for (const [setting, [theirs]] of Object.entries(wanted)) {
-      await query(`ALTER DATABASE ${name} SET ${setting} = '${theirs}'`);
-    }
-    await query('CREATE TABLE t (u uuid)');
-    const connection = await postgresql.connect(url, {});
-    const look = async () => {
-      const columns = Object.keys(wanted).map((setting) => `current_setting('${setting}') AS ${setting}`);
-      const [row] = await connection.query(`SELECT ${columns}`);
-      assert.deepEqual({ ...row }, Object.fromEntries(Object.entries(wanted).map(([key, [, ours]]) => [key, ours])));
-      assert.equal((await connection.introspect()).get('t')?.fields.get('u')?.type, 'uuid');
-    };
-    try {
-      await look();
-      await connection.exclusively((epoch) =>
-        connection.run(
-          [
-            {
-              transactional: true,
-              statements: postgresql.compile({ type: 'raw', dialect: 'postgresql', statement: 'RESET ALL' }, new Map()),
-              writes: [],
-            },
-          ],
-          epoch,
-        ),
-      );
-      await look();
-    } finally {
-      await connection.close();
-    }
-  },
-);
+on('settings of a database neither end a session of svc nor change what it reads', async ({ url, query }) => {
+  const version = Number((await query('SHOW server_version_num'))[0]?.server_version_num);
+  const wanted = {
+    quote_all_identifiers: ['on', 'off'],
+    ...(version >= 140000 && { idle_session_timeout: ['1h', '0'] }),
+    ...(version >= 170000 && { transaction_timeout: ['1h', '0'] }),
+  };
+  const [{ name } = assert.fail()] = await query('SELECT quote_ident(current_database()) AS name');
+  for (const [setting, [theirs]] of Object.entries(wanted)) {
+    await query(`ALTER DATABASE ${name} SET ${setting} = '${theirs}'`);
+  }
+  await query('CREATE TABLE t (u uuid)');
+  const connection = await postgresql.connect(url, {});
+  const look = async () => {
+    const columns = Object.keys(wanted).map((setting) => `current_setting('${setting}') AS ${setting}`);
+    const [row] = await connection.query(`SELECT ${columns}`);
+    assert.deepEqual({ ...row }, Object.fromEntries(Object.entries(wanted).map(([key, [, ours]]) => [key, ours])));
+    assert.equal((await connection.introspect()).get('t')?.fields.get('u')?.type, 'uuid');
+  };
+  try {
+    await look();
+    await connection.withLock((epoch) =>
+      connection.run(
+        [
+          {
+            transactional: true,
+            statements: postgresql.compile({ type: 'raw', dialect: 'postgresql', statement: 'RESET ALL' }, new Map()),
+            writes: [],
+          },
+        ],
+        epoch,
+      ),
+    );
+    await look();
+  } finally {
+    await connection.close();
+  }
+});
 
-on('a schema whose name would end a block of svc is refused', async ({ url, query }) => {
+on('a schema whose name would end a PL/pgSQL block is rejected', async ({ url, query }) => {
   await query('CREATE SCHEMA "a$svc1$b"');
-  const error = await refused(postgresql.connect(url, { schema: 'a$svc$; SELECT 1; --' }), 'config_invalid');
+  const error = await expectError(postgresql.connect(url, { schema: 'a$svc$; SELECT 1; --' }), 'config_invalid');
   assert.match(error.message, /a\$svc\$/);
   const own = new URL(url);
   own.searchParams.set('options', '-c search_path="a$svc1$b"');
-  await refused(postgresql.connect(own.href, {}), 'config_invalid');
+  await expectError(postgresql.connect(own.href, {}), 'config_invalid');
 });
 
 on('an array that became json becomes an array again', async ({ url, query }) => {
@@ -204,7 +198,7 @@ on('an array that became json becomes an array again', async ({ url, query }) =>
   }
 });
 
-on('the options of a URL stand beside the settings that svc needs', async ({ url, query }) => {
+on('the options of a URL are combined with the settings that svc needs', async ({ url, query }) => {
   await query(
     'CREATE SCHEMA app; CREATE TABLE app.t (id integer); CREATE SCHEMA other; CREATE TABLE other.o (id integer)',
   );
@@ -229,26 +223,29 @@ on('the options of a URL stand beside the settings that svc needs', async ({ url
   }
 });
 
-on('a schema that came before that of the history is not taken for an empty database', async ({ url, query }) => {
-  const connected = async (settings: { readonly schema?: string } = {}) => {
-    const connection = await postgresql.connect(url, settings);
-    await connection.close();
-  };
-  const first = await postgresql.connect(url, {});
-  await first.ensure([anyDefinition(meta)]);
-  await first.close();
-  await query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET search_path = "Early", public`);
-  await connected();
-  await query('CREATE SCHEMA "Early"');
-  await assert.rejects(connected(), coded('config_invalid', /"public".*"Early"/));
-  await connected({ schema: 'public' });
-  const early = await postgresql.connect(url, { schema: 'Early' });
-  await early.ensure([anyDefinition(meta)]);
-  await early.close();
-  await connected();
-});
+on(
+  'a schema before that of the history in the search_path is not treated as an empty database',
+  async ({ url, query }) => {
+    const connected = async (settings: { readonly schema?: string } = {}) => {
+      const connection = await postgresql.connect(url, settings);
+      await connection.close();
+    };
+    const first = await postgresql.connect(url, {});
+    await first.ensureTables([anyDefinition(metaTable)]);
+    await first.close();
+    await query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET search_path = "Early", public`);
+    await connected();
+    await query('CREATE SCHEMA "Early"');
+    await assert.rejects(connected(), coded('config_invalid', /"public".*"Early"/));
+    await connected({ schema: 'public' });
+    const early = await postgresql.connect(url, { schema: 'Early' });
+    await early.ensureTables([anyDefinition(metaTable)]);
+    await early.close();
+    await connected();
+  },
+);
 
-on('a table that others use is waited for in short turns', async ({ url, query }) => {
+on('a locked table is waited for in short intervals', async ({ url, query }) => {
   const connection = await postgresql.connect(url, { lockTimeoutMs: 50, lockRetries: 2 });
   const busy = await postgresql.connect(url, {});
   await query('CREATE TABLE t (id integer)');
@@ -266,7 +263,7 @@ on('a table that others use is waited for in short turns', async ({ url, query }
   await Promise.all([connection.close(), busy.close(), patient.close()]);
 });
 
-on('an update waits for rows that others change, longer than a change of the schema would', async ({ url, query }) => {
+on('an update waits longer for locked rows than a schema change does', async ({ url, query }) => {
   const connection = await postgresql.connect(url, { lockTimeoutMs: 20, lockRetries: 0 });
   const busy = new pg.Client({ connectionString: url });
   await busy.connect();
@@ -283,7 +280,7 @@ on('an update waits for rows that others change, longer than a change of the sch
       });
     updating.catch(() => undefined);
     const waits = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND clock_timestamp() - query_start > interval '200 ms'`;
-    await until(async () => settled || (await query(waits)).length > 0, 'It did not wait.');
+    await waitUntil(async () => settled || (await query(waits)).length > 0, 'It did not wait.');
     await busy.query('COMMIT');
     assert.deepEqual(await updating, { matched: 2, modified: 2 });
     assert.deepEqual(await query('SELECT id, name FROM t ORDER BY id'), [
@@ -296,7 +293,7 @@ on('an update waits for rows that others change, longer than a change of the sch
   }
 });
 
-on('an index is built beside the work of others, and half of one is cleared away', async ({ url, query }) => {
+on('an index is built concurrently, and an invalid one is dropped', async ({ url, query }) => {
   const connection = await postgresql.connect(url, {});
   await query('CREATE TABLE t (id integer); INSERT INTO t VALUES (1), (1)');
   const model = await connection.introspect();
@@ -319,7 +316,7 @@ on('an index is built beside the work of others, and half of one is cleared away
 
 for (const mending of [false, true]) {
   const what = mending ? 'by what goes on after a crash' : 'by one that wants its name';
-  on(`an index that somebody else is building is left alone ${what}`, async ({ url, query }) => {
+  on(`an index that another session is building is left alone ${what}`, async ({ url, query }) => {
     await query('CREATE TABLE t (id integer); CREATE TABLE other (id integer)');
     const connection = await postgresql.connect(url, {});
     const writer = new pg.Client({ connectionString: url });
@@ -329,7 +326,7 @@ for (const mending of [false, true]) {
       await writer.query('BEGIN; INSERT INTO t VALUES (1)');
       const building = owner.query('CREATE INDEX CONCURRENTLY i ON t (id)');
       const found = () => query("SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass('i')");
-      await until(async () => (await found()).length === 1, 'The index was not begun.');
+      await waitUntil(async () => (await found()).length === 1, 'The index was not begun.');
       const create = (collection: string) => {
         const operation: Operation = {
           type: 'createIndex',
@@ -350,7 +347,7 @@ for (const mending of [false, true]) {
 
       const run = create('t');
       const attempts = new Set<string>();
-      await until(async () => {
+      await waitUntil(async () => {
         const given = `SELECT query_start::text AS at FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'svc' AND query = 'ROLLBACK'`;
         for (const { at } of await query(given)) attempts.add(String(at));
         return attempts.size > 1;
@@ -366,7 +363,7 @@ for (const mending of [false, true]) {
   });
 }
 
-on('a user who may only read is told what is missing', async ({ url, query }) => {
+on('a read-only user gets an error with the missing privileges', async ({ url, query }) => {
   const role = `reader_${process.pid}_${Math.random().toString(36).slice(2)}`;
   await query(`CREATE ROLE ${role} LOGIN`);
   await query('REVOKE CREATE ON SCHEMA public FROM PUBLIC');
@@ -374,14 +371,14 @@ on('a user who may only read is told what is missing', async ({ url, query }) =>
   reading.username = role;
   const connection = await postgresql.connect(reading.href, {});
   await assert.rejects(
-    connection.exclusively(async () => {}),
+    connection.withLock(async () => {}),
     coded('permission_denied', /42501/),
   );
   await connection.close();
   await query(`DROP ROLE ${role}`);
 });
 
-on('what the model cannot say of a table is reported', async ({ url, query }) => {
+on('whatever the model cannot describe of a table is reported', async ({ url, query }) => {
   await query(
     'CREATE TABLE t (id serial PRIMARY KEY, price money, at timestamptz, low integer GENERATED ALWAYS AS (1) STORED); CREATE INDEX e ON t ((id + 1)); CREATE VIEW v AS SELECT 1; CREATE TABLE p (id int) PARTITION BY RANGE (id); CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (1) TO (2)',
   );
@@ -395,40 +392,39 @@ on('what the model cannot say of a table is reported', async ({ url, query }) =>
     autoGenerate: true,
     required: true,
   });
-  const told = (await connection.unreadable()).map(({ collection, field }) => `${collection}.${field ?? ''}`).sort();
+  const told = (await connection.unsupportedObjects())
+    .map(({ collection, field }) => `${collection}.${field ?? ''}`)
+    .sort();
   assert.deepEqual(told, ['p.', 't.', 't.at', 't.low', 't.price', 'v.']);
   await connection.close();
 });
 
-on(
-  'a record write outwaits a lock that another session keeps for longer than the session allows',
-  async ({ url, query }) => {
-    const notes: RecordDefinition<{ readonly id: string }> = {
-      collection: '_svc_notes',
-      key: 'id',
-      columns: { id: { type: 'string' } },
-      indexes: [],
-    };
-    const connection = await postgresql.connect(url, { lockTimeoutMs: 20, lockRetries: 1_000_000 });
-    const other = new pg.Client({ connectionString: url });
-    await other.connect();
-    try {
-      await connection.ensure([anyDefinition(notes)]);
-      const store = connection.records(notes);
-      await store.insert({ id: 'a' });
-      await other.query('BEGIN; SELECT 1 FROM "_svc_notes" FOR UPDATE');
-      const writing = store.replace('a', 1, { id: 'a' });
-      const attempts = new Set<string>();
-      await until(async () => {
-        const text = `SELECT query_start::text AS at FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-        for (const { at } of await query(text)) attempts.add(String(at));
-        return attempts.size > 1;
-      }, 'It was not tried again.');
-      await other.query('ROLLBACK');
-      assert.equal(await writing, 'replaced');
-    } finally {
-      await other.end();
-      await connection.close();
-    }
-  },
-);
+on('a record write is retried until the lock of another session is released', async ({ url, query }) => {
+  const notes: RecordDefinition<{ readonly id: string }> = {
+    collection: '_svc_notes',
+    key: 'id',
+    columns: { id: { type: 'string' } },
+    indexes: [],
+  };
+  const connection = await postgresql.connect(url, { lockTimeoutMs: 20, lockRetries: 1_000_000 });
+  const other = new pg.Client({ connectionString: url });
+  await other.connect();
+  try {
+    await connection.ensureTables([anyDefinition(notes)]);
+    const store = connection.records(notes);
+    await store.insert({ id: 'a' });
+    await other.query('BEGIN; SELECT 1 FROM "_svc_notes" FOR UPDATE');
+    const writing = store.replace('a', 1, { id: 'a' });
+    const attempts = new Set<string>();
+    await waitUntil(async () => {
+      const text = `SELECT query_start::text AS at FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      for (const { at } of await query(text)) attempts.add(String(at));
+      return attempts.size > 1;
+    }, 'It was not tried again.');
+    await other.query('ROLLBACK');
+    assert.equal(await writing, 'replaced');
+  } finally {
+    await other.end();
+    await connection.close();
+  }
+});

@@ -5,6 +5,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -19,13 +20,14 @@ import { QUICK } from './kit/quick.ts';
 import { test } from './kit/test.ts';
 
 /**
- * Runs the README. The words after a block's language say how: a path is written (and TypeScript compiled and run),
- * `sh` runs in that project, `text` is what the last command printed, `sh existing` runs on a database made by hand,
- * `sh clone` is run by .ci/run and `sh install` by test/packaging.ts.
+ * Runs the README and the tutorials. The words after a block's language define how: a path is written (and TypeScript
+ * compiled and run), `sh` runs in that project, `sh answer=…` types an answer, `text` is what the last command printed,
+ * `sh existing` runs on a database made by hand, `sh clone` is run by .ci/run and `sh install` by test/packaging.ts.
  */
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const readme = readFileSync(join(root, 'README.md'), 'utf8');
+const tutorials = readdirSync(join(root, 'docs', 'tutorials'));
 const cli = join(root, 'dist', 'cli', 'main.cjs');
 
 interface Block {
@@ -34,9 +36,13 @@ interface Block {
   readonly text: string;
 }
 
-const blocks: Block[] = [...readme.matchAll(/^```(\w*) ?(.*)\n([\s\S]*?)^```$/gm)].map(
-  ([, language = '', word = '', text = '']) => ({ language, word, text }),
-);
+const blocksOf = (page: string): Block[] =>
+  [...page.matchAll(/^```(\w*) ?(.*)\n([\s\S]*?)^```$/gm)].map(([, language = '', word = '', text = '']) => ({
+    language,
+    word,
+    text,
+  }));
+const blocks = blocksOf(readme);
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-readme-'));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -58,13 +64,13 @@ async function project(name: string): Promise<string> {
   return path;
 }
 
-function run(cwd: string, command: string): Promise<string> {
+function run(cwd: string, command: string, answer = ''): Promise<string> {
   const env = { ...process.env, PATH: `${join(cwd, 'node_modules', '.bin')}${delimiter}${process.env.PATH}` };
   return new Promise((settle, reject) => {
     execFile('sh', ['-c', command], { cwd, env }, (error, stdout, stderr) => {
       if (error) reject(new Error(`${command}: ${error.code}\n${stdout}${stderr}`));
       else settle(stdout);
-    }).stdin?.end();
+    }).stdin?.end(answer);
   });
 }
 
@@ -137,6 +143,28 @@ async function compileAndRun(path: string, file: string): Promise<string> {
   const flags = '--ignoreConfig --strict --module nodenext --target es2023 --types node --outDir out';
   await run(path, `"${process.execPath}" "${join(root, 'node_modules/typescript/bin/tsc')}" ${flags} ${file}`);
   return run(path, `"${process.execPath}" out/${file.replace(/ts$/, 'js')}`);
+}
+
+for (const name of tutorials) {
+  test(
+    `the tutorial ${name}, block by block`,
+    async () => {
+      const path = await project(name.replace('.md', ''));
+      let printed = '';
+      for (const { language, word, text } of blocksOf(readFileSync(join(root, 'docs', 'tutorials', name), 'utf8'))) {
+        const answer = /^answer=(.*)$/.exec(word)?.[1];
+        if (word === 'install') continue;
+        if (language === 'sh') {
+          for (const command of commands(text)) printed = await run(path, command, answer && `${answer}\n`);
+          // What is typed is on the terminal, but not in the output.
+          if (answer) printed = printed.replace(/: (?=completed|rejected)/, `: ${answer}\n`);
+        } else if (language === 'text') assert.equal(shape(printed), shape(text));
+        else writeFileSync(join(path, word), text);
+      }
+      assert.notEqual(printed, '');
+    },
+    { timeoutMs: 5 * 60_000 },
+  );
 }
 
 test(

@@ -1,17 +1,16 @@
 import * as assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { type ErrorCode, isSvcError } from '../core/errors.ts';
-import { replay } from '../core/schema/apply.ts';
-import type { Declaration } from '../core/schema/declaration.ts';
-import { declare } from '../core/schema/declare.ts';
+import { applyAll } from '../core/schema/apply.ts';
+import type { Declaration } from '../core/schema/declaration/declaration.ts';
+import { resolveDeclaration } from '../core/schema/declaration/declare.ts';
 import { diff } from '../core/schema/diff.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
-import { undecided } from '../core/schema/rename.ts';
-import { orderedRenames } from '../core/schema/rename-order.ts';
-import { NO_RENAMES } from '../core/schema/renames.ts';
-import { HOSTILE_NAMES, PLAIN_NAMES } from './kit/moves.ts';
+import { NO_RENAMES, orderedRenames } from '../core/schema/rename/renames.ts';
+import { undecidedRenames } from '../core/schema/rename/undecided.ts';
 import { holds } from './kit/schema-laws.ts';
 import { test } from './kit/test.ts';
+import { HOSTILE_NAMES, PLAIN_NAMES } from './suites/random-schema.ts';
 
 const SHOP = {
   tables: {
@@ -37,21 +36,25 @@ const SHOP = {
   options: { users: { timestamps: true } },
 } as const satisfies Declaration;
 
-/** A migration as `generate` would make it. */
+/** A migration as `generate` would write it. */
 function generated(declaration: Declaration, previous: SchemaModel): readonly string[] {
-  const { model, renames, doubtful } = declare(declaration, previous);
-  assert.deepEqual(doubtful, []);
+  const { model, renames, ambiguous } = resolveDeclaration(declaration, previous);
+  assert.deepEqual(ambiguous, []);
   const operations = diff(previous, model, renames);
-  assert.deepEqual(replay(operations, previous), model);
+  assert.deepEqual(applyAll(operations, previous), model);
   return operations.map(({ type }) => type);
 }
 
-test('a derived name that an index took along, with its table or from a renamed field, gets a number', () => {
+test('a derived name still used by an index of a renamed table or field gets a number', () => {
   const table = { id: { type: 'integer', primaryKey: true }, n: 'integer', m: { type: 'integer' } } as const;
   const indexed = { columns: ['n'] };
   const key = { type: 'unique', columns: ['n'] } as const;
-  const first = declare({ tables: { a: table }, indexes: { a: [indexed] }, constraints: { a: [key] } }).model;
-  const renamed = declare(
+  const first = resolveDeclaration({
+    tables: { a: table },
+    indexes: { a: [indexed] },
+    constraints: { a: [key] },
+  }).model;
+  const renamed = resolveDeclaration(
     {
       tables: { a: table, b: table },
       indexes: { a: [indexed], b: [indexed] },
@@ -63,7 +66,7 @@ test('a derived name that an index took along, with its table or from a renamed 
   assert.deepEqual([...(renamed.model.get('b')?.indexes.keys() ?? [])], ['a_n_idx']);
   assert.deepEqual([...(renamed.model.get('a')?.indexes.keys() ?? [])], ['a_n_2_idx']);
   assert.deepEqual([...(renamed.model.get('a')?.constraints.keys() ?? [])], ['a_n_2_key']);
-  const field = declare(
+  const field = resolveDeclaration(
     {
       tables: { a: { id: table.id, n: 'integer', o: 'integer' } },
       indexes: { a: [indexed, { columns: ['o'] }] },
@@ -75,7 +78,7 @@ test('a derived name that an index took along, with its table or from a renamed 
 });
 
 test('a schema file in normal form', () => {
-  const { model, renames } = declare(SHOP);
+  const { model, renames } = resolveDeclaration(SHOP);
   assert.deepEqual(renames, NO_RENAMES);
   assert.deepEqual([...(model.get('users')?.fields.keys() ?? [])], ['id', 'email', 'age', 'createdAt', 'updatedAt']);
   assert.deepEqual([...(model.get('orders')?.indexes.keys() ?? [])], ['orders_user_total_idx', 'by_total']);
@@ -97,7 +100,7 @@ test('a schema file in normal form', () => {
 });
 
 test('a renamed table keeps the names of its indexes and constraints', () => {
-  const before = declare(SHOP).model;
+  const before = resolveDeclaration(SHOP).model;
   const { users: people, ...tables } = SHOP.tables;
   const renamed: Declaration = {
     ...SHOP,
@@ -112,12 +115,12 @@ test('a renamed table keeps the names of its indexes and constraints', () => {
     options: { people: { timestamps: true, renamedFrom: 'users' } },
   };
   assert.deepEqual(generated(renamed, before), ['renameCollection']);
-  const after = declare(renamed, before).model;
+  const after = resolveDeclaration(renamed, before).model;
   assert.deepEqual(generated(renamed, after), [], 'and a second time there is nothing to do');
 });
 
-test('a renamed field takes indexes and foreign keys along', () => {
-  const before = declare({ ...SHOP, constraints: { lines: SHOP.constraints.lines } }).model;
+test('indexes and foreign keys follow a renamed field', () => {
+  const before = resolveDeclaration({ ...SHOP, constraints: { lines: SHOP.constraints.lines } }).model;
   const { user, ...orders } = SHOP.tables.orders;
   const renamed: Declaration = {
     ...SHOP,
@@ -128,25 +131,25 @@ test('a renamed field takes indexes and foreign keys along', () => {
     constraints: { lines: SHOP.constraints.lines },
   };
   assert.deepEqual(generated(renamed, before), ['renameField']);
-  assert.deepEqual(generated(renamed, declare(renamed, before).model), []);
+  assert.deepEqual(generated(renamed, resolveDeclaration(renamed, before).model), []);
 });
 
-test('a chain of renames is done once and stays done', () => {
-  const before = declare({ tables: { t: { a: { type: 'integer', primaryKey: true }, b: 'text' } } }).model;
+test('a chain of renames is applied once', () => {
+  const before = resolveDeclaration({ tables: { t: { a: { type: 'integer', primaryKey: true }, b: 'text' } } }).model;
   const chain: Declaration = {
     tables: {
       t: { b: { type: 'integer', primaryKey: true, renamedFrom: 'a' }, c: { type: 'text', renamedFrom: 'b' } },
     },
   };
   assert.deepEqual(generated(chain, before), ['renameField', 'renameField']);
-  assert.deepEqual(generated(chain, declare(chain, before).model), []);
+  assert.deepEqual(generated(chain, resolveDeclaration(chain, before).model), []);
 });
 
-test('a renamedFrom of long ago is told from one that is meant, and what can be either is doubtful', () => {
+test('an old renamedFrom is ignored, a current one is applied, and one that may be either is ambiguous', () => {
   const key = { type: 'integer', primaryKey: true } as const;
   const from = (renamedFrom: string) => ({ type: 'text', renamedFrom }) as const;
-  const field = (name: string, to: string, doubt: 'replaces' | 'stays') => [
-    { kind: 'field', collection: 't', from: name, to, doubt },
+  const field = (name: string, to: string, ambiguity: 'replaces' | 'stays') => [
+    { kind: 'field', collection: 't', from: name, to, ambiguity },
   ];
   const cases: [
     what: string,
@@ -170,27 +173,28 @@ test('a renamedFrom of long ago is told from one that is meant, and what can be 
     ],
   ];
   for (const [what, before, after, renames, doubtful] of cases) {
-    const previous = declare({ tables: { t: { id: key, ...before } } }).model;
-    const declared = declare({ tables: { t: { id: key, ...after } } }, previous);
+    const previous = resolveDeclaration({ tables: { t: { id: key, ...before } } }).model;
+    const declared = resolveDeclaration({ tables: { t: { id: key, ...after } } }, previous);
     assert.deepEqual(Object.fromEntries(declared.renames.fields.get('t') ?? []), renames, what);
-    assert.deepEqual(declared.doubtful, doubtful, what);
+    assert.deepEqual(declared.ambiguous, doubtful, what);
   }
-  const tables = declare({ tables: { a: { id: key }, b: { id: key } } }).model;
-  assert.deepEqual(declare({ tables: { b: { id: key } }, options: { b: { renamedFrom: 'a' } } }, tables).doubtful, [
-    { kind: 'collection', collection: 'b', from: 'a', to: 'b', doubt: 'replaces' },
-  ]);
+  const tables = resolveDeclaration({ tables: { a: { id: key }, b: { id: key } } }).model;
+  assert.deepEqual(
+    resolveDeclaration({ tables: { b: { id: key } }, options: { b: { renamedFrom: 'a' } } }, tables).ambiguous,
+    [{ kind: 'collection', collection: 'b', from: 'a', to: 'b', ambiguity: 'replaces' }],
+  );
 });
 
-test('a removed and an added name that look alike are undecided', () => {
-  const before = declare(SHOP).model;
+test('a removed and an added name that look like a rename are undecided', () => {
+  const before = resolveDeclaration(SHOP).model;
   const { age: _, ...users } = SHOP.tables.users;
   const { lines, ...tables } = SHOP.tables;
-  const target = declare({
+  const target = resolveDeclaration({
     tables: { ...tables, users: { ...users, years: 'integer', name: 'text' }, items: lines },
     constraints: { items: SHOP.constraints.lines },
     options: SHOP.options,
   }).model;
-  assert.deepEqual(undecided(before, target, NO_RENAMES), [
+  assert.deepEqual(undecidedRenames(before, target, NO_RENAMES), [
     { kind: 'field', collection: 'users', from: 'age', to: 'years' },
     { kind: 'collection', collection: 'items', from: 'lines', to: 'items' },
   ]);
@@ -198,8 +202,8 @@ test('a removed and an added name that look alike are undecided', () => {
     collections: new Map([['lines', 'items']]),
     fields: new Map([['users', new Map([['age', 'years']])]]),
   };
-  assert.deepEqual(undecided(before, target, decided), []);
-  assert.deepEqual(undecided(before, before, NO_RENAMES), []);
+  assert.deepEqual(undecidedRenames(before, target, decided), []);
+  assert.deepEqual(undecidedRenames(before, before, NO_RENAMES), []);
 });
 
 const REFUSED: readonly [name: string, code: ErrorCode, change: object, path: readonly (string | number)[]][] = [
@@ -333,10 +337,10 @@ const REFUSED: readonly [name: string, code: ErrorCode, change: object, path: re
 ];
 
 for (const [name, code, declaration, path] of REFUSED) {
-  test(`refused: ${name}`, () => {
-    const previous = replay([{ type: 'createCollection', name: 't', fields: [{ name: 'x', type: 'text' }] }]);
+  test(`rejected: ${name}`, () => {
+    const previous = applyAll([{ type: 'createCollection', name: 't', fields: [{ name: 'x', type: 'text' }] }]);
     try {
-      declare(declaration as Declaration, previous);
+      resolveDeclaration(declaration as Declaration, previous);
     } catch (error) {
       assert.ok(isSvcError(error), String(error));
       assert.equal(error.code, code, `${error.message} ${error.why}`);
@@ -347,7 +351,7 @@ for (const [name, code, declaration, path] of REFUSED) {
   });
 }
 
-test('renames in any order, in circles and chains, give every name in the end', () => {
+test('renames in any order, with cycles and chains, result in the right names', () => {
   const names: readonly string[] = [...PLAIN_NAMES, ...HOSTILE_NAMES];
   const permuted = fc
     .subarray([...names], { minLength: 1 })
@@ -358,7 +362,7 @@ test('renames in any order, in circles and chains, give every name in the end', 
     );
   holds(
     fc.property(permuted, (renames) => {
-      // Renamed names end apart from those that stay.
+      // New names differ from the names that stay.
       const staying = names.filter((name) => !renames.some(([from, to]) => from === name || to === name));
       const present = new Map([...staying, ...renames.map(([from]) => from)].map((name) => [name, name]));
       for (const [from, to] of orderedRenames(renames, present.keys())) {

@@ -2,12 +2,12 @@ import * as assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { jsonText } from '../config/json-layout.ts';
-import { readSchemaFile, SCHEMA_FILE, schemaFileWith } from '../config/schema-file.ts';
+import { formatJson } from '../config/project/json-text.ts';
+import { readSchemaFile, SCHEMA_FILE, schemaFileWith } from '../config/project/schema-file.ts';
 import { SvcError } from '../core/errors.ts';
 import { FIELD_PROPERTIES } from '../core/schema/field.ts';
+import { FIELD_TYPES } from '../core/schema/model.ts';
 import { OPERATION_TYPES } from '../core/schema/operation.ts';
-import { FIELD_TYPES } from '../core/schema/types.ts';
 import { folder } from './kit/folder.ts';
 import { test } from './kit/test.ts';
 
@@ -34,7 +34,7 @@ const keyed = (fields: string) => users(fields).replace('"integer"', '{ "type": 
 
 const BAD: readonly [what: string, text: string, code: string, place: string, words: RegExp][] = [
   ['an empty file', '', 'schema_invalid', ':1:1', /value is expected/],
-  ['what is not JSON', '[\n  { "db": main }\n]', 'schema_invalid', ':2:11', /word that JSON does not know/],
+  ['what is not JSON', '[\n  { "db": main }\n]', 'schema_invalid', ':2:11', /unknown word/],
   ['a comment', '[\n  // tables\n]', 'schema_invalid', ':2:3', /Comments/],
   [
     'a comma before the end',
@@ -45,8 +45,8 @@ const BAD: readonly [what: string, text: string, code: string, place: string, wo
   ],
   ['a missing comma', '[\n  { "db": "main"\n    "tables": {} }\n]', 'schema_invalid', ':3:5', /comma is expected/],
   ['single quotes', "[{ 'db': 1 }]", 'schema_invalid', ':1:4', /./],
-  ['a string without end', '[{ "db": "main }]', 'schema_invalid', ':1:10', /string does not end/],
-  ['a second value', '[]\n[]', 'schema_invalid', ':2:1', /goes on/],
+  ['a string without end', '[{ "db": "main }]', 'schema_invalid', ':1:10', /string is not closed/],
+  ['a second value', '[]\n[]', 'schema_invalid', ':2:1', /text after the end/],
   ['an object instead of the list', '{ "db": "main", "tables": {} }', 'schema_invalid', ':1:1', /expected an array/],
   ['an entry without tables', '[\n  { "db": "main" }\n]', 'schema_invalid', ':2:3', /tables is missing/],
   [
@@ -114,7 +114,7 @@ const BAD: readonly [what: string, text: string, code: string, place: string, wo
 ];
 
 for (const [what, text, code, place, words] of BAD) {
-  test(`refuses ${what}, with line and column`, async () => {
+  test(`rejects ${what}, with line and column`, async () => {
     const error = await refused(declared(text));
     assert.equal(error.code, code, error.message);
     assert.equal(error.where, `${SCHEMA_FILE}${place}`);
@@ -123,18 +123,18 @@ for (const [what, text, code, place, words] of BAD) {
   });
 }
 
-test('a place counts lines of every kind and not the byte order mark', async () => {
+test('a position counts all kinds of line breaks, but not the byte order mark', async () => {
   const error = await refused(declared(`\ufeff[\r\n  { "db": "main", "tables": { "a": { "x": "nope" } } }\r\n]`));
   assert.equal(error.where, `${SCHEMA_FILE}:2:38`);
 });
 
-test('a missing file says what makes one', async () => {
+test('the error for a missing file names the command that creates one', async () => {
   const error = await refused(readSchemaFile(folder(), ['main']));
   assert.equal(error.code, 'schema_missing');
   assert.ok(error.next.includes('svc init'));
 });
 
-test('type names match without regard to case, names are free', async () => {
+test('type names match in any letter case, other names are not restricted', async () => {
   const { model } = await declared(
     JSON.stringify([
       {
@@ -149,7 +149,7 @@ test('type names match without regard to case, names are free', async () => {
   );
 });
 
-test('a colon or a quote inside a string is no name', async () => {
+test('a colon or a quote inside a string is not taken for a name', async () => {
   const { model } = await declared(keyed('      "note": { "type": "text", "default": "a\\": \\"b\\": {\\"c\\":1}" }'));
   assert.equal(model.get('users')?.fields.get('note')?.default, 'a": "b": {"c":1}');
 });
@@ -164,23 +164,23 @@ test('a thousand tables are read', async () => {
   assert.equal((await declared(JSON.stringify([{ db: 'main', tables }]))).model.size, 1000);
 });
 
-test('a declaration takes the place of one entry and leaves the others', async () => {
+test('a declaration replaces one entry and leaves the others unchanged', async () => {
   const events = { db: 'events', tables: { log: { id: { type: 'uuid', primaryKey: true } } } };
   const root = folder({ [SCHEMA_FILE]: [{ db: 'main', tables: { old: {} } }, events] });
   const { text } = await schemaFileWith(root, 'main', { tables: { fresh: { id: 'integer' } } });
   assert.deepEqual(JSON.parse(text), [{ db: 'main', tables: { fresh: { id: 'integer' } } }, events]);
 });
 
-test('what is laid out is the same JSON', () => {
+test('formatting does not change the JSON', () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 6 }), (value) => {
       const plain = JSON.parse(JSON.stringify(value));
-      assert.deepEqual(JSON.parse(jsonText(plain)), plain);
+      assert.deepEqual(JSON.parse(formatJson(plain)), plain);
     }),
   );
 });
 
-test('the published JSON Schema knows what the code knows', () => {
+test('the published JSON Schema matches the code', () => {
   const { definitions } = JSON.parse(readFileSync(join(import.meta.dirname, '../config/schema.json'), 'utf8'));
   assert.deepEqual(definitions.type.anyOf[0].enum, FIELD_TYPES);
   assert.deepEqual(

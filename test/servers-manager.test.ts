@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { folder } from './kit/folder.ts';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { waitUntil } from './suites/wait-until.ts';
 import { built } from './servers/cache.ts';
 import { ENGINES, variable } from './servers/engine.ts';
 import { postgresqlMissing } from './servers/engines/postgresql.ts';
@@ -77,7 +77,7 @@ withServer('a server that was killed is started again on its port, and down ends
   assert.ok(server?.processes[0] && first.output.includes('started from an installed PostgreSQL'));
   process.kill(server.processes[0].pid, 'SIGKILL');
   const { processes, url } = server;
-  await until(() => !processes.some(isAlive), 'it did not die');
+  await waitUntil(() => !processes.some(isAlive), 'it did not die');
 
   const second = await run([MAIN, 'up', 'postgresql'], env);
   assert.match(second.output, /does not answer any more, and is started again/);

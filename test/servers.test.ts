@@ -1,7 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from './kit/test.ts';
-import { until } from './kit/until.ts';
+import { waitUntil } from './suites/wait-until.ts';
 import { type Engine, title } from './servers/engine.ts';
 import { find } from './servers/find.ts';
 
@@ -80,7 +80,7 @@ const ROUND_TRIPS: Readonly<Record<Engine, RoundTrip>> = {
         KeySchema: [{ AttributeName: 'id', KeyType: 'HASH' }],
       });
       const table = async () => (await client.describeTable({ TableName: name })).Table;
-      await until(async () => (await table())?.TableStatus === 'ACTIVE', 'the table never became active');
+      await waitUntil(async () => (await table())?.TableStatus === 'ACTIVE', 'the table never became active');
       await client.putItem({ TableName: name, Item: { id: { S: 'a' }, word: { S: word } } });
       await client.updateTable({
         TableName: name,

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { freshKeyspace } from './kit/cassandra.ts';
 import { cleanEnv, scripted } from './kit/cli.ts';
 import { freshPrefix } from './kit/dynamodb.ts';
-import type { Fresh } from './kit/fresh.ts';
+import type { TestDatabase } from './suites/test-database.ts';
 import { freshMongo } from './kit/mongodb.ts';
 import { freshDatabase as freshMysql } from './kit/mysql.ts';
 import { freshDatabase } from './kit/postgresql.ts';
@@ -15,7 +15,7 @@ import { find } from './servers/find.ts';
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 /** A place of its own on each engine that is there. */
-const places: Readonly<Record<string, (url: string) => Fresh | Promise<Fresh>>> = {
+const places: Readonly<Record<string, (url: string) => TestDatabase | Promise<TestDatabase>>> = {
   postgresql: () => freshDatabase(),
   mysql: (url) => freshMysql(url),
   mariadb: (url) => freshMysql(url),
@@ -37,7 +37,7 @@ else
   test(
     'the example of six engines runs on all six, and leaves nothing',
     async () => {
-      const fresh: [string, Fresh][] = [];
+      const fresh: [string, TestDatabase][] = [];
       try {
         for (const [engine, url] of servers) {
           const make = places[engine];

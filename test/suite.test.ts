@@ -1,6 +1,6 @@
 import * as assert from 'node:assert/strict';
 import { SvcError } from '../core/errors.ts';
-import { type Case, suite, type UnderTest } from './kit/suite.ts';
+import { type DeclareCase, suite, type UnderTest } from './suites/suite.ts';
 import { test } from './kit/test.ts';
 
 interface Ran {
@@ -9,7 +9,7 @@ interface Ran {
 }
 
 /** Declares a suite on a runner that knows nothing but a name and a function, and runs it. */
-async function run(under: UnderTest, declare: (on: Case) => void): Promise<Ran> {
+async function run(under: UnderTest, declare: (on: DeclareCase) => void): Promise<Ran> {
   const cases: [string, () => Promise<void>, number | undefined][] = [];
   suite((name, body, timeoutMs) => cases.push([name, body, timeoutMs]), under, declare);
   const failures: [string, string][] = [];
@@ -20,7 +20,7 @@ async function run(under: UnderTest, declare: (on: Case) => void): Promise<Ran> 
 test('a case that fails says what the contract asks for, then what differed', async () => {
   const refusal = new SvcError('not_supported', 'It cannot.', { why: 'It is small.', next: ['Grow.'] });
   const { failures } = await run({ name: 'Abacus' }, (on) => {
-    on('it counts', () => assert.equal(1 + 1, 3), { asks: 'One and one are two.' });
+    on('it counts', () => assert.equal(1 + 1, 3), { promise: 'One and one are two.' });
     on('it knows its name', () => Promise.reject(refusal));
     on('it is quiet', () => {});
   });
@@ -44,7 +44,7 @@ test('a case is skipped with a reason, which its runner hears', async () => {
   const runner = Object.assign((name: string) => void declared.push(name), {
     skipped: (name: string, reason: string) => void heard.push(`${name}: ${reason}`),
   });
-  const cases = (on: Case) => {
+  const cases = (on: DeclareCase) => {
     on('it counts', () => {});
     on('it sings', () => {});
   };

@@ -1,7 +1,7 @@
 import * as assert from 'node:assert/strict';
 import type { Dialect } from '../core/dialect.ts';
-import { replay } from '../core/schema/apply.ts';
-import type { NamedField } from '../core/schema/operation.ts';
+import { applyAll } from '../core/schema/apply.ts';
+import type { NamedFieldDefinition } from '../core/schema/operation.ts';
 import { mariadb } from '../plugins/dialects/mariadb/dialect.ts';
 import { mysql } from '../plugins/dialects/mysql/dialect.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
@@ -9,13 +9,13 @@ import { test } from './kit/test.ts';
 
 // What has to be allowed: a change by which values lose something and no server says so.
 
-type Definition = Omit<NamedField, 'name'>;
+type Definition = Omit<NamedFieldDefinition, 'name'>;
 const string: Definition = { type: 'string' };
 const decimal: Definition = { type: 'decimal', precision: 8, scale: 2 };
 const list = (items: NonNullable<Definition['items']>): Definition => ({ type: 'array', items });
 
 function isDestructive(dialect: Dialect, from: Definition, to: Definition): boolean {
-  const model = replay([{ type: 'createCollection', name: 't', fields: [{ name: 'f', ...from }] }]);
+  const model = applyAll([{ type: 'createCollection', name: 't', fields: [{ name: 'f', ...from }] }]);
   const found = dialect.compile({ type: 'modifyField', collection: 't', field: 'f', changes: to }, model);
   return found.some(({ destructive }) => destructive);
 }

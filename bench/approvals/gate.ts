@@ -4,11 +4,11 @@ import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import pg from 'pg';
-import { Svc } from '../../config/client.ts';
+import { Svc } from '../../config/sdk/index.ts';
+import type { AgentRuntime } from '../../core/agent/agent-runtime.ts';
 import type { Run, RunEvent } from '../../core/agent/run.ts';
-import type { RunnableAgent } from '../../core/agent/runnable.ts';
+import { decide } from '../../core/approval/decide.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
-import { decide } from '../../core/approval/signal.ts';
 import { AgentHost, agentOf } from '../../test/kit/agent-host.ts';
 import { dropDatabases, freshDatabase } from '../database.ts';
 import { postgresql } from '../engine.ts';
@@ -18,13 +18,13 @@ import { table } from '../table.ts';
 import { Bare } from './bare.ts';
 import {
   connect,
-  deskOn,
   gateOn,
   nextCall,
   PARAMETERS,
   perSecond,
   refundTool,
   type Spread,
+  serviceOn,
   spread,
   stored,
   toolsWith,
@@ -86,8 +86,8 @@ async function requestOf(run: AsyncIterable<RunEvent>): Promise<ApprovalRequest>
   throw new Error('a run ended without asking anybody');
 }
 
-const yes = (desk: Awaited<ReturnType<typeof deskOn>>, { requestId, executionId }: ApprovalRequest) =>
-  decide(desk, { executionId, signal: 'approve', payload: { requestId } }, { actor: 'bench' });
+const yes = (service: Awaited<ReturnType<typeof serviceOn>>, { requestId, executionId }: ApprovalRequest) =>
+  decide(service, { executionId, signal: 'approve', payload: { requestId } }, { actor: 'bench' });
 
 try {
   await measure('free', async () => {
@@ -97,7 +97,7 @@ try {
     const gate = svc.gate({ agentTag: 'payouts', tools: [refundTool(() => 1, false)] });
     const rounds = 200_000;
     const bare = async (parameters: unknown) => {
-      const checked = tool?.check(parameters);
+      const checked = tool?.validate(parameters);
       return checked?.ok ? tool?.handler({} as never, checked.parameters) : undefined;
     };
     const call = nextCall();
@@ -124,9 +124,9 @@ try {
   });
 
   await measure('stored', async (url) => {
-    const desk = await deskOn(await connect(url));
+    const service = await serviceOn(await connect(url));
     const gate = gateOn(
-      desk,
+      service,
       toolsWith(() => 'paid'),
     );
     const bare = await Bare.open(url, 1);
@@ -142,11 +142,11 @@ try {
       await bare.create();
       times.bare.push(performance.now() - began);
       for (const { request, outcome } of [first, second]) {
-        await yes(desk, request);
+        await yes(service, request);
         await outcome;
       }
     }
-    await desk.close();
+    await service.close();
     await bare.close();
     const [run, named] = [spread(times.run.slice(50)), spread(times.named.slice(50))];
     return [
@@ -157,13 +157,13 @@ try {
   });
 
   await measure('rate', async (url) => {
-    const desk = await deskOn(await connect(url));
-    const other = await deskOn(await connect(url));
+    const service = await serviceOn(await connect(url));
+    const other = await serviceOn(await connect(url));
     const width = 64;
     const leave = new AbortController();
-    const { DETACH } = await import('../../core/approval/gate.ts');
+    const { DETACH } = await import('../../core/approval/call.ts');
     const gate = gateOn(
-      desk,
+      service,
       toolsWith(() => 'paid'),
     );
     const whole = async () => {
@@ -181,7 +181,7 @@ try {
       await yes(other, request);
     });
     leave.abort(DETACH);
-    await desk.close();
+    await service.close();
     await other.close();
     const bare = await Bare.open(url, 16);
     const bareRate = await perSecond(6_000, 16, async (lane) => {
@@ -234,7 +234,7 @@ try {
   });
 
   await measure('wake', async (url) => {
-    const desk = await deskOn(await connect(url));
+    const service = await serviceOn(await connect(url));
     const waiter = fork(fileURLToPath(new URL('./waiter.ts', import.meta.url)), [url], {
       execArgv: ['--import', 'tsx'],
     });
@@ -245,26 +245,26 @@ try {
       const [{ request }] = (await once(waiter, 'message')) as [{ request: ApprovalRequest }];
       const ended = once(waiter, 'message');
       const began = performance.timeOrigin + performance.now();
-      await yes(desk, request);
+      await yes(service, request);
       const [{ began: handler }] = (await ended) as [{ began: number }];
       times.push(handler - began);
     }
     waiter.disconnect();
-    await desk.close();
+    await service.close();
     const wake = spread(times.slice(50));
     const isReached = wake.p50 <= 2.5 && wake.p99 <= 8;
     return [['decision to handler, in another process', ms(wake), 'p50 2.5, p99 8 ms', isReached]];
   });
 
   await measure('size', async (url) => {
-    const home = await connect(url);
-    const desk = await deskOn(home);
+    const backend = await connect(url);
+    const service = await serviceOn(backend);
     const client = new pg.Client({ connectionString: url });
     await client.connect();
     const size = async () =>
       Number((await client.query(`SELECT pg_total_relation_size('_svc_approvals') AS size`)).rows[0].size);
     const gate = gateOn(
-      desk,
+      service,
       toolsWith(() => 'paid'),
     );
     await client.query('VACUUM FULL _svc_approvals');
@@ -272,8 +272,8 @@ try {
     await perSecond(count, 64, () => stored(gate, nextCall()));
     const after = await size();
     await client.end();
-    await desk.close();
-    await home.close();
+    await service.close();
+    await backend.close();
     return [['bytes of a waiting request, indexes and all', String(Math.round((after - before) / count)), '']];
   });
 
@@ -288,7 +288,7 @@ try {
     const before = held();
     const began = performance.now();
     await perSecond(10_000, 64, async () => {
-      const run = host.run(agents[begun++ % agents.length] as RunnableAgent);
+      const run = host.run(agents[begun++ % agents.length] as AgentRuntime);
       runs.push(run);
       await requestOf(run);
     });

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { StoreHome } from '../../core/approval/home.ts';
-import { newRequestId } from '../../core/approval/id.ts';
-import { list } from '../../core/approval/list.ts';
-import { type ApprovalRow, EXPIRY_SHARDS } from '../../core/approval/rows.ts';
+import type { StorageBackend } from '../../core/approval/backend.ts';
+import { listApprovals } from '../../core/approval/list.ts';
+import { newRequestId } from '../../core/approval/request.ts';
+import { type ApprovalRow, EXPIRY_SHARDS } from '../../core/approval/schema.ts';
 import type { Dialect } from '../../core/dialect.ts';
 import { cassandra } from '../../plugins/dialects/cassandra/dialect.ts';
 import { dynamodb } from '../../plugins/dialects/dynamodb/dialect.ts';
@@ -16,16 +16,16 @@ import { postgresql } from '../../plugins/dialects/postgresql/dialect.ts';
 import { freshKeyspace } from '../../test/kit/cassandra.ts';
 import { CassandraNode } from '../../test/kit/cassandra-nodes.ts';
 import { freshPrefix } from '../../test/kit/dynamodb.ts';
-import type { Fresh } from '../../test/kit/fresh.ts';
 import { freshMongo } from '../../test/kit/mongodb.ts';
 import { freshDatabase as freshMysql } from '../../test/kit/mysql.ts';
 import { ownDynamodb } from '../../test/kit/own-dynamodb.ts';
 import { freshDatabase } from '../../test/kit/postgresql.ts';
 import { lasting } from '../../test/servers/engines/cassandra.ts';
 import { find } from '../../test/servers/find.ts';
+import type { TestDatabase } from '../../test/suites/test-database.ts';
 import { keep } from '../report.ts';
 import { table } from '../table.ts';
-import { deskOn, gateOn, nextCall, perSecond, spread, stored, toolsWith } from './stage.ts';
+import { gateOn, nextCall, perSecond, serviceOn, spread, stored, toolsWith } from './stage.ts';
 
 /*
  * A page of 100,000 waiting requests, by every declared index, on every engine: `npm run bench -- pages
@@ -43,13 +43,13 @@ const rounds = Number(flags.rounds ?? 60);
 const LIMIT_MS = 50;
 const HOUR_MS = 3_600_000;
 
-const onServer = (name: 'mysql' | 'mariadb') => async (): Promise<Fresh> => {
+const onServer = (name: 'mysql' | 'mariadb') => async (): Promise<TestDatabase> => {
   const found = await find(name);
   if ('missing' in found) throw new Error(found.missing);
   return freshMysql(found.url);
 };
 
-const ENGINES: Readonly<Record<string, { readonly dialect: Dialect; fresh(): Promise<Fresh> }>> = {
+const ENGINES: Readonly<Record<string, { readonly dialect: Dialect; fresh(): Promise<TestDatabase> }>> = {
   postgresql: { dialect: postgresql, fresh: freshDatabase },
   mysql: { dialect: mysql, fresh: onServer('mysql') },
   mariadb: { dialect: mariadb, fresh: onServer('mariadb') },
@@ -88,15 +88,17 @@ const ENGINES: Readonly<Record<string, { readonly dialect: Dialect; fresh(): Pro
   },
 };
 
-async function pagesOn(home: StoreHome): Promise<{ readonly filled: number; readonly times: readonly number[][] }> {
-  const desk = await deskOn(home);
+async function pagesOn(
+  backend: StorageBackend,
+): Promise<{ readonly filled: number; readonly times: readonly number[][] }> {
+  const service = await serviceOn(backend);
   const gate = gateOn(
-    desk,
+    service,
     toolsWith(() => 'paid'),
     24 * HOUR_MS,
   );
   const { request } = await stored(gate, nextCall());
-  const one = await desk.read(request.requestId);
+  const one = await service.read(request.requestId);
   if (!one) throw new Error('the request is not in the store');
   let at = 0;
   const filled = await perSecond(waiting, 64, () => {
@@ -109,15 +111,15 @@ async function pagesOn(home: StoreHome): Promise<{ readonly filled: number; read
       shard: at % EXPIRY_SHARDS,
       expiresAt: new Date(one.record.expiresAt.getTime() + at),
     };
-    return desk.rows.insert(row);
+    return service.rows.insert(row);
   });
   const due = { equals: { status: 'waiting' as const, shard: 3 }, limit: 100, to: new Date(Date.now() + 25 * HOUR_MS) };
   const pages = [
-    () => list(desk),
-    () => list(desk, { agentTag: 'agent 3' }),
-    () => list(desk, { executionId: 'exe_7' }),
-    () => desk.rows.page('byExpiry', due),
-    () => list(desk, { limit: 1000 }),
+    () => listApprovals(service),
+    () => listApprovals(service, { agentTag: 'agent 3' }),
+    () => listApprovals(service, { executionId: 'exe_7' }),
+    () => service.rows.page('byExpiry', due),
+    () => listApprovals(service, { limit: 1000 }),
   ];
   const times: number[][] = [];
   for (const page of pages) {
@@ -130,7 +132,7 @@ async function pagesOn(home: StoreHome): Promise<{ readonly filled: number; read
     }
     times.push(took);
   }
-  await desk.close();
+  await service.close();
   return { filled, times };
 }
 
@@ -139,9 +141,9 @@ for (const name of positionals.length > 0 ? positionals : Object.keys(ENGINES)) 
   const engine = ENGINES[name];
   if (!engine) throw new Error(`there is no engine ${name}: choose of ${Object.keys(ENGINES).join(', ')}`);
   const { url, drop } = await engine.fresh();
-  const home = await engine.dialect.connect(url, {});
+  const backend = await engine.dialect.connect(url, {});
   try {
-    const { filled, times } = await pagesOn(home);
+    const { filled, times } = await pagesOn(backend);
     const cells = times.map((took) => {
       const { p50, p95 } = spread(took);
       return `${p50.toFixed(1)}, ${p95.toFixed(1)}${p95 > LIMIT_MS ? ' MISSED' : ''}`;
@@ -149,7 +151,7 @@ for (const name of positionals.length > 0 ? positionals : Object.keys(ENGINES)) 
     found.push([name, ...cells, `${filled.toFixed(0)}/s`]);
     console.error(`${name}: ${cells.join(' | ')}`);
   } finally {
-    await home.close();
+    await backend.close();
     await drop();
   }
 }

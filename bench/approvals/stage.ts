@@ -1,9 +1,10 @@
-import { compileTools, type Tool, type ToolDefinition } from '../../core/agent/tool.ts';
-import { ApprovalDesk } from '../../core/approval/desk.ts';
-import { ApprovalGate, type GateCall } from '../../core/approval/gate.ts';
-import type { StoreHome } from '../../core/approval/home.ts';
+import type { StorageBackend } from '../../core/approval/backend.ts';
+import type { GateCall } from '../../core/approval/call.ts';
+import { ApprovalGate } from '../../core/approval/gate.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
+import { ApprovalService } from '../../core/approval/service.ts';
 import { Kernel } from '../../core/kernel.ts';
+import { compileTools, type Tool, type ToolDefinition } from '../../core/tool/tool.ts';
 import { postgresql } from '../../plugins/dialects/postgresql/dialect.ts';
 
 export const PARAMETERS = { orderId: '1234', amount: 20, note: 'Arrived broken, the customer wants it back.' };
@@ -27,15 +28,23 @@ export function toolsWith(handler: ToolDefinition['handler'], requiresConfirmati
   return tools;
 }
 
-export async function deskOn(home: StoreHome): Promise<ApprovalDesk> {
-  return ApprovalDesk.open({ home, kernel: new Kernel(), owner: { product: 'bench', env: 'dev', database: 'main' } });
+export async function serviceOn(backend: StorageBackend): Promise<ApprovalService> {
+  return ApprovalService.open({
+    backend,
+    hooks: new Kernel().hooks,
+    owner: { product: 'bench', env: 'dev', database: 'main' },
+  });
 }
 
-export const connect = (url: string): Promise<StoreHome> => postgresql.connect(url, {});
+export const connect = (url: string): Promise<StorageBackend> => postgresql.connect(url, {});
 
-export function gateOn(desk: ApprovalDesk, tools: ReadonlyMap<string, Tool>, approvalTimeout = 300_000): ApprovalGate {
+export function gateOn(
+  service: ApprovalService,
+  tools: ReadonlyMap<string, Tool>,
+  approvalTimeout = 300_000,
+): ApprovalGate {
   const humanInLoop = { enabled: true, alwaysRequireApproval: new Set<string>(), approvalTimeout };
-  return new ApprovalGate(desk, { agentTag: 'payouts', tools, humanInLoop });
+  return new ApprovalGate(service, { agentTag: 'payouts', tools, humanInLoop });
 }
 
 let count = 0;

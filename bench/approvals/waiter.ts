@@ -1,11 +1,11 @@
 // Waits in a process of its own and says when its handler began: `waiter.ts <url>`.
-import { connect, deskOn, gateOn, nextCall, stored, toolsWith } from './stage.ts';
+import { connect, gateOn, nextCall, serviceOn, stored, toolsWith } from './stage.ts';
 
 const now = (): number => performance.timeOrigin + performance.now();
-const desk = await deskOn(await connect(process.argv[2] ?? ''));
+const service = await serviceOn(await connect(process.argv[2] ?? ''));
 let began = 0;
 const gate = gateOn(
-  desk,
+  service,
   toolsWith(() => {
     began = now();
   }),

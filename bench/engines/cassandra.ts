@@ -1,11 +1,11 @@
 import type { Client } from 'cassandra-driver';
-import { history } from '../../core/migration/history.ts';
+import { historyTable } from '../../core/migration/history-table.ts';
 import type { Migration } from '../../core/migration/migration.ts';
 import { anyDefinition } from '../../core/records.ts';
-import { encodeRecord } from '../../plugins/dialects/cassandra/codec.ts';
+import type { Step } from '../../plugins/dialects/cassandra/compile/step.ts';
 import { cassandra } from '../../plugins/dialects/cassandra/dialect.ts';
-import { homeColumn } from '../../plugins/dialects/cassandra/home.ts';
-import type { Run } from '../../plugins/dialects/cassandra/statement.ts';
+import { lockTableColumn } from '../../plugins/dialects/cassandra/records/lock-partition.ts';
+import { encodeColumn } from '../../plugins/dialects/cassandra/records/record-values.ts';
 import { clientOf, freshKeyspace, unavailable } from '../../test/kit/cassandra.ts';
 import type { Bare, BenchEngine } from './contender.ts';
 import { rowOf } from './row.ts';
@@ -37,7 +37,7 @@ async function bare(client: Client): Promise<Bare> {
       let done: Text[] = [];
       for (const [index, one] of migrations.entries()) {
         await write(send, [...done, text(one, index + 1, 'applying')]);
-        const run = cassandra.compile(one.up[0] as never, new Map())[0]?.run as unknown as Run;
+        const run = cassandra.compile(one.up[0] as never, new Map())[0]?.run as unknown as Step;
         if (run.kind !== 'ddl') throw new Error(`${one.tag} is no DDL`);
         // The driver waits until the nodes agree.
         await client.execute(run.cql);
@@ -92,14 +92,14 @@ async function write(send: Send, texts: readonly Text[]): Promise<void> {
   );
 }
 
-const definition = anyDefinition(history);
+const definition = anyDefinition(historyTable);
 const TYPES = { string: 'text', text: 'text', json: 'text', bigint: 'bigint', integer: 'int', double: 'double' };
 const HISTORY = `CREATE TABLE "_svc_migrations" (scope text, kind text, key text, "_version" bigint, ${Object.entries(
   definition.columns,
 )
   .map(
     ([name, { type }]) =>
-      `"${homeColumn(definition, name)}" ${{ ...TYPES, boolean: 'boolean', timestamp: 'timestamp' }[type]}`,
+      `"${lockTableColumn(definition, name)}" ${{ ...TYPES, boolean: 'boolean', timestamp: 'timestamp' }[type]}`,
   )
   .join(', ')}, PRIMARY KEY (scope, kind, key))`;
 
@@ -114,11 +114,11 @@ function text(one: Migration, seq: number, status: 'applying' | 'completed'): Te
       ...entries.map(([name, value]) => {
         const column = definition.columns[name];
         if (!column) throw new Error(`there is no column ${name}`);
-        return encodeRecord(value, column, name);
+        return encodeColumn(value, column, name);
       }),
       BigInt(version),
       'migrations',
-      history.collection,
+      historyTable.collection,
       one.tag,
       version === 1 ? null : 1n,
     ],

@@ -8,11 +8,11 @@ import {
   type TransactWriteItem,
   TransactWriteItemsCommand,
 } from '@aws-sdk/client-dynamodb';
-import { history } from '../../core/migration/history.ts';
+import { historyTable } from '../../core/migration/history-table.ts';
 import type { Migration } from '../../core/migration/migration.ts';
 import { anyDefinition } from '../../core/records.ts';
 import { dynamodb } from '../../plugins/dialects/dynamodb/dialect.ts';
-import { insertion, replacement } from '../../plugins/dialects/dynamodb/record-change.ts';
+import { insertion, replacement } from '../../plugins/dialects/dynamodb/records/record-writes.ts';
 import { bareClient, freshPrefix } from '../../test/kit/dynamodb.ts';
 import { ownDynamodb } from '../../test/kit/own-dynamodb.ts';
 import type { Bare, BenchDatabase, BenchEngine } from './contender.ts';
@@ -54,8 +54,8 @@ async function bare(client: DynamoDBClient, prefix: string): Promise<Bare> {
   const load = name('load');
   return {
     async migrate(migrations) {
-      const table = name(history.collection);
-      await createTable(client, table, history.key, 'S');
+      const table = name(historyTable.collection);
+      await createTable(client, table, historyTable.key, 'S');
       let done: TransactWriteItem[] = [];
       for (const [index, one] of migrations.entries()) {
         await write(client, [...done, started(table, one, index + 1)]);
@@ -149,4 +149,4 @@ const completed = (table: string, one: Migration, seq: number): TransactWriteIte
   return replacement(table, RECORDS, one.tag, 1, rest);
 };
 
-const RECORDS = anyDefinition(history);
+const RECORDS = anyDefinition(historyTable);

@@ -1,9 +1,9 @@
 import { type Document, MongoClient } from 'mongodb';
-import { history } from '../../core/migration/history.ts';
+import { historyTable } from '../../core/migration/history-table.ts';
 import type { Migration } from '../../core/migration/migration.ts';
+import { createIndexesSpec } from '../../plugins/dialects/mongodb/compile/indexes.ts';
+import type { MongoStep } from '../../plugins/dialects/mongodb/compile/step.ts';
 import { mongodb } from '../../plugins/dialects/mongodb/dialect.ts';
-import { writtenSpec } from '../../plugins/dialects/mongodb/indexes.ts';
-import type { Step } from '../../plugins/dialects/mongodb/step.ts';
 import { freshMongo, missing } from '../../test/kit/mongodb.ts';
 import type { Bare, BenchEngine } from './contender.ts';
 import { rowOf } from './row.ts';
@@ -30,16 +30,16 @@ async function bare(url: string): Promise<Bare> {
   const load = db.collection('load');
   return {
     async migrate(migrations) {
-      const rows = db.collection(history.collection);
+      const rows = db.collection(historyTable.collection);
       await rows.createIndex({ seq: 1, _id: 1 });
       let done: Document[] = [];
       for (const [index, one] of migrations.entries()) {
         await rows.bulkWrite([...done, { insertOne: { document: written(one, index + 1, 'applying') } }] as never);
         const [statement] = mongodb.compile(one.up[0] as never, new Map());
-        const step = statement?.run as unknown as Step;
+        const step = statement?.run as unknown as MongoStep;
         if (step.do !== 'create') throw new Error(`${one.tag} creates no collection`);
         await db.command({ create: step.collection, validator: step.validator });
-        await db.command({ createIndexes: step.collection, indexes: step.indexes.map(writtenSpec) });
+        await db.command({ createIndexes: step.collection, indexes: step.indexes.map(createIndexesSpec) });
         const { migration: _, tag: _id, ...completed } = written(one, index + 1, 'completed');
         done = [
           { updateOne: { filter: { _id: one.tag, _version: 1 }, update: { $set: { ...completed, _version: 2 } } } },

@@ -1,6 +1,5 @@
-import { checksum } from '../../core/migration/checksum.ts';
-import type { HistoryRow } from '../../core/migration/history.ts';
-import type { Migration } from '../../core/migration/migration.ts';
+import type { HistoryRow } from '../../core/migration/history-table.ts';
+import { checksum, type Migration } from '../../core/migration/migration.ts';
 import type { RecordValues } from '../../core/records.ts';
 
 /** What svc writes into the history of a migration of one step, before it and behind it. */

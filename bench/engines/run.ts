@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { migrate } from '../../core/migration/run.ts';
+import { migrate } from '../../core/migration/migrate.ts';
 import { connectAdapter } from '../../test/kit/adapter.ts';
 import { definedInCode } from '../../test/kit/defined.ts';
 import { type Race, race, ratios, type Spread, spread } from '../race.ts';

@@ -1,65 +1,73 @@
-import type { Approvals, ShownRecord } from '../../config/approvals.ts';
-import type { SignalAnswer } from '../../core/approval/signal.ts';
+import type { Runtime } from '../../config/load/runtime.ts';
+import type { ApprovalDetails, Approvals } from '../../config/sdk/approvals.ts';
+import type { SignalResult } from '../../core/approval/decide.ts';
 import { isSvcError, SvcError } from '../../core/errors.ts';
-import type { Json } from '../../core/json.ts';
-import { actor } from '../../core/migration/actor.ts';
-import { canAsk, choose } from '../ask.ts';
-import type { Answer, SvcCommand } from '../base.ts';
-import { choiceText, whole } from './text.ts';
+import { isPlainObject, type Json, lossyNumber } from '../../core/json.ts';
+import { osActor } from '../../core/migration/history-table.ts';
+import { nearest } from '../../core/nearest.ts';
+import { type CommandResult, SvcCommand } from '../base.ts';
+import { canPrompt, choose } from '../prompt.ts';
+import { choiceText, requestLines } from './text.ts';
 
-export interface Verdict {
+export interface DecisionInput {
   readonly approve: boolean;
   readonly reason?: string;
   readonly modifiedParams?: { readonly [name: string]: Json };
-  /** Of a view that showed sensitive parameters. */
-  readonly shown?: string;
+  /** From `approvals.get(…, { reveal: true })`. */
+  readonly reviewToken?: string;
 }
 
-/** Shows the whole request where somebody watches, decides it, and says what stands. */
-export async function decide(
+/** Decides a request and prints the result. */
+export async function submitDecision(
   command: SvcCommand,
   approvals: Approvals,
   requestId: string,
-  verdict: Verdict,
-): Promise<Answer> {
+  decision: DecisionInput,
+): Promise<CommandResult> {
   const { executionId } = await approvals.get(requestId);
-  const { approve, reason, modifiedParams, shown } = verdict;
-  const answer: SignalAnswer = await approvals
+  const { approve, reason, modifiedParams, reviewToken } = decision;
+  const result: SignalResult = await approvals
     .signal(
       {
         executionId,
         signal: approve ? 'approve' : 'reject',
         payload: { requestId, ...(reason !== undefined && { reason }), ...(modifiedParams && { modifiedParams }) },
       },
-      { actor: `command line, ${actor()}`, ...(shown !== undefined && { shown }) },
+      { actor: `command line, ${osActor()}`, ...(reviewToken !== undefined && { reviewToken }) },
     )
     .catch((error) => {
-      throw isSvcError(error) && error.code === 'approval_unseen' ? error.with({ next: lookFirst(requestId) }) : error;
+      throw isSvcError(error) && error.code === 'approval_unseen'
+        ? error.with({ next: revealFirst(requestId) })
+        : error;
     });
-  command.print(`${answer.requestId} is ${answer.status}, decided at ${answer.decidedAt}`);
-  return { data: { ...answer } };
+  command.print(`${result.requestId} is ${result.status}, decided at ${result.decidedAt}`);
+  return { data: { ...result } };
 }
 
-/** Without a terminal two commands do what one does there. */
-function lookFirst(requestId: string): string[] {
+/** Without a terminal, showing and deciding are two commands. */
+function revealFirst(requestId: string): string[] {
   return [
     `svc approvals show ${requestId} --reveal --json`,
-    'Then decide with --shown and the value of request.shown in its answer.',
+    'Then decide with --review-token and the value of request.reviewToken in the output.',
   ];
 }
 
-/** The request that was named, or one that is picked on a terminal. */
-export async function picked(command: SvcCommand, approvals: Approvals, named: string | undefined): Promise<string> {
+/** Returns the named request, or prompts for one. */
+export async function pickRequest(
+  command: SvcCommand,
+  approvals: Approvals,
+  named: string | undefined,
+): Promise<string> {
   if (named !== undefined) return named;
-  if (!canAsk(command)) {
-    throw new SvcError('usage', 'Which request? Its id is missing.', {
+  if (!canPrompt(command)) {
+    throw new SvcError('usage', 'The id of the request is missing.', {
       state: 'Nothing was decided.',
-      next: ['svc approvals list    shows those that wait'],
+      next: ['svc approvals list    lists the waiting requests'],
     });
   }
   const { records } = await approvals.list({ limit: 50 });
   if (records.length === 0)
-    throw new SvcError('approval_unknown', 'No request waits.', { state: 'Nothing was decided.' });
+    throw new SvcError('approval_unknown', 'No request is waiting.', { state: 'Nothing was decided.' });
   const now = new Date();
   return choose(
     command,
@@ -71,14 +79,95 @@ export async function picked(command: SvcCommand, approvals: Approvals, named: s
   );
 }
 
-/** On a terminal everything is shown before anything is decided, sensitive parameters too: gives what says so. */
-export async function look(command: SvcCommand, approvals: Approvals, requestId: string): Promise<ShownRecord> {
-  const reveal = canAsk(command);
+/** Reads a request. On a terminal, shows all of it, including sensitive parameters, before the decision. */
+export async function showRequest(
+  command: SvcCommand,
+  approvals: Approvals,
+  requestId: string,
+): Promise<ApprovalDetails> {
+  const reveal = canPrompt(command);
   const record = await approvals.get(requestId, { reveal });
-  if (reveal) for (const line of whole({ ...record, ...describedBy(record) })) command.note(line);
+  if (reveal) for (const line of requestLines({ ...record, ...toolDescription(record) })) command.note(line);
   return record;
 }
 
-export function describedBy({ definition }: ShownRecord): { readonly description?: string } {
+export function toolDescription({ definition }: ApprovalDetails): { readonly description?: string } {
   return definition ? { description: definition.description } : {};
+}
+
+/** Parses `--set name=value` by the tool's schema: strings as they are, everything else as JSON. Throws `usage`. */
+export function parseModifiedParams(
+  flags: readonly string[],
+  schema: Json | undefined,
+): { [name: string]: Json } | undefined {
+  if (flags.length === 0) return undefined;
+  const properties = propertiesOf(schema);
+  const changes: { [name: string]: Json } = Object.create(null);
+  for (const flag of flags) {
+    const [, name, text] = /^([^=]+)=([\s\S]*)$/.exec(flag) ?? [];
+    if (name === undefined || text === undefined) throw usageError(`--set takes <parameter>=<value>, not "${flag}".`);
+    if (properties && !Object.hasOwn(properties, name)) {
+      const names = Object.keys(properties);
+      const near = nearest(name, names);
+      throw usageError(`The tool has no parameter "${name}".`, [
+        near ? `Did you mean "${near}"?` : `Its parameters: ${names.join(', ') || 'none'}.`,
+      ]);
+    }
+    if (name in changes) throw usageError(`--set has "${name}" twice.`);
+    changes[name] = parseValue(name, text, properties?.[name]);
+  }
+  return changes;
+}
+
+function parseValue(name: string, text: string, property: Json | undefined): Json {
+  const type = isPlainObject(property) ? property.type : undefined;
+  if (type === 'string') return text;
+  let value: Json;
+  try {
+    value = JSON.parse(text) as Json;
+  } catch {
+    if (type === undefined) return text;
+    throw usageError(
+      `The parameter "${name}" must be ${type === 'array' || type === 'object' ? 'JSON' : `a ${type}`}, not "${text}".`,
+    );
+  }
+  const number = lossyNumber(text);
+  if (number === undefined) return value;
+  throw usageError(`The parameter "${name}" cannot be ${number}: the tool would run with ${Number(number)}.`, [
+    'Use a number of at most 15 digits.',
+  ]);
+}
+
+function propertiesOf(schema: Json | undefined): { readonly [name: string]: Json } | undefined {
+  const properties = isPlainObject(schema) ? schema.properties : undefined;
+  return isPlainObject(properties) ? (properties as { readonly [name: string]: Json }) : undefined;
+}
+
+function usageError(message: string, next: readonly string[] = []): SvcError {
+  return new SvcError('usage', message, { state: 'Nothing was decided.', next });
+}
+
+/** A command on the requests of the configured approval store. */
+export abstract class ApprovalsCommand extends SvcCommand {
+  abstract work(approvals: Approvals, runtime: Runtime): Promise<CommandResult | undefined>;
+
+  async run(): Promise<CommandResult | undefined> {
+    const runtime = await this.runtime();
+    if (runtime.config.approvals?.store === undefined) {
+      throw new SvcError('config_invalid', 'No store is configured for approvals.', {
+        why: 'Without one, requests are in the memory of the process that runs the agents, and no other process can see them.',
+        next: ["Set approvals: { store: { database: '<tag>' } } in svc.config."],
+        ...(runtime.file !== undefined && { where: runtime.file }),
+      });
+    }
+    const [{ Approvals }, { closeApprovals }] = await Promise.all([
+      import('../../config/sdk/approvals.ts'),
+      import('../../config/sdk/approval-runtime.ts'),
+    ]);
+    try {
+      return await this.work(new Approvals(async () => runtime), runtime);
+    } finally {
+      await closeApprovals(runtime);
+    }
+  }
 }

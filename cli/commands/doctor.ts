@@ -1,50 +1,48 @@
 import { Command, Option } from 'clipanion';
-import { callbackKeyFor } from '../../config/callback-key.ts';
-import type { Runtime } from '../../config/runtime.ts';
+import type { Runtime } from '../../config/load/runtime.ts';
+import { requireCallbackKey } from '../../config/sdk/callback/token.ts';
 import type { Connection } from '../../core/dialect.ts';
-import { HISTORY_VERSION, meta } from '../../core/migration/history.ts';
+import { HISTORY_VERSION, metaTable } from '../../core/migration/history-table.ts';
 import { withoutPassword } from '../../core/url.ts';
 import manifest from '../../package.json' with { type: 'json' };
-import { type Answer, asRefusal, SvcCommand } from '../base.ts';
-import { oneLine } from '../print.ts';
+import { asSvcError, type CommandResult, SvcCommand } from '../base.ts';
+import { oneLine } from '../output.ts';
 
 interface Check {
   readonly name: string;
   readonly result: 'ok' | 'warn' | 'fail';
   readonly message: string;
-  /** What to do. */
   readonly next?: readonly string[];
 }
 
-/** Milliseconds after which a database that says nothing counts as out of reach. */
-const PATIENCE = 5_000;
+const CONNECT_TIMEOUT_MS = 5_000;
 
 export default class Doctor extends SvcCommand {
   static override paths = [['doctor']];
   static override usage = Command.Usage({
-    description: 'Checks configuration, drivers and databases.',
+    description: 'Checks the configuration, drivers and databases.',
     details:
-      'Changes nothing: it looks at Node, the configuration, the environment, plugins, each database, approvals and brokers.',
+      'Checks Node, the configuration, the environment, plugins, each database, approvals and brokers. Changes nothing.',
     examples: [
       ['Everything', 'svc doctor'],
       ['One database in another environment', 'svc doctor --db main --env staging'],
     ],
   });
 
-  override db = Option.String('--db', { description: 'Only the database of this tag.' });
+  override db = Option.String('--db', { description: 'Checks only the database with this tag.' });
 
-  async run(): Promise<Answer> {
+  async run(): Promise<CommandResult> {
     const checks: Check[] = [];
     const add = (check: Check): void => {
       checks.push(check);
       this.#show(check);
     };
     add(nodeCheck());
-    const runtime = await attempt('configuration', () => this.runtime(), add);
+    const runtime = await tryCheck('configuration', () => this.runtime(), add);
     if (runtime) {
       add({ name: 'configuration', result: 'ok', message: runtime.file ?? 'in code' });
       add(envCheck(runtime));
-      const plugins = await attempt('plugins', () => runtime.plugins(), add);
+      const plugins = await tryCheck('plugins', () => runtime.plugins(), add);
       if (plugins)
         add({ name: 'plugins', result: 'ok', message: plugins.map(({ name }) => name).join(', ') || 'none' });
       if (this.db !== undefined) runtime.database(this.db);
@@ -53,7 +51,7 @@ export default class Doctor extends SvcCommand {
         add({
           name: 'databases',
           result: 'warn',
-          message: 'none is configured',
+          message: 'none configured',
           next: ['Add databases to the configuration.'],
         });
       }
@@ -63,7 +61,7 @@ export default class Doctor extends SvcCommand {
       }
     }
     const failed = checks.filter((check) => check.result === 'fail').length;
-    this.print(failed === 0 ? 'Nothing stands in the way.' : `${failed} of ${checks.length} checks failed.`);
+    this.print(failed === 0 ? 'All checks passed.' : `${failed} of ${checks.length} checks failed.`);
     return failed === 0 ? { data: { checks } } : { code: 'check_failed', data: { checks }, exit: 1 };
   }
 
@@ -74,18 +72,18 @@ export default class Doctor extends SvcCommand {
   }
 }
 
-/** What the work gives, or a failed check out of its refusal. */
-async function attempt<T>(name: string, work: () => Promise<T>, add: (check: Check) => void): Promise<T | undefined> {
+/** Runs `work`; an expected error becomes a failed check. */
+async function tryCheck<T>(name: string, work: () => Promise<T>, add: (check: Check) => void): Promise<T | undefined> {
   try {
     return await work();
   } catch (error) {
-    const refusal = asRefusal(error);
-    if (!refusal) throw error;
+    const expected = asSvcError(error);
+    if (!expected) throw error;
     add({
       name,
       result: 'fail',
-      message: [refusal.message, refusal.why, refusal.where && `(${refusal.where})`].filter(Boolean).join(' '),
-      next: refusal.next,
+      message: [expected.message, expected.why, expected.where && `(${expected.where})`].filter(Boolean).join(' '),
+      next: expected.next,
     });
     return undefined;
   }
@@ -102,42 +100,44 @@ function nodeCheck(): Check {
 }
 
 function envCheck({ env, envFrom, protectedEnv, product }: Runtime): Check {
-  const who = { argument: '--env', link: 'svc/config.json', SVC_ENV: 'SVC_ENV', config: 'the configuration' }[envFrom];
-  const guarded = protectedEnv ? ', protected: what changes it needs --yes' : '';
-  return { name: 'environment', result: 'ok', message: `${env} of ${product} (${who} says so${guarded})` };
+  const source = { argument: '--env', link: 'svc/config.json', SVC_ENV: 'SVC_ENV', config: 'the configuration' }[
+    envFrom
+  ];
+  const guarded = protectedEnv ? ', protected: changes need --yes' : '';
+  return { name: 'environment', result: 'ok', message: `${env} of ${product} (set by ${source}${guarded})` };
 }
 
-/** What approvals are configured with; nothing where they are not. */
+/** Checks the approval settings, if there are any. */
 async function checkApprovals({ config, database }: Runtime, add: (check: Check) => void): Promise<void> {
   const { approvals } = config;
   if (!approvals) return;
   const { store, callbackBase, callbackKey: key, decisions } = approvals;
-  await attempt(
+  await tryCheck(
     'approvals',
     async () => {
       if (store) database(store.database);
-      const needing = decisions ? 'approvals.decisions' : 'approvals.callbackBase';
-      if (key !== undefined || callbackBase !== undefined || decisions) callbackKeyFor(needing, config);
-      const where = store ? `in the database ${store.database}` : 'in memory, gone with the process';
+      const setting = decisions ? 'approvals.decisions' : 'approvals.callbackBase';
+      if (key !== undefined || callbackBase !== undefined || decisions) requireCallbackKey(setting, config);
+      const where = store ? `in the database ${store.database}` : 'in memory, lost when the process exits';
       add({
         name: 'approvals',
         result: store ? 'ok' : 'warn',
-        message: `kept ${where}`,
-        ...(!store && { next: STORE }),
+        message: `stored ${where}`,
+        ...(!store && { next: NAME_A_STORE }),
       });
     },
     add,
   );
 }
 
-const STORE = ["Name a database: approvals: { store: { database: 'main' } }"];
+const NAME_A_STORE = ["Name a database: approvals: { store: { database: 'main' } }"];
 
 async function checkBroker(runtime: Runtime, name: string, add: (check: Check) => void): Promise<void> {
-  await attempt(
+  await tryCheck(
     `broker ${name}`,
     async () => {
       await runtime.broker(name);
-      add({ name: `broker ${name}`, result: 'ok', message: 'is configured; whether it answers is not asked' });
+      add({ name: `broker ${name}`, result: 'ok', message: 'configured; the connection is not checked' });
     },
     add,
   );
@@ -145,38 +145,38 @@ async function checkBroker(runtime: Runtime, name: string, add: (check: Check) =
 
 async function checkDatabase(runtime: Runtime, tag: string, add: (check: Check) => void): Promise<void> {
   const name = `database ${tag}`;
-  const url = await attempt(name, async () => runtime.urlOf(tag), add);
+  const url = await tryCheck(name, async () => runtime.urlOf(tag), add);
   if (url === undefined) return;
-  const adapter = await attempt(name, () => runtime.connect(tag, { connectTimeoutMs: PATIENCE }), add);
+  const adapter = await tryCheck(name, () => runtime.connect(tag, { connectTimeoutMs: CONNECT_TIMEOUT_MS }), add);
   if (!adapter) return;
   const { connection } = adapter;
   try {
     add({
       name,
       result: 'ok',
-      message: `${connection.server ?? adapter.dialect.name} answers at ${withoutPassword(url)}`,
+      message: `${connection.server ?? adapter.dialect.name} responds at ${withoutPassword(url)}`,
     });
-    const found = await attempt(name, () => connection.records(meta).get('meta'), add);
+    const found = await tryCheck(name, () => connection.records(metaTable).get('meta'), add);
     if (!found) {
-      add({ name, result: 'ok', message: 'no history yet: nothing was migrated here' });
+      add({ name, result: 'ok', message: 'no history yet: no migration was applied' });
       return;
     }
     add(historyCheck(name, runtime, tag, found.record));
-    await attempt(name, () => lockCheck(name, connection, add), add);
+    await tryCheck(name, () => lockCheck(name, connection, add), add);
   } finally {
     await connection.close();
   }
 }
 
-/** Takes the lock and lets go: somebody who migrates right now is no failure. */
+/** Takes and releases the lock. A running migration is a warning, not a failure. */
 async function lockCheck(name: string, connection: Connection, add: (check: Check) => void): Promise<void> {
   try {
-    await connection.exclusively(async () => {}, { timeoutMs: 0 });
-    add({ name, result: 'ok', message: 'nobody holds the migration lock' });
+    await connection.withLock(async () => {}, { timeoutMs: 0 });
+    add({ name, result: 'ok', message: 'the migration lock is free' });
   } catch (error) {
-    const refusal = asRefusal(error);
-    if (refusal?.code !== 'lock_timeout') throw error;
-    add({ name, result: 'warn', message: refusal.message, next: ['Wait until it is done.'] });
+    const expected = asSvcError(error);
+    if (expected?.code !== 'lock_timeout') throw error;
+    add({ name, result: 'warn', message: expected.message, next: ['Wait until it has finished.'] });
   }
 }
 
@@ -191,16 +191,16 @@ function historyCheck(
       name,
       result: 'fail',
       message: `it belongs to ${found.product}, database ${found.database}, env ${found.env}`,
-      next: ['Check the URL.', 'svc db migrate --adopt, if the database has changed hands'],
+      next: ['Check the URL.', 'svc db migrate --adopt    if this product now owns the database'],
     };
   }
   if (found.version > HISTORY_VERSION) {
     return {
       name,
       result: 'fail',
-      message: `its history has version ${found.version}, and this SDK knows ${HISTORY_VERSION}`,
+      message: `its history has version ${found.version}, but this SDK supports ${HISTORY_VERSION}`,
       next: [`npm install ${manifest.name}@latest`],
     };
   }
-  return { name, result: 'ok', message: `history of version ${found.version}` };
+  return { name, result: 'ok', message: `history version ${found.version}` };
 }

@@ -1,33 +1,32 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { Command, Option } from 'clipanion';
-import { SEARCH_PLACES } from '../../config/find.ts';
-import { LINK_FILE } from '../../config/link.ts';
+import { SEARCH_PLACES } from '../../config/load/config-file.ts';
+import { LINK_FILE } from '../../config/load/env.ts';
 import { SvcError } from '../../core/errors.ts';
 import { isPlainObject } from '../../core/json.ts';
 import manifest from '../../package.json' with { type: 'json' };
-import { type Answer, SvcCommand } from '../base.ts';
-import { installPackages } from '../install.ts';
-import { sdkSpec } from '../sdk-spec.ts';
+import { type CommandResult, SvcCommand } from '../base.ts';
+import { installPackages, sdkSpec } from '../install.ts';
 
 const PGLITE = '@electric-sql/pglite';
 
 export default class Init extends SvcCommand {
   static override paths = [['init']];
   static override usage = Command.Usage({
-    description: 'Makes a project whose next command works.',
+    description: 'Creates a project with an example schema.',
     details:
-      'Writes svc.config.ts with an embedded PostgreSQL for development, an example schema, package.json and .gitignore, and installs what they need. A file that exists is kept as it is. Beside a configuration that exists it writes no link: svc link does.',
+      'Writes svc.config.ts with an embedded PostgreSQL for development, an example schema, package.json and .gitignore, and installs the packages. Existing files are kept. With an existing configuration it writes no link; use svc link.',
     examples: [
       ['A new project in an empty folder', 'svc init'],
-      ['Only the files', 'svc init --no-install'],
+      ['Write the files without installing', 'svc init --no-install'],
     ],
   });
 
-  product = Option.String('--product', { description: "The product's name, instead of the package's." });
-  skipInstall = Option.Boolean('--no-install', false, { description: 'Writes the files and installs nothing.' });
+  product = Option.String('--product', { description: "The name of the product. Default: the package's name." });
+  skipInstall = Option.Boolean('--no-install', false, { description: 'Writes the files without installing packages.' });
 
-  async run(): Promise<Answer> {
+  async run(): Promise<CommandResult> {
     const root = process.cwd();
     const env = this.env ?? 'dev';
     const project = packageOf(root);
@@ -35,7 +34,9 @@ export default class Init extends SvcCommand {
 
     for (const [flag, value] of Object.entries({ '--product': product, '--env': env })) {
       if (/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$/.test(value)) continue;
-      throw new SvcError('usage', `${flag} must be a name of A-Z a-z 0-9 _ . -`, { state: 'Nothing was written.' });
+      throw new SvcError('usage', `${flag} must be a name with only A-Z a-z 0-9 _ . -`, {
+        state: 'Nothing was written.',
+      });
     }
 
     const created: string[] = [];
@@ -69,7 +70,7 @@ export default class Init extends SvcCommand {
       this.print(`${missing.length > 0 && file === 'package.json' ? 'extended' : 'kept    '} ${file}`);
     if (!this.skipInstall) await installPackages(root, (line) => this.note(line));
     return {
-      // A configuration that was there says for itself what the product is called, and which environments it has.
+      // An existing configuration has its own product and environments.
       data: { ...(config === undefined && { product, env }), created, kept },
       nextActions: [
         ...(this.skipInstall ? ['npm install'] : []),
@@ -89,20 +90,20 @@ function packageOf(root: string): Record<string, unknown> | undefined {
     const found: unknown = JSON.parse(readFileSync(file, 'utf8'));
     if (isPlainObject(found)) return found;
   } catch {
-    // told below: it is not an object either way
+    // Reported below, as for other values that are not objects.
   }
   throw new SvcError('file_invalid', 'package.json is not a JSON object.', {
     state: 'Nothing was written.',
-    next: ['Mend package.json, then run svc init again.'],
+    next: ['Fix package.json, then run svc init again.'],
     where: file,
   });
 }
 
-/** Adds the packages that are not listed yet, and gives their names. */
+/** Adds missing packages to package.json; returns their names. */
 function writePackage(root: string, project: Record<string, unknown> | undefined, product: string): string[] {
   const listed = { ...asObject(project?.devDependencies), ...asObject(project?.dependencies) };
-  const wanted = { [PGLITE]: manifest.devDependencies[PGLITE], [manifest.name]: sdkSpec() };
-  const missing = Object.entries(wanted).filter(([name]) => !(name in listed));
+  const required = { [PGLITE]: manifest.devDependencies[PGLITE], [manifest.name]: sdkSpec() };
+  const missing = Object.entries(required).filter(([name]) => !(name in listed));
   if (project && missing.length === 0) return [];
   const base = project ?? { name: product.toLowerCase(), private: true, type: 'module' };
   const dependencies = { ...asObject(base.dependencies), ...Object.fromEntries(missing) };
@@ -126,7 +127,7 @@ function extendGitignore(root: string): boolean {
   return true;
 }
 
-/** A product's name out of a package's or a folder's. */
+/** Derives a product name from the name of a package or folder. */
 function nameFrom(text: string): string {
   return (
     text
@@ -139,7 +140,6 @@ function nameFrom(text: string): string {
 
 function configText(product: string, env: string): string {
   const key = /^[A-Za-z_]\w*$/.test(env) ? env : `'${env}'`;
-  // Whoever starts in prd has said what prd is.
   const production =
     env === 'prd' ? [] : ['prd: process.env.DATABASE_URL, // postgresql://user:password@host:5432/name'];
   const urls = [`${key}: 'pglite://./.svc/main', // an embedded PostgreSQL in this folder`, ...production];

@@ -1,20 +1,22 @@
 import { Option } from 'clipanion';
-import type { MigrationFile } from '../../config/migration-files.ts';
-import type { Adapter } from '../../core/database/adapter.ts';
-import { SvcError } from '../../core/errors.ts';
-import { SvcCommand } from '../base.ts';
+import type { MigrationFile } from '../../config/project/migration-files.ts';
+import { isSvcError, SvcError } from '../../core/errors.ts';
+import type { Target } from '../../core/migration/target.ts';
+import { loadSdk, SvcCommand } from '../base.ts';
+import { parseSeconds } from '../flag-values.ts';
+import { batchProgress } from './progress.ts';
 
-/** `--db` of a command that goes with one database. */
-export const ONE_DATABASE = 'The database of this tag; needed where there are several.';
+/** The help of `--db` in commands for a single database. */
+export const SINGLE_DATABASE = 'The tag of the database. Required if several are configured.';
 
-/** A command on configured databases. */
+/** A command on the configured databases. */
 export abstract class DatabaseCommand extends SvcCommand {
   override db = Option.String('--db', {
-    description: 'The database of this tag; without it all, in the order of the configuration.',
+    description: 'The tag of one database. Default: all, in the order of the configuration.',
   });
 
-  /** The databases that are meant, in the order of the configuration. */
-  async tags(): Promise<readonly string[]> {
+  /** The selected databases, in the order of the configuration. */
+  async databaseTags(): Promise<readonly string[]> {
     const runtime = await this.runtime();
     if (this.db !== undefined) {
       runtime.database(this.db);
@@ -27,9 +29,9 @@ export abstract class DatabaseCommand extends SvcCommand {
     });
   }
 
-  /** The one database that is meant. Throws `database_ambiguous`: `what` goes with one only. */
-  async oneTag(what: string): Promise<string> {
-    const tags = await this.tags();
+  /** The single selected database. Throws `database_ambiguous` if there are several. */
+  async singleTag(what: string): Promise<string> {
+    const tags = await this.databaseTags();
     const [tag] = tags;
     if (tag !== undefined && tags.length === 1) return tag;
     throw new SvcError('database_ambiguous', `${what} needs one database, and ${tags.length} are configured.`, {
@@ -40,21 +42,21 @@ export abstract class DatabaseCommand extends SvcCommand {
     });
   }
 
-  async connect(tag: string): Promise<Adapter> {
+  async connect(tag: string): Promise<Target> {
     return (await this.runtime()).connect(tag);
   }
 
   async migrations(tag: string): Promise<MigrationFile[]> {
-    const { readMigrations } = await import('../../config/migration-files.ts');
-    return readMigrations((await this.runtime()).root, tag);
+    const { readMigrations } = await import('../../config/project/migration-files.ts');
+    return readMigrations((await this.runtime()).root, tag, loadSdk);
   }
 
-  /** Throws `protected_env` where whatever changes a database needs `--yes`. */
-  async refuseProtected(yes: boolean): Promise<void> {
+  /** Throws `protected_env` in a protected environment without `--yes`. */
+  async assertNotProtected(yes: boolean): Promise<void> {
     const { env, protectedEnv, file } = await this.runtime();
     if (!protectedEnv || yes) return;
     throw new SvcError('protected_env', `The environment "${env}" is protected.`, {
-      why: 'Whatever changes it needs --yes.',
+      why: 'Commands that change it need --yes.',
       state: 'Nothing was changed.',
       next: [`svc ${[...this.path, '--yes'].join(' ')}`],
       ...(file !== undefined && { where: file }),
@@ -65,4 +67,64 @@ export abstract class DatabaseCommand extends SvcCommand {
   async label(tag: string): Promise<string> {
     return `${tag} (${(await this.runtime()).env})`;
   }
+}
+
+/** A command that takes the migration lock, waiting for other migrators. */
+export abstract class MigratorCommand extends DatabaseCommand {
+  lockTimeout = Option.String('--lock-timeout', { description: 'Seconds to wait for another migrator. Default: 60.' });
+
+  allowCopy = Option.Boolean('--allow-copy', false, {
+    description: 'MySQL, MariaDB: allows statements that copy a table and block writes to it.',
+  });
+
+  /** Throws `usage` for an invalid number of seconds. */
+  get lock(): { readonly lockTimeoutMs: number } {
+    return { lockTimeoutMs: parseSeconds('--lock-timeout', this.lockTimeout) ?? 60_000 };
+  }
+
+  /** After a dry run, the suggestion is to run the plan. */
+  protected override get repeatArgs(): readonly string[] {
+    return this.context.args.filter((word) => word !== '--dry-run');
+  }
+
+  override async connect(tag: string): Promise<Target> {
+    const label = await this.label(tag);
+    return (await this.runtime()).connect(tag, {
+      busyTimeoutMs: this.lock.lockTimeoutMs,
+      ...(this.allowCopy && { allowCopy: true }),
+      signal: this.signal,
+      onProgress: batchProgress(this),
+      onWait: () => this.note(`Another process has ${label} open: waiting for it …`),
+    });
+  }
+}
+
+/** Runs `work` for each database in turn. Stops at the first failure and reports the databases not started. */
+export async function forEachDatabase<T extends object>(
+  command: DatabaseCommand,
+  work: (tag: string) => Promise<T>,
+): Promise<({ readonly database: string } & T)[]> {
+  const tags = await command.databaseTags();
+  const done: ({ readonly database: string } & T)[] = [];
+  for (const [index, tag] of tags.entries()) {
+    try {
+      done.push({ database: tag, ...(await work(tag)) });
+    } catch (error) {
+      if (!isSvcError(error) || tags.length === 1) throw error;
+      const rest = tags.slice(index + 1);
+      command.failedDatabase = tag;
+      command.note(`${tag}: failed${rest.length > 0 ? `; not started: ${rest.join(', ')}` : ''}`);
+      throw error.with({
+        ...(error.state !== undefined && { state: `${tag}: ${error.state}` }),
+        details: {
+          databases: [
+            ...done,
+            { database: tag, failed: true },
+            ...rest.map((database) => ({ database, started: false })),
+          ],
+        },
+      });
+    }
+  }
+  return done;
 }

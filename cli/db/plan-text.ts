@@ -1,58 +1,58 @@
 import type { Connection, Statement } from '../../core/dialect.ts';
 import type { Migration } from '../../core/migration/migration.ts';
-import { visible } from '../print.ts';
+import { escapeControls } from '../output.ts';
 
-export interface Step {
+export interface PlannedMigrationText {
   readonly migration: Migration;
   readonly statements: readonly Statement[];
-  /** Default up. */
+  /** Default: up. */
   readonly direction?: 'up' | 'down';
 }
 
 /**
- * A plan as text for the engine's own shell: what destroys data, and what a migration loses, stands in comments. A
- * terminal is shown control characters and does not obey them; a pipe gets every character as it is.
+ * A plan as a script for the engine's shell, with data loss marked in comments. Control characters are escaped on a
+ * terminal and kept in a pipe.
  */
 export function planText(
   label: string,
-  steps: readonly Step[],
+  steps: readonly PlannedMigrationText[],
   stdout: object,
   preamble: readonly string[] = [],
 ): string {
   const lines = [`-- ${label}`];
-  if (steps.length > 0) lines.push(...preamble.map(terminated));
+  if (steps.length > 0) lines.push(...preamble.map(withSemicolon));
   for (const { migration, statements, direction = 'up' } of steps) {
     lines.push('', `-- ${migration.tag}`);
-    if (direction === 'up') for (const loss of migration.lossy ?? []) lines.push(`-- lossy: ${comment(loss)}`);
-    if (migration.irreversible !== undefined) lines.push(`-- irreversible: ${comment(migration.irreversible)}`);
+    if (direction === 'up') for (const loss of migration.lossy ?? []) lines.push(`-- lossy: ${oneLineComment(loss)}`);
+    if (migration.irreversible !== undefined) lines.push(`-- irreversible: ${oneLineComment(migration.irreversible)}`);
     for (const statement of statements) {
       if (statement.destructive) lines.push('-- destroys data:');
       if (!statement.transactional) lines.push('-- not in a transaction:');
-      lines.push(terminated(statement.text));
+      lines.push(withSemicolon(statement.text));
     }
   }
   const text = lines.join('\n');
-  return 'isTTY' in stdout && stdout.isTTY ? visible(text) : text;
+  return 'isTTY' in stdout && stdout.isTTY ? escapeControls(text) : text;
 }
 
-function comment(text: string): string {
+function oneLineComment(text: string): string {
   return text.replace(/\s*[\r\n]+\s*/g, ' ');
 }
 
-/** A last line may be a comment, which would swallow the semicolon. */
-function terminated(text: string): string {
+/** If the last line ends in a comment, the semicolon goes on a line of its own. */
+function withSemicolon(text: string): string {
   const trimmed = text.trimEnd();
   if (trimmed.endsWith(';')) return trimmed;
   return trimmed.slice(trimmed.lastIndexOf('\n') + 1).includes('--') ? `${trimmed}\n;` : `${trimmed};`;
 }
 
-/** What goes before a plan in the engine's own shell, as `--json` gives it. */
+/** The statements to run before a plan in the engine's shell, for `--json`. */
 export function preambleData({ preamble }: Pick<Connection, 'preamble'>): { preamble?: readonly string[] } {
   return preamble ? { preamble } : {};
 }
 
-/** A plan as `--json` gives it. */
-export function planData(steps: readonly Step[]): object[] {
+/** A plan, for `--json`. */
+export function planData(steps: readonly PlannedMigrationText[]): object[] {
   return steps.map(({ migration, statements }) => ({
     tag: migration.tag,
     ...(migration.lossy && { lossy: migration.lossy }),

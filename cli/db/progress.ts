@@ -1,14 +1,13 @@
 import type { Progress } from '../../core/dialect.ts';
-import type { RunEvent } from '../../core/migration/run-options.ts';
-import { oneLine } from '../print.ts';
-import type { DatabaseCommand } from './command.ts';
-import { counted, milliseconds } from './words.ts';
+import type { RunEvent } from '../../core/migration/preview.ts';
+import type { SvcCommand } from '../base.ts';
+import { formatDuration, oneLine, plural } from '../output.ts';
 
-/** Above this many migrations a terminal shows a counter instead of a line each. */
-const MANY = 30;
+/** With more migrations than this, a terminal shows a counter instead of one line each. */
+const MAX_LISTED = 30;
 
-/** Tells on stderr how a run goes. */
-export function progress(command: DatabaseCommand, label: string, verbose: boolean): (event: RunEvent) => void {
+/** Reports the progress of a run on stderr. */
+export function progress(command: SvcCommand, label: string, verbose: boolean): (event: RunEvent) => void {
   const { colors } = command.context;
   let total = 0;
   let done = 0;
@@ -21,16 +20,16 @@ export function progress(command: DatabaseCommand, label: string, verbose: boole
         return;
       case 'planned':
         total = event.migrations.length;
-        counting = total > MANY && !verbose && command.line.isSeen;
+        counting = total > MAX_LISTED && !verbose && command.statusLine.isVisible;
         command.note(planned(event, label, total));
         return;
       case 'started':
-        if (counting) command.line.show(`  ${done} of ${total}  ${event.tag}`);
+        if (counting) command.statusLine.show(`  ${done} of ${total}  ${event.tag}`);
         return;
       case 'finished':
         done += 1;
         if (counting) return;
-        command.note(`  ${event.tag}  ${colors.stderr.dim(milliseconds(event.durationMs))}`);
+        command.note(`  ${event.tag}  ${colors.stderr.dim(formatDuration(event.durationMs))}`);
         if (verbose) for (const statement of event.statements) command.note(`    ${oneLine(statement)}`);
         return;
       case 'notice':
@@ -40,41 +39,42 @@ export function progress(command: DatabaseCommand, label: string, verbose: boole
   };
 }
 
-/** Milliseconds between two words on how far a step is: where they take each other's place, and where each stays. */
-const EVERY_MS = { over: 100, below: 10_000 };
-/** Of a shorter time nothing can be said of the rest. */
-const SURE_MS = 2_000;
+/** Milliseconds between updates: on a status line that is overwritten, and as lines of their own. */
+const UPDATE_MS = { statusLine: 100, lines: 10_000 };
+/** The remaining time is estimated only after this time. */
+const MIN_SAMPLE_MS = 2_000;
 
-/** Tells on stderr how far a step is that moves much data. */
-export function batches(command: DatabaseCommand, now = () => performance.now()): (progress: Progress) => void {
-  let began: (Progress & { readonly at: number }) | undefined;
-  let told = now();
+/** Reports the progress of a step that moves many rows on stderr. */
+export function batchProgress(command: SvcCommand, now = () => performance.now()): (progress: Progress) => void {
+  let start: (Progress & { readonly at: number }) | undefined;
+  let lastUpdate = now();
   return (progress) => {
     const at = now();
-    const { collection, done, checks } = progress;
-    const isNew = began?.collection !== collection || began.checks !== checks || began.done > done;
-    if (!began || isNew) began = { ...progress, at };
-    if (at - told < (command.line.isSeen ? EVERY_MS.over : EVERY_MS.below)) return;
-    told = at;
-    const text = howFar(progress, began.done, at - began.at);
-    if (command.line.isSeen) command.line.show(text);
+    const { collection, done, checksOnly } = progress;
+    const isNew = start?.collection !== collection || start.checksOnly !== checksOnly || start.done > done;
+    if (!start || isNew) start = { ...progress, at };
+    if (at - lastUpdate < (command.statusLine.isVisible ? UPDATE_MS.statusLine : UPDATE_MS.lines)) return;
+    lastUpdate = at;
+    const text = progressText(progress, start.done, at - start.at);
+    if (command.statusLine.isVisible) command.statusLine.show(text);
     else command.note(text);
   };
 }
 
 /** `  users: 340,000 of 1,000,000, 53 s left` */
-function howFar({ collection, done, total, checks }: Progress, from: number, took: number): string {
+function progressText({ collection, done, total, checksOnly }: Progress, from: number, took: number): string {
   const count = (number: number) => number.toLocaleString('en');
   const of = total === undefined ? '' : ` of ${count(total)}`;
-  const isSure = total !== undefined && took >= SURE_MS && done > from;
-  const left = isSure ? `, ${roughly(((total - done) / (done - from)) * took)} left` : '';
-  return `  ${collection}: ${count(done)}${of}${checks ? ' checked' : ''}${left}`;
+  const canEstimate = total !== undefined && took >= MIN_SAMPLE_MS && done > from;
+  const left = canEstimate ? `, ${formatRemaining(((total - done) / (done - from)) * took)} left` : '';
+  return `  ${collection}: ${count(done)}${of}${checksOnly ? ' checked' : ''}${left}`;
 }
 
-const roughly = (ms: number): string => (ms < 90_000 ? `${Math.ceil(ms / 1000)} s` : `${Math.round(ms / 60_000)} min`);
+const formatRemaining = (ms: number): string =>
+  ms < 90_000 ? `${Math.ceil(ms / 1000)} s` : `${Math.round(ms / 60_000)} min`;
 
 function planned(event: Extract<RunEvent, { type: 'planned' }>, label: string, total: number): string {
   const { direction, from, to } = event;
-  if (direction === 'down') return `Rolling back ${label}: ${counted(total, 'migration')}`;
-  return `Migrating ${label}${to === undefined ? '' : ` to ${to}`}${from === undefined ? '' : ` from ${from}`}: ${counted(total, 'migration')}`;
+  if (direction === 'down') return `Rolling back ${label}: ${plural(total, 'migration')}`;
+  return `Migrating ${label}${to === undefined ? '' : ` to ${to}`}${from === undefined ? '' : ` from ${from}`}: ${plural(total, 'migration')}`;
 }

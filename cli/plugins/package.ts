@@ -1,22 +1,10 @@
-import type { NewFile } from '../../config/new-files.ts';
+import type { NewFile } from '../../config/project/write-files.ts';
 import manifest from '../../package.json' with { type: 'json' };
-import { sdkSpec } from '../sdk-spec.ts';
-import { brokerFiles } from './broker.ts';
-import { channelFiles } from './channel.ts';
-import { dialectFiles } from './dialect.ts';
+import { sdkSpec } from '../install.ts';
+import { brokerFiles, channelFiles, dialectFiles, type PluginFiles } from './templates.ts';
 
 export const KINDS = ['dialect', 'channel', 'broker'] as const;
 export type Kind = (typeof KINDS)[number];
-
-/** What differs between kinds: the source, and the suite that says what is left to do in it. */
-export interface PluginFiles {
-  /** What the package is for, continuing "svc …". */
-  readonly what: string;
-  /** The configuration that uses it, without the plugin's own line. */
-  readonly use: string;
-  readonly source: string;
-  readonly test: string;
-}
 
 const FILES: Readonly<Record<Kind, (name: string, identifier: string) => PluginFiles>> = {
   dialect: dialectFiles,
@@ -26,7 +14,7 @@ const FILES: Readonly<Record<Kind, (name: string, identifier: string) => PluginF
 
 export const packageName = (kind: Kind, name: string): string => `svc-${kind}-${name}`;
 
-/** A package whose tests run, and fail with what is left to do. */
+/** A package whose tests run and fail with what is left to do. */
 export function pluginPackage(kind: Kind, name: string): NewFile[] {
   const folder = packageName(kind, name);
   const identifier = name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
@@ -96,7 +84,7 @@ export default defineConfig({
 });
 \`\`\`
 
-\`npm install && npm test\` builds it and runs the ${kind} suite: each case that fails says what the contract asks for, and what
-is left to do.
+\`npm install && npm test\` builds it and runs the ${kind} suite. Each failing case describes what the contract
+requires and what is left to do.
 `;
 }

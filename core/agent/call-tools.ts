@@ -1,118 +1,130 @@
-import { kept } from '../approval/execute.ts';
-import { type CallOutcome, failed, invalid, jsonResult, notRun, tooLargeFor } from '../approval/outcome.ts';
-import { lettingGo } from '../approval/passage.ts';
-import type { Parameters } from '../approval/request.ts';
+import { detachKind } from '../approval/call.ts';
+import {
+  type CallOutcome,
+  failedOutcome,
+  invalidOutcome,
+  jsonResult,
+  notRunOutcome,
+  parametersTooLargeOutcome,
+  storableOutcome,
+} from '../approval/outcome.ts';
 import { SvcError } from '../errors.ts';
-import type { Step, StepCall } from './execution.ts';
-import type { HeldExecution } from './held-execution.ts';
-import { storableJson } from './own-json.ts';
-import type { Run } from './run.ts';
-import type { RunnableAgent } from './runnable.ts';
-import { shownParameters, shownResult } from './shown.ts';
-import { toolSpan } from './span.ts';
+import type { ToolParameters } from '../tool/parameters.ts';
+import { storableJson } from '../tool/safe-json.ts';
+import type { AgentRuntime } from './agent-runtime.ts';
+import type { ExecutionStep, StepCall } from './execution-record.ts';
+import type { LeasedExecution } from './leased-execution.ts';
+import { type Run, redactParameters, redactResult } from './run.ts';
+import { withToolSpan } from './telemetry.ts';
 
-/** Runs the calls of a turn, each as soon as it may; returns when all have a result, or none will get one any more. */
+interface StepOptions {
+  readonly signal: AbortSignal;
+  /** True if an earlier owner of the execution may have started the calls. */
+  readonly resumed: boolean;
+}
+
+/** Runs the tool calls of a step concurrently, each once it may run. Returns when all have ended or the run stops. */
 export async function callTools(
-  agent: RunnableAgent,
-  held: HeldExecution,
+  agent: AgentRuntime,
+  execution: LeasedExecution,
   run: Run,
-  step: Step,
-  { signal, resumed }: { readonly signal: AbortSignal; readonly resumed: boolean },
+  step: ExecutionStep,
+  { signal, resumed }: StepOptions,
 ): Promise<void> {
-  let first: { readonly error: unknown } | undefined;
+  let failure: { readonly error: unknown } | undefined;
   const open = step.calls.filter((call) => !call.outcome);
   const groupId = step.calls.length > 1 ? step.calls[0]?.requestId : undefined;
-  const one = async (call: StepCall): Promise<void> => {
+  const complete = async (call: StepCall): Promise<void> => {
     const { tool } = call;
-    // What had not begun when the run was stopped does not; what waits is cancelled, and what has ended is told.
+    // After a stop no new call starts. Calls that have started or have a request still get their outcome.
     if (signal.aborted && !call.started && !(await agent.hasRequest(call.requestId))) return;
-    run.emit({ type: 'tool_call', tool, parameters: shownParameters(call) });
-    const outcome = await toolSpan({ tool, callId: call.id, agentTag: agent.definition.tag }, () =>
-      outcomeOf(agent, held, run, call, { signal, resumed, groupId }),
+    run.emit({ type: 'tool_call', tool, parameters: redactParameters(call) });
+    const outcome = await withToolSpan({ tool, callId: call.id, agentTag: agent.definition.tag }, () =>
+      callTool(agent, execution, run, call, { signal, resumed, groupId }),
     );
-    const { changed, ...told } = plain(call, outcome);
-    const { status, result } = kept(told, tool);
+    const { changed, ...ended } = withJsonResult(call, outcome);
+    const { status, result } = storableOutcome(ended, tool);
     call.outcome = { status, result, ...(changed !== undefined && { changed }) };
-    // Of an approved call the gate has kept the result; this one is only here.
-    if (call.started) await held.save();
-    run.emit({ type: 'tool_result', ...shownResult(call, call.outcome) });
+    // The gate has stored the result of an approved call. The result of any other call is stored only here.
+    if (call.started) await execution.save();
+    run.emit({ type: 'tool_result', ...redactResult(call, call.outcome) });
   };
-  // Those that wait stop when the store fails one of them; none is left running unseen.
+  // If the store fails for one call, the others are interrupted and awaited.
   await Promise.all(
     open.map((call) =>
-      one(call).catch((error: unknown) => {
-        first ??= { error };
+      complete(call).catch((error: unknown) => {
+        failure ??= { error };
         run.interrupt();
       }),
     ),
   );
-  if (first) throw first.error;
+  if (failure) throw failure.error;
 }
 
-async function outcomeOf(
-  agent: RunnableAgent,
-  held: HeldExecution,
+async function callTool(
+  agent: AgentRuntime,
+  execution: LeasedExecution,
   run: Run,
   call: StepCall,
-  options: { readonly signal: AbortSignal; readonly resumed: boolean; readonly groupId: string | undefined },
+  { signal, resumed, groupId }: StepOptions & { readonly groupId: string | undefined },
 ): Promise<CallOutcome> {
   const { tool, parameters, requestId } = call;
-  const { signal, resumed, groupId } = options;
-  if (call.oversized) return tooLargeFor(tool);
+  if (call.oversized) return parametersTooLargeOutcome(tool);
   if (call.malformed !== undefined) {
-    return invalid('invalid_parameters', `The parameters cannot be used: ${call.malformed}.`, tool);
+    return invalidOutcome('invalid_parameters', `The parameters cannot be used: ${call.malformed}.`, tool);
   }
-  if (call.started && !(await mayRunAgain(agent, call))) {
-    return notRun('interrupted', { tool, parameters: parameters as Parameters });
+  if (call.started && !(await canRunAgain(agent, call))) {
+    return notRunOutcome('interrupted', { tool, parameters: parameters as ToolParameters });
   }
-  let isAsked = false;
+  let hasRequest = false;
   const group = groupId === undefined ? {} : { groupId };
   return agent.gate.call(
-    { tool, parameters, executionId: held.executionId, requestId, ...group },
+    { tool, parameters, executionId: execution.executionId, requestId, ...group },
     {
       signal,
       resumed,
       onRequested(request) {
-        isAsked = true;
+        hasRequest = true;
         run.emit({ type: 'approval_requested', request });
       },
       onDecided(record) {
-        isAsked = true;
+        hasRequest = true;
         run.emit({ type: 'approval_decided', record });
       },
       async beforeRun() {
-        await held.hold();
-        // Of an approved call the claim says that it began: nothing is written here that would meet a wish to cancel.
-        if (isAsked) return held.look();
-        if (signal.aborted) throw notBegun(held.executionId);
-        // One that may be run again needs no trace.
+        await execution.assertLease();
+        // The gate records the start of an approved call, so no write here would find a cancellation.
+        if (hasRequest) return execution.refresh();
+        if (signal.aborted) throw stoppedBeforeCallError(execution.executionId);
+        // The start of a call that may run again need not be stored.
         if (call.started || agent.definition.tools.get(tool)?.idempotent) return;
         call.started = true;
-        await held.save();
-        // A client that only closes waits for what is said to have begun.
-        const isStopped = signal.aborted && lettingGo(signal) === undefined;
-        if (held.state.cancel !== undefined || isStopped) throw notBegun(held.executionId);
+        await execution.save();
+        // A client that is only closing waits for calls that are stored as started.
+        const isStopped = signal.aborted && detachKind(signal) === undefined;
+        if (execution.state.cancel !== undefined || isStopped) throw stoppedBeforeCallError(execution.executionId);
       },
     },
   );
 }
 
-function notBegun(executionId: string): SvcError {
+function stoppedBeforeCallError(executionId: string): SvcError {
   return new SvcError('interrupted', 'The run was stopped before the call began.', {
     state: 'The tool did not run.',
     details: { executionId },
   });
 }
 
-/** What a handler gave without the gate storing it, as the execution can. */
-function plain({ tool, parameters }: StepCall, outcome: CallOutcome): CallOutcome {
+/** The outcome of a call without approval with its result as storable JSON. The gate has converted any other. */
+function withJsonResult({ tool, parameters }: StepCall, outcome: CallOutcome): CallOutcome {
   if (outcome.requestId !== undefined) return outcome;
   const result = jsonResult(outcome.result);
   if (result !== undefined) return { ...outcome, result: storableJson(result) };
-  return failed(new Error('It returned what is not JSON.'), { tool, parameters: parameters as Parameters });
+  const error = new Error('Its result is not JSON.');
+  return failedOutcome(error, { tool, parameters: parameters as ToolParameters });
 }
 
-/** A handler that had begun when its process died. The gate knows about those that were approved. */
-async function mayRunAgain(agent: RunnableAgent, { tool, requestId }: StepCall): Promise<boolean> {
+/** Whether a call that had started when its process died may be passed to the gate, which knows its own claims. */
+async function canRunAgain(agent: AgentRuntime, { tool, requestId }: StepCall): Promise<boolean> {
   return agent.definition.tools.get(tool)?.idempotent === true || agent.hasRequest(requestId);
 }

@@ -1,17 +1,18 @@
 import { SvcError } from '../errors.ts';
-import { type Problem, problemText, type Shape, shapeProblems } from '../schema/shape.ts';
+import { type Problem, problemText, type Shape, shapeProblems } from '../schema/validate.ts';
 import {
-  type ApprovalSurroundings,
+  type ApprovalSettings,
+  approvalSettingsProblems,
   compileHumanInLoop,
   type HumanInLoop,
   type HumanInLoopConfig,
-  surroundingProblems,
-} from './human-in-loop.ts';
-import { compileTools, type Tool, type ToolList } from './tool.ts';
+} from '../tool/human-in-loop.ts';
+import { compileTools, type Tool, type ToolList } from '../tool/tool.ts';
 
-/** SPEC 2.1. @experimental */
+/** What `svc.agents.define` takes. @experimental */
 export interface AgentDefinition<T extends readonly unknown[] = readonly unknown[]> {
   readonly tag: string;
+  /** Default: the tag. */
   readonly name?: string;
   readonly model: ModelChoice;
   readonly systemPrompt?: string;
@@ -22,22 +23,22 @@ export interface AgentDefinition<T extends readonly unknown[] = readonly unknown
 
 /** @experimental */
 export interface ModelChoice {
-  /** A provider of the AI SDK, `scripted`, or what a plugin registers. */
+  /** A provider of the AI SDK, `scripted`, or one that a plugin registers. */
   readonly provider: string;
   readonly model: string;
-  /** Handed to the provider as they are: `baseURL`, `apiKey`, `headers`. Never stored. */
+  /** Passed to the provider unchanged, such as `baseURL`, `apiKey`, `headers`. Never stored. */
   readonly settings?: Readonly<Record<string, unknown>>;
 }
 
 /** @experimental */
 export interface RunLimits {
-  /** Turns of the model; default 32. */
+  /** Model turns, 1 to 10,000; default 32. */
   readonly steps?: number;
-  /** Milliseconds from start to end, waiting for humans included; default none. */
+  /** Milliseconds from start to end, including the wait for humans; default none. */
   readonly durationMs?: number;
 }
 
-/** An agent whose definition has been checked. */
+/** A validated agent definition. */
 export interface CompiledAgent {
   readonly tag: string;
   readonly name: string;
@@ -46,14 +47,14 @@ export interface CompiledAgent {
   readonly tools: ReadonlyMap<string, Tool>;
   readonly humanInLoop: HumanInLoop;
   readonly limits: { readonly steps: number; readonly durationMs?: number };
-  /** Tools that say they need approval while humanInLoop is not enabled. */
-  readonly idle: readonly string[];
+  /** Tools that ask for approval although humanInLoop is not enabled. */
+  readonly ungatedTools: readonly string[];
 }
 
-const TAG = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
+const AGENT_TAG = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 const DEFAULT_STEPS = 32;
-const MOST_STEPS = 10_000;
-const LONGEST_MS = 31_536_000_000;
+const MAX_STEPS = 10_000;
+const MAX_DURATION_MS = 31_536_000_000;
 
 const AGENT: Shape = {
   properties: {
@@ -71,17 +72,18 @@ const AGENT: Shape = {
   required: ['tag', 'model', 'tools'],
 };
 
-/** Throws `agent_invalid` with every mistake and its path, as far as that can be told without the configuration. */
+/** Throws `agent_invalid` with every mistake and its path. Does not read svc.config. */
 export function compileAgent(value: unknown): CompiledAgent {
   const problems = shapeProblems(value, AGENT);
-  refuse(problems, value);
+  assertNoProblems(problems, value);
   const given = value as AgentDefinition;
   const { tag, name = tag, systemPrompt = '', model } = given;
-  if (!TAG.test(tag)) problems.push({ path: ['tag'], text: 'is not a name of 1 to 128 characters A-Z a-z 0-9 _ . -' });
+  if (!AGENT_TAG.test(tag))
+    problems.push({ path: ['tag'], text: 'is not a valid tag: use 1 to 128 of A-Z a-z 0-9 _ . -' });
   const tools = compileTools(given.tools, ['tools'], problems);
   const humanInLoop = compileHumanInLoop(given.humanInLoop, tagsOf(given.tools), ['humanInLoop'], problems);
-  const limits = checkLimits(given.limits ?? {}, problems);
-  refuse(problems, value);
+  const limits = compileLimits(given.limits ?? {}, problems);
+  assertNoProblems(problems, value);
   return Object.freeze({
     tag,
     name,
@@ -90,48 +92,49 @@ export function compileAgent(value: unknown): CompiledAgent {
     tools,
     humanInLoop,
     limits,
-    idle: idleTools(tools, humanInLoop),
+    ungatedTools: ungatedTools(tools, humanInLoop),
   });
 }
 
-/** Throws `agent_invalid` where the configuration lacks what the agent leans on. */
-export function checkSurroundings(agent: CompiledAgent, around: ApprovalSurroundings): void {
-  refuse(surroundingProblems(agent.humanInLoop, around, ['humanInLoop']), agent);
+/** Throws `agent_invalid` if svc.config lacks a setting that the agent needs. */
+export function assertApprovalSettings(agent: CompiledAgent, settings: ApprovalSettings): void {
+  assertNoProblems(approvalSettingsProblems(agent.humanInLoop, settings, ['humanInLoop']), agent);
 }
 
-/** Tools that say they need approval while humanInLoop is not enabled. */
-export function idleTools(tools: ReadonlyMap<string, Tool>, humanInLoop: HumanInLoop): string[] {
+/** Tools that ask for approval although humanInLoop is not enabled. */
+export function ungatedTools(tools: ReadonlyMap<string, Tool>, humanInLoop: HumanInLoop): string[] {
   const { enabled, alwaysRequireApproval } = humanInLoop;
   if (enabled) return [];
-  const asks = ({ tag, requiresConfirmation }: Tool) => requiresConfirmation || alwaysRequireApproval.has(tag);
-  return [...tools.values()].filter(asks).map(({ tag }) => tag);
+  const asksForApproval = ({ tag, requiresConfirmation }: Tool) =>
+    requiresConfirmation || alwaysRequireApproval.has(tag);
+  return [...tools.values()].filter(asksForApproval).map(({ tag }) => tag);
 }
 
-/** Those of tools that cannot be used too: a list that names one is no second mistake. */
+/** Includes the tags of invalid tools, so that a list which names one is not reported as well. */
 function tagsOf(tools: readonly unknown[]): string[] {
   if (!Array.isArray(tools)) return [];
   return tools.flatMap((tool) => (typeof tool?.tag === 'string' ? [tool.tag] : []));
 }
 
-function checkLimits({ steps = DEFAULT_STEPS, durationMs }: RunLimits, problems: Problem[]): CompiledAgent['limits'] {
-  if (!isWithin(steps, MOST_STEPS)) {
-    problems.push({ path: ['limits', 'steps'], text: `is not a whole number from 1 to ${MOST_STEPS}` });
+function compileLimits({ steps = DEFAULT_STEPS, durationMs }: RunLimits, problems: Problem[]): CompiledAgent['limits'] {
+  if (!isWithin(steps, MAX_STEPS)) {
+    problems.push({ path: ['limits', 'steps'], text: `is not a whole number from 1 to ${MAX_STEPS}` });
   }
-  if (durationMs !== undefined && !isWithin(durationMs, LONGEST_MS)) {
-    problems.push({ path: ['limits', 'durationMs'], text: `is not a whole number from 1 to ${LONGEST_MS}` });
+  if (durationMs !== undefined && !isWithin(durationMs, MAX_DURATION_MS)) {
+    problems.push({ path: ['limits', 'durationMs'], text: `is not a whole number from 1 to ${MAX_DURATION_MS}` });
   }
   return { steps, ...(durationMs !== undefined && { durationMs }) };
 }
 
-const isWithin = (value: number, most: number): boolean => Number.isInteger(value) && value >= 1 && value <= most;
+const isWithin = (value: number, max: number): boolean => Number.isInteger(value) && value >= 1 && value <= max;
 
-function refuse(problems: readonly Problem[], value: unknown): void {
+function assertNoProblems(problems: readonly Problem[], value: unknown): void {
   const [first] = problems;
   if (!first) return;
   const tag = (value as { readonly tag?: unknown } | null | undefined)?.tag;
   throw new SvcError('agent_invalid', `The agent ${typeof tag === 'string' ? `"${tag}" ` : ''}cannot be defined.`, {
     why: problems.map(problemText).join(' '),
-    next: ['Mend the definition.'],
+    next: ['Fix the definition.'],
     details: { problems: problems.map(problemText), path: first.path },
   });
 }

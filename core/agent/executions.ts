@@ -1,85 +1,82 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { Alarm } from '../approval/alarm.ts';
-import type { ApprovalDesk } from '../approval/desk.ts';
-import { DETACH } from '../approval/gate.ts';
-import { isOutage, mayPass, type StoreHome } from '../approval/home.ts';
-import { PROCESS, reasonOf } from '../approval/passage.ts';
-import { type Owner, openTables } from '../approval/tables.ts';
-import { keptWords } from '../approval/words.ts';
+import { ensureTableSet, isOutage, isRetryable, type StorageBackend, type StoreOwner } from '../approval/backend.ts';
+import { abortReason, DETACH, PROCESS_NAME } from '../approval/call.ts';
+import type { ApprovalService } from '../approval/service.ts';
+import { TimerQueue } from '../approval/timer-queue.ts';
 import { isSvcError, SvcError } from '../errors.ts';
 import type { Json } from '../json.ts';
-import { CLOCK, type RecordStore, type Versioned } from '../records.ts';
-import { Claims } from './claims.ts';
-import { type ExecutionRow, type ExecutionState, executions, executionTables } from './execution.ts';
-import { HeldExecution } from './held-execution.ts';
-import { drive, OverTime } from './loop.ts';
-import { outcomeOf } from './outcome.ts';
-import { storable } from './own-json.ts';
-import { Run, type RunOutcome } from './run.ts';
-import type { RunnableAgent } from './runnable.ts';
+import { allRows, CLOCK, type RecordStore, type Versioned } from '../records.ts';
+import { storableText, truncatedText } from '../tool/safe-json.ts';
+import type { AgentRuntime } from './agent-runtime.ts';
+import { type ExecutionRow, type ExecutionState, executionRecords, executionTables } from './execution-record.ts';
+import { ExecutionLeases, LeasedExecution } from './leased-execution.ts';
+import { RunTimeout, runLoop } from './loop.ts';
+import { Run, type RunOutcome, runOutcome } from './run.ts';
 import { LEASE_MS } from './worker.ts';
 
-const FIRST_LOOK_MS = 50;
-const LONGEST_LOOK_MS = 2_000;
-/** Attempts in a row, some eight seconds of them. */
-const MOST_FAILURES = 8;
+const MIN_POLL_MS = 50;
+const MAX_POLL_MS = 2_000;
+/** Failed attempts in a row before the execution fails: about eight seconds. */
+const MAX_FAILURES = 8;
 
 type Row = Versioned<ExecutionRow>;
 
-export interface ExecutionsSetup {
-  readonly home: StoreHome;
-  readonly desk: ApprovalDesk;
-  readonly owner: Owner;
+export interface ExecutionsOptions {
+  readonly backend: StorageBackend;
+  readonly approvals: ApprovalService;
+  readonly owner: StoreOwner;
   readonly leaseMs?: number;
 }
 
-interface Pursuit {
-  /** Also one that failed because its model could not be asked. */
-  readonly toResume?: boolean;
-  /** Attempts in a row that ended in an error. */
+interface TakeOverOptions {
+  /** True: also take over an execution that failed because its model could not be asked. */
+  readonly retryFailed?: boolean;
+  /** Failed attempts in a row. */
   readonly failures?: number;
-  /** The error that it ends with once it is ours again. */
-  readonly broken?: unknown;
+  /** The error to fail the execution with once this process owns it again. */
+  readonly fatalError?: unknown;
 }
 
-/** The executions of one store, as far as this process runs them or takes them over. */
+/** The executions of one store: runs those of this process and takes over those whose process is gone. */
 export class Executions {
   readonly rows: RecordStore<ExecutionRow>;
-  readonly #home: StoreHome;
-  readonly #desk: ApprovalDesk;
-  readonly #agents = new Map<string, RunnableAgent>();
+  readonly #backend: StorageBackend;
+  readonly #approvals: ApprovalService;
+  readonly #agents = new Map<string, AgentRuntime>();
   readonly #runs = new Map<string, Run>();
-  readonly #going = new Set<Promise<void>>();
-  readonly #overTime = new Alarm<{ readonly run: Run; readonly why: OverTime }>(({ run, why }) => run.abort(why));
-  readonly #claims: Claims;
+  readonly #active = new Set<Promise<void>>();
+  readonly #deadlines = new TimerQueue<{ readonly run: Run; readonly timeout: RunTimeout }>(({ run, timeout }) =>
+    run.abort(timeout),
+  );
+  readonly #leases: ExecutionLeases;
   #closed = false;
 
-  static async open(setup: ExecutionsSetup): Promise<Executions> {
-    await openTables(setup.home, executionTables, setup.owner);
-    return new Executions(setup);
+  static async open(options: ExecutionsOptions): Promise<Executions> {
+    await ensureTableSet(options.backend, executionTables, options.owner);
+    return new Executions(options);
   }
 
-  private constructor({ home, desk, leaseMs = LEASE_MS }: ExecutionsSetup) {
-    this.rows = home.records(executions);
-    this.#home = home;
-    this.#desk = desk;
-    this.#claims = new Claims(home, leaseMs, () => {
+  private constructor({ backend, approvals, leaseMs = LEASE_MS }: ExecutionsOptions) {
+    this.rows = backend.records(executionRecords);
+    this.#backend = backend;
+    this.#approvals = approvals;
+    this.#leases = new ExecutionLeases(backend, leaseMs, () => {
       for (const run of this.#runs.values()) run.interrupt();
     });
   }
 
-  /** Makes executions of this agent resumable here. */
-  define(agent: RunnableAgent): void {
+  /** Lets this process take over executions of the agent. */
+  define(agent: AgentRuntime): void {
     this.#agents.set(agent.definition.tag, agent);
   }
 
-  /** Stores a new execution and runs it to its end; the run tells of everything, this promise of nothing. */
-  begin(agent: RunnableAgent, run: Run, prompt: string): Promise<void> {
+  /** Stores a new execution and runs it to its end. Errors are reported by the run; this promise never rejects. */
+  start(agent: AgentRuntime, run: Run, prompt: string): Promise<void> {
     return this.#track(run, async () => {
-      // A model that cannot be had is refused before anything is stored.
+      // Fails before anything is stored if the model cannot be created.
       await agent.model();
-      const worker = await this.#claims.worker();
-      const now = new Date(await this.#desk.clock.now());
+      const worker = await this.#leases.worker();
+      const now = new Date(await this.#approvals.clock.now());
       const { tag, limits } = agent.definition;
       const record: ExecutionRow = {
         executionId: run.executionId,
@@ -88,205 +85,193 @@ export class Executions {
         owner: worker.id,
         createdAt: now,
         updatedAt: now,
-        state: { write: 1, prompt: storable(prompt), limits, steps: [] },
+        state: { write: 1, prompt: storableText(prompt), limits, steps: [] },
       };
       try {
         await this.rows.insert(record);
       } catch (error) {
         if (!isOutage(error)) throw error;
-        // It may have been stored all the same.
-        return this.#follow(run);
+        // The row may have been stored although the answer was lost.
+        return this.#waitOrTakeOver(run);
       }
-      return this.#drive(agent, new HeldExecution(this.#home, { record, version: 1 }, worker), run, false);
+      return this.#execute(agent, new LeasedExecution(this.#backend, { record, version: 1 }, worker), run);
     });
   }
 
   /**
-   * The run of an execution that has not ended: one that nobody owns is taken over, one that another process runs
-   * is watched, and taken over when that process dies. Throws `execution_unknown`, `execution_finished`,
-   * `agent_unknown`.
+   * The run of an execution that has not ended. Takes it over if nobody owns it; otherwise watches it, and takes it over
+   * when its process dies. Throws `execution_unknown`, `execution_finished`, `agent_unknown`.
    */
   async resume(executionId: string): Promise<Run> {
     const here = this.#runs.get(executionId);
     if (here) return here;
     const found = await this.rows.get(executionId);
-    if (!found) throw unknownExecution(executionId);
+    if (!found) throw executionUnknownError(executionId);
     const { agentTag } = found.record;
-    if (!isResumable(found.record)) throw finished(found.record);
+    if (!isResumable(found.record)) throw executionFinishedError(found.record);
     if (!this.#agents.has(agentTag)) {
       throw new SvcError('agent_unknown', `No agent "${agentTag}" is defined in this process.`, {
-        why: `The execution ${executionId} is one of its.`,
+        why: `The execution ${executionId} belongs to it.`,
         next: [`Call svc.agents.define for "${agentTag}" first.`],
       });
     }
     const run = this.#runs.get(executionId) ?? new Run(executionId);
-    if (!this.#runs.has(executionId)) void this.#track(run, () => this.#follow(run, { toResume: true }));
+    if (!this.#runs.has(executionId)) void this.#track(run, () => this.#waitOrTakeOver(run, { retryFailed: true }));
     return run;
   }
 
   /**
-   * Cancels an execution, whichever process runs it, and gives its outcome: what it waits for is cancelled, a handler
-   * or a turn of the model that is under way in another process comes to its end first. Throws `execution_unknown`,
-   * `execution_finished`.
+   * Cancels an execution in any process and returns its outcome. Pending requests are cancelled; a handler or a model
+   * turn that runs in another process completes first. Throws `execution_unknown`, `execution_finished`.
    */
   async cancel(executionId: string, reason?: string): Promise<RunOutcome> {
     const here = this.#runs.get(executionId);
     if (here) return here.cancel(reason);
     const found = await this.rows.get(executionId);
-    if (!found) throw unknownExecution(executionId);
-    if (found.record.status !== 'running') throw finished(found.record);
+    if (!found) throw executionUnknownError(executionId);
+    if (found.record.status !== 'running') throw executionFinishedError(found.record);
     const run = this.#runs.get(executionId) ?? new Run(executionId);
-    if (!this.#runs.has(executionId)) void this.#track(run, () => this.#follow(run));
+    if (!this.#runs.has(executionId)) void this.#track(run, () => this.#waitOrTakeOver(run));
     return run.cancel(reason);
   }
 
   /** Takes over every execution of a defined agent whose worker is dead. */
-  async takeOver(): Promise<readonly Run[]> {
-    const taken: Run[] = [];
-    for (const owner of await this.#claims.deadWorkers()) {
+  async recover(): Promise<readonly Run[]> {
+    const recovered: Run[] = [];
+    for (const owner of await this.#leases.deadWorkers()) {
       let left = 0;
-      let cursor: string | undefined;
-      do {
-        const page = await this.rows.page('byOwner', {
-          equals: { owner },
-          limit: 200,
-          ...(cursor !== undefined && { cursor }),
-        });
-        for (const row of page.records) {
-          const run = await this.#takeOne(row);
-          if (run) taken.push(run);
-          else left += 1;
-        }
-        cursor = page.cursor;
-      } while (cursor !== undefined);
-      if (left === 0) await this.#claims.forget(owner);
+      for await (const row of allRows(this.rows, 'byOwner', { equals: { owner }, limit: 200 })) {
+        const run = await this.#recoverOne(row);
+        if (run) recovered.push(run);
+        else left += 1;
+      }
+      if (left === 0) await this.#leases.removeWorker(owner);
     }
-    return taken;
+    return recovered;
   }
 
-  /** Forgets processes that are dead, own nothing any more and were last heard of before that moment. */
+  /** Removes dead workers that own nothing and whose last heartbeat was before that moment. */
   pruneWorkers(before: Date): Promise<void> {
-    return this.#claims.prune(before);
+    return this.#leases.pruneWorkers(before);
   }
 
-  /** Stops running everything, and says so, so that others may go on at once. */
+  /** Stops every run and releases its lease, so that other processes can take over at once. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const run of this.#runs.values()) run.abort(DETACH);
-    await Promise.all(this.#going);
-    this.#overTime.clear();
-    await this.#claims.close();
+    await Promise.all(this.#active);
+    this.#deadlines.clear();
+    await this.#leases.close();
   }
 
-  async #takeOne(row: Row): Promise<Run | undefined> {
+  async #recoverOne(row: Row): Promise<Run | undefined> {
     const { executionId, agentTag } = row.record;
     const agent = this.#agents.get(agentTag);
-    // One that is watched here is taken over by whoever watches it.
+    // A run of this process that watches the execution takes it over itself.
     if (!agent || this.#runs.has(executionId) || this.#closed) return undefined;
-    const held = await this.#claims.claim(row);
-    // Or has been since: he finds it to be this process's, and free.
-    if (!held || this.#runs.has(executionId)) return undefined;
+    const execution = await this.#leases.acquire(row);
+    // A run may have begun to watch it since. It finds that this process owns the execution, and continues it.
+    if (!execution || this.#runs.has(executionId)) return undefined;
     const run = new Run(executionId);
-    void this.#track(run, () => this.#drive(agent, held, run, true));
+    void this.#track(run, () => this.#execute(agent, execution, run));
     return run;
   }
 
-  /** Runs what this process owns; where it turns out to be another's, watches it. */
-  async #drive(
-    agent: RunnableAgent,
-    held: HeldExecution,
-    run: Run,
-    isResumed: boolean,
-    failures = 0,
-  ): Promise<RunOutcome> {
-    const { durationMs } = held.state.limits;
-    const limit = durationMs === undefined ? undefined : { run, why: new OverTime(durationMs) };
+  /** Runs an execution that this process owns. If the lease is lost, watches it. */
+  async #execute(agent: AgentRuntime, execution: LeasedExecution, run: Run, failures = 0): Promise<RunOutcome> {
+    const { durationMs } = execution.state.limits;
+    const deadline = durationMs === undefined ? undefined : { run, timeout: new RunTimeout(durationMs) };
     try {
-      if (limit && durationMs !== undefined) {
-        const age = (await this.#desk.clock.now()) - held.createdAt.getTime();
-        this.#overTime.set(limit, performance.now() + durationMs - age);
+      if (deadline && durationMs !== undefined) {
+        const age = (await this.#approvals.clock.now()) - execution.createdAt.getTime();
+        this.#deadlines.set(deadline, performance.now() + durationMs - age);
       }
-      return await drive(agent, held, run, isResumed);
+      return await runLoop(agent, execution, run);
     } catch (error) {
       if (this.#closed) throw error;
-      if (isOutage(error) || isLost(error)) return await this.#follow(run);
-      // The store may refuse for a while in ways that are not known for an outage; what it cannot hold it never can.
-      if (mayPass(error) && failures < MOST_FAILURES) return await this.#follow(run, { failures: failures + 1 });
-      return await this.#break(held, run, error, failures);
+      if (isOutage(error) || isLost(error)) return await this.#waitOrTakeOver(run);
+      // Any store error may be temporary, except that the store cannot hold the value.
+      if (isRetryable(error) && failures < MAX_FAILURES) {
+        return await this.#waitOrTakeOver(run, { failures: failures + 1 });
+      }
+      return await this.#failOrRetry(execution, run, error, failures);
     } finally {
-      if (limit) this.#overTime.delete(limit);
+      if (deadline) this.#deadlines.delete(deadline);
     }
   }
 
-  /**
-   * What nobody foresaw: the execution ends, so that nobody waits for it for ever. Its requests come first: once it has
-   * ended, nobody would come by who cancels them.
-   */
-  async #break(held: HeldExecution, run: Run, broken: unknown, failures: number): Promise<RunOutcome> {
+  /** Fails the execution after an unexpected error, so that nobody waits for it without end. */
+  async #failOrRetry(execution: LeasedExecution, run: Run, fatalError: unknown, failures: number): Promise<RunOutcome> {
     try {
-      return await this.#fail(held, broken);
-    } catch (refused) {
-      if (this.#closed) throw refused;
-      if (isLost(refused)) return this.#follow(run);
-      // It is still ours, and nobody else would go on with it: it ends as it was last stored, and nothing runs again.
-      return this.#follow(run, { failures: failures + 1, broken });
+      return await this.#fail(execution, fatalError);
+    } catch (error) {
+      if (this.#closed) throw error;
+      if (isLost(error)) return this.#waitOrTakeOver(run);
+      // This process still owns it, so no other would continue it. Nothing runs again; only the failure is stored.
+      return this.#waitOrTakeOver(run, { failures: failures + 1, fatalError });
     }
   }
 
-  async #fail(held: HeldExecution, error: unknown): Promise<RunOutcome> {
-    held.state.error = { code: isSvcError(error) ? error.code : 'run_failed', message: keptWords(error) };
-    await held.hold();
-    await this.#desk.cancelAll(held.executionId, 'The run has failed.', PROCESS);
+  async #fail(execution: LeasedExecution, fatalError: unknown): Promise<RunOutcome> {
+    const { state, executionId } = execution;
+    state.error = { code: isSvcError(fatalError) ? fatalError.code : 'run_failed', message: truncatedText(fatalError) };
+    await execution.assertLease();
+    // Requests are cancelled first: after the execution has ended, no process would cancel them.
+    await this.#approvals.cancelAll(executionId, 'The run has failed.', PROCESS_NAME);
     for (;;) {
       try {
-        return outcomeOf(await held.end('failed'), held.state);
-      } catch (refused) {
-        if (!isSvcError(refused) || mayPass(refused) || !shortened(held.state)) throw refused;
+        return runOutcome(await execution.finish('failed'), state);
+      } catch (error) {
+        if (!isSvcError(error) || isRetryable(error) || !shorten(state)) throw error;
       }
     }
   }
 
   /**
-   * Until the execution has ended elsewhere, or it is ours: because its worker is dead, or because it was ours before
-   * the store could not be reached for a while.
+   * Waits until the execution has ended in another process, or takes it over: because its worker is dead, or because
+   * this process owned it before the store failed.
    */
-  async #follow(run: Run, { toResume = false, failures = 0, broken }: Pursuit = {}): Promise<RunOutcome> {
-    let isFirst = toResume;
-    if (failures > 0) await wait(Math.min(FIRST_LOOK_MS * 2 ** failures, LONGEST_LOOK_MS));
-    for (let pause = FIRST_LOOK_MS; ; pause = Math.min(pause * 1.5, LONGEST_LOOK_MS)) {
+  async #waitOrTakeOver(run: Run, options: TakeOverOptions = {}): Promise<RunOutcome> {
+    const { failures = 0, fatalError } = options;
+    let retryFailed = options.retryFailed === true;
+    if (failures > 0) await wait(Math.min(MIN_POLL_MS * 2 ** failures, MAX_POLL_MS));
+    for (let pause = MIN_POLL_MS; ; pause = Math.min(pause * 1.5, MAX_POLL_MS)) {
       try {
         const found = await this.rows.get(run.executionId);
-        if (!found) throw unknownExecution(run.executionId);
+        if (!found) throw executionUnknownError(run.executionId);
         const { status, state } = found.record;
-        if (status !== 'running' && !(isFirst && isResumable(found.record))) {
-          return outcomeOf(status, state);
+        if (status !== 'running' && !(retryFailed && isResumable(found.record))) {
+          return runOutcome(status, state);
         }
-        isFirst = false;
+        retryFailed = false;
         const agent = this.#agents.get(found.record.agentTag);
-        const held = agent && (await this.#claims.isFree(found.record)) ? await this.#claims.claim(found) : undefined;
-        if (held && broken !== undefined) return await this.#break(held, run, broken, failures);
-        if (agent && held) return await this.#drive(agent, held, run, true, failures);
+        const canAcquire = agent && (await this.#leases.isUnowned(found.record));
+        const execution = canAcquire ? await this.#leases.acquire(found) : undefined;
+        if (execution && fatalError !== undefined) {
+          return await this.#failOrRetry(execution, run, fatalError, failures);
+        }
+        if (agent && execution) return await this.#execute(agent, execution, run, failures);
         const reason = cancelReason(run);
         if (reason !== undefined) await this.#cancelElsewhere(found, reason);
       } catch (error) {
-        if (this.#closed || !mayPass(error) || isUnknown(error)) throw error;
+        if (this.#closed || !isRetryable(error) || isUnknown(error)) throw error;
       }
-      if (this.#closed) throw elsewhere(run.executionId);
-      await wait(pause, undefined, run.stopped ? {} : { signal: run.attempt() }).catch(() => undefined);
+      if (this.#closed) throw runsElsewhereError(run.executionId);
+      await wait(pause, undefined, run.stopped ? {} : { signal: run.startAttempt() }).catch(() => undefined);
     }
   }
 
   /**
-   * Ends what nobody runs, and asks whoever runs it: his next write finds that the row has changed. Its requests come
-   * after that, so that he who wakes by them finds it, and again each time, as he may have made one since; of what
-   * nobody runs they come first.
+   * Cancels an execution that this process does not run. If a worker owns it, stores the request to cancel, which its
+   * next write finds, and then cancels the approval requests. The caller repeats this, because the owner may create
+   * another request. If nobody owns it, cancels the approval requests first and then ends the execution.
    */
-  async #cancelElsewhere({ record, version }: Row, wanted: string): Promise<void> {
+  async #cancelElsewhere({ record, version }: Row, requestedReason: string): Promise<void> {
     const { executionId, state } = record;
-    const reason = state.cancel ?? wanted;
-    const cancelRequests = () => this.#desk.cancelAll(executionId, reason, PROCESS);
+    const reason = state.cancel ?? requestedReason;
+    const cancelRequests = () => this.#approvals.cancelAll(executionId, reason, PROCESS_NAME);
     const write = (next: ExecutionRow) => this.rows.replace(executionId, version, { ...next, updatedAt: CLOCK });
-    if (await this.#claims.isFree(record)) {
+    if (await this.#leases.isUnowned(record)) {
       await cancelRequests();
       const ended = { ...state, write: state.write + 1, reason };
       await write({ ...record, status: 'cancelled', owner: '', state: ended });
@@ -302,38 +287,37 @@ export class Executions {
   #track(run: Run, work: () => Promise<RunOutcome>): Promise<void> {
     const { executionId } = run;
     this.#runs.set(executionId, run);
-    const going = (async () => {
+    const active = (async () => {
       try {
-        this.#refuseClosed();
+        this.#assertOpen();
         const outcome = await work();
         this.#runs.delete(executionId);
         run.finish(outcome);
       } catch (error) {
         this.#runs.delete(executionId);
-        run.leave(error);
+        run.detach(error);
       }
-    })().finally(() => this.#going.delete(going));
-    this.#going.add(going);
-    return going;
+    })().finally(() => this.#active.delete(active));
+    this.#active.add(active);
+    return active;
   }
 
-  #refuseClosed(): void {
-    if (this.#closed) throw new SvcError('interrupted', 'The client is closed.', { next: ['Make a new client.'] });
+  #assertOpen(): void {
+    if (this.#closed) throw new SvcError('interrupted', 'The client is closed.', { next: ['Create a new client.'] });
   }
 }
 
-/** Why somebody wants it cancelled; what the process that runs it stops it with of itself is no cancellation. */
+/** Why a caller cancelled the run; undefined if it was detached or timed out. */
 function cancelReason({ stopped }: Run): string | undefined {
-  if (!stopped || stopped.reason === DETACH || stopped.reason instanceof OverTime) return undefined;
-  return reasonOf(stopped);
+  if (!stopped || stopped.reason === DETACH || stopped.reason instanceof RunTimeout) return undefined;
+  return abortReason(stopped);
 }
 
 /**
- * Without what the record can best do without, as it has grown beyond what the store can hold: the last turn if none of
- * it ran, else results, from the last turn to the first. What ran is left out only where that is not enough either.
- * False where nothing is left.
+ * Shortens a state that is too large for the store, and returns false if nothing is left to remove. Removes the last
+ * step if none of its calls ran; otherwise the results of the last step that has long ones; otherwise the last step.
  */
-function shortened({ steps }: ExecutionState): boolean {
+function shorten({ steps }: ExecutionState): boolean {
   if (steps.at(-1)?.calls.some(({ started, outcome }) => started || outcome)) {
     for (const { calls } of steps.toReversed()) {
       let isShorter = false;
@@ -348,13 +332,13 @@ function shortened({ steps }: ExecutionState): boolean {
   return steps.pop() !== undefined;
 }
 
-const NOT_KEPT = { error: 'result_not_kept', message: 'The execution had become too large for the store.' };
+const NOT_KEPT = { error: 'result_not_kept', message: 'The execution was too large for the store.' };
 
 function isLong(result: Json): boolean {
   return JSON.stringify(result).length > JSON.stringify(NOT_KEPT).length;
 }
 
-/** A model that could not be asked may be asked again. */
+/** Whether it has not ended, or has failed because its model could not be asked. */
 function isResumable({ status, state }: ExecutionRow): boolean {
   return status === 'running' || (status === 'failed' && state.error?.code === 'model_failed');
 }
@@ -367,17 +351,17 @@ function isUnknown(error: unknown): boolean {
   return isSvcError(error) && error.code === 'execution_unknown';
 }
 
-function unknownExecution(executionId: string): SvcError {
+function executionUnknownError(executionId: string): SvcError {
   return new SvcError('execution_unknown', `No execution has the id ${executionId}.`, { details: { executionId } });
 }
 
-function finished({ executionId, status }: ExecutionRow): SvcError {
+function executionFinishedError({ executionId, status }: ExecutionRow): SvcError {
   return new SvcError('execution_finished', `The execution ${executionId} is ${status}.`, {
-    why: 'What has ended is not run again.',
+    why: 'An execution that has ended cannot be resumed or cancelled.',
     details: { executionId, status },
   });
 }
 
-function elsewhere(executionId: string): SvcError {
+function runsElsewhereError(executionId: string): SvcError {
   return new SvcError('interrupted', 'The client was closed.', { state: `Another process runs ${executionId}.` });
 }

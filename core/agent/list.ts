@@ -1,18 +1,22 @@
+import { pruneCutoff } from '../approval/audit.ts';
+import type { StorageBackend } from '../approval/backend.ts';
+import { minIdAt } from '../approval/request.ts';
+import type { StoreClock } from '../approval/store-clock.ts';
 import { SvcError } from '../errors.ts';
-import { type Problem, problemText, type Shape, shapeProblems } from '../schema/shape.ts';
-import type { ExecutionRow, ExecutionStatus } from './execution.ts';
+import { allRows } from '../records.ts';
+import { type Problem, problemText, type Shape, shapeProblems } from '../schema/validate.ts';
+import { type ExecutionRow, type ExecutionStatus, executionRecords } from './execution-record.ts';
 import type { Executions } from './executions.ts';
-import { outcomeOf } from './outcome.ts';
-import type { RunOutcome } from './run.ts';
+import { type RunOutcome, runOutcome } from './run.ts';
 
 const STATUSES = ['running', 'completed', 'failed', 'cancelled'] as const satisfies readonly ExecutionStatus[];
 
 /** @experimental */
 export interface ExecutionQuery {
-  /** Default `running`: also those that wait for a human. */
+  /** Default `running`, which includes executions that wait for approval. */
   readonly status?: ExecutionStatus;
   readonly agentTag?: string;
-  /** The oldest first is the default. */
+  /** Default false: oldest first. */
   readonly newestFirst?: boolean;
   /** 1 to 1,000; default 100. */
   readonly limit?: number;
@@ -47,8 +51,9 @@ const QUERY: Shape = {
   },
 };
 
+/** A page of executions. Throws `value_invalid`. */
 export async function listExecutions({ rows }: Executions, query: ExecutionQuery): Promise<ExecutionPage> {
-  checkQuery(query);
+  assertQuery(query);
   const { status = 'running', agentTag, newestFirst, limit = 100, cursor } = query;
   const [index, equals] =
     agentTag === undefined ? (['byStatus', { status }] as const) : (['byAgent', { status, agentTag }] as const);
@@ -59,10 +64,13 @@ export async function listExecutions({ rows }: Executions, query: ExecutionQuery
     columns: ['executionId', 'agentTag', 'status', 'createdAt', 'updatedAt'],
     ...(cursor !== undefined && { cursor }),
   });
-  return { records: page.records.map(({ record }) => shown(record)), ...(page.cursor && { cursor: page.cursor }) };
+  return {
+    records: page.records.map(({ record }) => publicRecord(record)),
+    ...(page.cursor && { cursor: page.cursor }),
+  };
 }
 
-/** One execution, with how it ended or how far it has come. */
+/** One execution with its steps so far, or its outcome. */
 export async function readExecution(
   { rows }: Executions,
   executionId: string,
@@ -70,20 +78,48 @@ export async function readExecution(
   const found = await rows.get(executionId);
   if (!found) return undefined;
   const { record } = found;
-  return { ...outcomeOf('completed', record.state), ...shown(record) };
+  return { ...runOutcome('completed', record.state), ...publicRecord(record) };
 }
 
-function shown({ executionId, agentTag, status, createdAt, updatedAt }: ExecutionRow): ExecutionRecord {
+function publicRecord({ executionId, agentTag, status, createdAt, updatedAt }: ExecutionRow): ExecutionRecord {
   return { executionId, agentTag, status, createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
 }
 
-function checkQuery(query: ExecutionQuery): void {
+function assertQuery(query: ExecutionQuery): void {
   const problems: Problem[] = shapeProblems(query, QUERY);
   const { limit = 100 } = query;
   if (!Number.isInteger(limit) || limit < 1 || limit > 1000)
     problems.push({ path: ['limit'], text: 'is not 1 to 1,000' });
   if (problems.length === 0) return;
-  throw new SvcError('value_invalid', 'The list that is asked for cannot be given.', {
+  throw new SvcError('value_invalid', 'The query for executions is invalid.', {
     why: problems.map(problemText).join(' '),
   });
+}
+
+/** Whether an execution is running. False for an executionId that only a gate used. */
+export function isRunningIn(backend: StorageBackend): (executionId: string) => Promise<boolean> {
+  const rows = backend.records(executionRecords);
+  return async (executionId) => (await rows.get(executionId))?.record.status === 'running';
+}
+
+/** An index may lag. Until it has caught up, a worker that seems to own nothing may still own executions. */
+const INDEX_LAG_MS = 60_000;
+
+/** Removes ended executions that started before the cutoff, and old dead workers. Returns the number of executions. */
+export async function pruneExecutions(
+  executions: Executions,
+  clock: StoreClock,
+  { olderThanMs }: { readonly olderThanMs: number },
+): Promise<number> {
+  const { rows } = executions;
+  const to = minIdAt(await pruneCutoff(clock, olderThanMs), 'exe');
+  await executions.pruneWorkers(await pruneCutoff(clock, Math.max(olderThanMs, INDEX_LAG_MS)));
+  let removed = 0;
+  for (const status of ['completed', 'failed', 'cancelled'] as const) {
+    const query = { equals: { status }, to, limit: 500, columns: ['executionId'] } as const;
+    for await (const { record, version } of allRows(rows, 'byStatus', query)) {
+      if ((await rows.remove(record.executionId, version)) === 'removed') removed += 1;
+    }
+  }
+  return removed;
 }

@@ -1,17 +1,16 @@
-import { lettingGo, reasonOf } from '../approval/passage.ts';
-import { keptWords } from '../approval/words.ts';
-import { isSvcError, SvcError, sentences } from '../errors.ts';
+import { abortReason, detachKind } from '../approval/call.ts';
+import { describeError, isSvcError, SvcError } from '../errors.ts';
+import { truncatedText } from '../tool/safe-json.ts';
+import type { AgentRuntime } from './agent-runtime.ts';
 import { callTools } from './call-tools.ts';
-import type { RunError, Step } from './execution.ts';
-import { executionLost, type HeldExecution } from './held-execution.ts';
+import type { RunError } from './execution-record.ts';
+import { executionLostError, type LeasedExecution } from './leased-execution.ts';
 import { askModel } from './model-turn.ts';
-import { outcomeOf } from './outcome.ts';
-import type { Run, RunOutcome } from './run.ts';
-import type { RunnableAgent } from './runnable.ts';
-import { spanOf } from './span.ts';
+import { type Run, type RunOutcome, runOutcome } from './run.ts';
+import { withSpan } from './telemetry.ts';
 
-/** Aborts a run that is over the time its agent allows. */
-export class OverTime {
+/** The abort reason of a run that exceeds the time limit of its agent. */
+export class RunTimeout {
   readonly durationMs: number;
 
   constructor(durationMs: number) {
@@ -19,96 +18,95 @@ export class OverTime {
   }
 
   toString(): string {
-    return `The run was over its time of ${this.durationMs} ms.`;
+    return `The run exceeded its time limit of ${this.durationMs} ms.`;
   }
 }
 
 /**
- * Model, tool calls, results, and again, from wherever the record says it stands. Throws `execution_lost`, and what
- * the store answers when it cannot be reached: then the record stays as it is, and whoever owns it next goes on.
+ * Alternates model turns and tool calls, from the last stored step to the end. Throws `execution_lost` and store
+ * errors; the stored execution is then unchanged, and its next owner resumes it.
  */
-export function drive(agent: RunnableAgent, held: HeldExecution, run: Run, isResumed: boolean): Promise<RunOutcome> {
-  const { tag, model } = agent.definition;
-  return spanOf(`invoke_agent ${tag}`, { 'gen_ai.operation.name': 'invoke_agent', 'gen_ai.agent.name': tag }, () =>
-    drivenTo(agent, held, run, isResumed, model.model),
+export function runLoop(agent: AgentRuntime, execution: LeasedExecution, run: Run): Promise<RunOutcome> {
+  const { tag } = agent.definition;
+  return withSpan(`invoke_agent ${tag}`, { 'gen_ai.operation.name': 'invoke_agent', 'gen_ai.agent.name': tag }, () =>
+    loop(agent, execution, run),
   );
 }
 
-async function drivenTo(
-  agent: RunnableAgent,
-  held: HeldExecution,
-  run: Run,
-  isResumed: boolean,
-  model: string,
-): Promise<RunOutcome> {
-  const { state } = held;
-  const signal = run.attempt();
-  let resumed = isResumed;
-  held.whenCancelled((reason) => run.abort(reason));
-  await held.hold();
+async function loop(agent: AgentRuntime, execution: LeasedExecution, run: Run): Promise<RunOutcome> {
+  const { state } = execution;
+  const { model } = agent.definition.model;
+  const signal = run.startAttempt();
+  execution.onCancelRequested((reason) => run.abort(reason));
+  await execution.assertLease();
+  // Calls of a stored step may have been started by an earlier owner.
+  let resumed = true;
   for (;;) {
-    if (state.steps.length > 0) {
-      const step = state.steps[state.steps.length - 1] as Step;
+    const step = state.steps.at(-1);
+    if (step) {
       try {
-        await callTools(agent, held, run, step, { signal, resumed });
+        await callTools(agent, execution, run, step, { signal, resumed });
       } catch (error) {
-        // The gate let go because it was told to.
-        if (isSvcError(error) && error.code === 'interrupted') return stopped(held, signal);
+        // The gate detached because the signal was aborted.
+        if (isSvcError(error) && error.code === 'interrupted') return stop(execution, signal);
         throw error;
       }
-      resumed = false;
-      // Not by this run: whoever cancelled its requests may want it cancelled, which a write meets.
-      if (!signal.aborted && step.calls.some(({ outcome }) => outcome?.status === 'cancelled')) await held.save();
-      if (signal.aborted) return stopped(held, signal);
-      if (step.calls.length === 0) return ended(held, 'completed');
+      // A cancelled request may mean that the execution was cancelled as well, which a write finds out.
+      if (!signal.aborted && step.calls.some(({ outcome }) => outcome?.status === 'cancelled')) await execution.save();
+      if (signal.aborted) return stop(execution, signal);
+      if (step.calls.length === 0) return finish(execution, 'completed');
     }
-    if (signal.aborted) return stopped(held, signal);
+    resumed = false;
+    if (signal.aborted) return stop(execution, signal);
     if (state.steps.length >= state.limits.steps) {
-      return failed(held, { code: 'run_too_long', message: `The model took its ${state.limits.steps} turns.` });
+      return fail(execution, {
+        code: 'run_too_long',
+        message: `The model reached its limit of ${state.limits.steps} turns.`,
+      });
     }
-    await held.hold();
+    await execution.assertLease();
     try {
       const attributes = { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': model };
-      const step = await spanOf(`chat ${model}`, attributes, async () =>
+      const next = await withSpan(`chat ${model}`, attributes, async () =>
         askModel(await agent.model(), agent.definition, state, signal, (text) => run.emit({ type: 'text', text })),
       );
-      state.steps.push(step);
+      state.steps.push(next);
     } catch (error) {
-      if (signal.aborted) return stopped(held, signal);
-      return failed(held, modelError(error));
+      if (signal.aborted) return stop(execution, signal);
+      return fail(execution, modelError(error));
     }
-    // A turn without calls is the last: it is stored together with the end.
-    if ((state.steps.at(-1)?.calls.length ?? 0) > 0) await held.save();
+    // A turn without calls is the last one. It is stored together with the outcome.
+    if ((state.steps.at(-1)?.calls.length ?? 0) > 0) await execution.save();
   }
 }
 
-/** Cancelled by somebody, over its time, or let go of because the client closes: then nothing is written. */
-async function stopped(held: HeldExecution, signal: AbortSignal): Promise<RunOutcome> {
+/** Ends an aborted run: cancelled, over its time limit, or detached. A detached execution is left as it is stored. */
+async function stop(execution: LeasedExecution, signal: AbortSignal): Promise<RunOutcome> {
   const reason: unknown = signal.reason;
-  // Only this attempt was ended, and the next one finds what this one left: a run that is stopped too ends there.
-  const left = lettingGo(signal);
-  if (!signal.aborted || left === 'for now') throw executionLost(held.executionId);
-  if (left === 'for good') {
-    throw new SvcError('interrupted', 'The client was closed while the run was going on.', {
-      state: `The execution ${held.executionId} is stored as far as it had come.`,
-      next: [`svc.agents.resume('${held.executionId}')`],
+  const kind = detachKind(signal);
+  // Only this attempt was aborted. The next one resumes from what is stored.
+  if (!signal.aborted || kind === 'temporary') throw executionLostError(execution.executionId);
+  if (kind === 'final') {
+    throw new SvcError('interrupted', 'The client was closed during the run.', {
+      state: `The execution ${execution.executionId} is stored up to its last step.`,
+      next: [`svc.agents.resume('${execution.executionId}')`],
     });
   }
-  if (reason instanceof OverTime) return failed(held, { code: 'run_too_long', message: String(reason) });
-  held.state.reason = reasonOf(signal);
-  return ended(held, 'cancelled');
+  if (reason instanceof RunTimeout) return fail(execution, { code: 'run_too_long', message: String(reason) });
+  execution.state.reason = abortReason(signal);
+  return finish(execution, 'cancelled');
 }
 
-function failed(held: HeldExecution, error: RunError): Promise<RunOutcome> {
-  held.state.error = error;
-  return ended(held, 'failed');
+function fail(execution: LeasedExecution, error: RunError): Promise<RunOutcome> {
+  execution.state.error = error;
+  return finish(execution, 'failed');
 }
 
-async function ended(held: HeldExecution, status: RunOutcome['status']): Promise<RunOutcome> {
-  return outcomeOf(await held.end(status), held.state);
+async function finish(execution: LeasedExecution, status: RunOutcome['status']): Promise<RunOutcome> {
+  return runOutcome(await execution.finish(status), execution.state);
 }
 
 function modelError(error: unknown): RunError {
-  if (!isSvcError(error)) return { code: 'model_failed', message: keptWords(error) };
-  return { code: error.code, message: keptWords(sentences(error)) };
+  if (!isSvcError(error)) return { code: 'model_failed', message: truncatedText(error) };
+  return { code: error.code, message: truncatedText(describeError(error)) };
 }

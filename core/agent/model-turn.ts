@@ -1,27 +1,26 @@
-import { tooLarge } from '../approval/digest.ts';
-import { newRequestId } from '../approval/id.ts';
+import { newRequestId } from '../approval/request.ts';
 import { SvcError } from '../errors.ts';
 import { isPlainObject, type Json } from '../json.ts';
-import { pathText } from '../schema/shape.ts';
+import { pathText } from '../schema/validate.ts';
+import { isOversized } from '../tool/call-digest.ts';
+import { type SafeJsonResult, storableText, toSafeJson } from '../tool/safe-json.ts';
 import type { CompiledAgent } from './define.ts';
-import type { ExecutionState, Step, StepCall, Usage } from './execution.ts';
-import { withoutLarge } from './keep.ts';
+import type { ExecutionState, ExecutionStep, StepCall, Usage } from './execution-record.ts';
 import type { Conversation, ModelProvider } from './model.ts';
-import { type Owned, ownJson, storable } from './own-json.ts';
 
-/** Asks the model for its next turn. What it throws leaves no trace in the execution: the turn can be asked for again. */
+/** Asks the model for its next turn. An error leaves the execution unchanged, so the turn can be requested again. */
 export async function askModel(
   provider: ModelProvider,
   agent: CompiledAgent,
   state: ExecutionState,
   signal: AbortSignal,
   onText: (text: string) => void,
-): Promise<Step> {
+): Promise<ExecutionStep> {
   const tools = [...agent.tools.values()].map(({ tag, description, schema }) => ({ tag, description, schema }));
   let text = '';
   const calls: StepCall[] = [];
-  const large = new Set<string>();
-  let end: { readonly usage: Usage; readonly keep: Json } | undefined;
+  const oversizedTexts = new Set<string>();
+  let end: { readonly usage: Usage; readonly providerState: Json } | undefined;
   for await (const event of provider.turn(conversationOf(agent, state), tools, signal)) {
     switch (event.type) {
       case 'text':
@@ -30,16 +29,16 @@ export async function askModel(
         break;
       case 'tool_call': {
         const { id, tool, parameters = {} } = event;
-        const owned = ownJson(parameters);
-        const written = 'value' in owned ? owned.value : storable(JSON.stringify(parameters));
-        const oversized = tooLarge(written);
-        if (oversized) large.add(JSON.stringify(written));
-        const malformed = event.malformed === true ? 'they are not JSON' : 'why' in owned && whyNot(owned);
-        const sensitive = sensitiveIn(agent, tool, written);
+        const safe = toSafeJson(parameters);
+        const written = 'value' in safe ? safe.value : storableText(JSON.stringify(parameters));
+        const oversized = isOversized(written);
+        if (oversized) oversizedTexts.add(JSON.stringify(written));
+        const malformed = event.malformed === true ? 'they are not JSON' : 'why' in safe && problemOf(safe);
+        const sensitive = sensitiveNames(agent, tool, written);
         calls.push({
-          id: storable(id),
+          id: storableText(id),
           requestId: newRequestId(),
-          tool: storable(tool),
+          tool: storableText(tool),
           parameters: oversized ? {} : written,
           ...(malformed !== false && { malformed }),
           ...(oversized && { oversized }),
@@ -49,43 +48,45 @@ export async function askModel(
       }
       case 'finished': {
         const { inputTokens = 0, outputTokens = 0 } = event;
-        const kept = ownJson(event.keep ?? null);
-        end = { usage: { inputTokens, outputTokens }, keep: 'value' in kept ? kept.value : null };
+        const safe = toSafeJson(event.providerState ?? null);
+        end = { usage: { inputTokens, outputTokens }, providerState: 'value' in safe ? safe.value : null };
       }
     }
   }
   signal.throwIfAborted();
-  if (!end) throw new SvcError('model_failed', 'The model ended its turn without saying so.');
-  const keep = withoutLarge(end.keep, large);
-  return { text: storable(text), calls, usage: end.usage, ...(keep !== null && { keep }) };
+  if (!end) throw new SvcError('model_failed', 'The model ended its turn without a finish event.');
+  const providerState = withoutOversized(end.providerState, oversizedTexts);
+  return { text: storableText(text), calls, usage: end.usage, ...(providerState !== null && { providerState }) };
 }
 
-function whyNot({ path, why }: Exclude<Owned, { value: Json }>): string {
-  return path.length === 0 ? `they are what ${why}` : `${pathText(path)} ${why}`;
+function problemOf({ path, why }: Exclude<SafeJsonResult, { value: Json }>): string {
+  return path.length === 0 ? `the value ${why}` : `${pathText(path)} ${why}`;
 }
 
 /**
- * Names that are shown to nobody but the model and who decides. A value that should have one of them may stand under
- * another, where the model misspelt that or the tool's.
+ * The parameters to mask. Includes names that the tool does not define, and all names of a call to an unknown tool: the
+ * model may have misspelt a sensitive parameter or the tool.
  */
-function sensitiveIn(agent: CompiledAgent, tag: string, parameters: Json): readonly string[] {
+function sensitiveNames(agent: CompiledAgent, tag: string, parameters: Json): readonly string[] {
   const tool = agent.tools.get(tag);
-  const isAny = tool ? tool.sensitive.length > 0 : [...agent.tools.values()].some((one) => one.sensitive.length > 0);
-  if (!isAny) return [];
+  const hasSensitive = tool
+    ? tool.sensitive.length > 0
+    : [...agent.tools.values()].some(({ sensitive }) => sensitive.length > 0);
+  if (!hasSensitive) return [];
   const known =
     tool && isPlainObject(tool.schema) && isPlainObject(tool.schema.properties) ? tool.schema.properties : {};
-  const strange = isPlainObject(parameters)
+  const unknown = isPlainObject(parameters)
     ? Object.keys(parameters).filter((name) => !Object.hasOwn(known, name))
     : [];
-  return [...(tool?.sensitive ?? []), ...strange];
+  return [...(tool?.sensitive ?? []), ...unknown];
 }
 
-/** What the model sees of an execution whose calls all have results. */
+/** The conversation so far. Every call of its turns has a result. */
 function conversationOf(agent: CompiledAgent, { prompt, steps }: ExecutionState): Conversation {
   return {
     system: agent.systemPrompt,
     prompt,
-    turns: steps.map(({ text, calls, keep }) => ({
+    turns: steps.map(({ text, calls, providerState }) => ({
       text,
       calls: calls.map(({ id, tool, parameters, outcome }) => ({
         id,
@@ -94,7 +95,22 @@ function conversationOf(agent: CompiledAgent, { prompt, steps }: ExecutionState)
         result: outcome?.result ?? null,
         ...(outcome?.changed !== undefined && { changed: outcome.changed }),
       })),
-      ...(keep !== undefined && { keep }),
+      ...(providerState !== undefined && { providerState }),
     })),
   };
+}
+
+/** Removes oversized parameters from the provider's state. Null if the state contains them in another form. */
+function withoutOversized(providerState: Json, oversizedTexts: ReadonlySet<string>): Json {
+  if (oversizedTexts.size === 0) return providerState;
+  const rest = replaceWithEmpty(providerState, oversizedTexts);
+  return isOversized(rest) ? null : rest;
+}
+
+/** Replaces each value with an empty object, because providers reject a call without parameters. */
+function replaceWithEmpty(value: Json, texts: ReadonlySet<string>): Json {
+  if (typeof value !== 'object' || value === null) return value;
+  if (texts.has(JSON.stringify(value))) return {};
+  if (Array.isArray(value)) return value.map((item) => replaceWithEmpty(item, texts));
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, replaceWithEmpty(member, texts)]));
 }

@@ -1,6 +1,6 @@
 import type { Json } from '../json.ts';
 
-/** What a model sees of an execution: never a requestId nor a token. @experimental */
+/** What a model sees of an execution. Never contains a requestId or a token. @experimental */
 export interface Conversation {
   readonly system: string;
   readonly prompt: string;
@@ -11,13 +11,13 @@ export interface Conversation {
 export interface ConversationTurn {
   readonly text: string;
   readonly calls: readonly ConversationCall[];
-  /** What the provider gave as `keep`, to be sent back as it was. */
-  readonly keep?: Json;
+  /** The `providerState` of the turn's `finished` event, unchanged. */
+  readonly providerState?: Json;
 }
 
 /** @experimental */
 export interface ConversationCall {
-  /** The provider's: unique in a turn, and no key of ours. */
+  /** The provider's id of the call, unique within a turn. */
   readonly id: string;
   readonly tool: string;
   readonly parameters: Json;
@@ -37,7 +37,7 @@ export interface ModelTool {
 /** @experimental */
 export type ModelEvent =
   | { readonly type: 'text'; readonly text: string }
-  /** `malformed`: the model wrote no JSON; `parameters` is then what it wrote. */
+  /** `malformed`: the model's parameters are not valid JSON, and `parameters` is their text. */
   | {
       readonly type: 'tool_call';
       readonly id: string;
@@ -45,10 +45,18 @@ export type ModelEvent =
       readonly parameters: Json;
       readonly malformed?: true;
     }
-  /** The last event of a turn, and of none that failed. */
-  | { readonly type: 'finished'; readonly inputTokens: number; readonly outputTokens: number; readonly keep?: Json };
+  /**
+   * The last event of a turn that did not fail. `providerState` is sent back with later turns, such as reasoning and
+   * signatures.
+   */
+  | {
+      readonly type: 'finished';
+      readonly inputTokens: number;
+      readonly outputTokens: number;
+      readonly providerState?: Json;
+    };
 
-/** Throws where the model cannot be had; what it throws is told to the caller and never to a model. @experimental */
+/** A model, asked for one turn at a time. An error fails the run; it is never sent to a model. @experimental */
 export interface ModelProvider {
   turn(conversation: Conversation, tools: readonly ModelTool[], signal: AbortSignal): AsyncIterable<ModelEvent>;
 }
@@ -56,14 +64,14 @@ export interface ModelProvider {
 /** @experimental */
 export interface ModelOptions {
   readonly model: string;
-  /** What the definition gives beside: base URL, key, headers. */
+  /** `model.settings` of the definition: base URL, key, headers. */
   readonly settings: Readonly<Record<string, unknown>>;
 }
 
-/** Called once for an agent, when it is first used; throws `driver_missing` or `agent_invalid`. @experimental */
+/** Called once per agent, on first use. Throws `driver_missing` or `agent_invalid`. @experimental */
 export type ModelFactory = (options: ModelOptions) => ModelProvider | Promise<ModelProvider>;
 
-/** What the model `scripted` says in a turn. @experimental */
+/** A turn that the provider `scripted` replays. @experimental */
 export interface ScriptedTurn {
   readonly text?: string;
   readonly calls?: readonly { readonly tool: string; readonly parameters?: Json }[];

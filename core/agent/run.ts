@@ -1,9 +1,9 @@
-import { DETACH, Interruption } from '../approval/passage.ts';
+import { DETACH, Interruption } from '../approval/call.ts';
 import type { ApprovalRecord, ApprovalRequest, OutcomeStatus } from '../approval/request.ts';
-import type { Json } from '../json.ts';
-import type { ExecutionStatus, RunError, Usage } from './execution.ts';
+import { isPlainObject, type Json } from '../json.ts';
+import type { ExecutionState, ExecutionStatus, RunError, StepCall, Usage } from './execution-record.ts';
 
-/** What happens in a run, as it happens. @experimental */
+/** An event of a run. @experimental */
 export type RunEvent =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'tool_call'; readonly tool: string; readonly parameters: Json }
@@ -18,14 +18,14 @@ export interface ToolResult {
   readonly status: OutcomeStatus;
   /** What the model sees. */
   readonly result: Json;
-  /** Parameters that a human changed before the tool ran. */
+  /** Names of the parameters that a human changed before the tool ran. */
   readonly changed?: readonly string[];
 }
 
 /** How a run ended. @experimental */
 export interface RunOutcome {
   readonly status: Exclude<ExecutionStatus, 'running'>;
-  /** The last words of the model. */
+  /** The text of the last model turn. */
   readonly text: string;
   readonly steps: readonly RunStep[];
   readonly usage: Usage;
@@ -35,27 +35,26 @@ export interface RunOutcome {
   readonly reason?: string;
 }
 
-/** A turn of the model and what its calls gave. @experimental */
+/** A model turn with the results of its tool calls. @experimental */
 export interface RunStep {
   readonly text: string;
   readonly calls: readonly (ToolResult & { readonly parameters: Json })[];
 }
 
 /**
- * An execution, as long as this process has to do with it. Iterating gives every event from the first that this
- * process saw; several may iterate.
+ * An execution as this process sees it. Each iterator yields every event that this process has seen, from the first.
  * @experimental
  */
 export class Run implements AsyncIterable<RunEvent> {
   readonly executionId: string;
-  /** Rejects only where the end is not known here: the client was closed, or the store does not answer. */
+  /** Rejects only if the outcome is unknown to this process: the client was closed, or the store does not answer. */
   readonly result: Promise<RunOutcome>;
   #stopped: { readonly reason: unknown } | undefined;
   #attempt: AbortController | undefined;
   readonly #events: RunEvent[] = [];
   #settle!: { resolve(outcome: RunOutcome): void; reject(error: unknown): void };
   #ended: { readonly error?: unknown } | undefined;
-  /** Those who have seen every event and wait for another. */
+  /** Wakes the iterators that have yielded every event. */
   #waiting: (() => void)[] = [];
 
   constructor(executionId: string) {
@@ -66,29 +65,25 @@ export class Run implements AsyncIterable<RunEvent> {
     this.result.catch(() => undefined);
   }
 
-  /** Stops it: what waits is cancelled, what runs is told through `ctx.signal`. Gives the outcome. */
+  /** Cancels pending requests, aborts `ctx.signal` of running handlers, and returns the outcome. */
   cancel(reason = 'The run was cancelled.'): Promise<RunOutcome> {
     this.abort(reason);
     return this.result;
   }
 
-  /** What it was stopped with. @internal */
+  /** The reason of the first `abort`. @internal */
   get stopped(): { readonly reason: unknown } | undefined {
     return this.#stopped;
   }
 
-  /** For one attempt to bring it to its end: aborts when the run is stopped, and when the attempt is. @internal */
-  attempt(): AbortSignal {
+  /** The signal of one attempt to run it to its end. Aborts with the attempt or the run. @internal */
+  startAttempt(): AbortSignal {
     this.#attempt = new AbortController();
     if (this.#stopped) this.#attempt.abort(this.#stopped.reason);
     return this.#attempt.signal;
   }
 
-  /**
-   * Ends the attempt without ending the run: what waits at the gate goes on waiting in the store, and what runs there
-   * comes to its end.
-   * @internal
-   */
+  /** Ends the attempt but not the run: requests stay pending, and approved tools that run are awaited. @internal */
   interrupt(): void {
     this.#attempt?.abort(new Interruption(() => this.#stopped?.reason === DETACH));
   }
@@ -113,8 +108,8 @@ export class Run implements AsyncIterable<RunEvent> {
     this.emit({ type: 'finished', outcome });
   }
 
-  /** The end is not known here. @internal */
-  leave(error: unknown): void {
+  /** Rejects the result: this process will not learn the outcome. @internal */
+  detach(error: unknown): void {
     if (this.#ended) return;
     this.#ended = { error };
     this.#settle.reject(error);
@@ -122,19 +117,19 @@ export class Run implements AsyncIterable<RunEvent> {
   }
 
   [Symbol.asyncIterator](): AsyncIterableIterator<RunEvent, undefined> {
-    let at = 0;
-    let isLeft = false;
+    let position = 0;
+    let isDone = false;
     const done = { done: true, value: undefined } as const;
     const next = async (): Promise<IteratorResult<RunEvent, undefined>> => {
       for (;;) {
-        const event = this.#events[at];
-        if (isLeft) return done;
+        const event = this.#events[position];
+        if (isDone) return done;
         if (event) {
-          at += 1;
+          position += 1;
           return { value: event };
         }
         if (this.#ended) {
-          isLeft = true;
+          isDone = true;
           if ('error' in this.#ended) throw this.#ended.error;
           return done;
         }
@@ -143,9 +138,9 @@ export class Run implements AsyncIterable<RunEvent> {
     };
     const iterator: AsyncIterableIterator<RunEvent, undefined> = {
       next,
-      // Who leaves while he waits is not kept until something happens.
+      // Wakes a pending `next`, so that it does not wait for another event.
       return: async () => {
-        isLeft = true;
+        isDone = true;
         this.#wake();
         return done;
       },
@@ -157,4 +152,50 @@ export class Run implements AsyncIterable<RunEvent> {
   #wake(): void {
     for (const wake of this.#waiting.splice(0)) wake();
   }
+}
+
+/** The outcome that a stored execution amounts to. */
+export function runOutcome(status: RunOutcome['status'], { steps, error, reason }: ExecutionState): RunOutcome {
+  return {
+    status,
+    text: steps.at(-1)?.text ?? '',
+    steps: steps.map(({ text, calls }) => ({ text, calls: calls.flatMap(callResults) })),
+    usage: steps.reduce(
+      (sum: Usage, { usage }) => ({
+        inputTokens: sum.inputTokens + usage.inputTokens,
+        outputTokens: sum.outputTokens + usage.outputTokens,
+      }),
+      { inputTokens: 0, outputTokens: 0 },
+    ),
+    ...(error !== undefined && { error }),
+    ...(reason !== undefined && { reason }),
+  };
+}
+
+function callResults(call: StepCall): RunStep['calls'] {
+  const { outcome } = call;
+  return outcome ? [{ ...redactResult(call, outcome), parameters: redactParameters(call) }] : [];
+}
+
+const MASKED = { masked: true } as const;
+
+/** Masks sensitive parameters for events, outcomes and lists. Parameters that are not an object are masked whole. */
+export function redactParameters({ parameters, sensitive }: Pick<StepCall, 'parameters' | 'sensitive'>): Json {
+  if (sensitive === undefined) return parameters;
+  if (!isPlainObject(parameters)) return MASKED;
+  return Object.fromEntries(
+    Object.entries(parameters).map(([name, value]) => [name, sensitive.includes(name) ? MASKED : (value as Json)]),
+  );
+}
+
+/** Masks sensitive parameters in a result. Only a result that the SDK made repeats them; a handler's own is unchanged. */
+export function redactResult(call: StepCall, { status, result, changed }: Omit<ToolResult, 'tool'>): ToolResult {
+  const { tool, sensitive } = call;
+  let redacted = result;
+  if (sensitive !== undefined && isPlainObject(result) && 'parameters' in result) {
+    const isOwn = status !== 'completed' || result.error === 'result_not_kept';
+    const parameters = (result.parameters ?? null) as Json;
+    if (isOwn) redacted = { ...result, parameters: redactParameters({ parameters, sensitive }) };
+  }
+  return { tool, status, result: redacted, ...(changed !== undefined && { changed }) };
 }

@@ -1,17 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { StoreHome } from '../approval/home.ts';
+import type { StorageBackend } from '../approval/backend.ts';
 import { CLOCK, type RecordStore } from '../records.ts';
-import { type WorkerRow, workers } from './execution.ts';
+import { type WorkerRow, workerRecords } from './execution-record.ts';
 
 export const LEASE_MS = 15_000;
 
 /**
- * This process as the store knows it: one beat for all its executions. The lease counts on the monotonic clock from
- * before the beat was sent, so that it ends here before anybody else sees it end.
+ * This process as a row in the store: one heartbeat for all its executions. The lease is measured on the monotonic
+ * clock from before the heartbeat was sent, so it ends here before it ends for any other process.
  */
 export class Worker {
-  /** Short: every execution carries one. */
+  /** Short, because every execution stores it. */
   readonly id = randomBytes(12).toString('base64url');
   readonly #store: RecordStore<WorkerRow>;
   readonly #leaseMs: number;
@@ -19,67 +19,63 @@ export class Worker {
   #lost = false;
   #version = 1;
   #beat = 1;
-  #until = 0;
-  #beating: Promise<boolean> | undefined;
+  #leaseEnd = 0;
+  #renewal: Promise<boolean> | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  private constructor(home: StoreHome, leaseMs: number, onLost: () => void) {
-    this.#store = home.records(workers);
+  private constructor(backend: StorageBackend, leaseMs: number, onLost: () => void) {
+    this.#store = backend.records(workerRecords);
     this.#leaseMs = leaseMs;
     this.#onLost = onLost;
   }
 
-  /** `onLost` is told once others may have taken what this worker ran. */
-  static async start(home: StoreHome, leaseMs: number, onLost: () => void): Promise<Worker> {
-    const worker = new Worker(home, leaseMs, onLost);
+  /** Calls `onLost` once other workers may have taken over the executions of this one. */
+  static async start(backend: StorageBackend, leaseMs: number, onLost: () => void): Promise<Worker> {
+    const worker = new Worker(backend, leaseMs, onLost);
     const before = performance.now();
     await worker.#store.insert(worker.#row('alive'));
-    worker.#until = before + leaseMs;
+    worker.#leaseEnd = before + leaseMs;
     worker.#timer = setInterval(() => void worker.#renew(), leaseMs / 3).unref();
     return worker;
   }
 
-  get isLost(): boolean {
-    return this.#lost;
-  }
-
-  /** True when nobody else can be running what belongs to this worker: asked before anything begins. */
-  async holds(): Promise<boolean> {
+  /** True if no other process can be running an execution of this worker. Renews a lease that has run out. */
+  async hasLease(): Promise<boolean> {
     if (this.#lost) return false;
-    return performance.now() < this.#until || this.#renew();
+    return performance.now() < this.#leaseEnd || this.#renew();
   }
 
-  /** Leaves its executions to others at once. */
+  /** Releases the lease, so that others can take over the executions at once. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    await this.#beating;
+    await this.#renewal;
     if (this.#lost) return;
     this.#lost = true;
     await this.#store.replace(this.id, this.#version, this.#row('dead'));
   }
 
-  /** A beat that the store took proves that nobody had declared this worker dead, however late it came. */
   #renew(): Promise<boolean> {
-    this.#beating ??= this.#send().finally(() => {
-      this.#beating = undefined;
+    this.#renewal ??= this.#sendHeartbeat().finally(() => {
+      this.#renewal = undefined;
     });
-    return this.#beating;
+    return this.#renewal;
   }
 
-  async #send(): Promise<boolean> {
+  /** A heartbeat that is stored proves that nobody has declared this worker dead, however late it is. */
+  async #sendHeartbeat(): Promise<boolean> {
     if (this.#lost) return false;
     const before = performance.now();
     try {
       this.#beat += 1;
       const answer = await this.#store.replace(this.id, this.#version, this.#row('alive'));
-      if (answer === 'replaced' || (await this.#wasOurs())) {
+      if (answer === 'replaced' || (await this.#isStored())) {
         this.#version += 1;
-        this.#until = before + this.#leaseMs;
+        this.#leaseEnd = before + this.#leaseMs;
         return true;
       }
     } catch {
-      // The store does not answer: as long as the lease lasts the next beat may come through.
-      if (performance.now() < this.#until) return true;
+      // The store does not answer. Until the lease ends, the next heartbeat may succeed.
+      if (performance.now() < this.#leaseEnd) return true;
     }
     clearInterval(this.#timer);
     this.#lost = true;
@@ -87,8 +83,8 @@ export class Worker {
     return false;
   }
 
-  /** A beat whose answer was lost was sent twice: the second one finds the first. */
-  async #wasOurs(): Promise<boolean> {
+  /** Whether this heartbeat was stored by an earlier attempt whose answer was lost. */
+  async #isStored(): Promise<boolean> {
     const found = await this.#store.get(this.id);
     return found?.record.state === 'alive' && found.record.beat === this.#beat && found.version === this.#version + 1;
   }
@@ -99,13 +95,13 @@ export class Worker {
   }
 }
 
-/** True once nobody can beat for this worker any more: it said good-bye, or its lease is over and it is declared dead. */
-export async function isDead(home: StoreHome, workerId: string): Promise<boolean> {
-  const store = home.records(workers);
+/** Declares a worker dead if its lease has ended. True if it is dead, which is final. */
+export async function markDeadIfExpired(backend: StorageBackend, workerId: string): Promise<boolean> {
+  const store = backend.records(workerRecords);
   const found = await store.get(workerId);
   if (!found || found.record.state === 'dead') return true;
   const { record, version } = found;
-  if ((await home.now()).getTime() <= record.beatAt.getTime() + record.leaseMs) return false;
+  if ((await backend.now()).getTime() <= record.beatAt.getTime() + record.leaseMs) return false;
   const answer = await store.replace(workerId, version, { ...record, state: 'dead' });
   return answer === 'replaced' || answer === 'missing' || (await store.get(workerId))?.record.state === 'dead';
 }

@@ -1,102 +1,110 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { v7 as uuid } from 'uuid';
-import { LONGEST_MS } from './alarm.ts';
+import { frozenClone, truncatedText } from '../tool/safe-json.ts';
 import { deliveriesOf } from './audit.ts';
 import { DeliveryFailed } from './channel.ts';
-import type { ApprovalDesk, Row } from './desk.ts';
 import type { ApprovalRecord, ApprovalRequest } from './request.ts';
-import type { ApprovalRow } from './rows.ts';
-import { frozen, recordOf, requestOf } from './view.ts';
-import { keptWords } from './words.ts';
+import type { ApprovalRow } from './schema.ts';
+import type { ApprovalService, RequestRow } from './service.ts';
+import { toApprovalRecord, toApprovalRequest } from './state.ts';
+import { MAX_TIMEOUT_MS } from './timer-queue.ts';
 
-/** What is told, and what the way back is made of. */
+/** A request as announced, with what its delivery is built from. */
 export interface Announcement {
   readonly request: ApprovalRequest;
-  /** What an approval is bound to. */
+  /** Digest of the call; a callback token is valid for this call only. */
   readonly digest: string;
-  /** What the tool's definition says to the reviewer. */
+  /** The description from the tool's definition. */
   describe(): Promise<string | undefined>;
-  /** What is left to decide it. */
+  /** Milliseconds until the deadline, by the store's clock. */
   expiresInMs(): Promise<number>;
 }
 
-/** A channel, made for one agent. */
-export interface Route {
-  /** Its name in the audit; an agent has each name once. */
+/** A channel configured for one agent. */
+export interface DeliveryRoute {
+  /** Its name in the audit, unique for the agent. */
   readonly channel: string;
   deliver(announcement: Announcement, signal: AbortSignal): Promise<void>;
-  decided?(record: ApprovalRecord, signal: AbortSignal): Promise<void>;
+  onDecided?(record: ApprovalRecord, signal: AbortSignal): Promise<void>;
 }
 
-const ATTEMPT_MS = 15_000;
-const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 60_000;
+const ATTEMPT_TIMEOUT_MS = 15_000;
+const FIRST_RETRY_MS = 1_000;
+const MAX_RETRY_MS = 60_000;
 
 /**
- * Tells who is to decide: the taps, then every channel at once. A request that was found is told again only where
- * nothing says that it arrived: at least once, as a crash may come in between. Ends when `signal` does, and then
- * whoever still waits for the request goes on.
+ * Announces a request to the taps, then to every channel concurrently. An existing request is delivered again only to
+ * channels without a recorded delivery: at least once, because a crash may lose the record. Stops when `signal` aborts;
+ * another caller that waits for the request then continues.
  */
-export async function announce(
-  desk: ApprovalDesk,
-  { record }: Row,
-  { routes, made, signal }: { readonly routes: readonly Route[]; readonly made: boolean; readonly signal: AbortSignal },
+export async function announceRequest(
+  service: ApprovalService,
+  { record }: RequestRow,
+  {
+    routes,
+    isNew,
+    signal,
+  }: { readonly routes: readonly DeliveryRoute[]; readonly isNew: boolean; readonly signal: AbortSignal },
 ): Promise<void> {
   const { requestId } = record;
-  const before = desk.announced.get(requestId);
-  if (before && !before.aborted) return;
-  desk.announced.set(requestId, signal);
-  const request = frozen(requestOf(record));
-  const { approvalRequested } = desk.kernel.hooks;
-  if (!before) await desk.tell('A tap on approvalRequested', () => approvalRequested.promise(request));
+  const previous = service.announcements.get(requestId);
+  if (previous && !previous.aborted) return;
+  service.announcements.set(requestId, signal);
+  const request = frozenClone(toApprovalRequest(record));
+  const { approvalRequested } = service.hooks;
+  if (!previous) await service.runListener('A tap on approvalRequested', () => approvalRequested.promise(request));
   if (routes.length === 0) return;
-  const reached = made && !before ? new Set<string>() : await alreadyReached(desk, requestId);
+  const delivered = isNew && !previous ? new Set<string>() : await deliveredChannels(service, requestId);
   const announcement: Announcement = {
     request,
     digest: record.body.digest,
-    describe: async () => (await desk.definition(record.body.toolDigest))?.description,
-    expiresInMs: async () => Math.max(0, record.expiresAt.getTime() - (await desk.clock.now())),
+    describe: async () => (await service.getToolDefinition(record.body.toolDigest))?.description,
+    expiresInMs: async () => Math.max(0, record.expiresAt.getTime() - (await service.clock.now())),
   };
-  const missing = routes.filter(({ channel }) => !reached.has(channel));
-  await Promise.all(missing.map((route) => deliver(desk, route, announcement, record.expiresAt.getTime(), signal)));
+  const missing = routes.filter(({ channel }) => !delivered.has(channel));
+  await Promise.all(missing.map((route) => deliver(service, route, announcement, record.expiresAt.getTime(), signal)));
 }
 
-/** Tells the channels that a request was decided. Nobody waits for it. */
-export async function announceDecided(desk: ApprovalDesk, row: ApprovalRow, routes: readonly Route[]): Promise<void> {
-  const record = frozen(recordOf(row));
+/** Reports a decision to the channels: one attempt each. */
+export async function announceDecision(
+  service: ApprovalService,
+  row: ApprovalRow,
+  routes: readonly DeliveryRoute[],
+): Promise<void> {
+  const record = frozenClone(toApprovalRecord(row));
   await Promise.all(
-    routes.map(async ({ channel, decided }) => {
-      if (!decided) return;
-      await attempt((signal) => decided(record, signal), desk.closing).catch((error) =>
-        desk.warn(`The channel ${channel} was not told that ${record.requestId} is decided: ${auditWords(error)}`),
+    routes.map(async ({ channel, onDecided }) => {
+      if (!onDecided) return;
+      await withTimeout((signal) => onDecided(record, signal), service.closing).catch((error) =>
+        service.warn(`The channel ${channel} did not receive the decision on ${record.requestId}: ${auditText(error)}`),
       );
     }),
   );
 }
 
-/** Tries until it arrived, the request is over, or trying again is no use. Every attempt is recorded. */
+/** Retries until delivered, decided, expired or not retryable. Every attempt is recorded. */
 async function deliver(
-  desk: ApprovalDesk,
-  route: Route,
+  service: ApprovalService,
+  route: DeliveryRoute,
   announcement: Announcement,
   deadline: number,
   signal: AbortSignal,
 ): Promise<void> {
   const { requestId } = announcement.request;
-  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+  for (let pause = FIRST_RETRY_MS; ; pause = Math.min(pause * 2, MAX_RETRY_MS)) {
     try {
-      // An attempt that is on its way when the request is decided ends as it ends: the audit says how.
-      await attempt((patience) => route.deliver(announcement, patience), desk.closing);
-      return await note(desk, requestId, route.channel, null);
+      // A decision does not abort an attempt in progress: the audit records how it ended.
+      await withTimeout((attemptSignal) => route.deliver(announcement, attemptSignal), service.closing);
+      return await recordAttempt(service, requestId, route.channel, null);
     } catch (error) {
-      if (desk.closing.aborted) return;
+      if (service.closing.aborted) return;
       const { retry, afterMs } = error instanceof DeliveryFailed ? error : { retry: true, afterMs: 0 };
-      await note(desk, requestId, route.channel, auditWords(error));
+      await recordAttempt(service, requestId, route.channel, auditText(error));
       if (signal.aborted) return;
-      // Jitter: receivers that come back are not met by everybody at once.
+      // Jitter: a receiver that recovers is not contacted by all senders at once.
       const next = Math.max(afterMs, pause * (0.5 + Math.random() / 2));
-      if (!retry || desk.clock.until(deadline) <= next) {
-        desk.warn(`The channel ${route.channel} did not deliver ${requestId}: ${auditWords(error)}`);
+      if (!retry || service.clock.msUntil(deadline) <= next) {
+        service.warn(`The channel ${route.channel} did not deliver ${requestId}: ${auditText(error)}`);
         return;
       }
       await pauseFor(next, signal);
@@ -105,59 +113,64 @@ async function deliver(
   }
 }
 
-/** Ends early when the signal aborts, and never otherwise: a receiver is not asked before it wants to be. */
+/** Ends early only if the signal aborts, so that `Retry-After` is honoured. Longer pauses take several timers. */
 async function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
-  for (let left = ms; left > 0 && !signal.aborted; left -= LONGEST_MS) {
-    await wait(Math.min(left, LONGEST_MS), undefined, { signal, ref: false }).catch(() => undefined);
+  for (let left = ms; left > 0 && !signal.aborted; left -= MAX_TIMEOUT_MS) {
+    await wait(Math.min(left, MAX_TIMEOUT_MS), undefined, { signal, ref: false }).catch(() => undefined);
   }
 }
 
-/** A channel that never answers is left alone after a while, whether it listens to its signal or not. */
-async function attempt(work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
-  const late = AbortSignal.timeout(ATTEMPT_MS);
-  const either = AbortSignal.any([signal, late]);
+/** Rejects on a timeout or abort even if the channel ignores its signal. */
+async function withTimeout(work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
+  const timeout = AbortSignal.timeout(ATTEMPT_TIMEOUT_MS);
+  const either = AbortSignal.any([signal, timeout]);
   let end = () => {};
-  const over = new Promise<never>((_, reject) => {
-    end = () => reject(late.aborted ? new Error(`no answer within ${ATTEMPT_MS} ms`) : signal.reason);
+  const aborted = new Promise<never>((_, reject) => {
+    end = () => reject(timeout.aborted ? new Error(`no answer within ${ATTEMPT_TIMEOUT_MS} ms`) : signal.reason);
     if (either.aborted) end();
     else either.addEventListener('abort', end, { once: true });
   });
-  over.catch(() => undefined);
+  aborted.catch(() => undefined);
   try {
-    await Promise.race([work(either), over]);
+    await Promise.race([work(either), aborted]);
   } finally {
     either.removeEventListener('abort', end);
   }
 }
 
-async function note(desk: ApprovalDesk, requestId: string, channel: string, error: string | null): Promise<void> {
+async function recordAttempt(
+  service: ApprovalService,
+  requestId: string,
+  channel: string,
+  error: string | null,
+): Promise<void> {
   try {
-    await desk.deliveries.insert({
+    await service.deliveries.insert({
       id: `del_${uuid()}`,
       requestId,
       channel,
-      at: new Date(await desk.clock.now()),
+      at: new Date(await service.clock.now()),
       delivered: error === null,
       error,
     });
   } catch (failure) {
-    desk.warn(`A delivery of ${requestId} by ${channel} is missing in the audit: ${auditWords(failure)}`);
+    service.warn(`A delivery of ${requestId} by ${channel} could not be added to the audit: ${auditText(failure)}`);
   }
 }
 
-async function alreadyReached(desk: ApprovalDesk, requestId: string): Promise<ReadonlySet<string>> {
-  const reached = new Set<string>();
+async function deliveredChannels(service: ApprovalService, requestId: string): Promise<ReadonlySet<string>> {
+  const found = new Set<string>();
   try {
-    for await (const { channel, delivered } of deliveriesOf(desk, requestId)) if (delivered) reached.add(channel);
+    for await (const { channel, delivered } of deliveriesOf(service, requestId)) if (delivered) found.add(channel);
   } catch {
-    // Told twice is better than not at all.
+    // Delivering twice is better than not at all.
   }
-  return reached;
+  return found;
 }
 
-/** Characters of an error in the audit. */
-const LONGEST_ERROR = 500;
+/** The longest error in the audit, in characters. */
+const MAX_ERROR_LENGTH = 500;
 
-function auditWords(error: unknown): string {
-  return keptWords(error, LONGEST_ERROR);
+function auditText(error: unknown): string {
+  return truncatedText(error, MAX_ERROR_LENGTH);
 }

@@ -1,40 +1,40 @@
 import type { Json } from '../json.ts';
 import type { ApprovalRecord, ApprovalRequest } from './request.ts';
 
-/** What a channel is given: the request as its reader may see it, and the way back. @experimental */
+/** A request as a channel delivers it: sensitive parameters are masked. @experimental */
 export interface Delivery extends ApprovalRequest {
   readonly product: string;
   readonly env: string;
-  /** Milliseconds that were left until `timeout` when this attempt began, by the store's clock: a process's may differ. */
+  /** Milliseconds until `timeout` at the start of this attempt, by the store's clock, which may differ from this process's. */
   readonly expiresInMs: number;
-  /** What the tool's definition says to the reviewer. */
+  /** The description from the tool's definition. */
   readonly description?: string;
-  /** Where a decision is posted (SPEC 4.1), its token in it: whoever has it can decide. Absent without `approvals.callbackBase`. */
+  /** The URL to post a decision to. It contains the token, so its bearer can decide. Absent without `approvals.callbackBase`. */
   readonly callbackUrl?: string;
-  /** The token alone, for decisions that come back another way. */
+  /** The token alone, for decisions that return by other means. */
   readonly token?: string;
 }
 
-/** A way to a human. Channels are a registry and not taps: each outcome counts, and none holds up another. @experimental */
+/** Delivers requests to reviewers. Channels run concurrently, and each delivery is recorded. @experimental */
 export interface Channel {
   readonly name: string;
   /**
-   * One attempt; throws when the request did not arrive. It is repeated with growing pauses until the request expires
-   * or is decided, unless the error is a `DeliveryFailed` that says otherwise.
+   * Makes one attempt and throws if it fails. Failed attempts are repeated with growing pauses until the request is
+   * decided or expires; a `DeliveryFailed` error can change the pause or stop the retries.
    */
   deliver(delivery: Delivery, signal: AbortSignal): Promise<void>;
-  /** A request that was delivered is decided, by whomever: one attempt, never repeated. */
-  decided?(record: ApprovalRecord, signal: AbortSignal): Promise<void>;
+  /** Reports the decision on a delivered request: one attempt, not retried. */
+  onDecided?(record: ApprovalRecord, signal: AbortSignal): Promise<void>;
 }
 
 /** @experimental */
 export type ChannelFactory = (options: Readonly<Record<string, unknown>>) => Channel;
 
-/** Says what is to become of a delivery that failed. @experimental */
+/** A failed delivery, with how to retry it. @experimental */
 export class DeliveryFailed extends Error {
-  /** False: trying again is no use. */
+  /** False if a retry cannot succeed. */
   readonly retry: boolean;
-  /** Milliseconds that the receiver wants to be left alone; never tried sooner. */
+  /** The minimum pause before the next attempt, in milliseconds. */
   readonly afterMs: number;
 
   constructor(
@@ -44,7 +44,7 @@ export class DeliveryFailed extends Error {
     super(message);
     this.name = 'DeliveryFailed';
     this.retry = retry;
-    // A header that is no number must not become a pause that never comes, or that is none.
+    // An unparsable header must not produce NaN as the pause.
     this.afterMs = Number.isFinite(afterMs) ? Math.max(0, afterMs) : 0;
   }
 }
@@ -53,19 +53,22 @@ export class DeliveryFailed extends Error {
 export interface BrokerEvent {
   /** The routing key, topic or subject. */
   readonly name: string;
-  /** The same for every attempt to publish the event. */
+  /** The same for every attempt to publish this event. */
   readonly id: string;
   readonly body: Json;
-  /** Milliseconds after which nobody needs it any more. */
+  /** Milliseconds after which the broker may drop the event. */
   readonly expiresInMs: number;
 }
 
-/** A message broker. It connects when it is first used, and again when the connection was lost. @experimental */
+/** A message broker that connects on first use and reconnects after a lost connection. @experimental */
 export interface Broker {
-  /** Resolves when the broker has the event for good; throws when that is not known. */
+  /** Resolves once the broker has stored the event; throws if that is not confirmed. */
   publish(event: BrokerEvent, signal: AbortSignal): Promise<void>;
-  /** Hands on each message of a queue, as JSON or as the text it is; one that `take` throws on is put aside as a dead letter. */
-  consume?(queue: string, take: (body: unknown) => Promise<void>): Promise<() => Promise<void>>;
+  /**
+   * Passes each message of a queue to `handle`, parsed as JSON or else as text. A message becomes a dead letter if
+   * `handle` throws, and is redelivered if that is a `DeliveryFailed` with `retry`. Resolves to a function that stops.
+   */
+  consume?(queue: string, handle: (body: unknown) => Promise<void>): Promise<() => Promise<void>>;
   close(): Promise<void>;
 }
 

@@ -1,25 +1,24 @@
 import { SvcError } from '../errors.ts';
 import type { RecordStore } from '../records.ts';
-import { type Problem, problemText, type Shape, shapeProblems } from '../schema/shape.ts';
-import type { ApprovalDesk } from './desk.ts';
-import { firstIdAt } from './id.ts';
-import type { ApprovalRecord, ApprovalStatus } from './request.ts';
-import type { ApprovalRow } from './rows.ts';
-import { recordOf } from './view.ts';
+import { type Problem, problemText, type Shape, shapeProblems } from '../schema/validate.ts';
+import { type ApprovalRecord, type ApprovalStatus, minIdAt } from './request.ts';
+import type { ApprovalRow } from './schema.ts';
+import type { ApprovalService } from './service.ts';
+import { toApprovalRecord } from './state.ts';
 
-export const STATUSES = ['waiting', 'approved', 'rejected', 'cancelled'] as const;
+export const APPROVAL_STATUSES = ['waiting', 'approved', 'rejected', 'cancelled'] as const;
 
 /** @experimental */
 export interface ListQuery {
-  /** Default `waiting`, unless an execution is named. Requests past their time do not wait. */
+  /** Default `waiting`, or any status with `executionId`. Overdue requests do not count as waiting. */
   readonly status?: ApprovalStatus;
   readonly agentTag?: string;
   readonly executionId?: string;
-  /** Requests made from this moment on, by the clock of the process that made them. */
+  /** Requests created at or after this moment, by the clock of the process that created them. */
   readonly since?: Date;
-  /** Requests made before this moment. */
+  /** Requests created before this moment. */
   readonly before?: Date;
-  /** The oldest first is the default. */
+  /** Default: oldest first. */
   readonly newestFirst?: boolean;
   /** 1 to 1,000; default 100. */
   readonly limit?: number;
@@ -36,7 +35,7 @@ export interface ApprovalPage {
 
 const QUERY: Shape = {
   properties: {
-    status: { oneOf: STATUSES },
+    status: { oneOf: APPROVAL_STATUSES },
     agentTag: 'string',
     executionId: 'string',
     since: 'any',
@@ -47,36 +46,40 @@ const QUERY: Shape = {
   },
 };
 
-export async function list(desk: ApprovalDesk, query: ListQuery = {}): Promise<ApprovalPage> {
-  checkQuery(query);
+export async function listApprovals(service: ApprovalService, query: ListQuery = {}): Promise<ApprovalPage> {
+  assertQuery(query);
   const { limit = 100 } = query;
   const records: ApprovalRecord[] = [];
   let { cursor } = query;
-  await desk.clock.asked();
+  await service.clock.readNow();
   do {
-    // As many as are still missing: the cursor then stands after the last one that is given.
-    const page = await pageOf(desk.rows, query, limit - records.length, cursor);
-    const isSettled = !page.records.some(({ record }) => desk.isDue(record));
-    const rows = isSettled ? page.records : await Promise.all(page.records.map((row) => desk.settled(row)));
+    // The page size is what is still missing, so that the cursor follows the last returned record.
+    const page = await readPage(service.rows, query, limit - records.length, cursor);
+    const hasOverdue = page.records.some(({ record }) => service.isDue(record));
+    const rows = hasOverdue ? await Promise.all(page.records.map((row) => service.expireIfDue(row))) : page.records;
     for (const { record } of rows) {
-      if (isWanted(desk, query, record)) records.push(recordOf(record));
+      if (matchesQuery(service, query, record)) records.push(toApprovalRecord(record));
     }
     cursor = page.cursor;
   } while (cursor !== undefined && records.length < limit);
   return { records, ...(cursor !== undefined && { cursor }) };
 }
 
-/** What no index says. */
-function isWanted(desk: ApprovalDesk, { status, agentTag, executionId }: ListQuery, row: ApprovalRow): boolean {
-  const wanted = status ?? (executionId === undefined ? 'waiting' : undefined);
+/** The conditions that no index covers, and rows that changed after they were indexed. */
+function matchesQuery(
+  service: ApprovalService,
+  { status, agentTag, executionId }: ListQuery,
+  row: ApprovalRow,
+): boolean {
+  const wantedStatus = status ?? (executionId === undefined ? 'waiting' : undefined);
   return (
-    (wanted === undefined || row.status === wanted) &&
-    (wanted !== 'waiting' || !desk.isDue(row)) &&
+    (wantedStatus === undefined || row.status === wantedStatus) &&
+    (wantedStatus !== 'waiting' || !service.isDue(row)) &&
     (agentTag === undefined || row.agentTag === agentTag)
   );
 }
 
-function pageOf(rows: RecordStore<ApprovalRow>, query: ListQuery, limit: number, cursor: string | undefined) {
+function readPage(rows: RecordStore<ApprovalRow>, query: ListQuery, limit: number, cursor: string | undefined) {
   const { status = 'waiting', agentTag, executionId, since, before, newestFirst } = query;
   const [index, equals] =
     executionId !== undefined
@@ -86,15 +89,15 @@ function pageOf(rows: RecordStore<ApprovalRow>, query: ListQuery, limit: number,
         : (['byStatus', { status }] as const);
   return rows.page(index, {
     equals,
-    ...(since && { from: firstIdAt(since) }),
-    ...(before && { to: firstIdAt(before) }),
+    ...(since && { from: minIdAt(since) }),
+    ...(before && { to: minIdAt(before) }),
     direction: newestFirst ? 'desc' : 'asc',
     limit,
     ...(cursor !== undefined && { cursor }),
   });
 }
 
-function checkQuery(query: ListQuery): void {
+function assertQuery(query: ListQuery): void {
   const problems: Problem[] = shapeProblems(query, QUERY);
   for (const key of ['since', 'before'] as const) {
     const moment: unknown = query[key];
@@ -105,7 +108,7 @@ function checkQuery(query: ListQuery): void {
   if (!Number.isInteger(limit) || limit < 1 || limit > 1000)
     problems.push({ path: ['limit'], text: 'is not 1 to 1,000' });
   if (problems.length === 0) return;
-  throw new SvcError('value_invalid', 'The list that is asked for cannot be given.', {
+  throw new SvcError('value_invalid', 'The query of approvals is invalid.', {
     why: problems.map(problemText).join(' '),
   });
 }

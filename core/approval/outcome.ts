@@ -1,27 +1,33 @@
-import { storable } from '../agent/own-json.ts';
-import { wordsOf } from '../errors.ts';
+import { errorMessage } from '../errors.ts';
 import { isPlainObject, type Json } from '../json.ts';
+import { MAX_PARAMETERS_BYTES } from '../tool/call-digest.ts';
+import type { ParameterProblem, ToolParameters } from '../tool/parameters.ts';
+import { isTooDeep, storableText } from '../tool/safe-json.ts';
 import { withoutPassword } from '../url.ts';
-import { PARAMETERS_LIMIT } from './digest.ts';
-import type { Outcome, OutcomeStatus, Parameters } from './request.ts';
+import type { Outcome, OutcomeStatus } from './request.ts';
 
-/** What `call` and `run` of a gate give. A human's no is a result and never an exception. @experimental */
+/** The result of a gated call. A rejection is returned as a result, never thrown. @experimental */
 export interface CallOutcome extends Outcome {
-  /** Names of the parameters that a human changed; the tool ran with the changed ones. */
+  /** Names of the parameters that the reviewer changed; the tool ran with the new values. */
   readonly changed?: readonly string[];
-  /** Absent where no approval was needed. */
+  /** Absent if no approval was needed. */
   readonly requestId?: string;
 }
 
-interface Asked {
+interface CalledTool {
   readonly tool: string;
-  readonly parameters: Parameters;
+  readonly parameters: ToolParameters;
 }
 
-/** Why a tool did not run, or why nobody knows whether it did. */
-export type NotRun = 'approval_rejected' | 'approval_cancelled' | 'policy_denied' | 'approval_stale' | 'interrupted';
+/** Why a tool did not run, or why it is not known whether it did. */
+export type NotRunCode =
+  | 'approval_rejected'
+  | 'approval_cancelled'
+  | 'policy_denied'
+  | 'approval_stale'
+  | 'interrupted';
 
-const STATUS: Readonly<Record<NotRun, OutcomeStatus>> = {
+const STATUS: Readonly<Record<NotRunCode, OutcomeStatus>> = {
   approval_rejected: 'rejected',
   approval_cancelled: 'cancelled',
   policy_denied: 'denied',
@@ -29,61 +35,73 @@ const STATUS: Readonly<Record<NotRun, OutcomeStatus>> = {
   interrupted: 'interrupted',
 };
 
-const MESSAGES: Readonly<Record<NotRun, string>> = {
+const MESSAGES: Readonly<Record<NotRunCode, string>> = {
   approval_rejected: 'The approval request was rejected. The tool did not run.',
   approval_cancelled: 'The approval request was cancelled. The tool did not run.',
   policy_denied: 'A policy does not allow this call. The tool did not run.',
-  approval_stale: 'The tool or the request is no longer what was shown for approval. The tool did not run.',
-  interrupted: 'The tool was interrupted: whether it took effect is not known.',
+  approval_stale: 'The tool or the request has changed since it was shown for approval. The tool did not run.',
+  interrupted: 'The tool was interrupted. It is not known whether it took effect.',
 };
 
-/** SPEC 2.7, word for word. */
-export function timedOut({ tool, parameters }: Asked, timeoutMs: number): Outcome {
+/** The documented shape and message of a timeout; agents may depend on both. */
+export function timeoutOutcome({ tool, parameters }: CalledTool, timeoutMs: number): Outcome {
   const message = `The approval request timed out after ${timeoutMs} ms.`;
   return { status: 'rejected', result: { error: 'approval_timeout', message, tool, parameters } };
 }
 
-export function notRun(error: NotRun, { tool, parameters }: Asked, reason?: string): Outcome {
+export function notRunOutcome(error: NotRunCode, { tool, parameters }: CalledTool, reason?: string): Outcome {
   return {
     status: STATUS[error],
     result: { error, message: MESSAGES[error], reason: reason ?? null, tool, parameters },
   };
 }
 
-/** As it is stored beside the parameters: a result that is not a handler's repeats them, and both may be long. */
-export function unrepeated({ status, result }: Outcome): Outcome {
+/** The stored form of an outcome. Results made by the gate repeat the parameters, which the row has already. */
+export function withoutParameters({ status, result }: Outcome): Outcome {
   if (status === 'completed' || !isPlainObject(result)) return { status, result };
   const { parameters, ...rest } = result;
   return { status, result: rest };
 }
 
-/** As the model sees what is stored so. */
-export function repeated({ status, result }: Outcome, { parameters }: Pick<Asked, 'parameters'>): Outcome {
+/** Reverses `withoutParameters`. */
+export function withParameters({ status, result }: Outcome, { parameters }: Pick<CalledTool, 'parameters'>): Outcome {
   return { status, result: status === 'completed' || !isPlainObject(result) ? result : { ...result, parameters } };
 }
 
-/** The model called what does not exist, or with parameters that do not fit: nothing ran, nobody was asked. */
-export function invalid(error: string, message: string, tool: string): Outcome {
+/** The call names no known tool or has invalid parameters: nothing ran and no request was created. */
+export function invalidOutcome(error: string, message: string, tool: string): Outcome {
   return { status: 'invalid', result: { error, message, tool } };
 }
 
-export function tooLargeFor(tool: string): Outcome {
-  return invalid('parameters_too_large', `The parameters have more than ${PARAMETERS_LIMIT / 1024} KiB.`, tool);
+export function invalidParametersOutcome(tool: string, problems: readonly ParameterProblem[]): Outcome {
+  return invalidOutcome('invalid_parameters', `The parameters are invalid: ${problemsText(problems)}.`, tool);
 }
 
-const LONGEST_MESSAGE = 2_000;
+export function problemsText(problems: readonly ParameterProblem[]): string {
+  return problems.map(({ parameter, why }) => (parameter === '' ? why : `${parameter} ${why}`)).join('; ');
+}
 
-/** A handler's error as the model may see it: its message alone, without credentials of URLs in it. */
-export function failed(error: unknown, { tool, parameters }: Asked): Outcome {
-  const shown = storable(
-    wordsOf(error)
-      .replace(/[a-z][a-z0-9+.-]*:\/\/\S+/gi, withoutPassword)
-      .slice(0, LONGEST_MESSAGE),
+export function parametersTooLargeOutcome(tool: string): Outcome {
+  return invalidOutcome(
+    'parameters_too_large',
+    `The parameters are larger than ${MAX_PARAMETERS_BYTES / 1024} KiB.`,
+    tool,
   );
-  return { status: 'failed', result: { error: 'tool_failed', message: `The tool failed: ${shown}`, tool, parameters } };
 }
 
-/** What a handler gave, as JSON would carry it; undefined where JSON cannot. */
+const MAX_MESSAGE_LENGTH = 2_000;
+
+/** A handler's error as the model sees it: the message only, without credentials in URLs. */
+export function failedOutcome(error: unknown, { tool, parameters }: CalledTool): Outcome {
+  const text = storableText(
+    errorMessage(error)
+      .replace(/[a-z][a-z0-9+.-]*:\/\/\S+/gi, withoutPassword)
+      .slice(0, MAX_MESSAGE_LENGTH),
+  );
+  return { status: 'failed', result: { error: 'tool_failed', message: `The tool failed: ${text}`, tool, parameters } };
+}
+
+/** A handler's return value as JSON; undefined if it cannot be serialized. */
 export function jsonResult(value: unknown): Json | undefined {
   if (value === undefined) return null;
   try {
@@ -91,4 +109,20 @@ export function jsonResult(value: unknown): Json | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** The largest result that is stored, in bytes of JSON. */
+const MAX_RESULT_BYTES = 256 * 1024;
+
+/** The outcome to store: a result that is too large or too deep is replaced by `result_not_kept`. */
+export function storableOutcome(outcome: Outcome, tool: string): Outcome {
+  const { status, result } = outcome;
+  if (status !== 'completed') return outcome;
+  if (isTooDeep(result)) return resultNotStored(outcome, tool, 'nested too deep');
+  return Buffer.byteLength(JSON.stringify(result)) > MAX_RESULT_BYTES ? resultNotStored(outcome, tool) : outcome;
+}
+
+export function resultNotStored({ status }: Outcome, tool: string, why = 'too large'): Outcome {
+  const message = `The tool ran; its result was ${why} to store.`;
+  return { status, result: { error: 'result_not_kept', message, tool } };
 }

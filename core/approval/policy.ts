@@ -1,25 +1,109 @@
-import type { Kernel } from '../kernel.ts';
-import { type ToolCall, ToolCallReview, type Verdict } from './review.ts';
-import { frozen } from './view.ts';
-import { keptWords } from './words.ts';
+import { AsyncSeriesHook } from 'tapable';
+import type { ToolParameters } from '../tool/parameters.ts';
+import { frozenClone, truncatedText } from '../tool/safe-json.ts';
+import type { ApprovalRecord, ApprovalRequest } from './request.ts';
 
-export interface Ruling {
-  readonly verdict: Verdict;
+/** @experimental */
+export interface ToolCall {
+  readonly agentTag: string;
+  readonly executionId: string;
+  readonly tool: string;
+  readonly parameters: ToolParameters;
+}
+
+/** @experimental */
+export type PolicyVerdict = 'allow' | 'approval' | 'deny';
+
+const STRICTNESS: Record<PolicyVerdict, number> = { allow: 0, approval: 1, deny: 2 };
+
+/**
+ * Passed to taps on `beforeToolCall`. A tap can only restrict: the strictest verdict wins, in any order.
+ * @experimental
+ */
+export class ToolCallReview {
+  readonly call: ToolCall;
+  #verdict: PolicyVerdict = 'allow';
+  #reason: string | undefined;
+
+  constructor(call: ToolCall) {
+    this.call = call;
+  }
+
+  get verdict(): PolicyVerdict {
+    return this.#verdict;
+  }
+
+  /** The reason of the first tap that gave the current verdict. */
+  get reason(): string | undefined {
+    return this.#reason;
+  }
+
+  deny(reason: string): void {
+    this.#restrict('deny', reason);
+  }
+
+  requireApproval(reason: string): void {
+    this.#restrict('approval', reason);
+  }
+
+  #restrict(verdict: PolicyVerdict, reason: string): void {
+    if (STRICTNESS[verdict] <= STRICTNESS[this.#verdict]) return;
+    this.#verdict = verdict;
+    this.#reason = reason;
+  }
+}
+
+/** Passed to taps on `beforeDecision`, which may refuse a decision because of who makes it. @experimental */
+export class DecisionReview {
+  readonly request: ApprovalRecord;
+  readonly decision: { readonly approved: boolean; readonly actor: string; readonly modifiedParams?: ToolParameters };
+  #refusal: string | undefined;
+
+  constructor(request: ApprovalRecord, decision: DecisionReview['decision']) {
+    this.request = request;
+    this.decision = decision;
+  }
+
+  get refusal(): string | undefined {
+    return this.#refusal;
+  }
+
+  refuse(reason: string): void {
+    this.#refusal ??= reason;
+  }
+}
+
+export function createApprovalHooks() {
+  return {
+    beforeToolCall: new AsyncSeriesHook<[ToolCallReview]>(['review']),
+    approvalRequested: new AsyncSeriesHook<[ApprovalRequest]>(['request']),
+    beforeDecision: new AsyncSeriesHook<[DecisionReview]>(['review']),
+    approvalDecided: new AsyncSeriesHook<[ApprovalRecord]>(['record']),
+  } as const;
+}
+
+export type ApprovalHooks = ReturnType<typeof createApprovalHooks>;
+
+interface PolicyResult {
+  readonly verdict: PolicyVerdict;
   readonly reason: string | undefined;
 }
 
-const ALLOWED: Ruling = { verdict: 'allow', reason: undefined };
+const ALLOWED: PolicyResult = { verdict: 'allow', reason: undefined };
 
-/** Puts a call before everybody who taps `beforeToolCall`. Whoever throws has denied. */
-export async function rule({ beforeToolCall }: Kernel['hooks'], call: ToolCall): Promise<Ruling> {
+/** Runs every tap on `beforeToolCall`. A tap that throws denies the call. */
+export async function evaluatePolicies(
+  { beforeToolCall }: { readonly beforeToolCall: AsyncSeriesHook<[ToolCallReview]> },
+  call: ToolCall,
+): Promise<PolicyResult> {
   if (!beforeToolCall.isUsed()) return ALLOWED;
-  const review = new ToolCallReview(frozen(call));
+  const review = new ToolCallReview(frozenClone(call));
   try {
     await beforeToolCall.promise(review);
   } catch {
-    // What was thrown may hold anything, and the model is told the reason.
-    return { verdict: 'deny', reason: 'A policy failed while it looked at the call.' };
+    // The model sees the reason, and the error may contain anything.
+    return { verdict: 'deny', reason: 'A policy failed while evaluating the call.' };
   }
   const { verdict, reason } = review;
-  return { verdict, reason: reason === undefined ? undefined : keptWords(reason) };
+  return { verdict, reason: reason === undefined ? undefined : truncatedText(reason) };
 }

@@ -1,51 +1,50 @@
+import { v7 } from 'uuid';
 import type { Json } from '../json.ts';
+import type { ToolParameters } from '../tool/parameters.ts';
 
-/** @experimental */
-export type Parameters = { readonly [name: string]: Json };
-
-/** What a human is asked (SPEC 2.4). @experimental */
+/** A tool call that waits for a decision. @experimental */
 export interface ApprovalRequest {
   readonly requestId: string;
   readonly executionId: string;
   readonly agentTag: string;
   readonly tool: string;
-  readonly parameters: Parameters;
+  readonly parameters: ToolParameters;
   readonly reason: string;
   /** ISO 8601, UTC. */
   readonly timestamp: string;
-  /** ISO 8601, UTC: the moment the request expires. */
+  /** ISO 8601, UTC: when the request expires. */
   readonly timeout: string;
 }
 
 /** @experimental */
 export type ApprovalStatus = 'waiting' | 'approved' | 'rejected' | 'cancelled';
 
-/** A time-out is never recorded as a human's no. @experimental */
+/** Who rejected a request: a person, its deadline or a policy. @experimental */
 export type RejectionCause = 'human' | 'timeout' | 'policy';
 
-/** `unknown`: whoever ran the tool died or went silent before its result was stored. @experimental */
+/** `unknown`: the process that ran the tool stopped before it stored a result. @experimental */
 export type ToolRun = 'none' | 'claimed' | 'done' | 'unknown';
 
-/** A request with what became of it. @experimental */
+/** A request with its decision, its result and its history. @experimental */
 export interface ApprovalRecord extends ApprovalRequest {
   readonly status: ApprovalStatus;
   readonly cause?: RejectionCause;
-  /** What became of the tool, which is another question than what was decided. */
+  /** Whether the tool ran. Independent of `status`, which is the decision. */
   readonly run: ToolRun;
-  /** Shared by the calls of one turn; a call that is alone in its turn has none. */
+  /** Shared by the calls of one turn; absent if the turn has only this call. */
   readonly groupId?: string;
   readonly toolCallId?: string;
   readonly decidedAt?: string;
   readonly decidedBy?: string;
   readonly decisionReason?: string;
-  readonly modifiedParams?: Parameters;
-  /** What the agent was told once the call was over. */
+  readonly modifiedParams?: ToolParameters;
+  /** The result that the agent received. */
   readonly outcome?: Outcome;
-  /** Everything that happened to it, oldest first. */
+  /** Oldest first. */
   readonly events: readonly ApprovalEvent[];
 }
 
-/** How a call ended, and what the model sees of it. @experimental */
+/** How a call ended, and the result that the model sees. @experimental */
 export interface Outcome {
   readonly status: OutcomeStatus;
   readonly result: Json;
@@ -77,8 +76,23 @@ export interface ApprovalEvent {
   readonly at: string;
   /** Who decided, or which process ran the tool. */
   readonly by?: string;
-  /** Of a human's decision: from where it came, or the process that took it. */
+  /** With a person's decision: its origin, or the process that accepted it. */
   readonly from?: string;
-  /** The cause of a rejection, the status of an outcome. */
+  /** The cause of a rejection or the status of an outcome. */
   readonly as?: string;
+}
+
+/** Ids sort by time and cannot be derived from one another. */
+export const newRequestId = (): string => `apr_${v7()}`;
+export const newExecutionId = (): string => `exe_${v7()}`;
+
+const REQUEST_ID = /^apr_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** Any other text is the id of no request, and some stores reject it as a key. */
+export const isRequestId = (text: string): boolean => REQUEST_ID.test(text);
+
+/** The smallest possible id of a moment: a bound for page queries. */
+export function minIdAt(moment: Date, kind: 'apr' | 'exe' = 'apr'): string {
+  const time = Math.max(0, moment.getTime()).toString(16).padStart(12, '0');
+  return `${kind}_${time.slice(0, 8)}-${time.slice(8)}`;
 }

@@ -2,47 +2,47 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { SvcError } from '../errors.ts';
 import { canonicalJson } from '../json.ts';
 
-/** What a callback token stands for: this request of this product and environment, with what was shown, until then. */
-export interface TokenFacts {
+/** What a token is valid for. */
+export interface TokenClaims {
   readonly product: string;
   readonly env: string;
   readonly requestId: string;
-  /** Of the call, as `callDigest` gives it. */
+  /** Digest of the call, from `callDigest`. */
   readonly digest: string;
   /** ISO 8601, UTC. */
   readonly timeout: string;
 }
 
 const VERSION = 'v1';
-/** Bytes of a key that nobody guesses: what HMAC-SHA256 can use. */
-const KEY_BYTES = 32;
+/** The output size of HMAC-SHA256, which RFC 2104 recommends as the minimum key length. */
+const MIN_KEY_BYTES = 32;
 
-/** Refuses a key that could be guessed; never says what it is. */
-export function checkCallbackKey(key: string): void {
-  if (Buffer.byteLength(key) >= KEY_BYTES) return;
+/** Throws `config_invalid` for a short key. The message never contains it. */
+export function assertCallbackKey(key: string): void {
+  if (Buffer.byteLength(key) >= MIN_KEY_BYTES) return;
   throw new SvcError('config_invalid', 'approvals.callbackKey is too short.', {
-    why: `Whoever guesses it can approve anything: it needs ${KEY_BYTES} bytes.`,
-    next: ['openssl rand -base64 32    makes one; keep it out of the repository'],
+    why: `Anyone who guesses it can approve any request, so it needs at least ${MIN_KEY_BYTES} bytes.`,
+    next: ['openssl rand -base64 32    creates one; keep it out of the repository'],
   });
 }
 
-/** Whoever has it may decide the request. */
-export function callbackToken(key: string, facts: TokenFacts): string {
-  return mac(key, 'decide', facts);
+/** Its bearer may decide the request. */
+export function callbackToken(key: string, claims: TokenClaims): string {
+  return mac(key, 'decide', claims);
 }
 
-/** Stands in a page that showed all parameters, those called sensitive too. */
-export function viewToken(key: string, facts: TokenFacts): string {
-  return mac(key, 'shown', facts);
+/** Proves that a form was sent from the page that showed all parameters, including sensitive ones. */
+export function viewToken(key: string, claims: TokenClaims): string {
+  return mac(key, 'view', claims);
 }
 
-/** Compares in a time that does not tell how much of it is right. */
-export function sameToken(given: string, right: string): boolean {
-  const [one, other] = [given, right].map((text) => createHash('sha256').update(text).digest());
-  return one !== undefined && other !== undefined && timingSafeEqual(one, other);
+/** Compares in constant time. */
+export function tokensEqual(one: string, other: string): boolean {
+  const hash = (text: string) => createHash('sha256').update(text).digest();
+  return timingSafeEqual(hash(one), hash(other));
 }
 
-function mac(key: string, purpose: string, { product, env, requestId, digest, timeout }: TokenFacts): string {
+function mac(key: string, purpose: string, { product, env, requestId, digest, timeout }: TokenClaims): string {
   const text = canonicalJson([VERSION, purpose, product, env, requestId, digest, timeout]);
   return `${VERSION}.${createHmac('sha256', key).update(text).digest('base64url')}`;
 }

@@ -1,17 +1,19 @@
-import { runOne } from '../migration/engine.ts';
-import type { Ledger } from '../migration/ledger.ts';
+import type { Connection } from '../dialect.ts';
+import { describeError, isSvcError } from '../errors.ts';
+import { requiredCollections } from '../migration/affected-collections.ts';
+import type { History } from '../migration/history.ts';
+import { withRecoveredHistory } from '../migration/lock-session.ts';
 import type { Migration } from '../migration/migration.ts';
-import { planMigration } from '../migration/plan.ts';
-import { draftFor } from '../migration/references.ts';
-import { underLock } from '../migration/session.ts';
-import { freeTag, nameOfTag } from '../migration/tag.ts';
+import { allowsExisting, modelForPlanning, planMigration } from '../migration/plan.ts';
+import { runMigration } from '../migration/runner.ts';
+import { availableTag, nameOfTag } from '../migration/tag.ts';
+import type { Target } from '../migration/target.ts';
+import { dataLossWarnings } from '../schema/data-risks.ts';
 import { invertAll } from '../schema/invert.ts';
-import { lossy } from '../schema/lossy.ts';
 import type { SchemaModel } from '../schema/model.ts';
+import { MutableSchema } from '../schema/mutable-schema.ts';
 import type { NameLimit } from '../schema/names.ts';
 import type { Operation } from '../schema/operation.ts';
-import type { Adapter } from './adapter.ts';
-import { readForeign, withDoubts } from './foreign.ts';
 
 export interface SchemaResult {
   readonly migration: Migration;
@@ -20,69 +22,69 @@ export interface SchemaResult {
   readonly statements: readonly string[];
 }
 
-/** What one call of the schema API asks for. */
-export interface Request {
-  /** The tag's name: the verb and what it is about. */
+/** One call of the schema API. */
+interface SchemaRequest {
+  /** The name part of the migration's tag, such as `add_email_to_users`. */
   readonly name: string;
   /** The operation whose properties the migration object carries. */
   readonly operation: Operation;
-  /** Operations that must go before it, seen from the model as it is. */
-  readonly first?: (model: SchemaModel) => readonly Operation[];
+  /** Operations that must run before it. */
+  readonly prerequisites?: (model: SchemaModel) => readonly Operation[];
 }
 
-/** Turns calls into migrations: tagged under the lock, inverted from the model, applied and recorded. */
+/** Turns schema API calls into migrations. Tag and rollback are computed under the lock, from the schema at that time. */
 export class AutomaticMigrations {
-  readonly #adapter: Adapter;
-  #known: { readonly ledger: Ledger; readonly epoch: number } | undefined;
+  readonly #target: Target;
+  #cached: { readonly history: History; readonly epoch: number } | undefined;
 
-  constructor(adapter: Adapter) {
-    this.#adapter = adapter;
+  constructor(target: Target) {
+    this.#target = target;
   }
 
   get names(): NameLimit {
-    return this.#adapter.dialect.capabilities.names;
+    return this.#target.dialect.capabilities.names;
   }
 
-  async run(request: Request): Promise<SchemaResult> {
-    const known = this.#known;
-    this.#known = undefined;
-    return underLock(this.#adapter, { known }, async (run) => {
-      const { connection } = this.#adapter;
-      const draft = await draftFor(this.#adapter, run.ledger, [request.operation]);
-      const foreign = await readForeign(request.operation, draft, connection);
-      const certain = automatic(request, draft, run.ledger);
-      const migration = foreign.size === 0 ? certain : await withDoubts(certain, foreign, draft, this.#adapter);
-      const { durationMs, statements } = await runOne(
+  async run(request: SchemaRequest): Promise<SchemaResult> {
+    const cached = this.#cached;
+    this.#cached = undefined;
+    return withRecoveredHistory(this.#target, { cached }, async (run) => {
+      const model = await modelForPlanning(this.#target, run.history, [request.operation]);
+      const unmanaged = await loadUnmanagedTables(request.operation, model, this.#target.connection);
+      const invertible = automaticMigration(request, model, run.history);
+      const migration =
+        unmanaged.size === 0 ? invertible : await withRollbackLimits(invertible, unmanaged, model, this.#target);
+      const { durationMs, statements } = await runMigration(
         run,
-        await planMigration(this.#adapter, migration, 'up', 'api', draft),
+        await planMigration(this.#target, migration, 'up', 'api', model),
       );
-      run.ledger.keep(draft);
-      this.#known = { ledger: run.ledger, epoch: run.epoch };
+      run.history.returnModel(model);
+      this.#cached = { history: run.history, epoch: run.epoch };
       return { migration, durationMs, statements };
     });
   }
 }
 
-function automatic(request: Request, model: SchemaModel, ledger: Ledger): Migration {
+function automaticMigration(request: SchemaRequest, model: SchemaModel, history: History): Migration {
   const { operation } = request;
-  const up = [...(request.first?.(model) ?? []), operation];
+  const up = [...(request.prerequisites?.(model) ?? []), operation];
   const down = invertAll(up, model);
-  const lost = lossy(operation, model);
-  // In the order of application: exported as files they run in the order of their tags.
-  const tag = freeTag(request.name, new Date(), (tag) => ledger.entries.has(tag), ledger.lastApiTag);
+  const lossy = dataLossWarnings(operation, model);
+  // Tags grow with the order of application: exported to files, the migrations run in tag order.
+  const tag = availableTag(request.name, new Date(), (tag) => history.records.has(tag), history.lastApiTag);
   return {
     tag,
     name: operation.type === 'createCollection' ? operation.name : nameOfTag(tag),
     type: operation.type,
-    ...carried(operation),
+    ...operationProperties(operation),
     up,
     down,
-    ...(lost.length > 0 && { lossy: lost }),
+    ...(lossy.length > 0 && { lossy }),
   };
 }
 
-/** The operation's own properties, as SPEC 2.12 lists them. */
-function carried(operation: Operation): Partial<Migration> {
+/** The properties of the operation that an automatic migration carries itself. */
+function operationProperties(operation: Operation): Partial<Migration> {
   switch (operation.type) {
     case 'createCollection':
       return { collection: operation.name, fields: operation.fields };
@@ -94,5 +96,54 @@ function carried(operation: Operation): Partial<Migration> {
       return {};
     default:
       return { collection: operation.collection };
+  }
+}
+
+/** Adds the tables that the operation needs and svc did not create to the model, as the catalog has them. */
+async function loadUnmanagedTables(
+  operation: Operation,
+  model: MutableSchema,
+  connection: Connection,
+): Promise<ReadonlySet<string>> {
+  const names = allowsExisting(operation) ? [operation.name] : requiredCollections(operation);
+  const missing = names.filter((name) => !model.has(name));
+  const found = missing.length > 0 ? await connection.introspect(missing) : new Map();
+  for (const [name, collection] of found) model.set(name, collection);
+  return new Set(found.keys());
+}
+
+/** Makes the migration irreversible if its rollback cannot be compiled, and lists what a rollback would not restore. */
+async function withRollbackLimits(
+  migration: Migration,
+  unmanaged: ReadonlySet<string>,
+  model: MutableSchema,
+  target: Target,
+): Promise<Migration> {
+  const reason = await irreversibleReason(migration, model, target);
+  if (reason !== undefined) return { ...migration, down: [], irreversible: reason };
+  if (!migration.up.some(({ type }) => type === 'dropCollection' || type === 'dropField')) return migration;
+  const objects = (await target.connection.unsupportedObjects()).filter(
+    ({ collection }) => collection === undefined || unmanaged.has(collection),
+  );
+  const lossy = objects.map(({ collection, field, what }) => {
+    const place = field === undefined ? `table ${collection}` : `field ${collection}.${field}`;
+    return `The ${collection === undefined ? 'database' : place} ${what}: that is not brought back.`;
+  });
+  return lossy.length === 0 ? migration : { ...migration, lossy: [...(migration.lossy ?? []), ...lossy] };
+}
+
+async function irreversibleReason(
+  migration: Migration,
+  model: MutableSchema,
+  target: Target,
+): Promise<string | undefined> {
+  const trial = new MutableSchema(model);
+  await planMigration(target, migration, 'up', 'api', trial);
+  try {
+    await planMigration(target, migration, 'down', 'api', trial);
+    return undefined;
+  } catch (error) {
+    if (!isSvcError(error)) throw error;
+    return describeError(error);
   }
 }

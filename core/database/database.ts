@@ -1,34 +1,34 @@
 import type { UpdateResult } from '../dialect.ts';
-import type { Adapter } from './adapter.ts';
+import type { Target } from '../migration/target.ts';
 import { AutomaticMigrations } from './automatic.ts';
 import { SchemaOperations } from './schema.ts';
 import { type UpdateRequest, updateJob } from './update.ts';
 
 /** A connected database. */
 export class Database {
-  /** Every call makes a migration, applies it at once and records it. */
+  /** Every call creates a migration, applies it and records it. */
   readonly schema: SchemaOperations;
-  readonly #adapter: Adapter;
+  readonly #target: Target;
 
-  constructor(adapter: Adapter) {
-    this.#adapter = adapter;
-    this.schema = new SchemaOperations(new AutomaticMigrations(adapter));
+  constructor(target: Target) {
+    this.#target = target;
+    this.schema = new SchemaOperations(new AutomaticMigrations(target));
   }
 
-  /** What a `MigrationEngine` needs. */
-  getAdapter(): Adapter {
-    return this.#adapter;
+  /** The argument of `new MigrationEngine(...)`. */
+  getAdapter(): Target {
+    return this.#target;
   }
 
   /**
-   * Changes rows, apart from schema migrations.
+   * Updates rows. Not a migration: nothing is recorded in the history.
    * @example await db.update({ table: 'users', data: { name: { $CONCAT: ['first', ' ', 'last'] } }, where: { name: null } })
    */
   async update(request: UpdateRequest): Promise<UpdateResult> {
-    return this.#adapter.connection.update(await updateJob(request, this.#adapter.connection));
+    return this.#target.connection.update(await updateJob(request, this.#target.connection));
   }
 
   close(): Promise<void> {
-    return this.#adapter.connection.close();
+    return this.#target.connection.close();
   }
 }

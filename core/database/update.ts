@@ -2,12 +2,11 @@ import { createHash } from 'node:crypto';
 import type { Assignment, Condition, Connection, UpdateJob } from '../dialect.ts';
 import { type ErrorCode, SvcError } from '../errors.ts';
 import { canonicalJson, isPlainObject, type Json } from '../json.ts';
-import { ownCopy, refuseArguments } from '../migration/arguments.ts';
+import { assertArguments, deepCopy } from '../migration/arguments.ts';
 import { nearest } from '../nearest.ts';
-import { CLOCK_TYPES, fittedLiteral } from '../schema/default.ts';
-import type { Collection, Field } from '../schema/model.ts';
-import { type Shape, shapeProblems } from '../schema/shape.ts';
-import { withNow } from './now.ts';
+import { normalizeLiteral, TEMPORAL_TYPES } from '../schema/default.ts';
+import type { Collection, Field, FieldType } from '../schema/model.ts';
+import { type Shape, shapeProblems } from '../schema/validate.ts';
 
 export interface UpdateRequest {
   readonly table: string;
@@ -16,25 +15,25 @@ export interface UpdateRequest {
    * strings and `{ $literal }`.
    */
   readonly data: { readonly [field: string]: Json };
-  /** Equality, null, or `{ $gt, $gte, $lt, $lte, $ne, $in }`; all must hold. */
+  /** A value, null, or `{ $gt, $gte, $lt, $lte, $ne, $in }` by field. A row must match all of them. */
   readonly where?: { readonly [field: string]: Json };
-  /** Says that every row is meant. */
+  /** Required to update every row: without `where` an update is rejected otherwise. */
   readonly all?: boolean;
 }
 
 const OPERATORS = { $ne: 'ne', $gt: 'gt', $gte: 'gte', $lt: 'lt', $lte: 'lte' } as const;
-const REQUEST: Shape = {
+const REQUEST_SHAPE: Shape = {
   properties: { table: 'string', data: { map: 'json' }, where: { map: 'json' }, all: 'boolean' },
   required: ['table', 'data'],
 };
-const CONCATENATES = new Set(['string', 'text', 'enum', 'uuid', 'integer', 'bigint', 'smallint']);
+const CONCAT_TYPES = new Set(['string', 'text', 'enum', 'uuid', 'integer', 'bigint', 'smallint']);
 
-/** The request against the table as the catalog has it. Throws `update_invalid` before anything has changed. */
+/** Validates a request against the table in the catalog. Throws `update_invalid`. */
 export async function updateJob(request: UpdateRequest, connection: Connection): Promise<UpdateJob> {
-  refuseArguments('update', shapeProblems(request, REQUEST), invalidCode);
-  const { table, data, where, all } = ownCopy(request, 'update', 'update_invalid');
+  assertArguments('update', shapeProblems(request, REQUEST_SHAPE), invalidCode);
+  const { table, data, where, all } = deepCopy(request, 'update', 'update_invalid');
   if ((where === undefined || Object.keys(where).length === 0) && all !== true) {
-    throw invalid('An update needs `where`, or `all: true` where every row is meant.');
+    throw invalid('An update needs `where`, or `all: true` to update every row.');
   }
   if (where !== undefined && all === true) throw invalid('`where` and `all: true` contradict each other.');
   if (Object.keys(data).length === 0) throw invalid('`data` names no field.');
@@ -44,36 +43,38 @@ export async function updateJob(request: UpdateRequest, connection: Connection):
   const fields = [data, where ?? {}].map((map) =>
     Object.entries(map).map(([name, value]): [Field, Json] => [fieldOf(collection, name), value]),
   );
-  const [wanted = [], asked = []] = await atClock(fields, connection);
-  const set = wanted.map(([field, value]) => assignment(field, value, collection));
+  const [dataValues = [], whereValues = []] = await withCurrentTime(fields, connection);
+  const set = dataValues.map(([field, value]) => assignment(field, value, collection));
   const key = createHash('sha256')
     .update(canonicalJson({ table, data, where: where ?? null }))
     .digest('hex');
-  const clocked = fields[0]?.some(saysNow);
+  const usesNow = fields[0]?.some(containsNow);
   return {
     table,
     collection,
-    ...(clocked && { clocked }),
-    set: [...set, ...touched(collection, data)],
-    where: asked.flatMap(([field, value]) => conditions(field, value)),
+    ...(usesNow && { usesNow }),
+    set: [...set, ...timestampAssignments(collection, data)],
+    where: whereValues.flatMap(([field, value]) => conditions(field, value)),
     key,
   };
 }
 
-const saysNow = ([{ type }, value]: [Field, Json]): boolean =>
-  CLOCK_TYPES.has(type) && JSON.stringify([value]).includes('"now"');
+const containsNow = ([{ type }, value]: [Field, Json]): boolean =>
+  TEMPORAL_TYPES.has(type) && JSON.stringify([value]).includes('"now"');
 
-/** `'now'` is one moment of the engine's clock, for every row and field. */
-async function atClock(fields: [Field, Json][][], connection: Connection): Promise<[Field, Json][][]> {
-  if (!fields.flat().some(saysNow)) return fields;
+/** Replaces every `'now'` by the same moment of the engine's clock. */
+async function withCurrentTime(fields: [Field, Json][][], connection: Connection): Promise<[Field, Json][][]> {
+  if (!fields.flat().some(containsNow)) return fields;
   const now = await connection.now();
-  return fields.map((list) => list.map((one) => (saysNow(one) ? [one[0], withNow(one[1], one[0].type, now)] : one)));
+  return fields.map((entries) =>
+    entries.map((entry) => (containsNow(entry) ? [entry[0], replaceNow(entry[1], entry[0].type, now)] : entry)),
+  );
 }
 
 function assignment(field: Field, value: Json, collection: Collection): Assignment {
   const operator = isPlainObject(value) ? Object.keys(value).find((key) => key.startsWith('$')) : undefined;
   if (operator === undefined || (field.type === 'json' && operator !== '$CONCAT' && !nearest(operator, ['$CONCAT']))) {
-    const problem = value === null ? undefined : misfit(value, field);
+    const problem = value === null ? undefined : literalProblem(value, field);
     if (problem === undefined) return { field: field.name, value };
     throw invalid(`${field.name}: ${JSON.stringify(value)} does not fit: ${problem}.`);
   }
@@ -84,24 +85,28 @@ function assignment(field: Field, value: Json, collection: Collection): Assignme
   }
   const { $CONCAT: parts, ...others } = value as Record<string, Json>;
   if (!Array.isArray(parts) || parts.length === 0 || Object.keys(others).length > 0) {
-    throw invalid(`${field.name}: $CONCAT takes an array of field names and literal strings, and stands alone.`);
+    throw invalid(
+      `${field.name}: $CONCAT takes an array of field names and literal strings, and no other operator next to it.`,
+    );
   }
-  if (!CONCATENATES.has(field.type)) {
-    throw invalid(`${field.name}: $CONCAT gives a text, and the field is of type ${field.type}.`, [
-      `It can be given to fields of these types: ${[...CONCATENATES].join(', ')}.`,
+  if (!CONCAT_TYPES.has(field.type)) {
+    throw invalid(`${field.name}: $CONCAT produces text, and the field has the type ${field.type}.`, [
+      `It can be used for fields of these types: ${[...CONCAT_TYPES].join(', ')}.`,
     ]);
   }
   return { field: field.name, concat: parts.map((part: unknown) => concatPart(part, field, collection)) };
 }
 
-/** Why a literal cannot be a value of the field. */
-function misfit(value: Json, field: Omit<Field, 'name'>): string | undefined {
+/** Why the literal is not a valid value of the field; undefined if it is. */
+function literalProblem(value: Json, field: Omit<Field, 'name'>): string | undefined {
   if (field.type === 'array' && Array.isArray(value)) {
     const items = (value as readonly Json[]).filter((item) => item !== null);
-    return items.map((item) => misfit(item, { type: field.items ?? 'string' })).find((why) => why !== undefined);
+    return items
+      .map((item) => literalProblem(item, { type: field.items ?? 'string' }))
+      .find((why) => why !== undefined);
   }
-  const fitted = fittedLiteral(value, field);
-  return 'problem' in fitted ? fitted.problem : undefined;
+  const normalized = normalizeLiteral(value, field);
+  return 'problem' in normalized ? normalized.problem : undefined;
 }
 
 function concatPart(part: unknown, target: Field, collection: Collection): { field: string } | { literal: string } {
@@ -111,31 +116,31 @@ function concatPart(part: unknown, target: Field, collection: Collection): { fie
     throw invalid(`${target.name}: an element of $CONCAT is a string or { "$literal": string }.`);
   const field = collection.fields.get(part);
   if (!field) return { literal: part };
-  if (!CONCATENATES.has(field.type)) {
-    throw invalid(`${target.name}: $CONCAT cannot read "${part}", which is of type ${field.type}.`, [
-      `It reads fields of these types: ${[...CONCATENATES].join(', ')}.`,
-      `If the text "${part}" is meant: { "$literal": ${JSON.stringify(part)} }.`,
+  if (!CONCAT_TYPES.has(field.type)) {
+    throw invalid(`${target.name}: $CONCAT cannot read "${part}", which has the type ${field.type}.`, [
+      `It reads fields of these types: ${[...CONCAT_TYPES].join(', ')}.`,
+      `For the literal text "${part}": { "$literal": ${JSON.stringify(part)} }.`,
     ]);
   }
   return { field: part };
 }
 
-/** A table made with `timestamps: true` has its `updatedAt` set. */
-function touched({ fields }: Collection, data: UpdateRequest['data']): Assignment[] {
-  const stamped = fields.get('createdAt')?.type === 'timestamp' && fields.get('updatedAt')?.type === 'timestamp';
-  return stamped && !('updatedAt' in data) ? [{ field: 'updatedAt', now: true }] : [];
+/** Sets `updatedAt` in tables created with `timestamps: true`. */
+function timestampAssignments({ fields }: Collection, data: UpdateRequest['data']): Assignment[] {
+  const hasTimestamps = fields.get('createdAt')?.type === 'timestamp' && fields.get('updatedAt')?.type === 'timestamp';
+  return hasTimestamps && !('updatedAt' in data) ? [{ field: 'updatedAt', now: true }] : [];
 }
 
 function conditions(field: Field, value: Json): Condition[] {
-  const asked = isPlainObject(value) ? Object.entries(value as Record<string, Json>) : [];
-  if (!asked.some(([operator]) => operator.startsWith('$'))) {
+  const operators = isPlainObject(value) ? Object.entries(value as Record<string, Json>) : [];
+  if (!operators.some(([operator]) => operator.startsWith('$'))) {
     return [{ field: field.name, operator: 'eq', value: comparable(value, field) }];
   }
-  return asked.map(([operator, operand]): Condition => {
+  return operators.map(([operator, operand]): Condition => {
     if (operator === '$in') {
       if (!Array.isArray(operand)) throw invalid(`${field.name}: $in takes an array.`);
-      const among = (operand as readonly Json[]).map((one) => comparable(one, field));
-      return { field: field.name, operator: 'in', value: among };
+      const values = (operand as readonly Json[]).map((one) => comparable(one, field));
+      return { field: field.name, operator: 'in', value: values };
     }
     const known = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator as keyof typeof OPERATORS] : undefined;
     if (!known) {
@@ -148,20 +153,20 @@ function conditions(field: Field, value: Json): Condition[] {
   });
 }
 
-/** A text may be longer than the field's, and none of its enum: rows may hold such. */
+/** Length limits and enum values are not checked: existing rows may violate them. */
 function comparable(value: Json | undefined, field: Field): Json {
   if (value === null) return value;
-  const problem = value === undefined ? 'undefined is no value' : unlike(value, field);
+  const problem = value === undefined ? 'undefined is not a value' : comparisonProblem(value, field);
   if (value !== undefined && problem === undefined) return value;
   throw invalid(
-    `${field.name}: ${JSON.stringify(value) ?? 'undefined'} is nothing to compare a ${field.type} with: ${problem}.`,
+    `${field.name}: ${JSON.stringify(value) ?? 'undefined'} cannot be compared with a ${field.type}: ${problem}.`,
   );
 }
 
-function unlike(value: Json, field: Field): string | undefined {
+function comparisonProblem(value: Json, field: Field): string | undefined {
   const { length: _, ...anyLength } = field;
   if (field.type === 'array' && !Array.isArray(value)) return undefined;
-  return misfit(value, field.type === 'enum' ? { type: 'text' } : anyLength);
+  return literalProblem(value, field.type === 'enum' ? { type: 'text' } : anyLength);
 }
 
 function fieldOf(collection: Collection, name: string): Field {
@@ -180,4 +185,18 @@ function invalidCode(): ErrorCode {
 
 function invalid(message: string, next: readonly string[] = []): SvcError {
   return new SvcError('update_invalid', message, { state: 'Nothing was changed.', next });
+}
+
+/** Replaces `'now'` in a value or in its operators by a literal of the type, in UTC. */
+function replaceNow(value: Json, type: FieldType, now: Date): Json {
+  if (value === 'now') return nowLiteral(type, now.toISOString());
+  if (Array.isArray(value)) return value.map((one: Json) => replaceNow(one, type, now));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, replaceNow(one, type, now)]));
+}
+
+function nowLiteral(type: FieldType, iso: string): string {
+  if (type === 'date') return iso.slice(0, 10);
+  if (type === 'time') return iso.slice(11, 23);
+  return type === 'datetime' ? iso.slice(0, 23) : iso;
 }

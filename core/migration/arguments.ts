@@ -1,39 +1,39 @@
 import { type ErrorCode, SvcError } from '../errors.ts';
-import { type Problem, problemText, type Shape, shapeProblems } from '../schema/shape.ts';
+import { type Problem, problemText, type Shape, shapeProblems } from '../schema/validate.ts';
 
-/** Names the argument of a problem and gives the code that goes with it. */
-type CodeOf = (argument: string) => ErrorCode;
+/** Returns the error code for problems with this argument. */
+type ArgumentErrorCode = (argument: string) => ErrorCode;
 
-/** The arguments of a call, checked and copied: what their owner does to them later has no effect. */
-export function ownArguments<T extends object>(
+/** Validates and copies the arguments of a call, so that the caller cannot change them later. */
+export function validatedArguments<T extends object>(
   call: string,
   given: T,
   shapes: { readonly [K in keyof T]-?: Shape },
-  { required = [], code }: { readonly required?: readonly (keyof T & string)[]; readonly code: CodeOf },
+  { required = [], code }: { readonly required?: readonly (keyof T & string)[]; readonly code: ArgumentErrorCode },
 ): T {
-  refuseArguments(call, shapeProblems(given, { properties: shapes, required }), code);
-  return ownCopy(given, call, code(''));
+  assertArguments(call, shapeProblems(given, { properties: shapes, required }), code);
+  return deepCopy(given, call, code(''));
 }
 
-/** One refusal for all problems of a call, in its caller's words. */
-export function refuseArguments(call: string, problems: readonly Problem[], code: CodeOf): void {
+/** Throws one error for all problems of a call. */
+export function assertArguments(call: string, problems: readonly Problem[], code: ArgumentErrorCode): void {
   const [first] = problems;
   if (!first) return;
-  throw new SvcError(code(String(first.path[0] ?? '')), `${call} was called with what it cannot use.`, {
+  throw new SvcError(code(String(first.path[0] ?? '')), `${call} was called with invalid arguments.`, {
     why: problems.map(problemText).join(' '),
     state: 'Nothing was changed.',
     details: { path: first.path },
   });
 }
 
-export function ownCopy<T>(value: T, what: string, code: ErrorCode): T {
+export function deepCopy<T>(value: T, call: string, code: ErrorCode): T {
   try {
     return structuredClone(value);
   } catch (error) {
-    throw new SvcError(code, `${what} was called with what cannot be copied.`, {
+    throw new SvcError(code, `${call} was called with arguments that cannot be copied.`, {
       why: error instanceof Error ? error.message : String(error),
       state: 'Nothing was changed.',
-      next: ['Give it plain data: no functions, no proxies.'],
+      next: ['Pass plain data: no functions, no proxies.'],
     });
   }
 }

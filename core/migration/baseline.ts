@@ -1,72 +1,73 @@
-import type { Adapter } from '../database/adapter.ts';
 import { SvcError } from '../errors.ts';
 import { CLOCK, type RecordWrite, recordWrite, type Writable } from '../records.ts';
-import { replay } from '../schema/apply.ts';
+import { applyAll } from '../schema/apply.ts';
 import { version } from '../version.ts';
-import { actor } from './actor.ts';
-import { checksum } from './checksum.ts';
-import { drift, withoutForeign } from './drift.ts';
-import type { Execution } from './execution.ts';
-import { type HistoryRow, history } from './history.ts';
-import type { Migration } from './migration.ts';
-import { unknownTag } from './planning.ts';
-import { type Defined, reconcile, refuseTrouble } from './reconcile.ts';
+import { affectedCollections } from './affected-collections.ts';
+import { drift, withoutUnknownReferences } from './drift.ts';
+import { type HistoryRow, historyTable, osActor } from './history-table.ts';
+import type { MigrationRun } from './journal.ts';
+import { type LockSessionOptions, withRecoveredHistory } from './lock-session.ts';
+import { checksum, type Migration } from './migration.ts';
+import { upTo } from './plan-up.ts';
+import { assertDefined, assertReconciled, type DefinedMigration, reconcile } from './reconcile.ts';
+import { replayMigrations } from './replay.ts';
 import { auditWrite } from './resolve.ts';
-import { retold } from './retelling.ts';
-import { type SessionOptions, underLock } from './session.ts';
 import { nameOfTag } from './tag.ts';
-import { touches } from './touches.ts';
+import type { Target } from './target.ts';
 
-/** Records pending migrations as applied without running them, where the catalog shows that their work is there. */
-export function baseline(
-  adapter: Adapter,
-  defined: readonly Defined[],
-  options: SessionOptions & { readonly to?: string } = {},
+/** Records pending migrations as applied without running them. Throws `drift` unless the catalog shows their result. */
+export async function baseline(
+  target: Target,
+  defined: readonly DefinedMigration[],
+  options: LockSessionOptions & { readonly to?: string } = {},
 ): Promise<{ readonly tags: readonly string[] }> {
-  if (options.to !== undefined && !defined.some(({ tag }) => tag === options.to)) {
-    return Promise.reject(unknownTag(options.to, 'No file defines it.'));
-  }
-  return underLock(adapter, options, async (run) => {
-    const standing = reconcile(defined, run.ledger);
-    refuseTrouble(standing);
-    const pending = standing.pending
-      .filter(({ tag }) => options.to === undefined || tag <= options.to)
-      .map(({ migration }) => migration);
+  assertDefined(options.to, defined);
+  return withRecoveredHistory(target, options, async (run) => {
+    const reconciled = reconcile(defined, run.history);
+    assertReconciled(reconciled);
+    const pending = upTo(reconciled.pending, options.to).map(({ migration }) => migration);
     if (pending.length === 0) return { tags: [] };
-    await refuseAbsent(run, pending);
-    let seq = run.ledger.lastSeq;
-    const writes = pending.flatMap((migration) => [auditWrite(migration, 'baseline'), write(run, migration, ++seq)]);
-    const outcome = await adapter.connection.run([{ transactional: true, statements: [], writes }], run.epoch);
-    if (outcome.failure) throw outcome.failure.error;
+    await assertPresent(run, pending);
+    let seq = run.history.lastSeq;
+    const writes = pending.flatMap((migration) => [
+      auditWrite(migration, 'baseline'),
+      baselineWrite(run, migration, ++seq),
+    ]);
+    const { failure } = await target.connection.run([{ transactional: true, statements: [], writes }], run.epoch);
+    if (failure) throw failure.error;
     return { tags: pending.map(({ tag }) => tag) };
   });
 }
 
-async function refuseAbsent({ adapter, ledger }: Execution, pending: readonly Migration[]): Promise<void> {
-  const operations = pending.flatMap((migration) => migration.up);
-  const { foreign } = retold((await ledger.migrations(adapter.connection)).map(({ migration }) => migration));
-  const before = new Map(await ledger.model(adapter.connection));
-  // Changed before they were adopted, they are known as they are.
+/** Throws `drift` unless the catalog matches the schema that the history and these migrations produce. */
+async function assertPresent({ target, history }: MigrationRun, pending: readonly Migration[]): Promise<void> {
+  const { connection } = target;
+  const operations = pending.flatMap(({ up }) => up);
+  const { unmanaged } = replayMigrations(
+    (await history.completedMigrations(connection)).map(({ migration }) => migration),
+  );
+  const before = new Map(await history.model(connection));
+  // An unmanaged table that a pending migration creates is in the model as the catalog has it.
   for (const operation of operations) {
-    if (operation.type === 'createCollection' && foreign.has(operation.name)) before.delete(operation.name);
+    if (operation.type === 'createCollection' && unmanaged.has(operation.name)) before.delete(operation.name);
   }
-  const model = replay(operations, before);
-  const names = new Set(operations.flatMap(touches));
+  const model = applyAll(operations, before);
+  const names = new Set(operations.flatMap(affectedCollections));
   const expected = new Map([...model].filter(([name]) => names.has(name)));
-  const found = withoutForeign(await adapter.connection.introspect([...names]), model);
-  const differences = await drift(adapter.connection, expected, found);
+  const found = withoutUnknownReferences(await connection.introspect([...names]), model);
+  const differences = await drift(connection, expected, found);
   if (differences.length === 0) return;
-  throw new SvcError('drift', 'The database is not what the migrations would have made of it.', {
+  throw new SvcError('drift', 'The database does not match the schema that the migrations produce.', {
     why: differences.join('; '),
     state: 'Nothing was recorded.',
-    next: ['svc db schema pull    writes the schema file and the migration that fit the database'],
+    next: ['svc db schema pull    writes the schema file and a migration that match the database'],
     details: { differences },
   });
 }
 
-function write({ ledger, epoch }: Execution, migration: Migration, seq: number): RecordWrite {
-  const known = ledger.entries.get(migration.tag)?.version;
-  const record: Writable<HistoryRow> = {
+function baselineWrite({ history, epoch }: MigrationRun, migration: Migration, seq: number): RecordWrite {
+  const known = history.records.get(migration.tag)?.version;
+  const row: Writable<HistoryRow> = {
     tag: migration.tag,
     seq,
     name: migration.name ?? nameOfTag(migration.tag),
@@ -74,7 +75,7 @@ function write({ ledger, epoch }: Execution, migration: Migration, seq: number):
     status: 'completed',
     applied_at: CLOCK,
     rolled_back_at: null,
-    // It never ran: that tells a rollback to keep its hands off.
+    // null means that it never ran, which prevents a rollback.
     duration_ms: null,
     checksum: checksum(migration),
     migration,
@@ -82,11 +83,11 @@ function write({ ledger, epoch }: Execution, migration: Migration, seq: number):
     steps: migration.up.length,
     error: null,
     sdk_version: version,
-    applied_by: actor(),
+    applied_by: osActor(),
     epoch,
     journal: null,
     started: false,
     found: null,
   };
-  return recordWrite(history, record, known);
+  return recordWrite(historyTable, row, known);
 }

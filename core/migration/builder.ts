@@ -1,63 +1,63 @@
+import type { Dialect } from '../dialect.ts';
 import { SvcError } from '../errors.ts';
-import { CHANGES_SHAPE } from '../schema/field-changes.ts';
+import { CHANGES_SHAPE } from '../schema/field.ts';
 import type {
   AddConstraint,
   ConstraintDefinition,
   CreateCollection,
   CreateIndex,
   FieldChanges,
-  NamedField,
+  NamedFieldDefinition,
   Operation,
   RenameField,
 } from '../schema/operation.ts';
-import type { CreateOptions, IndexOptions } from '../schema/options.ts';
-import { INDEX_OPTIONS_PROPERTIES } from '../schema/options-shape.ts';
-import { operationProblems, STRATEGY } from '../schema/problems.ts';
-import { problemText, type Shape, shapeProblems } from '../schema/shape.ts';
-import type { Migration } from './migration.ts';
-import { problems } from './problems.ts';
-import { nameOfTag } from './tag.ts';
+import { operationProblems, STRATEGY } from '../schema/operation-problems.ts';
+import { type CreateOptions, INDEX_OPTIONS_PROPERTIES, type IndexOptions } from '../schema/options.ts';
+import { problemText, type Shape, shapeProblems } from '../schema/validate.ts';
+import { checksum, type Migration } from './migration.ts';
+import { migrationProblems } from './problems.ts';
+import { generateUniqueTag, nameOfTag } from './tag.ts';
 
 export interface RawOptions {
   /** Undoes the statement; without it the migration is irreversible. */
   readonly down?: string;
-  /** A query that gives a row when the statement has taken effect. */
+  /** A query that returns a row once the statement has taken effect. */
   readonly check?: string;
-  /** `false` where the statement cannot be in a transaction. */
+  /** `false` if the statement cannot run in a transaction. */
   readonly transaction?: boolean;
 }
 
-interface Step {
+interface BuilderStep {
   readonly up: Operation;
-  /** Or why there is none. Asked only when `up` is in order. */
+  /** The inverse operations, or the reason why there are none. Called only if `up` is valid. */
   readonly down: () => readonly Operation[] | string;
-  /** What the call was given beside its operation, and what it may look like. */
+  /** The options of the call, which `optionsShape` describes. */
   readonly options: unknown;
-  readonly shape: Shape;
+  readonly optionsShape: Shape;
 }
 
-const NONE: Shape = { properties: {} };
-const WAS: Shape = { properties: { was: { map: 'any' } } };
-const DROP: Shape = { properties: { was: { map: 'any' }, cascade: 'boolean' } };
-const INDEX: Shape = {
+const NO_OPTIONS: Shape = { properties: {} };
+const WAS_OPTIONS: Shape = { properties: { was: { map: 'any' } } };
+const DROP_OPTIONS: Shape = { properties: { was: { map: 'any' }, cascade: 'boolean' } };
+const INDEX_OPTIONS: Shape = {
   properties: {
     unique: 'boolean',
     sqlOptions: { properties: { concurrently: 'boolean' } },
     ...INDEX_OPTIONS_PROPERTIES,
   },
 };
-const RENAME: Shape = { properties: { strategy: STRATEGY, changes: CHANGES_SHAPE, was: CHANGES_SHAPE } };
-const RAW: Shape = { properties: { down: 'string', check: 'string', transaction: 'boolean' } };
+const RENAME_OPTIONS: Shape = { properties: { strategy: STRATEGY, changes: CHANGES_SHAPE, was: CHANGES_SHAPE } };
+const RAW_OPTIONS: Shape = { properties: { down: 'string', check: 'string', transaction: 'boolean' } };
 
-/** Starts a migration; calls are chained and may be repeated. */
+/** Starts a migration. Calls are chained and may be repeated. */
 export function migration(tag: string): MigrationBuilder {
   return new MigrationBuilder(tag);
 }
 
-/** Collects operations with their way back. It sees no database: what a drop or a change replaces, `was` tells. */
+/** Collects operations and their inverses. It reads no database: `was` describes what a drop or a change replaces. */
 export class MigrationBuilder {
   readonly #tag: string;
-  readonly #steps: Step[] = [];
+  readonly #steps: BuilderStep[] = [];
   #description: string | undefined;
   readonly #lossy: (string | (() => string))[] = [];
   #irreversible: string | undefined;
@@ -65,7 +65,7 @@ export class MigrationBuilder {
   constructor(tag: string) {
     const given: unknown = tag;
     if (typeof given !== 'string') {
-      throw new SvcError('tag_invalid', 'A migration needs a tag, which is a string.', {
+      throw new SvcError('tag_invalid', 'The tag of a migration must be a string.', {
         next: ["migration(MigrationHelpers.generateTag('add_orders'))"],
       });
     }
@@ -77,18 +77,19 @@ export class MigrationBuilder {
     return this;
   }
 
-  /** Says what `down` does not bring back. */
-  lossy(...what: string[]): this {
-    this.#lossy.push(...what);
+  /** Adds sentences that describe data `down` cannot restore. */
+  lossy(...sentences: string[]): this {
+    this.#lossy.push(...sentences);
     return this;
   }
 
-  irreversible(why: string): this {
-    this.#irreversible = why;
+  /** Leaves `down` empty; a rollback fails with this reason. */
+  irreversible(reason: string): this {
+    this.#irreversible = reason;
     return this;
   }
 
-  createCollection(name: string, fields: readonly NamedField[], options?: CreateOptions): this {
+  createCollection(name: string, fields: readonly NamedFieldDefinition[], options?: CreateOptions): this {
     return this.#add({ type: 'createCollection', name, fields, ...(options !== undefined && { options }) }, () => [
       { type: 'dropCollection', collection: name },
     ]);
@@ -101,8 +102,8 @@ export class MigrationBuilder {
       () =>
         options?.was
           ? [{ type: 'createCollection', name, ...options.was }]
-          : `dropCollection ${name} was not told what the table was.`,
-      { options, shape: DROP, lossy: () => `Rows of ${name} are not brought back.` },
+          : `dropCollection ${name} has no \`was\`, so the table cannot be restored.`,
+      { options, optionsShape: DROP_OPTIONS, lossy: () => `Rows of ${name} cannot be restored.` },
     );
   }
 
@@ -112,20 +113,20 @@ export class MigrationBuilder {
     ]);
   }
 
-  addField(collection: string, field: NamedField): this {
+  addField(collection: string, field: NamedFieldDefinition): this {
     return this.#add({ type: 'addField', collection, field }, () => [
       { type: 'dropField', collection, field: field.name },
     ]);
   }
 
-  dropField(collection: string, field: string, options?: { was?: Omit<NamedField, 'name'> }): this {
+  dropField(collection: string, field: string, options?: { was?: Omit<NamedFieldDefinition, 'name'> }): this {
     return this.#add(
       { type: 'dropField', collection, field },
       () =>
         options?.was
           ? [{ type: 'addField', collection, field: { name: field, ...options.was } }]
-          : `dropField ${collection}.${field} was not told what the field was.`,
-      { options, shape: WAS, lossy: () => `Values of ${collection}.${field} are not brought back.` },
+          : `dropField ${collection}.${field} has no \`was\`, so the field cannot be restored.`,
+      { options, optionsShape: WAS_OPTIONS, lossy: () => `Values of ${collection}.${field} cannot be restored.` },
     );
   }
 
@@ -136,15 +137,17 @@ export class MigrationBuilder {
     options: Pick<RenameField, 'strategy' | 'changes'> & { was?: FieldChanges } = {},
   ): this {
     const { was, ...rest } = options;
-    const { changes, ...how } = rest;
-    const back = { type: 'renameField' as const, collection, from: to, to: from, ...how };
+    const { changes, ...strategy } = rest;
+    const inverse = { type: 'renameField' as const, collection, from: to, to: from, ...strategy };
     return this.#add(
       { type: 'renameField', collection, from, to, ...rest },
       () => {
-        if (!changes) return [back];
-        return was ? [{ ...back, changes: was }] : `renameField ${collection}.${from} was not told what it was before.`;
+        if (!changes) return [inverse];
+        return was
+          ? [{ ...inverse, changes: was }]
+          : `renameField ${collection}.${from} has no \`was\`, so the field cannot be restored.`;
       },
-      { options, shape: RENAME },
+      { options, optionsShape: RENAME_OPTIONS },
     );
   }
 
@@ -154,8 +157,8 @@ export class MigrationBuilder {
       () =>
         options?.was
           ? [{ type: 'modifyField', collection, field, changes: options.was }]
-          : `modifyField ${collection}.${field} was not told what it was before.`,
-      { options, shape: WAS },
+          : `modifyField ${collection}.${field} has no \`was\`, so the field cannot be restored.`,
+      { options, optionsShape: WAS_OPTIONS },
     );
   }
 
@@ -168,7 +171,7 @@ export class MigrationBuilder {
     return this.#add(
       { type: 'createIndex', collection, index, columns, ...options },
       () => [{ type: 'dropIndex', collection, index }],
-      { options, shape: INDEX },
+      { options, optionsShape: INDEX_OPTIONS },
     );
   }
 
@@ -178,8 +181,8 @@ export class MigrationBuilder {
       () =>
         options?.was
           ? [{ type: 'createIndex', collection, index, ...options.was }]
-          : `dropIndex ${collection}.${index} was not told what the index was.`,
-      { options, shape: WAS },
+          : `dropIndex ${collection}.${index} has no \`was\`, so the index cannot be restored.`,
+      { options, optionsShape: WAS_OPTIONS },
     );
   }
 
@@ -195,59 +198,76 @@ export class MigrationBuilder {
       () =>
         options?.was
           ? [{ type: 'addConstraint', collection, constraint: options.was }]
-          : `dropConstraint ${collection}.${constraint} was not told what the constraint was.`,
-      { options, shape: WAS },
+          : `dropConstraint ${collection}.${constraint} has no \`was\`, so the constraint cannot be restored.`,
+      { options, optionsShape: WAS_OPTIONS },
     );
   }
 
-  /** Database-specific text: runs only where the dialect matches. */
+  /** A statement in the engine's own language. Other dialects reject the migration. */
   raw(dialect: string, statement: string, options?: RawOptions): this {
     const { down, check, transaction } = options ?? {};
     const shared = { type: 'raw', dialect, ...(transaction !== undefined && { transaction }) } as const;
     return this.#add(
       { ...shared, statement, ...(check !== undefined && { check }) },
-      () => (down === undefined ? `A raw ${dialect} statement has no down.` : [{ ...shared, statement: down }]),
-      { options, shape: RAW },
+      () => (down === undefined ? `The raw ${dialect} statement has no \`down\`.` : [{ ...shared, statement: down }]),
+      { options, optionsShape: RAW_OPTIONS },
     );
   }
 
-  /** The migration object. Throws `migration_invalid` with every problem at once. */
+  /** Returns the migration object. Throws `migration_invalid` with every problem at once. */
   build(): Migration {
-    const misused = this.#steps.flatMap(({ up, options, shape }, index) =>
+    const callProblems = this.#steps.flatMap(({ up, options, optionsShape }, index) =>
       [
         ...operationProblems(up),
-        ...(options === undefined ? [] : shapeProblems(options, shape, ['options']).map(problemText)),
+        ...(options === undefined ? [] : shapeProblems(options, optionsShape, ['options']).map(problemText)),
       ].map((problem) => `up[${index}] ${problem}`),
     );
-    if (misused.length > 0) throw this.#refusal(misused);
+    if (callProblems.length > 0) throw this.#invalid(callProblems);
     const downs = this.#steps.map((step) => step.down());
-    const oneWay = this.#irreversible ?? downs.find((down) => typeof down === 'string');
-    const lossy = this.#lossy.map((what) => (typeof what === 'function' ? what() : what));
+    const irreversible = this.#irreversible ?? downs.find((down) => typeof down === 'string');
+    const lossy = this.#lossy.map((sentence) => (typeof sentence === 'function' ? sentence() : sentence));
     const built: Migration = {
       tag: this.#tag,
       name: nameOfTag(this.#tag),
       ...(this.#description !== undefined && { description: this.#description }),
       up: this.#steps.map((step) => step.up),
-      down: oneWay ? [] : downs.reverse().flatMap((down) => down as readonly Operation[]),
-      ...(oneWay !== undefined && { irreversible: oneWay }),
+      down: irreversible ? [] : downs.reverse().flatMap((down) => down as readonly Operation[]),
+      ...(irreversible !== undefined && { irreversible }),
       ...(lossy.length > 0 && { lossy }),
     };
-    const found = problems(built);
-    if (found.length > 0) throw this.#refusal(found);
+    const problems = migrationProblems(built);
+    if (problems.length > 0) throw this.#invalid(problems);
     return built;
   }
 
-  #refusal(found: readonly string[]): SvcError {
-    return new SvcError('migration_invalid', `The migration "${this.#tag}" cannot be built.`, { why: found.join(' ') });
+  #invalid(problems: readonly string[]): SvcError {
+    return new SvcError('migration_invalid', `The migration "${this.#tag}" cannot be built.`, {
+      why: problems.join(' '),
+    });
   }
 
   #add(
     up: Operation,
-    down: Step['down'],
-    { options, shape = NONE, lossy }: Partial<Pick<Step, 'options' | 'shape'>> & { lossy?: () => string } = {},
+    down: BuilderStep['down'],
+    {
+      options,
+      optionsShape = NO_OPTIONS,
+      lossy,
+    }: Partial<Pick<BuilderStep, 'options' | 'optionsShape'>> & { lossy?: () => string } = {},
   ): this {
-    this.#steps.push({ up, down, options, shape });
+    this.#steps.push({ up, down, options, optionsShape });
     if (lossy) this.#lossy.push(lossy);
     return this;
   }
 }
+
+export const MigrationHelpers = {
+  /** Returns `<YYYYMMDD>_<HHMMSS>_<name>` in UTC, at least one second later than the last tag of this process. */
+  generateTag: (name: string): string => generateUniqueTag(name),
+  /** Whether the migration can be applied; `problems` gives the reasons if not. */
+  validate: (migration: unknown, dialect?: Dialect): boolean => migrationProblems(migration, dialect).length === 0,
+  /** Why `validate` is false. With a dialect (`db.getAdapter().dialect`) also what that engine does not support. */
+  problems: migrationProblems,
+  /** sha256, in hex, of the canonical JSON of tag, up and down. Throws `value_invalid` for values JSON cannot represent. */
+  checksum: (migration: Migration): string => checksum(migration),
+} as const;

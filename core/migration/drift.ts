@@ -1,39 +1,39 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Connection } from '../dialect.ts';
-import { differences } from '../schema/differences.ts';
+import { describeDifferences } from '../schema/diff.ts';
 import type { Collection, SchemaModel } from '../schema/model.ts';
 
-/** A server that spells its own words anew comes to rest after two or three rounds. */
-const ROUNDS = 4;
+/** Repeated normalization reaches a fixed point after two or three rounds. */
+const MAX_ROUNDS = 4;
 
 /**
- * In words, where a catalog is not what a model makes; nothing where they agree. A server does not always read what it
- * spelled as the same words, so both sides are spelled until they meet or stay.
+ * Describes where the catalog differs from the model; empty if they agree. A server may rewrite an expression that it
+ * has rewritten once, so both sides are normalized until they agree or stop changing.
  */
 export async function drift(connection: Connection, expected: SchemaModel, found: SchemaModel): Promise<string[]> {
-  let ours = await connection.seen(expected);
-  let theirs = found;
-  for (let round = 1; round < ROUNDS && !isDeepStrictEqual(ours, theirs); round += 1) {
-    const common = new Map([...theirs].filter(([name]) => ours.has(name)));
-    const [before, other] = [ours, theirs];
-    theirs = new Map([...theirs, ...(await connection.seen(common))]);
-    if (isDeepStrictEqual(ours, theirs)) break;
-    ours = await connection.seen(ours);
-    if (isDeepStrictEqual([ours, theirs], [before, other])) break;
+  let normalExpected = await connection.normalize(expected);
+  let normalFound = found;
+  for (let round = 1; round < MAX_ROUNDS && !isDeepStrictEqual(normalExpected, normalFound); round += 1) {
+    const common = new Map([...normalFound].filter(([name]) => normalExpected.has(name)));
+    const previous = [normalExpected, normalFound];
+    normalFound = new Map([...normalFound, ...(await connection.normalize(common))]);
+    if (isDeepStrictEqual(normalExpected, normalFound)) break;
+    normalExpected = await connection.normalize(normalExpected);
+    if (isDeepStrictEqual([normalExpected, normalFound], previous)) break;
   }
-  return isDeepStrictEqual(ours, theirs) ? [] : differences(ours, theirs);
+  return isDeepStrictEqual(normalExpected, normalFound) ? [] : describeDifferences(normalExpected, normalFound);
 }
 
-/** What is found without the foreign keys to tables that the whole model does not know: a pull leaves them out. */
-export function withoutForeign(found: SchemaModel, model: SchemaModel): SchemaModel {
+/** The catalog without foreign keys to tables that the model does not contain: `svc db schema pull` omits them too. */
+export function withoutUnknownReferences(found: SchemaModel, model: SchemaModel): SchemaModel {
   return new Map([...found].map(([name, collection]) => [name, withoutReferences(collection, model)]));
 }
 
 function withoutReferences(collection: Collection, model: SchemaModel): Collection {
-  const ours = model.get(collection.name)?.constraints;
+  const known = model.get(collection.name)?.constraints;
   const constraints = [...collection.constraints].filter(
     ([name, constraint]) =>
-      constraint.type !== 'foreignKey' || model.has(constraint.references.table) || ours?.has(name),
+      constraint.type !== 'foreignKey' || model.has(constraint.references.table) || known?.has(name),
   );
   return constraints.length === collection.constraints.size
     ? collection

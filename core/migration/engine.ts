@@ -1,144 +1,133 @@
-import type { Adapter } from '../database/adapter.ts';
 import { type ErrorCode, SvcError } from '../errors.ts';
 import { isPlainObject } from '../json.ts';
-import type { Shape } from '../schema/shape.ts';
-import { ownArguments, ownCopy } from './arguments.ts';
-import { checksum } from './checksum.ts';
-import { execute } from './execute.ts';
-import { type Execution, sentTexts } from './execution.ts';
-import type { Origin, Status } from './history.ts';
-import { checkOwner, Ledger, type LedgerEntry } from './ledger.ts';
-import type { Migration } from './migration.ts';
-import { type PlannedMigration, planMigration } from './plan.ts';
-import { problems } from './problems.ts';
-import { draftFor } from './references.ts';
-import { type Resolution, type ResolveReport, resolve } from './resolve.ts';
-import { planReverse } from './reverse.ts';
-import { underLock } from './session.ts';
+import type { Shape } from '../schema/validate.ts';
+import { deepCopy, validatedArguments } from './arguments.ts';
+import { assertDatabaseOwner, History, type HistoryRecord } from './history.ts';
+import type { HistoryOrigin, HistoryStatus } from './history-table.ts';
+import { withRecoveredHistory } from './lock-session.ts';
+import { checksum, type Migration } from './migration.ts';
+import { modelForPlanning, planMigration } from './plan.ts';
+import { planOneRollback } from './plan-down.ts';
+import { migrationProblems } from './problems.ts';
+import { type Resolution, type ResolveReport, resolveMigration } from './resolve.ts';
+import { type EngineResult, runMigration } from './runner.ts';
+import type { Target } from './target.ts';
 
-export interface EngineResult {
-  readonly tag: string;
-  readonly status: 'completed' | 'skipped' | 'rolled_back';
-  readonly durationMs: number;
-  /** What was sent to the database. */
-  readonly statements: readonly string[];
-}
-
-/** SPEC 2.13, with what `getHistory({ all: true })` needs to tell the others apart. */
 export interface HistoryEntry {
   readonly tag: string;
   readonly name: string;
-  /** Absent on a row that was never applied to its end. */
+  /** Absent if the migration was never completely applied. */
   readonly appliedAt?: Date;
   readonly checksum: string;
   readonly migration: Migration;
   /** Order of application. */
   readonly seq: number;
-  readonly origin: Origin;
-  readonly status: Status;
+  readonly origin: HistoryOrigin;
+  readonly status: HistoryStatus;
 }
 
-/** SPEC 2.13. */
 export interface MigrationStatus {
   readonly total: number;
   readonly completed: number;
   readonly pending: number;
-  /** The last one of the whole history. */
+  /** The last applied migration of the whole history, not only of those that are defined. */
   readonly lastApplied?: HistoryEntry;
   readonly pendingMigrations: readonly Migration[];
 }
 
-/** Applies and takes back migrations on one database. Every call takes the lock, so several engines exclude one another. */
+/** Applies and rolls back migrations of one database. Every change takes the lock, so engines exclude one another. */
 export class MigrationEngine {
-  readonly #adapter: Adapter;
+  readonly #target: Target;
 
-  /** From `db.getAdapter()`. */
-  constructor(adapter: Adapter) {
-    const given: unknown = adapter;
+  /** Takes what `db.getAdapter()` returns. */
+  constructor(target: Target) {
+    const given: unknown = target;
     if (!isPlainObject(given) || !given.connection || !given.dialect || !given.hooks) {
       throw new SvcError('database_unknown', 'A MigrationEngine needs the adapter of a connected database.', {
         next: ['new MigrationEngine(db.getAdapter())'],
       });
     }
-    this.#adapter = adapter;
+    this.#target = target;
   }
 
-  /** `skipped` where it is applied already. Throws `migration_edited` where something else is applied under its tag. */
-  async up(given: Migration): Promise<EngineResult> {
-    const migration = own(given);
-    return underLock(this.#adapter, {}, async (run) => {
-      const known = run.ledger.entries.get(migration.tag);
+  /** Applies the migration; `skipped` if it is applied. Throws `migration_edited` if another has its tag. */
+  async up(migration: Migration): Promise<EngineResult> {
+    const copy = validatedMigration(migration);
+    return withRecoveredHistory(this.#target, {}, async (run) => {
+      const known = run.history.records.get(copy.tag);
       if (known?.row.status === 'completed') {
-        refuseOther(migration, known);
-        return { tag: migration.tag, status: 'skipped', durationMs: 0, statements: [] };
+        assertSameChecksum(copy, known);
+        return { tag: copy.tag, status: 'skipped', durationMs: 0, statements: [] };
       }
-      const draft = await draftFor(this.#adapter, run.ledger, migration.up);
-      return runOne(run, await planMigration(this.#adapter, migration, 'up', 'engine', draft));
+      const model = await modelForPlanning(this.#target, run.history, copy.up);
+      return runMigration(run, await planMigration(this.#target, copy, 'up', 'engine', model));
     });
   }
 
-  /** Runs its `down`, also when it is not the last one, where that leads to what the others make: else `not_reversible_now`. */
-  async down(given: Migration): Promise<EngineResult> {
-    const migration = own(given);
-    return underLock(this.#adapter, {}, async (run) => {
-      const known = run.ledger.entries.get(migration.tag);
+  /**
+   * Runs the migration's `down`. Also rolls back one that is not the last, if the result is the schema that the others
+   * produce; otherwise throws `not_reversible_now`.
+   */
+  async down(migration: Migration): Promise<EngineResult> {
+    const copy = validatedMigration(migration);
+    return withRecoveredHistory(this.#target, {}, async (run) => {
+      const known = run.history.records.get(copy.tag);
       if (known?.row.status !== 'completed') {
-        throw new SvcError('migration_not_applied', `The migration "${migration.tag}" is not applied.`, {
+        throw new SvcError('migration_not_applied', `The migration "${copy.tag}" is not applied.`, {
           state: 'Nothing was changed.',
-          next: ['engine.getHistory() tells what is.'],
+          next: ['engine.getHistory() returns the applied migrations.'],
         });
       }
-      refuseOther(migration, known);
-      const completed = await run.ledger.migrations(this.#adapter.connection);
-      const draft = await draftFor(this.#adapter, run.ledger, migration.down);
-      const all = completed.map((entry) => entry.migration);
-      return runOne(run, await planReverse(this.#adapter, migration, known.row, draft, all));
+      assertSameChecksum(copy, known);
+      const completed = await run.history.completedMigrations(this.#target.connection);
+      const model = await modelForPlanning(this.#target, run.history, copy.down);
+      const all = completed.map((record) => record.migration);
+      return runMigration(run, await planOneRollback(this.#target, copy, known.row, model, all));
     });
   }
 
-  /** The completed ones in the order of application; with `all` every row there is. */
+  /** Returns the completed migrations in the order of application; with `all` every row of the history. */
   async getHistory(options: { readonly all?: boolean } = {}): Promise<HistoryEntry[]> {
     const shapes = { options: HISTORY_OPTIONS };
-    const { all } = ownArguments('getHistory', { options }, shapes, { code: invalid }).options;
+    const { all } = validatedArguments('getHistory', { options }, shapes, { code: invalidCode }).options;
     const entries = await this.#entries();
     return all ? entries : entries.filter(({ status }) => status === 'completed');
   }
 
-  /** Throws `tag_taken` where two of them have the same tag. */
+  /** Throws `tag_taken` if two of the migrations have the same tag. */
   async getStatus(options: { readonly definedMigrations: readonly Migration[] }): Promise<MigrationStatus> {
     const defined: unknown = options?.definedMigrations;
     if (!Array.isArray(defined)) {
-      throw new SvcError('migration_invalid', 'getStatus needs the migrations that are defined.', {
+      throw new SvcError('migration_invalid', 'getStatus needs the defined migrations.', {
         next: ['engine.getStatus({ definedMigrations: [migration] })'],
       });
     }
-    const definedMigrations: readonly Migration[] = defined.map(own);
-    refuseTwice(definedMigrations);
+    const definedMigrations: readonly Migration[] = defined.map(validatedMigration);
+    assertUniqueTags(definedMigrations);
     const completed = await this.getHistory();
-    const tags = new Set(completed.map(({ tag }) => tag));
+    const completedTags = new Set(completed.map(({ tag }) => tag));
     const pendingMigrations = definedMigrations
-      .filter(({ tag }) => !tags.has(tag))
+      .filter(({ tag }) => !completedTags.has(tag))
       .sort((a, b) => (a.tag < b.tag ? -1 : 1));
-    const done = definedMigrations.length - pendingMigrations.length;
     const lastApplied = completed.at(-1);
     return {
       total: definedMigrations.length,
-      completed: done,
+      completed: definedMigrations.length - pendingMigrations.length,
       pending: pendingMigrations.length,
       ...(lastApplied && { lastApplied }),
       pendingMigrations,
     };
   }
 
-  /** A person's decision about a migration that stopped half-way. */
+  /** Carries out a person's decision about a migration that stopped half-way. */
   resolve(tag: string, action: Resolution): Promise<ResolveReport> {
-    return resolve(this.#adapter, tag, action);
+    return resolveMigration(this.#target, tag, action);
   }
 
   async #entries(): Promise<HistoryEntry[]> {
-    await checkOwner(this.#adapter);
-    const entries = await Ledger.readWhole(this.#adapter.connection);
-    return entries.map(({ row, migration }) => ({
+    await assertDatabaseOwner(this.#target);
+    const records = await History.readWithMigrations(this.#target.connection);
+    return records.map(({ row, migration }) => ({
       tag: row.tag,
       name: row.name,
       ...(row.applied_at && { appliedAt: row.applied_at }),
@@ -151,49 +140,35 @@ export class MigrationEngine {
   }
 }
 
-/** Runs one planned migration and says what came of it. */
-export async function runOne(run: Execution, planned: PlannedMigration): Promise<EngineResult> {
-  await execute(run, [planned]);
-  const status = planned.direction === 'up' ? 'completed' : 'rolled_back';
-  const row = run.ledger.entries.get(planned.tag)?.row;
-  if (row?.status !== status) throw new Error(`"${planned.tag}" was run and the history does not say so`);
-  return {
-    tag: planned.tag,
-    status,
-    durationMs: row.duration_ms ?? 0,
-    statements: sentTexts(run, planned),
-  };
-}
-
 const HISTORY_OPTIONS: Shape = { properties: { all: 'boolean' } };
-const invalid = (): ErrorCode => 'migration_invalid';
+const invalidCode = (): ErrorCode => 'migration_invalid';
 
-/** A valid migration that its owner cannot change any more. */
-function own(migration: Migration): Migration {
-  const found = problems(migration);
-  if (found.length === 0) return ownCopy(migration, 'The engine', 'migration_invalid');
+/** A valid copy, which the caller cannot change during the run. */
+function validatedMigration(migration: Migration): Migration {
+  const problems = migrationProblems(migration);
+  if (problems.length === 0) return deepCopy(migration, 'The engine', 'migration_invalid');
   throw new SvcError('migration_invalid', 'The migration is not valid.', {
-    why: found.join(' '),
+    why: problems.join(' '),
     state: 'Nothing was changed.',
   });
 }
 
-function refuseTwice(migrations: readonly Migration[]): void {
+function assertUniqueTags(migrations: readonly Migration[]): void {
   const tags = new Set<string>();
   for (const { tag } of migrations) {
     if (tags.has(tag)) {
       throw new SvcError('tag_taken', `Two of the migrations have the tag "${tag}".`, {
-        next: ['Give each migration a tag of its own, and name each once.'],
+        next: ['Give each migration a tag of its own, and pass each one once.'],
       });
     }
     tags.add(tag);
   }
 }
 
-function refuseOther(migration: Migration, { row }: LedgerEntry): void {
+function assertSameChecksum(migration: Migration, { row }: HistoryRecord): void {
   if (row.checksum === checksum(migration)) return;
   throw new SvcError('migration_edited', `Another migration is applied under the tag "${migration.tag}".`, {
-    why: 'Its checksum is not the one in the history.',
+    why: 'Its checksum differs from the one in the history.',
     state: 'Nothing was changed.',
     next: ['Give the changed migration a tag of its own.'],
   });

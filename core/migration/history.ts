@@ -1,129 +1,240 @@
-import type { Statement } from '../dialect.ts';
-import type { RecordDefinition } from '../records.ts';
-import type { PlainCollection } from '../schema/plain.ts';
+import type { Connection } from '../dialect.ts';
+import { describeError, isSvcError, SvcError } from '../errors.ts';
+import { allRows, anyDefinition, type Versioned } from '../records.ts';
+import type { SchemaModel } from '../schema/model.ts';
+import { MutableSchema } from '../schema/mutable-schema.ts';
+import {
+  auditTable,
+  HISTORY_VERSION,
+  type HistoryRow,
+  historyTable,
+  type MetaRow,
+  metaTable,
+} from './history-table.ts';
 import type { Migration } from './migration.ts';
+import { type MigrationReplay, replayMigrations } from './replay.ts';
+import type { Target } from './target.ts';
 
-/** 2: the journal stands in the row. 3: so do the tables that were there already. */
-export const HISTORY_VERSION = 3;
+const OMITTED = ['migration', 'sdk_version', 'applied_by', 'epoch', 'journal', 'started', 'found'] as const;
 
-export type Origin = 'api' | 'engine' | 'file';
-export type Status = 'applying' | 'completed' | 'failed' | 'rolled_back';
+/** The columns that planning and `status` need. */
+export type HistorySummary = Omit<HistoryRow, (typeof OMITTED)[number]>;
 
-/** A row of `_svc_migrations`. */
-export interface HistoryRow {
-  readonly tag: string;
-  /** Order of application: grows with each up, over all origins. */
-  readonly seq: number;
-  readonly name: string;
-  readonly origin: Origin;
-  readonly status: Status;
-  readonly applied_at: Date | null;
-  readonly rolled_back_at: Date | null;
-  readonly duration_ms: number | null;
-  readonly checksum: string;
-  readonly migration: Migration;
-  /** Steps done of the direction that runs or failed; equal to `steps` when completed. */
-  readonly step: number;
-  readonly steps: number;
-  readonly error: string | null;
-  readonly sdk_version: string;
-  readonly applied_by: string;
-  readonly epoch: number;
-  /** What a migration that cannot commit as one goes on with when its process died; absent once it is through. */
-  readonly journal: Journal | null;
-  /** What comes after `step` was started: whether it took effect is for the catalog to say. */
-  readonly started: boolean | null;
-  /** Of the tables it was to create if they were not there, those that were; absent where it had none, and before version 3. */
-  readonly found: readonly string[] | null;
-}
-
-/** The compiled steps are what a resume runs, even under a newer SDK. */
-export interface Journal {
-  readonly direction: 'up' | 'down';
-  readonly steps: readonly JournalStep[];
-  /** What the operations touch, as it was before the first of them; absent where an older SDK began. */
-  readonly before?: readonly PlainCollection[];
-}
-
-export interface JournalStep {
-  /** Index of the operation the statements come from. */
-  readonly operation: number;
-  readonly transactional: boolean;
-  readonly statements: readonly Statement[];
-}
-
-export const history: RecordDefinition<HistoryRow> = {
-  collection: '_svc_migrations',
-  key: 'tag',
-  columns: {
-    tag: { type: 'string' },
-    seq: { type: 'bigint' },
-    name: { type: 'text' },
-    origin: { type: 'string' },
-    status: { type: 'string' },
-    applied_at: { type: 'timestamp', nullable: true },
-    rolled_back_at: { type: 'timestamp', nullable: true },
-    duration_ms: { type: 'double', nullable: true },
-    checksum: { type: 'string' },
-    migration: { type: 'json' },
-    step: { type: 'integer' },
-    steps: { type: 'integer' },
-    error: { type: 'text', nullable: true },
-    sdk_version: { type: 'string' },
-    applied_by: { type: 'text' },
-    epoch: { type: 'bigint' },
-    journal: { type: 'json', nullable: true },
-    started: { type: 'boolean', nullable: true },
-    found: { type: 'json', nullable: true },
-  },
-  indexes: [{ name: 'bySeq', equals: [], sort: 'seq' }],
-  together: true,
-};
-
-/** A row of `_svc_meta`: `meta` is that of the history; approvals and executions have one each where they live. */
-export interface MetaRow {
-  readonly id: 'meta' | 'approvals' | 'executions';
+export interface HistoryRecord {
+  readonly row: HistorySummary;
   readonly version: number;
-  readonly product: string;
-  readonly database: string;
-  readonly env: string;
+  /** Absent until a replay needs it. */
+  readonly migration?: Migration;
 }
 
-export const meta: RecordDefinition<MetaRow> = {
-  collection: '_svc_meta',
-  key: 'id',
-  columns: {
-    id: { type: 'string' },
-    version: { type: 'integer' },
-    product: { type: 'text' },
-    database: { type: 'text' },
-    env: { type: 'text' },
-  },
-  indexes: [],
-  together: true,
-};
+const ALL_COLUMNS = Object.keys(historyTable.columns) as (keyof HistoryRow)[];
+const SUMMARY_COLUMNS = ALL_COLUMNS.filter((column) => !(OMITTED as readonly string[]).includes(column));
+const COLUMNS_WITH_MIGRATION = [...SUMMARY_COLUMNS, 'migration'] as const;
 
-/** What a person decided about a migration: `resolve`, `baseline`, `adopt`. */
-export interface AuditRow {
-  readonly id: string;
-  readonly at: Date;
-  readonly tag: string;
-  readonly action: string;
-  readonly actor: string;
-  readonly before: object | null;
+/** The migration history of one database and the schema it describes. Writers read it under the lock, `status` without. */
+export class History {
+  readonly records = new Map<string, HistoryRecord>();
+  #model: MutableSchema | undefined;
+  #lastSeq = 0;
+  #lastApiTag = '';
+
+  static async read(connection: Connection): Promise<History> {
+    const history = new History();
+    await history.#load(connection, SUMMARY_COLUMNS);
+    return history;
+  }
+
+  /** Reads the history as it will be after interrupted migrations and rollbacks are finished. */
+  static async readAsRecovered(connection: Connection): Promise<History> {
+    const history = new History();
+    for (const { row, ...record } of await History.readWithMigrations(connection)) {
+      const status = isRollback(row) ? 'rolled_back' : 'completed';
+      history.set({ ...record, row: row.status === 'applying' ? { ...row, status } : row });
+    }
+    return history;
+  }
+
+  /** Every row with its migration, in the order of application. */
+  static async readWithMigrations(connection: Connection): Promise<Required<HistoryRecord>[]> {
+    const history = new History();
+    await history.#load(connection, COLUMNS_WITH_MIGRATION);
+    return history.inOrder().filter(hasMigration);
+  }
+
+  /** All records, in the order of application. */
+  inOrder(): HistoryRecord[] {
+    return [...this.records.values()].sort((a, b) => a.row.seq - b.row.seq);
+  }
+
+  /** Completed records, in the order of application. */
+  completed(): HistoryRecord[] {
+    return this.inOrder().filter(({ row }) => row.status === 'completed');
+  }
+
+  get lastSeq(): number {
+    return this.#lastSeq;
+  }
+
+  /** The greatest tag of an automatic migration. */
+  get lastApiTag(): string {
+    return this.#lastApiTag;
+  }
+
+  /** Completed records with their migrations, in the order of application. */
+  async completedMigrations(connection: Connection): Promise<Required<HistoryRecord>[]> {
+    let completed = this.completed();
+    if (!completed.every(hasMigration)) {
+      await this.#load(connection, COLUMNS_WITH_MIGRATION);
+      completed = this.completed();
+    }
+    return completed.filter(hasMigration);
+  }
+
+  /** The schema that the completed migrations produce. Unmanaged tables they depend on come from the catalog. */
+  async model(connection: Connection): Promise<SchemaModel> {
+    this.#model ??= await modelFromMigrations(
+      (await this.completedMigrations(connection)).map(({ migration }) => migration),
+      connection,
+    );
+    return this.#model;
+  }
+
+  /** Gives the model to a planner, which changes it. `returnModel` hands it back once the planned migrations have run. */
+  async takeModel(connection: Connection): Promise<MutableSchema> {
+    await this.model(connection);
+    const model = this.#model ?? new MutableSchema();
+    this.#model = undefined;
+    return model;
+  }
+
+  returnModel(model: MutableSchema): void {
+    this.#model = model;
+  }
+
+  /** Takes over a row that was read or written. */
+  set(record: HistoryRecord): void {
+    const { row } = record;
+    this.records.set(row.tag, record);
+    this.#lastSeq = Math.max(this.#lastSeq, row.seq);
+    if (row.origin === 'api' && row.tag > this.#lastApiTag) this.#lastApiTag = row.tag;
+    this.#model = undefined;
+  }
+
+  async #load(connection: Connection, columns: readonly (keyof HistoryRow)[]): Promise<void> {
+    for await (const { record, version } of allRows(connection.records(historyTable), 'bySeq', {
+      limit: 1000,
+      columns,
+    })) {
+      const { migration, ...row } = record;
+      this.set({ row, version, ...(migration && { migration }) });
+    }
+  }
 }
 
-export const audit: RecordDefinition<AuditRow> = {
-  collection: '_svc_audit',
-  key: 'id',
-  columns: {
-    id: { type: 'string' },
-    at: { type: 'timestamp' },
-    tag: { type: 'string' },
-    action: { type: 'string' },
-    actor: { type: 'text' },
-    before: { type: 'json', nullable: true },
-  },
-  indexes: [],
-  together: true,
-};
+function hasMigration(record: HistoryRecord): record is Required<HistoryRecord> {
+  return record.migration !== undefined;
+}
+
+/** Whether an unfinished row is a rollback: only the rollback of a completed migration leaves `applied_at` and open steps. */
+export function isRollback({ applied_at, rolled_back_at, step, steps }: HistorySummary): boolean {
+  return applied_at !== null && rolled_back_at === null && step < steps;
+}
+
+/** The schema that the history describes. Takes no lock. */
+export async function historyModel(target: Target): Promise<SchemaModel> {
+  await assertDatabaseOwner(target);
+  return (await History.read(target.connection)).model(target.connection);
+}
+
+/** The schema that migrations produce in this order. */
+export async function modelFromMigrations(
+  migrations: readonly Migration[],
+  connection: Connection,
+): Promise<MutableSchema> {
+  const { model, unmanaged } = replayCompleted(migrations);
+  if (unmanaged.size === 0) return model;
+  const found = await connection.introspect([...unmanaged]);
+  for (const name of unmanaged) {
+    const collection = found.get(name);
+    if (collection) model.set(name, collection);
+    else model.delete(name);
+  }
+  return model;
+}
+
+function replayCompleted(migrations: readonly Migration[]): MigrationReplay {
+  try {
+    return replayMigrations(migrations);
+  } catch (error) {
+    if (!isSvcError(error)) throw error;
+    const { tag } = error.details;
+    throw new SvcError(error.code, `The history lacks a migration that "${tag}" depends on.`, {
+      why: describeError(error),
+      state: 'Nothing was changed.',
+      next: [
+        `svc db migrate resolve ${tag} --forget    and the same for each migration named after that`,
+        'svc db migrate baseline    records them again, with the missing one',
+      ],
+      where: error.where ?? String(tag),
+      details: { tag },
+      cause: error,
+    });
+  }
+}
+
+/** Reads the history's `_svc_meta` row and throws `history_newer` if a newer SDK wrote it. Writes nothing. */
+export async function assertHistoryVersion(target: Target): Promise<Versioned<MetaRow> | undefined> {
+  const found = await target.connection
+    .records(metaTable)
+    .get('meta')
+    .catch((error) => {
+      throw isSvcError(error) ? error.with({ state: 'Nothing was changed.' }) : error;
+    });
+  if (!found) return undefined;
+  const { version } = found.record;
+  if (version > HISTORY_VERSION) {
+    throw new SvcError(
+      'history_newer',
+      `The history of "${target.database}" was written by a newer version of @svc/sdk.`,
+      {
+        why: `It has version ${version}; this SDK supports versions up to ${HISTORY_VERSION}.`,
+        state: 'Nothing was changed.',
+        next: ['npm install @svc/sdk@latest'],
+      },
+    );
+  }
+  return found;
+}
+
+function isOwnedBy(target: Target, { product, database, env }: MetaRow): boolean {
+  return product === target.product && database === target.database && env === target.env;
+}
+
+/** `assertHistoryVersion`, and throws `database_foreign` if the row names another product, database or environment. */
+export async function assertDatabaseOwner(target: Target): Promise<Versioned<MetaRow> | undefined> {
+  const found = await assertHistoryVersion(target);
+  if (!found || isOwnedBy(target, found.record)) return found;
+  const { product, database, env } = found.record;
+  throw new SvcError(
+    'database_foreign',
+    `This database belongs to ${product}/${database} (${env}), not to ${target.product}/${target.database} (${target.env}).`,
+    {
+      why: 'Its _svc_meta table names that owner. A URL in the configuration may point at the wrong server.',
+      state: 'Nothing was changed.',
+      next: ['Correct the URL in svc.config.', 'Or take the database over: svc db migrate --adopt'],
+    },
+  );
+}
+
+/** Creates the history tables on first use; with `adopt` also takes over a database of another owner. Needs the lock. */
+export async function claimDatabase(target: Target, epoch: number, adopt: boolean): Promise<void> {
+  const found = adopt ? await assertHistoryVersion(target) : await assertDatabaseOwner(target);
+  if (found && isOwnedBy(target, found.record) && found.record.version === HISTORY_VERSION) return;
+  const { connection, product, database, env } = target;
+  await connection.ensureTables([anyDefinition(historyTable), anyDefinition(metaTable), anyDefinition(auditTable)]);
+  const row: MetaRow = { id: 'meta', version: HISTORY_VERSION, product, database, env };
+  const store = connection.records(metaTable);
+  const current = found ?? (await store.get('meta'));
+  if (current) await store.replace('meta', current.version, row, { epoch });
+  else await store.insert(row);
+}

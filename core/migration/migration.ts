@@ -1,6 +1,9 @@
-import type { NamedField, Operation, OperationType } from '../schema/operation.ts';
+import { createHash } from 'node:crypto';
+import { SvcError } from '../errors.ts';
+import { canonicalJson, isPlainObject } from '../json.ts';
+import type { NamedFieldDefinition, Operation, OperationType } from '../schema/operation.ts';
 
-/** A migration as it stands in a file, in the history, and as `build()` and `db.schema.*` return it (SPEC 2.12). */
+/** A migration as files and the history store it, and as `build()` and `db.schema.*` return it. */
 export interface Migration {
   readonly $schema?: string;
   readonly tag: string;
@@ -9,12 +12,22 @@ export interface Migration {
   /** Automatic migrations carry the properties of their operation: `type`, `collection`, `fields`, `field`. */
   readonly type?: OperationType;
   readonly collection?: string;
-  readonly fields?: readonly NamedField[];
-  readonly field?: NamedField | string;
+  readonly fields?: readonly NamedFieldDefinition[];
+  readonly field?: NamedFieldDefinition | string;
   readonly up: readonly Operation[];
   readonly down: readonly Operation[];
-  /** Why there is no way back; `down` is then empty. */
+  /** Why the migration cannot be rolled back; `down` is then empty. */
   readonly irreversible?: string;
-  /** What `down` cannot bring back, or `up` throws away, in words. */
+  /** Data that `up` destroys or `down` cannot restore, one sentence each. */
   readonly lossy?: readonly string[];
+}
+
+/** sha256, in hex, of tag, up and down as written. Formatting, key order and line ends do not change it. */
+export function checksum(migration: Pick<Migration, 'tag' | 'up' | 'down'>): string {
+  const given: unknown = migration;
+  if (!isPlainObject(given) || !Array.isArray(given.up) || !Array.isArray(given.down)) {
+    throw new SvcError('migration_invalid', 'A checksum needs a migration: an object with tag, up and down.');
+  }
+  const { tag, up, down } = migration;
+  return createHash('sha256').update(canonicalJson({ tag, up, down })).digest('hex');
 }

@@ -1,19 +1,19 @@
-import type { Adapter } from '../database/adapter.ts';
 import { isSvcError, SvcError } from '../errors.ts';
-import type { Origin } from './history.ts';
-import { checkOwner, Ledger } from './ledger.ts';
+import { assertDatabaseOwner, History } from './history.ts';
+import type { HistoryOrigin } from './history-table.ts';
 import type { Migration } from './migration.ts';
-import { apart, retold } from './retelling.ts';
+import { replayDifferences, replayMigrations } from './replay.ts';
+import type { Target } from './target.ts';
 
-/** One of a history: files run in the order of their tags on an empty database, the others are not run there. */
-export interface Applied {
+/** A completed migration. On an empty database files run in tag order; other origins do not run there. */
+export interface AppliedMigration {
   readonly tag: string;
-  readonly origin: Origin;
+  readonly origin: HistoryOrigin;
   readonly migration: Migration;
 }
 
-/** How many there are before the first file that is newer than one applied after it; all of them, usually. */
-export function inTagOrder(applied: readonly Pick<Applied, 'tag' | 'origin'>[]): number {
+/** How many migrations come before the first file that is newer than a file applied after it. Usually all. */
+export function tagOrderedCount(applied: readonly Pick<AppliedMigration, 'tag' | 'origin'>[]): number {
   let count = applied.length;
   let oldest: string | undefined;
   for (const [index, { tag, origin }] of [...applied.entries()].reverse()) {
@@ -24,83 +24,111 @@ export function inTagOrder(applied: readonly Pick<Applied, 'tag' | 'origin'>[]):
   return count;
 }
 
-/** In words, what the order of application made otherwise than the order of the tags does; why that is none, if so. */
-export function disorder(applied: readonly Applied[]): readonly string[] {
-  if (inTagOrder(applied) === applied.length) return [];
-  const sorted: Applied[] = [];
-  for (const one of applied) {
-    const isLate = ({ tag, origin }: Applied): boolean => origin === 'file' && tag > one.tag;
-    const at = one.origin === 'file' ? sorted.findIndex(isLate) : -1;
-    sorted.splice(at < 0 ? sorted.length : at, 0, one);
+/** Describes how the schema differs from the one that the same files produce in tag order. */
+export function orderDifferences(applied: readonly AppliedMigration[]): readonly string[] {
+  if (tagOrderedCount(applied) === applied.length) return [];
+  const sorted: AppliedMigration[] = [];
+  for (const migration of applied) {
+    const isNewer = ({ tag, origin }: AppliedMigration): boolean => origin === 'file' && tag > migration.tag;
+    const index = migration.origin === 'file' ? sorted.findIndex(isNewer) : -1;
+    sorted.splice(index < 0 ? sorted.length : index, 0, migration);
   }
   try {
-    const inOrder = retold(sorted.map(({ migration }) => migration));
-    const told = retold(applied.map(({ migration }) => migration));
-    const early = [...inOrder.found].filter((name) => !told.found.has(name));
-    return [...early.map((name) => `table ${name} is changed before it is created`), ...apart(inOrder, told)];
+    const expected = replayMigrations(sorted.map(({ migration }) => migration));
+    const actual = replayMigrations(applied.map(({ migration }) => migration));
+    const early = [...expected.everUnmanaged].filter((name) => !actual.everUnmanaged.has(name));
+    return [
+      ...early.map((name) => `table ${name} is changed before it is created`),
+      ...replayDifferences(expected, actual),
+    ];
   } catch (error) {
     if (!isSvcError(error)) throw error;
     return [`${error.where}: ${error.message}`];
   }
 }
 
-/** `disorder` of what is completed; the migrations themselves are read only where tags are out of order. */
-export async function disorderOf(
-  { connection }: Pick<Adapter, 'connection'>,
-  ledger: Ledger,
+/** `orderDifferences` of the completed migrations, which are loaded only if their tags are out of order. */
+export async function historyOrderDifferences(
+  { connection }: Pick<Target, 'connection'>,
+  history: History,
 ): Promise<readonly string[]> {
-  const rows = ledger.completed().map(({ row }) => row);
-  return inTagOrder(rows) === rows.length ? [] : disorder(await applied(connection, ledger));
+  const rows = history.completed().map(({ row }) => row);
+  return tagOrderedCount(rows) === rows.length ? [] : orderDifferences(await appliedMigrations(connection, history));
 }
 
-/** Takes no lock and writes nothing. */
-export async function historyDisorder(adapter: Adapter): Promise<readonly string[]> {
-  await checkOwner(adapter);
-  return disorderOf(adapter, await Ledger.read(adapter.connection));
+/** Reads the history and returns its `orderDifferences`. Takes no lock and writes nothing. */
+export async function readOrderDifferences(target: Target): Promise<readonly string[]> {
+  await assertDatabaseOwner(target);
+  return historyOrderDifferences(target, await History.read(target.connection));
 }
 
-export async function applied(connection: Adapter['connection'], ledger: Ledger): Promise<Applied[]> {
-  const completed = await ledger.migrations(connection);
+export async function appliedMigrations(
+  connection: Target['connection'],
+  history: History,
+): Promise<AppliedMigration[]> {
+  const completed = await history.completedMigrations(connection);
   return completed.map(({ row, migration }) => ({ tag: row.tag, origin: row.origin, migration }));
 }
 
-/** Refuses files older than what is applied where they would make something else than they do on an empty database. */
-export function refuseDisorder(completed: readonly Applied[], pending: readonly Migration[]): void {
+/** Throws `order_conflict` if a pending file is older than an applied one and would produce another schema now. */
+export function assertOrder(completed: readonly AppliedMigration[], pending: readonly Migration[]): void {
   const newest = completed.reduce((last, { tag, origin }) => (origin === 'file' && tag > last ? tag : last), '');
   const older = pending.filter(({ tag }) => tag < newest).map(({ tag }) => tag);
   if (older.length === 0) return;
-  const both = [
+  const all = [
     ...completed,
     ...pending.map((migration) => ({ tag: migration.tag, origin: 'file' as const, migration })),
   ];
-  const known = new Set(disorder(completed));
-  const words = disorder(both).filter((line) => !known.has(line));
-  if (words.length === 0) return;
+  const known = new Set(orderDifferences(completed));
+  const differences = orderDifferences(all).filter((line) => !known.has(line));
+  if (differences.length === 0) return;
   const names = older.map((tag) => `"${tag}"`).join(', ');
+  const [areOlder, each] = older.length === 1 ? ['is', 'it'] : ['are', 'each'];
   throw new SvcError(
     'order_conflict',
-    `Behind "${newest}", which is applied already, ${names} would make something else than before it.`,
+    `${names} ${areOlder} older than "${newest}", which is already applied, and would produce a different schema if applied now.`,
     {
-      why: `Where they run in the order of their tags it is not so: ${words.join('; ')}.`,
+      why: `In tag order the schema would be different: ${differences.join('; ')}.`,
       state: 'Nothing was changed.',
       next: [
-        ...settled(words),
-        `Or, if nothing of it was applied anywhere else, give ${older.length === 1 ? 'it' : 'each'} a newer tag: the name of the file, and tag in it`,
-        `Or apply all in order: svc db migrate rollback ${backTo(completed, inTagOrder(both))}, then svc db migrate`,
+        ...nextStepsToAlign(differences),
+        `Or, if nothing of it was applied anywhere else, give ${each} a newer tag: the name of the file, and tag in it`,
+        `Or apply all in order: svc db migrate rollback ${rollbackOption(completed, tagOrderedCount(all))}, then svc db migrate`,
       ],
-      details: { tags: older, differences: words },
+      details: { tags: older, differences },
     },
   );
 }
 
-/** What makes databases alike again that had another order. */
-export function settled(words: readonly string[]): readonly string[] {
-  const what = words.length === 1 ? 'it is' : 'they are';
-  return [`svc db migrate create <name>    for a migration that says what ${what} to be, whatever came before`];
+/** How to make databases equal again that applied the files in different orders. */
+export function nextStepsToAlign(differences: readonly string[]): readonly string[] {
+  const what = differences.length === 1 ? 'the difference' : 'the differences';
+  return [`svc db migrate create <name>    for a migration that settles ${what}, whichever order was applied`];
 }
 
-/** The option of a rollback after which so many are left. */
-export function backTo(completed: readonly Pick<Applied, 'tag'>[], stays: number): string {
-  const last = completed[stays - 1];
+/** The rollback option that keeps the first `kept` migrations. */
+export function rollbackOption(completed: readonly Pick<AppliedMigration, 'tag'>[], kept: number): string {
+  const last = completed[kept - 1];
   return last ? `--to ${last.tag}` : `-n ${completed.length}`;
+}
+
+interface ExportedMigrations {
+  /** Completed migrations without a file, in the order of application. */
+  readonly migrations: readonly Migration[];
+  /** Describes how the schema would differ if all of them ran as files, in tag order. */
+  readonly disorder: readonly string[];
+}
+
+/** The migrations that `svc db migrate export` writes to files. */
+export async function exportMigrations(
+  target: Target,
+  tagsInFiles: ReadonlySet<string> = new Set(),
+): Promise<ExportedMigrations> {
+  await assertDatabaseOwner(target);
+  const history = await History.read(target.connection);
+  const completed = (await history.completedMigrations(target.connection)).map(({ migration }) => migration);
+  return {
+    migrations: completed.filter(({ tag }) => !tagsInFiles.has(tag)),
+    disorder: orderDifferences(completed.map((migration) => ({ tag: migration.tag, origin: 'file', migration }))),
+  };
 }

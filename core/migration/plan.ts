@@ -1,59 +1,62 @@
-import type { Adapter } from '../database/adapter.ts';
 import type { Statement } from '../dialect.ts';
 import { isSvcError, SvcError } from '../errors.ts';
-import { change } from '../schema/apply.ts';
+import { applyInPlace } from '../schema/apply.ts';
 import { defineCollection } from '../schema/define.ts';
-import type { Draft } from '../schema/draft.ts';
-import type { Collection, SchemaModel } from '../schema/model.ts';
-import { checkNewNames } from '../schema/names.ts';
+import type { Collection, ForeignKey, SchemaModel } from '../schema/model.ts';
+import type { MutableSchema } from '../schema/mutable-schema.ts';
+import { assertNewNamesFree } from '../schema/names.ts';
 import type { CreateCollection, Operation } from '../schema/operation.ts';
-import { checksum } from './checksum.ts';
+import { affectedCollections, CreatedTables, requiredCollections } from './affected-collections.ts';
 import { drift } from './drift.ts';
-import type { JournalStep, Origin } from './history.ts';
-import { Made } from './made.ts';
-import type { Migration } from './migration.ts';
-import { needs, touches } from './touches.ts';
+import type { History } from './history.ts';
+import type { HistoryOrigin, JournalStep } from './history-table.ts';
+import { checksum, type Migration } from './migration.ts';
+import type { Target } from './target.ts';
 
-export type Direction = 'up' | 'down';
+type Direction = 'up' | 'down';
 
-/** A migration whose every statement is known: nothing has run yet. */
+/** One direction of a migration, compiled to statements. */
 export interface PlannedMigration {
   readonly tag: string;
-  readonly origin: Origin;
+  readonly origin: HistoryOrigin;
   readonly direction: Direction;
   readonly migration: Migration;
   readonly checksum: string;
   readonly steps: readonly JournalStep[];
   readonly statements: readonly Statement[];
-  /** Collections that it touches, as they were before it; unknown of one that an older SDK began. */
+  /** The affected collections before the migration; undefined if an older SDK started it. */
   readonly before: SchemaModel | undefined;
-  /** Of the tables that it creates if they are not there, those that are; absent where it has none. */
-  readonly found?: readonly string[];
+  /** Tables of `createCollection … ifNotExists` that exist already; absent if it has no such operation. */
+  readonly preexisting?: readonly string[];
 }
 
-/**
- * Compiles one direction of a migration, but for operations that are left out, and moves the draft on. A refusal names
- * the migration and the operation. `made` are the collections of those before it in the same run.
- */
+interface PlanOptions {
+  /** Operations to leave out. */
+  readonly skipped?: ReadonlySet<Operation>;
+  /** The tables that earlier migrations of the same run create. */
+  readonly created?: CreatedTables;
+}
+
+/** Compiles one direction of a migration and applies its operations to `model`. An error names the operation. */
 export async function planMigration(
-  adapter: Adapter,
+  target: Target,
   migration: Migration,
   direction: Direction,
-  origin: Origin,
-  draft: Draft,
-  { leftOut = new Set(), made = new Made() }: { readonly leftOut?: ReadonlySet<Operation>; readonly made?: Made } = {},
+  origin: HistoryOrigin,
+  model: MutableSchema,
+  { skipped = new Set(), created = new CreatedTables() }: PlanOptions = {},
 ): Promise<PlannedMigration> {
   const compiled: { operation: number; statement: Statement }[] = [];
   const before = new Map<string, Collection | undefined>();
-  const found = migration[direction].some(mayExist) ? new Set<string>() : undefined;
+  const preexisting = migration[direction].some(allowsExisting) ? new Set<string>() : undefined;
   for (const [index, operation] of migration[direction].entries()) {
-    if (leftOut.has(operation)) continue;
+    if (skipped.has(operation)) continue;
     try {
-      const statements = await planOperation(adapter, operation, draft, before, found);
-      const isHarmless = made.hasAll(operation);
+      const statements = await planOperation(target, operation, model, before, preexisting);
+      const isHarmless = created.affectsOnlyCreated(operation);
       for (const statement of statements)
         compiled.push({ operation: index, statement: isHarmless ? { ...statement, destructive: false } : statement });
-      made.note(operation, statements.length);
+      created.record(operation, statements.length);
     } catch (error) {
       if (!isSvcError(error)) throw error;
       throw error.with({
@@ -70,80 +73,82 @@ export async function planMigration(
     direction,
     migration,
     checksum: checksum(migration),
-    steps: segment(compiled),
+    steps: groupIntoSteps(compiled),
     statements: compiled.map(({ statement }) => statement),
-    before: new Map([...before.values()].flatMap((there) => (there ? [[there.name, there]] : []))),
-    ...(found && { found: [...found] }),
+    before: new Map([...before.values()].flatMap((collection) => (collection ? [[collection.name, collection]] : []))),
+    ...(preexisting && { preexisting: [...preexisting] }),
   };
 }
 
-/** Notes in `before` how the draft has what is touched for the first time: a table, or none of that name. */
+/** Compiles an operation. Adds collections that it is the first to affect to `before`, as undefined if they do not exist. */
 async function planOperation(
-  adapter: Adapter,
+  target: Target,
   operation: Operation,
-  draft: Draft,
+  model: MutableSchema,
   before: Map<string, Collection | undefined>,
-  found: Set<string> | undefined,
+  preexisting: Set<string> | undefined,
 ): Promise<readonly Statement[]> {
-  if (operation.type === 'raw') return adapter.dialect.compile(operation, draft);
-  const missing = needs(operation).filter((name) => !draft.has(name));
+  const { connection, dialect } = target;
+  if (operation.type === 'raw') return dialect.compile(operation, model);
+  const missing = requiredCollections(operation).filter((name) => !model.has(name));
   if (missing.length > 0) {
-    for (const [name, collection] of await adapter.connection.introspect(missing)) draft.set(name, collection);
+    for (const [name, collection] of await connection.introspect(missing)) model.set(name, collection);
   }
-  for (const name of touches(operation)) if (!before.has(name)) before.set(name, draft.get(name));
-  if (mayExist(operation)) {
-    const isThere = await existsAlready(adapter, operation, draft);
-    // What a migration before it makes in the same run is not its own either.
-    if (draft.has(operation.name)) found?.add(operation.name);
-    if (isThere) return [];
+  for (const name of affectedCollections(operation)) if (!before.has(name)) before.set(name, model.get(name));
+  if (allowsExisting(operation)) {
+    const exists = await matchesExisting(target, operation, model);
+    // A table that an earlier migration of the run creates does not belong to this migration either.
+    if (model.has(operation.name)) preexisting?.add(operation.name);
+    if (exists) return [];
   }
-  const { name: engine, capabilities } = adapter.dialect;
-  const statements = adapter.dialect.compile(operation, draft);
-  const earlier = new Map(touches(operation).map((name) => [name, draft.get(name)]));
-  change(draft, operation);
-  for (const [name, was] of earlier) {
-    const is = draft.get(name);
-    if (is && is !== was) checkNewNames(engine, capabilities.names, draft, is, was);
+  const statements = dialect.compile(operation, model);
+  const previous = new Map(affectedCollections(operation).map((name) => [name, model.get(name)]));
+  applyInPlace(model, operation);
+  for (const [name, old] of previous) {
+    const current = model.get(name);
+    if (current && current !== old) assertNewNamesFree(dialect.name, dialect.capabilities.names, model, current, old);
   }
   return statements;
 }
 
-/** A table that may be there already. */
-export function mayExist(operation: Operation): operation is CreateCollection {
+export function allowsExisting(operation: Operation): operation is CreateCollection {
   return operation.type === 'createCollection' && operation.options?.sqlOptions?.ifNotExists === true;
 }
 
-/** `ifNotExists` is recorded without a change only where the table is what the definition says. */
-async function existsAlready(adapter: Adapter, operation: CreateCollection, draft: Draft): Promise<boolean> {
-  const found = await adapter.connection.introspect([operation.name]);
+/** Whether the table of an `ifNotExists` operation exists. Throws `table_differs` if it does not match the definition. */
+async function matchesExisting(
+  { connection }: Target,
+  operation: CreateCollection,
+  model: MutableSchema,
+): Promise<boolean> {
+  const found = await connection.introspect([operation.name]);
   if (!found.has(operation.name)) return false;
   const defined = defineCollection(operation);
-  const expected = withoutSupport(new Map([[operation.name, defined]]));
-  const differences = await drift(adapter.connection, expected, withoutSupport(found));
+  const differences = await drift(connection, fieldsOnly(new Map([[operation.name, defined]])), fieldsOnly(found));
   if (differences.length > 0) {
     throw new SvcError(
       'table_differs',
-      `The table "${operation.name}" already exists and is not what the definition says.`,
+      `The table "${operation.name}" already exists and does not match the definition.`,
       {
         why: differences.join('; '),
         state: 'Nothing was changed.',
-        next: ['Change the definition to what is there, or use another name.'],
+        next: ['Change the definition to match the table, or use another name.'],
       },
     );
   }
-  if (!draft.has(operation.name)) draft.set(operation.name, defined);
+  if (!model.has(operation.name)) model.set(operation.name, defined);
   return true;
 }
 
-/** A create operation defines fields; indexes and constraints come from operations of their own. */
-function withoutSupport(model: ReadonlyMap<string, Collection>): ReadonlyMap<string, Collection> {
+/** createCollection defines fields only: indexes and constraints come from operations of their own. */
+function fieldsOnly(model: SchemaModel): SchemaModel {
   return new Map(
     [...model].map(([name, collection]) => [name, { ...collection, indexes: new Map(), constraints: new Map() }]),
   );
 }
 
-/** Neighbours that can be in one transaction become one step; a statement that cannot is a step of its own. */
-function segment(compiled: readonly { operation: number; statement: Statement }[]): JournalStep[] {
+/** Adjacent transactional statements form one step; every other statement is a step of its own. */
+function groupIntoSteps(compiled: readonly { operation: number; statement: Statement }[]): JournalStep[] {
   const steps: { operation: number; transactional: boolean; statements: Statement[] }[] = [];
   for (const { operation, statement } of compiled) {
     const last = steps.at(-1);
@@ -153,7 +158,51 @@ function segment(compiled: readonly { operation: number; statement: Statement }[
   return steps;
 }
 
-/** Commits together with its history row: all of it or nothing. */
-export function isAtomic(planned: PlannedMigration): boolean {
-  return planned.steps.length === 0 || (planned.steps.length === 1 && planned.steps[0]?.transactional === true);
+/** Whether the whole migration commits in one transaction together with its history row. */
+export function isAtomic({ steps }: PlannedMigration): boolean {
+  return steps.length === 0 || (steps.length === 1 && steps[0]?.transactional === true);
+}
+
+/**
+ * The model to plan these operations on, taken from the history. If they drop a table with `cascade`, foreign keys that
+ * exist only in the catalog are added, so that the plan lists and drops them too.
+ */
+export async function modelForPlanning(
+  { connection, dialect }: Pick<Target, 'connection' | 'dialect'>,
+  history: History,
+  operations: readonly Operation[],
+): Promise<MutableSchema> {
+  const model = await history.takeModel(connection);
+  const dropped = tablesDroppedWithCascade(operations);
+  if (dropped.size === 0 || dialect.capabilities.unsupported.foreignKey) return model;
+  for (const found of (await connection.introspect()).values()) {
+    const known = model.get(found.name);
+    const referencing = [...found.constraints.values()].filter(
+      (one): one is ForeignKey => one.type === 'foreignKey' && dropped.has(one.references.table),
+    );
+    if (referencing.every(({ name }) => known?.constraints.has(name))) continue;
+    // The engine may have stored a known constraint under another name.
+    const normal = known && (await connection.normalize(new Map([[known.name, known]]))).get(known.name);
+    const unknown = referencing.filter(({ name }) => !normal?.constraints.has(name));
+    if (unknown.length === 0) continue;
+    const constraints = new Map(known?.constraints);
+    for (const foreignKey of unknown) constraints.set(foreignKey.name, foreignKey);
+    model.set(found.name, known ? { ...known, constraints } : found);
+  }
+  return model;
+}
+
+/** Tables dropped with `cascade`, under their names before the operations. */
+function tablesDroppedWithCascade(operations: readonly Operation[]): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const operation of [...operations].reverse()) {
+    if (operation.type === 'dropCollection' && operation.cascade) names.add(operation.collection);
+    if (operation.type === 'renameCollection' && names.has(operation.to)) names.add(operation.collection);
+  }
+  return names;
+}
+
+/** The texts of the statements that destroy data. */
+export function destructiveStatements({ statements }: PlannedMigration): readonly string[] {
+  return statements.filter(({ destructive }) => destructive).map(({ text }) => text);
 }

@@ -1,15 +1,14 @@
 import type { Dialect } from '../dialect.ts';
 import { isSvcError } from '../errors.ts';
 import { canonicalJson, isPlainObject } from '../json.ts';
-import { replay } from '../schema/apply.ts';
-import { definitionProblems } from '../schema/definition-problems.ts';
+import { applyAll } from '../schema/apply.ts';
 import type { SchemaModel } from '../schema/model.ts';
 import type { Operation } from '../schema/operation.ts';
-import { operationProblems } from '../schema/problems.ts';
+import { definitionProblems, operationProblems } from '../schema/operation-problems.ts';
 import type { Migration } from './migration.ts';
 import { isTag } from './tag.ts';
 
-const KNOWN = new Set([
+const MIGRATION_KEYS = new Set([
   '$schema',
   'tag',
   'name',
@@ -24,63 +23,64 @@ const KNOWN = new Set([
   'lossy',
 ]);
 
-/** Why something is not a migration that can be applied: nothing when it is. With a dialect, what that engine refuses. */
-export function problems(migration: unknown, dialect?: Dialect): string[] {
-  const shape = shapeProblems(migration);
-  if (shape.length > 0 || !dialect) return shape;
+/** Why a value is not a valid migration; empty if it is. With a dialect also what that engine does not support. */
+export function migrationProblems(migration: unknown, dialect?: Dialect): string[] {
+  const problems = migrationShapeProblems(migration);
+  if (problems.length > 0 || !dialect) return problems;
   return engineProblems((migration as Migration).up, dialect);
 }
 
-function shapeProblems(value: unknown): string[] {
+function migrationShapeProblems(value: unknown): string[] {
   if (!isPlainObject(value)) return ['A migration is an object.'];
-  const found: string[] = [];
-  for (const key of Object.keys(value)) if (!KNOWN.has(key)) found.push(`"${key}" is not a property of a migration.`);
-  if (!isTag(value.tag)) found.push('tag: 1 to 128 characters of A-Z a-z 0-9 _ . - and not a dot first.');
+  const problems: string[] = [];
+  for (const key of Object.keys(value))
+    if (!MIGRATION_KEYS.has(key)) problems.push(`"${key}" is not a property of a migration.`);
+  if (!isTag(value.tag)) problems.push('tag: 1 to 128 characters of A-Z a-z 0-9 _ . -, and the first is not a dot.');
   for (const key of ['name', 'description', 'irreversible'] as const) {
-    if (value[key] !== undefined && typeof value[key] !== 'string') found.push(`${key}: a string.`);
+    if (value[key] !== undefined && typeof value[key] !== 'string') problems.push(`${key}: a string.`);
   }
   const lossy = value.lossy;
   if (lossy !== undefined && !(Array.isArray(lossy) && lossy.every((item) => typeof item === 'string'))) {
-    found.push('lossy: an array of strings.');
+    problems.push('lossy: an array of strings.');
   }
   for (const direction of ['up', 'down'] as const) {
     const operations = value[direction];
     if (!Array.isArray(operations)) {
-      found.push(`${direction}: an array of operations.`);
+      problems.push(`${direction}: an array of operations.`);
       continue;
     }
     for (const [index, operation] of operations.entries()) {
-      const shape = operationProblems(operation);
-      const problems = shape.length > 0 ? shape : definitionProblems(operation as Operation);
-      for (const problem of problems) found.push(`${direction}[${index}] ${problem}`);
+      const shapeIssues = operationProblems(operation);
+      const operationIssues = shapeIssues.length > 0 ? shapeIssues : definitionProblems(operation as Operation);
+      for (const problem of operationIssues) problems.push(`${direction}[${index}] ${problem}`);
     }
   }
   if (value.irreversible !== undefined && Array.isArray(value.down) && value.down.length > 0) {
-    found.push('down: empty where the migration is irreversible.');
+    problems.push('down: empty where the migration is irreversible.');
   }
-  if (found.length === 0) {
+  if (problems.length === 0) {
     try {
       canonicalJson({ up: value.up, down: value.down });
     } catch (error) {
-      found.push(error instanceof Error ? error.message : String(error));
+      problems.push(error instanceof Error ? error.message : String(error));
     }
   }
-  return found;
+  return problems;
 }
 
-/** Compiles what can be compiled without a database: operations on tables that the migration itself creates. */
+/** Compiles what needs no database: operations on tables that the migration itself creates. */
 function engineProblems(operations: readonly Operation[], dialect: Dialect): string[] {
   let model: SchemaModel = new Map();
-  const found: string[] = [];
+  const problems: string[] = [];
   for (const [index, operation] of operations.entries()) {
     if (operation.type !== 'createCollection' && operation.type !== 'raw' && !model.has(operation.collection)) continue;
     try {
       dialect.compile(operation, model);
-      model = replay([operation], model);
+      model = applyAll([operation], model);
     } catch (error) {
       if (!isSvcError(error)) throw error;
-      found.push(`up[${index}] ${error.message}${error.why ? ` ${error.why}` : ''}`);
+      problems.push(`up[${index}] ${error.message}${error.why ? ` ${error.why}` : ''}`);
     }
   }
-  return found;
+  return problems;
 }

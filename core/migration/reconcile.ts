@@ -1,81 +1,129 @@
 import { SvcError } from '../errors.ts';
-import { halfDone } from './half-done.ts';
-import type { Ledger, LedgerEntry } from './ledger.ts';
+import { type History, type HistoryRecord, isRollback } from './history.ts';
 import type { Migration } from './migration.ts';
 
-/** A migration that is defined somewhere: by a file, usually. */
-export interface Defined {
+/** A migration that exists outside the history, usually in a file. */
+export interface DefinedMigration {
   readonly tag: string;
   readonly checksum: string;
   readonly file?: string;
-  /** A file may be parsed only when this is asked for: an applied one seldom is. */
+  /** May be a getter that parses the file: read it only if the migration is pending. */
   readonly migration: Migration;
 }
 
-export interface Standing {
+interface ReconcileResult {
   /** Defined and without a completed row, in tag order. */
-  readonly pending: readonly Defined[];
-  /** Was being applied or rolled back when its process died. */
-  readonly interrupted: readonly LedgerEntry[];
-  readonly failed: readonly LedgerEntry[];
-  /** Applied from a file that now says something else. */
-  readonly edited: readonly Defined[];
-  /** Applied from a file that is gone. */
-  readonly missing: readonly LedgerEntry[];
+  readonly pending: readonly DefinedMigration[];
+  /** Not finished: being applied or rolled back by a running or a dead process. */
+  readonly interrupted: readonly HistoryRecord[];
+  readonly failed: readonly HistoryRecord[];
+  /** Applied from a file that has changed since. */
+  readonly edited: readonly DefinedMigration[];
+  /** Applied from a file that no longer exists. */
+  readonly missing: readonly HistoryRecord[];
 }
 
-/** Holds what is defined against what is recorded. */
-export function reconcile(defined: readonly Defined[], ledger: Ledger): Standing {
-  const pending: Defined[] = [];
-  const edited: Defined[] = [];
-  const byTag = new Set<string>();
-  for (const candidate of defined) {
-    const { tag } = candidate;
-    byTag.add(tag);
-    const row = ledger.entries.get(tag)?.row;
-    if (row?.status !== 'completed') pending.push(candidate);
-    else if (row.checksum !== candidate.checksum) edited.push(candidate);
+/** Compares the defined migrations with the history. */
+export function reconcile(defined: readonly DefinedMigration[], history: History): ReconcileResult {
+  const pending: DefinedMigration[] = [];
+  const edited: DefinedMigration[] = [];
+  const definedTags = new Set<string>();
+  for (const migration of defined) {
+    const { tag } = migration;
+    definedTags.add(tag);
+    const row = history.records.get(tag)?.row;
+    if (row?.status !== 'completed') pending.push(migration);
+    else if (row.checksum !== migration.checksum) edited.push(migration);
   }
-  const rows = [...ledger.entries.values()];
+  const records = [...history.records.values()];
   return {
     pending: pending.sort((a, b) => (a.tag < b.tag ? -1 : 1)),
     edited,
-    interrupted: rows.filter(({ row }) => row.status === 'applying'),
-    failed: rows.filter(({ row }) => row.status === 'failed'),
-    missing: rows.filter(({ row }) => row.status === 'completed' && row.origin === 'file' && !byTag.has(row.tag)),
+    interrupted: records.filter(({ row }) => row.status === 'applying'),
+    failed: records.filter(({ row }) => row.status === 'failed'),
+    missing: records.filter(
+      ({ row }) => row.status === 'completed' && row.origin === 'file' && !definedTags.has(row.tag),
+    ),
   };
 }
 
-/** Refuses to go on over history that no longer matches its files, and over half-done migrations. */
-export function refuseTrouble({ edited, missing, failed }: Standing): void {
-  const changed = edited[0];
-  if (changed) {
-    throw new SvcError('migration_edited', `The migration "${changed.tag}" was edited after it was applied.`, {
-      why: `Its checksum is not the one in the history.${more(edited.length)}`,
+/** Throws if applied files were edited or are missing, or if a migration failed and needs a decision. */
+export function assertReconciled({
+  edited,
+  missing,
+  failed,
+}: Pick<ReconcileResult, 'edited' | 'missing' | 'failed'>): void {
+  const [firstEdited] = edited;
+  if (firstEdited) {
+    throw new SvcError('migration_edited', `The migration "${firstEdited.tag}" was edited after it was applied.`, {
+      why: `Its checksum differs from the one in the history.${andMore(edited.length)}`,
       state: 'Nothing was changed.',
       next: [
         'Restore the file from version control, and put the change into a new migration: svc db migrate create <name>',
       ],
-      ...(changed.file !== undefined && { where: changed.file }),
+      ...(firstEdited.file !== undefined && { where: firstEdited.file }),
       details: { tags: edited.map(({ tag }) => tag) },
     });
   }
-  const gone = missing[0];
-  if (gone) {
-    throw new SvcError('migration_missing', `The file of the applied migration "${gone.row.tag}" is missing.`, {
-      why: `The history has it, the migrations folder does not.${more(missing.length)}`,
+  const [firstMissing] = missing;
+  if (firstMissing) {
+    const { tag } = firstMissing.row;
+    throw new SvcError('migration_missing', `The file of the applied migration "${tag}" is missing.`, {
+      why: `It is in the history but not in the migrations folder.${andMore(missing.length)}`,
       state: 'Nothing was changed.',
-      next: [
-        'Restore the file from version control.',
-        `Or write it from the history: svc db migrate export ${gone.row.tag}`,
-      ],
+      next: ['Restore the file from version control.', `Or write it from the history: svc db migrate export ${tag}`],
       details: { tags: missing.map(({ row }) => row.tag) },
     });
   }
-  const stuck = failed[0];
-  if (stuck) throw halfDone(stuck);
+  const [firstFailed] = failed;
+  if (firstFailed) throw interruptedError(firstFailed);
 }
 
-function more(count: number): string {
-  return count > 1 ? ` So it is with ${count - 1} more.` : '';
+function andMore(count: number): string {
+  return count > 1 ? ` The same is true of ${count - 1} more.` : '';
+}
+
+/** Throws `migration_unknown` if no file defines this tag. */
+export function assertDefined(tag: string | undefined, defined: readonly DefinedMigration[]): void {
+  if (tag !== undefined && !defined.some((one) => one.tag === tag)) {
+    throw unknownMigrationError(tag, 'No file defines it.');
+  }
+}
+
+export function unknownMigrationError(tag: string, why: string): SvcError {
+  return new SvcError('migration_unknown', `There is no migration "${tag}" here.`, {
+    why,
+    state: 'Nothing was changed.',
+    next: ['svc db migrate status'],
+  });
+}
+
+/** A migration or rollback that stopped half-way and needs a person's decision. */
+export function interruptedError({ row }: HistoryRecord): SvcError {
+  const rollback = isRollback(row);
+  return new SvcError(
+    'migration_half_done',
+    `The ${rollback ? 'rollback of' : 'migration'} "${row.tag}" stopped half-way.`,
+    {
+      ...(row.error !== null && { why: row.error }),
+      state: `${row.step} of ${row.steps} steps are committed.`,
+      next: resolveCommands(row, rollback),
+      details: { tag: row.tag, step: row.step, steps: row.steps },
+    },
+  );
+}
+
+/** The `resolve` commands that apply; there is nothing to retry once all steps are committed. */
+export function resolveCommands(
+  { tag, step, steps }: { readonly tag: string; readonly step: number; readonly steps: number },
+  rollback: boolean,
+): readonly string[] {
+  const isFinished = step >= steps;
+  const finished = isFinished ? 'it is applied' : 'the rest was done by hand';
+  const undone = 'the steps were undone by hand';
+  return [
+    ...(isFinished ? [] : [`svc db migrate resolve ${tag} --retry        run the rest`]),
+    `svc db migrate resolve ${tag} --applied      ${rollback ? undone : finished}`,
+    `svc db migrate resolve ${tag} --rolled-back  ${rollback ? finished : undone}`,
+  ];
 }

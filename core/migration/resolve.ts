@@ -1,19 +1,16 @@
 import { v7 as uuid } from 'uuid';
-import type { Adapter } from '../database/adapter.ts';
 import { isSvcError, SvcError } from '../errors.ts';
 import { CLOCK, type RecordWrite, recordWrite, type Writable } from '../records.ts';
-import { actor } from './actor.ts';
-import { drift, withoutForeign } from './drift.ts';
-import { resolutions } from './half-done.ts';
-import { audit, type HistoryRow, history } from './history.ts';
-import { modelOf } from './ledger.ts';
+import { affectedCollections } from './affected-collections.ts';
+import { drift, withoutUnknownReferences } from './drift.ts';
+import { modelFromMigrations } from './history.ts';
+import { auditTable, type HistoryRow, historyTable, osActor } from './history-table.ts';
+import { type LockSessionOptions, withLockedHistory } from './lock-session.ts';
 import type { Migration } from './migration.ts';
-import { unknownTag } from './planning.ts';
-import type { Defined } from './reconcile.ts';
-import { resume } from './resume.ts';
-import { retold } from './retelling.ts';
-import { type SessionOptions, underBareLock } from './session.ts';
-import { touches } from './touches.ts';
+import { type DefinedMigration, resolveCommands, unknownMigrationError } from './reconcile.ts';
+import { resumeMigration } from './recover.ts';
+import { replayMigrations } from './replay.ts';
+import type { Target } from './target.ts';
 
 export const RESOLUTIONS = ['retry', 'applied', 'rolled-back', 'failed', 'forget'] as const;
 export type Resolution = (typeof RESOLUTIONS)[number];
@@ -24,100 +21,103 @@ export interface ResolveReport {
   readonly status: HistoryRow['status'] | 'forgotten';
 }
 
-export interface ResolveOptions extends SessionOptions {
-  /** What the files say now: an edited one is not what `retry` would run, or `applied` record. */
-  readonly defined?: readonly Defined[];
+interface ResolveOptions extends LockSessionOptions {
+  /** The migration files: `retry` and `applied` are rejected if the file was edited since. */
+  readonly defined?: readonly DefinedMigration[];
 }
 
 /**
- * A person's decision about a migration that stopped half-way, kept in `_svc_audit`: `retry` runs the rest,
- * `applied` and `rolled-back` record what was done by hand, `failed` marks it, `forget` takes it out of the history.
- * `rolled-back` is also said of one that is applied, where the catalog shows that it was undone by hand.
+ * Carries out a person's decision about a migration that stopped half-way and stores it in `_svc_audit`. `retry` runs
+ * the rest, `applied` and `rolled-back` record what was done by hand, `failed` marks the migration, `forget` removes it
+ * from the history. `rolled-back` also accepts a completed migration if the catalog shows that it was undone by hand.
  */
-export function resolve(
-  adapter: Adapter,
+export function resolveMigration(
+  target: Target,
   tag: string,
   action: Resolution,
   options: ResolveOptions = {},
 ): Promise<ResolveReport> {
-  return underBareLock(adapter, options, async (run) => {
-    const stored = await adapter.connection.records(history).get(tag);
-    if (!stored) throw unknownTag(tag, 'The history has no row of that tag.');
+  const { connection } = target;
+  return withLockedHistory(target, options, async (run) => {
+    const stored = await connection.records(historyTable).get(tag);
+    if (!stored) throw unknownMigrationError(tag, 'It is not in the history.');
     const { record, version } = stored;
-    refuseNeedless(record, action);
-    if (action === 'retry' || action === 'applied') refuseEdited(record, options.defined);
-    if (action === 'retry' && !record.journal) throw nothingLeft(record);
+    assertNeedsDecision(record, action);
+    if (action === 'retry' || action === 'applied') assertUnedited(record, options.defined);
+    if (action === 'retry' && !record.journal) throw nothingToRetryError(record);
     if (record.status === 'completed') {
-      const completed = await run.ledger.migrations(adapter.connection);
-      const migrations = completed.map(({ migration }) => migration);
-      refuseNeeded(tag, action, migrations);
-      if (action === 'rolled-back') await refuseStanding(adapter, record, migrations);
+      const completed = (await run.history.completedMigrations(connection)).map(({ migration }) => migration);
+      assertNotRequired(tag, action, completed);
+      if (action === 'rolled-back') await assertUndone(target, record, completed);
     }
-    if (action === 'retry') {
-      const { failure } = await adapter.connection.run(
-        [{ transactional: true, statements: [], writes: [auditWrite(record, action)] }],
-        run.epoch,
-      );
+    const write = async (writes: readonly RecordWrite[]): Promise<void> => {
+      const { failure } = await connection.run([{ transactional: true, statements: [], writes }], run.epoch);
       if (failure) throw failure.error;
-      await resume(run, { row: record, version }, true);
-      return { tag, action, status: run.ledger.entries.get(tag)?.row.status ?? 'completed' };
+    };
+    const audit = auditWrite(record, action);
+    switch (action) {
+      case 'retry':
+        await write([audit]);
+        await resumeMigration(run, { row: record, version }, true);
+        return { tag, action, status: run.history.records.get(tag)?.row.status ?? 'completed' };
+      case 'forget':
+        await write([audit]);
+        if ((await connection.records(historyTable).remove(tag, version)) === 'stale') throw rowChangedError(tag);
+        return { tag, action, status: 'forgotten' };
+      default: {
+        const row = resolvedRow(record, action, run.epoch);
+        await write([audit, recordWrite(historyTable, row, version)]);
+        return { tag, action, status: row.status as HistoryRow['status'] };
+      }
     }
-    const next = action === 'forget' ? undefined : decided(record, action, run.epoch);
-    const writes = [auditWrite(record, action)];
-    if (next) writes.push(recordWrite(history, next, version));
-    const outcome = await adapter.connection.run([{ transactional: true, statements: [], writes }], run.epoch);
-    if (outcome.failure) throw outcome.failure.error;
-    if (!next && (await adapter.connection.records(history).remove(tag, version)) === 'stale') throw movedOn(tag);
-    return { tag, action, status: (next?.status as HistoryRow['status'] | undefined) ?? 'forgotten' };
   });
 }
 
-function movedOn(tag: string): SvcError {
-  return new SvcError('lock_lost', `The migration "${tag}" is not forgotten: its row has moved on.`, {
-    why: 'Another process has written it since it was read under the lock.',
-    state: 'The row is as that process left it; the audit has the decision.',
+function rowChangedError(tag: string): SvcError {
+  return new SvcError('lock_lost', `The migration "${tag}" was not removed from the history: its row has changed.`, {
+    why: 'Another process wrote it after it was read under the lock.',
+    state: 'The row is as that process wrote it; the decision is in _svc_audit.',
     next: ['svc db migrate status'],
   });
 }
 
-function refuseNeedless(row: HistoryRow, action: Resolution): void {
-  const open = row.status === 'failed' || row.status === 'applying';
-  if (open || action === 'forget' || action === 'failed') return;
-  if (action === 'rolled-back' && row.status === 'completed') return;
-  throw new SvcError('check_failed', `The migration "${row.tag}" needs no decision.`, {
-    why: `Its status is ${row.status}.`,
+function assertNeedsDecision({ tag, status }: HistoryRow, action: Resolution): void {
+  if (status === 'failed' || status === 'applying' || action === 'forget' || action === 'failed') return;
+  if (action === 'rolled-back' && status === 'completed') return;
+  throw new SvcError('check_failed', `The migration "${tag}" needs no decision.`, {
+    why: `Its status is ${status}.`,
     state: 'Nothing was changed.',
     next: ['svc db migrate status'],
   });
 }
 
-/** A migration that a person marked, and that had come to its end. */
-function nothingLeft({ tag, step, steps }: HistoryRow): SvcError {
-  return new SvcError('check_failed', `Nothing of "${tag}" is left to run.`, {
-    why: 'It was marked as failed by a person, and no journal says how it would go on.',
+/** A completed migration that a person marked as failed has no journal. */
+function nothingToRetryError({ tag, step, steps }: HistoryRow): SvcError {
+  return new SvcError('check_failed', `"${tag}" has no steps left to run.`, {
+    why: 'A person marked it as failed, and it has no journal to continue from.',
     state: `Nothing was changed; ${step} of ${steps} of its steps are committed.`,
-    next: resolutions({ tag, step: steps, steps }, false),
+    next: resolveCommands({ tag, step: steps, steps }, false),
     details: { tag },
   });
 }
 
-/** Without it the history could not be read on, by any command. */
-function refuseNeeded(tag: string, action: Resolution, completed: readonly Migration[]): void {
-  const [before, after] = [completed, completed.filter((one) => one.tag !== tag)].map(unfollowed);
-  if (before || !after) return;
-  const { tag: needing } = after.details;
-  throw new SvcError('not_reversible_now', `"${tag}" stays in the history: "${needing}" builds on it.`, {
-    why: [`${after.where}: ${after.message}`, after.why].filter(Boolean).join(' '),
+/** Throws if another migration depends on this one: without it no command could replay the history. */
+function assertNotRequired(tag: string, action: Resolution, completed: readonly Migration[]): void {
+  const error = replayError(completed.filter((migration) => migration.tag !== tag));
+  if (!error || replayError(completed)) return;
+  const { tag: needing } = error.details;
+  throw new SvcError('not_reversible_now', `"${tag}" must stay in the history: "${needing}" depends on it.`, {
+    why: [`${error.where}: ${error.message}`, error.why].filter(Boolean).join(' '),
     state: 'Nothing was changed.',
     next: [`That one first: svc db migrate resolve ${needing} --${action}`],
     details: { tag, needing },
   });
 }
 
-/** Why migrations cannot have been applied one after the other. */
-function unfollowed(migrations: readonly Migration[]): SvcError | undefined {
+/** Why these migrations do not replay, undefined if they do. */
+function replayError(migrations: readonly Migration[]): SvcError | undefined {
   try {
-    retold(migrations);
+    replayMigrations(migrations);
     return undefined;
   } catch (error) {
     if (isSvcError(error)) return error;
@@ -125,55 +125,54 @@ function unfollowed(migrations: readonly Migration[]): SvcError | undefined {
   }
 }
 
-/** What was undone by hand is undone in the catalog: all of it that a model shows. */
-async function refuseStanding(
-  { connection }: Adapter,
-  { tag, migration, found: there }: HistoryRow,
+/** Throws `drift` unless the catalog shows that the whole migration was undone by hand. */
+async function assertUndone(
+  { connection }: Target,
+  { tag, migration, found: preexisting }: HistoryRow,
   completed: readonly Migration[],
 ): Promise<void> {
-  const names = new Set([...migration.up, ...migration.down].flatMap(touches));
-  for (const name of there ?? []) names.delete(name);
+  const names = new Set([...migration.up, ...migration.down].flatMap(affectedCollections));
+  for (const name of preexisting ?? []) names.delete(name);
   if (names.size === 0) return;
-  const { foreign } = retold(completed);
-  const model = await modelOf(
+  const { unmanaged } = replayMigrations(completed);
+  const model = await modelFromMigrations(
     completed.filter((one) => one.tag !== tag),
     connection,
   );
-  const isKnown = ([name]: readonly [string, unknown]): boolean => model.has(name) || !foreign.has(name);
-  const catalog = new Map([...(await connection.introspect([...names]))].filter(isKnown));
+  const isManaged = ([name]: readonly [string, unknown]): boolean => model.has(name) || !unmanaged.has(name);
+  const catalog = new Map([...(await connection.introspect([...names]))].filter(isManaged));
   const expected = new Map([...model].filter(([name]) => names.has(name)));
-  const differences = await drift(connection, expected, withoutForeign(catalog, model));
+  const differences = await drift(connection, expected, withoutUnknownReferences(catalog, model));
   if (differences.length === 0) return;
-  throw new SvcError('drift', `The database is not what it would be without "${tag}".`, {
+  throw new SvcError('drift', `The database does not match the schema without "${tag}".`, {
     why: differences.join('; '),
     state: 'Nothing was changed.',
     next: [
-      'svc db migrate rollback    takes back what was applied last',
-      'Or undo by hand what is named, then decide again.',
+      'svc db migrate rollback    rolls back the last applied migration',
+      'Or undo the named differences by hand, then decide again.',
     ],
     details: { tag, differences },
   });
 }
 
-function refuseEdited(row: HistoryRow, defined: readonly Defined[] = []): void {
-  const found = defined.find(({ tag }) => tag === row.tag);
-  if (!found || found.checksum === row.checksum) return;
-  throw new SvcError('migration_edited', `The migration "${row.tag}" was edited after it began.`, {
-    why: 'What goes on is what was recorded then, not what the file says now.',
+function assertUnedited(row: HistoryRow, defined: readonly DefinedMigration[] = []): void {
+  const file = defined.find(({ tag }) => tag === row.tag);
+  if (!file || file.checksum === row.checksum) return;
+  throw new SvcError('migration_edited', `The migration "${row.tag}" was edited after it was started.`, {
+    why: 'The recorded steps are continued, not those of the edited file.',
     state: `Nothing was changed; ${row.step} of ${row.steps} of its steps are committed.`,
     next: [
       'Restore the file from version control, and decide again.',
-      `Or undo its steps by hand: svc db migrate resolve ${row.tag} --rolled-back    the edited file is applied anew then`,
+      `Or undo its steps by hand: svc db migrate resolve ${row.tag} --rolled-back    the edited file can then be applied`,
     ],
-    ...(found.file !== undefined && { where: found.file }),
+    ...(file.file !== undefined && { where: file.file }),
     details: { tag: row.tag },
   });
 }
 
-/** Nothing is left to go on with. */
-const ended = { journal: null, started: false };
+const NO_JOURNAL = { journal: null, started: false } as const;
 
-function decided(
+function resolvedRow(
   row: HistoryRow,
   action: Exclude<Resolution, 'retry' | 'forget'>,
   epoch: number,
@@ -184,21 +183,21 @@ function decided(
         ...row,
         status: 'completed',
         applied_at: CLOCK,
-        // What baseline recorded stays what never ran.
+        // Without a journal it never ran: a null from baseline must stay, because it prevents a rollback.
         duration_ms: row.journal ? (row.duration_ms ?? 0) : row.duration_ms,
         rolled_back_at: null,
         step: row.steps,
         error: null,
         epoch,
-        ...ended,
+        ...NO_JOURNAL,
       };
     case 'rolled-back':
-      return { ...row, status: 'rolled_back', rolled_back_at: CLOCK, step: 0, error: null, epoch, ...ended };
+      return { ...row, status: 'rolled_back', rolled_back_at: CLOCK, step: 0, error: null, epoch, ...NO_JOURNAL };
     case 'failed':
       return { ...row, status: 'failed', error: row.error ?? 'Marked as failed by a person.', epoch };
   }
 }
 
 export function auditWrite(row: Pick<HistoryRow, 'tag'>, action: string): RecordWrite {
-  return recordWrite(audit, { id: uuid(), at: CLOCK, tag: row.tag, action, actor: actor(), before: row });
+  return recordWrite(auditTable, { id: uuid(), at: CLOCK, tag: row.tag, action, actor: osActor(), before: row });
 }

@@ -1,93 +1,97 @@
-import type { Adapter } from '../database/adapter.ts';
-import { isWayBack } from './half-done.ts';
-import type { Origin } from './history.ts';
-import { checkOwner, Ledger, type LedgerRow } from './ledger.ts';
-import { disorderOf } from './order.ts';
-import { type Defined, reconcile } from './reconcile.ts';
+import { assertDatabaseOwner, History, type HistorySummary, isRollback } from './history.ts';
+import type { HistoryOrigin } from './history-table.ts';
+import { historyOrderDifferences } from './order.ts';
+import { type DefinedMigration, reconcile } from './reconcile.ts';
+import type { Target } from './target.ts';
 
-/** `running`: it is not through, and a process holds the lock; `interrupted`: nobody does. */
-export type EntryState = 'completed' | 'pending' | 'running' | 'interrupted' | 'failed' | 'edited' | 'missing';
+/** An unfinished migration is `running` while a process holds the lock, and otherwise `interrupted`. */
+type EntryState = 'completed' | 'pending' | 'running' | 'interrupted' | 'failed' | 'edited' | 'missing';
 
 export interface StatusEntry {
   readonly tag: string;
   readonly state: EntryState;
-  readonly origin?: Origin;
+  readonly origin?: HistoryOrigin;
   readonly file?: string;
   readonly appliedAt?: Date;
   readonly durationMs?: number;
   readonly step?: number;
   readonly steps?: number;
   readonly error?: string;
-  /** Of one that is half-done: it is on its way back. */
+  /** The unfinished migration is being rolled back. */
   readonly back?: true;
 }
 
 export interface StatusReport {
-  /** FAILED where anything but migrations that are pending or running needs attention. */
+  /** FAILED if any entry is interrupted, failed, edited or missing, or if the order of application matters. */
   readonly state: 'OK' | 'PENDING' | 'FAILED';
-  /** Of what is defined, as `completed` and `pending` are. */
+  /** How many migrations are defined; `completed` and `pending` count these too. */
   readonly total: number;
   readonly completed: number;
   readonly pending: number;
   /** The tag applied last, over the whole history. */
   readonly lastApplied?: string;
-  /** In words, what the order of application made otherwise than the order of the tags makes on an empty database. */
+  /** Describes how the schema differs from the one that the same files produce in tag order. */
   readonly disorder: readonly string[];
-  /** Applied ones in the order of application, then pending ones in tag order. */
+  /** Recorded migrations in the order of application, then pending ones in tag order. */
   readonly entries: readonly StatusEntry[];
 }
 
-/** Where a database stands against what is defined. Takes no lock and writes nothing, not even on first use. */
-export async function status(adapter: Adapter, defined: readonly Defined[]): Promise<StatusReport> {
-  await checkOwner(adapter);
-  const { ledger, busy } = await current(adapter);
-  const standing = reconcile(defined, ledger);
-  const edited = new Set(standing.edited.map(({ tag }) => tag));
-  const missing = new Set(standing.missing.map(({ row }) => row.tag));
+/** Compares the database with the defined migrations. Takes no lock and writes nothing, not even on first use. */
+export async function status(target: Target, defined: readonly DefinedMigration[]): Promise<StatusReport> {
+  await assertDatabaseOwner(target);
+  const { history, isLocked } = await readWithLockState(target);
+  const reconciled = reconcile(defined, history);
+  const edited = new Set(reconciled.edited.map(({ tag }) => tag));
+  const missing = new Set(reconciled.missing.map(({ row }) => row.tag));
   const files = new Map(defined.flatMap(({ tag, file }) => (file === undefined ? [] : [[tag, file] as const])));
   const recorded: StatusEntry[] = [];
-  for (const { row } of ledger.inOrder()) {
+  for (const { row } of history.inOrder()) {
     if (row.status === 'rolled_back') continue;
-    recorded.push(entryOf(row, stateOf(row, busy, edited, missing), files.get(row.tag)));
+    recorded.push(entryOf(row, stateOf(row, isLocked, edited, missing), files.get(row.tag)));
   }
-  const known = new Set(recorded.map(({ tag }) => tag));
-  const pending = standing.pending
-    .filter(({ tag }) => !known.has(tag))
+  const recordedTags = new Set(recorded.map(({ tag }) => tag));
+  const pending = reconciled.pending
+    .filter(({ tag }) => !recordedTags.has(tag))
     .map(({ tag, file }): StatusEntry => ({ tag, state: 'pending', ...(file !== undefined && { file }) }));
-  const completed = defined.length - standing.pending.length;
-  const running = recorded.some(({ state }) => state === 'running');
-  const disorder = await disorderOf(adapter, ledger);
-  const trouble = disorder.length > 0 || recorded.some(({ state }) => state !== 'completed' && state !== 'running');
-  const last = ledger.completed().at(-1)?.row.tag;
+  const isRunning = recorded.some(({ state }) => state === 'running');
+  const disorder = await historyOrderDifferences(target, history);
+  const isFailed = disorder.length > 0 || recorded.some(({ state }) => state !== 'completed' && state !== 'running');
+  const last = history.completed().at(-1)?.row.tag;
   return {
-    state: trouble ? 'FAILED' : pending.length > 0 || running ? 'PENDING' : 'OK',
+    state: isFailed ? 'FAILED' : pending.length > 0 || isRunning ? 'PENDING' : 'OK',
     total: defined.length,
-    completed,
-    pending: standing.pending.length,
+    completed: defined.length - reconciled.pending.length,
+    pending: reconciled.pending.length,
     ...(last !== undefined && { lastApplied: last }),
     disorder,
     entries: [...recorded, ...pending],
   };
 }
 
-/** The history, and whether a process is at what it says is not through. */
-async function current({ connection }: Adapter): Promise<{ readonly ledger: Ledger; readonly busy: boolean }> {
-  const ledger = await Ledger.read(connection);
-  if (reconcile([], ledger).interrupted.length === 0) return { ledger, busy: false };
-  // One that has let go in between has come to an end, which is written down by now.
-  return (await connection.isLocked())
-    ? { ledger, busy: true }
-    : { ledger: await Ledger.read(connection), busy: false };
+async function readWithLockState({
+  connection,
+}: Target): Promise<{ readonly history: History; readonly isLocked: boolean }> {
+  const history = await History.read(connection);
+  if (reconcile([], history).interrupted.length === 0) return { history, isLocked: false };
+  if (await connection.isLocked()) return { history, isLocked: true };
+  // The run may have finished after the first read.
+  return { history: await History.read(connection), isLocked: false };
 }
 
-function stateOf(row: LedgerRow, busy: boolean, edited: ReadonlySet<string>, missing: ReadonlySet<string>): EntryState {
-  if (row.status === 'applying') return busy ? 'running' : 'interrupted';
+function stateOf(
+  row: HistorySummary,
+  isLocked: boolean,
+  edited: ReadonlySet<string>,
+  missing: ReadonlySet<string>,
+): EntryState {
+  if (row.status === 'applying') return isLocked ? 'running' : 'interrupted';
   if (row.status === 'failed') return 'failed';
   if (edited.has(row.tag)) return 'edited';
   return missing.has(row.tag) ? 'missing' : 'completed';
 }
 
-function entryOf(row: LedgerRow, state: EntryState, file: string | undefined): StatusEntry {
+function entryOf(row: HistorySummary, state: EntryState, file: string | undefined): StatusEntry {
+  const isUnfinished = state === 'running' || state === 'interrupted' || state === 'failed';
   return {
     tag: row.tag,
     state,
@@ -98,6 +102,6 @@ function entryOf(row: LedgerRow, state: EntryState, file: string | undefined): S
     ...(row.applied_at && { appliedAt: row.applied_at }),
     ...(row.duration_ms !== null && { durationMs: row.duration_ms }),
     ...(row.error !== null && { error: row.error }),
-    ...((state === 'running' || state === 'interrupted' || state === 'failed') && isWayBack(row) && { back: true }),
+    ...(isUnfinished && isRollback(row) && { back: true }),
   };
 }

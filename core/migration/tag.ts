@@ -1,31 +1,31 @@
 import { SvcError } from '../errors.ts';
 
 const TAG = /^(?!\.)[A-Za-z0-9_.-]{1,128}$/;
-const STAMPED = /^\d{8}_\d{6}_(.+)$/;
+const TIMESTAMPED = /^\d{8}_\d{6}_(.+)$/;
 
-/** `<YYYYMMDD>_<HHMMSS>_<name>`, in UTC; what a tag cannot hold becomes `_`. */
+/** Returns `<YYYYMMDD>_<HHMMSS>_<name>` in UTC; characters that a tag cannot contain become `_`. */
 export function generateTag(name: string, at: Date = new Date()): string {
   const given: unknown = name;
   if (typeof given !== 'string') {
-    throw new SvcError('tag_invalid', 'A tag is made from a name, which is a string.', {
+    throw new SvcError('tag_invalid', 'The name of a tag must be a string.', {
       next: ["MigrationHelpers.generateTag('add_orders')"],
     });
   }
-  const stamp = at.toISOString().replace(/[-:]/g, '').replace('T', '_').slice(0, 15);
-  const kept = name.replace(/[^A-Za-z0-9_-]+/g, '_') || '_';
-  return `${stamp}_${kept}`.slice(0, 128);
+  const timestamp = at.toISOString().replace(/[-:]/g, '').replace('T', '_').slice(0, 15);
+  const sanitized = name.replace(/[^A-Za-z0-9_-]+/g, '_') || '_';
+  return `${timestamp}_${sanitized}`.slice(0, 128);
 }
 
-let latest = 0;
+let latestTime = 0;
 
 /**
- * A tag of this moment. Two that one process makes never share a second, in which their names would decide which of
- * them runs first: the seconds move on.
+ * Returns a tag of the current time. Two tags of one process never share a second: within one, their names would decide
+ * the order in which the migrations run.
  */
-export function nowTag(name: string): string {
-  const at = Math.max(Date.now(), latest + 1000);
-  const tag = generateTag(name, new Date(at));
-  latest = at;
+export function generateUniqueTag(name: string): string {
+  const time = Math.max(Date.now(), latestTime + 1000);
+  const tag = generateTag(name, new Date(time));
+  latestTime = time;
   return tag;
 }
 
@@ -35,17 +35,17 @@ export function isTag(tag: unknown): tag is string {
 
 /** The part of a tag after the time. */
 export function nameOfTag(tag: string): string {
-  return STAMPED.exec(tag)?.[1] ?? tag;
+  return TIMESTAMPED.exec(tag)?.[1] ?? tag;
 }
 
-/** A tag of that name which is not taken and sorts behind `last`, made in this or the last moments: the seconds move on. */
-export function freeTag(name: string, at: Date, taken: (tag: string) => boolean, last = ''): string {
+/** Returns the first tag at or after this time that is not taken and, unless `last` is far in the future, sorts after `last`. */
+export function availableTag(name: string, at: Date, isTaken: (tag: string) => boolean, last = ''): string {
   for (let time = at.getTime(); ; time += 1000) {
     const tag = generateTag(name, new Date(time));
-    const behind = tag > last || last > generateTag('', new Date(time + LONGEST_LEAD_MS));
-    if (behind && !taken(tag)) return tag;
+    const isAfterLast = tag > last || last > generateTag('', new Date(time + MAX_CLOCK_LEAD_MS));
+    if (isAfterLast && !isTaken(tag)) return tag;
   }
 }
 
-/** A tag further ahead of the clock was not made by it, and is not waited for. */
-const LONGEST_LEAD_MS = 3_600_000;
+/** A tag further ahead of the clock was written by hand and is ignored. */
+const MAX_CLOCK_LEAD_MS = 3_600_000;

@@ -1,14 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../errors.ts';
-import { checkForeignKey, checkKeysHold, checkPrimaryKey } from './checks.ts';
 import { defineCollection, defineConstraint, defineField, defineIndex } from './define.ts';
-import { refuseFieldInUse } from './dependents.ts';
-import { Draft } from './draft.ts';
-import { changedField } from './field-changes.ts';
-import { referencesTo } from './keys.ts';
-import { collectionOf, exists, fieldOf, unknown } from './lookup.ts';
+import { applyFieldChanges } from './field.ts';
+import { assertFieldUnused, assertForeignKey, assertKeysIntact, assertPrimaryKey, referencesTo } from './keys.ts';
+import { alreadyExistsError, collectionOf, fieldOf, unknownError } from './lookup.ts';
 import type { Collection, Constraint, Field, Index, SchemaModel } from './model.ts';
-import { checkName, checkTableName } from './names.ts';
+import { MutableSchema } from './mutable-schema.ts';
+import { assertName, assertTableName } from './names.ts';
 import type {
   AddConstraint,
   AddField,
@@ -23,26 +21,24 @@ import type {
   RenameCollection,
   RenameField,
 } from './operation.ts';
-import { renamedOptions } from './option-fields.ts';
+import { renameFieldsInOptions } from './options.ts';
 
-export { dependents, dependentsOfCollection } from './dependents.ts';
-
-/** The model after an operation; whatever the operation may not do is refused. */
+/** The model after an operation. Throws an `SvcError` if the operation is not valid for the model. */
 export function apply(model: SchemaModel, operation: Operation): SchemaModel {
   const draft = new Map(model);
-  change(draft, operation);
+  applyInPlace(draft, operation);
   return draft;
 }
 
-/** The model after operations in order, in time that grows with their number and not with the number of tables. */
-export function replay(operations: Iterable<Operation>, onto: SchemaModel = new Map()): SchemaModel {
-  const draft = new Draft(onto);
-  for (const operation of operations) change(draft, operation);
+/** The model after operations in order. The time depends on their number, not on the number of tables. */
+export function applyAll(operations: Iterable<Operation>, onto: SchemaModel = new Map()): SchemaModel {
+  const draft = new MutableSchema(onto);
+  for (const operation of operations) applyInPlace(draft, operation);
   return new Map(draft);
 }
 
-/** Moves a draft on by one operation. A refusal leaves it as it was. */
-export function change(draft: Map<string, Collection>, operation: Operation): void {
+/** Applies an operation to a mutable model. If it throws, the model is unchanged. */
+export function applyInPlace(draft: Map<string, Collection>, operation: Operation): void {
   switch (operation.type) {
     case 'createCollection':
       createCollection(draft, operation);
@@ -84,11 +80,11 @@ export function change(draft: Map<string, Collection>, operation: Operation): vo
   }
 }
 
-type Changing = Map<string, Collection>;
+type MutableModel = Map<string, Collection>;
 
-function createCollection(draft: Changing, operation: CreateCollection): void {
+function createCollection(draft: MutableModel, operation: CreateCollection): void {
   const collection = defineCollection(operation);
-  checkTableName(operation.name);
+  assertTableName(operation.name);
   const { temporary, ifNotExists } = operation.options?.sqlOptions ?? {};
   if (temporary) return;
   const existing = draft.get(operation.name);
@@ -97,26 +93,26 @@ function createCollection(draft: Changing, operation: CreateCollection): void {
     if (isDeepStrictEqual({ fields, options }, { fields: collection.fields, options: collection.options })) return;
     throw new SvcError(
       'table_differs',
-      `The table "${operation.name}" already exists and is not what the definition says.`,
+      `The table "${operation.name}" already exists and differs from the definition.`,
       {
-        next: ['Change the definition to what is there, or use another name.'],
+        next: ['Change the definition to match the existing table, or use another name.'],
       },
     );
   }
-  if (existing) throw exists('collection', operation.name);
+  if (existing) throw alreadyExistsError('collection', operation.name);
   draft.set(operation.name, collection);
 }
 
-function dropCollection(draft: Changing, { collection, cascade }: DropCollection): void {
+function dropCollection(draft: MutableModel, { collection, cascade }: DropCollection): void {
   collectionOf(draft, collection);
   const others = referencesTo(draft, collection).filter((reference) => reference.collection !== collection);
   if (others.length > 0 && !cascade) {
     throw new SvcError(
       'collection_referenced',
-      `The table "${collection}" cannot be dropped: foreign keys point at it.`,
+      `The table "${collection}" cannot be dropped because foreign keys reference it.`,
       {
         why: others.map((other) => `"${other.foreignKey.name}" of "${other.collection}" references it.`).join(' '),
-        next: ['Drop those foreign keys first.', 'Or drop the table with cascade, which drops them.'],
+        next: ['Drop those foreign keys first.', 'Or drop the table with cascade, which drops them as well.'],
       },
     );
   }
@@ -125,18 +121,18 @@ function dropCollection(draft: Changing, { collection, cascade }: DropCollection
   draft.delete(collection);
 }
 
-function renameCollection(draft: Changing, { collection: from, to }: RenameCollection): void {
+function renameCollection(draft: MutableModel, { collection: from, to }: RenameCollection): void {
   const collection = collectionOf(draft, from);
-  checkTableName(to);
-  if (draft.has(to)) throw exists('collection', to);
-  const pointing = new Set(referencesTo(draft, from).map((reference) => reference.collection));
+  assertTableName(to);
+  if (draft.has(to)) throw alreadyExistsError('collection', to);
+  const referring = new Set(referencesTo(draft, from).map((reference) => reference.collection));
   draft.delete(from);
   draft.set(to, { ...collection, name: to });
-  for (const name of pointing) {
-    const pointer = collectionOf(draft, name === from ? to : name);
-    draft.set(pointer.name, {
-      ...pointer,
-      constraints: mapValues(pointer.constraints, (constraint) =>
+  for (const name of referring) {
+    const referrer = collectionOf(draft, name === from ? to : name);
+    draft.set(referrer.name, {
+      ...referrer,
+      constraints: mapValues(referrer.constraints, (constraint) =>
         constraint.type === 'foreignKey' && constraint.references.table === from
           ? { ...constraint, references: { ...constraint.references, table: to } }
           : constraint,
@@ -145,36 +141,36 @@ function renameCollection(draft: Changing, { collection: from, to }: RenameColle
   }
 }
 
-function addField(draft: Changing, operation: AddField): void {
+function addField(draft: MutableModel, operation: AddField): void {
   const collection = collectionOf(draft, operation.collection);
   const { name, ...definition } = operation.field;
   const field = defineField(name, definition, collection.name);
-  if (collection.fields.has(name)) throw exists('field', name, collection.name);
+  if (collection.fields.has(name)) throw alreadyExistsError('field', name, collection.name);
   const next = { ...collection, fields: new Map(collection.fields).set(name, field) };
-  checkPrimaryKey(next);
-  checkKeysHold(draft, collection, next);
+  assertPrimaryKey(next);
+  assertKeysIntact(draft, collection, next);
   draft.set(collection.name, next);
 }
 
-function dropField(draft: Changing, { collection: name, field }: DropField): void {
+function dropField(draft: MutableModel, { collection: name, field }: DropField): void {
   const collection = collectionOf(draft, name);
   fieldOf(collection, field);
-  refuseFieldInUse(draft, collection, field);
+  assertFieldUnused(draft, collection, field);
   draft.set(name, { ...collection, fields: without(collection.fields, field) });
 }
 
-function renameField(draft: Changing, { collection: name, from, to, changes }: RenameField): void {
+function renameField(draft: MutableModel, { collection: name, from, to, changes }: RenameField): void {
   const before = collectionOf(draft, name);
   fieldOf(before, from);
-  checkName(to, 'field');
-  if (before.fields.has(to)) throw exists('field', to, name);
+  assertName(to, 'field');
+  if (before.fields.has(to)) throw alreadyExistsError('field', to, name);
   for (const constraint of before.constraints.values()) {
     if (constraint.type !== 'check' || !constraint.columns.includes(from)) continue;
     throw new SvcError(
       'field_in_use',
-      `The field "${name}.${from}" cannot be renamed: the check "${constraint.name}" reads it.`,
+      `The field "${name}.${from}" cannot be renamed because the check "${constraint.name}" reads it.`,
       {
-        why: 'The expression of a check is text, which does not follow a rename on every engine.',
+        why: 'The expression of a check is text that some engines do not update on a rename.',
         next: ['Drop the check, rename the field, and add the check with the new name.'],
       },
     );
@@ -186,7 +182,7 @@ function renameField(draft: Changing, { collection: name, from, to, changes }: R
   const fields = [...collection.fields].map(([key, value]): [string, Field] =>
     key === from ? [to, { ...field, name: to }] : [key, value],
   );
-  const pointing = new Set(referencesTo(draft, name).map((reference) => reference.collection));
+  const referring = new Set(referencesTo(draft, name).map((reference) => reference.collection));
   draft.set(name, {
     ...collection,
     fields: new Map(fields),
@@ -198,11 +194,11 @@ function renameField(draft: Changing, { collection: name, from, to, changes }: R
       ...constraint,
       columns: constraint.columns.map(follow),
     })),
-    options: renamedOptions(collection.options, follow),
+    options: renameFieldsInOptions(collection.options, follow),
   });
-  for (const pointer of pointing) {
-    const other = collectionOf(draft, pointer);
-    draft.set(pointer, {
+  for (const referrer of referring) {
+    const other = collectionOf(draft, referrer);
+    draft.set(referrer, {
       ...other,
       constraints: mapValues(other.constraints, (constraint) =>
         constraint.type === 'foreignKey' && constraint.references.table === name
@@ -216,51 +212,52 @@ function renameField(draft: Changing, { collection: name, from, to, changes }: R
   }
 }
 
-function modifyField(draft: Changing, operation: Omit<ModifyField, 'type'>): void {
+function modifyField(draft: MutableModel, operation: Omit<ModifyField, 'type'>): void {
   const collection = collectionOf(draft, operation.collection);
   const field = fieldOf(collection, operation.field);
-  const changed = changedField(field, operation.changes, collection.name);
+  const changed = applyFieldChanges(field, operation.changes, collection.name);
   const next = { ...collection, fields: new Map(collection.fields).set(field.name, changed) };
-  checkPrimaryKey(next);
-  checkKeysHold(draft, collection, next);
+  assertPrimaryKey(next);
+  assertKeysIntact(draft, collection, next);
   draft.set(collection.name, next);
 }
 
-function createIndex(draft: Changing, operation: CreateIndex): void {
+function createIndex(draft: MutableModel, operation: CreateIndex): void {
   const collection = collectionOf(draft, operation.collection);
   const index = defineIndex(operation);
-  if (collection.indexes.has(index.name)) throw exists('index', index.name, collection.name);
+  if (collection.indexes.has(index.name)) throw alreadyExistsError('index', index.name, collection.name);
   for (const column of index.columns) fieldOf(collection, column.name);
   draft.set(collection.name, { ...collection, indexes: new Map(collection.indexes).set(index.name, index) });
 }
 
-function dropIndex(draft: Changing, { collection: name, index }: Pick<DropIndex, 'collection' | 'index'>): void {
+function dropIndex(draft: MutableModel, { collection: name, index }: Pick<DropIndex, 'collection' | 'index'>): void {
   const collection = collectionOf(draft, name);
-  if (!collection.indexes.has(index)) throw unknown('index', index, collection.indexes.keys(), name);
+  if (!collection.indexes.has(index)) throw unknownError('index', index, collection.indexes.keys(), name);
   const next = { ...collection, indexes: without<Index>(collection.indexes, index) };
-  checkKeysHold(draft, collection, next);
+  assertKeysIntact(draft, collection, next);
   draft.set(name, next);
 }
 
-function addConstraint(draft: Changing, operation: AddConstraint): void {
+function addConstraint(draft: MutableModel, operation: AddConstraint): void {
   const collection = collectionOf(draft, operation.collection);
   const constraint = defineConstraint(operation.constraint, collection.name, collection.fields.keys());
-  if (collection.constraints.has(constraint.name)) throw exists('constraint', constraint.name, collection.name);
+  if (collection.constraints.has(constraint.name))
+    throw alreadyExistsError('constraint', constraint.name, collection.name);
   for (const column of constraint.columns) fieldOf(collection, column);
-  if (constraint.type === 'foreignKey') checkForeignKey(draft, collection, constraint);
+  if (constraint.type === 'foreignKey') assertForeignKey(draft, collection, constraint);
   const next = { ...collection, constraints: new Map(collection.constraints).set(constraint.name, constraint) };
-  checkPrimaryKey(next);
+  assertPrimaryKey(next);
   draft.set(collection.name, next);
 }
 
-function dropConstraint(draft: Changing, operation: Pick<DropConstraint, 'collection' | 'constraint'>): void {
+function dropConstraint(draft: MutableModel, operation: Pick<DropConstraint, 'collection' | 'constraint'>): void {
   const collection = collectionOf(draft, operation.collection);
   const { constraint } = operation;
   if (!collection.constraints.has(constraint)) {
-    throw unknown('constraint', constraint, collection.constraints.keys(), collection.name);
+    throw unknownError('constraint', constraint, collection.constraints.keys(), collection.name);
   }
   const next = { ...collection, constraints: without<Constraint>(collection.constraints, constraint) };
-  checkKeysHold(draft, collection, next);
+  assertKeysIntact(draft, collection, next);
   draft.set(collection.name, next);
 }
 

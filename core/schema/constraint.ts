@@ -1,8 +1,8 @@
 import { SvcError } from '../errors.ts';
-import { ACTIONS, type Action, type Constraint, type ForeignKey } from './model.ts';
-import { checkName } from './names.ts';
+import { type Constraint, type ForeignKey, REFERENTIAL_ACTIONS, type ReferentialAction } from './model.ts';
+import { assertName } from './names.ts';
 import type { ConstraintDefinition } from './operation.ts';
-import { type Path, type Problem, problemText, type Shape, shapeProblems } from './shape.ts';
+import { type Path, type Problem, problemText, type Shape, shapeProblems } from './validate.ts';
 
 export const CONSTRAINT_TYPES = ['foreignKey', 'unique', 'check', 'primaryKey'] as const;
 
@@ -10,7 +10,7 @@ const COLUMNS: Shape = { list: 'string' };
 const COMMON = { name: 'string', type: { oneOf: CONSTRAINT_TYPES } } as const;
 const KEY_SHAPE: Shape = { properties: { ...COMMON, columns: COLUMNS }, required: ['type', 'columns'] };
 
-/** Shapes by type; the name may be missing where it can be derived. */
+/** Shapes by type. `name` is optional because it can be derived. */
 const SHAPES: Readonly<Record<(typeof CONSTRAINT_TYPES)[number], Shape>> = {
   foreignKey: {
     properties: {
@@ -36,33 +36,37 @@ export function constraintProblems(value: unknown, path: Path = []): Problem[] {
   return shapeProblems(value, SHAPES[(value as ConstraintDefinition).type], path);
 }
 
-/**
- * A constraint in normal form. A check that does not say which fields it reads gets those of `fields` that its
- * expression names.
- */
+/** A constraint in normal form. A check without `columns` gets those of `fields` that its expression names. */
 export function defineConstraint(
   definition: ConstraintDefinition,
-  where: string,
+  owner: string,
   fields: Iterable<string> = [],
 ): Constraint {
   const [problem] = constraintProblems(definition);
-  if (problem) throw invalid(where, definition.name, problemText(problem), problem.path);
-  checkName(definition.name, 'constraint');
+  if (problem) throw invalidConstraint(owner, definition.name, problemText(problem), problem.path);
+  assertName(definition.name, 'constraint');
   const { name } = definition;
   if (definition.type === 'check') {
     const { expression, columns } = definition;
-    if (expression.trim() === '') throw invalid(where, name, 'The expression is empty.', ['expression']);
-    return { name, type: 'check', columns: [...new Set(columns ?? fieldsIn(expression, fields))].sort(), expression };
+    if (expression.trim() === '') throw invalidConstraint(owner, name, 'The expression is empty.', ['expression']);
+    return {
+      name,
+      type: 'check',
+      columns: [...new Set(columns ?? fieldsInExpression(expression, fields))].sort(),
+      expression,
+    };
   }
-  const columns = distinct(definition.columns, where, name, ['columns']);
+  const columns = assertDistinctColumns(definition.columns, owner, name, ['columns']);
   if (definition.type !== 'foreignKey') return { name, type: definition.type, columns };
   const { table, onDelete, onUpdate } = definition.references;
-  const target = distinct(definition.references.columns, where, name, ['references', 'columns']);
+  const target = assertDistinctColumns(definition.references.columns, owner, name, ['references', 'columns']);
   if (target.length !== columns.length) {
-    throw invalid(where, name, `It has ${columns.length} columns and references ${target.length}.`, ['columns']);
+    throw invalidConstraint(owner, name, `It has ${columns.length} columns and references ${target.length}.`, [
+      'columns',
+    ]);
   }
-  const deleting = action(onDelete, where, name, 'onDelete');
-  const updating = action(onUpdate, where, name, 'onUpdate');
+  const deleting = normalizeAction(onDelete, owner, name, 'onDelete');
+  const updating = normalizeAction(onUpdate, owner, name, 'onUpdate');
   return {
     name,
     type: 'foreignKey',
@@ -76,36 +80,41 @@ export function defineConstraint(
   };
 }
 
-function invalid(where: string, name: unknown, why: string, path: Path): SvcError {
-  const which = typeof name === 'string' ? `"${name}" of "${where}"` : `of "${where}"`;
-  return new SvcError('constraint_invalid', `The constraint ${which} cannot hold as it is written.`, {
+function invalidConstraint(owner: string, name: unknown, why: string, path: Path): SvcError {
+  const which = typeof name === 'string' ? `"${name}" of "${owner}"` : `of "${owner}"`;
+  return new SvcError('constraint_invalid', `The constraint ${which} is not valid.`, {
     why,
     details: { path },
   });
 }
 
-function distinct(columns: readonly string[], where: string, name: string, path: Path): readonly string[] {
-  if (columns.length === 0) throw invalid(where, name, 'It names no column.', path);
-  if (new Set(columns).size < columns.length) throw invalid(where, name, 'It names a column twice.', path);
+function assertDistinctColumns(columns: readonly string[], owner: string, name: string, path: Path): readonly string[] {
+  if (columns.length === 0) throw invalidConstraint(owner, name, 'It has no columns.', path);
+  if (new Set(columns).size < columns.length) throw invalidConstraint(owner, name, 'It names a column twice.', path);
   return [...columns];
 }
 
-function action(
-  written: string | undefined,
-  where: string,
+function normalizeAction(
+  input: string | undefined,
+  owner: string,
   name: string,
   key: string,
 ): ForeignKey['references']['onDelete'] {
-  if (written === undefined) return undefined;
-  const known = written.toUpperCase().replace(/[\s_]+/g, ' ') as Action;
-  if (!ACTIONS.includes(known)) {
-    throw invalid(where, name, `"${written}" is not an action; known are ${ACTIONS.join(', ')}.`, ['references', key]);
+  if (input === undefined) return undefined;
+  const known = input.toUpperCase().replace(/[\s_]+/g, ' ') as ReferentialAction;
+  if (!REFERENTIAL_ACTIONS.includes(known)) {
+    throw invalidConstraint(
+      owner,
+      name,
+      `"${input}" is not an action; known actions are ${REFERENTIAL_ACTIONS.join(', ')}.`,
+      ['references', key],
+    );
   }
   return known === 'NO ACTION' ? undefined : known;
 }
 
-/** Fields an expression names outside its string literals; unquoted words match without regard to case. */
-function fieldsIn(expression: string, fields: Iterable<string>): string[] {
+/** The fields an expression names outside string literals. Unquoted names match in any letter case. */
+function fieldsInExpression(expression: string, fields: Iterable<string>): string[] {
   const quoted = new Set<string>();
   const words = new Set<string>();
   for (const [token] of expression.matchAll(/'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|[\p{L}_][\p{L}\p{N}_$]*/gu)) {
@@ -117,9 +126,4 @@ function fieldsIn(expression: string, fields: Iterable<string>): string[] {
     }
   }
   return [...fields].filter((field) => quoted.has(field) || words.has(field.toLowerCase()));
-}
-
-/** The shortest definition that gives the constraint. */
-export function writtenConstraint(constraint: Constraint): ConstraintDefinition {
-  return constraint;
 }

@@ -1,54 +1,64 @@
 import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../errors.ts';
-import { change } from './apply.ts';
-import { writtenCollection, writtenConstraint, writtenField, writtenIndex } from './define.ts';
-import { dependentsOfCollection } from './dependents.ts';
-import { Draft, targets } from './draft.ts';
-import { fieldChanges } from './field-changes.ts';
-import { keepsConstraint, keepsForeignKey, keepsIndex, type Pair } from './kept.ts';
+import { applyInPlace } from './apply.ts';
+import { toCreateCollection, toCreateIndex, toFieldDefinition } from './define.ts';
+import { diffField } from './field.ts';
+import { dependentsOfCollection, primaryKeyFields, sameColumns, uniqueKeys } from './keys.ts';
 import { collectionOf } from './lookup.ts';
-import type { Collection, Constraint, SchemaModel } from './model.ts';
+import type { Collection, Constraint, ForeignKey, Index, SchemaModel } from './model.ts';
+import { MutableSchema, referencedTables } from './mutable-schema.ts';
 import type { AddConstraint, Operation } from './operation.ts';
-import { orderedRenames } from './rename-order.ts';
-import { checkRenames, followOptions, type Naming, NO_RENAMES, naming, type Renames } from './renames.ts';
+import {
+  assertRenames,
+  mapNames,
+  type NameMap,
+  NO_RENAMES,
+  orderedRenames,
+  type Renames,
+  renameConstraint,
+  renameIndex,
+  renameOptions,
+} from './rename/renames.ts';
 
-/** Operations under way, and the model they have led to so far: an illegal one throws where it is emitted. */
+/** The operations so far and the model they result in. Emitting an invalid operation throws. */
 interface Script {
   readonly operations: Operation[];
-  readonly draft: Draft;
-  readonly names: Naming;
+  readonly draft: MutableSchema;
+  readonly names: NameMap;
 }
 
 /**
- * Operations that lead from one model to another, in an order in which each is legal: foreign keys go first and
- * come last. What `renames` does not name is dropped and added. Throws `options_cannot_change`.
+ * The operations from one model to another, in an order in which each is valid: foreign keys are dropped first and added
+ * last. Anything not in `renames` is dropped and added. Throws `options_cannot_change`.
  */
 export function diff(from: SchemaModel, to: SchemaModel, renames: Renames = NO_RENAMES): Operation[] {
-  checkRenames(from, to, renames);
-  const names = naming(from, to, renames);
-  const pairs: Pair[] = [];
-  const gone: Collection[] = [];
+  assertRenames(from, to, renames);
+  const names = mapNames(from, to, renames);
+  const pairs: CollectionPair[] = [];
+  const removed: Collection[] = [];
   for (const before of from.values()) {
     const name = names.collection(before.name);
     const after = name === undefined ? undefined : to.get(name);
     if (after) pairs.push({ before, after });
-    else gone.push(before);
+    else removed.push(before);
   }
-  const changed = pairs.filter(({ before, after }) => !isDeepStrictEqual(before, after) || !keepsNames(before, names));
-  const stayed = new Set(pairs.map(({ after }) => after.name));
-  const made = [...to.values()].filter(({ name }) => !stayed.has(name));
-  if (changed.length === 0 && gone.length === 0 && made.length === 0) return [];
+  const changed = pairs.filter(
+    ({ before, after }) => !isDeepStrictEqual(before, after) || !areNamesUnchanged(before, names),
+  );
+  const kept = new Set(pairs.map(({ after }) => after.name));
+  const added = [...to.values()].filter(({ name }) => !kept.has(name));
+  if (changed.length === 0 && removed.length === 0 && added.length === 0) return [];
 
-  for (const pair of changed) checkOptions(pair, names);
-  const script: Script = { operations: [], draft: new Draft(from), names };
+  for (const pair of changed) assertOptionsUnchanged(pair, names);
+  const script: Script = { operations: [], draft: new MutableSchema(from), names };
   const byOldName = new Map(pairs.map((pair) => [pair.before.name, pair]));
   dropForeignKeys(script, pairs, byOldName);
-  dropCollections(script, gone);
-  for (const pair of changed) dropSupport(script, pair);
+  dropCollections(script, removed);
+  for (const pair of changed) dropIndexesAndConstraints(script, pair);
   renameCollections(script, pairs);
-  for (const collection of made) emit(script, writtenCollection(collection));
+  for (const collection of added) emit(script, toCreateCollection(collection));
   for (const pair of changed) changeFields(script, pair);
-  const wanted = [...pairs.map(({ after }) => after), ...made];
+  const wanted = [...pairs.map(({ after }) => after), ...added];
   for (const collection of wanted) createIndexes(script, collection);
   for (const collection of wanted) addConstraints(script, collection, (type) => type !== 'foreignKey');
   for (const collection of wanted) addConstraints(script, collection, (type) => type === 'foreignKey');
@@ -56,106 +66,111 @@ export function diff(from: SchemaModel, to: SchemaModel, renames: Renames = NO_R
 }
 
 function emit({ operations, draft }: Script, operation: Operation): void {
-  change(draft, operation);
+  applyInPlace(draft, operation);
   operations.push(operation);
 }
 
-/** Two tables can be equal and yet not the same: a field was dropped and another one got its name. */
-function keepsNames({ name, fields }: Collection, names: Naming): boolean {
+/** Equal tables may still need changes: a field was dropped and another one renamed to its name. */
+function areNamesUnchanged({ name, fields }: Collection, names: NameMap): boolean {
   return names.collection(name) === name && [...fields.keys()].every((field) => names.field(name, field) === field);
 }
 
-function checkOptions({ before, after }: Pair, names: Naming): void {
-  if (isDeepStrictEqual(followOptions(before, names), after.options)) return;
+function assertOptionsUnchanged({ before, after }: CollectionPair, names: NameMap): void {
+  if (isDeepStrictEqual(renameOptions(before, names), after.options)) return;
   throw new SvcError('options_cannot_change', `The options of the table "${after.name}" cannot be changed.`, {
     why: `They are ${JSON.stringify(before.options)} and would become ${JSON.stringify(after.options)}.`,
     next: ['Create a table with the new options under another name and move the rows, or write a raw migration.'],
   });
 }
 
-function dropForeignKeys(script: Script, pairs: readonly Pair[], byOldName: ReadonlyMap<string, Pair>): void {
+function dropForeignKeys(
+  script: Script,
+  pairs: readonly CollectionPair[],
+  byOldName: ReadonlyMap<string, CollectionPair>,
+): void {
   for (const pair of pairs) {
     for (const constraint of pair.before.constraints.values()) {
       if (constraint.type !== 'foreignKey') continue;
-      // It points at a table that was there before the model knew it.
+      // The referenced table existed before it became part of the model.
       const adopted = !script.draft.has(constraint.references.table);
       if (adopted && isDeepStrictEqual(pair.after.constraints.get(constraint.name), constraint)) continue;
-      if (keepsForeignKey(constraint, pair, byOldName.get(constraint.references.table), script.names)) continue;
+      if (isForeignKeyUnchanged(constraint, pair, byOldName.get(constraint.references.table), script.names)) continue;
       emit(script, { type: 'dropConstraint', collection: pair.before.name, constraint: constraint.name });
     }
   }
 }
 
-/** Those nobody points at first; a circle is opened by dropping foreign keys. */
-function dropCollections(script: Script, gone: readonly Collection[]): void {
+/** Unreferenced tables first. Dropping foreign keys breaks a cycle. */
+function dropCollections(script: Script, removed: readonly Collection[]): void {
   const { draft } = script;
-  const remaining = new Set(gone.map(({ name }) => name));
-  const isFree = (name: string) => draft.referrers(name).every((referrer) => referrer === name);
+  const remaining = new Set(removed.map(({ name }) => name));
+  const isFree = (name: string) => draft.referringTables(name).every((referrer) => referrer === name);
   const free = [...remaining].filter(isFree);
   for (let next = 0; remaining.size > 0; ) {
     const name = free[next++] ?? [...remaining][0];
     if (name === undefined || !remaining.delete(name)) continue;
     for (const drop of dependentsOfCollection(draft, name)) emit(script, drop);
-    const freed = targets(collectionOf(draft, name));
+    const freed = referencedTables(collectionOf(draft, name));
     emit(script, { type: 'dropCollection', collection: name });
     for (const target of freed) if (remaining.has(target) && isFree(target)) free.push(target);
   }
 }
 
-function dropSupport(script: Script, pair: Pair): void {
+function dropIndexesAndConstraints(script: Script, pair: CollectionPair): void {
   const collection = pair.before.name;
   for (const constraint of pair.before.constraints.values()) {
-    if (constraint.type === 'foreignKey' || keepsConstraint(constraint, pair, script.names)) continue;
+    if (constraint.type === 'foreignKey' || isConstraintUnchanged(constraint, pair, script.names)) continue;
     emit(script, { type: 'dropConstraint', collection, constraint: constraint.name });
   }
   for (const index of pair.before.indexes.values()) {
-    if (!keepsIndex(index, pair, script.names)) emit(script, { type: 'dropIndex', collection, index: index.name });
+    if (!isIndexUnchanged(index, pair, script.names))
+      emit(script, { type: 'dropIndex', collection, index: index.name });
   }
 }
 
-function renameCollections(script: Script, pairs: readonly Pair[]): void {
+function renameCollections(script: Script, pairs: readonly CollectionPair[]): void {
   const renames = pairs.map(({ before, after }) => [before.name, after.name] as const);
   for (const [collection, to] of orderedRenames(renames, script.draft.keys())) {
     emit(script, { type: 'renameCollection', collection, to });
   }
 }
 
-function changeFields(script: Script, { before, after }: Pair): void {
+function changeFields(script: Script, { before, after }: CollectionPair): void {
   const { draft, names } = script;
   const collection = after.name;
   const successor = (field: string) => names.field(before.name, field);
-  const gone = [...before.fields.keys()].filter((field) => successor(field) === undefined);
-  const stayed = new Map([...before.fields.keys()].flatMap((old) => pairOf(old, successor(old))));
-  const made = [...after.fields.values()].filter((field) => !stayed.has(field.name));
-  const dropGone = () => {
-    for (const field of gone) emit(script, { type: 'dropField', collection, field });
+  const removed = [...before.fields.keys()].filter((field) => successor(field) === undefined);
+  const kept = new Map([...before.fields.keys()].flatMap((old) => newToOld(old, successor(old))));
+  const added = [...after.fields.values()].filter((field) => !kept.has(field.name));
+  const dropRemoved = () => {
+    for (const field of removed) emit(script, { type: 'dropField', collection, field });
   };
-  // A table without any field is not a table on every engine.
-  const nothingStays = stayed.size === 0;
-  if (!nothingStays) dropGone();
-  const renames = [...stayed].map(([name, old]) => [old, name] as const);
+  // Some engines have no tables without fields.
+  const nothingKept = kept.size === 0;
+  if (!nothingKept) dropRemoved();
+  const renames = [...kept].map(([name, old]) => [old, name] as const);
   for (const [from, to] of orderedRenames(renames, collectionOf(draft, collection).fields.keys())) {
     emit(script, { type: 'renameField', collection, from, to });
   }
-  for (const field of made) emit(script, { type: 'addField', collection, field: writtenField(field) });
-  if (nothingStays) dropGone();
-  for (const [name] of stayed) {
-    const was = collectionOf(draft, collection).fields.get(name);
-    const will = after.fields.get(name);
-    const changes = was && will && fieldChanges(was, will);
+  for (const field of added) emit(script, { type: 'addField', collection, field: toFieldDefinition(field) });
+  if (nothingKept) dropRemoved();
+  for (const [name] of kept) {
+    const oldField = collectionOf(draft, collection).fields.get(name);
+    const newField = after.fields.get(name);
+    const changes = oldField && newField && diffField(oldField, newField);
     if (changes) emit(script, { type: 'modifyField', collection, field: name, changes });
   }
 }
 
-function pairOf(old: string, name: string | undefined): [name: string, old: string][] {
+function newToOld(old: string, name: string | undefined): [name: string, old: string][] {
   return name === undefined ? [] : [[name, old]];
 }
 
-/** Whatever is wanted and not there: never made, or dropped on the way. */
+/** Creates all missing indexes, including those dropped earlier in the script. */
 function createIndexes(script: Script, wanted: Collection): void {
   for (const index of wanted.indexes.values()) {
     if (collectionOf(script.draft, wanted.name).indexes.has(index.name)) continue;
-    emit(script, writtenIndex(wanted.name, index));
+    emit(script, toCreateIndex(wanted.name, index));
   }
 }
 
@@ -163,10 +178,113 @@ function addConstraints(script: Script, wanted: Collection, takes: (type: Constr
   for (const constraint of wanted.constraints.values()) {
     if (!takes(constraint.type)) continue;
     if (collectionOf(script.draft, wanted.name).constraints.has(constraint.name)) continue;
-    emit(script, added(wanted.name, constraint));
+    emit(script, addConstraint(wanted.name, constraint));
   }
 }
 
-function added(collection: string, constraint: Constraint): AddConstraint {
-  return { type: 'addConstraint', collection, constraint: writtenConstraint(constraint) };
+function addConstraint(collection: string, constraint: Constraint): AddConstraint {
+  return { type: 'addConstraint', collection, constraint };
+}
+
+/** A table that is kept, before and after. */
+export interface CollectionPair {
+  readonly before: Collection;
+  readonly after: Collection;
+}
+
+/** Whether an index with renamed columns equals the target index. */
+export function isIndexUnchanged(index: Index, { before, after }: CollectionPair, names: NameMap): boolean {
+  const wanted = after.indexes.get(index.name);
+  return wanted !== undefined && isDeepStrictEqual(renameIndex(index, before.name, names), wanted);
+}
+
+/** The same for a constraint. A check is changed if a field it reads gets another name or type. */
+export function isConstraintUnchanged(constraint: Constraint, pair: CollectionPair, names: NameMap): boolean {
+  const { before, after } = pair;
+  const wanted = after.constraints.get(constraint.name);
+  if (!wanted || !isDeepStrictEqual(renameConstraint(constraint, before.name, names), wanted)) return false;
+  if (constraint.type !== 'check') return true;
+  return constraint.columns.every(
+    (column) => names.field(before.name, column) === column && isTypeUnchanged(column, pair, names),
+  );
+}
+
+/** A foreign key is changed if a key or type it depends on is dropped, even if that is added again. */
+export function isForeignKeyUnchanged(
+  foreignKey: ForeignKey,
+  pair: CollectionPair,
+  target: CollectionPair | undefined,
+  names: NameMap,
+): boolean {
+  if (!target || !isConstraintUnchanged(foreignKey, pair, names)) return false;
+  const { columns } = foreignKey.references;
+  return (
+    foreignKey.columns.every((column) => isTypeUnchanged(column, pair, names)) &&
+    columns.every((column) => isTypeUnchanged(column, target, names)) &&
+    areKeysUnchanged(columns, target, names)
+  );
+}
+
+function isTypeUnchanged(column: string, { before, after }: CollectionPair, names: NameMap): boolean {
+  const old = before.fields.get(column);
+  const next = after.fields.get(names.field(before.name, column) ?? '');
+  return old !== undefined && next !== undefined && old.type === next.type && old.items === next.items;
+}
+
+/** Checks every unique key over these columns, because an engine may use any of them for the foreign key. */
+function areKeysUnchanged(columns: readonly string[], pair: CollectionPair, names: NameMap): boolean {
+  const { before, after } = pair;
+  return uniqueKeys(before)
+    .filter((key) => sameColumns(key.columns, columns))
+    .every(({ source }) => {
+      if ('constraint' in source) return isConstraintUnchanged(source.constraint, pair, names);
+      if ('index' in source) return isIndexUnchanged(source.index, pair, names);
+      const followed = columns.map((column) => names.field(before.name, column) ?? '');
+      if ('field' in source) return followed.every((column) => after.fields.get(column)?.unique);
+      return sameColumns(new Set(primaryKeyFields(after)), followed);
+    });
+}
+
+/** The differences between an expected and an actual model, in words. Empty if they are equal. */
+export function describeDifferences(expected: SchemaModel, found: SchemaModel): string[] {
+  const lines: string[] = [];
+  for (const [name, collection] of expected) {
+    const other = found.get(name);
+    if (other) lines.push(...collectionDifferences(collection, other));
+    else lines.push(`table ${name} is missing`);
+  }
+  for (const name of found.keys()) if (!expected.has(name)) lines.push(`table ${name} is not expected`);
+  return lines;
+}
+
+function collectionDifferences(expected: Collection, found: Collection): string[] {
+  const lines: string[] = [];
+  for (const kind of ['fields', 'indexes', 'constraints'] as const) {
+    const word = { fields: 'field', indexes: 'index', constraints: 'constraint' }[kind];
+    for (const [name, part] of expected[kind]) {
+      const other = found[kind].get(name);
+      if (!other) lines.push(`${word} ${expected.name}.${name} is missing`);
+      else if (!isDeepStrictEqual(part, other))
+        lines.push(`${word} ${expected.name}.${name}: ${propertyDifferences(part, other)}`);
+    }
+    for (const name of found[kind].keys()) {
+      if (!expected[kind].has(name)) lines.push(`${word} ${expected.name}.${name} is not expected`);
+    }
+  }
+  if (!isDeepStrictEqual(expected.options, found.options))
+    lines.push(`options of ${expected.name}: ${propertyDifferences(expected.options, found.options)}`);
+  return lines;
+}
+
+function propertyDifferences(expected: object, found: object): string {
+  const want = expected as Record<string, unknown>;
+  const have = found as Record<string, unknown>;
+  return [...new Set([...Object.keys(want), ...Object.keys(have)])]
+    .filter((key) => !isDeepStrictEqual(want[key], have[key]))
+    .map((key) => `${key} is ${valueText(have[key])}, expected ${valueText(want[key])}`)
+    .join(', ');
+}
+
+function valueText(value: unknown): string {
+  return value === undefined ? 'not set' : JSON.stringify(value);
 }

@@ -1,14 +1,14 @@
+import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../errors.ts';
 import type { Json } from '../json.ts';
 import { nearest } from '../nearest.ts';
-import { fittedDefault } from './default.ts';
-import type { Field } from './model.ts';
-import { checkName } from './names.ts';
-import type { FieldDefinition, NamedField } from './operation.ts';
-import { type Path, problemText, type Shape, shapeProblems } from './shape.ts';
-import { FIELD_TYPES, type FieldType, fieldType } from './types.ts';
+import { normalizeDefault } from './default.ts';
+import { FIELD_TYPES, type Field, type FieldType, fieldType } from './model.ts';
+import { assertName } from './names.ts';
+import type { FieldChanges, FieldDefinition, NamedFieldDefinition } from './operation.ts';
+import { type Path, problemText, type Shape, shapeProblems } from './validate.ts';
 
-/** Properties of a field as a user writes it, SPEC 2.8. */
+/** Properties of a field as a user writes it. */
 export const FIELD_PROPERTIES: Readonly<Record<keyof FieldDefinition, Shape>> = {
   type: 'string',
   primaryKey: 'boolean',
@@ -26,7 +26,7 @@ export const FIELD_PROPERTIES: Readonly<Record<keyof FieldDefinition, Shape>> = 
 
 export const FIELD_SHAPE: Shape = { properties: FIELD_PROPERTIES, required: ['type'] };
 
-/** Properties that belong to some types only. */
+/** Properties that only apply to some types. */
 export const TYPE_PARAMETERS: Readonly<Partial<Record<keyof FieldDefinition, readonly FieldType[]>>> = {
   length: ['string', 'binary'],
   precision: ['decimal'],
@@ -36,124 +36,186 @@ export const TYPE_PARAMETERS: Readonly<Partial<Record<keyof FieldDefinition, rea
   autoGenerate: ['integer', 'bigint', 'smallint', 'uuid', 'string'],
 };
 
-/**
- * A field in normal form from what a user wrote; `where` is the table. Refusals carry the place inside the
- * definition as `details.path`.
- */
-export function defineField(name: string, definition: FieldDefinition | string, where: string): Field {
-  checkName(name, 'field');
-  const refuse = refusal(`${where}.${name}`);
-  const written: FieldDefinition = typeof definition === 'string' ? { type: definition } : definition;
-  const [problem] = shapeProblems(written, FIELD_SHAPE);
-  if (problem) throw refuse(problemText(problem), problem.path);
-  const type = typeOf(written.type, `${where}.${name}`, ['type']);
+/** Converts a definition to a field in normal form. Errors have the path inside the definition as `details.path`. */
+export function defineField(name: string, definition: FieldDefinition | string, table: string): Field {
+  assertName(name, 'field');
+  const invalid = invalidField(`${table}.${name}`);
+  const input: FieldDefinition = typeof definition === 'string' ? { type: definition } : definition;
+  const [problem] = shapeProblems(input, FIELD_SHAPE);
+  if (problem) throw invalid(problemText(problem), problem.path);
+  const type = resolveType(input.type, `${table}.${name}`, ['type']);
   for (const [property, types] of Object.entries(TYPE_PARAMETERS)) {
-    const value = written[property as keyof FieldDefinition];
+    const value = input[property as keyof FieldDefinition];
     if (value !== undefined && value !== false && !types.includes(type)) {
-      throw refuse(`"${property}" goes with the types ${types.join(', ')}, not with ${type}.`, [property]);
+      throw invalid(`"${property}" applies to the types ${types.join(', ')}, not to ${type}.`, [property]);
     }
   }
   const field: Omit<Field, 'default'> = {
     name,
     type,
-    ...(written.primaryKey && { primaryKey: true }),
-    ...(written.autoGenerate && { autoGenerate: true }),
-    ...(isRequired(written, refuse) && { required: true }),
-    ...(written.unique && { unique: true }),
-    ...parameters(written, type, refuse, `${where}.${name}`),
+    ...(input.primaryKey && { primaryKey: true }),
+    ...(input.autoGenerate && { autoGenerate: true }),
+    ...(isRequired(input, invalid) && { required: true }),
+    ...(input.unique && { unique: true }),
+    ...typeParameters(input, type, invalid, `${table}.${name}`),
   };
-  if (written.autoGenerate && type === 'string' && (written.length ?? 36) < 36) {
-    throw refuse('A generated string is a UUID of 36 characters; "length" is less.', ['length']);
+  if (input.autoGenerate && type === 'string' && (input.length ?? 36) < 36) {
+    throw invalid('A generated string is a UUID of 36 characters; "length" is too short.', ['length']);
   }
-  if (written.default === undefined || written.default === null) return field;
-  if (written.autoGenerate) throw refuse('A generated field has no default of its own.', ['default']);
-  const fitted = fittedDefault(written.default, field);
-  if ('problem' in fitted) {
-    throw refuse(`The default ${JSON.stringify(written.default)} does not fit: ${fitted.problem}.`, ['default']);
+  if (input.default === undefined || input.default === null) return field;
+  if (input.autoGenerate) throw invalid('A generated field cannot have a default.', ['default']);
+  const normalized = normalizeDefault(input.default, field);
+  if ('problem' in normalized) {
+    throw invalid(`The default ${JSON.stringify(input.default)} is not valid: ${normalized.problem}.`, ['default']);
   }
-  return { ...field, default: fitted.value };
+  return { ...field, default: normalized.value };
 }
 
-type Refuse = (why: string, path: Path) => SvcError;
+type InvalidField = (why: string, path: Path) => SvcError;
 
-function refusal(field: string): Refuse {
+function invalidField(field: string): InvalidField {
   return (why, path) =>
     new SvcError('field_invalid', `The definition of the field "${field}" is not valid.`, { why, details: { path } });
 }
 
-function typeOf(written: string, field: string, path: Path): FieldType {
-  const type = fieldType(written);
+function resolveType(input: string, field: string, path: Path): FieldType {
+  const type = fieldType(input);
   if (type) return type;
-  const near = nearest(written, FIELD_TYPES);
-  throw new SvcError('field_type_unknown', `The field "${field}" has the type "${written}", which does not exist.`, {
-    why: `Types are ${FIELD_TYPES.join(', ')}.`,
+  const near = nearest(input, FIELD_TYPES);
+  throw new SvcError('field_type_unknown', `The field "${field}" has the type "${input}", which does not exist.`, {
+    why: `Known types: ${FIELD_TYPES.join(', ')}.`,
     ...(near && { next: [`Did you mean "${near}"?`] }),
     details: { path },
   });
 }
 
-/** Says the same thing twice in the notation of the spec: `nullable: false` is `required: true`. */
-function isRequired({ required, nullable, primaryKey }: FieldDefinition, refuse: Refuse): boolean {
+function isRequired({ required, nullable, primaryKey }: FieldDefinition, invalid: InvalidField): boolean {
   if (required !== undefined && nullable !== undefined && required === nullable) {
-    throw refuse(`"required: ${required}" and "nullable: ${nullable}" contradict each other.`, ['nullable']);
+    throw invalid(`"required: ${required}" and "nullable: ${nullable}" contradict each other.`, ['nullable']);
   }
-  const said = required ?? (nullable === undefined ? undefined : !nullable);
-  if (primaryKey && said === false) {
-    throw refuse('A primary key is always required.', [required === undefined ? 'nullable' : 'required']);
+  const explicit = required ?? (nullable === undefined ? undefined : !nullable);
+  if (primaryKey && explicit === false) {
+    throw invalid('A primary key is always required.', [required === undefined ? 'nullable' : 'required']);
   }
-  return said ?? primaryKey ?? false;
+  return explicit ?? primaryKey ?? false;
 }
 
-type Parameters = Pick<Field, 'length' | 'precision' | 'scale' | 'enumValues' | 'items'>;
+type TypeParameters = Pick<Field, 'length' | 'precision' | 'scale' | 'enumValues' | 'items'>;
 
-function parameters(written: FieldDefinition, type: FieldType, refuse: Refuse, field: string): Parameters {
-  const { length, precision, scale, enumValues, items } = written;
-  if (length !== undefined && !isCount(length, 1)) throw refuse('"length" is a whole number from 1 on.', ['length']);
-  if (precision !== undefined && !isCount(precision, 1)) {
-    throw refuse('"precision" is a whole number from 1 on.', ['precision']);
+function typeParameters(input: FieldDefinition, type: FieldType, invalid: InvalidField, field: string): TypeParameters {
+  const { length, precision, scale, enumValues, items } = input;
+  if (length !== undefined && !isIntegerFrom(length, 1))
+    throw invalid('"length" must be a whole number of at least 1.', ['length']);
+  if (precision !== undefined && !isIntegerFrom(precision, 1)) {
+    throw invalid('"precision" must be a whole number of at least 1.', ['precision']);
   }
   if (scale !== undefined) {
-    if (precision === undefined) throw refuse('"scale" needs "precision" beside it.', ['scale']);
-    if (!isCount(scale, 0) || scale > precision) {
-      throw refuse(`"scale" is a whole number from 0 to the precision, ${precision}.`, ['scale']);
+    if (precision === undefined) throw invalid('"scale" requires "precision".', ['scale']);
+    if (!isIntegerFrom(scale, 0) || scale > precision) {
+      throw invalid(`"scale" must be a whole number from 0 to the precision, ${precision}.`, ['scale']);
     }
   }
-  if (type === 'enum') checkEnumValues(enumValues, refuse);
+  if (type === 'enum') assertEnumValues(enumValues, invalid);
   return {
     ...(length !== undefined && { length }),
     ...(precision !== undefined && { precision }),
     ...(scale !== undefined && { scale }),
     ...(enumValues !== undefined && { enumValues: [...enumValues] }),
-    ...(type === 'array' && { items: itemType(items ?? 'string', field, refuse) }),
+    ...(type === 'array' && { items: itemType(items ?? 'string', field, invalid) }),
   };
 }
 
-function isCount(value: number, least: number): boolean {
-  return Number.isSafeInteger(value) && value >= least;
+function isIntegerFrom(value: number, min: number): boolean {
+  return Number.isSafeInteger(value) && value >= min;
 }
 
-function checkEnumValues(values: readonly string[] | undefined, refuse: Refuse): void {
+function assertEnumValues(values: readonly string[] | undefined, invalid: InvalidField): void {
   if (values === undefined || values.length === 0) {
-    throw refuse('An enum needs "enumValues", a list of at least one string.', ['enumValues']);
+    throw invalid('An enum needs "enumValues", a list of at min one string.', ['enumValues']);
   }
   const twice = values.findIndex((value, index) => values.indexOf(value) !== index);
-  if (twice >= 0) throw refuse(`The enum value ${JSON.stringify(values[twice])} stands twice.`, ['enumValues', twice]);
+  if (twice >= 0)
+    throw invalid(`The enum value ${JSON.stringify(values[twice])} is listed twice.`, ['enumValues', twice]);
 }
 
-function itemType(written: string, field: string, refuse: Refuse): FieldType {
-  const type = typeOf(written, field, ['items']);
-  if (type === 'array' || type === 'enum') throw refuse(`The items of an array cannot be of type ${type}.`, ['items']);
+function itemType(input: string, field: string, invalid: InvalidField): FieldType {
+  const type = resolveType(input, field, ['items']);
+  if (type === 'array' || type === 'enum') throw invalid(`The items of an array cannot be of type ${type}.`, ['items']);
   return type;
 }
 
-/** The shortest definition that gives the field. */
-export function writtenField(field: Field): NamedField {
+/** The shortest definition of the field. */
+export function toFieldDefinition(field: Field): NamedFieldDefinition {
   const { required, items, default: value, ...rest } = field;
   return {
     ...rest,
     ...(required && !field.primaryKey && { required }),
     ...(items !== undefined && items !== 'string' && { items }),
-    // `$expression` is JSON too.
+    // `$expression` is JSON as well.
     ...(value !== undefined && { default: value as Json }),
   };
+}
+
+const CLEARABLE = ['length', 'precision', 'scale', 'enumValues', 'items'] as const;
+const FLAGS = ['primaryKey', 'autoGenerate', 'required', 'unique'] as const;
+const INTEGERS: ReadonlySet<FieldType> = new Set(['integer', 'bigint', 'smallint']);
+
+export const CHANGES_SHAPE: Shape = {
+  properties: Object.fromEntries(
+    Object.entries(FIELD_PROPERTIES).map(([key, shape]) => [
+      key,
+      (CLEARABLE as readonly string[]).includes(key) ? { nullable: shape } : shape,
+    ]),
+  ),
+};
+
+/**
+ * The field after a change. Omitted properties keep their values; a new type removes the parameters of the old one.
+ * Throws `field_invalid` for a default that no longer fits.
+ */
+export function applyFieldChanges(field: Field, changes: FieldChanges, table: string): Field {
+  const [problem] = shapeProblems(changes, CHANGES_SHAPE);
+  if (problem) {
+    throw new SvcError('field_invalid', `The change of the field "${table}.${field.name}" is not valid.`, {
+      why: problemText(problem),
+      details: { path: problem.path },
+    });
+  }
+  const { name, ...before } = toFieldDefinition(field);
+  const definition: Record<string, unknown> = { ...before };
+  const type = changes.type === undefined ? field.type : fieldType(changes.type);
+  if (type !== field.type) {
+    for (const parameter of Object.keys(TYPE_PARAMETERS)) {
+      if (parameter === 'autoGenerate' && type && INTEGERS.has(type) && INTEGERS.has(field.type)) continue;
+      delete definition[parameter];
+    }
+  }
+  // `nullable` and `required` are one property: the change replaces it in either notation.
+  if (changes.nullable !== undefined) delete definition.required;
+  if (field.required && field.primaryKey && changes.primaryKey === false && changes.nullable === undefined) {
+    definition.required = true;
+  }
+  for (const [key, value] of Object.entries(changes)) {
+    if (value === undefined) continue;
+    if (value === null) delete definition[key];
+    else definition[key] = value;
+  }
+  return defineField(name, definition as unknown as FieldDefinition, table);
+}
+
+/** The changes from one field to another of the same name; undefined if they are equal. */
+export function diffField(from: Field, to: Field): FieldChanges | undefined {
+  const changes: { -readonly [K in keyof FieldChanges]: FieldChanges[K] } = {};
+  const typeChanged = from.type !== to.type;
+  if (typeChanged) changes.type = to.type;
+  for (const flag of FLAGS) if (from[flag] !== to[flag]) changes[flag] = to[flag] ?? false;
+  if (typeChanged && to.autoGenerate) changes.autoGenerate = true;
+  for (const parameter of CLEARABLE) {
+    const next = to[parameter];
+    if (typeChanged ? next !== undefined : !isDeepStrictEqual(from[parameter], next)) {
+      Object.assign(changes, { [parameter]: next ?? null });
+    }
+  }
+  if (!isDeepStrictEqual(from.default, to.default)) changes.default = (to.default ?? null) as Json;
+  return Object.keys(changes).length === 0 ? undefined : changes;
 }

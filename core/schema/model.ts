@@ -1,28 +1,24 @@
 import type { Json } from '../json.ts';
-import type { CreateOptions, IndexOptions } from './options.ts';
-import type { FieldType } from './types.ts';
+import type { IndexOptions, TableOptions } from './options.ts';
 
 /**
- * What a database holds, as the operations tell it: collections by name.
- * Two models are equal when `isDeepStrictEqual` says so; the order of collections, fields, indexes and constraints does not count.
+ * The schema of a database: collections by name. Compare two models with `isDeepStrictEqual`, which ignores the order of
+ * collections, fields, indexes and constraints.
  */
 export type SchemaModel = ReadonlyMap<string, Collection>;
 
 export interface Collection {
   readonly name: string;
-  /** In the order they were added: the order of columns and of a composite primary key. */
+  /** In the order they were added, which is also the order of columns and of a composite primary key. */
   readonly fields: ReadonlyMap<string, Field>;
   readonly indexes: ReadonlyMap<string, Index>;
   readonly constraints: ReadonlyMap<string, Constraint>;
   readonly options: TableOptions;
 }
 
-/** What stays true of a table after it was created. */
-export type TableOptions = Omit<CreateOptions, 'timestamps'>;
-
 /**
- * A field in normal form: a property that says nothing (`false`, an undefined length) is absent, the type is
- * spelled as in FIELD_TYPES, and a primary key is always `required`.
+ * A field in normal form: properties without effect (`false`, an undefined length) are absent, the type is spelled as in
+ * FIELD_TYPES, and a primary key is always `required`.
  */
 export interface Field {
   readonly name: string;
@@ -31,7 +27,7 @@ export interface Field {
   readonly autoGenerate?: true;
   readonly required?: true;
   readonly unique?: true;
-  /** Characters of a string, bytes of a binary. */
+  /** Characters for a string, bytes for a binary. */
   readonly length?: number;
   readonly precision?: number;
   readonly scale?: number;
@@ -41,7 +37,7 @@ export interface Field {
   readonly default?: Default;
 }
 
-/** A literal, `'now'` on a date or time type, or an expression in the engine's own words. */
+/** A literal, `'now'` for date and time types, or an expression in the engine's own language. */
 export type Default = Json | { readonly $expression: string };
 
 export interface IndexColumn {
@@ -57,19 +53,19 @@ export interface Index extends IndexOptions {
 
 export type Constraint = ForeignKey | UniqueConstraint | CheckConstraint | PrimaryKeyConstraint;
 
-export const ACTIONS = ['CASCADE', 'RESTRICT', 'SET NULL', 'SET DEFAULT', 'NO ACTION'] as const;
-export type Action = (typeof ACTIONS)[number];
+export const REFERENTIAL_ACTIONS = ['CASCADE', 'RESTRICT', 'SET NULL', 'SET DEFAULT', 'NO ACTION'] as const;
+export type ReferentialAction = (typeof REFERENTIAL_ACTIONS)[number];
 
 export interface ForeignKey {
   readonly name: string;
   readonly type: 'foreignKey';
   readonly columns: readonly string[];
-  /** In normal form an action that is `NO ACTION` is absent. */
+  /** In normal form, `NO ACTION` is absent. */
   readonly references: {
     readonly table: string;
     readonly columns: readonly string[];
-    readonly onDelete?: Exclude<Action, 'NO ACTION'>;
-    readonly onUpdate?: Exclude<Action, 'NO ACTION'>;
+    readonly onDelete?: Exclude<ReferentialAction, 'NO ACTION'>;
+    readonly onUpdate?: Exclude<ReferentialAction, 'NO ACTION'>;
   };
 }
 
@@ -82,9 +78,9 @@ export interface UniqueConstraint {
 export interface CheckConstraint {
   readonly name: string;
   readonly type: 'check';
-  /** The fields the expression reads, so that they are not dropped under it. */
+  /** The fields the expression reads. They cannot be dropped while the check exists. */
   readonly columns: readonly string[];
-  /** In the engine's own words. */
+  /** In the engine's own language. */
   readonly expression: string;
 }
 
@@ -92,4 +88,72 @@ export interface PrimaryKeyConstraint {
   readonly name: string;
   readonly type: 'primaryKey';
   readonly columns: readonly string[];
+}
+
+/** All field types, in the order of the documentation. */
+export const FIELD_TYPES = [
+  'integer',
+  'bigint',
+  'smallint',
+  'float',
+  'double',
+  'decimal',
+  'string',
+  'text',
+  'boolean',
+  'date',
+  'time',
+  'datetime',
+  'timestamp',
+  'json',
+  'uuid',
+  'enum',
+  'array',
+  'binary',
+  'blob',
+] as const;
+
+export type FieldType = (typeof FIELD_TYPES)[number];
+
+/** A field type in any letter case. The type lets editors suggest names; other strings are rejected at run time. */
+export type FieldTypeName = FieldType | Capitalize<FieldType> | (string & {});
+
+const byLowerCase = new Map<string, FieldType>(FIELD_TYPES.map((type) => [type, type]));
+
+/** Looks a type up by its name in any letter case: schema files write `String`. */
+export function fieldType(name: string): FieldType | undefined {
+  return byLowerCase.get(name.toLowerCase());
+}
+
+/** A collection with arrays in place of maps, for JSON. */
+export interface SerializedCollection extends Pick<Collection, 'name' | 'options'> {
+  readonly fields: readonly Field[];
+  readonly indexes: readonly Index[];
+  readonly constraints: readonly Constraint[];
+}
+
+export function serializeModel(model: SchemaModel): SerializedCollection[] {
+  return [...model.values()].map(({ name, fields, indexes, constraints, options }) => ({
+    name,
+    fields: [...fields.values()],
+    indexes: [...indexes.values()],
+    constraints: [...constraints.values()],
+    options,
+  }));
+}
+
+export function deserializeModel(collections: readonly SerializedCollection[]): SchemaModel {
+  return byName(
+    collections.map(({ name, fields, indexes, constraints, options }) => ({
+      name,
+      fields: byName(fields),
+      indexes: byName(indexes),
+      constraints: byName(constraints),
+      options,
+    })),
+  );
+}
+
+function byName<T extends { readonly name: string }>(all: readonly T[]): ReadonlyMap<string, T> {
+  return new Map(all.map((one) => [one.name, one]));
 }

@@ -1,12 +1,8 @@
 import type { Json } from '../json.ts';
-import type { Action } from './model.ts';
+import type { FieldTypeName, ReferentialAction } from './model.ts';
 import type { CreateOptions, IndexOptions } from './options.ts';
-import type { FieldTypeName } from './types.ts';
 
-/**
- * What a migration does, as data: the same in migration objects and in files. The union is closed, so a new
- * member breaks the compilation of every place that has to answer it.
- */
+/** One schema change as data, in the format of migration objects and migration files. */
 export type Operation =
   | CreateCollection
   | DropCollection
@@ -23,7 +19,7 @@ export type Operation =
 
 export type OperationType = Operation['type'];
 
-/** Names every operation type once. */
+/** All operation types. */
 export const OPERATION_TYPES = [
   'createCollection',
   'dropCollection',
@@ -39,15 +35,15 @@ export const OPERATION_TYPES = [
   'raw',
 ] as const satisfies readonly OperationType[];
 
-/** A field as a user writes it (SPEC 2.8); `type` is matched without regard to case. */
+/** A field as a user writes it. The letter case of `type` does not matter. */
 export interface FieldDefinition {
   readonly type: FieldTypeName;
   readonly primaryKey?: boolean;
-  /** Identity or AUTO_INCREMENT for integers, a UUID default otherwise. */
+  /** Identity or AUTO_INCREMENT for integers, a UUID default for other types. */
   readonly autoGenerate?: boolean;
   readonly length?: number;
   readonly required?: boolean;
-  /** `false` is `required: true`. */
+  /** `nullable: false` means `required: true`. */
   readonly nullable?: boolean;
   readonly unique?: boolean;
   readonly default?: Json;
@@ -58,18 +54,18 @@ export interface FieldDefinition {
   readonly items?: FieldTypeName;
 }
 
-export type NamedField = FieldDefinition & { readonly name: string };
+export type NamedFieldDefinition = FieldDefinition & { readonly name: string };
 
 export interface CreateCollection {
   readonly type: 'createCollection';
   readonly name: string;
-  readonly fields: readonly NamedField[];
+  readonly fields: readonly NamedFieldDefinition[];
   readonly options?: CreateOptions;
 }
 export interface DropCollection {
   readonly type: 'dropCollection';
   readonly collection: string;
-  /** Drops the foreign keys of other tables that point here first. */
+  /** First drops the foreign keys of other tables that reference this one. */
   readonly cascade?: boolean;
 }
 export interface RenameCollection {
@@ -80,7 +76,7 @@ export interface RenameCollection {
 export interface AddField {
   readonly type: 'addField';
   readonly collection: string;
-  readonly field: NamedField;
+  readonly field: NamedFieldDefinition;
 }
 export interface DropField {
   readonly type: 'dropField';
@@ -92,9 +88,9 @@ export interface RenameField {
   readonly collection: string;
   readonly from: string;
   readonly to: string;
-  /** Allowed where the engine cannot rename in place: a new column, every value copied, the old one dropped. */
+  /** For engines that cannot rename in place: adds a new column, copies every value, drops the old column. */
   readonly strategy?: 'copy';
-  /** With the strategy: what the new column is other than the old one; values are converted on their way. */
+  /** Only with `strategy`: changes to the definition. Values are converted while they are copied. */
   readonly changes?: FieldChanges;
 }
 export interface ModifyField {
@@ -103,7 +99,7 @@ export interface ModifyField {
   readonly field: string;
   readonly changes: FieldChanges;
 }
-/** What is not mentioned stays; `null` takes a default, a length, a precision, a scale or the items away. */
+/** Omitted properties keep their values. `null` removes a default, length, precision, scale or items. */
 export interface FieldChanges {
   readonly type?: string;
   readonly primaryKey?: boolean;
@@ -141,18 +137,18 @@ export interface DropConstraint {
   readonly collection: string;
   readonly constraint: string;
 }
-/** Database-specific text. It runs only where the dialect matches and has no effect on the model. */
+/** A statement in the language of one dialect. Other dialects skip it. It does not change the model. */
 export interface Raw {
   readonly type: 'raw';
   readonly dialect: string;
   readonly statement: string;
-  /** A query that gives a row when the statement has taken effect: tells an interrupted one from a done one. */
+  /** A query that returns a row once the statement has taken effect, for recovery after an interruption. */
   readonly check?: string;
-  /** `false` where the statement cannot be in a transaction. */
+  /** `false` if the statement cannot run in a transaction. */
   readonly transaction?: boolean;
 }
 
-/** A constraint as a user writes it (SPEC 2.11). */
+/** A constraint as a user writes it. */
 export type ConstraintDefinition =
   | {
       readonly name: string;
@@ -161,8 +157,8 @@ export type ConstraintDefinition =
       readonly references: {
         readonly table: string;
         readonly columns: readonly string[];
-        readonly onDelete?: Action;
-        readonly onUpdate?: Action;
+        readonly onDelete?: ReferentialAction;
+        readonly onUpdate?: ReferentialAction;
       };
     }
   | { readonly name: string; readonly type: 'unique' | 'primaryKey'; readonly columns: readonly string[] }

@@ -1,6 +1,7 @@
 import type { Json } from '../json.ts';
+import type { Shape } from './validate.ts';
 
-/** Third argument of `db.schema.create`; an engine refuses the options of another one. */
+/** The third argument of `db.schema.create`. An engine rejects the options of other engines. */
 export interface CreateOptions {
   /** Adds `createdAt` and `updatedAt`: type timestamp, required, default now. */
   readonly timestamps?: boolean;
@@ -10,21 +11,24 @@ export interface CreateOptions {
   readonly cassandraOptions?: CassandraOptions;
 }
 
+/** The options a table keeps after it is created. */
+export type TableOptions = Omit<CreateOptions, 'timestamps'>;
+
 export interface SqlOptions {
   /**
-   * Records the migration without a change when an equal table exists, which stays when the migration is rolled back;
-   * `table_differs` when it is not equal.
+   * If an equal table exists, the migration is recorded without a change, and a rollback keeps the table. Throws
+   * `table_differs` if the existing table is different.
    */
   readonly ifNotExists?: boolean;
-  /** The table lives as long as the session; recorded, and left out of the model. */
+  /** The table exists until the session ends. It is not part of the model. */
   readonly temporary?: boolean;
-  /** PostgreSQL only: not written to the log, emptied after a crash of the server. */
+  /** PostgreSQL only: the table is not written to the write-ahead log and is truncated after a server crash. */
   readonly unlogged?: boolean;
 }
 
 export interface MongoOptions {
   readonly capped?: boolean;
-  /** Bytes; a capped collection needs it. */
+  /** Bytes. Required for a capped collection. */
   readonly size?: number;
   readonly max?: number;
   readonly validator?: { readonly [key: string]: Json };
@@ -41,7 +45,7 @@ export interface DynamoOptions {
   readonly partitionKey?: DynamoKey;
   readonly sortKey?: DynamoKey;
   readonly billingMode?: string;
-  /** Of the table and of each global index; with billingMode PROVISIONED both are needed. */
+  /** For the table and each global index. Both are required with billingMode PROVISIONED. */
   readonly readCapacityUnits?: number;
   readonly writeCapacityUnits?: number;
   readonly globalSecondaryIndexes?: readonly {
@@ -60,11 +64,11 @@ export interface DynamoOptions {
   readonly ttlAttribute?: string;
 }
 
-/** What an engine has to know of an index beside its columns. */
+/** Engine-specific options of an index. */
 export interface IndexOptions {
-  /** `sai`: a storage-attached index, from Cassandra 5.0 on. */
+  /** `sai` is a storage-attached index, available since Cassandra 5.0. */
   readonly cassandraOptions?: { readonly using?: 'sai' };
-  /** Documents go away so many seconds after the date in the one field of the index. */
+  /** MongoDB deletes a document this many seconds after the date in the single indexed field. */
   readonly mongoOptions?: { readonly expireAfterSeconds?: number };
 }
 
@@ -75,4 +79,116 @@ export interface CassandraOptions {
   /** Seconds. */
   readonly defaultTTL?: number;
   readonly compaction?: { readonly class: string; readonly [key: string]: Json };
+}
+
+const KEY: Shape = { properties: { name: 'string', type: { oneOf: ['S', 'N', 'B'] } }, required: ['name', 'type'] };
+const NAMES: Shape = { list: 'string' };
+
+const ENGINE_OPTIONS: Readonly<Record<Exclude<keyof CreateOptions, 'timestamps'>, Shape>> = {
+  sqlOptions: { properties: { ifNotExists: 'boolean', temporary: 'boolean', unlogged: 'boolean' } },
+  mongoOptions: {
+    properties: {
+      capped: 'boolean',
+      size: 'number',
+      max: 'number',
+      validator: { map: 'json' },
+      validationLevel: 'string',
+      validationAction: 'string',
+    },
+  },
+  dynamoOptions: {
+    properties: {
+      partitionKey: KEY,
+      sortKey: KEY,
+      billingMode: 'string',
+      readCapacityUnits: 'number',
+      writeCapacityUnits: 'number',
+      globalSecondaryIndexes: {
+        list: {
+          properties: { name: 'string', partitionKey: KEY, sortKey: KEY, projection: 'string' },
+          required: ['name', 'partitionKey'],
+        },
+      },
+      localSecondaryIndexes: {
+        list: { properties: { name: 'string', sortKey: KEY, projection: 'string' }, required: ['name', 'sortKey'] },
+      },
+      streamEnabled: 'boolean',
+      streamViewType: 'string',
+      ttlAttribute: 'string',
+    },
+  },
+  cassandraOptions: {
+    properties: {
+      partitionKey: NAMES,
+      clusteringColumns: NAMES,
+      clusteringOrder: {
+        list: { properties: { column: 'string', order: { oneOf: ['ASC', 'DESC'] } }, required: ['column', 'order'] },
+      },
+      defaultTTL: 'number',
+      compaction: { map: 'json' },
+    },
+  },
+};
+
+export const INDEX_OPTIONS_PROPERTIES: Readonly<Record<keyof IndexOptions, Shape>> = {
+  cassandraOptions: { properties: { using: { oneOf: ['sai'] } } },
+  mongoOptions: { properties: { expireAfterSeconds: 'number' } },
+};
+
+export const OPTIONS_PROPERTIES: Readonly<Record<keyof CreateOptions, Shape>> = {
+  timestamps: 'boolean',
+  ...ENGINE_OPTIONS,
+};
+
+export const OPTIONS_SHAPE: Shape = { properties: OPTIONS_PROPERTIES };
+
+/** Fields named in table options: keys in DynamoDB and Cassandra. */
+export function fieldsNamedInOptions(options: TableOptions): ReadonlySet<string> {
+  const found = new Set<string>();
+  renameFieldsInOptions(options, (name) => {
+    found.add(name);
+    return name;
+  });
+  return found;
+}
+
+/** Options with every field name in them replaced by `rename(name)`. */
+export function renameFieldsInOptions(options: TableOptions, rename: (name: string) => string): TableOptions {
+  if (!options.dynamoOptions && !options.cassandraOptions) return options;
+  const { dynamoOptions: dynamo, cassandraOptions: cassandra } = options;
+  const key = (of: DynamoKey): DynamoKey => ({ ...of, name: rename(of.name) });
+  return {
+    ...options,
+    ...(dynamo && {
+      dynamoOptions: {
+        ...dynamo,
+        ...(dynamo.partitionKey && { partitionKey: key(dynamo.partitionKey) }),
+        ...(dynamo.sortKey && { sortKey: key(dynamo.sortKey) }),
+        ...(dynamo.ttlAttribute !== undefined && { ttlAttribute: rename(dynamo.ttlAttribute) }),
+        ...(dynamo.globalSecondaryIndexes && {
+          globalSecondaryIndexes: dynamo.globalSecondaryIndexes.map((index) => ({
+            ...index,
+            partitionKey: key(index.partitionKey),
+            ...(index.sortKey && { sortKey: key(index.sortKey) }),
+          })),
+        }),
+        ...(dynamo.localSecondaryIndexes && {
+          localSecondaryIndexes: dynamo.localSecondaryIndexes.map((index) => ({
+            ...index,
+            sortKey: key(index.sortKey),
+          })),
+        }),
+      },
+    }),
+    ...(cassandra && {
+      cassandraOptions: {
+        ...cassandra,
+        ...(cassandra.partitionKey && { partitionKey: cassandra.partitionKey.map(rename) }),
+        ...(cassandra.clusteringColumns && { clusteringColumns: cassandra.clusteringColumns.map(rename) }),
+        ...(cassandra.clusteringOrder && {
+          clusteringOrder: cassandra.clusteringOrder.map((order) => ({ ...order, column: rename(order.column) })),
+        }),
+      },
+    }),
+  };
 }

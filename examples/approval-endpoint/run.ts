@@ -3,8 +3,8 @@ import { defineTool, Svc } from '@svc/sdk';
 import { Hono } from 'hono';
 
 /**
- * An application's own way to decide: its endpoint knows who is logged in, takes the decision from its user interface,
- * and forwards it as a signal. Nothing but the application needs a token or a callback.
+ * An application's own endpoint for decisions. It knows who is logged in, takes the decision from its user interface and
+ * forwards it as a signal. It needs neither a token nor a callback.
  */
 
 const svc = new Svc({ config: { product: 'shop', env: 'dev' } });
@@ -13,7 +13,7 @@ const gate = svc.gate({
   tools: [
     defineTool({
       tag: 'refund',
-      description: 'Pays money back to a customer. Cannot be undone.',
+      description: 'Refunds money to a customer. Cannot be undone.',
       requiresConfirmation: true,
       parameters: { orderId: { type: 'string', required: true }, amount: { type: 'number', required: true } },
       handler: (ctx, { orderId, amount }) => `paid ${amount} EUR for order ${orderId}, approved by ${ctx.approvedBy}`,
@@ -29,7 +29,7 @@ app.get('/decisions', async (context) => context.json((await svc.approvals.list(
 app.post('/decisions/:requestId', async (context) => {
   const requestId = context.req.param('requestId');
   const { approved, reason, modifiedParams } = await context.req.json();
-  const user = context.req.header('x-user') ?? ''; // from your session, never from a header
+  const user = context.req.header('x-user') ?? ''; // take it from your session, never from a header
   const { executionId } = await svc.approvals.get(requestId);
   const signal = approved === true ? 'approve' : 'reject';
   const payload = { requestId, ...(reason && { reason }), ...(modifiedParams && { modifiedParams }) };
@@ -48,7 +48,7 @@ const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }, async
   await svc.close();
 });
 
-/** What the user interface sends when Ada has looked and finds 15 enough. */
+/** The request of the user interface: Ada approves a refund of 15 instead of 20. */
 async function decide(url: string): Promise<void> {
   const response = await fetch(url, {
     method: 'POST',

@@ -5,15 +5,15 @@ import { fileURLToPath } from 'node:url';
 import { type ApprovalRequest, defineTool, Svc } from '@svc/sdk';
 
 /**
- * The other job: an agent that wants to pay money back and stops at its gate until a human has decided. Its model is a
- * script, so that it runs without a key; `model: { provider: 'openai', model: 'gpt-5' }` is all that a real one needs.
+ * An agent that wants to pay a refund and waits at its gate until a human decides. Its model is scripted, so that the
+ * example runs without an API key. A real one needs only `model: { provider: 'openai', model: 'gpt-5' }`.
  */
 
 const here = dirname(fileURLToPath(import.meta.url));
 const folder = join(here, '.svc');
-const isAsked = process.stdin.isTTY === true && !process.argv.includes('--yes');
+const isInteractive = process.stdin.isTTY === true && !process.argv.includes('--yes');
 
-function say(text: string): void {
+function print(text: string): void {
   process.stdout.write(`\n— ${text}\n`);
 }
 
@@ -39,14 +39,14 @@ const lookUpOrder = defineTool({
 
 const refund = defineTool({
   tag: 'refund',
-  description: 'Pays money back to a customer. Cannot be undone.',
+  description: 'Refunds money to a customer. Cannot be undone.',
   requiresConfirmation: true,
   parameters: {
     orderId: { type: 'string', required: true },
     amount: { type: 'number', required: true, exclusiveMinimum: 0, maximum: order.total },
   },
   handler: (ctx, { orderId, amount }) => {
-    say(`The handler runs: it pays ${amount} EUR for order ${orderId}, approved by ${ctx.approvedBy}.`);
+    print(`The handler runs: it pays ${amount} EUR for order ${orderId}, approved by ${ctx.approvedBy}.`);
     return { paid: amount };
   },
 });
@@ -54,18 +54,18 @@ const refund = defineTool({
 const payouts = svc.agents.define({
   tag: 'payouts',
   name: 'Payouts',
-  systemPrompt: 'You pay money back to customers whose orders went wrong.',
+  systemPrompt: 'You refund customers whose orders went wrong.',
   model: {
     provider: 'scripted',
     model: 'demo',
     settings: {
       turns: [
-        { text: 'I look the order up.', calls: [{ tool: 'look_up_order', parameters: { orderId: order.id } }] },
+        { text: 'I will look up the order.', calls: [{ tool: 'look_up_order', parameters: { orderId: order.id } }] },
         {
-          text: 'It never arrived. I pay it back.',
+          text: 'It never arrived. I will refund it.',
           calls: [{ tool: 'refund', parameters: { orderId: order.id, amount: order.total } }],
         },
-        { text: 'That is what I could do for this customer.' },
+        { text: 'That is all I can do for this customer.' },
       ],
     },
   },
@@ -73,23 +73,23 @@ const payouts = svc.agents.define({
   humanInLoop: { enabled: true, approvalTimeout: 600_000 },
 });
 
-/** What a human says to a request: in the terminal, or yes where there is none to ask. */
-async function answer({ parameters }: ApprovalRequest) {
-  if (!isAsked) {
-    process.stdout.write(`There is ${process.stdin.isTTY ? 'a --yes' : 'no terminal to ask'}: approved.\n`);
+/** Asks for a decision in the terminal. Approves with --yes, or without a terminal. */
+async function askHuman({ parameters }: ApprovalRequest) {
+  if (!isInteractive) {
+    process.stdout.write(`Approved automatically: ${process.stdin.isTTY ? '--yes is set' : 'there is no terminal'}.\n`);
     return { signal: 'approve', change: {} } as const;
   }
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   try {
     for (;;) {
-      const said = (
+      const answer = (
         await terminal.question(`Pay ${String(parameters.amount)} EUR? [y]es, [n]o, or another amount: `)
       ).trim();
-      if (/^(y|yes)$/i.test(said)) return { signal: 'approve', change: {} } as const;
-      if (/^(n|no)$/i.test(said))
+      if (/^(y|yes)$/i.test(answer)) return { signal: 'approve', change: {} } as const;
+      if (/^(n|no)$/i.test(answer))
         return { signal: 'reject', change: { reason: 'Not without a return slip.' } } as const;
-      if (/^\d+(\.\d+)?$/.test(said)) {
-        return { signal: 'approve', change: { modifiedParams: { amount: Number(said) } } } as const;
+      if (/^\d+(\.\d+)?$/.test(answer)) {
+        return { signal: 'approve', change: { modifiedParams: { amount: Number(answer) } } } as const;
       }
     }
   } finally {
@@ -100,41 +100,41 @@ async function answer({ parameters }: ApprovalRequest) {
 async function decide(request: ApprovalRequest): Promise<void> {
   const { executionId, requestId } = request;
   for (;;) {
-    const { signal, change } = await answer(request);
+    const { signal, change } = await askHuman(request);
     try {
       await svc.agents.signal(
         { executionId, signal, payload: { requestId, ...change } },
-        { actor: isAsked ? 'you' : 'this example' },
+        { actor: isInteractive ? 'you' : 'this example' },
       );
       return;
     } catch (error) {
-      // A change that the tool does not take leaves the request waiting.
+      // After an invalid change the request is still waiting.
       process.stdout.write(`${error instanceof Error ? error.message : String(error)}\n`);
-      if (!isAsked) throw error;
+      if (!isInteractive) throw error;
     }
   }
 }
 
 const prompt = `Order ${order.id} of ${order.customer} never arrived.`;
-say(`An agent is asked: ${prompt}\n`);
+print(`Prompt of the agent: ${prompt}\n`);
 const run = payouts.run({ prompt });
 for await (const event of run) {
   if (event.type === 'text') process.stdout.write(`agent: ${event.text}\n`);
   if (event.type === 'tool_call')
     process.stdout.write(`agent calls ${event.tool} ${JSON.stringify(event.parameters)}\n`);
   if (event.type === 'approval_requested') {
-    say('The request is stored; the agent waits, here or in whichever process takes it over:\n');
+    print('The request is stored. The agent waits, in this process or in one that takes over:\n');
     process.stdout.write(`${JSON.stringify(event.request, null, 2)}\n\n`);
     await decide(event.request);
   }
-  if (event.type === 'tool_result') process.stdout.write(`agent is told ${JSON.stringify(event.result)}\n`);
+  if (event.type === 'tool_result') process.stdout.write(`agent receives ${JSON.stringify(event.result)}\n`);
 }
 
 const outcome = await run.result;
 const { records } = await svc.approvals.list({ executionId: run.executionId, limit: 10 });
-say(`The run is ${outcome.status}. What the store kept of the request:\n`);
+print(`The run is ${outcome.status}. The events of the request in the store:\n`);
 for (const { events } of records) {
   for (const { at, type, by } of events) process.stdout.write(`${at} ${type}${by === undefined ? '' : ` by ${by}`}\n`);
 }
-say(`All of it is in ${relative(process.cwd(), folder)}.`);
+print(`The data is in ${relative(process.cwd(), folder)}.`);
 await svc.close();

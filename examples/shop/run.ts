@@ -4,8 +4,8 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * The main job, step by step, on a PostgreSQL that runs inside the process: declare, generate, migrate, change,
- * migrate again, roll back. It works on a copy, so that it can be run as often as you like.
+ * Schema migrations, step by step, on a PostgreSQL that runs in this process: declare, generate, migrate, change, migrate
+ * again, roll back. It works on a copy of the project, so you can run it any number of times.
  */
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -14,7 +14,7 @@ const cli = join(here, '..', '..', 'dist', 'cli', 'main.cjs');
 const schemaFile = join(shop, 'svc', 'database', 'schema.json');
 const migrations = join(shop, 'svc', 'database', 'migrations', 'main');
 
-function say(text: string): void {
+function print(text: string): void {
   process.stdout.write(`\n— ${text}\n`);
 }
 
@@ -27,28 +27,28 @@ function files(): string[] {
   return existsSync(migrations) ? readdirSync(migrations).sort() : [];
 }
 
-/** Changes one line of the schema file and shows it as a difference. */
-function edit(line: string, ...instead: string[]): void {
+/** Replaces one line of the schema file and prints the change as a diff. */
+function edit(line: string, ...replacement: string[]): void {
   const text = readFileSync(schemaFile, 'utf8');
   if (!text.includes(`${line}\n`)) throw new Error(`The schema file has no line ${line}`);
-  writeFileSync(schemaFile, text.replace(line, instead.join('\n')));
-  const gone = instead.includes(line) ? [] : [`-${line}\n`];
-  const added = instead.filter((one) => one !== line).map((one) => `+${one}\n`);
-  process.stdout.write([...gone, ...added].join(''));
+  writeFileSync(schemaFile, text.replace(line, replacement.join('\n')));
+  const removed = replacement.includes(line) ? [] : [`-${line}\n`];
+  const added = replacement.filter((one) => one !== line).map((one) => `+${one}\n`);
+  process.stdout.write([...removed, ...added].join(''));
 }
 
-if (!existsSync(cli)) throw new Error('The package is not built yet: npm run build');
+if (!existsSync(cli)) throw new Error('The package is not built: run npm run build');
 rmSync(shop, { recursive: true, force: true });
 for (const part of ['svc.config.ts', 'svc']) cpSync(join(here, part), join(shop, part), { recursive: true });
 
-say(`A shop of twelve tables is declared in ${relative(process.cwd(), schemaFile)}. Write the migration:`);
+print(`${relative(process.cwd(), schemaFile)} declares a shop of twelve tables. Generate the migration:`);
 svc('db', 'schema', 'generate', '--name', 'create_shop');
 
-say('Apply it:');
+print('Apply it:');
 svc('db', 'migrate');
 svc('db', 'migrate', 'status');
 
-say('Now the shop changes. In the schema file a field is renamed, one is new, a status and an index are added:\n');
+print('Change the schema file: rename a field, add a field, a status and an index:\n');
 edit(
   '        "phone": { "type": "String", "length": 40 },',
   '        "mobile": { "type": "String", "length": 40, "renamedFrom": "phone" },',
@@ -71,17 +71,17 @@ edit(
 const before = files();
 svc('db', 'schema', 'generate', '--name', 'refunds_and_weights');
 
-say('The new migration, with its way back:');
+print('The new migration, with its rollback:');
 for (const file of files().filter((name) => !before.includes(name))) {
   process.stdout.write(`\n${file}\n${readFileSync(join(migrations, file), 'utf8')}`);
 }
 
-say('What it would run, and then run it:');
+print('Preview the statements, then apply them:');
 svc('db', 'migrate', '--dry-run');
 svc('db', 'migrate');
 
-say('Changed your mind? Roll the last one back:');
+print('Roll back the last migration:');
 svc('db', 'migrate', 'rollback', '--yes');
 svc('db', 'migrate', 'status');
 
-say(`All of it is in ${relative(process.cwd(), shop)}: look around, or run svc there yourself.`);
+print(`The project is in ${relative(process.cwd(), shop)}. Run svc there to try more.`);

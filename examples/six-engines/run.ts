@@ -1,8 +1,8 @@
 import { type Config, type Database, isSvcError, MigrationEngine, migration, Svc } from '@svc/sdk';
 
 /**
- * One set of migrations, six engines, side by side. Each takes the URL of an empty database (a keyspace, a prefix) from
- * the environment, POSTGRESQL_URL and so on; without one PostgreSQL is the embedded PGlite, and the others are left out.
+ * The same migrations on six engines. Each engine needs the URL of an empty database (or keyspace, or table prefix) in
+ * the environment: POSTGRESQL_URL and so on. Without a URL, PostgreSQL runs embedded (PGlite); other engines are skipped.
  */
 
 const ENGINES = ['postgresql', 'mysql', 'mariadb', 'mongodb', 'dynamodb', 'cassandra'] as const;
@@ -35,25 +35,25 @@ const databases: Config['databases'] = Object.fromEntries(
 );
 const svc = new Svc({ config: { product: 'shop', env: 'dev', databases } });
 
-interface Ran {
+interface EngineResult {
   readonly engine: string;
   readonly server: string;
-  /** Milliseconds, by migration. */
-  readonly up: readonly string[];
-  /** What the catalog then says of the table. */
+  /** Duration of each migration. */
+  readonly durations: readonly string[];
+  /** Field types as read from the catalog. */
   readonly fields: ReadonlyMap<string, string>;
   readonly indexes: string;
   readonly left: string;
 }
 
-async function run(engine: string): Promise<Ran> {
+async function run(engine: string): Promise<EngineResult> {
   const db: Database = await svc.database.connect({ database: engine });
   const { connection, dialect } = db.getAdapter();
   const migrator = new MigrationEngine(db.getAdapter());
-  const up: string[] = [];
+  const durations: string[] = [];
   for (const one of migrations) {
     const { durationMs } = await migrator.up(one);
-    up.push(`${Math.round(durationMs)} ms`);
+    durations.push(`${Math.round(durationMs)} ms`);
   }
   const orders = (await connection.introspect(['orders'])).get('orders');
   for (const one of [...migrations].reverse()) await migrator.down(one);
@@ -61,35 +61,38 @@ async function run(engine: string): Promise<Ran> {
   return {
     engine,
     server: connection.server ?? dialect.name,
-    up,
+    durations,
     fields: new Map([...(orders?.fields.values() ?? [])].map(({ name, type }) => [name, dialect.types[type]])),
     indexes: [...(orders?.indexes.keys() ?? [])].join(', '),
     left: left.length === 0 ? 'nothing' : left.join(', '),
   };
 }
 
-const ran: Ran[] = [];
+const results: EngineResult[] = [];
 for (const engine of Object.keys(databases)) {
   try {
-    ran.push(await run(engine));
+    results.push(await run(engine));
   } catch (error) {
-    const words = isSvcError(error) ? `${error.message} ${error.why ?? ''}` : String(error);
-    console.error(`${engine}: ${words}`);
+    const text = isSvcError(error) ? `${error.message} ${error.why ?? ''}` : String(error);
+    console.error(`${engine}: ${text}`);
     process.exitCode = 1;
   }
 }
 await svc.close();
 
 const rows: string[][] = [
-  ['', ...ran.map(({ engine }) => engine)],
-  ['server', ...ran.map(({ server }) => server)],
-  ...migrations.map(({ name, tag }, index) => [name ?? tag.slice(16), ...ran.map(({ up }) => up[index] ?? '')]),
-  ...[...new Set(ran.flatMap(({ fields }) => [...fields.keys()]))].map((field) => [
-    field,
-    ...ran.map(({ fields }) => fields.get(field) ?? ''),
+  ['', ...results.map(({ engine }) => engine)],
+  ['server', ...results.map(({ server }) => server)],
+  ...migrations.map(({ name, tag }, index) => [
+    name ?? tag.slice(16),
+    ...results.map(({ durations }) => durations[index] ?? ''),
   ]),
-  ['indexes', ...ran.map(({ indexes }) => indexes)],
-  ['rolled back, left', ...ran.map(({ left }) => left)],
+  ...[...new Set(results.flatMap(({ fields }) => [...fields.keys()]))].map((field) => [
+    field,
+    ...results.map(({ fields }) => fields.get(field) ?? ''),
+  ]),
+  ['indexes', ...results.map(({ indexes }) => indexes)],
+  ['rolled back, left', ...results.map(({ left }) => left)],
 ];
 const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
 for (const row of rows)
@@ -101,4 +104,4 @@ for (const row of rows)
   );
 const missing = ENGINES.filter((engine) => !(engine in databases));
 if (missing.length > 0)
-  console.log(`\nleft out, without a URL: ${missing.map((name) => `${name.toUpperCase()}_URL`).join(' ')}`);
+  console.log(`\nskipped, no URL: ${missing.map((name) => `${name.toUpperCase()}_URL`).join(' ')}`);

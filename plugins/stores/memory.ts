@@ -11,53 +11,55 @@ import {
   type Versioned,
   type Writable,
 } from '../../core/records.ts';
-import { Ordered, type Place } from './ordered.ts';
+import { type Position, SortedIndex } from './sorted-index.ts';
 
 type Stored = Versioned<RecordValues>;
-type Hint = (key?: string) => void;
+type Listener = (key?: string) => void;
 
-/** Records that live as long as the process: what nobody else sees and no restart survives. */
-export class MemoryStore implements Pick<Connection, 'records' | 'ensure' | 'exclusively' | 'now' | 'watch' | 'close'> {
+/** Keeps records in this process: no other process sees them, and a restart loses them. */
+export class MemoryStore
+  implements Pick<Connection, 'records' | 'ensureTables' | 'withLock' | 'now' | 'watch' | 'close'>
+{
   readonly #clock: () => number;
   readonly #tables = new Map<string, Table>();
-  readonly #hints = new Map<string, Set<Hint>>();
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #listeners = new Map<string, Set<Listener>>();
+  #lock: Promise<unknown> = Promise.resolve();
   #epoch = 0;
 
-  /** Milliseconds since 1970. */
+  /** `clock` returns milliseconds since 1970. */
   constructor(clock: () => number = Date.now) {
     this.#clock = clock;
   }
 
   records<R extends object>(definition: RecordDefinition<R>): RecordStore<R> {
-    const plain = definition as unknown as RecordDefinition<RecordValues>;
+    const untyped = definition as unknown as RecordDefinition<RecordValues>;
     let table = this.#tables.get(definition.collection);
     if (!table) {
-      table = new Table(plain, this.#clock, (key) => {
-        for (const hint of this.#hints.get(definition.collection) ?? []) hint(key);
+      table = new Table(untyped, this.#clock, (key) => {
+        for (const notify of this.#listeners.get(definition.collection) ?? []) notify(key);
       });
       this.#tables.set(definition.collection, table);
     }
     return table as unknown as RecordStore<R>;
   }
 
-  async ensure(): Promise<void> {}
+  async ensureTables(): Promise<void> {}
 
   async now(): Promise<Date> {
     return new Date(this.#clock());
   }
 
-  async watch(topic: string, hint: Hint): Promise<() => Promise<void>> {
-    const hints = this.#hints.get(topic) ?? new Set();
-    this.#hints.set(topic, hints.add(hint));
-    return async () => void hints.delete(hint);
+  async watch(topic: string, notify: Listener): Promise<() => Promise<void>> {
+    const listeners = this.#listeners.get(topic) ?? new Set();
+    this.#listeners.set(topic, listeners.add(notify));
+    return async () => void listeners.delete(notify);
   }
 
-  exclusively<T>(work: (epoch: number) => Promise<T>): Promise<T> {
+  withLock<T>(work: (epoch: number) => Promise<T>): Promise<T> {
     this.#epoch += 1;
     const epoch = this.#epoch;
-    const result = this.#turn.then(() => work(epoch));
-    this.#turn = result.catch(() => undefined);
+    const result = this.#lock.then(() => work(epoch));
+    this.#lock = result.catch(() => undefined);
     return result;
   }
 
@@ -67,21 +69,21 @@ export class MemoryStore implements Pick<Connection, 'records' | 'ensure' | 'exc
 class Table implements RecordStore<RecordValues> {
   readonly #definition: RecordDefinition<RecordValues>;
   readonly #clock: () => number;
-  readonly #changed: (key: string) => void;
+  readonly #onChange: (key: string) => void;
   readonly #rows = new Map<string, Stored>();
-  /** By index and the values it asks to be equal. */
-  readonly #places = new Map<string, Ordered>();
+  /** By index name and values of its `equals` columns. */
+  readonly #indexes = new Map<string, SortedIndex>();
 
-  constructor(definition: RecordDefinition<RecordValues>, clock: () => number, changed: (key: string) => void) {
+  constructor(definition: RecordDefinition<RecordValues>, clock: () => number, onChange: (key: string) => void) {
     this.#definition = definition;
     this.#clock = clock;
-    this.#changed = changed;
+    this.#onChange = onChange;
   }
 
   async insert(record: Writable<RecordValues>): Promise<'inserted' | 'exists'> {
     const key = this.#keyOf(record);
     if (this.#rows.has(key)) return 'exists';
-    this.#put(key, { record: this.#own(record), version: 1 });
+    this.#put(key, { record: this.#frozenRecord(record), version: 1 });
     return 'inserted';
   }
 
@@ -100,7 +102,7 @@ class Table implements RecordStore<RecordValues> {
     if (found.version !== version) return 'stale';
     if (before !== undefined && Number(found.record[before]) <= this.#clock()) return 'late';
     this.#remove(key, found);
-    this.#put(key, { record: this.#own(record), version: version + 1 });
+    this.#put(key, { record: this.#frozenRecord(record), version: version + 1 });
     return 'replaced';
   }
 
@@ -122,16 +124,21 @@ class Table implements RecordStore<RecordValues> {
     for (const column of index.equals) {
       if (equals[column] === undefined) throw new Error(`${name} needs a value for ${column}`);
     }
-    const places = this.#places.get(placeName(name, index.equals, equals as RecordValues));
-    const found: Place[] = [];
-    const range = { from: bound(from), to: bound(to), after: placeOf(cursor), down: direction === 'desc' };
-    for (const place of places?.keys(range) ?? []) {
-      found.push(place);
+    const sorted = this.#indexes.get(indexKey(name, index.equals, equals as RecordValues));
+    const found: Position[] = [];
+    const range = {
+      from: sortValue(from),
+      to: sortValue(to),
+      after: decodeCursor(cursor),
+      descending: direction === 'desc',
+    };
+    for (const position of sorted?.range(range) ?? []) {
+      found.push(position);
       if (found.length > limit) break;
     }
     const records = found.slice(0, limit).flatMap(([, key]) => {
       const stored = this.#rows.get(key);
-      return stored ? [columns ? { ...stored, record: only(stored.record, columns) } : stored] : [];
+      return stored ? [columns ? { ...stored, record: pickColumns(stored.record, columns) } : stored] : [];
     });
     const last = found.length > limit ? found[limit - 1] : undefined;
     return { records, ...(last && { cursor: Buffer.from(JSON.stringify(last)).toString('base64url') }) };
@@ -143,35 +150,35 @@ class Table implements RecordStore<RecordValues> {
 
   #put(key: string, stored: Stored): void {
     this.#rows.set(key, stored);
-    for (const [places, place] of this.#placesOf(key, stored)) places.add(place);
-    if (this.#definition.tells?.(stored.record)) this.#changed(key);
+    for (const [index, position] of this.#positionsOf(key, stored)) index.add(position);
+    if (this.#definition.notifyOn?.(stored.record)) this.#onChange(key);
   }
 
   #remove(key: string, stored: Stored): void {
     this.#rows.delete(key);
-    for (const [places, place, name] of this.#placesOf(key, stored)) {
-      places.delete(place);
-      if (places.size === 0) this.#places.delete(name);
+    for (const [index, position, name] of this.#positionsOf(key, stored)) {
+      index.delete(position);
+      if (index.size === 0) this.#indexes.delete(name);
     }
   }
 
-  *#placesOf(key: string, { record }: Stored): Generator<[Ordered, Place, string]> {
+  *#positionsOf(key: string, { record }: Stored): Generator<[SortedIndex, Position, string]> {
     for (const { name, equals, sort } of this.#definition.indexes) {
-      const of = placeName(name, equals, record);
-      let places = this.#places.get(of);
-      if (!places) {
-        places = new Ordered();
-        this.#places.set(of, places);
+      const indexName = indexKey(name, equals, record);
+      let index = this.#indexes.get(indexName);
+      if (!index) {
+        index = new SortedIndex();
+        this.#indexes.set(indexName, index);
       }
-      yield [places, [bound(record[sort]) ?? null, key], of];
+      yield [index, [sortValue(record[sort]) ?? null, key], indexName];
     }
   }
 
-  /** A copy that neither the writer nor a reader can change. */
-  #own(record: Writable<RecordValues>): RecordValues {
-    const own: Record<string, RecordValue> = {};
-    for (const column of Object.keys(this.#definition.columns)) own[column] = this.#value(record[column]);
-    return Object.freeze(own);
+  /** A copy that neither the writer nor readers can change. */
+  #frozenRecord(record: Writable<RecordValues>): RecordValues {
+    const copy: Record<string, RecordValue> = {};
+    for (const column of Object.keys(this.#definition.columns)) copy[column] = this.#value(record[column]);
+    return Object.freeze(copy);
   }
 
   #value(value: Writable<RecordValues>[string] | undefined): RecordValue {
@@ -179,36 +186,36 @@ class Table implements RecordStore<RecordValues> {
     if (value === CLOCK) return new Date(this.#clock());
     if (value === ELAPSED) return 0;
     if (value instanceof Date) return new Date(value);
-    return typeof value === 'object' ? frozen(JSON.parse(JSON.stringify(value))) : (value as RecordValue);
+    return typeof value === 'object' ? deepFreeze(JSON.parse(JSON.stringify(value))) : (value as RecordValue);
   }
 }
 
-function frozen<T>(value: T): T {
+function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value;
-  for (const member of Object.values(value)) frozen(member);
+  for (const member of Object.values(value)) deepFreeze(member);
   return Object.freeze(value);
 }
 
-function only(record: RecordValues, columns: readonly string[]): RecordValues {
+function pickColumns(record: RecordValues, columns: readonly string[]): RecordValues {
   return Object.fromEntries(columns.map((column) => [column, record[column] ?? null]));
 }
 
-function placeName(index: string, equals: readonly string[], values: RecordValues): string {
-  return JSON.stringify([index, ...equals.map((column) => bound(values[column]))]);
+function indexKey(index: string, equals: readonly string[], values: RecordValues): string {
+  return JSON.stringify([index, ...equals.map((column) => sortValue(values[column]))]);
 }
 
-function bound(value: RecordValue | undefined): Place[0] | undefined {
+function sortValue(value: RecordValue | undefined): Position[0] | undefined {
   if (value instanceof Date) return value.getTime();
   return typeof value === 'object' && value !== null ? JSON.stringify(value) : value;
 }
 
-function placeOf(cursor: string | undefined): Place | undefined {
+function decodeCursor(cursor: string | undefined): Position | undefined {
   if (cursor === undefined) return undefined;
   try {
     const [sort, key, ...more] = JSON.parse(Buffer.from(cursor, 'base64url').toString());
     if (typeof key === 'string' && sort !== undefined && more.length === 0) return [sort, key];
   } catch {
-    // Told below, as for a cursor of another shape.
+    // Reported below, like any other invalid cursor.
   }
   throw new SvcError('value_invalid', 'The cursor is not one that a page gave.');
 }

@@ -1,4 +1,4 @@
-import type { Adapter } from '../../core/database/adapter.ts';
+import type { Target } from '../../core/migration/target.ts';
 import type { ConnectOptions, Dialect } from '../../core/dialect.ts';
 import { Kernel } from '../../core/kernel.ts';
 
@@ -12,7 +12,7 @@ export async function connectAdapter(
     database = 'main',
     kernel = new Kernel(),
     ...options
-  }: Partial<Adapter> & { kernel?: Kernel } & ConnectOptions = {},
-): Promise<Adapter> {
+  }: Partial<Target> & { kernel?: Kernel } & ConnectOptions = {},
+): Promise<Target> {
   return { database, product, env, dialect, connection: await dialect.connect(url, options), hooks: kernel.hooks };
 }

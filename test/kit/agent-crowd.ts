@@ -1,7 +1,7 @@
-// A process with many executions: `node agent-crowd.ts <url> <lease> <how many to start>`. Takes over what others leave.
+// A process with many executions: `node agent-crowd.ts <url> <lease> <how many to start>`. Recovers those of dead processes.
 import pg from 'pg';
-import { TakeOver } from '../../core/agent/take-over.ts';
-import { reconnecting } from '../../core/approval/home.ts';
+import { RecoveryWorker } from '../../core/agent/recovery-worker.ts';
+import { reconnectingBackend } from '../../core/approval/backend.ts';
 import { postgresql } from '../../plugins/dialects/postgresql/dialect.ts';
 import { connectAdapter } from './adapter.ts';
 import { AgentHost, agentOf } from './agent-host.ts';
@@ -9,7 +9,7 @@ import { AgentHost, agentOf } from './agent-host.ts';
 const [url = '', lease = '', many = ''] = process.argv.slice(2);
 
 const world = new pg.Pool({ connectionString: url, max: 1 });
-const home = reconnecting(async () => (await connectAdapter(postgresql, url, {})).connection);
+const home = reconnectingBackend(async () => (await connectAdapter(postgresql, url, {})).connection);
 const host = await AgentHost.open(home, Number(lease));
 const happened = (tag: string) => ({
   tag,
@@ -28,6 +28,6 @@ const definition = agentOf([{ calls: calls(1) }, { calls: calls(2) }, { text: 'D
   humanInLoop: { enabled: true },
 });
 const agent = host.define(definition);
-new TakeOver(host.executions, {}, 50);
+new RecoveryWorker(host.executions, {}, 50);
 for (let started = 0; started < Number(many); started++) host.run(agent);
 process.stdout.write('ready\n');

@@ -1,63 +1,73 @@
+import { type AgentRuntime, createAgentRuntime } from '../../core/agent/agent-runtime.ts';
 import { compileAgent } from '../../core/agent/define.ts';
 import { Executions } from '../../core/agent/executions.ts';
 import type { ScriptedTurn } from '../../core/agent/model.ts';
 import { Run } from '../../core/agent/run.ts';
-import { type RunnableAgent, runnable } from '../../core/agent/runnable.ts';
-import { ApprovalDesk } from '../../core/approval/desk.ts';
-import type { StoreHome } from '../../core/approval/home.ts';
-import { newExecutionId } from '../../core/approval/id.ts';
-import { type ListQuery, list } from '../../core/approval/list.ts';
-import { decide, type Signal } from '../../core/approval/signal.ts';
+import type { StorageBackend } from '../../core/approval/backend.ts';
+import { decide, type Signal } from '../../core/approval/decide.ts';
+import { type ListQuery, listApprovals } from '../../core/approval/list.ts';
+import { newExecutionId } from '../../core/approval/request.ts';
+import { ApprovalService } from '../../core/approval/service.ts';
 import { Kernel } from '../../core/kernel.ts';
 import { applyPlugin } from '../../core/plugin.ts';
 import scripted from '../../plugins/models/scripted.ts';
 import { MemoryStore } from '../../plugins/stores/memory.ts';
-import { until } from './until.ts';
+import { waitUntil } from '../suites/wait-until.ts';
 
 const owner = { product: 'shop', env: 'test', database: 'main' };
 
-/** What a client has behind `svc.agents`, over a store of the test's choice. */
+/** The parts of a client that `svc.agents` uses, on any store. */
 export class AgentHost {
   readonly kernel: Kernel;
-  readonly desk: ApprovalDesk;
+  readonly service: ApprovalService;
   readonly executions: Executions;
   readonly warnings: readonly string[];
 
-  private constructor(kernel: Kernel, desk: ApprovalDesk, executions: Executions, warnings: readonly string[]) {
+  private constructor(kernel: Kernel, service: ApprovalService, executions: Executions, warnings: readonly string[]) {
     this.kernel = kernel;
-    this.desk = desk;
+    this.service = service;
     this.executions = executions;
     this.warnings = warnings;
   }
 
-  static async open(home: StoreHome = new MemoryStore(), leaseMs = 15_000): Promise<AgentHost> {
+  static async open(home: StorageBackend = new MemoryStore(), leaseMs = 15_000): Promise<AgentHost> {
     const kernel = new Kernel();
     applyPlugin(kernel, scripted, 'test');
     const warnings: string[] = [];
-    const desk = await ApprovalDesk.open({ home, kernel, owner, warn: (message) => warnings.push(message) });
-    return new AgentHost(kernel, desk, await Executions.open({ home, desk, owner, leaseMs }), warnings);
+    const approvals = await ApprovalService.open({
+      backend: home,
+      hooks: kernel.hooks,
+      owner,
+      warn: (message) => warnings.push(message),
+    });
+    return new AgentHost(
+      kernel,
+      approvals,
+      await Executions.open({ backend: home, approvals, owner, leaseMs }),
+      warnings,
+    );
   }
 
-  define(definition: object): RunnableAgent {
+  define(definition: object): AgentRuntime {
     const compiled = compileAgent(definition);
-    const agent = runnable(compiled, this.desk, this.kernel.models.get(compiled.model.provider));
+    const agent = createAgentRuntime(compiled, this.service, this.kernel.models.get(compiled.model.provider));
     this.executions.define(agent);
     return agent;
   }
 
-  run(agent: RunnableAgent, prompt = 'Go.'): Run {
+  run(agent: AgentRuntime, prompt = 'Go.'): Run {
     const run = new Run(newExecutionId());
-    void this.executions.begin(agent, run, prompt);
+    void this.executions.start(agent, run, prompt);
     return run;
   }
 
   /** Waits until that many requests wait, and gives them. */
   async waiting(many: number, query: ListQuery = {}) {
-    await until(
-      async () => (await list(this.desk, query)).records.length >= many,
+    await waitUntil(
+      async () => (await listApprovals(this.service, query)).records.length >= many,
       `There were never ${many} requests that wait`,
     );
-    return (await list(this.desk, query)).records;
+    return (await listApprovals(this.service, query)).records;
   }
 
   decide(
@@ -65,12 +75,12 @@ export class AgentHost {
     signal: Signal['signal'] = 'approve',
     more: Omit<Signal['payload'], 'requestId'> = {},
   ) {
-    return decide(this.desk, { executionId, signal, payload: { requestId, ...more } });
+    return decide(this.service, { executionId, signal, payload: { requestId, ...more } });
   }
 
   async close(): Promise<void> {
     await this.executions.close();
-    await this.desk.close();
+    await this.service.close();
   }
 }
 

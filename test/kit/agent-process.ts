@@ -1,6 +1,6 @@
-// An agent in a process of its own that can be told to die: `node agent-process.ts <url> <lease> [call:<n> | in:<effect> | after:<effect>]`.
+// An agent in its own process that kills itself at a given point: `node agent-process.ts <url> <lease> [call:<n> | in:<effect> | after:<effect>]`.
 import pg from 'pg';
-import { reconnecting, type StoreHome } from '../../core/approval/home.ts';
+import { reconnectingBackend, type StorageBackend } from '../../core/approval/backend.ts';
 import { postgresql } from '../../plugins/dialects/postgresql/dialect.ts';
 import { connectAdapter } from './adapter.ts';
 import { AgentHost } from './agent-host.ts';
@@ -9,7 +9,7 @@ import { crashAgent } from './crash-agent.ts';
 const [url = '', lease = '', kill = ''] = process.argv.slice(2);
 let calls = 0;
 
-/** Nothing of this process gets to say good-bye. */
+/** Kills the process without any cleanup. */
 function dieAt(point: string): void {
   if (point === kill) process.kill(process.pid, 'SIGKILL');
 }
@@ -31,7 +31,7 @@ function mortal<T extends object>(target: T): T {
 
 const world = new pg.Client({ connectionString: url });
 await world.connect();
-const home: StoreHome = reconnecting(async () => (await connectAdapter(postgresql, url, {})).connection);
+const home: StorageBackend = reconnectingBackend(async () => (await connectAdapter(postgresql, url, {})).connection);
 const host = await AgentHost.open(mortal(home), Number(lease));
 const run = host.run(
   host.define(

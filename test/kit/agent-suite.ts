@@ -1,14 +1,14 @@
 import * as assert from 'node:assert/strict';
 import { listExecutions, readExecution } from '../../core/agent/list.ts';
-import { list } from '../../core/approval/list.ts';
+import { listApprovals } from '../../core/approval/list.ts';
+import { suite, type TestFunction } from '../suites/suite.ts';
+import type { StoreUnderTest } from '../suites/test-database.ts';
+import { waitUntil } from '../suites/wait-until.ts';
 import { AgentHost, agentOf } from './agent-host.ts';
 import { freezable } from './freezable.ts';
-import type { StoreUnderTest } from './place.ts';
-import { suite, type TestFunction } from './suite.ts';
-import { until } from './until.ts';
 
 const SLOW_MS = 180_000;
-/** Long beside a beat on the slowest engine. */
+/** Long compared to a heartbeat on the slowest engine. */
 const LEASE_MS = 3_000;
 
 interface Bound {
@@ -22,22 +22,22 @@ interface Bound {
  */
 export function agentSuite(test: TestFunction, store: StoreUnderTest, { holdsMiB }: Bound = {}): void {
   suite(test, store, (on) => {
-    on('an execution goes from a process that closes to one that dies to one that ends it', () => passedOn(store), {
+    on('an execution moves from a process that closes to one that dies to one that ends it', () => passedOn(store), {
       timeoutMs: SLOW_MS,
     });
     on('an execution that grows ends, and is stored as it ended', () => grownOn(store), { timeoutMs: SLOW_MS });
-    on('an execution ends whatever is said of why, with characters that no store holds too', () => saidOn(store), {
+    on('an execution ends with any error message, also with characters that stores reject', () => saidOn(store), {
       timeoutMs: SLOW_MS,
     });
     if (holdsMiB === undefined) return;
-    on('a turn that makes more than a record holds ends the execution, and no tool runs twice', () =>
+    on('a turn that exceeds the size of a record ends the execution, and no tool runs twice', () =>
       overflownOn(store, holdsMiB),
     );
   });
 }
 
 async function grownOn(store: StoreUnderTest): Promise<void> {
-  const place = await store.fresh();
+  const place = await store.createStore();
   const home = await place.connect();
   const host = await AgentHost.open(home);
   try {
@@ -64,7 +64,7 @@ async function grownOn(store: StoreUnderTest): Promise<void> {
 }
 
 async function overflownOn(store: StoreUnderTest, holdsMiB: number): Promise<void> {
-  const place = await store.fresh();
+  const place = await store.createStore();
   const home = await place.connect();
   const host = await AgentHost.open(home);
   try {
@@ -83,7 +83,7 @@ async function overflownOn(store: StoreUnderTest, holdsMiB: number): Promise<voi
 }
 
 async function saidOn(store: StoreUnderTest): Promise<void> {
-  const place = await store.fresh();
+  const place = await store.createStore();
   const homes = await Promise.all([place.connect(), place.connect()]);
   const [host, far] = await Promise.all(homes.map((home) => AgentHost.open(home)));
   const said = 'said \0 and \ud83d';
@@ -105,7 +105,7 @@ async function saidOn(store: StoreUnderTest): Promise<void> {
       ends.map(({ status, reason }) => [status, reason]),
       Array(2).fill(['cancelled', kept]),
     );
-    assert.deepEqual(await list(far!.desk), { records: [] });
+    assert.deepEqual(await listApprovals(far!.service), { records: [] });
     let asked = 0;
     const sick = () => {
       asked += 1;
@@ -121,7 +121,7 @@ async function saidOn(store: StoreUnderTest): Promise<void> {
 }
 
 async function passedOn(store: StoreUnderTest): Promise<void> {
-  const place = await store.fresh();
+  const place = await store.createStore();
   const ran: string[] = [];
   const pay = { tag: 'pay', requiresConfirmation: true, parameters: { step: { type: 'integer', required: true } } };
   const tools = [
@@ -135,7 +135,7 @@ async function passedOn(store: StoreUnderTest): Promise<void> {
   const closing = await AgentHost.open(closingHome, LEASE_MS);
   const run = closing.run(closing.define(definition));
   const [first] = await closing.waiting(1);
-  await until(() => ran.length === 1, 'look never ran');
+  await waitUntil(() => ran.length === 1, 'look never ran');
   await closing.close();
   await closingHome.close();
 
@@ -143,23 +143,23 @@ async function passedOn(store: StoreUnderTest): Promise<void> {
   const mortal = freezable(dyingHome);
   const dying = await AgentHost.open(mortal.home, LEASE_MS);
   dying.define(definition);
-  assert.equal((await dying.executions.takeOver()).length, 1);
+  assert.equal((await dying.executions.recover()).length, 1);
   await dying.decide(first!);
-  await until(() => ran.length === 3, 'the second turn never came');
+  await waitUntil(() => ran.length === 3, 'the second turn never came');
   const [second] = await dying.waiting(1);
   // Nothing of it says good-bye: its beats and its writes reach no store any more.
   mortal.bury();
-  await dying.desk.close();
+  await dying.service.close();
   await dyingHome.close();
 
   const home = await place.connect();
   const last = await AgentHost.open(home, LEASE_MS);
   const agent = last.define(definition);
   await last.decide(second!);
-  await until(async () => (await last.executions.takeOver()).length === 1, 'nobody was declared dead');
+  await waitUntil(async () => (await last.executions.recover()).length === 1, 'nobody was declared dead');
   const outcome = await (await last.executions.resume(run.executionId)).result.catch(() => undefined);
   if (outcome) assert.equal(outcome.text, 'Done.');
-  await until(
+  await waitUntil(
     async () =>
       (await listExecutions(last.executions, { status: 'completed', agentTag: 'payouts' })).records.length === 1,
     'the execution never ended',
@@ -176,7 +176,7 @@ async function passedOn(store: StoreUnderTest): Promise<void> {
     ends.map(({ status, reason }) => [status, reason]),
     Array(2).fill(['cancelled', 'from afar']),
   );
-  assert.deepEqual(await list(far.desk), { records: [] });
+  assert.deepEqual(await listApprovals(far.service), { records: [] });
   await far.close();
   await farHome.close();
   await last.close();

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { cleanEnv, command, type Ran } from './cli.ts';
-import { until } from './until.ts';
+import { waitUntil } from '../suites/wait-until.ts';
 
 export interface Background {
   readonly child: ChildProcess;
@@ -36,7 +36,7 @@ export function background(args: readonly string[], cwd: string, options: readon
     ended,
     said: () => stderr,
     shows: (text) =>
-      until(() => {
+      waitUntil(() => {
         if (child.exitCode !== null && !stderr.includes(text))
           throw new Error(`It ended before it said ${text}: ${stderr}`);
         return stderr.includes(text);

@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import { brief, CASSANDRA, cassandraArguments } from '../servers/engines/cassandra.ts';
 import { handshake } from '../servers/handshake.ts';
 import { javaFor, maven, mavenMissing } from '../servers/maven.ts';
+import { waitUntil } from '../suites/wait-until.ts';
 import { clientOf, DATACENTER } from './cassandra.ts';
-import { until } from './until.ts';
 
 const BYTES_EACH = 900 * 2 ** 20;
 const STARTS_MS = 300_000;
 
-/** Why nodes of its own cannot be started here, or nothing. */
+/** Why nodes cannot be started here; undefined if they can. */
 export function nodesMissing(count: number): string | undefined {
   if (process.platform !== 'linux') return 'only Linux has every address of 127.0.0.0/8';
   if (freemem() < count * BYTES_EACH)
@@ -20,7 +20,7 @@ export function nodesMissing(count: number): string | undefined {
   return mavenMissing(CASSANDRA);
 }
 
-/** A node that nobody else uses: it can be frozen and killed. */
+/** A node for one test, which can be frozen and killed. */
 export class CassandraNode {
   readonly address: string;
   readonly datacenter: string;
@@ -53,7 +53,7 @@ export class CassandraNode {
     closeSync(output);
     this.#child = child;
     const deadline = Date.now() + STARTS_MS;
-    await until(
+    await waitUntil(
       async () => {
         if (child.exitCode !== null) {
           throw new Error(
@@ -90,7 +90,7 @@ export class CassandraNode {
   }
 }
 
-/** So many nodes that know each other, in these data centers, for as long as `body` takes. */
+/** Runs `body` with a cluster of `count` nodes in these data centers. */
 export async function withNodes(
   count: number,
   body: (nodes: readonly CassandraNode[]) => Promise<void>,
@@ -117,7 +117,7 @@ export async function withNodes(
 async function knows(node: CassandraNode, others: number): Promise<void> {
   const client = clientOf([node.point], undefined, node.datacenter);
   try {
-    await until(async () => {
+    await waitUntil(async () => {
       const { rows } = await client.execute('SELECT schema_version FROM system.peers');
       return rows.filter((row) => row.schema_version !== null).length === others;
     }, `${node.address} does not know the others`);

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Client } from 'cassandra-driver';
 import { find } from '../servers/find.ts';
-import type { Fresh } from './fresh.ts';
+import type { TestDatabase } from '../suites/test-database.ts';
 
 const found = await find('cassandra');
 
-/** Why no server can be used here, or nothing where one answers. */
+/** Why no server is available; undefined if there is one. */
 export const unavailable: string | undefined = 'missing' in found ? found.missing : undefined;
 
 const points = 'url' in found ? [found.url.replace(/^.*:\/\//, '').replace(/\/.*$/, '')] : [];
@@ -19,20 +19,20 @@ export function clientOf(contactPoints: readonly string[], keyspace?: string, da
     ...(keyspace !== undefined && { keyspace }),
     encoding: { useBigIntAsLong: true },
     isMetadataSyncEnabled: false,
-    // Of two nodes the one that is asked next may not know yet what the other one made.
+    // Otherwise the second of two nodes may not know a new table yet.
     protocolOptions: { maxSchemaAgreementWaitSeconds: 30 },
   });
 }
 
-export interface FreshKeyspace extends Fresh {
+export interface FreshKeyspace extends TestDatabase {
   readonly keyspace: string;
-  /** Beside whatever is under test. */
+  /** Runs CQL independently of the code under test. */
   query(cql: string, values?: readonly unknown[]): Promise<readonly Record<string, unknown>[]>;
-  /** Where the whole server goes, the keyspace goes with it. */
+  /** Closes the client and keeps the keyspace, for a server that is removed as a whole. */
   close(): Promise<void>;
 }
 
-/** A keyspace of its own on the server, or on the nodes that are given, so that files can run side by side. */
+/** A new keyspace on the shared server or on the given nodes. */
 export async function freshKeyspace(contactPoints: readonly string[] = points, replicas = 1): Promise<FreshKeyspace> {
   const keyspace = `svc_test_${randomUUID().replaceAll('-', '')}`;
   const client = clientOf(contactPoints);
@@ -42,7 +42,7 @@ export async function freshKeyspace(contactPoints: readonly string[] = points, r
   await client.execute(`USE ${keyspace}`);
   return {
     keyspace,
-    // A dead owner's lock is free soon.
+    // The lock of a dead process expires soon.
     url: `cassandra://${contactPoints.join(',')}/${keyspace}?dc=${DATACENTER}&lease=5`,
     query: async (cql, values = []) =>
       (await client.execute(cql, [...values], { prepare: values.length > 0 })).rows as unknown as Record<

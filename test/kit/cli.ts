@@ -11,7 +11,7 @@ const LOADER = import.meta.resolve('tsx');
 /** What to spawn for the real CLI, from any folder: the built one, which starts faster, unless a source is newer. */
 export const command: readonly [string, ...string[]] = isBuilt()
   ? [process.execPath, BUILT]
-  : [process.execPath, '--import', LOADER, join(ROOT, 'cli/main.ts')];
+  : [process.execPath, '--import', LOADER, join(ROOT, 'cli/bundle/main.ts')];
 
 function isBuilt(): boolean {
   if (!existsSync(BUILT)) return false;

@@ -1,14 +1,14 @@
-import type { ToolContext } from '../../core/agent/tool.ts';
+import type { ToolContext } from '../../core/tool/tool.ts';
 import { agentOf } from './agent-host.ts';
 
 const say = { parameters: { what: { type: 'string', required: true } } };
 const call = (tool: string, what: string) => ({ tool, parameters: { what } });
 
-/** Tools of this agent whose handlers must never run twice for one call. */
+/** Tools whose handlers must not run twice for one call. */
 export const ONCE = ['look', 'pay'];
 export const CALLS = ['look first', 'pay first', 'note first', 'pay second', 'look second'];
 
-/** An agent of three turns, with tools of every kind; `effect` is what its handlers do to the world. */
+/** An agent with three turns and every kind of tool. `effect` is the side effect of its handlers. */
 export function crashAgent(effect: (name: string, ctx: ToolContext) => Promise<void>): object {
   const handler = (tool: string) => async (ctx: ToolContext, params: { readonly what: string }) => {
     await effect(`${tool} ${params.what}`, ctx);

@@ -1,7 +1,7 @@
 import * as assert from 'node:assert/strict';
-import type { Adapter } from '../../core/database/adapter.ts';
+import type { Target } from '../../core/migration/target.ts';
 import { MigrationEngine } from '../../core/migration/engine.ts';
-import { migrate } from '../../core/migration/run.ts';
+import { migrate } from '../../core/migration/migrate.ts';
 import { connectAdapter } from './adapter.ts';
 import { type CrashPart, crashMigrations, crashParts } from './crash-migrations.ts';
 import { cutDialect } from './cut-dialect.ts';
@@ -29,7 +29,7 @@ export function crashSuite(engine: TestEngine): void {
   const { migrations } = whole;
   const starting = migratorsOf(engine.dialect.name, migrations);
 
-  const isWhole = async (adapter: Adapter, { migrations, effects }: CrashPart = whole): Promise<void> => {
+  const isWhole = async (adapter: Target, { migrations, effects }: CrashPart = whole): Promise<void> => {
     await assertWhole(adapter, migrations);
     if (!effects) return;
     const found = await adapter.connection.query('SELECT what FROM effects ORDER BY what');
@@ -38,7 +38,7 @@ export function crashSuite(engine: TestEngine): void {
       effects,
     );
   };
-  const finish = async (adapter: Adapter, part = whole): Promise<void> => {
+  const finish = async (adapter: Target, part = whole): Promise<void> => {
     await migrate(adapter, part.migrations.map(definedInCode), { allowDestructive: true });
     await isWhole(adapter, part);
   };

@@ -1,7 +1,6 @@
 import type { Dialect } from '../../core/dialect.ts';
-import { mariadbFlavour } from '../../plugins/dialects/mariadb/dialect.ts';
-import { mysqlFlavour } from '../../plugins/dialects/mysql/dialect.ts';
-import { dialectOf } from '../../plugins/dialects/mysql/dialect-of.ts';
+import { mariadbVariant } from '../../plugins/dialects/mariadb/dialect.ts';
+import { createDialect, mysqlVariant } from '../../plugins/dialects/mysql/dialect.ts';
 
 /** Nothing in the database depends on it: ending before it is ending before the statement behind it. */
 const HARMLESS = /^\s*(SET|DO|SELECT|BEGIN NOT ATOMIC|END)\b/;
@@ -13,14 +12,14 @@ const ended = (text: string): string => (/(^|\n;)BEGIN NOT ATOMIC\b/.test(text) 
  * and answered, the rest never is. `isCut` says whether it came that far.
  */
 export function cutDialect(name: string, at: number): { readonly dialect: Dialect; readonly isCut: () => boolean } {
-  const flavour = name === 'mysql' ? mysqlFlavour : mariadbFlavour;
+  const flavour = name === 'mysql' ? mysqlVariant : mariadbVariant;
   let count = 0;
   const isTheOne = (statement: string): boolean => {
     if (HARMLESS.test(statement)) return false;
     count += 1;
     return count === at;
   };
-  const dialect = dialectOf({
+  const dialect = createDialect({
     ...flavour,
     async open(address, settings) {
       const wire = await flavour.open(address, settings);

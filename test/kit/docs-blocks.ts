@@ -20,7 +20,9 @@ const FENCE = /^( *)```(\w*) ?(.*)\n([\s\S]*?)^ *```$/gm;
 
 /** Every block of README.md and of the pages in docs/. */
 export function docsBlocks(): readonly DocsBlock[] {
-  const names = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
+  const names = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+    .map((name) => name.replaceAll('\\', '/'))
+    .filter((name) => name.endsWith('.md') && !name.startsWith('typedoc/'));
   return ['README.md', ...names.sort().map((name) => `docs/${name}`)].flatMap((page) => {
     const content = readFileSync(join(root, page), 'utf8');
     return [...content.matchAll(FENCE)].map(({ index, 2: language = '', 3: word = '', 4: text = '' }) => ({

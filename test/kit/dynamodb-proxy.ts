@@ -2,27 +2,27 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A request on its way to DynamoDB. */
-export interface Passing {
-  /** `PutItem` and the like. */
+/** A request to DynamoDB that the proxy has received. */
+export interface ProxiedRequest {
+  /** For example `PutItem`. */
   readonly action: string;
   readonly body: string;
-  /** From 1 on. */
+  /** Counts from 1. */
   readonly number: number;
-  /** Milliseconds since 1970, as its signature says. */
+  /** The time of its signature, in milliseconds since 1970. */
   readonly signedAt: number;
 }
 
 /**
- * What becomes of it: passed on; answered with an error of AWS and not passed on; passed on and its answer lost or told
- * otherwise; or never answered.
+ * What the proxy does with a request: forward it; reply with an AWS error without forwarding it; forward it and lose or
+ * rewrite the response; or never reply.
  */
-export type Fate =
+export type ProxyAction =
   | 'pass'
   | 'lose'
   | 'hang'
   | { readonly error: string; readonly status?: number; readonly message?: string }
-  | { readonly retold: (answer: string) => string };
+  | { readonly rewrite: (answer: string) => string };
 
 export interface Proxy {
   readonly port: number;
@@ -31,10 +31,10 @@ export interface Proxy {
   close(): Promise<void>;
 }
 
-/** Stands before a server, whose clock is `aheadMs` before ours, and does to requests what happens to them on bad days. */
-export async function badDay(
+/** Starts a proxy that injects faults. `aheadMs` shifts the time in the Date header of responses. */
+export async function startProxy(
   port: number,
-  fate: (passing: Passing) => Fate | Promise<Fate>,
+  actionFor: (request: ProxiedRequest) => ProxyAction | Promise<ProxyAction>,
   aheadMs = 0,
 ): Promise<Proxy> {
   let number = 0;
@@ -47,12 +47,12 @@ export async function badDay(
     number += 1;
     const signed = String(incoming.headers['x-amz-date']);
     const signedAt = Date.parse(signed.replace(/^(....)(..)(..T..)(..)/, '$1-$2-$3:$4:'));
-    const decided = await fate({ action, body: body.toString(), number, signedAt });
-    if (decided === 'hang') return;
+    const proxyAction = await actionFor({ action, body: body.toString(), number, signedAt });
+    if (proxyAction === 'hang') return;
     const date = new Date(Date.now() + aheadMs).toUTCString();
-    if (typeof decided === 'object' && 'error' in decided) {
-      outgoing.writeHead(decided.status ?? 400, { 'content-type': 'application/x-amz-json-1.0', date });
-      const { error, message = 'a bad day' } = decided;
+    if (typeof proxyAction === 'object' && 'error' in proxyAction) {
+      outgoing.writeHead(proxyAction.status ?? 400, { 'content-type': 'application/x-amz-json-1.0', date });
+      const { error, message = 'an injected fault' } = proxyAction;
       outgoing.end(JSON.stringify({ __type: `com.amazonaws.dynamodb.v20120810#${error}`, message }));
       return;
     }
@@ -61,18 +61,18 @@ export async function badDay(
     onward.on('error', () => outgoing.destroy());
     onward.end(body);
     const [answer] = (await once(onward, 'response')) as [IncomingMessage];
-    if (decided === 'lose') {
+    if (proxyAction === 'lose') {
       answer.resume();
       await once(answer, 'end');
       outgoing.destroy();
       return;
     }
-    if (typeof decided === 'object') {
+    if (typeof proxyAction === 'object') {
       const parts: Buffer[] = [];
       for await (const part of answer) parts.push(part as Buffer);
-      // Its length and checksum are those of what was said.
+      // Without the original length and checksum.
       outgoing.writeHead(answer.statusCode ?? 500, { 'content-type': answer.headers['content-type'], date });
-      outgoing.end(decided.retold(Buffer.concat(parts).toString()));
+      outgoing.end(proxyAction.rewrite(Buffer.concat(parts).toString()));
       return;
     }
     outgoing.writeHead(answer.statusCode ?? 500, { ...answer.headers, date });

@@ -2,23 +2,23 @@ import { randomUUID } from 'node:crypto';
 import { DeleteTableCommand, DynamoDBClient, ListTablesCommand } from '@aws-sdk/client-dynamodb';
 import type { Connection } from '../../core/dialect.ts';
 import type { Json } from '../../core/json.ts';
-import type { DialectUnderTest, Row } from './dialect.ts';
-import type { Fresh } from './fresh.ts';
+import type { DialectUnderTest, Row } from '../suites/dialect-suite.ts';
+import type { TestDatabase } from '../suites/test-database.ts';
 
-/** What the SDK wants of a server on this machine, which checks none. */
+/** DynamoDB Local does not check credentials, but the SDK requires some. */
 const CREDENTIALS = { accessKeyId: 'local', secretAccessKey: 'local' };
 
-/** The SDK as an application uses it, beside whatever is under test. */
+/** A client as an application creates it, independent of the code under test. */
 export function bareClient(port: number): DynamoDBClient {
   process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = 'true';
   return new DynamoDBClient({ region: 'us-east-1', endpoint: `http://127.0.0.1:${port}`, credentials: CREDENTIALS });
 }
 
-export interface FreshPrefix extends Fresh {
+export interface FreshPrefix extends TestDatabase {
   readonly prefix: string;
 }
 
-/** A prefix of its own on a server, and the removal of the tables that begin with it. */
+/** A new prefix on a server; `drop` deletes its tables. */
 export function freshPrefix(port: number): FreshPrefix {
   const prefix = `svc_test_${randomUUID().replaceAll('-', '')}`;
   return {
@@ -42,7 +42,7 @@ export function freshPrefix(port: number): FreshPrefix {
   };
 }
 
-/** A value as the dialect stores it, of the types that the suite writes. */
+/** Encodes a value of the types that the suite writes, as the dialect does. */
 function attribute(value: Json): Json {
   if (typeof value === 'number') return { N: String(value) };
   return typeof value === 'boolean' ? { BOOL: value } : { S: String(value) };
@@ -58,8 +58,8 @@ export function scan(connection: Connection, table: string): Promise<readonly Re
   return connection.query(JSON.stringify({ Scan: { TableName: table, ConsistentRead: true } }));
 }
 
-/** What the dialect suite has to say to DynamoDB. */
-export const dynamodbWords: Pick<DialectUnderTest, 'insert' | 'read' | 'raw'> = {
+/** How the dialect suite writes and reads items on DynamoDB. */
+export const dynamodbSyntax: Pick<DialectUnderTest, 'insert' | 'read' | 'raw'> = {
   async insert(connection, collection, rows) {
     for (const row of rows) await put(connection, collection, row);
   },

@@ -1,14 +1,14 @@
-import type { Adapter } from '../../core/database/adapter.ts';
 import type { Dialect } from '../../core/dialect.ts';
 import { Kernel } from '../../core/kernel.ts';
+import type { Target } from '../../core/migration/target.ts';
 import { mariadb } from '../../plugins/dialects/mariadb/dialect.ts';
+import { quoteIdentifier as quoteMysql } from '../../plugins/dialects/mysql/compile/literal.ts';
 import { mysql } from '../../plugins/dialects/mysql/dialect.ts';
-import { quote as quoteMysql } from '../../plugins/dialects/mysql/quote.ts';
+import { quoteIdentifier } from '../../plugins/dialects/postgresql/compile/grammar.ts';
 import { postgresql } from '../../plugins/dialects/postgresql/dialect.ts';
-import { quote } from '../../plugins/dialects/postgresql/grammar.ts';
 import { find } from '../servers/find.ts';
 import { connectAdapter } from './adapter.ts';
-import type { Fresh } from './fresh.ts';
+import type { TestDatabase } from '../suites/test-database.ts';
 import { freshDatabase as freshMysql } from './mysql.ts';
 import { freshFolder } from './pglite.ts';
 import { freshDatabase, unavailable } from './postgresql.ts';
@@ -29,7 +29,7 @@ export interface EngineWords {
 }
 
 const POSTGRESQL: EngineWords = {
-  quote,
+  quote: quoteIdentifier,
   odd: { column: 'address inet', told: /legacy\.address .*inet/ },
   oneWay: { column: 'total numeric', why: /precision/ },
   syntaxError: /42601.*syntax error/,
@@ -59,9 +59,9 @@ export class TestEngine {
   readonly words: EngineWords;
   /** Why it cannot be used here. */
   readonly missing: string | undefined;
-  readonly #fresh: () => Promise<Fresh>;
+  readonly #fresh: () => Promise<TestDatabase>;
 
-  constructor(name: string, dialect: Dialect, fresh: () => Promise<Fresh>, missing?: string) {
+  constructor(name: string, dialect: Dialect, fresh: () => Promise<TestDatabase>, missing?: string) {
     this.name = name;
     this.dialect = dialect;
     this.words = dialect === postgresql ? POSTGRESQL : MYSQL;
@@ -70,9 +70,9 @@ export class TestEngine {
   }
 
   /** Runs a body on the URL of a database of its own; what it connects is closed behind it. */
-  async withUrl(body: (url: string, connect: (kernel?: Kernel) => Promise<Adapter>) => Promise<void>): Promise<void> {
+  async withUrl(body: (url: string, connect: (kernel?: Kernel) => Promise<Target>) => Promise<void>): Promise<void> {
     const { url, drop } = await this.#fresh();
-    const open: Adapter[] = [];
+    const open: Target[] = [];
     try {
       await body(url, async (kernel = new Kernel()) => {
         const adapter = await connectAdapter(this.dialect, url, { kernel });
@@ -87,7 +87,7 @@ export class TestEngine {
 
   /** Runs a body on a connected database of its own; `again` connects to it once more. */
   withDatabase(
-    body: (adapter: Adapter, again: () => Promise<Adapter>, kernel: Kernel) => Promise<void>,
+    body: (adapter: Target, again: () => Promise<Target>, kernel: Kernel) => Promise<void>,
   ): Promise<void> {
     return this.withUrl(async (_url, connect) => {
       const kernel = new Kernel();

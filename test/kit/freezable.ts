@@ -1,7 +1,7 @@
-import type { StoreHome } from '../../core/approval/home.ts';
+import type { StorageBackend } from '../../core/approval/backend.ts';
 
 export interface Freezable {
-  readonly home: StoreHome;
+  readonly home: StorageBackend;
   isFrozen(): boolean;
   /** Settles when the process is buried. */
   hang(): Promise<unknown>;
@@ -10,7 +10,7 @@ export interface Freezable {
 }
 
 /** A process as the store sees it: frozen, it says nothing more and hears nothing more. */
-export function freezable(store: StoreHome, freezeAt = Number.POSITIVE_INFINITY): Freezable {
+export function freezable(store: StorageBackend, freezeAt = Number.POSITIVE_INFINITY): Freezable {
   let calls = 0;
   const hanging: ((error: Error) => void)[] = [];
   let isBuried = false;

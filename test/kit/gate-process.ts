@@ -1,10 +1,10 @@
 // A process with a gate of its own that does what it is told and can be told to die: `gate-process.ts <url> [<where>]`.
 import pg from 'pg';
-import { newRequestId } from '../../core/approval/id.ts';
+import { newRequestId } from '../../core/approval/request.ts';
 import { isSvcError } from '../../core/errors.ts';
 import { Kernel } from '../../core/kernel.ts';
 import { postgresql } from '../../plugins/dialects/postgresql/dialect.ts';
-import { approve, gateOf, openOffice, reject, toolsOf } from './approvals.ts';
+import { approve, createGate, openApprovalProcess, reject, compileTestTools } from '../suites/approval-setup.ts';
 import type { Order, Report } from './gate-processes.ts';
 
 const [url = '', where = ''] = process.argv.slice(2);
@@ -43,7 +43,7 @@ await effects.connect();
 const kernel = new Kernel();
 kernel.hooks.approvalRequested.tap('test', () => die('announced'));
 kernel.hooks.approvalDecided.tap('test', () => die('decided'));
-const office = await openOffice(mortal(await postgresql.connect(url, {})), kernel);
+const office = await openApprovalProcess(mortal(await postgresql.connect(url, {})), kernel);
 
 const pay = {
   tag: 'refund',
@@ -57,8 +57,8 @@ const pay = {
     return 'paid';
   },
 } as const;
-const gate = gateOf(office, toolsOf(pay), { leaseMs: 2_000 });
-const idempotent = gateOf(office, toolsOf({ ...pay, idempotent: true }), { leaseMs: 2_000 });
+const gate = createGate(office, compileTestTools(pay), { leaseMs: 2_000 });
+const idempotent = createGate(office, compileTestTools({ ...pay, idempotent: true }), { leaseMs: 2_000 });
 
 async function follow(order: Order): Promise<unknown> {
   switch (order.do) {

@@ -1,14 +1,15 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import type { GateCall } from '../../core/approval/gate.ts';
-import type { ApprovalRequest, Parameters } from '../../core/approval/request.ts';
+import type { GateCall } from '../../core/approval/call.ts';
+import type { ApprovalRequest } from '../../core/approval/request.ts';
+import type { ToolParameters } from '../../core/tool/parameters.ts';
 import { bundled } from './bundled.ts';
 
 /** What a gate in a process of its own can be told to do. */
 export type Order =
   | { readonly do: 'id' }
   | { readonly do: 'call'; readonly call: GateCall; readonly resumed?: boolean; readonly idempotent?: boolean }
-  | { readonly do: 'approve'; readonly request: Named; readonly modifiedParams?: Parameters }
+  | { readonly do: 'approve'; readonly request: Named; readonly modifiedParams?: ToolParameters }
   | { readonly do: 'reject'; readonly request: Named };
 
 type Named = Pick<ApprovalRequest, 'requestId' | 'executionId'>;

@@ -1,12 +1,12 @@
 import * as assert from 'node:assert/strict';
-import type { Adapter } from '../../core/database/adapter.ts';
+import type { Target } from '../../core/migration/target.ts';
 import type { ConnectOptions, Dialect } from '../../core/dialect.ts';
 import { isSvcError } from '../../core/errors.ts';
 import type { Migration } from '../../core/migration/migration.ts';
-import { migrate } from '../../core/migration/run.ts';
+import { migrate } from '../../core/migration/migrate.ts';
 import { connectAdapter } from './adapter.ts';
 import { definedInCode } from './defined.ts';
-import type { Fresh } from './fresh.ts';
+import type { TestDatabase } from '../suites/test-database.ts';
 import { allEndWell, type Ended, type Migrator, migratorsOf } from './migrators.ts';
 import { several } from './several.ts';
 import { test } from './test.ts';
@@ -20,11 +20,11 @@ export interface Passage {
   close(): Promise<void>;
 }
 
-export interface KillPlace extends Fresh {
+export interface KillPlace extends TestDatabase {
   /** As if the lease of the dead had run out: the waiting itself has rounds of its own. */
   expire(): Promise<void>;
   /** What the migrations make of the data is there, once. */
-  isWhole(adapter: Adapter): Promise<void>;
+  isWhole(adapter: Target): Promise<void>;
   /**
    * A way to the server on which each message has a number, from 1 on, and a fate. Absent where nothing can stand between
    * the driver and the server: then the migrator counts its own questions, and dies before one.
@@ -65,7 +65,7 @@ export function killSuite(engine: KillEngine): void {
   const defined = migrations.map(definedInCode);
   const starting = migratorsOf(dialect.name, migrations);
 
-  const connected = async (place: KillPlace, work: (adapter: Adapter) => Promise<void>): Promise<void> => {
+  const connected = async (place: KillPlace, work: (adapter: Target) => Promise<void>): Promise<void> => {
     const adapter = await connectAdapter(dialect, place.url, connect);
     try {
       await work(adapter);
@@ -74,7 +74,7 @@ export function killSuite(engine: KillEngine): void {
     }
   };
 
-  const isWhole = async (place: KillPlace, adapter: Adapter): Promise<void> => {
+  const isWhole = async (place: KillPlace, adapter: Target): Promise<void> => {
     await assertWhole(adapter, migrations);
     await place.isWhole(adapter);
   };

@@ -3,7 +3,7 @@
 import { readFileSync, writeSync } from 'node:fs';
 import type { ConnectOptions, Dialect } from '../../core/dialect.ts';
 import { isSvcError } from '../../core/errors.ts';
-import { migrate } from '../../core/migration/run.ts';
+import { migrate } from '../../core/migration/migrate.ts';
 import { connectAdapter } from './adapter.ts';
 import { definedInCode } from './defined.ts';
 
@@ -66,7 +66,7 @@ if (questions) await countQuestions();
 const adapter = await connectAdapter(dialect, url, {
   busyTimeoutMs: 120_000,
   ...connect,
-  onProgress: ({ done, checks }) => void process.stdout.write(`${checks ? 'checked' : 'done'} ${done}\n`),
+  onProgress: ({ done, checksOnly }) => void process.stdout.write(`${checksOnly ? 'checked' : 'done'} ${done}\n`),
 });
 try {
   const connection = questions ? adapter.connection : mortal(adapter.connection);

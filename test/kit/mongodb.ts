@@ -2,23 +2,23 @@ import { randomUUID } from 'node:crypto';
 import { type Document, MongoClient } from 'mongodb';
 import type { Connection } from '../../core/dialect.ts';
 import { find } from '../servers/find.ts';
-import type { DialectUnderTest } from './dialect.ts';
-import type { Fresh } from './fresh.ts';
+import type { DialectUnderTest } from '../suites/dialect-suite.ts';
+import type { TestDatabase } from '../suites/test-database.ts';
 
 const found = await find('mongodb');
 
-/** Why no server can be used here. */
+/** Why no server is available, or undefined if one is. */
 export const missing: string | undefined = 'missing' in found ? found.missing : undefined;
 
 const server = 'url' in found ? found.url : '';
 
-export interface FreshMongo extends Fresh {
-  /** Beside whatever is under test. */
+export interface MongoTestDatabase extends TestDatabase {
+  /** Runs work with a separate client. */
   on<T>(work: (client: MongoClient, database: string) => Promise<T>): Promise<T>;
 }
 
-/** A database of its own on the server. It is there once something is written into it. */
-export async function freshMongo(): Promise<FreshMongo> {
+/** A new database on the server. It exists once something is written to it. */
+export async function freshMongo(): Promise<MongoTestDatabase> {
   const name = `svc_test_${randomUUID().replaceAll('-', '')}`;
   const url = new URL(server);
   url.pathname = `/${name}`;
@@ -35,8 +35,8 @@ export async function freshMongo(): Promise<FreshMongo> {
 
 const command = (connection: Connection, document: Document) => connection.query(JSON.stringify(document));
 
-/** What the dialect suite has to say to MongoDB. */
-export const mongoWords: Required<Pick<DialectUnderTest, 'insert' | 'read' | 'raw' | 'words'>> = {
+/** MongoDB for the dialect suite. */
+export const mongoDialect: Required<Pick<DialectUnderTest, 'insert' | 'read' | 'raw' | 'syntax'>> = {
   async insert(connection, collection, rows) {
     await command(connection, { insert: collection, documents: rows });
   },
@@ -45,10 +45,10 @@ export const mongoWords: Required<Pick<DialectUnderTest, 'insert' | 'read' | 'ra
     statement: JSON.stringify({ insert: collection, documents: [{ id: 7 }] }),
     check: JSON.stringify({ find: collection, filter: { id: 7 } }),
   }),
-  words: {
+  syntax: {
     sum: '{ "$add": [1, 2] }',
     now: '"$$NOW"',
     notNull: (field) => JSON.stringify({ $ne: [{ $ifNull: [`$${field}`, null] }, null] }),
-    holds: (number, other) => JSON.stringify({ $and: [{ $gte: [`$${number}`, 0] }, { $ne: [`$${other}`, 7] }] }),
+    numberRules: (number, other) => JSON.stringify({ $and: [{ $gte: [`$${number}`, 0] }, { $ne: [`$${other}`, 7] }] }),
   },
 };

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { createConnection } from 'mysql2/promise';
-import type { Fresh } from './fresh.ts';
+import type { TestDatabase } from '../suites/test-database.ts';
 
-export interface FreshDatabase extends Fresh {
+export interface FreshDatabase extends TestDatabase {
   /** Beside whatever is under test; BIGINT and dates as text. */
   query(text: string): Promise<Record<string, unknown>[]>;
 }

@@ -5,28 +5,28 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { cacheFolder } from '../servers/cache.ts';
 import { handshake } from '../servers/handshake.ts';
-import { freePort } from './free-port.ts';
+import { freePort } from '../suites/free-port.ts';
 
-/** A DynamoDB Local that only this test has: in memory, so what it held is gone once it was killed. */
+/** A DynamoDB Local for one test file, in memory: its data is gone once it is killed. */
 export interface OwnDynamodb {
   readonly port: number;
   url(prefix: string): string;
   kill(): Promise<void>;
 }
 
-/** Several servers start at once on two cores. */
+/** Several servers may start at the same time on two cores. */
 const PATIENCE_MS = 120_000;
 const JAR = /^DynamoDBLocal-[\d.]+\.jar$/;
 
-/** Where `npm run servers` keeps it; undefined where it was never brought up. */
+/** The library that `npm run servers` has downloaded; undefined if it was never run. */
 function library(): string | undefined {
   const folders = readdirSync(cacheFolder()).map((name) => join(cacheFolder(), name, 'lib'));
   return folders.find((folder) => existsSync(folder) && readdirSync(folder).some((one) => JAR.test(one)));
 }
 
 /**
- * Why no server of our own can be started here, or nothing. `npm test` brings the shared one up for whatever imports
- * this, since it says find('dynamodb'), and with that the library is in the cache.
+ * Why no server can be started here; undefined if one can. `npm test` starts the shared server for every file that
+ * imports this one, because it contains find('dynamodb'), and so downloads the library.
  */
 export function unavailable(): string | undefined {
   if (library() !== undefined) return undefined;
@@ -35,7 +35,7 @@ export function unavailable(): string | undefined {
   return reason;
 }
 
-/** One where tables and indexes are active at once: on the shared one an index takes half a minute. */
+/** Tables and indexes are active immediately; on the shared server an index takes half a minute. */
 export async function ownDynamodb(): Promise<OwnDynamodb> {
   const lib = library();
   if (lib === undefined) throw new Error(unavailable());
@@ -50,7 +50,7 @@ export async function ownDynamodb(): Promise<OwnDynamodb> {
     { stdio: 'ignore' },
   );
   const ended = once(child, 'exit');
-  // Whatever becomes of the test.
+  // Also if the test fails.
   process.once('exit', () => child.kill('SIGKILL'));
   const deadline = Date.now() + PATIENCE_MS;
   while (!(await answers(port))) {

@@ -7,28 +7,28 @@ import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
 import { postgresqlPrograms, postgresqlMissing as unavailable } from '../servers/engines/postgresql.ts';
 import { account, here, isRoot } from '../servers/machine.ts';
-import { freePort } from './free-port.ts';
-import { until } from './until.ts';
+import { freePort } from '../suites/free-port.ts';
+import { waitUntil } from '../suites/wait-until.ts';
 
 export { unavailable };
 
 const PASSWORD = 'correct horse';
-const PATIENCE_MS = 30_000;
+const START_TIMEOUT_MS = 30_000;
 
-/** A server that only this test has, so that it may be killed: every user needs a password. */
+/** A server of one test, which may kill it. Every user needs a password. */
 export interface OwnServer {
   readonly port: number;
   url(user?: string, password?: string, database?: string): string;
-  /** As the superuser, beside whatever is under test. */
+  /** Runs a query as the superuser with a separate client. */
   query(text: string, database?: string): Promise<Record<string, unknown>[]>;
-  /** SIGKILL to the postmaster and all its children, as when the machine loses power. */
+  /** SIGKILL to the postmaster and all its children, like a power failure. */
   kill(): Promise<void>;
   /** Starts it again on the same data. */
   start(): Promise<void>;
   remove(): Promise<void>;
 }
 
-/** `data` is a folder to keep it in (it must not exist), instead of a new one. */
+/** `data`: a folder for the data, which must not exist; default a temporary one. */
 export async function ownServer(data?: string): Promise<OwnServer> {
   const bin = postgresqlPrograms(here);
   const who = isRoot() ? account(here, 'postgres') : userInfo();
@@ -72,12 +72,12 @@ export async function ownServer(data?: string): Promise<OwnServer> {
       const backends = childrenOf(child.pid);
       for (const pid of [child.pid, ...backends]) kill(pid);
       await gone;
-      await until(() => backends.every((pid) => !isAlive(pid)), 'the backends went on');
+      await waitUntil(() => backends.every((pid) => !isAlive(pid)), 'the backends kept running');
     },
     async start() {
       const settings = [
         'fsync=off',
-        'dynamic_shared_memory_type=mmap', // In its folder: what is in /dev/shm outlives a kill.
+        'dynamic_shared_memory_type=mmap', // Files in /dev/shm would outlive a kill.
         `unix_socket_directories=${home}`,
         'shared_buffers=16MB',
         'max_wal_size=32MB',
@@ -92,7 +92,7 @@ export async function ownServer(data?: string): Promise<OwnServer> {
       running.stderr?.on('data', (text) => {
         log += text;
       });
-      const deadline = Date.now() + PATIENCE_MS;
+      const deadline = Date.now() + START_TIMEOUT_MS;
       for (;;) {
         const error = await query('SELECT 1').then(
           () => undefined,
@@ -114,12 +114,12 @@ export async function ownServer(data?: string): Promise<OwnServer> {
 }
 
 async function ended(child: ChildProcess): Promise<void> {
-  let words = '';
+  let output = '';
   child.stderr?.on('data', (text) => {
-    words += text;
+    output += text;
   });
   const [code] = await once(child, 'close');
-  if (code !== 0) throw new Error(`initdb ended with ${code}: ${words}`);
+  if (code !== 0) throw new Error(`initdb ended with ${code}: ${output}`);
 }
 
 function childrenOf(parent: number): number[] {
@@ -140,7 +140,7 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It is gone already.
+    // It has ended already.
   }
 }
 

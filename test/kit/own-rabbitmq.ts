@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import amqp from 'amqplib';
 import { rabbitmqIn, rabbitmqMissing, urlAt } from '../servers/engines/rabbitmq.ts';
 import { here } from '../servers/machine.ts';
-import { freePort } from './free-port.ts';
-import { until } from './until.ts';
+import { freePort } from '../suites/free-port.ts';
+import { waitUntil } from '../suites/wait-until.ts';
 
 /** Why no server of one's own can be started here, or nothing. */
 export const ownBrokerMissing = rabbitmqMissing;
@@ -53,7 +53,7 @@ export async function ownBroker(): Promise<OwnBroker> {
     url,
     async start() {
       running = run(server);
-      await until(answers, 'the broker does not answer', PATIENCE_MS);
+      await waitUntil(answers, 'the broker does not answer', PATIENCE_MS);
     },
     async kill() {
       const child = running;

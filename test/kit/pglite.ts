@@ -5,20 +5,20 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { PGlite } from '@electric-sql/pglite';
-import type { Fresh } from './fresh.ts';
+import type { TestDatabase } from '../suites/test-database.ts';
 
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache/svc-test/', import.meta.url));
 
-/** A third of the work that PGlite starts with goes into memory for the hundred connections that it never has. */
+/** PGlite spends a third of its start on memory for a hundred connections that it never has. */
 const SMALL = '\nshared_buffers = 8MB\nmax_connections = 16\n';
 
 const run = promisify(execFile);
 
 /**
- * A folder with an empty database: a copy of a template, because making one takes seconds and copying it does not. The
- * system copies and removes a thousand files with a tenth of the work that Node has with them.
+ * A folder with an empty database, copied from a template: creating one takes seconds. `cp` and `rm` copy and remove a
+ * thousand files with a tenth of the work of Node.
  */
-export async function freshFolder(): Promise<Fresh> {
+export async function freshFolder(): Promise<TestDatabase> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-pglite-'));
   const data = join(folder, 'data');
   await run('cp', ['-R', await template(), data]);
@@ -38,7 +38,7 @@ async function template(): Promise<string> {
   try {
     renameSync(making, finished);
   } catch (error) {
-    // Another test file was quicker.
+    // Another test file created it first.
     rmSync(making, { recursive: true, force: true });
     if (!existsSync(finished)) throw error;
   }

@@ -1,22 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { find } from '../servers/find.ts';
-import type { Fresh } from './fresh.ts';
+import type { TestDatabase } from '../suites/test-database.ts';
 
 const found = await find('postgresql');
 
-/** Why no server can be used here, or nothing where one answers. */
+/** Why no server is available, or undefined if one is. */
 export const unavailable = async (): Promise<string | undefined> => ('missing' in found ? found.missing : undefined);
 
-export interface FreshDatabase extends Fresh {
-  /** Beside whatever is under test. */
+export interface PostgresqlTestDatabase extends TestDatabase {
+  /** Runs a query with a separate client. */
   query(text: string): Promise<Record<string, unknown>[]>;
-  /** `ALTER DATABASE`, and the end of its sessions: what one was told when it began holds as long as it lives. */
+  /** `ALTER DATABASE`; also ends its sessions, which would keep the old settings. */
   alter(how: string): Promise<void>;
 }
 
-/** A database of its own on the server, so that files can run side by side. */
-export async function freshDatabase(): Promise<FreshDatabase> {
+/** A new database on the server, so that test files can run in parallel. */
+export async function freshDatabase(): Promise<PostgresqlTestDatabase> {
   const name = `svc_test_${randomUUID().replaceAll('-', '')}`;
   await onServer((client) => client.query(`CREATE DATABASE ${name}`));
   const url = new URL(server());

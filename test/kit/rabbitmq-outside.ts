@@ -1,8 +1,8 @@
 import amqp from 'amqplib';
-import type { BrokerMessage, BrokerOutside } from './broker-suite.ts';
+import type { BrokerMessage, BrokerClient } from '../suites/broker-suite.ts';
 
 /** Those who listen and decide, on a RabbitMQ server. */
-export async function rabbitmqOutside(url: string): Promise<BrokerOutside> {
+export async function rabbitmqOutside(url: string): Promise<BrokerClient> {
   const connection = await amqp.connect(url);
   connection.on('error', () => {});
   const channel = await connection.createConfirmChannel();
@@ -36,7 +36,7 @@ export async function rabbitmqOutside(url: string): Promise<BrokerOutside> {
       await channel.waitForConfirms();
       return true;
     },
-    async takeDead(queue) {
+    async takeDeadLetters(queue) {
       const texts: string[] = [];
       if (!(await isThere(`${queue}.dead`))) return texts;
       for (;;) {

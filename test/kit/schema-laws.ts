@@ -1,18 +1,18 @@
 import * as assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { isSvcError } from '../../core/errors.ts';
-import { apply, replay } from '../../core/schema/apply.ts';
-import { type Declaration, declarationOf } from '../../core/schema/declaration.ts';
-import { declare } from '../../core/schema/declare.ts';
-import { defineField, writtenField } from '../../core/schema/define.ts';
+import { apply, applyAll } from '../../core/schema/apply.ts';
+import { type Declaration, declarationOf } from '../../core/schema/declaration/declaration.ts';
+import { resolveDeclaration } from '../../core/schema/declaration/declare.ts';
+import { defineField, toFieldDefinition } from '../../core/schema/define.ts';
 import { diff } from '../../core/schema/diff.ts';
 import { invert, invertAll } from '../../core/schema/invert.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
 import type { Operation } from '../../core/schema/operation.ts';
-import { operationProblems } from '../../core/schema/problems.ts';
-import type { Renames } from '../../core/schema/renames.ts';
+import { operationProblems } from '../../core/schema/operation-problems.ts';
+import type { Renames } from '../../core/schema/rename/renames.ts';
 import { models, moves, related } from './arbitrary.ts';
-import { CHOICES, type Played, play, type SchemaChoices } from './moves.ts';
+import { CHOICES, type AppliedMoves, applyMoves, type SchemaChoices } from '../suites/random-schema.ts';
 
 type Test = (name: string, body: () => unknown, options: { timeoutMs: number }) => void;
 
@@ -54,8 +54,8 @@ export function schemaLaws(declareTest: Test, choices: SchemaChoices = CHOICES, 
   test('diff from nothing makes the model, and diff to nothing takes it away', () => {
     holds(
       fc.property(models(choices), (model) => {
-        assert.deepEqual(replay(diff(new Map(), model)), model);
-        assert.deepEqual(replay(diff(model, new Map()), model), new Map());
+        assert.deepEqual(applyAll(diff(new Map(), model)), model);
+        assert.deepEqual(applyAll(diff(model, new Map()), model), new Map());
       }),
       cases,
     );
@@ -65,9 +65,9 @@ export function schemaLaws(declareTest: Test, choices: SchemaChoices = CHOICES, 
     holds(
       fc.property(moves(40, choices), (list) => {
         let model: SchemaModel = new Map();
-        for (const operation of play(list, model, choices).operations) {
+        for (const operation of applyMoves(list, model, choices).operations) {
           const after = apply(model, operation);
-          assert.deepEqual(replay(invert(operation, model), after), model);
+          assert.deepEqual(applyAll(invert(operation, model), after), model);
           model = after;
         }
       }),
@@ -107,7 +107,7 @@ export function schemaLaws(declareTest: Test, choices: SchemaChoices = CHOICES, 
     };
     holds(
       fc.property(models(choices), moves(10, renaming), (from, list) => {
-        const { model, renames } = play(list, from, renaming);
+        const { model, renames } = applyMoves(list, from, renaming);
         const kinds = new Set(diff(from, model, renames).map(({ type }) => type));
         for (const type of ['dropCollection', 'dropField', 'modifyField', 'dropIndex'] as const)
           assert.ok(!kinds.has(type), type);
@@ -121,7 +121,7 @@ export function schemaLaws(declareTest: Test, choices: SchemaChoices = CHOICES, 
       fc.property(models(choices), (model) => {
         const operations = JSON.parse(JSON.stringify(diff(new Map(), model))) as Operation[];
         for (const operation of operations) assert.deepEqual(operationProblems(operation), []);
-        assert.deepEqual(replay(operations), model);
+        assert.deepEqual(applyAll(operations), model);
       }),
       cases,
     );
@@ -132,7 +132,7 @@ export function schemaLaws(declareTest: Test, choices: SchemaChoices = CHOICES, 
       fc.property(models(choices), (model) => {
         for (const collection of model.values()) {
           for (const field of collection.fields.values()) {
-            const { name, ...definition } = writtenField(field);
+            const { name, ...definition } = toFieldDefinition(field);
             assert.deepEqual(defineField(name, definition, collection.name), field);
           }
         }
@@ -146,10 +146,10 @@ export function schemaLaws(declareTest: Test, choices: SchemaChoices = CHOICES, 
       fc.property(models(choices), (model) => {
         fc.pre([...model.values()].every(hasPrimaryKey));
         const written = JSON.parse(JSON.stringify(declarationOf(model))) as Declaration;
-        const declared = declare(written);
+        const declared = resolveDeclaration(written);
         assert.deepEqual(declared.model, model);
         assert.deepEqual(declared.renames, { collections: new Map(), fields: new Map() });
-        assert.deepEqual(declared.doubtful, []);
+        assert.deepEqual(declared.ambiguous, []);
       }),
       cases,
     );
@@ -164,11 +164,11 @@ function leads(from: SchemaModel, to: SchemaModel, renames: Renames): void {
     if (isSvcError(error) && error.code === 'options_cannot_change') return;
     throw error;
   }
-  assert.deepEqual(replay(operations, from), to);
-  assert.deepEqual(replay(invertAll(operations, from), to), from);
+  assert.deepEqual(applyAll(operations, from), to);
+  assert.deepEqual(applyAll(invertAll(operations, from), to), from);
 }
 
-function some({ collections, fields }: Played['renames'], mask: number): Renames {
+function some({ collections, fields }: AppliedMoves['renames'], mask: number): Renames {
   const kept = new Map([...collections].filter((_, index) => mask & (1 << (index % 8))));
   const named = new Map([...collections].map(([old, name]) => [name, old]));
   return {

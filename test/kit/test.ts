@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { within } from './within.ts';
+import { withTimeout } from '../suites/suite.ts';
 
 type Body = () => unknown | Promise<unknown>;
 
@@ -59,7 +59,7 @@ function declare(name: string, body: Body, limit: number | { timeoutMs?: number 
   }
   tests(name, async () => {
     try {
-      await within(timeoutMs, `the test "${name}"`, body);
+      await withTimeout(timeoutMs, `the test "${name}"`, body);
     } catch (error) {
       throw reportable(error);
     }
@@ -75,7 +75,7 @@ function skip(name: string, reason: string): void {
 function hook(kind: 'before' | 'after', body: Body, timeoutMs: number): void {
   tests[kind](async () => {
     try {
-      await within(timeoutMs, `the ${kind} hook`, body);
+      await withTimeout(timeoutMs, `the ${kind} hook`, body);
     } catch (error) {
       fail(`the ${kind} hook failed`, error);
       // From `before` it must leave uvu's runner, which then runs no test; from `after` it would skip the other hooks.

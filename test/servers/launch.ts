@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { freePort } from '../kit/free-port.ts';
+import { freePort } from '../suites/free-port.ts';
 import { build, lastOf } from './build.ts';
 import { COMPOSE } from './compose.ts';
 import { handshake } from './handshake.ts';

@@ -1,6 +1,6 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { lockFolder } from '../../plugins/dialects/postgresql/folder-lock.ts';
+import { lockFolder } from '../../plugins/dialects/postgresql/connection/folder-lock.ts';
 import { cacheFolder } from './cache.ts';
 import type { Engine } from './engine.ts';
 import type { Identity } from './process.ts';

@@ -1,51 +1,55 @@
 import { Command, Option } from 'clipanion';
-import type { Approvals } from '../../../config/approvals.ts';
-import { displayed } from '../../../core/approval/display.ts';
+import type { Approvals } from '../../../config/sdk/approvals.ts';
+import { displayText } from '../../../core/approval/display.ts';
 import { SvcError } from '../../../core/errors.ts';
-import { changesOf } from '../../approvals/changes.ts';
-import { ApprovalsCommand } from '../../approvals/command.ts';
-import { decide, look, picked } from '../../approvals/decide.ts';
-import { canAsk, confirm } from '../../ask.ts';
-import type { Answer } from '../../base.ts';
+import {
+  ApprovalsCommand,
+  parseModifiedParams,
+  pickRequest,
+  showRequest,
+  submitDecision,
+} from '../../approvals/decide.ts';
+import type { CommandResult } from '../../base.ts';
+import { canPrompt, confirm } from '../../prompt.ts';
 
 export default class ApprovalsApprove extends ApprovalsCommand {
   static override paths = [['approvals', 'approve']];
   static override usage = Command.Usage({
-    description: 'Lets a tool call run, as it was asked for or with changed parameters.',
-    details: 'On a terminal the whole request is shown first, and without an id one can be picked.',
+    description: 'Approves a tool call, optionally with changed parameters.',
+    details: 'On a terminal, shows the whole request first. Without an id, prompts for one.',
     examples: [
-      ['As it was asked', 'svc approvals approve apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --yes'],
-      ['With less', 'svc approvals approve apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --set amount=15'],
-      ['One of those that wait', 'svc approvals approve'],
+      ['Unchanged', 'svc approvals approve apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --yes'],
+      ['With a changed parameter', 'svc approvals approve apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --set amount=15'],
+      ['Choose from the waiting requests', 'svc approvals approve'],
     ],
   });
 
   requestId = Option.String({ required: false });
   set = Option.Array('--set', [], {
-    description: '<parameter>=<value>: changes that parameter, in its own type; may be repeated.',
+    description: '<parameter>=<value>: changes a parameter. Repeatable.',
   });
-  reason = Option.String('--reason', { description: 'Kept with the decision.' });
-  shown = Option.String('--shown', {
-    description: 'For requests with sensitive parameters: what `show --reveal --json` gave.',
+  reason = Option.String('--reason', { description: 'The reason, stored with the decision.' });
+  reviewToken = Option.String('--review-token', {
+    description: 'For sensitive parameters: the reviewToken from `show --reveal --json`.',
   });
-  yes = Option.Boolean('--yes', false, { description: 'Does not ask.' });
+  yes = Option.Boolean('--yes', false, { description: 'Skips the confirmation.' });
 
-  async work(approvals: Approvals): Promise<Answer> {
-    const requestId = await picked(this, approvals, this.requestId);
-    const record = await look(this, approvals, requestId);
-    const modifiedParams = changesOf(this.set, record.definition?.schema);
-    if (canAsk(this) && !this.yes && record.status === 'waiting') {
-      const change = modifiedParams ? ` with ${displayed(JSON.stringify(modifiedParams))}` : '';
-      if (!(await confirm(this, { message: `Let it run${change}?`, flag: '--yes' }))) {
-        throw new SvcError('declined', 'Not approved.', { state: 'The request keeps waiting.' });
+  async work(approvals: Approvals): Promise<CommandResult> {
+    const requestId = await pickRequest(this, approvals, this.requestId);
+    const record = await showRequest(this, approvals, requestId);
+    const modifiedParams = parseModifiedParams(this.set, record.definition?.schema);
+    if (canPrompt(this) && !this.yes && record.status === 'waiting') {
+      const change = modifiedParams ? ` with ${displayText(JSON.stringify(modifiedParams))}` : '';
+      if (!(await confirm(this, { message: `Approve${change}?`, flag: '--yes' }))) {
+        throw new SvcError('declined', 'The request was not approved.', { state: 'The request keeps waiting.' });
       }
     }
-    const shown = this.shown ?? record.shown;
-    return decide(this, approvals, requestId, {
+    const reviewToken = this.reviewToken ?? record.reviewToken;
+    return submitDecision(this, approvals, requestId, {
       approve: true,
       ...(this.reason !== undefined && { reason: this.reason }),
       ...(modifiedParams && { modifiedParams }),
-      ...(shown !== undefined && { shown }),
+      ...(reviewToken !== undefined && { reviewToken }),
     });
   }
 }

@@ -1,36 +1,36 @@
 import { Command, Option } from 'clipanion';
-import type { Approvals } from '../../../config/approvals.ts';
-import { STATUSES } from '../../../core/approval/list.ts';
+import type { Approvals } from '../../../config/sdk/approvals.ts';
+import { APPROVAL_STATUSES } from '../../../core/approval/list.ts';
 import type { ApprovalStatus } from '../../../core/approval/request.ts';
 import { SvcError } from '../../../core/errors.ts';
-import { ApprovalsCommand } from '../../approvals/command.ts';
-import { listed } from '../../approvals/text.ts';
-import type { Answer } from '../../base.ts';
-import { countOf } from '../../db/numbers.ts';
+import { ApprovalsCommand } from '../../approvals/decide.ts';
+import { listLines } from '../../approvals/text.ts';
+import type { CommandResult } from '../../base.ts';
+import { parseCount } from '../../flag-values.ts';
 
 export default class ApprovalsList extends ApprovalsCommand {
   static override paths = [['approvals', 'list']];
   static override usage = Command.Usage({
-    description: 'Lists the tool calls that wait for a human, the oldest first.',
+    description: 'Lists the tool calls that wait for approval, oldest first.',
     details: 'Sensitive parameters are masked.',
     examples: [
-      ['What waits', 'svc approvals list'],
+      ['Waiting requests', 'svc approvals list'],
       [
-        'What an agent was refused, the newest first',
+        'Rejected requests of one agent, newest first',
         'svc approvals list --status rejected --agent payouts --newest-first',
       ],
     ],
   });
 
-  status = Option.String('--status', { description: `One of ${STATUSES.join(', ')}; default waiting.` });
-  agent = Option.String('--agent', { description: 'Requests of this agent.' });
-  execution = Option.String('--execution', { description: 'Requests of this execution, whatever their status.' });
-  newestFirst = Option.Boolean('--newest-first', false, { description: 'Turns the order around.' });
-  limit = Option.String('--limit', { description: '1 to 1,000; default 100.' });
-  cursor = Option.String('--cursor', { description: 'Goes on after a page: what the page gave.' });
+  status = Option.String('--status', { description: `One of ${APPROVAL_STATUSES.join(', ')}. Default: waiting.` });
+  agent = Option.String('--agent', { description: 'Only requests of this agent.' });
+  execution = Option.String('--execution', { description: 'Only requests of this execution, in any status.' });
+  newestFirst = Option.Boolean('--newest-first', false, { description: 'Lists the newest first.' });
+  limit = Option.String('--limit', { description: 'Requests per page, 1 to 1,000. Default: 100.' });
+  cursor = Option.String('--cursor', { description: 'Continues after a page; the page prints the value.' });
 
-  async work(approvals: Approvals): Promise<Answer> {
-    const limit = countOf('--limit', this.limit);
+  async work(approvals: Approvals): Promise<CommandResult> {
+    const limit = parseCount('--limit', this.limit);
     const page = await approvals.list({
       ...(this.status !== undefined && { status: statusOf(this.status) }),
       ...(this.agent !== undefined && { agentTag: this.agent }),
@@ -41,15 +41,15 @@ export default class ApprovalsList extends ApprovalsCommand {
     });
     const isNarrow = [this.status, this.agent, this.execution, this.cursor].some((word) => word !== undefined);
     const now = new Date();
-    for (const record of page.records) for (const line of listed(record, now)) this.print(line);
-    if (page.records.length === 0) this.note(isNarrow ? 'No such request.' : 'Nothing waits.');
-    if (page.cursor !== undefined) this.note(`There are more: --cursor ${page.cursor}`);
+    for (const record of page.records) for (const line of listLines(record, now)) this.print(line);
+    if (page.records.length === 0) this.note(isNarrow ? 'No requests found.' : 'No requests are waiting.');
+    if (page.cursor !== undefined) this.note(`More requests: --cursor ${page.cursor}`);
     return { data: { ...page } };
   }
 }
 
 function statusOf(text: string): ApprovalStatus {
-  const status = STATUSES.find((one) => one === text);
+  const status = APPROVAL_STATUSES.find((one) => one === text);
   if (status) return status;
-  throw new SvcError('usage', `--status takes one of ${STATUSES.join(', ')}, not "${text}".`);
+  throw new SvcError('usage', `--status takes one of ${APPROVAL_STATUSES.join(', ')}, not "${text}".`);
 }

@@ -1,36 +1,36 @@
 import { Command, Option } from 'clipanion';
-import type { Approvals } from '../../../config/approvals.ts';
-import type { Runtime } from '../../../config/runtime.ts';
+import type { Runtime } from '../../../config/load/runtime.ts';
+import type { Approvals } from '../../../config/sdk/approvals.ts';
 import { SvcError } from '../../../core/errors.ts';
-import { ApprovalsCommand } from '../../approvals/command.ts';
-import { durationOf } from '../../approvals/moments.ts';
-import { confirm } from '../../ask.ts';
-import type { Answer } from '../../base.ts';
-import { counted } from '../../db/words.ts';
+import { ApprovalsCommand } from '../../approvals/decide.ts';
+import type { CommandResult } from '../../base.ts';
+import { parseAge } from '../../flag-values.ts';
+import { plural } from '../../output.ts';
+import { confirm } from '../../prompt.ts';
 
 export default class ApprovalsPrune extends ApprovalsCommand {
   static override paths = [['approvals', 'prune']];
   static override usage = Command.Usage({
-    description: 'Removes requests that are long over, with their audit, and executions that have long ended.',
-    details: 'What waits or runs, and what was approved and has not run, stays.',
-    examples: [['What is over for a quarter', 'svc approvals prune --older-than 90d --yes']],
+    description: 'Removes old decided requests with their audit, and old ended executions.',
+    details: 'Keeps waiting requests, running executions, and approved calls that have not run.',
+    examples: [['Older than a quarter', 'svc approvals prune --older-than 90d --yes']],
   });
 
-  olderThan = Option.String('--older-than', { required: true, description: 'As 12h, 90d or 4w.' });
-  yes = Option.Boolean('--yes', false, { description: 'Does not ask.' });
+  olderThan = Option.String('--older-than', { required: true, description: 'Age such as 12h, 90d or 4w.' });
+  yes = Option.Boolean('--yes', false, { description: 'Skips the confirmation.' });
 
-  async work(approvals: Approvals, runtime: Runtime): Promise<Answer> {
-    const olderThanMs = durationOf('--older-than', this.olderThan);
-    const message = `Remove what began more than ${this.olderThan} ago and is over? Its audit goes with it.`;
+  async work(approvals: Approvals, runtime: Runtime): Promise<CommandResult> {
+    const olderThanMs = parseAge('--older-than', this.olderThan);
+    const message = `Remove everything completed that started more than ${this.olderThan} ago, including its audit?`;
     if (!this.yes && !(await confirm(this, { message, flag: '--yes' }))) {
       throw new SvcError('declined', 'Nothing was removed.');
     }
     const removed = await approvals.prune({ olderThanMs });
-    const { Agents } = await import('../../../config/agents.ts');
+    const { Agents } = await import('../../../config/sdk/agents.ts');
     const agents = new Agents(async () => runtime);
     try {
       const executions = await agents.prune({ olderThanMs });
-      this.print(`${counted(removed, 'request')} and ${counted(executions, 'execution')} removed`);
+      this.print(`${plural(removed, 'request')} and ${plural(executions, 'execution')} removed`);
       return { data: { removed, executions } };
     } finally {
       await agents.close();

@@ -1,29 +1,31 @@
 import { Command, Option } from 'clipanion';
-import type { Approvals } from '../../../config/approvals.ts';
+import type { Approvals } from '../../../config/sdk/approvals.ts';
 import { SvcError } from '../../../core/errors.ts';
-import { ApprovalsCommand } from '../../approvals/command.ts';
-import { listen } from '../../approvals/listen.ts';
-import type { Answer } from '../../base.ts';
+import { ApprovalsCommand } from '../../approvals/decide.ts';
+import { startServer } from '../../approvals/server.ts';
+import type { CommandResult } from '../../base.ts';
 
 export default class ApprovalsServe extends ApprovalsCommand {
   static override paths = [['approvals', 'serve']];
   static override usage = Command.Usage({
-    description: 'Answers the callback of webhooks over HTTP, until it is stopped.',
+    description: 'Serves the approval callback over HTTP until it is stopped.',
     details:
-      'Put it behind what ends TLS, where approvals.callbackBase leads. /healthz says that it runs, /readyz that the store answers. Decisions from the broker of approvals.decisions are taken too.',
+      'Run it behind a TLS proxy at approvals.callbackBase. /healthz reports that the server runs, /readyz that the store responds. It also consumes decisions from the broker of approvals.decisions.',
     examples: [
       ['On this machine', 'svc approvals serve'],
       ['In a container', 'svc approvals serve --host 0.0.0.0 --port 8080'],
     ],
   });
 
-  host = Option.String('--host', '127.0.0.1', { description: 'Default 127.0.0.1.' });
-  port = Option.String('--port', '8787', { description: 'Default 8787; 0 takes a free one.' });
+  host = Option.String('--host', '127.0.0.1', { description: 'The address to listen on. Default: 127.0.0.1.' });
+  port = Option.String('--port', '8787', {
+    description: 'The port to listen on. Default: 8787; 0 chooses a free one.',
+  });
 
-  async work(approvals: Approvals): Promise<Answer> {
-    const { openCallback } = await import('../../../config/callback/open.ts');
+  async work(approvals: Approvals): Promise<CommandResult> {
+    const { openCallback } = await import('../../../config/sdk/callback/handler.ts');
     const handler = await openCallback(await this.runtime());
-    const server = await listen({
+    const server = await startServer({
       host: this.host,
       port: portOf(this.port),
       handler,
@@ -44,5 +46,5 @@ export default class ApprovalsServe extends ApprovalsCommand {
 function portOf(text: string): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port < 65_536) return port;
-  throw new SvcError('usage', `--port takes a port, not "${text}".`);
+  throw new SvcError('usage', `--port takes a port number, not "${text}".`);
 }

@@ -1,20 +1,20 @@
 import { Command } from 'clipanion';
-import { type Answer, SvcCommand } from '../../base.ts';
+import { type CommandResult, SvcCommand } from '../../base.ts';
 
 export default class PluginsList extends SvcCommand {
   static override paths = [['plugins', 'list']];
   static override usage = Command.Usage({
-    description: 'Lists what is loaded, from where, and what it registers.',
+    description: 'Lists loaded plugins, their source and what they register.',
     examples: [
-      ['Plugins of the configuration, and the dialects its databases name', 'svc plugins list'],
-      ['For programs', 'svc plugins list --json'],
+      ['Configured plugins, and the dialects of the databases', 'svc plugins list'],
+      ['As JSON', 'svc plugins list --json'],
     ],
   });
 
-  async run(): Promise<Answer> {
+  async run(): Promise<CommandResult> {
     const runtime = await this.runtime();
     const plugins = await runtime.plugins();
-    if (plugins.length === 0) this.note('No plugin is loaded: the configuration names none, and no database.');
+    if (plugins.length === 0) this.note('No plugins are loaded: the configuration has no plugins and no databases.');
     for (const { name, from, registers, taps } of plugins) {
       this.print(`${this.colors.bold(name)}  ${from}`);
       for (const [registry, names] of Object.entries(registers))

@@ -1,7 +1,7 @@
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect, headers, type NatsConnection } from '@nats-io/transport-node';
 import { type Broker, DeliveryFailed, SvcError } from '@svc/sdk';
-import { consumeFor } from './consume.ts';
+import { consumeUntil } from './consume.ts';
 import { EVENTS, ensureStream, eventSubject } from './streams.ts';
 
 export interface NatsOptions {
@@ -10,10 +10,10 @@ export interface NatsOptions {
 }
 
 const CONNECT_MS = 10_000;
-/** A server that is silent for two of these is taken for gone. */
+/** A server that misses two pings in a row counts as disconnected. */
 const PING_MS = 10_000;
 
-/** NATS with JetStream: an event is stored when `publish` resolves, whether somebody listens already or not. */
+/** NATS with JetStream. When `publish` resolves, the event is stored, with or without a consumer. */
 export function nats({ url }: NatsOptions): Broker {
   const stopping = new AbortController();
   let current: Promise<NatsConnection> | undefined;
@@ -22,10 +22,10 @@ export function nats({ url }: NatsOptions): Broker {
     if (stopping.signal.aborted) throw new SvcError('interrupted', 'The broker is closed.');
     if (current) return current;
     const opening = open(url);
-    const gone = () => {
+    const forget = () => {
       if (current === opening) current = undefined;
     };
-    opening.then((connection) => connection.closed()).then(gone, gone);
+    opening.then((connection) => connection.closed()).then(forget, forget);
     current = opening;
     return opening;
   };
@@ -34,20 +34,20 @@ export function nats({ url }: NatsOptions): Broker {
     async publish({ name, id, body }, signal) {
       const connection = await connected();
       signal.throwIfAborted();
-      const about = headers();
-      about.set('content-type', 'application/cloudevents+json');
+      const messageHeaders = headers();
+      messageHeaders.set('content-type', 'application/cloudevents+json');
       const stored = jetstream(connection).publish(eventSubject(name), JSON.stringify(body), {
         msgID: id,
-        headers: about,
+        headers: messageHeaders,
       });
-      await orAborted(stored, signal);
+      await withAbort(stored, signal);
     },
-    async consume(queue, take) {
+    async consume(queue, handle) {
       const stopped = new AbortController();
-      const working = consumeFor(queue, take, connected, AbortSignal.any([stopped.signal, stopping.signal]));
+      const consuming = consumeUntil(queue, handle, connected, AbortSignal.any([stopped.signal, stopping.signal]));
       return async () => {
         stopped.abort();
-        await working;
+        await consuming;
       };
     },
     async close() {
@@ -58,9 +58,9 @@ export function nats({ url }: NatsOptions): Broker {
   };
 }
 
-/** It never connects again by itself: whoever uses it next does, and learns whether that works. */
-async function open(text: string): Promise<NatsConnection> {
-  const { username, password, host, protocol } = new URL(text);
+/** Does not reconnect by itself. The next call connects, and fails if that fails. */
+async function open(url: string): Promise<NatsConnection> {
+  const { username, password, host, protocol } = new URL(url);
   const connection = await connect({
     servers: host,
     timeout: CONNECT_MS,
@@ -75,10 +75,10 @@ async function open(text: string): Promise<NatsConnection> {
   return connection;
 }
 
-function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+function withAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const late = () => reject(new DeliveryFailed('the broker did not confirm in time'));
-    signal.addEventListener('abort', late, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', late));
+    const onAbort = () => reject(new DeliveryFailed('the broker did not confirm in time'));
+    signal.addEventListener('abort', onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
   });
 }

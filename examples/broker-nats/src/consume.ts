@@ -4,19 +4,19 @@ import { type NatsConnection, nanos } from '@nats-io/transport-node';
 import { DeliveryFailed } from '@svc/sdk';
 import { ensureStream, queueStreams } from './streams.ts';
 
-type Take = (body: unknown) => Promise<void>;
+type Handler = (body: unknown) => Promise<void>;
 
-/** All processes of a product share one: each message goes to one of them. */
+/** All processes share one consumer, so each message goes to one of them. */
 const CONSUMER = 'svc';
-/** A message that is not settled in this time goes to another process: this one has died. */
+/** A message that is not acknowledged within this time goes to another process. */
 const ACK_MS = 60_000;
 const PULL_MS = 1_000;
 const PAUSE_MS = 500;
 
-/** Until it is stopped; a connection that is lost is made again. */
-export async function consumeFor(
+/** Consumes until the signal aborts. Reconnects after a connection is lost. */
+export async function consumeUntil(
   queue: string,
-  take: Take,
+  handle: Handler,
   connected: () => Promise<NatsConnection>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -24,14 +24,19 @@ export async function consumeFor(
     try {
       const connection = await connected();
       const lost = connection.closed().then(() => Promise.reject(new Error('the connection was lost')));
-      await Promise.race([consumeOn(connection, queue, take, signal), lost]);
+      await Promise.race([consumeOn(connection, queue, handle, signal), lost]);
     } catch {
       await wait(PAUSE_MS, undefined, { signal }).catch(() => undefined);
     }
   }
 }
 
-async function consumeOn(connection: NatsConnection, queue: string, take: Take, signal: AbortSignal): Promise<void> {
+async function consumeOn(
+  connection: NatsConnection,
+  queue: string,
+  handle: Handler,
+  signal: AbortSignal,
+): Promise<void> {
   const { live, dead } = queueStreams(queue);
   const manager = await jetstreamManager(connection);
   await ensureStream(manager, dead);
@@ -44,17 +49,17 @@ async function consumeOn(connection: NatsConnection, queue: string, take: Take, 
   const client = jetstream(connection);
   const consumer = await client.consumers.get(live.name, CONSUMER);
   while (!signal.aborted) {
-    // One at a time, and a pull is never left behind: what it would get, nobody would take.
+    // One at a time. A pull is always awaited, because a message for an abandoned pull would wait until ACK_MS has passed.
     const message = await consumer.next({ expires: PULL_MS });
-    if (message) await settle(client, dead.subjects[0] ?? '', message, take);
+    if (message) await processMessage(client, dead.subjects[0] ?? '', message, handle);
   }
 }
 
-async function settle(client: JetStreamClient, dead: string, message: JsMsg, take: Take): Promise<void> {
+async function processMessage(client: JetStreamClient, dead: string, message: JsMsg, handle: Handler): Promise<void> {
   try {
-    await take(bodyOf(message));
+    await handle(bodyOf(message));
   } catch (error) {
-    // Whoever says that it may go another time gets it again.
+    // The handler asks for another delivery.
     if (error instanceof DeliveryFailed && error.retry) return message.nak(Math.max(PAUSE_MS, error.afterMs));
     await client.publish(dead, message.data);
   }

@@ -8,8 +8,8 @@ export default definePlugin({
   apply(kernel) {
     kernel.brokers.register('nats', ({ url }) => {
       if (typeof url !== 'string' || !/^(nats|tls):\/\/./.test(url)) {
-        throw new SvcError('config_invalid', 'The NATS broker in brokers cannot be used.', {
-          why: 'It needs a "url" that begins with nats:// or tls://.',
+        throw new SvcError('config_invalid', 'The NATS broker in brokers is invalid.', {
+          why: 'It needs a "url" that starts with nats:// or tls://.',
           next: ["{ type: 'nats', url: process.env.NATS_URL }"],
         });
       }

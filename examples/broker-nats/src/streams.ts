@@ -6,19 +6,19 @@ type Stream = Pick<StreamConfig, 'name' | 'subjects'> & Partial<StreamConfig>;
 
 const DAY_MS = 86_400_000;
 
-/** Every event, under `svc.events.<name>`, for a week: nothing waits longer for a decision than its owner wants to read of it. */
+/** Every event, as `svc.events.<name>`, for a week. */
 export const EVENTS: Stream = { name: 'svc_events', subjects: ['svc.events.>'], max_age: nanos(7 * DAY_MS) };
 
 export const eventSubject = (name: string): string => `svc.events.${subjectOf(name)}`;
 
-/** A subject is words between dots, without blanks and the wildcards `*` and `>`. */
+/** A subject is a list of tokens separated by dots, without spaces and the wildcards `*` and `>`. */
 export function subjectOf(name: string): string {
   return name.replace(/[^\w.-]/gu, (character) => `%${character.codePointAt(0)?.toString(16)}`);
 }
 
-/** A queue is a stream from which a message goes when somebody has settled it; beside it lies what nobody could use. */
+/** A queue is a stream that deletes acknowledged messages, with a second stream for dead letters. */
 export function queueStreams(queue: string): { readonly live: Stream; readonly dead: Stream } {
-  // A name has no dots: the hash keeps "a.b" and "a_b" apart.
+  // A stream name has no dots. The hash keeps "a.b" and "a_b" distinct.
   const hash = createHash('sha256').update(queue).digest('hex').slice(0, 8);
   const name = `${queue.replace(/[^\w-]/g, '_')}_${hash}`;
   const subject = subjectOf(queue);
@@ -28,7 +28,7 @@ export function queueStreams(queue: string): { readonly live: Stream; readonly d
   };
 }
 
-/** One that is there stays as its administrator wants it. */
+/** Creates the stream. An existing one is not changed. */
 export async function ensureStream(manager: JetStreamManager, stream: Stream): Promise<void> {
   await manager.streams.info(stream.name).catch(() => manager.streams.add(stream));
 }

@@ -1,17 +1,17 @@
-import { type Channel, type Delivery, DeliveryFailed, displayed, displayedJson, shortened } from '@svc/sdk';
+import { type Channel, type Delivery, DeliveryFailed, displayJson, displayText, shortenText } from '@svc/sdk';
 
 export interface SlackOptions {
-  /** A bot token, `xoxb-…`, that may `chat:write`. */
+  /** A bot token, `xoxb-…`, with the scope `chat:write`. */
   readonly token: string;
-  /** The id of the channel, `C…`; the bot is a member. */
+  /** The id of the channel, `C…`. The bot must be a member. */
   readonly channel: string;
-  /** Another base of Slack's API, for tests. */
+  /** Base URL of Slack's API, for tests. */
   readonly api?: string;
 }
 
-const LONGEST = 2_900; // of the 3,000 characters that a section takes
+const MAX_LENGTH = 2_900; // a section takes 3,000 characters
 
-/** Posts a message with buttons. Who presses one is told to `slackAnswers`. */
+/** Posts a message with buttons. `slackInteractions` receives the button presses. */
 export function slack({ token, channel, api = 'https://slack.com/api' }: SlackOptions): Channel {
   const post = async (message: object, signal: AbortSignal): Promise<void> => {
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json; charset=utf-8' };
@@ -25,25 +25,25 @@ export function slack({ token, channel, api = 'https://slack.com/api' }: SlackOp
   return {
     name: 'slack',
     deliver: (delivery, signal) => post(messageOf(delivery), signal),
-    decided({ requestId, status, decidedBy = 'nobody' }, signal) {
-      const text = escaped(displayed(`${requestId} is ${status} by ${decidedBy}`));
+    onDecided({ requestId, status, decidedBy = 'nobody' }, signal) {
+      const text = escapeMarkup(displayText(`${requestId} is ${status} by ${decidedBy}`));
       return post({ text, blocks: [section(text)] }, signal);
     },
   };
 }
 
-function messageOf({ requestId, executionId, callbackUrl, ...asked }: Delivery): object {
-  const title = escaped(shortened(`${asked.agentTag} wants to call ${asked.tool}: ${asked.reason}`, 500).text);
-  const all = escaped(displayedJson(asked.parameters));
-  const isWhole = all.length <= LONGEST;
-  const shown = isWhole ? all : `${all.slice(0, LONGEST).replace(/&[a-z]*$/, '')} …`;
+function messageOf({ requestId, executionId, callbackUrl, ...call }: Delivery): object {
+  const title = escapeMarkup(shortenText(`${call.agentTag} wants to call ${call.tool}: ${call.reason}`, 500).text);
+  const parameters = escapeMarkup(displayJson(call.parameters));
+  const isComplete = parameters.length <= MAX_LENGTH;
+  const shown = isComplete ? parameters : `${parameters.slice(0, MAX_LENGTH).replace(/&[a-z]*$/, '')} …`;
   const value = JSON.stringify({ requestId, executionId });
   const elements = [
-    ...(isWhole ? [button('approve', value, { style: 'primary' })] : []), // Nobody approves what they were not shown.
+    ...(isComplete ? [button('approve', value, { style: 'primary' })] : []), // Nobody approves what they were not shown.
     button('reject', value, { style: 'danger' }),
     ...(callbackUrl === undefined ? [] : [button('open', value, { url: callbackUrl })]),
   ];
-  const blocks = [title, shown, `${requestId}, until ${asked.timeout}`].map(section);
+  const blocks = [title, shown, `${requestId}, until ${call.timeout}`].map(section);
   return { text: title, blocks: [...blocks, { type: 'actions', elements }] };
 }
 
@@ -55,5 +55,5 @@ const button = (text: string, value: string, more: object) => ({
   value,
   ...more,
 });
-/** `<!channel>` would call everybody. */
-const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+/** Unescaped, `<!channel>` would notify everybody. */
+const escapeMarkup = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');

@@ -18,7 +18,8 @@ channelSuite(test, {
     httpReceiver({
       options: (api) => ({ api, token: TOKEN, channel: 'C0123456789' }),
       secrets: [TOKEN],
-      shown: (body) => (JSON.parse(body).blocks as Block[]).map(({ text }) => unescaped(text?.text ?? '')).join('\n'),
+      displayed: (body) =>
+        (JSON.parse(body).blocks as Block[]).map(({ text }) => unescaped(text?.text ?? '')).join('\n'),
       answers: {
         takes: (response) => response.end('{ "ok": true }'),
         refuses: (response) => response.end('{ "ok": false, "error": "not_in_channel" }'),

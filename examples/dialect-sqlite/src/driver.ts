@@ -1,6 +1,6 @@
 export type Row = Readonly<Record<string, unknown>>;
 
-/** SQLite, which answers at once: Node's own where it has one, else WebAssembly. */
+/** A synchronous SQLite: Node's own if it has one, otherwise WebAssembly. */
 export interface Driver {
   all(sql: string): readonly Row[];
   exec(sql: string): void;
@@ -18,14 +18,14 @@ export async function openDriver(file: string): Promise<Driver> {
   if (builtin === undefined) return new (await import('node-sqlite3-wasm')).default.Database(file) as unknown as Driver;
   const database = new builtin.DatabaseSync(file);
   const all = (sql: string) => {
-    const prepared = database.prepare(sql);
-    prepared.setReadBigInts(true);
-    return prepared
+    const statement = database.prepare(sql);
+    statement.setReadBigInts(true);
+    return statement
       .all()
-      .map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, small(value)])));
+      .map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, toNumberIfExact(value)])));
   };
   return { all, exec: (sql) => database.exec(sql), close: () => database.close() };
 }
 
-const small = (value: unknown): unknown =>
+const toNumberIfExact = (value: unknown): unknown =>
   typeof value === 'bigint' && BigInt(Number(value)) === value ? Number(value) : value;

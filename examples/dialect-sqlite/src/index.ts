@@ -1,27 +1,27 @@
 import { resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { definePlugin, SvcError } from '@svc/sdk';
-import { type Exec, keptDialect, Queue, text } from '@svc/sdk/dialect';
+import { type ExecSql, quoteLiteral, SerialQueue, textCatalogDialect } from '@svc/sdk/dialect';
 import { openDriver } from './driver.ts';
-import { isBusy, isDuplicate, isMissing, refusal } from './errors.ts';
-import { RULES, WORDS } from './words.ts';
+import { isBusy, isDuplicate, isMissing, toSvcError } from './errors.ts';
+import { RULES, SYNTAX } from './syntax.ts';
 
-/** Milliseconds that somebody else's write is waited for. */
-const BUSY_MS = 10_000;
+/** How long to wait for another connection's write. */
+const BUSY_TIMEOUT_MS = 10_000;
 
-const TEXTS = `SELECT sql FROM sqlite_schema WHERE type IN ('table', 'index') AND sql IS NOT NULL
+const CATALOG_QUERY = `SELECT sql FROM sqlite_schema WHERE type IN ('table', 'index') AND sql IS NOT NULL
   AND substr(tbl_name, 1, 5) <> '_svc_' AND substr(tbl_name, 1, 7) <> 'sqlite_'`;
 
 function fileOf(url: string): string {
   if (url.startsWith('sqlite://') && url.length > 9) return resolve(decodeURIComponent(url.slice(9)));
-  throw new SvcError('url_invalid', 'The URL of a SQLite database cannot be used.', {
+  throw new SvcError('url_invalid', 'The URL of the SQLite database is invalid.', {
     next: ['Write sqlite://./folder/file.db'],
   });
 }
 
-/** Another connection may be writing: then it is this one's turn a little later. */
-async function patiently<T>(work: () => T): Promise<T> {
-  for (const deadline = performance.now() + BUSY_MS; ; await wait(2 + Math.random() * 8)) {
+/** Tries again while another connection is writing. */
+async function retryWhileBusy<T>(work: () => T): Promise<T> {
+  for (const deadline = performance.now() + BUSY_TIMEOUT_MS; ; await wait(2 + Math.random() * 8)) {
     try {
       return work();
     } catch (error) {
@@ -30,15 +30,15 @@ async function patiently<T>(work: () => T): Promise<T> {
   }
 }
 
-export const sqlite = keptDialect({
+export const sqlite = textCatalogDialect({
   rules: RULES,
-  words: WORDS,
+  syntax: SYNTAX,
   identify: (url) => `sqlite:${fileOf(url)}`,
   async open(url) {
-    const driver = await openDriver(fileOf(url)).catch((error) => Promise.reject(refusal(error)));
-    const queue = new Queue();
-    const exec: Exec = (sql) =>
-      patiently(() => [{ rows: driver.all(sql), count: Number(driver.all('SELECT changes() AS n')[0]?.n) }]);
+    const driver = await openDriver(fileOf(url)).catch((error) => Promise.reject(toSvcError(error)));
+    const queue = new SerialQueue();
+    const exec: ExecSql = (sql) =>
+      retryWhileBusy(() => [{ rows: driver.all(sql), count: Number(driver.all('SELECT changes() AS n')[0]?.n) }]);
     const column = async (sql: string) => {
       const [result] = await queue.run(() => exec(sql));
       return result?.rows.map((row) => String(Object.values(row)[0])) ?? [];
@@ -49,12 +49,12 @@ export const sqlite = keptDialect({
       script: (sql) => driver.exec(sql),
       transaction: (work, rebuilds) =>
         queue.run(async () => {
-          // Dropping a table would take along the rows that point at it.
+          // With foreign keys on, dropping a table would also delete the rows that reference it.
           driver.exec(`PRAGMA foreign_keys = ${rebuilds ? 'OFF' : 'ON'}`);
-          await patiently(() => driver.exec('BEGIN IMMEDIATE'));
+          await retryWhileBusy(() => driver.exec('BEGIN IMMEDIATE'));
           try {
             const result = await work(exec);
-            await patiently(() => driver.exec('COMMIT'));
+            await retryWhileBusy(() => driver.exec('COMMIT'));
             return result;
           } catch (error) {
             driver.exec('ROLLBACK');
@@ -63,9 +63,9 @@ export const sqlite = keptDialect({
             driver.exec('PRAGMA foreign_keys = ON');
           }
         }),
-      columns: (table) => column(`SELECT name FROM pragma_table_info(${text(table)})`),
-      texts: () => column(TEXTS),
-      refusal,
+      columns: (table) => column(`SELECT name FROM pragma_table_info(${quoteLiteral(table)})`),
+      catalogTexts: () => column(CATALOG_QUERY),
+      toSvcError: toSvcError,
       isMissing,
       isDuplicate,
       close: async () => driver.close(),

@@ -2,32 +2,32 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { approvalSuite, dialectSuite, recordStoreSuite, type StoreUnderTest, sqlWords } from '@svc/sdk/testing';
+import { approvalSuite, dialectSuite, recordStoreSuite, type StoreUnderTest, sqlSyntax } from '@svc/sdk/testing';
 import { sqlite } from '../src/index.ts';
 
-async function fresh() {
+async function createDatabase() {
   const folder = mkdtempSync(join(tmpdir(), 'svc-sqlite-'));
   return { url: `sqlite://${folder}/test.db`, drop: async () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-const words = sqlWords((name) => `"${name.replaceAll('"', '""')}"`);
+const syntax = sqlSyntax((name) => `"${name.replaceAll('"', '""')}"`);
 const store: StoreUnderTest = {
   name: 'SQLite',
-  async fresh() {
-    const { url, drop } = await fresh();
+  async createStore() {
+    const { url, drop } = await createDatabase();
     return { connect: () => sqlite.connect(url, {}), drop };
   },
 };
 
 dialectSuite(test, {
-  ...words,
-  words: { ...words.words, now: "datetime('now')" },
+  ...syntax,
+  syntax: { ...syntax.syntax, now: "datetime('now')" },
   name: 'SQLite',
   dialect: sqlite,
-  fresh,
+  createDatabase,
   skip: {
     'who watches hears of what its definition tells, and of nothing else':
-      'SQLite tells other processes nothing: who waits asks again',
+      'SQLite does not notify other processes; they poll',
   },
 });
 recordStoreSuite(test, store);

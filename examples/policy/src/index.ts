@@ -3,29 +3,29 @@ import { definePlugin, type Plugin, type ToolCallReview } from '@svc/sdk';
 export interface AmountRule {
   /** The tag of the tool. */
   readonly tool: string;
-  /** The parameter that holds the amount. */
+  /** The parameter with the amount. */
   readonly parameter: string;
-  /** From this amount on a human is asked. */
+  /** From this amount on, a call requires approval. */
   readonly askFrom: number;
-  /** From this amount on nobody can approve it. */
+  /** From this amount on, a call is denied. */
   readonly denyFrom: number;
-  /** Full hours from 0 to 24, of that time zone, between which small amounts need nobody. */
+  /** Full hours, 0 to 24, in a time zone. Between them, smaller amounts need no approval. */
   readonly attended: { readonly from: number; readonly to: number; readonly timeZone: string };
 }
 
-/** Denies a tool call, or asks for approval, by its amount and by the hour. `now` is there for tests. */
+/** Denies a tool call, or requires approval, by its amount and the hour. `now` is for tests. */
 export function amountPolicy(rules: readonly AmountRule[], now: () => Date = () => new Date()): Plugin {
   return definePlugin({
     name: 'policy',
     apply(kernel) {
       kernel.hooks.beforeToolCall.tap('policy', (review) => {
-        for (const rule of rules) if (rule.tool === review.call.tool) judge(review, rule, now());
+        for (const rule of rules) if (rule.tool === review.call.tool) applyRule(review, rule, now());
       });
     },
   });
 }
 
-function judge(review: ToolCallReview, { parameter, askFrom, denyFrom, attended }: AmountRule, now: Date): void {
+function applyRule(review: ToolCallReview, { parameter, askFrom, denyFrom, attended }: AmountRule, now: Date): void {
   const amount = review.call.parameters[parameter];
   const hour = hourIn(attended.timeZone, now);
   if (typeof amount !== 'number') review.deny(`"${parameter}" is not a number.`);

@@ -1,39 +1,39 @@
 import type { ChannelModel, ConfirmChannel } from 'amqplib';
 import { type Broker, DeliveryFailed } from '../../../core/approval/channel.ts';
 import { SvcError } from '../../../core/errors.ts';
+import { definePlugin } from '../../../core/plugin.ts';
 import { withoutPassword } from '../../../core/url.ts';
-import { type Driver, loadDriver } from '../../driver.ts';
-import { consumeFor } from './consume.ts';
-import { goodBye } from './good-bye.ts';
-import { confirmed } from './publish.ts';
+import { type Driver, loadDriver } from '../../shared/driver.ts';
+import { consumeUntilStopped } from './consume.ts';
+import { closeWithTimeout, publishConfirmed } from './publish.ts';
 
-export interface RabbitmqOptions {
+interface RabbitmqOptions {
   /** `amqp://` or `amqps://`. */
   readonly url: string;
   /** A durable topic exchange; default `svc.events`. */
   readonly exchange?: string;
 }
 
-interface Open {
+interface OpenConnection {
   readonly model: ChannelModel;
   readonly channel: ConfirmChannel;
 }
 
-const EXCHANGE = 'svc.events';
-const CONNECT_MS = 10_000;
+const DEFAULT_EXCHANGE = 'svc.events';
+const CONNECT_TIMEOUT_MS = 10_000;
 
 const driver: Driver<typeof import('amqplib')> = {
-  name: 'The driver of RabbitMQ',
+  name: 'The RabbitMQ driver',
   package: 'amqplib',
   load: () => import('amqplib'),
 };
 
-/** RabbitMQ: durable, persistent, confirmed. An event that no queue takes has not arrived. */
-export function rabbitmq({ url, exchange = EXCHANGE }: RabbitmqOptions): Broker {
+/** RabbitMQ with a durable exchange, persistent messages and publisher confirms. An event that no queue receives fails. */
+export function rabbitmq({ url, exchange = DEFAULT_EXCHANGE }: RabbitmqOptions): Broker {
   const stopping = new AbortController();
-  let current: Promise<Open> | undefined;
+  let current: Promise<OpenConnection> | undefined;
 
-  const connected = (): Promise<Open> => {
+  const connection = (): Promise<OpenConnection> => {
     if (stopping.signal.aborted) throw new SvcError('interrupted', 'The broker is closed.');
     if (current) return current;
     const opening = open(url, exchange, () => {
@@ -45,48 +45,60 @@ export function rabbitmq({ url, exchange = EXCHANGE }: RabbitmqOptions): Broker 
 
   return {
     async publish(event, signal) {
-      const { channel } = await connected();
-      await confirmed(channel, exchange, event, signal);
+      const { channel } = await connection();
+      await publishConfirmed(channel, exchange, event, signal);
     },
-    async consume(queue, take) {
+    async consume(queue, handle) {
       const stopped = new AbortController();
-      const working = consumeFor(queue, take, connected, AbortSignal.any([stopped.signal, stopping.signal]));
+      const consuming = consumeUntilStopped(
+        queue,
+        handle,
+        connection,
+        AbortSignal.any([stopped.signal, stopping.signal]),
+      );
       return async () => {
         stopped.abort();
-        await working;
+        await consuming;
       };
     },
     async close() {
       stopping.abort();
       const opened = await current?.catch(() => undefined);
-      if (opened) await goodBye(opened.model.close());
+      if (opened) await closeWithTimeout(opened.model.close());
     },
   };
 }
 
-/** `gone` is called once the connection cannot be used any more, or never could. */
-async function open(url: string, exchange: string, gone: () => void): Promise<Open> {
+/** Calls `onLost` when the connection is closed or could not be opened. */
+async function open(url: string, exchange: string, onLost: () => void): Promise<OpenConnection> {
   try {
     const amqp = await loadDriver(driver);
-    const model = await amqp.connect(url, { timeout: CONNECT_MS }).catch((error: Error) => {
+    const model = await amqp.connect(url, { timeout: CONNECT_TIMEOUT_MS }).catch((error: Error) => {
       throw new DeliveryFailed(`${withoutPassword(url)}: ${error.message || 'no answer'}`);
     });
-    // Without a listener an error would end the process; a close follows every one.
-    model.on('error', () => {}).on('close', gone);
+    // An error without a listener would end the process. Every error is followed by a close.
+    model.on('error', () => {}).on('close', onLost);
     const channel = await model.createConfirmChannel();
     channel
-      // Every event on its way listens.
+      // Each pending event adds listeners.
       .setMaxListeners(0)
       .on('error', () => {})
       .on('close', () => {
-        gone();
-        void goodBye(model.close());
+        onLost();
+        void closeWithTimeout(model.close());
       });
     await channel.assertExchange(exchange, 'topic', { durable: true });
     return { model, channel };
   } catch (error) {
-    // The caller has no promise to compare before this function gave one back.
-    queueMicrotask(gone);
+    // The caller compares with the promise of this call, which it has only after this call returns.
+    queueMicrotask(onLost);
     throw error;
   }
 }
+
+export default definePlugin({
+  name: 'rabbitmq',
+  apply(kernel) {
+    kernel.brokers.register('rabbitmq', (options) => rabbitmq(options as unknown as RabbitmqOptions));
+  },
+});

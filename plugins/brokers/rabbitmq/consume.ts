@@ -2,80 +2,84 @@ import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib';
 import { DeliveryFailed } from '../../../core/approval/channel.ts';
-import { goodBye } from './good-bye.ts';
+import { closeWithTimeout } from './publish.ts';
 
-/** Takes what no consumer could use; each queue has one of its own behind it, `<queue>.dead`. */
-const DEAD = 'svc.dead';
-/** Messages that a consumer holds at a time. */
+/** Exchange for messages that no consumer could process; each goes to the queue `<queue>.dead`. */
+const DEAD_LETTER_EXCHANGE = 'svc.dead';
+/** Unacknowledged messages per consumer. */
 const PREFETCH = 16;
-const FIRST_PAUSE_MS = 200;
-const LONGEST_PAUSE_MS = 10_000;
+const FIRST_RETRY_MS = 200;
+const MAX_RETRY_MS = 10_000;
 
-export type Take = (body: unknown) => Promise<void>;
+type MessageHandler = (body: unknown) => Promise<void>;
 
-/** Until it is stopped; a connection that is lost is made again. What stands in the way is told once, until it changes. */
-export async function consumeFor(
+/** Consumes until `signal` aborts, and reconnects after a lost connection. Repeated errors are reported once. */
+export async function consumeUntilStopped(
   queue: string,
-  take: Take,
-  connected: () => Promise<{ readonly model: ChannelModel }>,
+  handle: MessageHandler,
+  connection: () => Promise<{ readonly model: ChannelModel }>,
   signal: AbortSignal,
 ): Promise<void> {
-  let pause = FIRST_PAUSE_MS;
-  let told: string | undefined;
+  let pause = FIRST_RETRY_MS;
+  let reported: string | undefined;
   while (!signal.aborted) {
     try {
-      const { model } = await connected();
-      await consumeOn(await model.createChannel(), queue, take, signal);
-      pause = FIRST_PAUSE_MS;
-      told = undefined;
+      const { model } = await connection();
+      await consumeOn(await model.createChannel(), queue, handle, signal);
+      pause = FIRST_RETRY_MS;
+      reported = undefined;
     } catch (error) {
       if (signal.aborted) return;
       const why = error instanceof Error ? error.message : String(error);
-      if (why !== told)
-        process.emitWarning(`Nothing is taken from the queue ${queue}: ${why}. It is tried again.`, 'SvcWarning');
-      told = why;
+      if (why !== reported)
+        process.emitWarning(`Cannot consume from the queue ${queue}: ${why}. Retrying.`, 'SvcWarning');
+      reported = why;
       await wait(pause, undefined, { signal }).catch(() => undefined);
-      pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
+      pause = Math.min(pause * 2, MAX_RETRY_MS);
     }
   }
 }
 
-/** Ends when the channel does; stopped, it settles what it holds first. */
-async function consumeOn(channel: Channel, queue: string, take: Take, signal: AbortSignal): Promise<void> {
+/** Ends when the channel closes. When stopped, it first finishes the messages it has received. */
+async function consumeOn(channel: Channel, queue: string, handle: MessageHandler, signal: AbortSignal): Promise<void> {
   const closed = once(channel, 'close', { signal }).catch(() => undefined);
   channel.on('error', () => {});
-  await channel.assertExchange(DEAD, 'direct', { durable: true });
+  await channel.assertExchange(DEAD_LETTER_EXCHANGE, 'direct', { durable: true });
   await channel.assertQueue(`${queue}.dead`, { durable: true });
-  await channel.bindQueue(`${queue}.dead`, DEAD, queue);
-  await channel.assertQueue(queue, { durable: true, deadLetterExchange: DEAD, deadLetterRoutingKey: queue });
+  await channel.bindQueue(`${queue}.dead`, DEAD_LETTER_EXCHANGE, queue);
+  await channel.assertQueue(queue, {
+    durable: true,
+    deadLetterExchange: DEAD_LETTER_EXCHANGE,
+    deadLetterRoutingKey: queue,
+  });
   await channel.prefetch(PREFETCH);
-  const busy = new Set<Promise<void>>();
+  const pending = new Set<Promise<void>>();
   const { consumerTag } = await channel.consume(queue, (message) => {
     if (!message) return;
-    const work = settle(channel, message, take).catch(() => undefined);
-    busy.add(work);
-    void work.finally(() => busy.delete(work));
+    const work = handleMessage(channel, message, handle).catch(() => undefined);
+    pending.add(work);
+    void work.finally(() => pending.delete(work));
   });
   await closed;
   if (!signal.aborted) return;
-  await goodBye(channel.cancel(consumerTag));
-  await Promise.all(busy);
-  await goodBye(channel.close());
+  await closeWithTimeout(channel.cancel(consumerTag));
+  await Promise.all(pending);
+  await closeWithTimeout(channel.close());
 }
 
-async function settle(channel: Channel, message: ConsumeMessage, take: Take): Promise<void> {
+async function handleMessage(channel: Channel, message: ConsumeMessage, handle: MessageHandler): Promise<void> {
   try {
-    await take(bodyOf(message));
+    await handle(parseBody(message));
     channel.ack(message);
   } catch (error) {
-    // Whoever says that it may go another time gets it again.
-    const again = error instanceof DeliveryFailed && error.retry;
-    if (again) await wait(Math.max(FIRST_PAUSE_MS, error.afterMs));
-    channel.nack(message, false, again);
+    // Redelivered after a pause if the handler asks for it; dead-lettered otherwise.
+    const requeue = error instanceof DeliveryFailed && error.retry;
+    if (requeue) await wait(Math.max(FIRST_RETRY_MS, error.afterMs));
+    channel.nack(message, false, requeue);
   }
 }
 
-function bodyOf({ content }: ConsumeMessage): unknown {
+function parseBody({ content }: ConsumeMessage): unknown {
   const text = content.toString('utf8');
   try {
     return JSON.parse(text);

@@ -1,39 +1,39 @@
 import type { ConfirmChannel, ConsumeMessage } from 'amqplib';
 import { type BrokerEvent, DeliveryFailed } from '../../../core/approval/channel.ts';
 
-/** The longest expiration that the server takes. */
-const LONGEST_MS = 2 ** 32 - 1;
+/** The longest message expiration that RabbitMQ accepts. */
+const MAX_EXPIRATION_MS = 2 ** 32 - 1;
 
-/** Resolves when the server has the event on disk in every queue that asked for it. */
-export function confirmed(
+/** Resolves when RabbitMQ confirms the event: every bound queue has it on disk. */
+export function publishConfirmed(
   channel: ConfirmChannel,
   exchange: string,
   event: BrokerEvent,
   signal: AbortSignal,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    const lost = () => fail(new DeliveryFailed('the connection to the broker was lost'));
-    const late = () => fail(new DeliveryFailed('the broker did not confirm in time'));
-    // Comes before the confirmation of the same message.
-    const returned = ({
+    const onClose = () => fail(new DeliveryFailed('the connection to the broker was lost'));
+    const onTimeout = () => fail(new DeliveryFailed('the broker did not confirm in time'));
+    // An unroutable message is returned before it is confirmed.
+    const onReturned = ({
       properties,
       fields,
     }: ConsumeMessage | { properties: { messageId?: unknown }; fields: object }) => {
       if (properties.messageId !== event.id || (fields as { routingKey?: string }).routingKey !== event.name) return;
-      fail(new DeliveryFailed(`no queue of the broker takes events named "${event.name}"`));
+      fail(new DeliveryFailed(`no queue is bound for events named "${event.name}"`));
     };
-    const end = () => {
-      channel.off('close', lost).off('return', returned);
-      signal.removeEventListener('abort', late);
+    const removeListeners = () => {
+      channel.off('close', onClose).off('return', onReturned);
+      signal.removeEventListener('abort', onTimeout);
     };
     const fail = (error: Error) => {
-      end();
+      removeListeners();
       reject(error);
     };
-    // It may be over since before there was a connection.
-    if (signal.aborted) return late();
-    channel.once('close', lost).on('return', returned);
-    signal.addEventListener('abort', late, { once: true });
+    // It may have timed out while connecting.
+    if (signal.aborted) return onTimeout();
+    channel.once('close', onClose).on('return', onReturned);
+    signal.addEventListener('abort', onTimeout, { once: true });
     try {
       channel.publish(
         exchange,
@@ -44,16 +44,28 @@ export function confirmed(
           mandatory: true,
           messageId: event.id,
           contentType: 'application/cloudevents+json',
-          expiration: String(Math.min(Math.ceil(event.expiresInMs), LONGEST_MS)),
+          expiration: String(Math.min(Math.ceil(event.expiresInMs), MAX_EXPIRATION_MS)),
         },
         (error) => {
-          end();
-          if (error) reject(new DeliveryFailed('the broker refused the event'));
+          removeListeners();
+          if (error) reject(new DeliveryFailed('the broker rejected the event'));
           else resolve();
         },
       );
     } catch {
-      lost();
+      onClose();
     }
   });
+}
+
+const CLOSE_TIMEOUT_MS = 2_000;
+
+/** Waits for a close, but not longer than two seconds: a server that is gone never answers. */
+export async function closeWithTimeout(closing: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, CLOSE_TIMEOUT_MS);
+  });
+  await Promise.race([closing.catch(() => undefined), timeout]);
+  clearTimeout(timer);
 }

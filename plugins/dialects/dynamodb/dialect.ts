@@ -1,38 +1,37 @@
 import type { Dialect } from '../../../core/dialect.ts';
 import { isSvcError } from '../../../core/errors.ts';
-import { Api } from './api.ts';
-import { compile } from './compile.ts';
-import { connectionOver } from './connection.ts';
-import { loadSdk, makeClient } from './driver.ts';
-import { refusal } from './errors.ts';
-import { names } from './names.ts';
-import { seen } from './normal.ts';
-import { identify, placeOf } from './place.ts';
-import { refusals } from './refusals.ts';
-import { settingsOf } from './settings.ts';
-import { attributeTypes } from './types.ts';
+import { normalize } from './catalog/introspect.ts';
+import { compile } from './compile/compile.ts';
+import { nameRules } from './compile/names.ts';
+import { attributeTypes } from './compile/types.ts';
+import { unsupported } from './compile/unsupported.ts';
+import { Api, createClient, loadSdk } from './connection/api.ts';
+import { createConnection } from './connection/connection.ts';
+import { toSvcError } from './connection/errors.ts';
+import { settingsOf } from './connection/settings.ts';
+import { identify, parseUrl } from './connection/url.ts';
 
-/** DynamoDB of AWS, or whatever answers as it does on this machine. */
+/** Amazon DynamoDB, or a compatible endpoint such as DynamoDB Local. */
 export const dynamodb: Dialect = {
   name: 'dynamodb',
   types: attributeTypes,
-  capabilities: { transactionalDdl: false, stepwise: true, names, refuses: refusals },
+  capabilities: { transactionalDdl: false, runsSegmentsSingly: true, names: nameRules, unsupported },
   compile,
-  seen,
+  normalize,
   identify,
   async connect(url, options) {
-    const place = placeOf(url);
+    const address = parseUrl(url);
     const settings = settingsOf(options);
     const sdk = await loadSdk(settings);
-    const api = new Api(sdk, makeClient(sdk, place, settings), place.prefix, settings.patienceMs);
+    const api = new Api(sdk, createClient(sdk, address, settings), address.prefix, settings.patienceMs);
     try {
-      // Tells at once what cannot be reached and who is not let in, and what the time is there.
-      await api.once('ListTables', { Limit: 1 });
+      // Fails early on a wrong endpoint or missing credentials, and sets the server's clock.
+      await api.sendOnce('ListTables', { Limit: 1 });
     } catch (error) {
       api.close();
-      const told = refusal(error);
-      throw isSvcError(told) ? told.with({ state: 'Nothing was changed.' }) : told;
+      const svcError = toSvcError(error);
+      throw isSvcError(svcError) ? svcError.with({ state: 'Nothing was changed.' }) : svcError;
     }
-    return connectionOver(api, settings);
+    return createConnection(api, settings);
   },
 };

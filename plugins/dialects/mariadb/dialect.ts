@@ -1,20 +1,63 @@
 import type { Dialect } from '../../../core/dialect.ts';
-import { dialectOf } from '../mysql/dialect-of.ts';
-import type { Flavour } from '../mysql/flavour.ts';
+import type { CatalogDefault } from '../mysql/catalog/catalog-table.ts';
+import { parseString } from '../mysql/compile/literal.ts';
+import { createDialect } from '../mysql/dialect.ts';
+import type { Traits, Variant } from '../mysql/variant.ts';
 import { openMariadb } from './driver.ts';
-import { mariadbTraits } from './traits.ts';
 
-export const mariadbFlavour: Flavour = {
+export const mariadbTraits: Traits = {
+  name: 'mariadb',
+  title: 'MariaDB',
+  tableCollation: 'utf8mb4_unicode_ci',
+  descendingIndexesSince: [10, 8, 0],
+  randomBytesSince: [10, 10, 0],
+  dropCheck: 'DROP CONSTRAINT',
+  copiesForExpressionDefaults: false,
+  hasColumnChecks: true,
+  addsZeroDefault: true,
+  locksForeignKeyTypes: true,
+  hasDatabaseWideCheckNames: false,
+  renamedConstraintSuffixes: { foreignKey: '_ibfk_' },
+  compoundStatement: (statements) => `BEGIN NOT ATOMIC\n${statements}\n;END`,
+  // Since 11.5 they are unsigned 32-bit numbers, and FROM_UNIXTIME has the same range.
+  maxTimestamp: "IF(FROM_UNIXTIME(2147483648) IS NULL, '2038-01-19 03:14:07.999', '2106-02-07 06:28:15.999')",
+  // Includes json_valid, because a check in the definition replaces the one that the JSON type adds.
+  arrayCheck: (column) => `json_valid(${column}) and json_type(${column}) = 'ARRAY'`,
+  json: { equals: (column, literal) => `json_equals(${column}, ${literal})`, equalsSince: [10, 7, 0] },
+  catalog: {
+    unsupportedIndex:
+      "CASE WHEN s.ignored = 'YES' THEN 'is ignored' WHEN s.index_type = 'HASH' THEN 'is a hash of long values' END",
+    checksQuery: `SELECT k.table_name AS t, k.constraint_name AS n, k.check_clause AS e, NULL AS odd, k.level = 'Column' AS own
+  FROM information_schema.check_constraints k WHERE k.constraint_schema = DATABASE()`,
+    // Only read for spatial columns: that view opens every table.
+    spatialAttribute: `CASE WHEN c.data_type IN ('geometry', 'point', 'linestring', 'polygon', 'multipoint', 'multilinestring', 'multipolygon', 'geometrycollection')
+      THEN (SELECT CONCAT('REF_SYSTEM_ID=', NULLIF(g.srid, 0)) FROM information_schema.geometry_columns g
+        WHERE g.g_table_schema = DATABASE() AND g.g_table_name = c.table_name AND g.g_geometry_column = c.column_name) END`,
+    expressionsLoseCharacters: true,
+    decodeExpression: (text) => text,
+    parseDefault: (value) => (value === null ? undefined : parseDefault(value)),
+    parseShownDefault: parseDefault,
+  },
+};
+
+export const mariadbVariant: Variant = {
   name: 'mariadb',
   title: 'MariaDB',
   other: { name: 'mysql', title: 'MySQL' },
   schemes: ['mariadb:', 'mysql:'],
-  isMine: (version) => /mariadb/i.test(version),
-  oldest: [10, 6, 0],
+  matchesVersion: (version) => /mariadb/i.test(version),
+  minimumVersion: [10, 6, 0],
   binaryCollation: 'utf8mb4_nopad_bin',
   open: openMariadb,
   traits: mariadbTraits,
 };
 
-/** MariaDB from 10.6 on. */
-export const mariadb: Dialect = dialectOf(mariadbFlavour);
+/** MariaDB 10.6 and later. */
+export const mariadb: Dialect = createDialect(mariadbVariant);
+
+function parseDefault(value: string): CatalogDefault | undefined {
+  if (value === 'NULL') return undefined;
+  const string = parseString(value);
+  if (string !== undefined) return { literal: string };
+  return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(value) ? { literal: value } : { expression: value };
+}

@@ -1,7 +1,7 @@
 import type { Connection, FieldInfo, UpsertResult } from 'mariadb';
-import { type Driver, loadDriver } from '../../driver.ts';
-import type { Result } from '../../sql/session.ts';
-import type { OpenWire } from '../mysql/wire.ts';
+import { type Driver, loadDriver } from '../../shared/driver.ts';
+import type { OpenDriver } from '../mysql/variant.ts';
+import type { Result } from '../sql/session.ts';
 
 const driver: Driver<typeof import('mariadb')> = {
   name: 'The driver of MariaDB',
@@ -9,7 +9,7 @@ const driver: Driver<typeof import('mariadb')> = {
   load: () => import('mariadb'),
 };
 
-export const openMariadb: OpenWire = async (
+export const openMariadb: OpenDriver = async (
   { host, port, user, password, database, socketPath, tls },
   { connectTimeoutMs, root },
 ) => {
@@ -24,26 +24,26 @@ export const openMariadb: OpenWire = async (
     collation: 'utf8mb4_unicode_ci',
     multipleStatements: true,
     dateStrings: true,
-    // A JSON text that is not valid JSON would throw where nobody can catch it.
+    // Parsing invalid JSON would throw where nothing can catch it.
     autoJsonMap: false,
     insertIdAsNumber: true,
-    ...BITS,
-    // Its errors would carry the statement, and with it values.
+    ...BIT_OPTIONS,
+    // Errors would contain the statement with its values.
     logParam: false,
   });
-  /** The driver sends its good-bye behind a statement under way and forgets that one: its caller would wait for ever. */
+  /** `end()` queues its packet after a running statement and never settles that statement's promise. */
   let abandon: ((error: Error) => void) | undefined;
   const ask = (text: string) =>
-    new Promise<Answer | readonly Answer[]>((resolve, reject) => {
+    new Promise<DriverResult | readonly DriverResult[]>((resolve, reject) => {
       abandon = reject;
-      connection.query<Answer | readonly Answer[]>(text).then(resolve, reject);
+      connection.query<DriverResult | readonly DriverResult[]>(text).then(resolve, reject);
     });
   return {
     async query(text) {
       const answered = await ask(text);
-      // The rows of a single statement carry a description of their columns; the list of several results does not.
+      // The rows of a single statement have `meta`; a list of several results does not.
       const several = Array.isArray(answered) && !('meta' in answered);
-      return (several ? (answered as readonly Answer[]) : [answered as Answer]).map(result);
+      return (several ? (answered as readonly DriverResult[]) : [answered as DriverResult]).map(toResult);
     },
     onLost: (listener) => void connection.on('error', listener),
     close() {
@@ -54,22 +54,22 @@ export const openMariadb: OpenWire = async (
   };
 };
 
-/** A bit is no boolean: the driver knows the word, its types do not. */
-const BITS = { bitOneIsBoolean: false };
+/** Returns bits as bits. The option is missing from the driver's types. */
+const BIT_OPTIONS = { bitOneIsBoolean: false };
 
-type Rows = readonly Record<string, unknown>[] & { readonly meta?: readonly FieldInfo[] };
-type Answer = UpsertResult | Rows;
+type DriverRows = readonly Record<string, unknown>[] & { readonly meta?: readonly FieldInfo[] };
+type DriverResult = UpsertResult | DriverRows;
 
-const result = (answer: Answer): Result =>
+const toResult = (answer: DriverResult): Result =>
   Array.isArray(answer)
-    ? { rows: exact(answer as Rows), count: answer.length }
+    ? { rows: withExactIntegers(answer as DriverRows), count: answer.length }
     : { rows: [], count: Number((answer as UpsertResult).affectedRows) };
 
 /**
- * As mysql2 has it: an integer is a number where that is exact, else a string. A `typeCast` of ours would be asked for
- * every value, and double the time of reading a row.
+ * As mysql2 returns it: an integer is a number if that is exact, else a string. A `typeCast` function would run for every
+ * value and double the time to read a row.
  */
-function exact(rows: Rows): Result['rows'] {
+function withExactIntegers(rows: DriverRows): Result['rows'] {
   for (const column of rows.meta ?? []) {
     if (column.type !== 'BIGINT') continue;
     const name = column.name();

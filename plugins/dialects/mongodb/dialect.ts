@@ -1,24 +1,24 @@
 import type { Dialect } from '../../../core/dialect.ts';
-import { compile } from './compile.ts';
-import { connectionOver } from './connection.ts';
-import { identify } from './identify.ts';
-import { openServer } from './open.ts';
-import { NAME, names, refuses } from './refuses.ts';
-import { settingsOf } from './settings.ts';
-import { bsonNames } from './types.ts';
+import { compile } from './compile/compile.ts';
+import { DIALECT, nameRules, unsupported } from './compile/limits.ts';
+import { typeNames } from './compile/types.ts';
+import { createConnection } from './connection/connection.ts';
+import { openServer } from './connection/server.ts';
+import { settingsOf } from './connection/settings.ts';
+import { identify } from './connection/url.ts';
 
-/** MongoDB from version 5.0 on, and what speaks its protocol as DocumentDB does. */
+/** MongoDB from version 5.0, and servers with its protocol such as DocumentDB. */
 export const mongodb: Dialect = {
-  name: NAME,
-  types: bsonNames,
-  capabilities: { transactionalDdl: false, stepwise: true, names, refuses },
+  name: DIALECT,
+  types: typeNames,
+  capabilities: { transactionalDdl: false, runsSegmentsSingly: true, names: nameRules, unsupported },
   compile,
-  // The registry keeps what a validator cannot say.
-  seen: (model) => model,
+  // The registry stores what a validator cannot describe.
+  normalize: (model) => model,
   identify,
   async connect(url, options) {
     const settings = settingsOf(options);
     identify(url);
-    return connectionOver(await openServer(url, settings), settings);
+    return createConnection(await openServer(url, settings), settings);
   },
 };

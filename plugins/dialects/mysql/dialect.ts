@@ -1,21 +1,95 @@
+import { isUtf8 } from 'node:buffer';
 import type { Dialect } from '../../../core/dialect.ts';
-import { dialectOf } from './dialect-of.ts';
-import type { Flavour } from './flavour.ts';
-import { mysqlTraits } from './mysql-traits.ts';
-import { openMysql2 } from './mysql2.ts';
+import { compileSql } from '../sql/compile.ts';
+import { normalizeModel } from './catalog/normalize.ts';
+import { createGrammar } from './compile/grammar.ts';
+import { parseString, unescapeString } from './compile/literal.ts';
+import { withViolations } from './compile/statement.ts';
+import { columnTypes } from './compile/types.ts';
+import { findViolations } from './compile/violations.ts';
+import { connect } from './connection/connection.ts';
+import { openMysql2 } from './connection/driver.ts';
+import { parseSettings } from './connection/settings.ts';
+import { identify } from './connection/url.ts';
+import type { Traits, Variant } from './variant.ts';
 
-export const mysqlFlavour: Flavour = {
+export const mysqlTraits: Traits = {
+  name: 'mysql',
+  title: 'MySQL',
+  tableCollation: 'utf8mb4_0900_ai_ci',
+  randomBytesSince: [5, 6, 17],
+  dropCheck: 'DROP CHECK',
+  renamedConstraintSuffixes: { foreignKey: '_ibfk_', check: '_chk_' },
+  copiesForExpressionDefaults: true,
+  hasColumnChecks: false,
+  addsZeroDefault: false,
+  locksForeignKeyTypes: false,
+  hasDatabaseWideCheckNames: true,
+  maxTimestamp: "'2038-01-19 03:14:07.999'",
+  arrayCheck: (column) => `json_type(${column}) = 'ARRAY'`,
+  json: {
+    equals: (column, literal) => `${column} = CAST(${literal} AS JSON)`,
+    orderable: (literal) => `CAST(${literal} AS JSON)`,
+  },
+  catalog: {
+    unsupportedIndex:
+      "CASE WHEN s.expression IS NOT NULL THEN 'is on an expression' WHEN s.is_visible = 'NO' THEN 'is invisible' END",
+    checksQuery: `SELECT c.table_name AS t, c.constraint_name AS n, k.check_clause AS e, CASE WHEN c.enforced = 'NO' THEN 'is not enforced' END AS odd, 0 AS own
+  FROM information_schema.table_constraints c JOIN information_schema.check_constraints k
+  ON k.constraint_schema = c.constraint_schema AND k.constraint_name = c.constraint_name
+  WHERE c.table_schema = DATABASE() AND c.constraint_type = 'CHECK'`,
+    spatialAttribute: "CONCAT('SRID ', c.srs_id)",
+    expressionsLoseCharacters: false,
+    decodeExpression,
+    parseDefault(value, extra) {
+      if (value === null) return undefined;
+      return /\bDEFAULT_GENERATED\b/i.test(extra) ? { expression: decodeExpression(value) } : { literal: value };
+    },
+    parseShownDefault(text) {
+      const string = parseString(text);
+      if (string !== undefined) return { literal: string };
+      return { expression: text.startsWith('(') ? text.slice(1, -1) : text };
+    },
+  },
+};
+
+/** The catalog escapes an expression a second time, and returns each byte of its UTF-8 as a character. */
+function decodeExpression(expression: string): string {
+  const bytes = Buffer.from(expression, 'latin1');
+  const isBytes = bytes.toString('latin1') === expression && isUtf8(bytes);
+  return unescapeString(isBytes ? bytes.toString() : expression);
+}
+
+export const mysqlVariant: Variant = {
   name: 'mysql',
   title: 'MySQL',
   other: { name: 'mariadb', title: 'MariaDB' },
   schemes: ['mysql:'],
-  isMine: (version) => !/mariadb/i.test(version),
-  // Of the collation with which keys of records compare, and of checks that hold.
-  oldest: [8, 0, 17],
+  matchesVersion: (version) => !/mariadb/i.test(version),
+  // The first with the collation of record keys and with enforced checks.
+  minimumVersion: [8, 0, 17],
   binaryCollation: 'utf8mb4_0900_bin',
   open: openMysql2,
   traits: mysqlTraits,
 };
 
-/** MySQL from 8.0 on. */
-export const mysql: Dialect = dialectOf(mysqlFlavour);
+/** MySQL 8.0 and later. */
+export const mysql: Dialect = createDialect(mysqlVariant);
+
+export function createDialect(variant: Variant): Dialect {
+  const { name, title, traits, schemes } = variant;
+  const grammar = createGrammar(traits);
+  return {
+    name,
+    types: columnTypes,
+    capabilities: { transactionalDdl: false, names: grammar.names, unsupported: grammar.unsupported },
+    compile(operation, before) {
+      const [first, ...rest] = compileSql(grammar, operation, before);
+      const violations = findViolations(traits, operation, before);
+      return first ? [violations.length > 0 ? withViolations(first, violations) : first, ...rest] : [];
+    },
+    normalize: normalizeModel,
+    identify: (url) => identify(url, schemes),
+    connect: async (url, options) => connect(variant, url, parseSettings(options, title)),
+  };
+}

@@ -1,44 +1,43 @@
 import type { Dialect } from '../../../core/dialect.ts';
-import { compileSql } from '../../sql/compile.ts';
-import { Turns } from '../../sql/turns.ts';
-import { connectionOver, type Opened } from './connection.ts';
-import { refusal } from './errors.ts';
-import { grammar } from './grammar.ts';
-import { identify, isEmbedded } from './identify.ts';
-import { seen } from './seen.ts';
-import { openServer } from './server.ts';
-import { RESET, type Settings, settingsOf } from './settings.ts';
-import { columnTypes } from './types.ts';
-import { watchServer } from './watch.ts';
+import { compileSql } from '../sql/compile.ts';
+import { Mutex } from '../sql/mutex.ts';
+import { normalize } from './catalog/normalize.ts';
+import { grammar } from './compile/grammar.ts';
+import { columnTypes } from './compile/types.ts';
+import { createConnection, type OpenSession } from './connection/connection.ts';
+import { toSvcError } from './connection/errors.ts';
+import { listenOnServer, openServer } from './connection/server.ts';
+import { RESET_SESSION, type Settings, settingsOf } from './connection/settings.ts';
+import { identify, isEmbedded } from './connection/url.ts';
 
 /** PostgreSQL from version 12 on, and PGlite for URLs that begin with `pglite://`. */
 export const postgresql: Dialect = {
   name: 'postgresql',
   types: columnTypes,
-  capabilities: { transactionalDdl: true, names: grammar.names, refuses: grammar.refuses },
+  capabilities: { transactionalDdl: true, names: grammar.names, unsupported: grammar.unsupported },
   compile: (operation, before) => compileSql(grammar, operation, before),
-  seen,
+  normalize,
   identify,
   async connect(url, options) {
     const settings = settingsOf(options);
     identify(url);
     const opened = isEmbedded(url)
-      ? await import('./pglite.ts').then(({ openPglite }) => openPglite(url, settings))
+      ? await import('./connection/pglite.ts').then(({ openPglite }) => openPglite(url, settings))
       : await onServer(url, settings);
     try {
-      return await connectionOver({ settings, ...opened });
+      return await createConnection({ settings, ...opened });
     } catch (error) {
       await opened.session.close().catch(() => undefined);
-      throw refusal(error);
+      throw toSvcError(error);
     }
   },
 };
 
-async function onServer(url: string, settings: Settings): Promise<Omit<Opened, 'settings'>> {
+async function onServer(url: string, settings: Settings): Promise<Omit<OpenSession, 'settings'>> {
   return {
     session: await openServer(url, settings),
-    turns: new Turns(),
-    restore: RESET,
-    watch: (channel, hint) => watchServer(url, settings, channel, hint),
+    mutex: new Mutex(),
+    restoreSettings: RESET_SESSION,
+    watch: (channel, notify) => listenOnServer(url, settings, channel, notify),
   };
 }

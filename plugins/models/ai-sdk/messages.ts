@@ -1,19 +1,21 @@
 import type { ModelMessage } from 'ai';
 import type { Conversation, ConversationCall, ConversationTurn } from '../../../core/agent/model.ts';
 import type { Json } from '../../../core/json.ts';
-import type { CallIds } from './call-ids.ts';
 
 type Assistant = Extract<ModelMessage, { role: 'assistant' }>;
 type Parts = Exclude<Assistant['content'], string>;
 
-/** The conversation as the AI SDK takes it. */
-export function messagesOf({ prompt, turns }: Conversation): ModelMessage[] {
-  return [{ role: 'user', content: prompt }, ...turns.flatMap((turn) => [...said(turn), ...answered(turn)])];
+/** The conversation as messages of the AI SDK. */
+export function toModelMessages({ prompt, turns }: Conversation): ModelMessage[] {
+  return [
+    { role: 'user', content: prompt },
+    ...turns.flatMap((turn) => [...assistantMessages(turn), ...toolMessages(turn)]),
+  ];
 }
 
-function said({ text, calls, keep }: ConversationTurn): ModelMessage[] {
-  // Reasoning and signatures are in it, without which some providers refuse the next turn.
-  if (Array.isArray(keep) && keep.length > 0) return keep as unknown as ModelMessage[];
+function assistantMessages({ text, calls, providerState }: ConversationTurn): ModelMessage[] {
+  // It contains reasoning and signatures, without which some providers reject the next turn.
+  if (Array.isArray(providerState) && providerState.length > 0) return providerState as unknown as ModelMessage[];
   const content: Parts = [
     ...(text === '' ? [] : [{ type: 'text' as const, text }]),
     ...calls.map(({ id, tool, parameters }) => ({
@@ -26,7 +28,7 @@ function said({ text, calls, keep }: ConversationTurn): ModelMessage[] {
   return content.length === 0 ? [] : [{ role: 'assistant', content }];
 }
 
-function answered({ calls }: ConversationTurn): ModelMessage[] {
+function toolMessages({ calls }: ConversationTurn): ModelMessage[] {
   if (calls.length === 0) return [];
   const content = calls.map((call) => ({
     type: 'tool-result' as const,
@@ -37,7 +39,7 @@ function answered({ calls }: ConversationTurn): ModelMessage[] {
   return [{ role: 'tool', content }] as ModelMessage[];
 }
 
-/** What a human changed stands beside the result, so that it is not taken for the tool's own words. */
+/** The note about changed parameters is a part of its own, so that the model does not take it for the tool's result. */
 function output({ result, changed }: ConversationCall) {
   if (changed === undefined || changed.length === 0) return { type: 'json', value: result };
   const note = `A human changed these parameters before the tool ran: ${changed.join(', ')}.`;
@@ -50,24 +52,43 @@ function output({ result, changed }: ConversationCall) {
   };
 }
 
-/** The provider's own messages of a turn, to be given back: with ids that are unique and inputs that are objects. */
-export function kept(messages: readonly ModelMessage[], ids: CallIds): Json {
-  let at = 0;
-  const own = messages
+/** The provider's messages of a turn, to send back later. Call ids are made unique and inputs made objects. */
+export function providerStateOf(messages: readonly ModelMessage[], ids: UniqueCallIds): Json {
+  let index = 0;
+  const sanitized = messages
     .filter((message): message is Assistant => message.role === 'assistant')
     .map((message) => {
       if (typeof message.content === 'string') return message;
       const content = message.content.map((part) =>
         part.type === 'tool-call' && part.providerExecuted !== true
-          ? { ...part, toolCallId: ids.given[at++] ?? part.toolCallId, input: asObject(part.input as Json) }
+          ? { ...part, toolCallId: ids.assigned[index++] ?? part.toolCallId, input: asObject(part.input as Json) }
           : part,
       );
       return { ...message, content };
     });
-  return JSON.parse(JSON.stringify(own)) as Json;
+  return JSON.parse(JSON.stringify(sanitized)) as Json;
 }
 
-/** Providers refuse a call whose input is none; its result says what was wrong. */
+/** Providers reject a call whose input is not an object. The result of the call reports the mistake. */
 function asObject(input: Json): Json {
   return typeof input === 'object' && input !== null && !Array.isArray(input) ? input : {};
+}
+
+/** Makes the ids of tool calls unique within a conversation. Some providers repeat ids or leave them empty. */
+export class UniqueCallIds {
+  readonly #taken: Set<string>;
+  /** The ids of this turn, in the order of its calls. */
+  readonly assigned: string[] = [];
+
+  constructor(conversation: Conversation) {
+    this.#taken = new Set(conversation.turns.flatMap(({ calls }) => calls.map(({ id }) => id)));
+  }
+
+  assign(id: string): string {
+    let unique = id;
+    for (let n = this.#taken.size; unique === '' || this.#taken.has(unique); n++) unique = `call_${n}`;
+    this.#taken.add(unique);
+    this.assigned.push(unique);
+    return unique;
+  }
 }

@@ -1,4 +1,4 @@
-/** The providers of the AI SDK 6 by the name that `model.provider` has, with the major version of their package. */
+/** The providers of AI SDK 6 by their `model.provider` name, with the major version of their package. */
 export const providers: Readonly<Record<string, number>> = {
   alibaba: 1,
   'amazon-bedrock': 4,

@@ -1,40 +1,45 @@
 import { Command, Option } from 'clipanion';
 import { SvcError } from '../../../../core/errors.ts';
-import { type Resolution, resolve } from '../../../../core/migration/resolve.ts';
-import type { Answer } from '../../../base.ts';
-import { ONE_DATABASE } from '../../../db/command.ts';
-import { MigratorCommand } from '../../../db/migrator-command.ts';
+import { type Resolution, resolveMigration } from '../../../../core/migration/resolve.ts';
+import type { CommandResult } from '../../../base.ts';
+import { MigratorCommand, SINGLE_DATABASE } from '../../../db/command.ts';
 
 export default class Resolve extends MigratorCommand {
   static override paths = [['db', 'migrate', 'resolve']];
   static override usage = Command.Usage({
-    description: 'Decides about a migration that stopped half-way.',
+    description: 'Resolves a migration that stopped partway.',
     details:
-      'The decision is kept in _svc_audit. --forget takes the migration out of the history: it is pending again. Of a rollback that stopped half-way --applied says that its steps were undone, --rolled-back that the rest of it was done.',
+      'The decision is recorded in _svc_audit. For a rollback that stopped partway, --applied means that its finished steps were reverted manually, and --rolled-back that the remaining ones were completed.',
     examples: [
-      ['Run the steps that are missing', 'svc db migrate resolve 20261120_103000_orders --retry'],
-      ['The rest was done by hand', 'svc db migrate resolve 20261120_103000_orders --applied'],
+      ['Run the remaining steps', 'svc db migrate resolve 20261120_103000_orders --retry'],
+      ['The remaining steps were done manually', 'svc db migrate resolve 20261120_103000_orders --applied'],
     ],
   });
 
-  override db = Option.String('--db', { description: ONE_DATABASE });
+  override db = Option.String('--db', { description: SINGLE_DATABASE });
   tag = Option.String({ required: true });
-  retry = Option.Boolean('--retry', false, { description: 'Runs the rest.' });
-  applied = Option.Boolean('--applied', false, { description: 'It is applied: what was missing was done by hand.' });
+  retry = Option.Boolean('--retry', false, { description: 'Runs the remaining steps.' });
+  applied = Option.Boolean('--applied', false, {
+    description: 'Marks it as applied: the remaining steps were done manually.',
+  });
   rolledBack = Option.Boolean('--rolled-back', false, {
     description:
-      'It is rolled back: what there was of it was undone by hand. Of an applied one the catalog has to show that.',
+      'Marks it as rolled back: its finished steps were reverted manually. For an applied migration, the catalog must confirm this.',
   });
-  failed = Option.Boolean('--failed', false, { description: 'Marks it as failed: nothing runs until it is resolved.' });
-  forget = Option.Boolean('--forget', false, { description: 'Removes it from the history.' });
-  yes = Option.Boolean('--yes,-y', false, { description: 'Lets into a protected environment.' });
+  failed = Option.Boolean('--failed', false, {
+    description: 'Marks it as failed: no migration runs until it is resolved.',
+  });
+  forget = Option.Boolean('--forget', false, {
+    description: 'Removes it from the history, so that it is pending again.',
+  });
+  yes = Option.Boolean('--yes,-y', false, { description: 'Permits a protected environment.' });
 
-  async run(): Promise<Answer> {
+  async run(): Promise<CommandResult> {
     const action = this.#action();
-    const database = await this.oneTag('resolve');
-    await this.refuseProtected(this.yes);
-    const adapter = await this.connect(database);
-    const report = await resolve(adapter, this.tag, action, {
+    const database = await this.singleTag('resolve');
+    await this.assertNotProtected(this.yes);
+    const target = await this.connect(database);
+    const report = await resolveMigration(target, this.tag, action, {
       signal: this.signal,
       defined: await this.migrations(database),
       ...this.lock,
@@ -51,11 +56,11 @@ export default class Resolve extends MigratorCommand {
       failed: this.failed,
       forget: this.forget,
     };
-    const said = (Object.keys(flags) as Resolution[]).filter((action) => flags[action]);
-    const [action] = said;
-    if (action !== undefined && said.length === 1) return action;
-    throw new SvcError('usage', 'resolve needs exactly one decision.', {
-      why: said.length === 0 ? 'There is none.' : `There are ${said.map((flag) => `--${flag}`).join(' and ')}.`,
+    const chosen = (Object.keys(flags) as Resolution[]).filter((action) => flags[action]);
+    const [action] = chosen;
+    if (action !== undefined && chosen.length === 1) return action;
+    throw new SvcError('usage', 'resolve needs exactly one action.', {
+      why: chosen.length === 0 ? 'None was given.' : `Given: ${chosen.map((flag) => `--${flag}`).join(' and ')}.`,
       state: 'Nothing was changed.',
       next: ['--retry, --applied, --rolled-back, --failed or --forget'],
     });

@@ -1,22 +1,21 @@
 import { Command, Option } from 'clipanion';
 import { SvcError } from '../../../../core/errors.ts';
-import { planRollback } from '../../../../core/migration/planning.ts';
-import { rollback } from '../../../../core/migration/run.ts';
-import type { Answer } from '../../../base.ts';
-import { ONE_DATABASE } from '../../../db/command.ts';
-import { consentToRollback, type Destroyed, destroyedBy } from '../../../db/consent.ts';
-import { MigratorCommand } from '../../../db/migrator-command.ts';
-import { countOf } from '../../../db/numbers.ts';
+import { rollback } from '../../../../core/migration/migrate.ts';
+import { previewRollback } from '../../../../core/migration/preview.ts';
+import type { CommandResult } from '../../../base.ts';
+import { MigratorCommand, SINGLE_DATABASE } from '../../../db/command.ts';
+import { consentToRollback, type DestructiveStatement, destructiveStatements } from '../../../db/consent.ts';
 import { planData, planText, preambleData } from '../../../db/plan-text.ts';
 import { progress } from '../../../db/progress.ts';
-import { counted, milliseconds } from '../../../db/words.ts';
+import { parseCount } from '../../../flag-values.ts';
+import { formatDuration, plural } from '../../../output.ts';
 
 export default class Rollback extends MigratorCommand {
   static override paths = [['db', 'migrate', 'rollback']];
   static override usage = Command.Usage({
-    description: 'Takes back the last migrations.',
+    description: 'Rolls back the last migrations.',
     details:
-      'One without -n. Migrations of every origin count, in reverse order of application. Rows that a drop destroyed do not come back.',
+      'Without -n, rolls back one. Includes migrations of the API, in reverse order of application. Data that a drop destroyed is not restored.',
     examples: [
       ['The last one', 'svc db migrate rollback'],
       ['The last three', 'svc db migrate rollback -n 3'],
@@ -24,44 +23,44 @@ export default class Rollback extends MigratorCommand {
     ],
   });
 
-  override db = Option.String('--db', { description: ONE_DATABASE });
-  count = Option.String('-n,--count', { description: 'How many; default 1.' });
-  to = Option.String('--to', { description: 'The migration to go back to, which stays.' });
-  dryRun = Option.Boolean('--dry-run', false, { description: 'Prints the statements and runs nothing.' });
-  yes = Option.Boolean('--yes,-y', false, { description: 'Answers questions, and lets into a protected environment.' });
+  override db = Option.String('--db', { description: SINGLE_DATABASE });
+  count = Option.String('-n,--count', { description: 'The number of migrations. Default: 1.' });
+  to = Option.String('--to', { description: 'The migration to roll back to, which stays applied.' });
+  dryRun = Option.Boolean('--dry-run', false, { description: 'Prints the statements without running them.' });
+  yes = Option.Boolean('--yes,-y', false, { description: 'Confirms prompts and permits a protected environment.' });
   verbose = Option.Boolean('-v,--verbose', false, { description: 'Shows every statement.' });
 
-  async run(): Promise<Answer> {
-    const count = countOf('-n', this.count);
+  async run(): Promise<CommandResult> {
+    const count = parseCount('-n', this.count);
     if (count !== undefined && this.to !== undefined) {
-      throw new SvcError('usage', '-n and --to say two different things.', {
+      throw new SvcError('usage', '-n and --to cannot be combined.', {
         state: 'Nothing was changed.',
         next: ['Use one of them.'],
       });
     }
-    const tag = await this.oneTag('rollback');
+    const tag = await this.singleTag('rollback');
     const label = await this.label(tag);
-    const adapter = await this.connect(tag);
+    const target = await this.connect(tag);
     const which = { ...(count !== undefined && { count }), ...(this.to !== undefined && { to: this.to }) };
     if (this.dryRun) {
-      const planned = await planRollback(adapter, which);
+      const planned = await previewRollback(target, which);
       this.print(
         planText(
-          `${label}: ${counted(planned.length, 'migration')} back`,
+          `${label}: ${plural(planned.length, 'migration')} to roll back`,
           planned,
           this.context.stdout,
-          adapter.connection.preamble,
+          target.connection.preamble,
         ),
       );
-      return { data: { database: tag, ...preambleData(adapter.connection), plan: planData(planned) } };
+      return { data: { database: tag, ...preambleData(target.connection), plan: planData(planned) } };
     }
     const consent = consentToRollback(this, label, this.yes);
-    let destroyed: readonly Destroyed[] = [];
-    const report = await rollback(adapter, {
+    let destroyed: readonly DestructiveStatement[] = [];
+    const report = await rollback(target, {
       ...which,
       signal: this.signal,
       confirm: async (plan) => {
-        destroyed = destroyedBy(plan);
+        destroyed = destructiveStatements(plan);
         await consent(plan);
       },
       onEvent: progress(this, label, this.verbose),
@@ -71,7 +70,7 @@ export default class Rollback extends MigratorCommand {
     this.print(
       migrations.length === 0
         ? `Nothing to roll back in ${label}.`
-        : `${counted(migrations.length, 'migration')} rolled back, ${counted(steps, 'step')}, ${milliseconds(durationMs)}`,
+        : `${plural(migrations.length, 'migration')} rolled back, ${plural(steps, 'step')}, ${formatDuration(durationMs)}`,
     );
     return { data: { database: tag, ...report, destroyed } };
   }

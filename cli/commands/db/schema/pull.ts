@@ -1,121 +1,120 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, Option } from 'clipanion';
-import { generate, modelOfFiles } from '../../../../config/generate.ts';
-import { type MigrationFile, migrationText } from '../../../../config/migration-files.ts';
-import { replaceFile, writeNewFiles } from '../../../../config/new-files.ts';
-import { pulled } from '../../../../config/pull.ts';
-import { schemaEntry } from '../../../../config/schema-entry.ts';
-import { readSchemaFile, SCHEMA_FILE, schemaFileWith } from '../../../../config/schema-file.ts';
-import type { Connection, Dialect, Unreadable } from '../../../../core/dialect.ts';
+import { generate, modelFromFiles } from '../../../../config/project/generate.ts';
+import { formatMigration, type MigrationFile } from '../../../../config/project/migration-files.ts';
+import { pullSchema } from '../../../../config/project/pull.ts';
+import { readSchemaFile, SCHEMA_FILE, schemaEntry, schemaFileWith } from '../../../../config/project/schema-file.ts';
+import { replaceFile, writeNewFiles } from '../../../../config/project/write-files.ts';
+import type { Connection, Dialect, UnsupportedObject } from '../../../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
-import { drift, withoutForeign } from '../../../../core/migration/drift.ts';
-import { Ledger } from '../../../../core/migration/ledger.ts';
-import { reconcile, refuseTrouble } from '../../../../core/migration/reconcile.ts';
-import { retold } from '../../../../core/migration/retelling.ts';
+import { drift, withoutUnknownReferences } from '../../../../core/migration/drift.ts';
+import { History } from '../../../../core/migration/history.ts';
+import { assertReconciled, reconcile } from '../../../../core/migration/reconcile.ts';
+import { replayMigrations } from '../../../../core/migration/replay.ts';
 import { type StatusEntry, status } from '../../../../core/migration/status.ts';
 import type { SchemaModel } from '../../../../core/schema/model.ts';
-import type { Answer } from '../../../base.ts';
-import { DatabaseCommand, ONE_DATABASE } from '../../../db/command.ts';
-import { counted } from '../../../db/words.ts';
+import type { CommandResult } from '../../../base.ts';
+import { DatabaseCommand, SINGLE_DATABASE } from '../../../db/command.ts';
+import { plural } from '../../../output.ts';
 
-const UNTOUCHED =
-  'All of this stays in the database untouched, but will not exist where the migrations are run anew. A raw migration can carry it.';
+const NOT_IN_MIGRATIONS =
+  'These objects stay in the database, but migrations do not create them in a new one. Add a raw migration for them if needed.';
 
 export default class Pull extends DatabaseCommand {
   static override paths = [['db', 'schema', 'pull']];
   static override usage = Command.Usage({
-    description:
-      'Writes the schema file, and a migration for what no migration file makes, from a database that exists.',
+    description: 'Writes the schema file and a migration from an existing database.',
     details:
-      'Changes nothing in the database. Afterwards svc db migrate baseline records the migration as applied, and svc db schema generate finds nothing to do. A schema file that says something else is kept under another name.',
+      'Does not change the database. The migration creates what no migration file creates yet; svc db migrate baseline then records it as applied. A different existing schema file is kept under another name.',
     examples: [
       ['An existing database', 'svc db schema pull'],
-      ['With a name for the migration', 'svc db schema pull --db main --name as_it_was'],
+      ['Name the migration', 'svc db schema pull --db main --name as_it_was'],
     ],
   });
 
-  override db = Option.String('--db', { description: ONE_DATABASE });
-  name = Option.String('--name', { description: 'The name in the tag of the migration.' });
+  override db = Option.String('--db', { description: SINGLE_DATABASE });
+  name = Option.String('--name', { description: 'The name of the migration. Default: derived from the change.' });
   rename = Option.Array('--rename', [], {
-    description: '<table>.<old field>:<new field> or <old table>:<new table>; may be repeated.',
+    description: '<table>.<old field>:<new field> or <old table>:<new table>. Repeatable.',
   });
   drop = Option.Array('--drop', [], {
-    description: 'A table or <table>.<field> that is gone and was not renamed; may be repeated.',
+    description: 'A table or <table>.<field> that was removed, not renamed. Repeatable.',
   });
 
-  async run(): Promise<Answer> {
-    const tag = await this.oneTag('pull');
+  async run(): Promise<CommandResult> {
+    const tag = await this.singleTag('pull');
     const runtime = await this.runtime();
     const { root } = runtime;
     const files = await this.migrations(tag);
-    const adapter = await this.connect(tag);
-    const { entries } = await status(adapter, files);
-    refuseTrouble(reconcile(files, await Ledger.read(adapter.connection)));
-    await this.#refusePending(tag, entries.filter(({ state }) => state !== 'completed').length);
-    refuseUnwritten(entries.filter(({ origin, file }) => origin !== 'file' && file === undefined));
-    const model = modelOfFiles(files, true);
-    const { connection } = adapter;
+    const target = await this.connect(tag);
+    const { entries } = await status(target, files);
+    assertReconciled(reconcile(files, await History.read(target.connection)));
+    await this.#assertNonePending(tag, entries.filter(({ state }) => state !== 'completed').length);
+    assertExported(entries.filter(({ origin, file }) => origin !== 'file' && file === undefined));
+    const model = modelFromFiles(files, true);
+    const { connection } = target;
     const found = await connection.introspect();
-    const drifted = await drift(connection, model, only(withoutForeign(found, model), model));
-    const { declaration, leftOut, warnings } = await pulled({
-      dialect: adapter.dialect,
+    const drifted = await drift(connection, model, only(withoutUnknownReferences(found, model), model));
+    const { declaration, leftOut, warnings } = await pullSchema({
+      dialect: target.dialect,
       found,
       files: model,
-      same: async ({ name }) => drifted.length === 0 || (await this.#same(connection, name, model, found)),
+      isUnchanged: async ({ name }) =>
+        drifted.length === 0 || (await this.#isUnchanged(connection, name, model, found)),
     });
-    const lost = (await connection.unreadable()).filter(
+    const unsupported = (await connection.unsupportedObjects()).filter(
       ({ collection }) => collection === undefined || !leftOut.includes(collection),
     );
-    const untouched = [...warnings, ...lost.map(told)];
+    const untouched = [...warnings, ...unsupported.map(describeUnsupported)];
     for (const line of untouched) this.warn(line);
-    if (untouched.length > 0) this.warn(UNTOUCHED);
+    if (untouched.length > 0) this.warn(NOT_IN_MIGRATIONS);
     const generated = await generate({
-      dialect: adapter.dialect,
+      dialect: target.dialect,
       files,
       entry: schemaEntry(tag, declaration),
-      at: new Date(),
+      now: new Date(),
       rename: this.rename,
       drop: this.drop,
       adopting: true,
       ...(this.name !== undefined && { name: this.name }),
     });
-    const early = changedBefore(files, declaration.tables);
-    for (const line of early) this.warn(line);
-    const stays = generated.length === 0 && (await this.#says(tag, adapter.dialect, files));
+    const orderWarnings = changedBeforeCreated(files, declaration.tables);
+    for (const line of orderWarnings) this.warn(line);
+    const isUpToDate = generated.length === 0 && (await this.#isUpToDate(tag, target.dialect, files));
     const schema = await schemaFileWith(root, tag, declaration);
-    const kept = stays ? undefined : this.#keep(root, schema.text);
+    const backup = isUpToDate ? undefined : this.#backup(root, schema.text);
     writeNewFiles(root, [
-      ...generated.map(({ file, migration }) => ({ file, text: migrationText(root, migration) })),
-      ...(kept ? [kept] : []),
+      ...generated.map(({ file, migration }) => ({ file, text: formatMigration(root, migration) })),
+      ...(backup ? [backup] : []),
     ]);
-    if (!stays) replaceFile(root, schema);
+    if (!isUpToDate) replaceFile(root, schema);
     for (const { file } of [...generated, schema]) this.print(file);
-    if (kept) this.note(`The schema file that was there is kept as ${kept.file}`);
-    this.note(`${counted(Object.keys(declaration.tables).length, 'table')} of ${await this.label(tag)}`);
+    if (backup) this.note(`The previous schema file is kept as ${backup.file}`);
+    this.note(`${plural(Object.keys(declaration.tables).length, 'table')} of ${await this.label(tag)}`);
     return {
       data: {
         database: tag,
         schema: schema.file,
-        kept: kept?.file ?? null,
+        kept: backup?.file ?? null,
         migrations: generated.map(({ file }) => file),
         tables: Object.keys(declaration.tables),
         leftOut,
-        warnings: [...untouched, ...early],
+        warnings: [...untouched, ...orderWarnings],
       },
       nextActions: generated.length > 0 ? ['svc db migrate baseline'] : [],
     };
   }
 
-  /** Whether the schema file that is there says what the migration files make: in its own words, which stay. */
-  async #says(tag: string, dialect: Dialect, files: readonly MigrationFile[]): Promise<boolean> {
+  /** Whether the existing schema file matches the migration files; it is then left unchanged. */
+  async #isUpToDate(tag: string, dialect: Dialect, files: readonly MigrationFile[]): Promise<boolean> {
     const { root, databases } = await this.runtime();
     if (!existsSync(join(root, SCHEMA_FILE))) return false;
     try {
       const entry = (await readSchemaFile(root, databases)).get(tag);
       return (
         entry !== undefined &&
-        (await generate({ dialect, files, entry, at: new Date(), rename: [], drop: [] })).length === 0
+        (await generate({ dialect, files, entry, now: new Date(), rename: [], drop: [] })).length === 0
       );
     } catch (error) {
       if (isSvcError(error)) return false;
@@ -123,26 +122,26 @@ export default class Pull extends DatabaseCommand {
     }
   }
 
-  async #same(connection: Connection, name: string, model: SchemaModel, found: SchemaModel): Promise<boolean> {
+  async #isUnchanged(connection: Connection, name: string, model: SchemaModel, found: SchemaModel): Promise<boolean> {
     const one = new Map([[name, true]]);
-    return (await drift(connection, only(model, one), only(withoutForeign(found, model), one))).length === 0;
+    return (await drift(connection, only(model, one), only(withoutUnknownReferences(found, model), one))).length === 0;
   }
 
-  async #refusePending(tag: string, open: number): Promise<void> {
+  async #assertNonePending(tag: string, open: number): Promise<void> {
     if (open === 0) return;
     throw new SvcError(
       'pending',
-      `${counted(open, 'migration')} of ${await this.label(tag)} ${open === 1 ? 'is' : 'are'} not applied.`,
+      `${plural(open, 'migration')} of ${await this.label(tag)} ${open === 1 ? 'is' : 'are'} not applied.`,
       {
-        why: 'What they make is not in the database yet: a migration from what is there would undo it.',
+        why: 'The database does not have their changes yet, and a migration from its current state would undo them.',
         state: 'Nothing was written.',
         next: ['svc db migrate', 'svc db migrate status'],
       },
     );
   }
 
-  /** What a schema file said before, where it said something else. */
-  #keep(root: string, text: string): { readonly file: string; readonly text: string } | undefined {
+  /** A copy of the existing schema file, if it differs. */
+  #backup(root: string, text: string): { readonly file: string; readonly text: string } | undefined {
     const path = join(root, SCHEMA_FILE);
     if (!existsSync(path)) return undefined;
     const before = readFileSync(path, 'utf8');
@@ -152,33 +151,35 @@ export default class Pull extends DatabaseCommand {
   }
 }
 
-/** What the API made would be made a second time by a file, which no baseline takes. */
-function refuseUnwritten(entries: readonly StatusEntry[]): void {
+/** A file for what an API migration creates would create it a second time. */
+function assertExported(entries: readonly StatusEntry[]): void {
   if (entries.length === 0) return;
   throw new SvcError(
     'origin_conflict',
-    `${counted(entries.length, 'migration')} of the API ${entries.length === 1 ? 'is' : 'are'} in no file.`,
+    `${plural(entries.length, 'migration')} of the API ${entries.length === 1 ? 'has' : 'have'} no file.`,
     {
       why: `The history has ${entries
         .map(({ tag }) => tag)
         .slice(0, 3)
-        .join(', ')}${entries.length > 3 ? ' and more' : ''}: a migration from what is there would repeat them.`,
+        .join(
+          ', ',
+        )}${entries.length > 3 ? ' and more' : ''}, and a migration from the current state would repeat ${entries.length === 1 ? 'it' : 'them'}.`,
       state: 'Nothing was written.',
       next: ['svc db migrate export', 'svc db schema pull'],
     },
   );
 }
 
-function told({ collection, field, what }: Unreadable): string {
+function describeUnsupported({ collection, field, what }: UnsupportedObject): string {
   if (collection === undefined) return `The database ${what}.`;
   return field === undefined ? `The table "${collection}" ${what}.` : `The field "${collection}.${field}" ${what}.`;
 }
 
-/** Tables that were there when files changed them, and that a later file or this pull makes. */
-function changedBefore(files: readonly MigrationFile[], tables: object): string[] {
-  return [...retold(files.map(({ migration }) => migration)).foreign]
+/** Tables that migration files change before a file creates them. */
+function changedBeforeCreated(files: readonly MigrationFile[], tables: object): string[] {
+  return [...replayMigrations(files.map(({ migration }) => migration)).unmanaged]
     .filter((name) => name in tables)
-    .map((name) => `Migrations change the table "${name}" before one creates it: on an empty database they fail.`);
+    .map((name) => `Migrations change the table "${name}" before one creates it, and would fail on an empty database.`);
 }
 
 function only(model: SchemaModel, names: { has(table: string): boolean }): SchemaModel {

@@ -1,0 +1,85 @@
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
+import { CachedScript } from './cached-script.ts';
+
+/*
+ * Replaces ../start.ts in the built package, where the command line is one script. Node would compile that script at
+ * every start; each group of commands has its own code cache.
+ */
+
+/** File parameters of the scripts, which include a content hash; defined by build.ts. */
+declare const SCRIPT: string;
+declare const MYSQL2: string;
+
+type Program = (
+  require: NodeJS.Require,
+  module: { exports: object },
+  filename: string,
+  nativeImport: (specifier: string) => Promise<object>,
+) => void;
+
+type Module = (
+  exports: object,
+  require: NodeJS.Require,
+  module: { exports: object },
+  filename: string,
+  dirname: string,
+) => void;
+
+/** Runs a command line and returns the exit status. */
+export async function start(args: readonly string[]): Promise<number> {
+  // Otherwise V8 discards the bytecode of functions that ran only at the start, before the cache is written.
+  setFlagsFromString('--no-flush-bytecode');
+  const filename = join(__dirname, SCRIPT);
+  const native = createRequire(filename);
+  const drivers = new Map<string, CachedModule>();
+  const required = (specifier: string): unknown => {
+    const name = specifier.startsWith('file:') ? fileURLToPath(specifier) : specifier;
+    const driver = drivers.get(name) ?? loadDriver(name, native);
+    if (!driver) return native(name);
+    drivers.set(name, driver);
+    return driver.exports;
+  };
+  const parameters = 'require, module, __filename, nativeImport';
+  const program = new CachedScript<Program>(filename, 'latin1', parameters, `${groupOf(args)}.v8`, SCRIPT);
+  const module = { exports: {} };
+  program.run(Object.assign(required, native), module, filename, (specifier) => import(specifier));
+  const status = await (module.exports as typeof import('../start.ts')).start(args);
+  if (status === 0) {
+    program.saveCache();
+    for (const { script } of drivers.values()) script.saveCache();
+  }
+  return status;
+}
+
+/** By package name, or by path in a project. */
+const MARIADB = /^mariadb$|[\\/]node_modules[\\/]mariadb[\\/]/;
+
+/** Drivers that are one large file: mysql2, bundled by us, and mariadb, whose licence does not permit bundling. */
+function loadDriver(name: string, native: NodeJS.Require): CachedModule | undefined {
+  if (name === 'mysql2/promise') return loadCached(join(__dirname, MYSQL2), 'latin1', 'mysql2.v8', MYSQL2);
+  if (!MARIADB.test(name)) return undefined;
+  const path = native.resolve(name);
+  return path.endsWith('.cjs') ? loadCached(path, 'utf8', 'mariadb.v8') : undefined;
+}
+
+interface CachedModule {
+  readonly script: CachedScript<Module>;
+  readonly exports: object;
+}
+
+function loadCached(path: string, encoding: 'latin1' | 'utf8', cache: string, identity?: string): CachedModule {
+  const parameters = 'exports, require, module, __filename, __dirname';
+  const script = new CachedScript<Module>(path, encoding, parameters, cache, identity);
+  const module = { exports: {} };
+  script.run(module.exports, createRequire(path), module, path, dirname(path));
+  return { script, exports: module.exports };
+}
+
+/** Commands that share their first two words, such as `svc db migrate` and `svc db migrate status`, share a cache. */
+function groupOf(args: readonly string[]): string {
+  const words = args.slice(0, 2).filter((word) => /^[a-z]{1,20}$/.test(word));
+  return ['svc', ...words].join('-');
+}

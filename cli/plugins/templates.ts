@@ -1,0 +1,215 @@
+import { PLUGIN_API_VERSION } from '../../core/kernel.ts';
+import { FIELD_TYPES } from '../../core/schema/model.ts';
+
+/** What differs between the kinds of plugin. */
+export interface PluginFiles {
+  /** Completes the package description "svc …". */
+  readonly what: string;
+  /** A configuration that uses the plugin. */
+  readonly use: string;
+  readonly source: string;
+  readonly test: string;
+}
+
+export function dialectFiles(name: string, identifier: string): PluginFiles {
+  return {
+    what: `dialect for ${name}: schemas, records and approvals`,
+    use: `databases: { main: { dialect: '${name}', url: '${name}://<address>' } },`,
+    source: dialectSource(name, identifier),
+    test: dialectTest(name, identifier),
+  };
+}
+
+const dialectSource = (
+  name: string,
+  identifier: string,
+): string => `import { type Connection, type Dialect, definePlugin } from '@svc/sdk';
+
+/** Marks what is still to do; the suite in test/ fails with it. */
+function todo(what: string): never {
+  throw new Error(\`To do in src/index.ts: \${what}\`);
+}
+
+export const ${identifier}: Dialect = {
+  name: '${name}',
+  // The engine's name of each type.
+  types: {
+${FIELD_TYPES.map((type) => `    ${type}: '${type}',`).join('\n')}
+  },
+  capabilities: {
+    // Whether a transaction can roll back DDL together with the history row.
+    transactionalDdl: false,
+    names: { max: 63, unit: 'bytes' },
+    // What the engine cannot do, each with a reason and an alternative. The suite then expects the error.
+    unsupported: {},
+  },
+  compile: (operation) => todo(\`compile: the statements for \${operation.type}, without connecting\`),
+  // The model as the catalog returns it: unchanged, if every type has its own name.
+  normalize: (model) => model,
+  identify: (url) => todo(\`identify: the database of a \${url.split('://', 1)[0]}:// URL, without credentials\`),
+  async connect(_url, _options): Promise<Connection> {
+    // For SQL engines, see \`textCatalogDialect\` and \`sqlConnection\` in '@svc/sdk/dialect'.
+    return todo('connect: open the driver and implement run, introspect, records, withLock and the rest of Connection');
+  },
+};
+
+export default definePlugin({
+  name: '${name}',
+  api: ${PLUGIN_API_VERSION},
+  apply: (kernel) => kernel.dialects.register('${name}', ${identifier}),
+});
+`;
+
+const dialectTest = (name: string, identifier: string): string => `import { test } from 'node:test';
+import { type DialectUnderTest, dialectSuite, recordStoreSuite, sqlSyntax } from '@svc/sdk/testing';
+import { ${identifier} } from '../src/index.ts';
+
+/** Creates an empty database for one case. */
+const createDatabase: DialectUnderTest['createDatabase'] = async () => {
+  throw new Error('To do in test/suite.test.ts: createDatabase: create a database and return its URL');
+};
+
+dialectSuite(test, {
+  // For SQL engines. Other engines implement insert, read and raw here.
+  ...sqlSyntax((column) => \`"\${column.replaceAll('"', '""')}"\`),
+  name: '${name}',
+  dialect: ${identifier},
+  createDatabase,
+  // Cases that cannot pass, each with the reason: skip: { '<case>': '<reason>' },
+});
+
+// Once these pass, add approvalSuite, which takes the same argument.
+recordStoreSuite(test, {
+  name: '${name}',
+  async createStore() {
+    const { url, drop } = await createDatabase();
+    return { connect: () => ${identifier}.connect(url, {}), drop };
+  },
+});
+`;
+
+export function channelFiles(name: string, identifier: string): PluginFiles {
+  return {
+    what: `channel that requests approval through ${name}`,
+    use: `approvals: { channels: { ${name.includes('-') ? `'${name}'` : name}: { type: '${name}', url: 'https://${name}.example/' } } },`,
+    source: channelSource(name, identifier),
+    test: channelTest(name, identifier),
+  };
+}
+
+const channelSource = (
+  name: string,
+  identifier: string,
+): string => `import { type Channel, definePlugin, SvcError } from '@svc/sdk';
+
+export interface Options {
+  readonly url: string;
+}
+
+export function ${identifier}({ url }: Options): Channel {
+  return {
+    name: '${name}',
+    /** Makes one attempt. Throws if the request did not arrive; a DeliveryFailed sets the time of the next attempt. */
+    async deliver(delivery, signal) {
+      const body = \`To do in src/index.ts: deliver: \${delivery.requestId}, as its reader should see it\`;
+      // A model's text may mislead: \`displayText\` and \`displayJson\` from '@svc/sdk' make it safe to show.
+      await fetch(url, { method: 'POST', body, signal });
+    },
+    // Reports the decision: onDecided(record, signal) { … }
+  };
+}
+
+/** Throws at startup rather than at the first request. */
+function assertOptions({ url }: Readonly<Record<string, unknown>>): Options {
+  if (typeof url === 'string' && URL.canParse(url)) return { url };
+  throw new SvcError('config_invalid', 'The channel ${name} has no url.', { next: ['Set its url in approvals.channels.'] });
+}
+
+export default definePlugin({
+  name: '${name}',
+  api: ${PLUGIN_API_VERSION},
+  apply: (kernel) => kernel.channels.register('${name}', (options) => ${identifier}(assertOptions(options))),
+});
+`;
+
+const channelTest = (name: string, identifier: string): string => `import { test } from 'node:test';
+import { channelSuite, httpReceiver } from '@svc/sdk/testing';
+import ${identifier} from '../src/index.ts';
+
+channelSuite(test, {
+  name: '${name}',
+  plugin: ${identifier},
+  type: '${name}',
+  reader: 'person',
+  // To do: markup of the medium that must arrive as text: markup: ['<!channel>'],
+  // To do: a fake of the service. This one accepts every POST and displays the whole body.
+  receiver: () => httpReceiver({ options: (url) => ({ url }), displayed: (body) => body }),
+});
+`;
+
+export function brokerFiles(name: string, identifier: string): PluginFiles {
+  return {
+    what: `broker for requests and decisions over ${name}`,
+    use: `brokers: { bus: { type: '${name}', url: '${name}://127.0.0.1' } },`,
+    source: brokerSource(name, identifier),
+    test: brokerTest(name, identifier),
+  };
+}
+
+const brokerSource = (
+  name: string,
+  identifier: string,
+): string => `import { type Broker, definePlugin } from '@svc/sdk';
+
+export interface Options {
+  readonly url: string;
+}
+
+/** Marks what is still to do; the suite in test/ fails with it. */
+function todo(what: string): never {
+  throw new Error(\`To do in src/index.ts: \${what}\`);
+}
+
+export function ${identifier}({ url }: Options): Broker {
+  const scheme = url.split('://', 1)[0];
+  return {
+    /** Connects on first use. Resolves once the broker has stored the event. */
+    async publish(event, _signal) {
+      todo(\`publish: \${event.name} over \${scheme}, confirmed by the broker\`);
+    },
+    /** Passes each message of a queue to \`take\`. A message on which it throws goes to the dead-letter queue. */
+    async consume(queue, _take) {
+      return todo(\`consume: \${queue}, until the returned function is called\`);
+    },
+    async close() {
+      // Nothing is open yet.
+    },
+  };
+}
+
+export default definePlugin({
+  name: '${name}',
+  api: ${PLUGIN_API_VERSION},
+  apply: (kernel) => kernel.brokers.register('${name}', (options) => ${identifier}(options as unknown as Options)),
+});
+`;
+
+const brokerTest = (name: string, identifier: string): string => `import { test } from 'node:test';
+import { type BrokerUnderTest, brokerSuite } from '@svc/sdk/testing';
+import ${identifier} from '../src/index.ts';
+
+/** Another client of the same server. */
+const openClient: BrokerUnderTest['openClient'] = async () => {
+  throw new Error('To do in test/suite.test.ts: openClient: listen, send and takeDeadLetters with the client of ${name}');
+};
+
+brokerSuite(test, {
+  name: '${name}',
+  plugin: ${identifier},
+  type: '${name}',
+  // To do: the address of a real server.
+  server: { host: '127.0.0.1', port: 4222 },
+  options: (host, port) => ({ url: \`${name}://\${host}:\${port}\` }),
+  openClient,
+});
+`;

@@ -1,0 +1,107 @@
+import type { Cli } from 'clipanion';
+import { SvcError } from '../core/errors.ts';
+import { nearest } from '../core/nearest.ts';
+import type { SvcContext } from './base.ts';
+import { usageOf } from './help.ts';
+import { type CommandEntry, table } from './table.ts';
+
+/** The words before the first option, and the command with the longest matching path. */
+export function findCommand(args: readonly string[]): {
+  readonly entry?: CommandEntry;
+  readonly words: readonly string[];
+} {
+  const end = args.findIndex((word) => word.startsWith('-'));
+  const words = end < 0 ? args : args.slice(0, end);
+  for (let length = words.length; length > 0; length--) {
+    const entry = commandAt(words.slice(0, length).join(' '));
+    if (entry) return { entry, words };
+  }
+  return { words };
+}
+
+/** The corrected command line, if options were typed before or inside the command. */
+export function reorder(args: readonly string[], entry?: CommandEntry): string | undefined {
+  const isOption = (word: string | undefined) => word?.startsWith('-') === true;
+  // Only the command knows whether an option takes the next word, so both readings are tried.
+  const readings = [
+    args.filter((word) => !isOption(word)),
+    args.filter((word, at) => !isOption(word) && !isOption(args[at - 1])),
+  ];
+  for (const words of readings) {
+    const found = findCommand(words).entry;
+    if (!found || found === entry) continue;
+    const path = found.path.split(' ');
+    const rest = [...args];
+    for (const word of path) rest.splice(rest.indexOf(word), 1);
+    return ['svc', ...path, ...rest].join(' ');
+  }
+  return undefined;
+}
+
+/** The most similar command. */
+export function nearestCommand(words: readonly string[]): string | undefined {
+  const paths = table.map((entry) => entry.path);
+  const [only] = words;
+  if (words.length === 1 && (only === 'help' || only === 'version')) return `--${only}`;
+  return nearest(words.join(' '), paths) ?? nearest(words.slice(0, -1).join(' '), paths);
+}
+
+function commandAt(path: string): CommandEntry | undefined {
+  return table.find((entry) => entry.path === path);
+}
+
+export interface Invocation {
+  readonly entry: CommandEntry;
+  /** The words before the first option. */
+  readonly words: readonly string[];
+  readonly args: readonly string[];
+}
+
+/** Translates a parse error of clipanion, which would print to stdout with a page of usage. */
+export function parseError(error: Error, { entry, words, args }: Invocation, cli: Cli<SvcContext>): SvcError {
+  const help = `svc ${entry.path} --help`;
+  const reordered = reorder(args, entry);
+  if (reordered !== undefined) return misplacedOptions(reordered);
+  const known = optionNames(cli);
+  const option =
+    /option name \("(-[^"]*)"\)/.exec(error.message)?.[1] ??
+    args.find((word) => /^--?[a-z]/.test(word) && !known.includes(word.split('=', 1)[0] ?? ''));
+  if (option !== undefined) {
+    const [name = option] = option.split('=', 1);
+    if (known.includes(name)) {
+      return new SvcError('usage', `The option ${name} takes no value.`, { next: [help] });
+    }
+    const near = nearest(name, known);
+    return new SvcError('usage', `"svc ${entry.path}" has no option ${name}.`, {
+      next: near === undefined ? [help] : [`Did you mean ${near}?`, help],
+    });
+  }
+  // After an option, the extra argument is not among the words.
+  const afterOptions = /^Extraneous positional argument \("(.*)"\)/s.exec(error.message)?.[1];
+  const extra = afterOptions === undefined ? words.slice(entry.path.split(' ').length) : [afterOptions];
+  if (extra.length === 0 && error.message.startsWith('Command not found')) return missingArguments(entry, cli);
+  if (error.message.startsWith('Command not found') || error.message.startsWith('Extraneous')) {
+    const near = nearestCommand(words);
+    return new SvcError('usage', `"svc ${entry.path}" does not take "${extra.join(' ')}".`, {
+      next: near === undefined || near === entry.path ? [help] : [`Did you mean "svc ${near}"?`, help],
+    });
+  }
+  if (error.message.startsWith('Not enough positional')) {
+    return missingArguments(entry, cli);
+  }
+  return new SvcError('usage', error.message.split('\n', 1)[0] ?? error.message, { next: [help] });
+}
+
+export const misplacedOptions = (command: string): SvcError =>
+  new SvcError('usage', 'Options must come after the command.', { next: [command] });
+
+function missingArguments(entry: CommandEntry, cli: Cli<SvcContext>): SvcError {
+  return new SvcError('usage', `"svc ${entry.path}" needs more arguments: ${usageOf(entry, cli)}.`, {
+    next: [`svc ${entry.path} --help`],
+  });
+}
+
+function optionNames(cli: Cli<SvcContext>): string[] {
+  const [definition] = cli.definitions();
+  return (definition?.options ?? []).flatMap(({ definition: name }) => (name.split(' ', 1)[0] ?? '').split(','));
+}

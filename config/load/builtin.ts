@@ -1,0 +1,32 @@
+import { providers } from '../../plugins/models/ai-sdk/providers.ts';
+
+type Builtins = Readonly<Record<string, () => Promise<{ readonly default: unknown }>>>;
+
+/** Plugins that need no configuration; each is loaded when one of its names is used. */
+export const builtins = {
+  dialects: {
+    cassandra: () => import('../../plugins/dialects/cassandra/index.ts'),
+    dynamodb: () => import('../../plugins/dialects/dynamodb/index.ts'),
+    mongodb: () => import('../../plugins/dialects/mongodb/index.ts'),
+    mariadb: () => import('../../plugins/dialects/mariadb/index.ts'),
+    mysql: () => import('../../plugins/dialects/mysql/index.ts'),
+    postgresql: () => import('../../plugins/dialects/postgresql/index.ts'),
+  },
+  channels: {
+    broker: () => import('../../plugins/channels/broker.ts'),
+    console: () => import('../../plugins/channels/console.ts'),
+    webhook: () => import('../../plugins/channels/webhook.ts'),
+  },
+  brokers: {
+    rabbitmq: () => import('../../plugins/brokers/rabbitmq/broker.ts'),
+  },
+  models: {
+    scripted: () => import('../../plugins/models/scripted.ts'),
+    ...Object.fromEntries(
+      Object.keys(providers).map((name) => [name, () => import('../../plugins/models/ai-sdk/index.ts')]),
+    ),
+  },
+} satisfies Record<string, Builtins>;
+
+/** The record store without a configured database. */
+export const loadMemoryStore = () => import('../../plugins/stores/memory.ts');

@@ -1,0 +1,233 @@
+import { resolve } from 'node:path';
+import type { Broker } from '../../core/approval/channel.ts';
+import type { Connection, ConnectOptions, Dialect } from '../../core/dialect.ts';
+import { SvcError } from '../../core/errors.ts';
+import type { Kernel } from '../../core/kernel.ts';
+import type { Target } from '../../core/migration/target.ts';
+import { nearest } from '../../core/nearest.ts';
+import type { BrokerConfig, Config, ConfigContext, ConfigFunction, DatabaseConfig } from '../define.ts';
+import { type ChosenEnv, chooseEnv, databaseUrl, externalEnv, readLink } from './env.ts';
+import type { LoadSdk } from './module.ts';
+import { type LoadedPlugin, PluginHost } from './plugins.ts';
+import { assertConfig } from './validate.ts';
+
+export interface RuntimeOptions {
+  /** Where the search for a configuration starts. Default: the working directory. */
+  readonly cwd?: string;
+  readonly configFile?: string;
+  /** A configuration in code; no file is read. `product` and `env` below are then its defaults. */
+  readonly config?: Config | ConfigFunction;
+  readonly env?: string;
+  readonly product?: string;
+}
+
+/** A valid configuration in one environment. Plugins and drivers are loaded on first use. */
+export interface Runtime {
+  /** The folder of the configuration. */
+  readonly root: string;
+  readonly file?: string;
+  readonly config: Config;
+  readonly product: string;
+  readonly env: string;
+  readonly envFrom: ChosenEnv['from'];
+  /** Commands that change a database need `--yes`. */
+  readonly protectedEnv: boolean;
+  /** Database tags in the configuration's order. */
+  readonly databases: readonly string[];
+  kernel(): Promise<Kernel>;
+  /** The configured plugins, and the built-in dialects that its databases use. */
+  plugins(): Promise<readonly LoadedPlugin[]>;
+  /** Throws `database_unknown`. */
+  database(tag: string): DatabaseConfig;
+  dialectOf(tag: string): Promise<Dialect>;
+  /** Returns what is registered under a name: `find('models', 'openai')`. Throws `name_unknown`. */
+  readonly find: PluginHost['find'];
+  /** Includes the password. Throws `env_unknown`. */
+  urlOf(tag: string): string;
+  /** Throws `database_shared` if another tag of this runtime is the same physical database. */
+  connect(tag: string, options?: ConnectOptions): Promise<Target>;
+  /** Returns the runtime's one broker with this configured name. Throws `name_unknown`. */
+  broker(name: string): Promise<Broker>;
+  /** Closes every open connection and aborts those that are still connecting. */
+  close(): Promise<void>;
+}
+
+/** Finds, loads and validates the configuration, and selects the environment. Does not connect. */
+export async function loadRuntime(options: RuntimeOptions, loadSdk: LoadSdk): Promise<Runtime> {
+  const cwd = resolve(options.cwd ?? '.');
+  const found = options.config === undefined ? await locate(cwd, options.configFile, loadSdk) : undefined;
+  const root = found?.root ?? cwd;
+  const link = found && readLink(root);
+  const external = externalEnv(options.env, link);
+  const context = { env: external?.env };
+  const value = found ? await found.load(context) : await configInCode(options, context);
+  const config = assertConfig(value, found?.file);
+  const chosen = chooseEnv(external, config.env, found?.file);
+  const product = resolveProduct([options.product, config.product, link?.product], found?.file);
+  return createRuntime({ root, ...(found && { file: found.file }), config, product, chosen, loadSdk });
+}
+
+interface Located {
+  readonly file: string;
+  readonly root: string;
+  load(context: ConfigContext): Promise<unknown>;
+}
+
+async function locate(cwd: string, named: string | undefined, loadSdk: LoadSdk): Promise<Located> {
+  const { loadConfigFile, loadDotEnv, locateConfig } = await import('./config-file.ts');
+  const { file, root } = locateConfig(cwd, named);
+  await loadDotEnv(root);
+  return { file, root, load: (context) => loadConfigFile(file, context, loadSdk) };
+}
+
+/** `product` and `env` next to a configuration in code are its defaults. */
+function configInCode({ config, product, env }: RuntimeOptions, context: ConfigContext): unknown {
+  if (typeof config === 'function') return config(context);
+  return { ...(product !== undefined && { product }), ...(env !== undefined && { env }), ...config };
+}
+
+function resolveProduct(names: readonly (string | undefined)[], where: string | undefined): string {
+  const [product, ...others] = [...new Set(names.filter((name) => name !== undefined))];
+  if (product !== undefined && others.length === 0) return product;
+  throw new SvcError(
+    'config_invalid',
+    product === undefined ? 'No product is set.' : `Two products are set: "${product}" and "${others[0]}".`,
+    {
+      why:
+        product === undefined
+          ? 'The history of a database records its product.'
+          : 'The arguments, the configuration and svc/config.json must name the same product.',
+      next: [product === undefined ? "Add product: '<name>' to the configuration." : 'Correct the one that is wrong.'],
+      ...(where !== undefined && { where }),
+    },
+  );
+}
+
+interface RuntimeSettings {
+  readonly root: string;
+  readonly file?: string;
+  readonly config: Config;
+  readonly product: string;
+  readonly chosen: ChosenEnv;
+  readonly loadSdk: LoadSdk;
+}
+
+function createRuntime({ root, file, config, product, chosen: { env, from }, loadSdk }: RuntimeSettings): Runtime {
+  const host = new PluginHost(config, { root, ...(file !== undefined && { file }) }, loadSdk);
+  const databases = Object.keys(config.databases ?? {});
+  const open = new Set<Connection>();
+  const opening = new Set<Promise<Target>>();
+  let closing = new AbortController();
+  const used = new Map<string, string>();
+  const brokers = new Map<string, Promise<Broker>>();
+
+  const database = (tag: string): DatabaseConfig => {
+    const found = databases.includes(tag) ? config.databases?.[tag] : undefined;
+    if (found) return found;
+    const near = nearest(tag, databases);
+    throw new SvcError('database_unknown', `No database has the tag "${tag}".`, {
+      why: `Configured: ${databases.join(', ') || 'none'}.`,
+      next: [near ? `Did you mean "${near}"?` : `Add databases.${tag} to the configuration.`],
+      ...(file !== undefined && { where: file }),
+    });
+  };
+  const dialectOf = async (tag: string): Promise<Dialect> => {
+    const { dialect } = database(tag);
+    return host.find('dialects', dialect);
+  };
+  const urlOf = (tag: string): string => databaseUrl(config, tag, database(tag), env, root);
+
+  const connect = async (tag: string, options: ConnectOptions): Promise<Target> => {
+    const { schema, options: configured } = database(tag);
+    const url = urlOf(tag);
+    const dialect = await dialectOf(tag);
+    assertNotShared(used, `${dialect.name} ${dialect.identify(url)} ${schema ?? ''}`, tag);
+    const { hooks } = await host.kernel();
+    const signal = options.signal ? AbortSignal.any([options.signal, closing.signal]) : closing.signal;
+    const settings = { root, ...configured, ...(schema !== undefined && { schema }), ...options, signal };
+    const connection = tracked(await dialect.connect(url, settings), open);
+    return { database: tag, product, env, dialect, connection, hooks };
+  };
+
+  const broker = async (name: string): Promise<Broker> => {
+    const { type, ...options } = brokerConfig(config, name);
+    return (await host.find('brokers', type))(options);
+  };
+
+  return {
+    root,
+    ...(file !== undefined && { file }),
+    config,
+    product,
+    env,
+    envFrom: from,
+    protectedEnv: config.environments?.[env]?.protected === true,
+    databases,
+    kernel: () => host.kernel(),
+    async plugins() {
+      await host.kernel();
+      for (const name of new Set(databases.map((tag) => database(tag).dialect))) await host.find('dialects', name);
+      return host.loaded;
+    },
+    database,
+    dialectOf,
+    find: (registry, name) => host.find(registry, name),
+    urlOf,
+    connect(tag, options = {}) {
+      const connecting = connect(tag, options);
+      opening.add(connecting);
+      const settled = () => opening.delete(connecting);
+      connecting.then(settled, settled);
+      return connecting;
+    },
+    broker(name) {
+      const opened = brokers.get(name) ?? broker(name);
+      brokers.set(name, opened);
+      opened.catch(() => brokers.delete(name));
+      return opened;
+    },
+    async close() {
+      closing.abort();
+      closing = new AbortController();
+      await Promise.allSettled(opening);
+      await Promise.all([...open].map((connection) => connection.close()));
+      await Promise.allSettled([...brokers.values()].map(async (opened) => (await opened).close()));
+      brokers.clear();
+    },
+  };
+}
+
+function brokerConfig({ brokers = {} }: Config, name: string): BrokerConfig {
+  const found = Object.hasOwn(brokers, name) ? brokers[name] : undefined;
+  if (found) return found;
+  const near = nearest(name, Object.keys(brokers));
+  throw new SvcError('name_unknown', `No broker is named "${name}".`, {
+    why: `Configured: ${Object.keys(brokers).join(', ') || 'none'}.`,
+    next: [near ? `Did you mean "${near}"?` : `Add brokers.${name} to the configuration.`],
+  });
+}
+
+function assertNotShared(used: Map<string, string>, physical: string, tag: string): void {
+  const other = used.get(physical) ?? tag;
+  if (other !== tag) {
+    throw new SvcError('database_shared', `"${other}" and "${tag}" are the same database.`, {
+      why: 'Each tag has its own history, and two histories in one database would conflict.',
+      next: ['Use one tag, or a separate database or schema for each.'],
+      details: { databases: [other, tag] },
+    });
+  }
+  used.set(physical, tag);
+}
+
+/** Tracks the connection until it is closed. Closing it twice has no further effect. */
+function tracked(connection: Connection, open: Set<Connection>): Connection {
+  const close = connection.close.bind(connection);
+  let closing: Promise<void> | undefined;
+  connection.close = () => {
+    open.delete(connection);
+    closing ??= close();
+    return closing;
+  };
+  open.add(connection);
+  return connection;
+}

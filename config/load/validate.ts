@@ -1,0 +1,158 @@
+import { SvcError } from '../../core/errors.ts';
+import { isPlainObject } from '../../core/json.ts';
+import { nearest } from '../../core/nearest.ts';
+import { addressProblem } from '../../core/url.ts';
+import type { Config } from '../define.ts';
+
+const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$/;
+
+type Validator = (value: unknown, path: string, problems: string[]) => void;
+
+/** Throws `config_invalid` with every problem and its path. Values are never quoted, because they may be secrets. */
+export function assertConfig(value: unknown, where?: string): Config {
+  const problems: string[] = [];
+  config(value, '', problems);
+  const [first, ...more] = problems;
+  if (first === undefined) return value as Config;
+  throw new SvcError('config_invalid', 'The configuration is not valid.', {
+    why: [first, ...more].join(' '),
+    next: ['Fix the settings named above.'],
+    ...(where !== undefined && { where }),
+    details: { problems },
+  });
+}
+
+const text: Validator = (value, path, problems) => {
+  if (typeof value !== 'string' || value === '')
+    problems.push(`${path}: must be a string, not ${describeKind(value)}.`);
+};
+const optionalText: Validator = (value, path, problems) => {
+  if (value !== undefined) text(value, path, problems);
+};
+const flag: Validator = (value, path, problems) => {
+  if (typeof value !== 'boolean') problems.push(`${path}: must be true or false, not ${describeKind(value)}.`);
+};
+const name: Validator = (value, path, problems) => {
+  if (typeof value !== 'string' || !NAME.test(value))
+    problems.push(`${path}: must be a name with only A-Z a-z 0-9 _ . -`);
+};
+const anything: Validator = () => {};
+
+const url: Validator = (value, path, problems) => {
+  if (value === undefined) return;
+  if (isPlainObject(value)) map(optionalText)(value, path, problems);
+  else if (typeof value !== 'string' || value === '') {
+    problems.push(`${path}: must be a URL or a URL per environment, not ${describeKind(value)}.`);
+  }
+};
+
+const plugins: Validator = (value, path, problems) => {
+  if (!Array.isArray(value)) {
+    problems.push(`${path}: must be an array, not ${describeKind(value)}.`);
+    return;
+  }
+  for (const [index, plugin] of value.entries()) {
+    if ((typeof plugin === 'string' && plugin !== '') || isPlainObject(plugin)) continue;
+    problems.push(`${path}[${index}]: must be a plugin, a package name or a path, not ${describeKind(plugin)}.`);
+  }
+};
+
+const secrets: Validator = (value, path, problems) => {
+  if (!Array.isArray(value)) problems.push(`${path}: must be an array of secrets, not ${describeKind(value)}.`);
+  else for (const [index, secret] of value.entries()) optionalText(secret, `${path}[${index}]`, problems);
+};
+
+const channels: Validator = (value, path, problems) => {
+  map(object({ type: text }, ['type'], 'open'))(value, path, problems);
+  for (const [key, option] of [
+    ['webhook', 'approvalWebhook'],
+    ['broker', 'approvalBroker'],
+  ] as const) {
+    if (isPlainObject(value) && Object.hasOwn(value, key)) {
+      problems.push(`${join(path, key)}: needs another name: the audit uses this one for ${option}.`);
+    }
+  }
+};
+
+/** `/approvals/<requestId>/respond?token=…` is appended to it. */
+const callbackBase: Validator = (value, path, problems) => {
+  if (typeof value !== 'string' || value === '') return optionalText(value, path, problems);
+  const why =
+    addressProblem(value) ??
+    (/[?#]/.test(value) ? 'must not have a query or a fragment, because a path is appended' : undefined);
+  if (why) problems.push(`${path}: ${why}.`);
+};
+
+const config = object(
+  {
+    $schema: text,
+    product: name,
+    env: name,
+    databases: map(
+      object({ dialect: text, url, schema: optionalText, options: map(anything, 'any key') }, ['dialect', 'url']),
+    ),
+    environments: map(object({ protected: flag })),
+    brokers: map(object({ type: text, url: optionalText }, ['type'], 'open')),
+    approvals: object({
+      store: object({ database: text }, ['database']),
+      callbackBase,
+      callbackKey: optionalText,
+      channels,
+      decisions: object({ broker: text }, ['broker']),
+      webhook: object({ context: flag, secrets: map(secrets, 'any key') }),
+    }),
+    plugins,
+  },
+  [],
+);
+
+function object(
+  members: Readonly<Record<string, Validator>>,
+  required: readonly string[] = [],
+  rest?: 'open',
+): Validator {
+  return (value, path, problems) => {
+    if (!isPlainObject(value)) {
+      problems.push(`${path || 'The configuration'}: must be an object, not ${describeKind(value)}.`);
+      return;
+    }
+    for (const key of required) {
+      if (!(key in value)) problems.push(`${join(path, key)}: is missing.`);
+    }
+    for (const [key, member] of Object.entries(value)) {
+      const check = Object.hasOwn(members, key) ? members[key] : undefined;
+      if (check) {
+        if (member !== undefined || required.includes(key)) check(member, join(path, key), problems);
+      } else if (rest === undefined) {
+        const near = nearest(key, Object.keys(members));
+        problems.push(`${join(path, key)}: is not a known setting.${near ? ` Did you mean "${near}"?` : ''}`);
+      }
+    }
+  };
+}
+
+function map(check: Validator, keys: 'names' | 'any key' = 'names'): Validator {
+  return (value, path, problems) => {
+    if (!isPlainObject(value)) {
+      problems.push(`${path}: must be an object, not ${describeKind(value)}.`);
+      return;
+    }
+    for (const [key, member] of Object.entries(value)) {
+      if (keys === 'names' && !NAME.test(key))
+        problems.push(`${join(path, key)}: must be a name with only A-Z a-z 0-9 _ . -`);
+      check(member, join(path, key), problems);
+    }
+  };
+}
+
+function join(path: string, key: string): string {
+  return path === '' ? key : `${path}.${key}`;
+}
+
+/** Describes the type of a value, never the value: it may be a secret. */
+function describeKind(value: unknown): string {
+  if (value === '') return 'an empty string';
+  if (value === null || value === undefined) return String(value);
+  if (Array.isArray(value)) return 'an array';
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}

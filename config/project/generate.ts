@@ -1,0 +1,235 @@
+import type { Dialect, Statement } from '../../core/dialect.ts';
+import { describeError, type ErrorCode, isSvcError, SvcError, shellQuote } from '../../core/errors.ts';
+import { requiredCollections } from '../../core/migration/affected-collections.ts';
+import type { Migration } from '../../core/migration/migration.ts';
+import { MigrationReplay } from '../../core/migration/replay.ts';
+import { nameOfTag } from '../../core/migration/tag.ts';
+import { applyInPlace } from '../../core/schema/apply.ts';
+import { dataDependentRisk, dataLossWarnings } from '../../core/schema/data-risks.ts';
+import type { ResolvedDeclaration } from '../../core/schema/declaration/declare.ts';
+import { diff } from '../../core/schema/diff.ts';
+import { invert } from '../../core/schema/invert.ts';
+import { collectionOf } from '../../core/schema/lookup.ts';
+import type { SchemaModel } from '../../core/schema/model.ts';
+import { MutableSchema } from '../../core/schema/mutable-schema.ts';
+import { assertDistinctNames } from '../../core/schema/names.ts';
+import type { Operation } from '../../core/schema/operation.ts';
+import { dropKey, type UndecidedRename, undecidedRenames } from '../../core/schema/rename/undecided.ts';
+import { type MigrationFile, migrationPath } from './migration-files.ts';
+import { generatedName, nextTag } from './migration-tag.ts';
+import { parseRenameFlags } from './rename-flags.ts';
+import type { SchemaEntry } from './schema-file.ts';
+
+export interface GenerateOptions {
+  readonly dialect: Dialect;
+  readonly files: readonly MigrationFile[];
+  readonly entry: SchemaEntry;
+  readonly now: Date;
+  readonly name?: string;
+  readonly rename: readonly string[];
+  readonly drop: readonly string[];
+  /** Builds new indexes of existing tables without blocking writes. */
+  readonly concurrently?: boolean;
+  /** Asks about a removed name that no flag decides, with the names it may have become. Default: throws `rename_undecided`. */
+  readonly askRename?: (pairs: readonly UndecidedRename[]) => Promise<UndecidedRename | 'drop'>;
+  /** The generated migration creates tables that the files change but never create. */
+  readonly adopting?: boolean;
+}
+
+export interface GeneratedMigration {
+  /** Relative to the folder of the configuration. */
+  readonly file: string;
+  readonly migration: Migration;
+  readonly statements: readonly Statement[];
+  /** Why existing rows may make the migration fail. */
+  readonly risks: readonly string[];
+  /** Why existing rows may make its rollback fail. */
+  readonly rollbackRisks: readonly string[];
+}
+
+/** Generates the migrations from the migration files to the schema file; none if they agree. Uses no database. */
+export async function generate(options: GenerateOptions): Promise<GeneratedMigration[]> {
+  const { dialect, files, entry, now } = options;
+  const before = modelFromFiles(files, options.adopting);
+  const target = await resolveRenames(options, before);
+  assertDistinctNames(dialect.name, dialect.capabilities.names, target.model);
+  const operations = diff(before, target.model, target.renames).map((operation) =>
+    options.concurrently ? asConcurrent(operation, before) : operation,
+  );
+  let newest = files.at(-1)?.tag;
+  return splitIntoMigrations(operations, dialect, before).map((part): GeneratedMigration => {
+    const tag = nextTag(options.name ?? generatedName(part.up), now, newest);
+    newest = tag;
+    const { statements, risks, rollbackRisks, ...content } = part;
+    const migration = { tag, name: nameOfTag(tag), ...content };
+    return { file: migrationPath(entry.db, tag), migration, statements, risks, rollbackRisks };
+  });
+}
+
+/**
+ * The schema that the migration files produce. A file may change only tables that an earlier file creates, unless the
+ * table was adopted: then a later file creates it in its changed form.
+ */
+export function modelFromFiles(files: readonly MigrationFile[], adopting = false): MutableSchema {
+  const replay = new MigrationReplay();
+  const lastCreatedBy = new Map(
+    files.flatMap(({ tag, migration }) => createdCollections(migration).map((name) => [name, tag] as const)),
+  );
+  for (const { tag, migration, file } of files) {
+    for (const [index, operation] of migration.up.entries()) {
+      try {
+        for (const name of requiredCollections(operation)) {
+          if (!adopting && (lastCreatedBy.get(name) ?? '') <= tag) collectionOf(replay.model, name);
+        }
+        replay.apply(operation);
+      } catch (error) {
+        if (!isSvcError(error)) throw error;
+        throw error.with({
+          where: `${file} up[${index}]`,
+          ...(error.code === 'collection_unknown' && {
+            why: 'No earlier migration file creates the table.',
+            next: [
+              ...error.next,
+              'For a table created through the API: svc db migrate export',
+              'For a table that svc did not create: svc db schema pull',
+            ],
+          }),
+        });
+      }
+    }
+  }
+  for (const name of replay.unmanaged) replay.model.delete(name);
+  return replay.model;
+}
+
+function createdCollections({ up }: Migration): string[] {
+  return up.flatMap((operation) => (operation.type === 'createCollection' ? [operation.name] : []));
+}
+
+async function resolveRenames(
+  { entry, rename, drop, askRename }: GenerateOptions,
+  before: SchemaModel,
+): Promise<ResolvedDeclaration> {
+  const { renames, drops } = parseRenameFlags({ rename, drop }, entry, before);
+  for (;;) {
+    const target = await entry.declare(before, { renames, drops });
+    const undecided = [...target.ambiguous, ...undecidedRenames(before, target.model, target.renames)].filter(
+      (pair) => !drops.has(dropKey(pair)),
+    );
+    const [first] = undecided;
+    if (!first) return target;
+    if (!askRename) throw undecidedError(undecided);
+    const answer = await askRename(
+      undecided.filter((pair) => pair.kind === first.kind && dropKey(pair) === dropKey(first)),
+    );
+    if (answer === 'drop') drops.add(dropKey(first));
+    else renames.push(answer);
+  }
+}
+
+function undecidedError(pairs: readonly UndecidedRename[]): SvcError {
+  const flags = pairs.map((pair) => ({
+    rename: renameFlag(pair),
+    ...(pair.ambiguity !== 'stays' && { drop: `--drop ${shellQuote(dropKey(pair))}` }),
+  }));
+  return new SvcError('rename_undecided', 'It is not decided whether names were renamed, or dropped and added.', {
+    why: pairs.map(describeUndecided).join(' '),
+    state: 'Nothing was written.',
+    next: pairs.map((pair, index) => {
+      const rename = `${renameFlag(pair)}${pair.ambiguity === 'replaces' ? ` (drops the previous ${newName(pair)})` : ''}`;
+      return `${rename} or ${flags[index]?.drop ?? `remove "renamedFrom" from ${newName(pair)}`}`;
+    }),
+    details: { undecided: pairs.map((pair, index) => ({ ...pair, flags: flags[index] })) },
+  });
+}
+
+function describeUndecided(pair: UndecidedRename): string {
+  const [old, name] = [dropKey(pair), newName(pair)];
+  if (pair.ambiguity === undefined) return `${old} was removed and ${name} was added.`;
+  const declared = `${name} has "renamedFrom": ${JSON.stringify(pair.from)}`;
+  return pair.ambiguity === 'stays'
+    ? `${declared} and was added, but ${old} still exists.`
+    : `${declared} and existed before; ${old} was removed.`;
+}
+
+export function newName({ kind, collection, to }: UndecidedRename): string {
+  return kind === 'collection' ? to : `${collection}.${to}`;
+}
+
+function renameFlag(pair: UndecidedRename): string {
+  return `--rename ${shellQuote(`${dropKey(pair)}:${pair.to}`)}`;
+}
+
+function asConcurrent(operation: Operation, before: SchemaModel): Operation {
+  if (operation.type !== 'createIndex' || !before.has(operation.collection)) return operation;
+  return { ...operation, sqlOptions: { concurrently: true } };
+}
+
+type MigrationPart = Pick<Migration, 'up' | 'down' | 'irreversible' | 'lossy'> &
+  Pick<GeneratedMigration, 'statements' | 'risks' | 'rollbackRisks'>;
+
+interface PartBuilder {
+  readonly up: Operation[];
+  readonly down: Operation[];
+  readonly lossy: string[];
+  readonly risks: string[];
+  readonly rollbackRisks: string[];
+  readonly statements: Statement[];
+  readonly alone: boolean;
+}
+
+/** One migration, or several if a statement cannot run in a transaction with the others. */
+function splitIntoMigrations(operations: readonly Operation[], dialect: Dialect, before: SchemaModel): MigrationPart[] {
+  const model = new MutableSchema(before);
+  const parts: MigrationPart[] = [];
+  const createdHere = new Set<string>();
+  let open: PartBuilder | undefined;
+  const close = (): void => {
+    if (open) parts.push(finishPart(open, dialect, model));
+    open = undefined;
+  };
+  for (const operation of operations) {
+    const statements = dialect.compile(operation, model);
+    const alone = dialect.capabilities.transactionalDdl && statements.some(({ transactional }) => !transactional);
+    if (alone || open?.alone) close();
+    open ??= { up: [], down: [], lossy: [], risks: [], rollbackRisks: [], statements: [], alone };
+    open.up.push(operation);
+    const inverse = invert(operation, model);
+    open.down.unshift(...inverse);
+    open.lossy.push(...dataLossWarnings(operation, model));
+    open.statements.push(...statements);
+    if (operation.type === 'createCollection') createdHere.add(operation.name);
+    else if (operation.type !== 'raw' && !createdHere.has(operation.collection)) {
+      open.risks.push(...[dataDependentRisk(operation, model)].filter((why) => why !== undefined));
+      // A rollback cannot restore the values of a dropped field. Its other risks depend on rows written later.
+      const restored = operation.type === 'dropField' ? inverse.filter(({ type }) => type === 'addField') : [];
+      open.rollbackRisks.push(...restored.flatMap((one) => dataDependentRisk(one, model) ?? []));
+    }
+    applyInPlace(model, operation);
+  }
+  close();
+  return parts;
+}
+
+/** The engine cannot do it, or an adopted table was referenced before its adoption. */
+const IRREVERSIBLE_CODES: ReadonlySet<ErrorCode> = new Set(['not_supported', 'collection_referenced']);
+
+/** Compiles the rollback too. If that fails, the migration is marked irreversible, with the reason. */
+function finishPart(
+  { up, down, lossy, risks, rollbackRisks, statements }: PartBuilder,
+  dialect: Dialect,
+  after: SchemaModel,
+): MigrationPart {
+  const content = { up, statements, risks, rollbackRisks, ...(lossy.length > 0 && { lossy }) };
+  const model = new MutableSchema(after);
+  try {
+    for (const operation of down) {
+      dialect.compile(operation, model);
+      applyInPlace(model, operation);
+    }
+  } catch (error) {
+    if (!isSvcError(error) || !IRREVERSIBLE_CODES.has(error.code)) throw error;
+    return { ...content, down: [], irreversible: describeError(error) };
+  }
+  return { ...content, down };
+}

@@ -1,0 +1,203 @@
+import { createAgentRuntime } from '../../core/agent/agent-runtime.ts';
+import {
+  type AgentDefinition,
+  assertApprovalSettings,
+  type CompiledAgent,
+  compileAgent,
+} from '../../core/agent/define.ts';
+import { Executions } from '../../core/agent/executions.ts';
+import {
+  type ExecutionPage,
+  type ExecutionQuery,
+  listExecutions,
+  pruneExecutions,
+  readExecution,
+} from '../../core/agent/list.ts';
+import { type RecoveryOptions, RecoveryWorker } from '../../core/agent/recovery-worker.ts';
+import type { Run, RunOutcome } from '../../core/agent/run.ts';
+import { decide, type Signal, type SignalOptions, type SignalResult } from '../../core/approval/decide.ts';
+import { describeError, isSvcError, SvcError } from '../../core/errors.ts';
+import type { Runtime } from '../load/runtime.ts';
+import { DefinedAgent, type ReadyAgent } from './agent.ts';
+import { type ApprovalRuntime, approvalSettings, openApprovals, routesFor } from './approval-runtime.ts';
+
+interface OpenedStore {
+  readonly runtime: Runtime;
+  readonly approvals: ApprovalRuntime;
+  readonly executions: Executions;
+}
+
+/** The agents of a client and their executions. @experimental */
+export class Agents {
+  readonly #runtime: () => Promise<Runtime>;
+  readonly #defined = new Map<string, () => Promise<ReadyAgent>>();
+  readonly #workers = new Set<RecoveryWorker>();
+  #opened: Promise<OpenedStore> | undefined;
+
+  constructor(runtime: () => Promise<Runtime>) {
+    this.#runtime = runtime;
+  }
+
+  /**
+   * Defines an agent. Throws `agent_invalid` with every problem and its path, or `agent_taken`. Awaiting the result
+   * also checks what depends on the configuration: the model provider, the broker, the callback for a webhook.
+   * @example const payouts = svc.agents.define({ tag: 'payouts', model: { provider: 'openai', model: 'gpt-5' }, tools })
+   */
+  define<const T extends readonly unknown[]>(definition: AgentDefinition<T>): DefinedAgent {
+    const compiled = compileAgent(definition);
+    const { tag } = compiled;
+    if (this.#defined.has(tag)) {
+      throw new SvcError('agent_taken', `The agent "${tag}" is already defined.`, {
+        why: 'Two agents with one tag would share their executions.',
+        next: ['Use another tag.'],
+      });
+    }
+    warnUngatedTools(compiled);
+    let ready: Promise<ReadyAgent> | undefined;
+    const open = (): Promise<ReadyAgent> => {
+      ready ??= this.#prepare(compiled);
+      ready.catch(() => {
+        ready = undefined;
+      });
+      return ready;
+    };
+    this.#defined.set(tag, open);
+    return new DefinedAgent(compiled, () => this.#assertUsable(compiled), open);
+  }
+
+  /** Decides a request, as `svc.approvals.signal` does. */
+  async signal(signal: Signal, options: SignalOptions = {}): Promise<SignalResult> {
+    return decide((await openApprovals(await this.#runtime())).service, signal, options);
+  }
+
+  /**
+   * Returns the run of an execution that has not ended. An abandoned execution is taken over. One that another process
+   * runs is watched, and taken over if that process dies. Its agent must be defined in this process. Throws
+   * `execution_unknown`, `execution_finished`, `agent_unknown`.
+   */
+  async resume(executionId: string): Promise<Run> {
+    const { executions } = await this.#open();
+    await this.#prepareAgentOf(executions, executionId);
+    return executions.resume(executionId);
+  }
+
+  /**
+   * Takes over abandoned executions, now and until the worker is stopped: those of agents defined in this process,
+   * whose own process has died or closed its client. Skips agents that fail their checks, with a warning. Throws and
+   * stops if the first scan fails.
+   */
+  async resumeAll(options: RecoveryOptions = {}): Promise<RecoveryWorker> {
+    const { executions } = await this.#open();
+    await Promise.all(
+      [...this.#defined].map(([tag, prepare]) => prepare().catch((error) => warnNotRecovered(tag, error))),
+    );
+    const worker = new RecoveryWorker(executions, options);
+    this.#workers.add(worker);
+    try {
+      await worker.initialRuns;
+    } catch (error) {
+      this.#workers.delete(worker);
+      await worker.stop();
+      throw error;
+    }
+    return worker;
+  }
+
+  /** Returns a page of executions, oldest first; without a query, those that have not ended. */
+  async list(query: ExecutionQuery = {}): Promise<ExecutionPage> {
+    return listExecutions((await this.#open()).executions, query);
+  }
+
+  /** Returns an execution with its steps. Throws `execution_unknown`. */
+  async get(executionId: string): Promise<NonNullable<Awaited<ReturnType<typeof readExecution>>>> {
+    const found = await readExecution((await this.#open()).executions, executionId);
+    if (found) return found;
+    throw new SvcError('execution_unknown', `No execution has the id ${executionId}.`, { details: { executionId } });
+  }
+
+  /**
+   * Cancels an execution, whichever process runs it, and returns its outcome. Pending approvals are cancelled; a tool
+   * handler or model turn already running in another process finishes first. Throws `execution_unknown`,
+   * `execution_finished`.
+   */
+  async cancel(executionId: string, reason?: string): Promise<RunOutcome> {
+    const { executions } = await this.#open();
+    // Cancelling does not need a usable agent.
+    await this.#prepareAgentOf(executions, executionId).catch(() => undefined);
+    return executions.cancel(executionId, reason);
+  }
+
+  /** Removes ended executions that started that long ago; `svc.approvals.prune` removes their requests. Returns the count. */
+  async prune(options: { readonly olderThanMs: number }): Promise<number> {
+    const { executions, approvals } = await this.#open();
+    return pruneExecutions(executions, approvals.service.clock, options);
+  }
+
+  /** Stops the runs of this process; they can be resumed. @internal */
+  async close(): Promise<void> {
+    await Promise.all([...this.#workers].map((worker) => worker.stop()));
+    const opened = await this.#opened?.catch(() => undefined);
+    await opened?.executions.close();
+  }
+
+  /** Prepares the agent of an execution, if it is defined here. */
+  async #prepareAgentOf({ rows }: Executions, executionId: string): Promise<void> {
+    const found = await rows.get(executionId);
+    if (found) await this.#defined.get(found.record.agentTag)?.();
+  }
+
+  #open(): Promise<OpenedStore> {
+    this.#opened ??= this.#openOnce();
+    this.#opened.catch(() => {
+      this.#opened = undefined;
+    });
+    return this.#opened;
+  }
+
+  async #openOnce(): Promise<OpenedStore> {
+    const runtime = await this.#runtime();
+    const approvals = await openApprovals(runtime);
+    const { backend, service, owner } = approvals;
+    return { runtime, approvals, executions: await Executions.open({ backend, approvals: service, owner }) };
+  }
+
+  async #assertUsable(compiled: CompiledAgent): Promise<void> {
+    const runtime = await this.#runtime();
+    assertApprovalSettings(compiled, approvalSettings(runtime));
+    await runtime.find('models', compiled.model.provider).catch((error: unknown) => {
+      if (!isSvcError(error) || error.code !== 'name_unknown') throw error;
+      throw new SvcError('agent_invalid', `The agent "${compiled.tag}" cannot be defined.`, {
+        why: `model.provider: ${error.message} ${error.why}`,
+        next: error.next,
+        details: { path: ['model', 'provider'] },
+      });
+    });
+  }
+
+  async #prepare(compiled: CompiledAgent): Promise<ReadyAgent> {
+    await this.#assertUsable(compiled);
+    const { runtime, approvals, executions } = await this.#open();
+    const factory = await runtime.find('models', compiled.model.provider);
+    const agent = createAgentRuntime(
+      compiled,
+      approvals.service,
+      factory,
+      await routesFor(runtime, compiled.humanInLoop),
+    );
+    executions.define(agent);
+    return { agent, executions };
+  }
+}
+
+/** Warns, at definition, about a humanInLoop that gates nothing. */
+export function warnUngatedTools({ tag, ungatedTools }: Pick<CompiledAgent, 'tag' | 'ungatedTools'>): void {
+  if (ungatedTools.length === 0) return;
+  const tools =
+    ungatedTools.length === 1 ? `the tool "${ungatedTools[0]}" runs` : `the tools ${ungatedTools.join(', ')} run`;
+  process.emitWarning(`humanInLoop of the agent "${tag}" is not enabled: ${tools} without approval.`, 'SvcWarning');
+}
+
+function warnNotRecovered(tag: string, error: unknown): void {
+  const why = isSvcError(error) ? describeError(error) : String(error);
+  process.emitWarning(`This process does not take over executions of the agent "${tag}": ${why}`, 'SvcWarning');
+}

@@ -1,0 +1,118 @@
+import { isRunningIn } from '../../core/agent/list.ts';
+import {
+  type AuditEntry,
+  auditTrail,
+  type DeliveryAttempt,
+  deliveriesOf,
+  pruneApprovals,
+} from '../../core/approval/audit.ts';
+import { isOutage } from '../../core/approval/backend.ts';
+import { decide, type Signal, type SignalOptions, type SignalResult } from '../../core/approval/decide.ts';
+import { type ApprovalPage, type ListQuery, listApprovals } from '../../core/approval/list.ts';
+import type { ApprovalRecord } from '../../core/approval/request.ts';
+import type { ApprovalService } from '../../core/approval/service.ts';
+import { toApprovalRecord } from '../../core/approval/state.ts';
+import { SvcError } from '../../core/errors.ts';
+import type { Json } from '../../core/json.ts';
+import type { Runtime } from '../load/runtime.ts';
+import { openApprovals } from './approval-runtime.ts';
+import { takeDecisions } from './broker-decisions.ts';
+import { errorResponse, openCallback } from './callback/handler.ts';
+
+/** @experimental */
+export interface ApprovalDetails extends ApprovalRecord {
+  /** Proof that the sensitive parameters were shown; pass it with the decision. Only with `reveal`. */
+  readonly reviewToken?: string;
+  /** The tool's definition when it was called. */
+  readonly definition?: { readonly description: string; readonly schema: Json };
+  /** Every delivery attempt, oldest first. */
+  readonly deliveries: readonly DeliveryAttempt[];
+}
+
+/** The requests of all agents in the store, whichever process created them. @experimental */
+export class Approvals {
+  readonly #runtime: () => Promise<Runtime>;
+
+  constructor(runtime: () => Promise<Runtime>) {
+    this.#runtime = runtime;
+  }
+
+  /** Returns a page, oldest first; without a query, the requests that wait. Sensitive parameters are masked. */
+  async list(query: ListQuery = {}): Promise<ApprovalPage> {
+    return listApprovals(await this.#service(), query);
+  }
+
+  /** Returns a request. `reveal` includes sensitive parameters, for a reviewer. Throws `approval_unknown`. */
+  async get(requestId: string, { reveal = false }: { readonly reveal?: boolean } = {}): Promise<ApprovalDetails> {
+    const service = await this.#service();
+    const row = await service.getExpiringIfDue(requestId);
+    if (!row) {
+      throw new SvcError('approval_unknown', 'No request has this id.', { details: { requestId } });
+    }
+    const { toolDigest, digest } = row.record.body;
+    const definition = await service.getToolDefinition(toolDigest);
+    const deliveries: DeliveryAttempt[] = [];
+    for await (const delivery of deliveriesOf(service, requestId)) deliveries.push(delivery);
+    return {
+      ...toApprovalRecord(row.record, reveal),
+      ...(definition && { definition }),
+      deliveries,
+      ...(reveal && { reviewToken: digest }),
+    };
+  }
+
+  /** Decides a request, as `svc.agents.signal` does. */
+  async signal(signal: Signal, options: SignalOptions = {}): Promise<SignalResult> {
+    return decide(await this.#service(), signal, options);
+  }
+
+  /** Yields every event and delivery of the audit; `JSON.stringify` each for a JSON Lines file. */
+  async *export(range: { readonly since?: Date; readonly before?: Date } = {}): AsyncGenerator<AuditEntry> {
+    yield* auditTrail(await this.#service(), range);
+  }
+
+  /** Removes decided requests that were created that long ago, except those of running executions. Returns the count. */
+  async prune(options: { readonly olderThanMs: number }): Promise<number> {
+    const service = await this.#service();
+    return pruneApprovals(service, options, isRunningIn(service.backend));
+  }
+
+  /** Returns a web-standard handler for the approval callback; serve it where `approvals.callbackBase` points. */
+  handler(): (request: Request) => Promise<Response> {
+    let opened: Promise<(request: Request) => Promise<Response>> | undefined;
+    return async (request) => {
+      opened ??= this.#runtime().then(openCallback);
+      const opening = opened;
+      opening.catch(() => {
+        if (opened === opening) opened = undefined;
+      });
+      let respond: (request: Request) => Promise<Response>;
+      try {
+        respond = await opening;
+      } catch (error) {
+        // The client gets an outage as a 503; a configuration error is thrown to the program.
+        if (isOutage(error)) return errorResponse(request, error);
+        throw error;
+      }
+      return respond(request);
+    };
+  }
+
+  /** Consumes decisions from the broker of `approvals.decisions`. Returns a function that stops, or undefined if none is configured. */
+  async takeDecisions(): Promise<(() => Promise<void>) | undefined> {
+    return takeDecisions(await this.#runtime());
+  }
+
+  async #service(): Promise<ApprovalService> {
+    return (await openApprovals(await this.#runtime())).service;
+  }
+}
+
+/**
+ * The approval callback as a web-standard handler, for Hono, Next, Express or Node's own server.
+ * @example app.all('/svc/*', (c) => approvalHandler(svc)(c.req.raw))
+ * @experimental
+ */
+export function approvalHandler(svc: { readonly approvals: Approvals }): (request: Request) => Promise<Response> {
+  return svc.approvals.handler();
+}

@@ -1,0 +1,85 @@
+import { isRetryable } from '../../core/approval/backend.ts';
+import { DeliveryFailed } from '../../core/approval/channel.ts';
+import { decide, isDecisionRefusal } from '../../core/approval/decide.ts';
+import { callbackToken, tokensEqual } from '../../core/approval/token.ts';
+import { SvcError } from '../../core/errors.ts';
+import { problemText, type Shape, shapeProblems } from '../../core/schema/validate.ts';
+import type { ToolParameters } from '../../core/tool/parameters.ts';
+import type { Runtime } from '../load/runtime.ts';
+import { type ApprovalRuntime, openApprovals } from './approval-runtime.ts';
+import { requireCallbackKey, tokenClaims } from './callback/token.ts';
+
+/** A decision as the queue carries it, see docs/reference/approvals.md. */
+interface BrokerDecision {
+  readonly requestId: string;
+  readonly token: string;
+  readonly approved: boolean;
+  readonly reason?: string;
+  readonly modifiedParams?: ToolParameters;
+}
+
+const DECISION_SHAPE: Shape = {
+  properties: {
+    requestId: 'string',
+    token: 'string',
+    approved: 'boolean',
+    reason: 'string',
+    modifiedParams: { map: 'json' },
+  },
+  required: ['requestId', 'token', 'approved'],
+};
+
+const ACTOR = 'broker token, unverified';
+const RETRY_DELAY_MS = 1_000;
+
+/** The queue that receives the decisions of a product and environment. */
+export const decisionQueue = ({ product, env }: { readonly product: string; readonly env: string }): string =>
+  `svc.approvals.decisions.${product}.${env}`;
+
+/**
+ * Consumes decisions from the broker of `approvals.decisions`. Returns a function that stops, or undefined if none is
+ * configured. Invalid messages go to the dead-letter queue; during a store outage a decision is retried.
+ */
+export async function takeDecisions(runtime: Runtime): Promise<(() => Promise<void>) | undefined> {
+  const { decisions } = runtime.config.approvals ?? {};
+  if (!decisions) return undefined;
+  const key = requireCallbackKey('approvals.decisions', runtime.config);
+  const broker = await runtime.broker(decisions.broker);
+  if (!broker.consume) {
+    throw new SvcError('not_supported', `The broker "${decisions.broker}" cannot consume messages.`, {
+      next: ['Use another broker for approvals.decisions, or the callback.'],
+    });
+  }
+  const approvals = await openApprovals(runtime);
+  return broker.consume(decisionQueue(runtime), async (body) => {
+    try {
+      await applyDecision(approvals, key, body);
+    } catch (error) {
+      if (isDecisionRefusal(error) || !isRetryable(error)) throw error;
+      throw new DeliveryFailed('the approval store is not available', { afterMs: RETRY_DELAY_MS });
+    }
+  });
+}
+
+async function applyDecision({ service, owner }: ApprovalRuntime, key: string, body: unknown): Promise<void> {
+  const problems = shapeProblems(body, DECISION_SHAPE);
+  if (problems.length > 0) throw invalidDecision(problems.map(problemText).join(' '));
+  const { requestId, token, approved, reason, modifiedParams } = body as BrokerDecision;
+  const row = await service.read(requestId);
+  if (!row || !tokensEqual(token, callbackToken(key, tokenClaims(owner, row)))) {
+    throw invalidDecision('No request has this id and this token.');
+  }
+  await decide(
+    service,
+    {
+      executionId: row.record.executionId,
+      signal: approved ? 'approve' : 'reject',
+      payload: { requestId, ...(reason !== undefined && { reason }), ...(modifiedParams && { modifiedParams }) },
+    },
+    { actor: ACTOR },
+  );
+}
+
+function invalidDecision(why: string): SvcError {
+  return new SvcError('decision_invalid', 'A decision from the broker is not valid.', { why });
+}

@@ -1,0 +1,224 @@
+import { decide, type Signal, type SignalResult } from '../../../core/approval/decide.ts';
+import { isRequestId } from '../../../core/approval/request.ts';
+import type { ApprovalService, RequestRow } from '../../../core/approval/service.ts';
+import { toApprovalRecord, toApprovalRequest } from '../../../core/approval/state.ts';
+import { callbackToken, type TokenClaims, tokensEqual, viewToken } from '../../../core/approval/token.ts';
+import { lossyNumber } from '../../../core/json.ts';
+import { problemText, type Shape, shapeProblems } from '../../../core/schema/validate.ts';
+import type { ToolParameters } from '../../../core/tool/parameters.ts';
+import type { Runtime } from '../../load/runtime.ts';
+import { openApprovals } from '../approval-runtime.ts';
+import { MAX_BODY_BYTES, RateLimit, readBody } from './limits.ts';
+import { closedPage, decisionPage, messagePage, PAGE_HEADERS, summaryPage } from './page.ts';
+import { type HttpError, htmlResponse, httpErrorOf, jsonResponse } from './response.ts';
+import { requireCallbackKey, tokenClaims } from './token.ts';
+
+export interface CallbackContext {
+  readonly approvals: ApprovalService;
+  readonly product: string;
+  readonly env: string;
+  /** `approvals.callbackKey`. */
+  readonly key: string;
+}
+
+/** The token proves access to the request, not who used it. */
+const ACTOR = 'callback token, unverified';
+const PATH = /\/approvals\/([^/]+)\/respond\/?$/;
+/** Per minute: for each request, and for all calls without a valid token together. */
+const MAX_PER_REQUEST = 60;
+const MAX_UNAUTHORIZED = 600;
+const DECISION_SHAPE: Shape = {
+  properties: { approved: 'boolean', reason: 'string', modifiedParams: { map: 'json' } },
+  required: ['approved'],
+};
+
+const NOT_FOUND: HttpError = { status: 404, error: 'approval_unknown', message: 'The request does not exist.' };
+const UNAUTHORIZED: HttpError = { status: 401, error: 'token_invalid', message: 'The token is missing or not valid.' };
+const TOO_LARGE: HttpError = {
+  status: 413,
+  error: 'body_too_large',
+  message: `A decision has at most ${MAX_BODY_BYTES} bytes.`,
+};
+const NOT_ALLOWED: HttpError = {
+  status: 405,
+  error: 'method_not_allowed',
+  message: 'Use GET to show the request and POST to decide it.',
+  headers: { allow: 'GET, HEAD, POST' },
+};
+
+/** Handles `{callbackBase}/approvals/<requestId>/respond?token=…`. GET never decides, because link previews follow it. */
+export function callbackHandler(context: CallbackContext): (request: Request) => Promise<Response> {
+  const perRequest = new RateLimit(MAX_PER_REQUEST);
+  const unauthorized = new RateLimit(MAX_UNAUTHORIZED);
+  return async (request) => {
+    try {
+      return await respond(context, request, { perRequest, unauthorized });
+    } catch (error) {
+      return errorResponse(request, error);
+    }
+  };
+}
+
+/** HTML for browsers, JSON for everything else. */
+export function errorResponse(request: Request, error: unknown): Response {
+  const wantsPage = request.method === 'GET' || request.method === 'HEAD' || isForm(request);
+  return responseTo(isHttpError(error) ? error : httpErrorOf(error), wantsPage);
+}
+
+async function respond(
+  context: CallbackContext,
+  request: Request,
+  limits: { readonly perRequest: RateLimit; readonly unauthorized: RateLimit },
+): Promise<Response> {
+  const { approvals } = context;
+  const url = new URL(request.url);
+  const requestId = PATH.exec(url.pathname)?.[1];
+  if (requestId === undefined || !isRequestId(requestId)) throw NOT_FOUND;
+  if (!['GET', 'HEAD', 'POST'].includes(request.method)) throw NOT_ALLOWED;
+  const token = url.searchParams.get('token');
+  if (token === null || token === '') throw UNAUTHORIZED;
+  const body = request.method === 'POST' ? await readBody(request) : '';
+  if (body === undefined) throw TOO_LARGE;
+  const row = await approvals.read(requestId);
+  if (!row) {
+    throttle(limits.unauthorized, '');
+    throw NOT_FOUND;
+  }
+  const claims = tokenClaims(context, row);
+  if (!tokensEqual(token, callbackToken(context.key, claims))) {
+    throttle(limits.unauthorized, '');
+    throw UNAUTHORIZED;
+  }
+  // Counted after the token check, so that a caller without a token cannot use up the limit.
+  throttle(limits.perRequest, requestId);
+  if (request.method !== 'POST') return page(200, summaryPage(toApprovalRequest(row.record)));
+  if (isForm(request)) return respondToForm(context, row, claims, new URLSearchParams(body));
+  return jsonResponse(200, await decide(approvals, signalFor(row, parseDecision(request, body)), { actor: ACTOR }));
+}
+
+interface Decision {
+  readonly approved: boolean;
+  readonly reason?: string;
+  readonly modifiedParams?: ToolParameters;
+}
+
+/** The body is described in docs/reference/approvals.md. */
+function parseDecision(request: Request, body: string): Decision {
+  if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(request.headers.get('content-type') ?? '')) {
+    throw invalid('The content type is not application/json.');
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    throw invalid('The body is not JSON.');
+  }
+  const problems = shapeProblems(value, DECISION_SHAPE);
+  if (problems.length > 0) throw invalid(problems.map(problemText).join(' '));
+  assertExactNumbers(body);
+  return value as Decision;
+}
+
+/** The same decision as form fields; accepted only from a page that showed the whole request. */
+async function respondToForm(
+  context: CallbackContext,
+  row: RequestRow,
+  claims: TokenClaims,
+  fields: URLSearchParams,
+): Promise<Response> {
+  const { approvals, key } = context;
+  const { record } = row;
+  const action = fields.get('action');
+  const view = viewToken(key, claims);
+  if (action === 'show') {
+    const { record: current } = await approvals.expireIfDue(row);
+    // Links end up in logs and chats: a request that is decided is no longer shown.
+    if (current.status !== 'waiting' || approvals.isDue(current)) {
+      return page(200, closedPage(toApprovalRecord(current)));
+    }
+    const definition = await approvals.getToolDefinition(record.body.toolDigest);
+    return page(200, decisionPage(toApprovalRequest(record, true), definition?.description, view));
+  }
+  if (action !== 'approve' && action !== 'reject') throw invalid('The form has no valid action.');
+  if (!tokensEqual(fields.get('view') ?? '', view))
+    throw invalid('The form was not sent from the page of this request.');
+  const reason = fields.get('reason')?.trim();
+  const changes = fields.get('modifiedParams')?.trim();
+  const decision: Decision = {
+    approved: action === 'approve',
+    ...(reason && { reason }),
+    ...(changes && { modifiedParams: parseModifiedParams(changes) }),
+  };
+  const { status, decidedAt }: SignalResult = await decide(approvals, signalFor(row, decision), {
+    actor: ACTOR,
+    reviewToken: record.body.digest,
+  });
+  return page(200, messagePage(`The request is ${status}`, `Decided at ${decidedAt}.`));
+}
+
+function parseModifiedParams(text: string): ToolParameters {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // Reported below.
+  }
+  if (shapeProblems(value, { map: 'json' }).length > 0)
+    throw invalid('The parameters to change are not a JSON object.');
+  assertExactNumbers(text);
+  return value as ToolParameters;
+}
+
+function assertExactNumbers(json: string): void {
+  if (lossyNumber(json) === undefined) return;
+  throw invalid('A number has more digits than JavaScript can represent: the tool would run with a different value.');
+}
+
+function signalFor({ record }: RequestRow, { approved, reason, modifiedParams }: Decision): Signal {
+  const { requestId, executionId } = record;
+  return {
+    executionId,
+    signal: approved ? 'approve' : 'reject',
+    payload: { requestId, ...(reason !== undefined && { reason }), ...(modifiedParams && { modifiedParams }) },
+  };
+}
+
+function isForm(request: Request): boolean {
+  return /^application\/x-www-form-urlencoded\b/i.test(request.headers.get('content-type') ?? '');
+}
+
+function throttle(limit: RateLimit, key: string): void {
+  const seconds = limit.secondsToWait(key);
+  if (seconds === 0) return;
+  const tooMany: HttpError = {
+    status: 429,
+    error: 'too_many_requests',
+    message: 'Too many requests within one minute.',
+    headers: { 'retry-after': String(seconds) },
+  };
+  throw tooMany;
+}
+
+function invalid(message: string): HttpError {
+  return { status: 400, error: 'decision_invalid', message };
+}
+
+function isHttpError(thrown: unknown): thrown is HttpError {
+  return typeof thrown === 'object' && thrown !== null && !(thrown instanceof Error) && 'status' in thrown;
+}
+
+function responseTo({ status, error, message, details, headers }: HttpError, wantsPage: boolean): Response {
+  if (wantsPage) return htmlResponse(status, messagePage('Approval', message), { ...PAGE_HEADERS, ...headers });
+  return jsonResponse(status, { error, message, ...details }, headers);
+}
+
+function page(status: number, text: string): Response {
+  return htmlResponse(status, text, PAGE_HEADERS);
+}
+
+/** Opens the callback of a configuration. Throws `config_invalid` without a callback key. */
+export async function openCallback(runtime: Runtime): Promise<(request: Request) => Promise<Response>> {
+  const key = requireCallbackKey('The callback', runtime.config);
+  const { service, owner } = await openApprovals(runtime);
+  return callbackHandler({ approvals: service, product: owner.product, env: owner.env, key });
+}

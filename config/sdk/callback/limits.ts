@@ -1,0 +1,51 @@
+const WINDOW_MS = 60_000;
+/** Beyond this many keys the oldest are dropped. */
+const MAX_KEYS = 10_000;
+
+/** Allows each key a number of calls per minute. */
+export class RateLimit {
+  readonly #maxPerMinute: number;
+  readonly #windows = new Map<string, { readonly since: number; count: number }>();
+
+  constructor(maxPerMinute: number) {
+    this.#maxPerMinute = maxPerMinute;
+  }
+
+  /** Counts a call. Returns 0 if it is allowed, otherwise the seconds until the next one is. */
+  secondsToWait(key: string): number {
+    const now = performance.now();
+    const window = this.#windows.get(key);
+    if (!window || now - window.since >= WINDOW_MS) {
+      this.#windows.delete(key);
+      this.#windows.set(key, { since: now, count: 1 });
+      const [oldest] = this.#windows.keys();
+      if (this.#windows.size > MAX_KEYS && oldest !== undefined) this.#windows.delete(oldest);
+      return 0;
+    }
+    window.count += 1;
+    return window.count <= this.#maxPerMinute ? 0 : Math.ceil((window.since + WINDOW_MS - now) / 1000);
+  }
+}
+
+export const MAX_BODY_BYTES = 64 * 1024;
+
+/** Reads a body of at most `MAX_BODY_BYTES`; returns undefined for a longer one. */
+export async function readBody(request: Request): Promise<string | undefined> {
+  const declared = Number(request.headers.get('content-length') ?? 0);
+  if (declared > MAX_BODY_BYTES) return undefined;
+  if (!request.body) return '';
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  const reader = request.body.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    size += value.byteLength;
+    if (size > MAX_BODY_BYTES) {
+      await reader.cancel().catch(() => undefined);
+      return undefined;
+    }
+    parts.push(value);
+  }
+  return Buffer.concat(parts).toString('utf8');
+}

@@ -1,0 +1,86 @@
+import { isRetryable } from '../../../core/approval/backend.ts';
+import { type DecisionRefusal, isDecisionRefusal } from '../../../core/approval/decide.ts';
+import { describeError, type SvcError } from '../../../core/errors.ts';
+import type { Json } from '../../../core/json.ts';
+
+/** An error response of the callback; `details` are merged into the JSON body. */
+export interface HttpError {
+  readonly status: number;
+  readonly error: string;
+  readonly message: string;
+  readonly details?: Readonly<Record<string, Json>>;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const STATUS: Readonly<Record<DecisionRefusal, number>> = {
+  decision_invalid: 400,
+  decision_refused: 403,
+  approval_unseen: 403,
+  approval_unknown: 404,
+  approval_decided: 409,
+  approval_expired: 410,
+  approval_stale: 422,
+  approval_parameters_invalid: 422,
+  parameters_too_large: 422,
+};
+
+const UNAVAILABLE: HttpError = {
+  status: 503,
+  error: 'store_unavailable',
+  message: 'The approval store is not available. The request may not have been decided.',
+  headers: { 'retry-after': '5' },
+};
+const INTERNAL: HttpError = {
+  status: 500,
+  error: 'internal',
+  message: 'An internal error occurred. The request may not have been decided.',
+};
+
+/** Exposes only decision errors; everything else becomes a 503 or a 500 without details. */
+export function httpErrorOf(error: unknown): HttpError {
+  if (isDecisionRefusal(error)) {
+    return {
+      status: STATUS[error.code],
+      error: error.code,
+      message: describeError(error),
+      details: publicDetails(error),
+    };
+  }
+  return isRetryable(error) ? UNAVAILABLE : INTERNAL;
+}
+
+/** The existing decision, or the invalid parameters and why. */
+function publicDetails({ code, details }: SvcError): Readonly<Record<string, Json>> {
+  const keys =
+    code === 'approval_decided' || code === 'approval_expired'
+      ? ['status', 'decidedAt']
+      : code === 'approval_parameters_invalid' || code === 'decision_invalid'
+        ? ['problems']
+        : [];
+  return Object.fromEntries(keys.flatMap((key) => (key in details ? [[key, details[key] as Json]] : [])));
+}
+
+/** Responses are not cached, and links do not leak the token as a referrer. */
+const PRIVATE_HEADERS = {
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+};
+
+export function jsonResponse(
+  status: number,
+  body: Json | object,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
+  return new Response(`${JSON.stringify(body)}\n`, {
+    status,
+    headers: { 'content-type': 'application/json', ...PRIVATE_HEADERS, ...headers },
+  });
+}
+
+export function htmlResponse(status: number, page: string, headers: Readonly<Record<string, string>>): Response {
+  return new Response(page, {
+    status,
+    headers: { 'content-type': 'text/html; charset=utf-8', ...PRIVATE_HEADERS, ...headers },
+  });
+}

@@ -1,0 +1,25 @@
+import type { RequestRow } from '../../../core/approval/service.ts';
+import { assertCallbackKey, type TokenClaims } from '../../../core/approval/token.ts';
+import { SvcError } from '../../../core/errors.ts';
+import type { Config } from '../../define.ts';
+
+/** Returns the key that signs tokens. Throws `config_invalid` if `what` needs it and it is missing or not valid. */
+export function requireCallbackKey(what: string, { approvals }: Config): string {
+  const key = approvals?.callbackKey;
+  if (key === undefined) {
+    throw new SvcError('config_invalid', `${what} needs approvals.callbackKey.`, {
+      why: 'Without it tokens cannot be verified.',
+      next: ['openssl rand -base64 32    generates one; keep it out of the repository'],
+    });
+  }
+  assertCallbackKey(key);
+  return key;
+}
+
+export function tokenClaims(
+  { product, env }: { readonly product: string; readonly env: string },
+  { record }: RequestRow,
+): TokenClaims {
+  const { requestId, expiresAt, body } = record;
+  return { product, env, requestId, digest: body.digest, timeout: expiresAt.toISOString() };
+}

@@ -1,0 +1,138 @@
+/** What `@svc/sdk` exports in addition to the client. */
+
+export type { AgentDefinition, ModelChoice, RunLimits } from '../../core/agent/define.ts';
+export type { ExecutionStatus, RunError, Usage } from '../../core/agent/execution-record.ts';
+export type { ExecutionPage, ExecutionQuery, ExecutionRecord } from '../../core/agent/list.ts';
+export type {
+  Conversation,
+  ConversationCall,
+  ConversationTurn,
+  ModelEvent,
+  ModelFactory,
+  ModelOptions,
+  ModelProvider,
+  ModelTool,
+  ScriptedTurn,
+} from '../../core/agent/model.ts';
+export type { RecoveryOptions, RecoveryWorker } from '../../core/agent/recovery-worker.ts';
+export type { Run, RunEvent, RunOutcome, RunStep, ToolResult } from '../../core/agent/run.ts';
+export type { AuditEntry, DeliveryAttempt } from '../../core/approval/audit.ts';
+export type { CallOptions, GateCall } from '../../core/approval/call.ts';
+export {
+  type Broker,
+  type BrokerEvent,
+  type BrokerFactory,
+  type Channel,
+  type ChannelFactory,
+  type Delivery,
+  DeliveryFailed,
+} from '../../core/approval/channel.ts';
+export type { Signal, SignalOptions, SignalResult } from '../../core/approval/decide.ts';
+export { displayJson, displayText, shortenText } from '../../core/approval/display.ts';
+export type { ApprovalPage, ListQuery } from '../../core/approval/list.ts';
+export type { CallOutcome } from '../../core/approval/outcome.ts';
+export type { DecisionReview, PolicyVerdict, ToolCall, ToolCallReview } from '../../core/approval/policy.ts';
+export type {
+  ApprovalEvent,
+  ApprovalRecord,
+  ApprovalRequest,
+  ApprovalStatus,
+  Outcome,
+  OutcomeStatus,
+  RejectionCause,
+  ToolRun,
+} from '../../core/approval/request.ts';
+export type { SchemaResult } from '../../core/database/automatic.ts';
+export { Database } from '../../core/database/database.ts';
+export type { FieldSpec, SchemaOperations } from '../../core/database/schema.ts';
+export type { UpdateRequest } from '../../core/database/update.ts';
+export type { Capabilities, Connection, ConnectOptions, Dialect, Statement, UpdateResult } from '../../core/dialect.ts';
+export { codes, type ErrorCode, type ErrorFacts, isSvcError, remedies, SvcError } from '../../core/errors.ts';
+export type { Json } from '../../core/json.ts';
+export { type Kernel, PLUGIN_API_VERSION, type Plugin } from '../../core/kernel.ts';
+export { MigrationBuilder, MigrationHelpers, migration, type RawOptions } from '../../core/migration/builder.ts';
+export { type HistoryEntry, MigrationEngine, type MigrationStatus } from '../../core/migration/engine.ts';
+export type { HistoryOrigin, HistoryStatus } from '../../core/migration/history-table.ts';
+export type { Migration } from '../../core/migration/migration.ts';
+export type { ResolveReport } from '../../core/migration/resolve.ts';
+export type { EngineResult } from '../../core/migration/runner.ts';
+export type { MigrationStep, Target } from '../../core/migration/target.ts';
+export { definePlugin } from '../../core/plugin.ts';
+export type {
+  AnyRecordDefinition,
+  Guard as RecordGuard,
+  Page as RecordPage,
+  PageQuery as RecordQuery,
+  RecordDefinition,
+  RecordIndex,
+  RecordStore,
+  RecordValues,
+  Versioned as VersionedRecord,
+  Writable as WritableRecord,
+} from '../../core/records.ts';
+export type { Registry } from '../../core/registry.ts';
+export type {
+  CheckConstraint,
+  Collection,
+  Constraint,
+  Default,
+  Field,
+  ForeignKey,
+  Index,
+  IndexColumn,
+  PrimaryKeyConstraint,
+  ReferentialAction,
+  SchemaModel,
+  UniqueConstraint,
+} from '../../core/schema/model.ts';
+export { FIELD_TYPES, type FieldType, type FieldTypeName } from '../../core/schema/model.ts';
+export type {
+  AddConstraint,
+  AddField,
+  ConstraintDefinition,
+  CreateCollection,
+  CreateIndex,
+  DropCollection,
+  DropConstraint,
+  DropField,
+  DropIndex,
+  FieldChanges,
+  FieldDefinition,
+  ModifyField,
+  NamedFieldDefinition,
+  Operation,
+  OperationType,
+  RenameCollection,
+  RenameField,
+} from '../../core/schema/operation.ts';
+export type {
+  CassandraOptions,
+  CreateOptions,
+  DynamoKey,
+  DynamoOptions,
+  MongoOptions,
+  SqlOptions,
+  TableOptions,
+} from '../../core/schema/options.ts';
+export type { HumanInLoopConfig } from '../../core/tool/human-in-loop.ts';
+export type {
+  ParameterDefinition,
+  ParameterMap,
+  ParametersOf,
+  ParameterType,
+  ToolParameters,
+} from '../../core/tool/parameters.ts';
+export { defineTool, type ToolContext, type ToolDefinition, type ToolList } from '../../core/tool/tool.ts';
+export { version } from '../../core/version.ts';
+export {
+  type ApprovalsConfig,
+  type BrokerConfig,
+  type Config,
+  type ConfigFunction,
+  type DatabaseConfig,
+  defineConfig,
+} from '../define.ts';
+export type { Agent, DefinedAgent, RunRequest } from './agent.ts';
+export type { Agents } from './agents.ts';
+export { type ApprovalDetails, type Approvals, approvalHandler } from './approvals.ts';
+export type { Gate, GateDefinition } from './gate.ts';

@@ -1,0 +1,495 @@
+import { randomUUID } from 'node:crypto';
+import { isSvcError, SvcError } from '../errors.ts';
+import { onAbort } from '../on-abort.ts';
+import { callDigest, isOversized } from '../tool/call-digest.ts';
+import type { HumanInLoop } from '../tool/human-in-loop.ts';
+import type { ToolParameters } from '../tool/parameters.ts';
+import { storableJson } from '../tool/safe-json.ts';
+import type { Tool } from '../tool/tool.ts';
+import { announceDecision, announceRequest, type DeliveryRoute } from './announce.ts';
+import { isOutage, isRetryable } from './backend.ts';
+import { abortReason, assertCallIds, type CallOptions, detachKind, type GateCall, PROCESS_NAME } from './call.ts';
+import { type CreatedRequest, createRequest, findRequest, type ValidatedCall } from './create-request.ts';
+import { Heartbeat } from './heartbeat.ts';
+import {
+  type CallOutcome,
+  failedOutcome,
+  invalidOutcome,
+  invalidParametersOutcome,
+  jsonResult,
+  type NotRunCode,
+  notRunOutcome,
+  parametersTooLargeOutcome,
+  resultNotStored,
+  storableOutcome,
+} from './outcome.ts';
+import { evaluatePolicies } from './policy.ts';
+import { newExecutionId, type Outcome } from './request.ts';
+import type { ApprovalRow } from './schema.ts';
+import type { ApprovalService, RequestRow, WriteResult } from './service.ts';
+import {
+  approvedParameters,
+  callAsRun,
+  callOutcomeOf,
+  toApprovalRecord,
+  toApprovalRequest,
+  withCancellation,
+  withClaim,
+  withClosure,
+  withLostClaim,
+  withResult,
+} from './state.ts';
+import { LazyToolContext } from './tool-context.ts';
+import type { Subscription } from './watcher.ts';
+
+/*
+ * The path of a tool call, top to bottom:
+ *
+ *   policies             driveCall: the tool's settings and the taps decide whether the call needs approval
+ *   request stored       createRequest: before anyone hears of it
+ *   announced            #announce: to taps and channels
+ *   wait                 #waitForDecision: until a decision, the deadline or an abort
+ *   decision or expiry   written by decide.ts or ApprovalService.expire, in any process
+ *   claim                #claim: after the policies have seen the final parameters
+ *   handler              #runTool
+ *   result               #storeResult
+ *
+ * From the stored request on, each step is derived from the row as read and written with a compare-and-set. A process
+ * that was asleep, or lost a race, reads the row again and continues from there.
+ */
+
+export interface GateOptions {
+  readonly agentTag: string;
+  readonly tools: ReadonlyMap<string, Tool>;
+  readonly humanInLoop: HumanInLoop;
+  readonly routes?: readonly DeliveryRoute[];
+  /** Milliseconds without a heartbeat after which a claim is lost; default 30,000. */
+  readonly leaseMs?: number;
+}
+
+export interface GatedTool {
+  readonly tool: Tool;
+  /** Undefined if the tool's settings require no approval; a policy still may. */
+  readonly approvalReason: string | undefined;
+}
+
+const DEFAULT_LEASE_MS = 30_000;
+const STORE_RETRY_MS = 1_000;
+
+/** Runs a call that needs approval, or may need it: policies may ask for it, and a resumed call may have a request. */
+export async function driveCall(
+  service: ApprovalService,
+  gate: GateOptions,
+  gated: GatedTool | undefined,
+  call: GateCall,
+  options: CallOptions,
+): Promise<CallOutcome> {
+  assertCallIds(call);
+  const drive = (request: ExistingRequest) =>
+    new CallDriver(service, gate, gated?.tool, call, options, request).run(request);
+  if (options.resumed && call.requestId !== undefined) {
+    const found = await service.readAndSubscribe(call.requestId);
+    if (found) return drive({ ...found, isNew: false });
+  }
+  if (!gated) return invalidOutcome('unknown_tool', 'There is no tool of that name.', call.tool);
+  const { tool } = gated;
+  const validated = tool.validate(call.parameters);
+  if (!validated.ok) return invalidParametersOutcome(tool.tag, validated.problems);
+  const { parameters } = validated;
+  const { agentTag, humanInLoop } = gate;
+  const executionId = call.executionId ?? newExecutionId();
+  const policy = await evaluatePolicies(service.hooks, { agentTag, executionId, tool: tool.tag, parameters });
+  const reason = gated.approvalReason ?? (policy.verdict === 'allow' ? undefined : (policy.reason ?? 'A policy.'));
+  const input: ValidatedCall = {
+    executionId,
+    tool,
+    rawParameters: call.parameters,
+    parameters,
+    ...(call.toolCallId !== undefined && { toolCallId: call.toolCallId }),
+    ...(call.requestId !== undefined && { requestId: call.requestId }),
+  };
+  if (reason === undefined) {
+    // A policy may have required approval earlier: then that decision applies, and what ran does not run again.
+    const existing = options.resumed === undefined ? await findRequest(service, input) : undefined;
+    if (existing) return drive(existing);
+    return runWithoutApproval(service, agentTag, tool, { ...call, executionId }, options, parameters);
+  }
+  if (isOversized(parameters)) return parametersTooLargeOutcome(tool.tag);
+  const created = await createRequest(service, {
+    ...input,
+    agentTag,
+    reason,
+    timeoutMs: humanInLoop.approvalTimeout,
+    ...(call.groupId !== undefined && { groupId: call.groupId }),
+    ...(policy.verdict === 'deny' && { denied: policy.reason ?? 'A policy.' }),
+  });
+  return drive(created);
+}
+
+/** Runs a tool at once. On the path of every ungated call: it validates, calls the handler, and does no more. */
+export async function runWithoutApproval(
+  service: ApprovalService,
+  agentTag: string,
+  tool: Tool,
+  call: GateCall,
+  options: CallOptions,
+  validParameters?: ToolParameters,
+): Promise<CallOutcome> {
+  let parameters = validParameters;
+  if (parameters === undefined) {
+    const validated = tool.validate(call.parameters);
+    if (!validated.ok) return invalidParametersOutcome(tool.tag, validated.problems);
+    parameters = validated.parameters;
+  }
+  if (options.beforeRun) await options.beforeRun();
+  const context = new LazyToolContext({
+    agentTag,
+    executionId: call.executionId,
+    toolCallId: call.toolCallId,
+    requestId: call.requestId,
+    signal: options.signal,
+    log: service.log,
+  });
+  try {
+    return { status: 'completed', result: (await tool.handler(context, parameters)) as CallOutcome['result'] };
+  } catch (error) {
+    return failedOutcome(error, { tool: tool.tag, parameters });
+  }
+}
+
+/** A stored request. `digest` is absent if the call was not validated again. */
+type ExistingRequest = Omit<CreatedRequest, 'digest'> & Partial<Pick<CreatedRequest, 'digest'>>;
+
+/** What follows a step: the end, a row to continue with, or a wait until the row changes or a moment comes. */
+type Step =
+  | { readonly outcome: CallOutcome }
+  | { readonly next: RequestRow | 'read' }
+  | { readonly waitUntil: number | undefined };
+
+/** Takes one call from its stored request to its outcome, whichever process decides. */
+class CallDriver {
+  readonly #service: ApprovalService;
+  /** Undefined if the agent no longer defines it. */
+  readonly #tool: Tool | undefined;
+  readonly #options: CallOptions;
+  readonly #requestId: string;
+  /** Digest of the call as passed to the gate; undefined if its parameters are no longer valid. */
+  readonly #digest: string | undefined;
+  readonly #routes: readonly DeliveryRoute[];
+  readonly #leaseMs: number;
+  readonly #subscription: Subscription;
+  /** Identifies this driver's claim. */
+  readonly #token = randomUUID();
+  readonly #decided = new AbortController();
+  #resolveEnded = () => {};
+  readonly #ended = new Promise<void>((resolve) => {
+    this.#resolveEnded = resolve;
+  });
+  #hasWaited = false;
+  #hasReportedDecision = false;
+  #hasRun = false;
+  /** The version of another process's claim, and when it was first seen. */
+  #observedClaim: { readonly version: number; readonly since: number } | undefined;
+
+  constructor(
+    service: ApprovalService,
+    { routes = [], leaseMs = DEFAULT_LEASE_MS }: GateOptions,
+    tool: Tool | undefined,
+    call: GateCall,
+    options: CallOptions,
+    { row, isNew, digest, subscription }: ExistingRequest,
+  ) {
+    const { requestId, executionId } = row.record;
+    this.#service = service;
+    this.#tool = tool;
+    this.#options = options;
+    this.#requestId = requestId;
+    this.#digest = digest ?? (tool && digestOf(tool, executionId, call.parameters));
+    // A request that was cancelled before it was stored is not announced.
+    this.#routes = isNew && options.signal?.aborted ? [] : routes;
+    this.#leaseMs = leaseMs;
+    this.#subscription = subscription;
+  }
+
+  async run({ row: first, isNew }: ExistingRequest): Promise<CallOutcome> {
+    const service = this.#service;
+    const requestId = this.#requestId;
+    const { signal, onRequested } = this.#options;
+    const removeListener = signal && onAbort(signal, () => service.watcher.notify(requestId));
+    const isAnnounced = this.#routes.length > 0 || service.hooks.approvalRequested.isUsed();
+    let row: RequestRow | undefined = first;
+    try {
+      if (first.record.status === 'waiting' && onRequested) {
+        // Not awaited: the callback may itself wait for the decision.
+        void service.runListener('onRequested', () => onRequested(toApprovalRequest(first.record)));
+      }
+      for (;;) {
+        this.#assertAttached();
+        const current: RequestRow | undefined = row;
+        if (isAnnounced && current?.record.status === 'waiting') this.#announce(current, isNew);
+        const step: Step = await this.#retryDuringOutage(() => this.#step(current));
+        if ('outcome' in step) return step.outcome;
+        if ('waitUntil' in step) await this.#subscription.nextChange(step.waitUntil);
+        else if (step.next !== 'read') {
+          row = step.next;
+          continue;
+        }
+        this.#assertAttached();
+        row = await this.#retryDuringOutage(() => service.read(requestId));
+      }
+    } finally {
+      service.runningClaims.delete(this.#token);
+      this.#resolveEnded();
+      this.#decided.abort('decided');
+      removeListener?.();
+      this.#subscription.unsubscribe();
+      if (row?.record.status !== 'waiting') service.announcements.delete(requestId);
+      // Another caller in this process that waits for the request takes over its announcement.
+      else service.watcher.notify(requestId);
+    }
+  }
+
+  #announce(row: RequestRow, isNew: boolean): void {
+    const service = this.#service;
+    const options = { routes: this.#routes, isNew, signal: this.#decided.signal };
+    void service.runListener('The announcement', () => announceRequest(service, row, options));
+  }
+
+  async #step(row: RequestRow | undefined): Promise<Step> {
+    if (!row) {
+      const outcome = notRunOutcome('approval_stale', { tool: '', parameters: {} });
+      return { outcome: { ...outcome, requestId: this.#requestId } };
+    }
+    const { record } = row;
+    if (record.status === 'waiting') {
+      this.#hasWaited = true;
+      return this.#waitForDecision(row);
+    }
+    this.#reportDecision(record);
+    const outcome = callOutcomeOf(record);
+    if (outcome) return { outcome };
+    switch (record.body.run) {
+      case 'none':
+        return this.#claim(row);
+      case 'claimed':
+        return this.#runOrWatchClaim(row);
+      case 'unknown':
+        if (this.#tool?.idempotent) return this.#claim(row);
+        return this.#close(row, 'interrupted');
+      case 'done':
+        throw new Error(`${this.#requestId} ran and has no outcome`);
+    }
+  }
+
+  async #waitForDecision(row: RequestRow): Promise<Step> {
+    const service = this.#service;
+    const { signal } = this.#options;
+    const { record } = row;
+    if (signal?.aborted) {
+      await service.cancel(row, abortReason(signal), PROCESS_NAME);
+      return { next: 'read' };
+    }
+    if (!this.#tool || this.#tool.digest !== record.body.toolDigest) {
+      const stale = { reason: 'The tool has changed.', outcome: notRunOutcome('approval_stale', record.body) };
+      await service.writeDecision(row, withCancellation(record, stale, PROCESS_NAME, await service.clock.now()));
+      return { next: 'read' };
+    }
+    const deadline = record.expiresAt.getTime();
+    if (service.clock.msUntil(deadline) <= 0) {
+      await service.expire(row);
+      // If the store's clock has not reached the deadline, wait and ask again.
+      if (service.clock.msUntil(deadline) <= 0) return { next: 'read' };
+    }
+    return { waitUntil: performance.now() + service.clock.msUntil(deadline) };
+  }
+
+  /** Once, to the caller and the channels. Neither is awaited. */
+  #reportDecision(record: ApprovalRow): void {
+    if (this.#hasReportedDecision) return;
+    this.#hasReportedDecision = true;
+    const service = this.#service;
+    const { onDecided } = this.#options;
+    if (onDecided) void service.runListener('onDecided', () => onDecided(toApprovalRecord(record)));
+    const { status, body } = record;
+    // The process that claimed an approved call has told the channels. Of other decisions, possibly nobody has.
+    const isNews = this.#hasWaited || status !== 'approved' || (body.run === 'none' && body.outcome === undefined);
+    if (this.#routes.length > 0 && isNews)
+      void service.runListener('The announcement', () => announceDecision(service, record, this.#routes));
+  }
+
+  /** Checks the approved call against its digest and the policies, then claims it. */
+  async #claim(row: RequestRow): Promise<Step> {
+    const service = this.#service;
+    const { signal, beforeRun } = this.#options;
+    const { record } = row;
+    if (signal?.aborted) return this.#close(row, 'approval_cancelled', abortReason(signal));
+    const parameters = approvedParameters(record, this.#tool, this.#digest);
+    if (!parameters) return this.#close(row, 'approval_stale');
+    const { agentTag, executionId, body } = record;
+    const policy = await evaluatePolicies(service.hooks, { agentTag, executionId, tool: body.tool, parameters });
+    if (policy.verdict === 'deny') return this.#close(row, 'policy_denied', policy.reason);
+    await beforeRun?.();
+    if (signal?.aborted) return { next: row };
+    const claim = { token: this.#token, by: PROCESS_NAME, beat: 0, leaseMs: this.#leaseMs };
+    service.runningClaims.set(this.#token, this.#ended);
+    return nextStep(await service.write(row, withClaim(record, claim, await service.clock.now())));
+  }
+
+  /** Runs the tool under this driver's claim, or watches another claim until it has a result or is lost. */
+  async #runOrWatchClaim(row: RequestRow): Promise<Step> {
+    const service = this.#service;
+    const { claim } = row.record.body;
+    if (claim?.token === this.#token) return this.#runTool(row);
+    if (claim && service.runningClaims.has(claim.token)) return { waitUntil: undefined };
+    const now = performance.now();
+    if (this.#observedClaim?.version !== row.version) this.#observedClaim = { version: row.version, since: now };
+    const lostAt = this.#observedClaim.since + (claim?.leaseMs ?? 0);
+    if (!this.#options.resumed && now < lostAt) return { waitUntil: lostAt };
+    return nextStep(await service.write(row, withLostClaim(row.record, PROCESS_NAME, await service.clock.now())));
+  }
+
+  /** Runs with the parameters of the claimed row as stored: no other process can run it. */
+  async #runTool(row: RequestRow): Promise<Step> {
+    const service = this.#service;
+    const requestId = this.#requestId;
+    const { record } = row;
+    const tool = this.#tool;
+    const parameters = approvedParameters(record, tool, this.#digest);
+    if (!tool || !parameters) return this.#close(row, 'approval_stale');
+    if (this.#hasRun) throw new Error(`${requestId} was about to run twice`);
+    this.#hasRun = true;
+    const { agentTag, executionId, body } = record;
+    const heartbeat = new Heartbeat(service, row);
+    const signal = () => heartbeat.signal(this.#options.signal);
+    const { toolCallId } = body;
+    const approvedBy = body.decision?.by ?? '';
+    const context = new LazyToolContext({
+      agentTag,
+      executionId,
+      toolCallId,
+      requestId,
+      approvedBy,
+      signal,
+      log: service.log,
+    });
+    try {
+      const outcome = await runHandler(tool, context, parameters, body);
+      await this.#storeResult(await heartbeat.stop(), outcome);
+      return { outcome: callOutcomeOf({ ...record, body: { ...body, outcome } }) ?? { ...outcome, requestId } };
+    } finally {
+      await heartbeat.stop();
+    }
+  }
+
+  /** If the store can never take the result, it still stores that the tool ran. */
+  async #storeResult(claimed: RequestRow, outcome: Outcome): Promise<void> {
+    const { tool } = claimed.record.body;
+    try {
+      await this.#writeResult(claimed, storableOutcome(outcome, tool)).catch((error: unknown) => {
+        if (!isSvcError(error) || isRetryable(error)) throw error;
+        return this.#writeResult(claimed, resultNotStored(outcome, tool));
+      });
+    } catch (error) {
+      if (!isSvcError(error)) throw error;
+      throw error.with({ state: 'The tool ran, and its result could not be stored.' });
+    }
+  }
+
+  /** Repeats until the result is stored or the claim is lost. */
+  async #writeResult(claimed: RequestRow, outcome: Outcome): Promise<void> {
+    const service = this.#service;
+    for (let row: RequestRow | undefined = claimed; row?.record.body.claim?.token === this.#token; ) {
+      const current: RequestRow = row;
+      if (current.record.body.run === 'done') return;
+      row = await this.#retryUntilStored(async () => {
+        const next = withResult(current.record, outcome, PROCESS_NAME, await service.clock.now());
+        return (await service.write(current, next)).written ? undefined : service.read(this.#requestId);
+      });
+    }
+  }
+
+  /** Ends the call without running the tool. If an earlier claim was lost, the outcome is always `interrupted`. */
+  async #close(row: RequestRow, code: NotRunCode, reason?: string): Promise<Step> {
+    const service = this.#service;
+    const { record } = row;
+    const { body } = record;
+    const outcome =
+      body.run === 'unknown'
+        ? notRunOutcome('interrupted', callAsRun(body), reason)
+        : notRunOutcome(code, body, reason);
+    return nextStep(await service.write(row, withClosure(record, outcome, PROCESS_NAME, await service.clock.now())));
+  }
+
+  /** An outage does not end the call: the store may be back before the deadline. */
+  #retryDuringOutage<T>(work: () => Promise<T>): Promise<T> {
+    return this.#retry(work, (error) => {
+      if (!isOutage(error)) throw error;
+      this.#assertAttached();
+    });
+  }
+
+  /** The result of a tool exists only in this process: it is offered to the store until that takes it. */
+  #retryUntilStored<T>(work: () => Promise<T>): Promise<T> {
+    let hasWarned = false;
+    return this.#retry(work, (error) => {
+      if (!isRetryable(error)) throw error;
+      if (this.#service.closing.aborted || detachKind(this.#options.signal) === 'final') throw this.#detached();
+      if (!hasWarned)
+        this.#service.warn(`The result of ${this.#requestId} could not be stored and will be retried: ${error}`);
+      hasWarned = true;
+    });
+  }
+
+  /** `assertRetry` throws to give up. */
+  async #retry<T>(work: () => Promise<T>, assertRetry: (error: unknown) => void): Promise<T> {
+    for (;;) {
+      try {
+        return await work();
+      } catch (error) {
+        assertRetry(error);
+        await this.#subscription.nextChange(performance.now() + STORE_RETRY_MS);
+        assertRetry(error);
+      }
+    }
+  }
+
+  #assertAttached(): void {
+    if (this.#service.closing.aborted || detachKind(this.#options.signal) !== undefined) throw this.#detached();
+  }
+
+  #detached(): SvcError {
+    return new SvcError('interrupted', 'The caller detached from the call before it ended.', {
+      why: this.#service.closing.aborted ? 'The client was closed.' : 'Its signal was aborted.',
+      state: 'The request stays in the store as it is.',
+      next: ['Make the same call again: it continues with this request.'],
+      details: { requestId: this.#requestId },
+    });
+  }
+}
+
+function nextStep({ written }: WriteResult): Step {
+  return { next: written ?? 'read' };
+}
+
+/** Never throws: an error of the handler is a result. */
+async function runHandler(
+  tool: Tool,
+  context: LazyToolContext,
+  parameters: ToolParameters,
+  body: ApprovalRow['body'],
+): Promise<Outcome> {
+  const call = callAsRun(body);
+  try {
+    const result = jsonResult(await tool.handler(context, parameters));
+    if (result !== undefined) return { status: 'completed', result: storableJson(result) };
+    return failedOutcome(new Error('It ran, but its result cannot be serialized as JSON.'), call);
+  } catch (error) {
+    return failedOutcome(error, call);
+  }
+}
+
+/** Undefined if the parameters are no longer valid: then the tool has changed. */
+function digestOf(tool: Tool, executionId: string, parameters: unknown): string | undefined {
+  const validated = tool.validate(parameters);
+  return validated.ok ? callDigest(executionId, tool.digest, validated.parameters) : undefined;
+}

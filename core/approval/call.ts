@@ -1,0 +1,86 @@
+import { hostname } from 'node:os';
+import { SvcError } from '../errors.ts';
+import { storableText, truncatedText } from '../tool/safe-json.ts';
+import { type ApprovalRecord, type ApprovalRequest, isRequestId } from './request.ts';
+
+/** A tool call as a model makes it. @experimental */
+export interface GateCall {
+  /** The tool's tag. */
+  readonly tool: string;
+  readonly parameters: unknown;
+  /** Default: a new id. */
+  readonly executionId?: string;
+  /**
+   * Names the call in its execution. A call with the same name continues with the request it already has, also after a
+   * crash and even if no policy asks for approval any more. Ignored for a tool that no policy or setting can gate.
+   */
+  readonly toolCallId?: string;
+  /** Id for a new request, chosen by a caller that has stored it with the call; used in place of `toolCallId`. */
+  readonly requestId?: string;
+  /** Shared by the calls of one turn. */
+  readonly groupId?: string;
+}
+
+/** Signals and callbacks of a call. @experimental */
+export interface CallOptions {
+  /** Aborting cancels a request that waits; a handler that runs receives the signal. */
+  readonly signal?: AbortSignal;
+  /** True: this caller alone owns the execution, and earlier claims on its calls are lost. False: the call is new. */
+  readonly resumed?: boolean;
+  /** Awaited once the tool may run, before it is claimed. If it throws, the tool does not run. */
+  readonly beforeRun?: () => Promise<void>;
+  /** Not awaited. An error or a rejected promise becomes a warning. */
+  readonly onRequested?: (request: ApprovalRequest) => unknown;
+  /** As `onRequested`. Timeouts and cancellations are decisions too. */
+  readonly onDecided?: (record: ApprovalRecord) => unknown;
+}
+
+/** The longest id that a caller may give, in characters. */
+const MAX_ID_LENGTH = 200;
+
+/** Throws `value_invalid`. */
+export function assertCallIds({ executionId, toolCallId, requestId, groupId }: GateCall): void {
+  for (const [name, value] of Object.entries({ executionId, toolCallId, groupId })) {
+    if (value === undefined) continue;
+    const isText = typeof value === 'string' && value !== '' && value.length <= MAX_ID_LENGTH;
+    if (isText && storableText(value) === value) continue;
+    throw new SvcError('value_invalid', `The ${name} of the call is invalid.`, {
+      why: `It is not a string of 1 to ${MAX_ID_LENGTH} characters.`,
+      state: 'Nothing ran.',
+    });
+  }
+  if (requestId === undefined || isRequestId(requestId)) return;
+  throw new SvcError('value_invalid', 'The requestId of the call is invalid.', {
+    why: 'It was not created by this SDK.',
+    state: 'Nothing ran.',
+  });
+}
+
+/** Abort reason that detaches from a call: its request keeps waiting, and another process may continue with it. */
+export const DETACH: unique symbol = Symbol('svc.detach');
+
+/** Abort reason that detaches like `DETACH`, but still stores the result of a running tool unless `isFinal`. */
+export class Interruption extends Error {
+  readonly isFinal: () => boolean;
+
+  constructor(isFinal: () => boolean) {
+    super('The run was interrupted.');
+    this.isFinal = isFinal;
+  }
+}
+
+/** Whether a signal detaches from its call, and if the caller may come back; undefined for any other abort. */
+export function detachKind(signal: AbortSignal | undefined): 'final' | 'temporary' | undefined {
+  if (!signal?.aborted) return undefined;
+  const { reason } = signal;
+  if (reason instanceof Interruption) return reason.isFinal() ? 'final' : 'temporary';
+  return reason === DETACH ? 'final' : undefined;
+}
+
+/** Why a call was cancelled, as text that every store can keep. */
+export function abortReason({ reason }: { readonly reason: unknown }): string {
+  return truncatedText(reason);
+}
+
+/** The name of this process in events and claims. */
+export const PROCESS_NAME = `${hostname()}:${process.pid}`;

@@ -1,0 +1,241 @@
+import { type ErrorCode, isSvcError, SvcError } from '../errors.ts';
+import { canonicalJson } from '../json.ts';
+import { type Problem, problemText, type Shape, shapeProblems } from '../schema/validate.ts';
+import { callDigest, isOversized, MAX_PARAMETERS_BYTES } from '../tool/call-digest.ts';
+import type { ParameterProblem, ToolParameters } from '../tool/parameters.ts';
+import { frozenClone, MAX_TEXT_LENGTH, storableText } from '../tool/safe-json.ts';
+import { PROCESS_NAME } from './call.ts';
+import { problemsText } from './outcome.ts';
+import { DecisionReview, evaluatePolicies } from './policy.ts';
+import type { ApprovalStatus } from './request.ts';
+import type { ApprovalRow } from './schema.ts';
+import type { ApprovalService } from './service.ts';
+import { type DecisionVerdict, effectiveParameters, toApprovalRecord, withDecision } from './state.ts';
+
+/** A decision on a request. @experimental */
+export interface Signal {
+  readonly executionId: string;
+  readonly signal: 'approve' | 'reject';
+  readonly payload: {
+    readonly requestId: string;
+    readonly reason?: string;
+    /** Only the parameters to change; with `approve`. */
+    readonly modifiedParams?: ToolParameters;
+  };
+}
+
+/** @experimental */
+export interface SignalOptions {
+  /** Who decides, as far as the caller knows; stored with the decision. */
+  readonly actor?: string;
+  /** Where the decision comes from, such as an address or a page; stored with it. Default: this process. */
+  readonly from?: string;
+  /** The `reviewToken` of `approvals.get(…, { reveal: true })`. Required if the request has sensitive parameters. */
+  readonly reviewToken?: string;
+}
+
+/** @experimental */
+export interface SignalResult {
+  readonly requestId: string;
+  readonly executionId: string;
+  readonly status: ApprovalStatus;
+  /** ISO 8601, UTC. */
+  readonly decidedAt: string;
+}
+
+/** The codes with which `decide` refuses a decision; any other error is a failure. */
+const REFUSAL_CODES = [
+  'decision_invalid',
+  'decision_refused',
+  'approval_unseen',
+  'approval_unknown',
+  'approval_decided',
+  'approval_expired',
+  'approval_stale',
+  'approval_parameters_invalid',
+  'parameters_too_large',
+] as const satisfies readonly ErrorCode[];
+export type DecisionRefusal = (typeof REFUSAL_CODES)[number];
+
+export function isDecisionRefusal(error: unknown): error is SvcError & { readonly code: DecisionRefusal } {
+  return isSvcError(error) && REFUSAL_CODES.some((code) => code === error.code);
+}
+
+const SIGNAL: Shape = {
+  properties: {
+    executionId: 'string',
+    signal: { oneOf: ['approve', 'reject'] },
+    payload: {
+      properties: { requestId: 'string', reason: 'string', modifiedParams: { map: 'json' } },
+      required: ['requestId'],
+    },
+  },
+  required: ['executionId', 'signal', 'payload'],
+};
+
+const OPTIONS: Shape = { properties: { actor: 'string', from: 'string', reviewToken: 'string' } };
+
+/**
+ * Decides a request. Repeating the same decision returns the same result. Throws `decision_invalid`,
+ * `approval_unknown`, `approval_decided` (with the existing decision), `approval_expired`, `decision_refused`,
+ * `approval_unseen`, `approval_parameters_invalid` or `parameters_too_large`; the request is then unchanged.
+ */
+export async function decide(
+  service: ApprovalService,
+  signal: Signal,
+  options: SignalOptions = {},
+): Promise<SignalResult> {
+  const problems = [...shapeProblems(signal, SIGNAL), ...shapeProblems(options, OPTIONS)];
+  if (problems.length > 0) throw invalidDecision(problems);
+  const { executionId, payload } = signal;
+  const approved = signal.signal === 'approve';
+  if (!approved && payload.modifiedParams !== undefined) {
+    throw invalidDecision([{ path: ['payload', 'modifiedParams'], text: 'is only allowed with an approval' }]);
+  }
+  for (const [text, path] of [
+    [payload.reason, ['payload', 'reason']],
+    [options.actor, ['actor']],
+    [options.from, ['from']],
+  ] as const) {
+    if (text !== undefined && text.length > MAX_TEXT_LENGTH)
+      throw invalidDecision([{ path, text: `has more than ${MAX_TEXT_LENGTH} characters` }]);
+  }
+  for (;;) {
+    const row = await service.read(payload.requestId);
+    if (!row || row.record.executionId !== executionId) throw unknownRequest(payload.requestId);
+    const { record } = row;
+    if (record.status !== 'waiting') return existingDecision(record, signal);
+    if (service.clock.msUntil(record.expiresAt.getTime()) <= 0) {
+      await service.expire(row);
+      continue;
+    }
+    const verdict = await validateDecision(service, record, signal, options);
+    const decided = withDecision(record, verdict, await service.clock.now());
+    const result = await service.writeDecision(row, decided, 'before the deadline');
+    if (result.written) return signalResult(result.written.record);
+    if (result.failure === 'late') await service.expire(row);
+  }
+}
+
+/** The decision to store. Throws if it is refused. */
+async function validateDecision(
+  service: ApprovalService,
+  record: ApprovalRow,
+  { signal, payload }: Signal,
+  { actor = 'unknown', from = PROCESS_NAME, reviewToken }: SignalOptions,
+): Promise<DecisionVerdict> {
+  const { body } = record;
+  const hasSensitive = body.sensitive?.some((name) => Object.hasOwn(body.parameters, name));
+  if (hasSensitive && reviewToken !== body.digest) {
+    throw new SvcError('approval_unseen', 'The request has sensitive parameters that have not been reviewed.', {
+      why: 'Deliveries and lists mask them.',
+      state: 'The request is still waiting.',
+      next: ['Read them with svc.approvals.get(requestId, { reveal: true }) and pass its reviewToken.'],
+    });
+  }
+  const approved = signal === 'approve';
+  const by = storableText(actor);
+  const { modifiedParams } = payload;
+  const verdict: DecisionVerdict = {
+    approved,
+    by,
+    from: storableText(from),
+    ...(payload.reason !== undefined && { reason: storableText(payload.reason) }),
+    ...(modifiedParams !== undefined && (await validateModifiedParams(service, record, modifiedParams))),
+  };
+  const { beforeDecision } = service.hooks;
+  if (!beforeDecision.isUsed()) return verdict;
+  const review = new DecisionReview(frozenClone(toApprovalRecord(record)), {
+    approved,
+    actor: by,
+    ...(verdict.modifiedParams && { modifiedParams: frozenClone(verdict.modifiedParams) }),
+  });
+  try {
+    await beforeDecision.promise(review);
+  } catch {
+    review.refuse('A beforeDecision hook failed.');
+  }
+  if (review.refusal === undefined) return verdict;
+  throw new SvcError('decision_refused', 'The decision was refused.', {
+    why: review.refusal,
+    state: 'The request is still waiting.',
+  });
+}
+
+async function validateModifiedParams(
+  service: ApprovalService,
+  { executionId, agentTag, body }: ApprovalRow,
+  changes: ToolParameters,
+): Promise<Pick<DecisionVerdict, 'modifiedParams' | 'digest'>> {
+  const modifiedParams = JSON.parse(JSON.stringify(changes)) as ToolParameters;
+  const merged = effectiveParameters({ parameters: body.parameters, decision: { at: '', by: '', modifiedParams } });
+  const validated = await service.validateParameters(body.toolDigest, merged);
+  if (!validated.ok) throw invalidParameters(validated.problems);
+  const { parameters } = validated;
+  if (isOversized(parameters)) {
+    throw new SvcError('parameters_too_large', 'The modified parameters are too large.', {
+      state: 'The request is still waiting.',
+      next: [`Keep them below ${MAX_PARAMETERS_BYTES / 1024} KiB.`],
+    });
+  }
+  const policy = await evaluatePolicies(service.hooks, { agentTag, executionId, tool: body.tool, parameters });
+  if (policy.verdict === 'deny') {
+    throw new SvcError('decision_refused', 'A policy does not allow the modified parameters.', {
+      ...(policy.reason !== undefined && { why: policy.reason }),
+      state: 'The request is still waiting.',
+    });
+  }
+  return { modifiedParams, digest: callDigest(executionId, body.toolDigest, parameters) };
+}
+
+/** The result of the existing decision if it is the same; throws if it differs. */
+function existingDecision(record: ApprovalRow, { signal, payload }: Signal): SignalResult {
+  const { status, body } = record;
+  const { decision } = body;
+  if (decision?.cause === 'timeout') {
+    throw new SvcError('approval_expired', 'The request has expired.', {
+      why: `Its deadline was ${record.expiresAt.toISOString()}.`,
+      state: 'The system rejected the tool call.',
+      details: { status, decidedAt: decision.at },
+    });
+  }
+  const verdict = signal === 'approve' ? 'approved' : 'rejected';
+  const byHuman = status === 'approved' || decision?.cause === 'human';
+  const same = (one: ToolParameters | undefined, other: ToolParameters | undefined) =>
+    canonicalJson(one ?? {}) === canonicalJson(other ?? {});
+  if (byHuman && status === verdict && same(decision?.modifiedParams, payload.modifiedParams))
+    return signalResult(record);
+  throw new SvcError('approval_decided', `The request is already ${status}.`, {
+    why: `${decision?.by ?? 'Someone'} decided at ${decision?.at ?? 'an unknown time'}.`,
+    state: 'The existing decision is unchanged.',
+    details: { status, ...(decision && { decidedAt: decision.at, decidedBy: decision.by }) },
+  });
+}
+
+function signalResult({ requestId, executionId, status, body }: ApprovalRow): SignalResult {
+  return { requestId, executionId, status, decidedAt: body.decision?.at ?? '' };
+}
+
+function invalidDecision(problems: readonly Problem[]): SvcError {
+  return new SvcError('decision_invalid', 'The decision is invalid.', {
+    why: problems.map(problemText).join(' '),
+    state: 'Nothing was decided.',
+    details: { problems: problems.map(problemText) },
+  });
+}
+
+function invalidParameters(problems: readonly ParameterProblem[]): SvcError {
+  return new SvcError('approval_parameters_invalid', 'The modified parameters do not fit the tool.', {
+    why: `${problemsText(problems)}.`,
+    state: 'The request is still waiting.',
+    details: { problems },
+  });
+}
+
+/** The same error for a missing request and for one of another execution, so that guessing ids reveals nothing. */
+function unknownRequest(requestId: string): SvcError {
+  return new SvcError('approval_unknown', 'No request of that id belongs to that execution.', {
+    state: 'Nothing was decided.',
+    details: { requestId },
+  });
+}

@@ -1,0 +1,135 @@
+import type { Json } from '../json.ts';
+import type { RecordDefinition } from '../records.ts';
+import type { ToolParameters } from '../tool/parameters.ts';
+import type { ApprovalEvent, ApprovalStatus, Outcome, RejectionCause, ToolRun } from './request.ts';
+
+/** Version of the tables in this file. A store with a higher version belongs to a newer SDK. */
+export const APPROVALS_VERSION = 1;
+
+/** Index ranges that requests are spread over by expiry. */
+export const EXPIRY_SHARDS = 16;
+
+/** A row of `_svc_approvals`. What an index needs is a column; everything else is in `body`. */
+export interface ApprovalRow {
+  readonly requestId: string;
+  readonly status: ApprovalStatus;
+  readonly agentTag: string;
+  readonly executionId: string;
+  readonly shard: number;
+  readonly expiresAt: Date;
+  readonly body: ApprovalBody;
+}
+
+export interface ApprovalBody {
+  readonly tool: string;
+  /** Digest of the tool's definition when the call was made. */
+  readonly toolDigest: string;
+  readonly parameters: ToolParameters;
+  /** Digest of execution, tool and parameters: an approval is valid for exactly these. */
+  readonly digest: string;
+  readonly reason: string;
+  readonly timestamp: string;
+  readonly timeoutMs: number;
+  /** Names of the parameters that deliveries mask. */
+  readonly sensitive?: readonly string[];
+  readonly groupId?: string;
+  readonly toolCallId?: string;
+  readonly decision?: StoredDecision;
+  readonly run: ToolRun;
+  readonly claim?: Claim;
+  readonly outcome?: Outcome;
+  /** Events after `requested`. */
+  readonly events: readonly ApprovalEvent[];
+}
+
+export interface StoredDecision {
+  readonly at: string;
+  readonly by: string;
+  readonly cause?: RejectionCause;
+  readonly reason?: string;
+  readonly modifiedParams?: ToolParameters;
+  /** Digest of the merged parameters if the decision modified them. */
+  readonly digest?: string;
+}
+
+/** The process that runs the tool. A claim whose `beat` does not change for `leaseMs` of an observer's clock has expired. */
+export interface Claim {
+  readonly token: string;
+  readonly by: string;
+  readonly beat: number;
+  readonly leaseMs: number;
+}
+
+export const approvals: RecordDefinition<ApprovalRow> = {
+  collection: '_svc_approvals',
+  key: 'requestId',
+  columns: {
+    requestId: { type: 'string' },
+    status: { type: 'string' },
+    agentTag: { type: 'string' },
+    executionId: { type: 'string' },
+    shard: { type: 'integer' },
+    expiresAt: { type: 'timestamp' },
+    body: { type: 'json' },
+  },
+  indexes: [
+    { name: 'byStatus', equals: ['status'], sort: 'requestId', sharded: true },
+    { name: 'byAgent', equals: ['status', 'agentTag'], sort: 'requestId', sharded: true },
+    { name: 'byExecution', equals: ['executionId'], sort: 'requestId' },
+    { name: 'byExpiry', equals: ['status', 'shard'], sort: 'expiresAt' },
+  ],
+  // Only decisions and results: nobody waits for a new request, a claim or a heartbeat.
+  notifyOn: ({ status, body }) => status !== 'waiting' && (body as ApprovalBody).run !== 'claimed',
+};
+
+/** Maps a caller's `toolCallId` to its request. Written before the request, so that every request can be found. */
+export interface CallRow {
+  /** Digest of executionId and toolCallId. */
+  readonly call: string;
+  readonly requestId: string;
+}
+
+export const calls: RecordDefinition<CallRow> = {
+  collection: '_svc_approval_calls',
+  key: 'call',
+  columns: { call: { type: 'string' }, requestId: { type: 'string' } },
+  indexes: [],
+};
+
+/** A tool's definition, for processes that decide without defining the agent. */
+export interface ToolRow {
+  readonly digest: string;
+  readonly tag: string;
+  readonly definition: { readonly description: string; readonly schema: Json };
+}
+
+export const tools: RecordDefinition<ToolRow> = {
+  collection: '_svc_approval_tools',
+  key: 'digest',
+  columns: { digest: { type: 'string' }, tag: { type: 'text' }, definition: { type: 'json' } },
+  indexes: [],
+};
+
+/** One delivery attempt; never updated. */
+export interface DeliveryRow {
+  readonly id: string;
+  readonly requestId: string;
+  readonly channel: string;
+  readonly at: Date;
+  readonly delivered: boolean;
+  readonly error: string | null;
+}
+
+export const deliveries: RecordDefinition<DeliveryRow> = {
+  collection: '_svc_approval_deliveries',
+  key: 'id',
+  columns: {
+    id: { type: 'string' },
+    requestId: { type: 'string' },
+    channel: { type: 'text' },
+    at: { type: 'timestamp' },
+    delivered: { type: 'boolean' },
+    error: { type: 'text', nullable: true },
+  },
+  indexes: [{ name: 'byRequest', equals: ['requestId'], sort: 'at' }],
+};

@@ -1,0 +1,272 @@
+import { errorMessage, SvcError } from '../errors.ts';
+import { allRows, anyDefinition, type RecordStore, type Versioned } from '../records.ts';
+import { type ParameterValidation, parameterValidator } from '../tool/parameters.ts';
+import { frozenClone } from '../tool/safe-json.ts';
+import type { Tool } from '../tool/tool.ts';
+import { ensureTableSet, type StorageBackend, type StoreOwner } from './backend.ts';
+import { notRunOutcome } from './outcome.ts';
+import type { ApprovalHooks } from './policy.ts';
+import { isRequestId } from './request.ts';
+import {
+  APPROVALS_VERSION,
+  type ApprovalRow,
+  approvals,
+  type CallRow,
+  calls,
+  type DeliveryRow,
+  deliveries,
+  EXPIRY_SHARDS,
+  type ToolRow,
+  tools,
+} from './schema.ts';
+import { toApprovalRecord, withCancellation, withClosure, withExpiry } from './state.ts';
+import { StoreClock } from './store-clock.ts';
+import { RequestWatcher, type Subscription } from './watcher.ts';
+
+/** Interval of the search for overdue requests of processes that have stopped. The second search follows sooner. */
+const SWEEP_INTERVAL_MS = 60_000;
+const SECOND_SWEEP_MS = 10_000;
+
+export type RequestRow = Versioned<ApprovalRow>;
+
+/** The result of a compare-and-set: the new row, or why it was not written. */
+export type WriteResult =
+  | { readonly written: RequestRow }
+  | { readonly written?: undefined; readonly failure: 'late' | 'conflict' };
+
+interface ApprovalServiceOptions {
+  readonly backend: StorageBackend;
+  readonly hooks: ApprovalHooks;
+  readonly owner: StoreOwner;
+  /** Receives failures of taps, channels and background work. Messages contain no parameters. */
+  readonly warn?: (message: string) => void;
+  /** Receives the lines that handlers log. */
+  readonly log?: (line: string) => void;
+}
+
+/** The requests of one store: every write goes through here, and overdue requests are expired. */
+export class ApprovalService {
+  readonly backend: StorageBackend;
+  readonly hooks: ApprovalHooks;
+  readonly rows: RecordStore<ApprovalRow>;
+  readonly calls: RecordStore<CallRow>;
+  readonly deliveries: RecordStore<DeliveryRow>;
+  readonly clock: StoreClock;
+  readonly watcher: RequestWatcher;
+  readonly warn: (message: string) => void;
+  readonly log: (line: string) => void;
+  /** Requests that this process has announced, each with the signal that ends its deliveries. */
+  readonly announcements = new Map<string, AbortSignal>();
+  /** Tokens of the claims of this process, each with a promise that resolves when the call has ended. */
+  readonly runningClaims = new Map<string, Promise<void>>();
+  readonly #tools: RecordStore<ToolRow>;
+  /** By the digest of the tool's definition. */
+  readonly #validators = new Map<string, Tool['validate']>();
+  readonly #storedTools = new Map<string, Promise<unknown>>();
+  readonly #closing = new AbortController();
+  #sweepTimer: NodeJS.Timeout | undefined;
+  #sweeping: Promise<unknown> = Promise.resolve();
+
+  /** Creates missing tables and starts to expire overdue requests. */
+  static async open(options: ApprovalServiceOptions): Promise<ApprovalService> {
+    const definitions = [approvals, calls, tools, deliveries].map((one) => anyDefinition(one as typeof approvals));
+    await ensureTableSet(options.backend, { id: 'approvals', version: APPROVALS_VERSION, definitions }, options.owner);
+    const service = new ApprovalService(options);
+    service.#startSweep(SECOND_SWEEP_MS);
+    return service;
+  }
+
+  private constructor({ backend, hooks, warn = () => {}, log = () => {} }: ApprovalServiceOptions) {
+    this.backend = backend;
+    this.hooks = hooks;
+    this.warn = warn;
+    this.log = log;
+    this.rows = backend.records(approvals);
+    this.calls = backend.records(calls);
+    this.deliveries = backend.records(deliveries);
+    this.#tools = backend.records(tools);
+    this.clock = new StoreClock(() => backend.now());
+    this.watcher = new RequestWatcher(backend, this.rows);
+  }
+
+  /** Aborts when the service closes. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  async read(requestId: string): Promise<RequestRow | undefined> {
+    return isRequestId(requestId) ? this.rows.get(requestId) : undefined;
+  }
+
+  /** Subscribes before it reads, so that no later change is missed. */
+  async readAndSubscribe(
+    requestId: string,
+  ): Promise<{ readonly row: RequestRow; readonly subscription: Subscription } | undefined> {
+    const subscription = this.watcher.subscribe(requestId);
+    let row: RequestRow | undefined;
+    try {
+      row = await this.read(requestId);
+    } finally {
+      if (!row) subscription.unsubscribe();
+    }
+    return row && { row, subscription };
+  }
+
+  /** Writes the next state of a row unless it has changed or, with `guard`, its deadline has passed. */
+  async write({ version }: RequestRow, next: ApprovalRow, guard?: 'before the deadline'): Promise<WriteResult> {
+    const { requestId } = next;
+    const result = await this.rows.replace(requestId, version, next, guard && { before: 'expiresAt' });
+    if (result !== 'replaced') return { failure: result === 'late' ? 'late' : 'conflict' };
+    this.watcher.notify(requestId);
+    return { written: { record: next, version: version + 1 } };
+  }
+
+  /** Writes the final decision on a request and runs the taps. */
+  async writeDecision(row: RequestRow, next: ApprovalRow, guard?: 'before the deadline'): Promise<WriteResult> {
+    const result = await this.write(row, next, guard);
+    const { approvalDecided } = this.hooks;
+    if (result.written && approvalDecided.isUsed()) {
+      await this.runListener('A tap on approvalDecided', () =>
+        approvalDecided.promise(frozenClone(toApprovalRecord(next))),
+      );
+    }
+    return result;
+  }
+
+  /** Rejects a waiting request whose deadline has passed; leaves any other unchanged. */
+  async expire(row: RequestRow): Promise<void> {
+    const { record } = row;
+    if (record.status !== 'waiting') return;
+    const now = await this.clock.readNow();
+    if (now < record.expiresAt.getTime()) return;
+    await this.writeDecision(row, withExpiry(record, now));
+  }
+
+  /** Reads a row, and expires it first if its deadline has passed. */
+  async getExpiringIfDue(requestId: string): Promise<RequestRow | undefined> {
+    const row = await this.read(requestId);
+    return row && this.expireIfDue(row);
+  }
+
+  /** Returns the row, expiring it first if its deadline has passed. On a store error, warns and returns it unchanged. */
+  async expireIfDue(row: RequestRow): Promise<RequestRow> {
+    if (!this.isDue(row.record)) return row;
+    try {
+      await this.expire(row);
+      return (await this.read(row.record.requestId)) ?? row;
+    } catch (error) {
+      this.warn(`An overdue approval could not be expired: ${errorMessage(error)}`);
+      return row;
+    }
+  }
+
+  /** By the last reading of the clock. */
+  isDue({ status, expiresAt }: ApprovalRow): boolean {
+    return status === 'waiting' && this.clock.msUntil(expiresAt.getTime()) <= 0;
+  }
+
+  /** Cancels a request that waits, or was approved and has not started, whatever is decided concurrently. */
+  async cancel(row: RequestRow, reason: string, by: string): Promise<void> {
+    for (let current: RequestRow | undefined = row; current; current = await this.read(row.record.requestId)) {
+      const { record } = current;
+      const { status, body } = record;
+      const now = await this.clock.now();
+      if (status === 'waiting') {
+        if ((await this.writeDecision(current, withCancellation(record, { reason }, by, now))).written) return;
+      } else if (status === 'approved' && body.run === 'none' && body.outcome === undefined) {
+        const outcome = notRunOutcome('approval_cancelled', body, reason);
+        if ((await this.write(current, withClosure(record, outcome, by, now))).written) return;
+      } else return;
+    }
+  }
+
+  /** Cancels every request of an execution that `cancel` applies to. */
+  async cancelAll(executionId: string, reason: string, by: string): Promise<void> {
+    for await (const row of allRows(this.rows, 'byExecution', { equals: { executionId }, limit: 200 })) {
+      await this.cancel(row, reason, by);
+    }
+  }
+
+  /** Expires all overdue requests, those of other processes too. Returns how many were found. */
+  async sweep(): Promise<number> {
+    const due = new Date(await this.clock.readNow());
+    let found = 0;
+    for (let shard = 0; shard < EXPIRY_SHARDS; shard++) {
+      let cursor: string | undefined;
+      do {
+        const page = await this.rows.page('byExpiry', {
+          equals: { status: 'waiting', shard },
+          to: due,
+          limit: 200,
+          ...(cursor !== undefined && { cursor }),
+        });
+        await Promise.all(page.records.map((row) => this.expire(row)));
+        found += page.records.length;
+        cursor = this.#closing.signal.aborted ? undefined : page.cursor;
+      } while (cursor !== undefined);
+    }
+    return found;
+  }
+
+  /** Runs a listener; its errors are logged, never propagated. */
+  async runListener(name: string, listener: () => unknown): Promise<void> {
+    try {
+      await listener();
+    } catch (error) {
+      this.warn(`${name} threw: ${errorMessage(error)}`);
+    }
+  }
+
+  /** Adds a tool that this process defines: `validateParameters` then needs no stored definition. */
+  registerTool(tool: Tool): void {
+    this.#validators.set(tool.digest, tool.validate);
+  }
+
+  /** Stores a tool's definition once, for processes that decide without defining the agent. */
+  async storeTool({ digest, tag, description, schema }: Tool): Promise<void> {
+    let stored = this.#storedTools.get(digest);
+    if (!stored) {
+      stored = this.#tools.insert({ digest, tag, definition: { description, schema } });
+      this.#storedTools.set(digest, stored);
+      stored.catch(() => this.#storedTools.delete(digest));
+    }
+    await stored;
+  }
+
+  /** Validates against the definition that a request was made with. Throws `approval_stale` if it is not in the store. */
+  async validateParameters(toolDigest: string, parameters: unknown): Promise<ParameterValidation> {
+    let validate = this.#validators.get(toolDigest);
+    if (!validate) {
+      const definition = await this.getToolDefinition(toolDigest);
+      if (!definition) {
+        throw new SvcError('approval_stale', 'The definition of the tool is not in the store.', {
+          next: ['Decide without modifiedParams, or in a process that defines the agent.'],
+        });
+      }
+      validate = parameterValidator(definition.schema as Parameters<typeof parameterValidator>[0]);
+      this.#validators.set(toolDigest, validate);
+    }
+    return validate(parameters);
+  }
+
+  /** The definition of a tool, for reviewers. */
+  async getToolDefinition(toolDigest: string): Promise<ToolRow['definition'] | undefined> {
+    return (await this.#tools.get(toolDigest))?.record.definition;
+  }
+
+  #startSweep(nextInMs: number): void {
+    const warn = (error: unknown) => this.warn(`The search for overdue approvals failed: ${errorMessage(error)}`);
+    this.#sweeping = this.#sweeping.then(() => this.sweep()).catch(warn);
+    this.#sweepTimer = setTimeout(() => this.#startSweep(SWEEP_INTERVAL_MS), nextInMs);
+    this.#sweepTimer.unref();
+  }
+
+  /** Ends all waits in this process; the requests stay in the store. Running tools finish and their results are stored. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    clearTimeout(this.#sweepTimer);
+    await this.watcher.close();
+    while (this.runningClaims.size > 0) await Promise.all(this.runningClaims.values());
+    await this.#sweeping;
+  }
+}

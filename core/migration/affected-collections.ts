@@ -1,0 +1,100 @@
+import type { Operation } from '../schema/operation.ts';
+
+/** Collections that must exist before the operation. */
+export function requiredCollections(operation: Operation): readonly string[] {
+  switch (operation.type) {
+    case 'raw':
+    case 'createCollection':
+      return [];
+    case 'addConstraint':
+      return operation.constraint.type === 'foreignKey'
+        ? [operation.collection, operation.constraint.references.table]
+        : [operation.collection];
+    case 'dropCollection':
+    case 'renameCollection':
+    case 'addField':
+    case 'dropField':
+    case 'renameField':
+    case 'modifyField':
+    case 'createIndex':
+    case 'dropIndex':
+    case 'dropConstraint':
+      return [operation.collection];
+  }
+}
+
+/** Collections the operation reads or changes, under their names before and after it. */
+export function affectedCollections(operation: Operation): readonly string[] {
+  switch (operation.type) {
+    case 'createCollection':
+      return [operation.name];
+    case 'renameCollection':
+      return [operation.collection, operation.to];
+    default:
+      return requiredCollections(operation);
+  }
+}
+
+/** Fields, indexes and constraints the operation names, as `collection.member`. */
+export function affectedMembers(operation: Operation): readonly string[] {
+  switch (operation.type) {
+    case 'raw':
+    case 'createCollection':
+    case 'dropCollection':
+    case 'renameCollection':
+      return [];
+    case 'addField':
+      return [`${operation.collection}.${operation.field.name}`];
+    case 'dropField':
+    case 'modifyField':
+      return [`${operation.collection}.${operation.field}`];
+    case 'renameField':
+      return [operation.from, operation.to].map((name) => `${operation.collection}.${name}`);
+    case 'createIndex':
+      return [operation.index, ...operation.columns.map(({ name }) => name)].map(
+        (name) => `${operation.collection}.${name}`,
+      );
+    case 'dropIndex':
+      return [`${operation.collection}.${operation.index}`];
+    case 'addConstraint':
+    case 'dropConstraint': {
+      const { constraint } = operation;
+      return [`${operation.collection}.${typeof constraint === 'string' ? constraint : constraint.name}`];
+    }
+  }
+}
+
+/**
+ * Tables that the planned migrations create. They are empty until the run is over, so a destructive operation destroys
+ * no data there. A table that a raw statement names is dropped from the set: it may contain rows by then.
+ */
+export class CreatedTables {
+  readonly #names = new Set<string>();
+
+  affectsOnlyCreated(operation: Operation): boolean {
+    const affected = affectedCollections(operation);
+    return affected.length > 0 && affected.every((name) => this.#names.has(name));
+  }
+
+  /** Records a planned operation. One that compiled to no statement found its table already there. */
+  record(operation: Operation, statementCount: number): void {
+    switch (operation.type) {
+      case 'createCollection':
+        if (statementCount > 0) this.#names.add(operation.name);
+        return;
+      case 'dropCollection':
+        this.#names.delete(operation.collection);
+        return;
+      case 'renameCollection':
+        if (this.#names.delete(operation.collection)) this.#names.add(operation.to);
+        return;
+      case 'raw': {
+        const text = JSON.stringify(operation).toLowerCase();
+        for (const name of this.#names) if (text.includes(name.toLowerCase())) this.#names.delete(name);
+        return;
+      }
+      default:
+        return;
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { LockOptions } from '../dialect.ts';
+import { SvcError } from '../errors.ts';
+import { claimDatabase, History, isRollback } from './history.ts';
+import type { MigrationRun } from './journal.ts';
+import { interruptedError } from './reconcile.ts';
+import { resumeMigration } from './recover.ts';
+import type { Target } from './target.ts';
+
+export interface LockSessionOptions extends Pick<LockOptions, 'onWait' | 'signal'> {
+  /** Milliseconds; default 60,000. */
+  readonly lockTimeoutMs?: number;
+  /** Takes over a database whose `_svc_meta` names another product, database or environment. */
+  readonly adopt?: boolean;
+  /** The history of this process's last session, still valid if nobody else has held the lock since. */
+  readonly cached?: { readonly history: History; readonly epoch: number } | undefined;
+  /** Called before interrupted migrations are finished; throws to prevent it. */
+  readonly beforeRecovery?: (history: History) => void;
+  /** Told about each migration, recovered ones included. */
+  readonly observer?: Pick<MigrationRun, 'onStarted' | 'onFinished'>;
+}
+
+/**
+ * Takes the lock, reads the history and finishes interrupted migrations, then runs `work`. `rolledBack` are the tags
+ * whose interrupted rollback was finished.
+ */
+export function withRecoveredHistory<T>(
+  target: Target,
+  options: LockSessionOptions,
+  work: (run: MigrationRun, rolledBack: ReadonlySet<string>) => Promise<T>,
+): Promise<T> {
+  return withLockedHistory(target, options, async (run) => {
+    if (run.history === options.cached?.history) return work(run, new Set());
+    options.beforeRecovery?.(run.history);
+    return work(run, await recoverInterrupted(run));
+  });
+}
+
+/** The databases whose lock the current call chain holds: requesting one again would wait for itself. */
+const heldLocks = new AsyncLocalStorage<ReadonlySet<string>>();
+
+/** Takes the lock, reads the history in whatever state it is, and runs `work`. */
+export function withLockedHistory<T>(
+  target: Target,
+  options: LockSessionOptions,
+  work: (run: MigrationRun) => Promise<T>,
+): Promise<T> {
+  const { lockTimeoutMs, onWait, signal, adopt, cached, observer } = options;
+  const database = JSON.stringify([target.product, target.database, target.env]);
+  const held = heldLocks.getStore() ?? new Set();
+  if (held.has(database)) {
+    return Promise.reject(
+      new SvcError('hook_refused', 'A migration cannot be started inside another one on the same database.', {
+        why: 'A hook that runs under the migration lock requested the same lock.',
+        state: 'It was not started.',
+        next: ['Start it before or after the run, or on another database.'],
+      }),
+    );
+  }
+  return target.connection.withLock(
+    (epoch) =>
+      heldLocks.run(new Set([...held, database]), async () => {
+        const run = { ...observer, target, epoch, signal, sentText: new Map() };
+        if (cached && epoch === cached.epoch + 1) return work({ ...run, history: cached.history });
+        await claimDatabase(target, epoch, adopt ?? false);
+        return work({ ...run, history: await History.read(target.connection) });
+      }),
+    {
+      ...(lockTimeoutMs !== undefined && { timeoutMs: lockTimeoutMs }),
+      ...(onWait && { onWait }),
+      ...(signal && { signal }),
+    },
+  );
+}
+
+/**
+ * Finishes interrupted migrations: this process has the lock, so whoever was running them is dead. A failed one needs a
+ * person. Returns the tags that are rolled back now.
+ */
+async function recoverInterrupted(run: MigrationRun): Promise<ReadonlySet<string>> {
+  const rolledBack = new Set<string>();
+  for (const record of run.history.inOrder()) {
+    if (record.row.status === 'failed') throw interruptedError(record);
+    if (record.row.status !== 'applying') continue;
+    await resumeMigration(run, record);
+    if (isRollback(record.row)) rolledBack.add(record.row.tag);
+  }
+  return rolledBack;
+}

@@ -1,0 +1,175 @@
+import { isSvcError } from '../errors.ts';
+import type { History, HistoryRecord } from './history.ts';
+import { type LockSessionOptions, withRecoveredHistory } from './lock-session.ts';
+import type { PlannedMigration } from './plan.ts';
+import { assertNoneBeingApplied, lastToKeep, planDown } from './plan-down.ts';
+import { planUp, upTo } from './plan-up.ts';
+import {
+  assertPlanConfirmed,
+  planDownAfterRecovery,
+  planUpAfterRecovery,
+  type RollbackOptions,
+  type RunOptions,
+  readHistory,
+} from './preview.ts';
+import { assertDefined, assertReconciled, type DefinedMigration, reconcile } from './reconcile.ts';
+import { runMigrations } from './runner.ts';
+import type { Target } from './target.ts';
+
+export interface RunReport {
+  readonly migrations: readonly FinishedMigration[];
+  /** How many statements were run. */
+  readonly steps: number;
+  readonly durationMs: number;
+}
+
+interface FinishedMigration {
+  readonly tag: string;
+  readonly status: 'completed' | 'rolled_back';
+  readonly durationMs: number;
+  readonly statements: number;
+}
+
+/** Applies the pending migrations in tag order. If there is nothing to do, it takes no lock and writes nothing. */
+export async function migrate(
+  target: Target,
+  defined: readonly DefinedMigration[],
+  options: RunOptions = {},
+): Promise<RunReport> {
+  const startedAt = performance.now();
+  assertDefined(options.to, defined);
+
+  // Read the history without the lock: usually nothing is pending, and what is wrong is reported at once.
+  const history = await readHistory(target, options);
+  const reconciled = reconcile(defined, history);
+  assertReconciled(reconciled);
+  const hasWork = upTo(reconciled.pending, options.to).length > 0 || reconciled.interrupted.length > 0;
+  if (!hasWork && !options.adopt) return report([], startedAt);
+
+  // Plan and ask before the lock, so that nobody waits for a person's answer.
+  const confirmed = options.confirm && (await planUpAfterRecovery(target, history, defined, options));
+  if (confirmed) await options.confirm?.(confirmed);
+
+  // Lock, read the history again, finish what was interrupted, plan on that, and run and record each migration.
+  return runUnderLock(target, options, startedAt, async (current, rolledBack) => {
+    for (const tag of rolledBack) notice(options, rollbackFinishedNotice(tag));
+    const planned = await planUp(target, current, defined, options, rolledBack);
+    assertPlanConfirmed(planned, confirmed);
+    const outOfOrder = outOfOrderNotice(planned, current);
+    if (outOfOrder !== undefined) notice(options, outOfOrder);
+    return planned;
+  });
+}
+
+/** Rolls back the last `count` migrations of any origin, or all after `to`, in reverse order of application. */
+export async function rollback(target: Target, options: RollbackOptions = {}): Promise<RunReport> {
+  const startedAt = performance.now();
+  const history = await readHistory(target, options);
+  const last = lastToKeep(history, options);
+  const confirmed = await planDownAfterRecovery(target, history, last);
+  if (confirmed.length === 0) return report([], startedAt);
+  if (options.confirm) await options.confirm(confirmed);
+  try {
+    return await runUnderLock(
+      target,
+      { ...options, beforeRecovery: assertNoneBeingApplied },
+      startedAt,
+      async (current) => {
+        const planned = await planDown(target, current, last);
+        assertPlanConfirmed(planned, confirmed);
+        return planned;
+      },
+    );
+  } catch (error) {
+    throw isSvcError(error) ? error.with({ next: withRollbackCommand(error.next, last) }) : error;
+  }
+}
+
+/** Takes the lock, recovers, then plans and runs. `plan` gets the recovered history and the tags that were rolled back. */
+function runUnderLock(
+  target: Target,
+  options: RunOptions,
+  startedAt: number,
+  plan: (history: History, rolledBack: ReadonlySet<string>) => Promise<PlannedMigration[]>,
+): Promise<RunReport> {
+  const { onEvent } = options;
+  const finished: FinishedMigration[] = [];
+  const session = { ...options, observer: observe(finished, onEvent), onWait: () => onEvent?.({ type: 'waiting' }) };
+  return withRecoveredHistory(target, session, async (run, rolledBack) => {
+    const from = run.history.completed().at(-1)?.row.tag;
+    const planned = await plan(run.history, rolledBack).catch((error) => {
+      throw afterRecovery(error, finished);
+    });
+    const last = planned.at(-1);
+    if (last) {
+      onEvent?.({
+        type: 'planned',
+        direction: last.direction,
+        migrations: planned,
+        to: last.tag,
+        ...(from !== undefined && { from }),
+      });
+      await runMigrations(run, planned);
+    }
+    return report(finished, startedAt);
+  });
+}
+
+/** Passes what happens to each migration on as events, and collects the finished ones. */
+function observe(
+  finished: FinishedMigration[],
+  onEvent: RunOptions['onEvent'],
+): NonNullable<LockSessionOptions['observer']> {
+  return {
+    onStarted: ({ tag }) => onEvent?.({ type: 'started', tag }),
+    onFinished: ({ tag }, { row }, statements) => {
+      const status = row.status === 'rolled_back' ? 'rolled_back' : 'completed';
+      const durationMs = row.duration_ms ?? 0;
+      finished.push({ tag, status, durationMs, statements: statements.length });
+      onEvent?.({ type: 'finished', tag, status, durationMs, statements });
+    },
+  };
+}
+
+/** Adds to a planning error that the recovery has changed the database before it. */
+function afterRecovery(error: unknown, recovered: readonly FinishedMigration[]): unknown {
+  if (recovered.length === 0 || !isSvcError(error)) return error;
+  const tags = recovered.map(({ tag }) => tag).join(', ');
+  return error.with({
+    state: `The interrupted migrations are finished: ${tags}. Nothing else was changed.`,
+    details: { changed: true },
+  });
+}
+
+/** Names the exact command to repeat: a count would include what this run has already rolled back. */
+function withRollbackCommand(next: readonly string[], last: HistoryRecord | undefined): string[] {
+  const command = last ? `svc db migrate rollback --to ${last.row.tag}` : 'svc db migrate status';
+  const lines = next.map((line) =>
+    line.replace(/^Run the command again: /, `${command}    `).replace(/the command again\.?/, command),
+  );
+  return lines.some((line) => line.includes(command)) ? lines : [...lines, command];
+}
+
+function notice({ onEvent }: RunOptions, message: string): void {
+  onEvent?.({ type: 'notice', message });
+}
+
+const rollbackFinishedNotice = (tag: string): string =>
+  `The interrupted rollback of "${tag}" is finished. The migration is pending again; the next run applies it and those after it.`;
+
+/** A notice about pending files that are older than an applied one; undefined if there are none. */
+function outOfOrderNotice(planned: readonly PlannedMigration[], history: History): string | undefined {
+  const files = history.completed().filter(({ row }) => row.origin === 'file');
+  const newest = files.reduce((last, { row }) => (row.tag > last ? row.tag : last), '');
+  const older = planned.filter(({ tag }) => tag < newest).map(({ tag }) => tag);
+  if (older.length === 0) return undefined;
+  return `Older than "${newest}", which is already applied: ${older.join(', ')}. This is normal after a branch merge; the history keeps the order of application.`;
+}
+
+function report(migrations: readonly FinishedMigration[], startedAt: number): RunReport {
+  return {
+    migrations,
+    steps: migrations.reduce((sum, { statements }) => sum + statements, 0),
+    durationMs: performance.now() - startedAt,
+  };
+}

@@ -1,0 +1,118 @@
+import { isSvcError, SvcError } from '../errors.ts';
+import type { MutableSchema } from '../schema/mutable-schema.ts';
+import { CreatedTables } from './affected-collections.ts';
+import type { History, HistoryRecord } from './history.ts';
+import type { Migration } from './migration.ts';
+import { appliedMigrations, assertOrder } from './order.ts';
+import { destructiveStatements, modelForPlanning, type PlannedMigration, planMigration } from './plan.ts';
+import { assertReconciled, type DefinedMigration, reconcile } from './reconcile.ts';
+import type { Target } from './target.ts';
+
+export interface PlanUpOptions {
+  /** The last migration to apply. */
+  readonly to?: string;
+  readonly allowDestructive?: boolean;
+  /** Called with the plan before the lock is taken; throws to stop the run. Decides about destructive statements too. */
+  readonly confirm?: (plan: readonly PlannedMigration[]) => Promise<void>;
+}
+
+/**
+ * Compiles the pending migrations in tag order. A migration in `rolledBack` is one whose rollback was interrupted and
+ * finished by the same run: neither it nor what comes after it is applied again.
+ */
+export async function planUp(
+  target: Target,
+  history: History,
+  defined: readonly DefinedMigration[],
+  options: PlanUpOptions,
+  rolledBack: ReadonlySet<string>,
+): Promise<PlannedMigration[]> {
+  const reconciled = reconcile(defined, history);
+  assertReconciled(reconciled);
+  const wanted = upTo(reconciled.pending, options.to);
+  const end = wanted.findIndex(({ tag }) => rolledBack.has(tag));
+  const pending = end < 0 ? wanted : wanted.slice(0, end);
+  if (pending.length === 0) return [];
+  const completed = await appliedMigrations(target.connection, history);
+  const model = await modelForPlanning(
+    target,
+    history,
+    pending.flatMap(({ migration }) => migration.up),
+  );
+  const created = new CreatedTables();
+  const planned: PlannedMigration[] = [];
+  for (const { migration } of pending) planned.push(await planPending(target, migration, model, created, history));
+  assertOrder(
+    completed,
+    pending.map(({ migration }) => migration),
+  );
+  if (!options.allowDestructive && !options.confirm) assertNotDestructive(planned);
+  return planned;
+}
+
+/** The pending migrations up to and including this tag. */
+export function upTo(pending: readonly DefinedMigration[], to: string | undefined): readonly DefinedMigration[] {
+  return to === undefined ? pending : pending.filter(({ tag }) => tag <= to);
+}
+
+async function planPending(
+  target: Target,
+  migration: Migration,
+  model: MutableSchema,
+  created: CreatedTables,
+  history: History,
+): Promise<PlannedMigration> {
+  if (migration.up.length === 0) {
+    throw new SvcError('migration_invalid', `The migration "${migration.tag}" has no operations yet.`, {
+      why: 'Once applied, its file could no longer be edited.',
+      state: 'Nothing was changed.',
+      next: ['Write its up and down, or remove the file.'],
+    });
+  }
+  try {
+    return await planMigration(target, migration, 'up', 'file', model, { created });
+  } catch (error) {
+    const creator = isSvcError(error) && error.code === 'collection_exists' ? creatorOf(migration, history) : undefined;
+    if (!creator) throw error;
+    throw new SvcError(
+      'origin_conflict',
+      `"${migration.tag}" creates a table that already exists: "${creator.row.tag}" created it through the API.`,
+      {
+        state: 'Nothing was changed.',
+        next: [
+          `svc db migrate export    writes the API's migrations as files; then remove what ${migration.tag} repeats`,
+        ],
+        cause: error,
+      },
+    );
+  }
+}
+
+/** The API or engine migration that created a table which the file wants to create. */
+function creatorOf(file: Migration, history: History): HistoryRecord | undefined {
+  const wanted = new Set(
+    file.up.flatMap((operation) => (operation.type === 'createCollection' ? [operation.name] : [])),
+  );
+  return history
+    .completed()
+    .find(
+      ({ row, migration }) =>
+        row.origin !== 'file' &&
+        migration?.up.some((operation) => operation.type === 'createCollection' && wanted.has(operation.name)),
+    );
+}
+
+function assertNotDestructive(planned: readonly PlannedMigration[]): void {
+  const statements = planned.flatMap((one) => destructiveStatements(one).map((text) => `${one.tag}: ${text}`));
+  if (statements.length === 0) return;
+  throw new SvcError(
+    'destructive',
+    `${statements.length} pending ${statements.length === 1 ? 'statement destroys' : 'statements destroy'} data.`,
+    {
+      why: statements.slice(0, 3).join('; '),
+      state: 'Nothing was changed.',
+      next: ['Look first: svc db migrate --dry-run', 'Then: svc db migrate --allow-destructive'],
+      details: { statements },
+    },
+  );
+}

@@ -1,0 +1,123 @@
+import { SvcError } from '../errors.ts';
+import { assertDatabaseOwner, assertHistoryVersion, History, type HistoryRecord } from './history.ts';
+import type { LockSessionOptions } from './lock-session.ts';
+import { destructiveStatements, type PlannedMigration } from './plan.ts';
+import { lastToKeep, planDown } from './plan-down.ts';
+import { type PlanUpOptions, planUp } from './plan-up.ts';
+import { type DefinedMigration, reconcile } from './reconcile.ts';
+import { remainingSteps } from './recover.ts';
+import type { Target } from './target.ts';
+
+export type RunEvent =
+  | { readonly type: 'waiting' }
+  | {
+      readonly type: 'planned';
+      readonly direction: 'up' | 'down';
+      readonly migrations: readonly PlannedMigration[];
+      readonly from?: string;
+      readonly to?: string;
+    }
+  | { readonly type: 'started'; readonly tag: string }
+  | {
+      readonly type: 'finished';
+      readonly tag: string;
+      readonly status: 'completed' | 'rolled_back';
+      readonly durationMs: number;
+      readonly statements: readonly string[];
+    }
+  | { readonly type: 'notice'; readonly message: string };
+
+/** `to` is the last migration to apply, or the one that a rollback keeps. */
+export interface RunOptions extends Omit<LockSessionOptions, 'onWait'>, PlanUpOptions {
+  readonly onEvent?: (event: RunEvent) => void;
+}
+
+export interface RollbackOptions extends RunOptions {
+  /** How many migrations to roll back; default 1. Ignored with `to`. */
+  readonly count?: number;
+}
+
+/** What `migrate` would run, interrupted migrations first. Takes no lock and writes nothing. */
+export async function previewMigrate(
+  target: Target,
+  defined: readonly DefinedMigration[],
+  options: RunOptions = {},
+): Promise<PlannedMigration[]> {
+  const history = await readHistory(target, options);
+  return withSentText(target, await planUpAfterRecovery(target, history, defined, options));
+}
+
+/** What `rollback` would run, interrupted rollbacks first. Takes no lock and writes nothing. */
+export async function previewRollback(target: Target, options: RollbackOptions = {}): Promise<PlannedMigration[]> {
+  const history = await readHistory(target, options);
+  return withSentText(target, await planDownAfterRecovery(target, history, lastToKeep(history, options)));
+}
+
+/** Reads the history without the lock. */
+export async function readHistory(target: Target, { adopt }: Pick<RunOptions, 'adopt'>): Promise<History> {
+  await (adopt ? assertHistoryVersion(target) : assertDatabaseOwner(target));
+  return History.read(target.connection);
+}
+
+/** What a run would recover, then `planUp` on the history as it will be after that. */
+export async function planUpAfterRecovery(
+  target: Target,
+  history: History,
+  defined: readonly DefinedMigration[],
+  options: PlanUpOptions,
+): Promise<PlannedMigration[]> {
+  const { recovered, historyAfter } = await planRecovery(target, history);
+  const rolledBack = new Set(recovered.flatMap(({ tag, direction }) => (direction === 'down' ? [tag] : [])));
+  return [...recovered, ...(await planUp(target, historyAfter, defined, options, rolledBack))];
+}
+
+/** What a run would recover, then `planDown` on the history as it will be after that. */
+export async function planDownAfterRecovery(
+  target: Target,
+  history: History,
+  last: HistoryRecord | undefined,
+): Promise<PlannedMigration[]> {
+  const { recovered, historyAfter } = await planRecovery(target, history);
+  return [...recovered, ...(await planDown(target, historyAfter, last))];
+}
+
+async function planRecovery(
+  target: Target,
+  history: History,
+): Promise<{ readonly recovered: readonly PlannedMigration[]; readonly historyAfter: History }> {
+  const { interrupted } = reconcile([], history);
+  if (interrupted.length === 0) return { recovered: [], historyAfter: history };
+  const recovered: PlannedMigration[] = [];
+  for (const record of interrupted) recovered.push(await remainingSteps(target, record));
+  return { recovered, historyAfter: await History.readAsRecovered(target.connection) };
+}
+
+/** Replaces statement texts by what will be sent, which may depend on the catalog. */
+async function withSentText({ connection }: Target, planned: readonly PlannedMigration[]): Promise<PlannedMigration[]> {
+  const texts = (await connection.describeStatements?.(planned.flatMap(({ statements }) => statements)))?.values();
+  return planned.map((one) => ({
+    ...one,
+    statements: one.statements.map((statement) => ({ ...statement, text: texts?.next().value ?? statement.text })),
+  }));
+}
+
+/**
+ * Throws if the plan made under the lock contains more than the confirmed one. Others may have applied part of it since,
+ * so less is fine, but their new tables may contain data that the confirmed plan did not destroy.
+ */
+export function assertPlanConfirmed(
+  planned: readonly PlannedMigration[],
+  confirmed: readonly PlannedMigration[] | undefined,
+): void {
+  if (!confirmed) return;
+  const confirmedByTag = new Map(confirmed.map((one) => [one.tag, one]));
+  const unconfirmed = planned.find((one) => {
+    const shown = confirmedByTag.get(one.tag);
+    return shown?.checksum !== one.checksum || destructiveStatements(one).length > destructiveStatements(shown).length;
+  });
+  if (!unconfirmed) return;
+  throw new SvcError('check_failed', `The plan has changed since it was shown: "${unconfirmed.tag}" differs.`, {
+    state: 'Nothing was changed.',
+    next: ['Run the command again.'],
+  });
+}

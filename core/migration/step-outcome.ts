@@ -1,0 +1,71 @@
+import type { Connection } from '../dialect.ts';
+import { isSvcError } from '../errors.ts';
+import { applyAll } from '../schema/apply.ts';
+import type { SchemaModel } from '../schema/model.ts';
+import type { Operation } from '../schema/operation.ts';
+import { affectedCollections } from './affected-collections.ts';
+import { drift, withoutUnknownReferences } from './drift.ts';
+import { modelFromMigrations } from './history.ts';
+import type { JournalStep } from './history-table.ts';
+import type { MigrationRun } from './journal.ts';
+import type { PlannedMigration } from './plan.ts';
+
+/** Whether a started step took effect: asks the step's own check, or compares the catalog with the model before and after. */
+export async function stepOutcome(
+  run: MigrationRun,
+  planned: PlannedMigration,
+  step: JournalStep,
+): Promise<'done' | 'not done' | 'unknown'> {
+  const { connection } = run.target;
+  const operation = planned.migration[planned.direction][step.operation];
+  if (!operation) return 'unknown';
+  const check = step.statements.at(-1)?.check;
+  if (check !== undefined) return (await connection.query(check)).length > 0 ? 'done' : 'not done';
+  if (operation.type === 'raw') return 'unknown';
+  const models = modelsAround(planned, step.operation, operation, planned.before ?? (await modelBefore(run, planned)));
+  if (!models) return 'unknown';
+  const { before, after } = models;
+  const names = affectedCollections(operation);
+  const found = withoutUnknownReferences(await connection.introspect(names), new Map([...after, ...before]));
+  if (await matches(connection, found, after, names)) return 'done';
+  if (await matches(connection, found, before, names)) return 'not done';
+  return 'unknown';
+}
+
+/** The models before and after an operation; undefined if the operations do not apply to what is known. */
+function modelsAround(
+  { migration, direction }: PlannedMigration,
+  index: number,
+  operation: Operation,
+  start: SchemaModel,
+): { readonly before: SchemaModel; readonly after: SchemaModel } | undefined {
+  try {
+    const before = applyAll(migration[direction].slice(0, index), start);
+    return { before, after: applyAll([operation], before) };
+  } catch (error) {
+    if (isSvcError(error)) return undefined;
+    throw error;
+  }
+}
+
+/** The journal of an older SDK lacks the model: it follows from the completed migrations, one being rolled back included. */
+async function modelBefore({ target, history }: MigrationRun, planned: PlannedMigration): Promise<SchemaModel> {
+  const completed = await history.completedMigrations(target.connection);
+  const seq = history.records.get(planned.tag)?.row.seq ?? 0;
+  const migrations = completed.map(({ row, migration }) => ({ seq: row.seq, migration }));
+  if (planned.direction === 'down') migrations.push({ seq, migration: planned.migration });
+  return modelFromMigrations(
+    migrations.sort((a, b) => a.seq - b.seq).map(({ migration }) => migration),
+    target.connection,
+  );
+}
+
+async function matches(
+  connection: Connection,
+  found: SchemaModel,
+  model: SchemaModel,
+  names: readonly string[],
+): Promise<boolean> {
+  const expected = new Map([...model].filter(([name]) => names.includes(name)));
+  return (await drift(connection, expected, found)).length === 0;
+}

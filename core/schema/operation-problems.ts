@@ -1,0 +1,120 @@
+import { isSvcError } from '../errors.ts';
+import { constraintProblems } from './constraint.ts';
+import { defineCollection, defineConstraint, defineField, defineIndex } from './define.ts';
+import { CHANGES_SHAPE, FIELD_PROPERTIES } from './field.ts';
+import { assertName, assertTableName } from './names.ts';
+import { OPERATION_TYPES, type Operation, type OperationType, type RenameField } from './operation.ts';
+import { INDEX_OPTIONS_PROPERTIES, OPTIONS_SHAPE } from './options.ts';
+import { type Problem, problemText, type Shape, shapeProblems } from './validate.ts';
+
+const NAMED_FIELD: Shape = { properties: { name: 'string', ...FIELD_PROPERTIES }, required: ['name', 'type'] };
+
+/** The columns of an index in operations and in the schema file. */
+export const INDEX_COLUMN: Shape = { properties: { name: 'string', order: 'string' }, required: ['name'] };
+
+export const STRATEGY: Shape = { oneOf: ['copy'] };
+
+const SHAPES: Readonly<Record<OperationType, Shape>> = {
+  createCollection: operation({ name: 'string', fields: { list: NAMED_FIELD } }, { options: OPTIONS_SHAPE }),
+  dropCollection: operation({ collection: 'string' }, { cascade: 'boolean' }),
+  renameCollection: operation({ collection: 'string', to: 'string' }),
+  addField: operation({ collection: 'string', field: NAMED_FIELD }),
+  dropField: operation({ collection: 'string', field: 'string' }),
+  renameField: operation(
+    { collection: 'string', from: 'string', to: 'string' },
+    { strategy: STRATEGY, changes: CHANGES_SHAPE },
+  ),
+  modifyField: operation({ collection: 'string', field: 'string', changes: CHANGES_SHAPE }),
+  createIndex: operation(
+    { collection: 'string', index: 'string', columns: { list: INDEX_COLUMN } },
+    { unique: 'boolean', sqlOptions: { properties: { concurrently: 'boolean' } }, ...INDEX_OPTIONS_PROPERTIES },
+  ),
+  dropIndex: operation({ collection: 'string', index: 'string' }),
+  // The shape of a constraint depends on its type.
+  addConstraint: operation({ collection: 'string', constraint: { map: 'json' } }),
+  dropConstraint: operation({ collection: 'string', constraint: 'string' }),
+  raw: operation({ dialect: 'string', statement: 'string' }, { check: 'string', transaction: 'boolean' }),
+};
+
+function operation(required: Record<string, Shape>, optional: Record<string, Shape> = {}): Shape {
+  return { properties: { type: 'string', ...required, ...optional }, required: ['type', ...Object.keys(required)] };
+}
+
+/**
+ * The places where an external value does not have the shape of an operation. Names and types are not checked here:
+ * `apply` checks them against a model.
+ */
+export function operationProblems(value: unknown): string[] {
+  return findProblems(value).map(problemText);
+}
+
+function findProblems(value: unknown): Problem[] {
+  const anyOperation: Shape = { map: 'json' };
+  const [notAnObject] = shapeProblems(value, anyOperation).filter((problem) => problem.path.length === 0);
+  if (notAnObject) return [notAnObject];
+  const { type } = value as { readonly type?: unknown };
+  const [unknownType] = shapeProblems(
+    { type },
+    { properties: { type: { oneOf: OPERATION_TYPES } }, required: ['type'] },
+  );
+  if (unknownType) return [unknownType];
+  const problems = shapeProblems(value, SHAPES[type as OperationType]);
+  if (type === 'renameField' && problems.length === 0) return strategyProblems(value as RenameField);
+  if (problems.length > 0 || type !== 'addConstraint') return problems;
+  const { constraint } = value as { readonly constraint: Record<string, unknown> };
+  const unnamed: Problem[] =
+    constraint.name === undefined ? [{ path: ['constraint', 'name'], text: 'is missing' }] : [];
+  return [...unnamed, ...constraintProblems(constraint, ['constraint'])];
+}
+
+function strategyProblems({ strategy, changes }: RenameField): Problem[] {
+  if (changes === undefined || strategy === 'copy') return [];
+  return [{ path: ['changes'], text: "requires strategy: 'copy'; without it, rename the field, then modify it" }];
+}
+
+/** Why an operation of the right shape is invalid on every engine and for every model. Empty if it may be valid. */
+export function definitionProblems(operation: Operation): string[] {
+  try {
+    defineFromOperation(operation);
+    return [];
+  } catch (error) {
+    if (!isSvcError(error)) throw error;
+    return [error.why === undefined ? error.message : `${error.message} ${error.why}`];
+  }
+}
+
+function defineFromOperation(operation: Operation): void {
+  if (operation.type === 'raw') return;
+  if (operation.type !== 'createCollection') assertName(operation.collection, 'table');
+  switch (operation.type) {
+    case 'createCollection':
+      defineCollection(operation);
+      assertTableName(operation.name);
+      break;
+    case 'renameCollection':
+      assertTableName(operation.to);
+      break;
+    case 'renameField':
+      assertName(operation.to, 'field');
+      break;
+    case 'addField': {
+      const { name, ...definition } = operation.field;
+      defineField(name, definition, operation.collection);
+      break;
+    }
+    case 'createIndex':
+      defineIndex(operation);
+      break;
+    case 'addConstraint':
+      defineConstraint(operation.constraint, operation.collection);
+      break;
+    case 'dropCollection':
+    case 'dropField':
+    case 'modifyField':
+    case 'dropIndex':
+    case 'dropConstraint':
+      break;
+    default:
+      operation satisfies never;
+  }
+}

@@ -1,0 +1,228 @@
+import { createRequire } from 'node:module';
+import type { Ajv, ErrorObject, ValidateFunction } from 'ajv';
+import { isPlainObject, type Json } from '../json.ts';
+import { nearest } from '../nearest.ts';
+import { type Path, type Problem, pathText, type Shape, shapeProblems } from '../schema/validate.ts';
+import { prototypelessCopy, toSafeJson } from './safe-json.ts';
+
+/** The parameters of one tool call. @experimental */
+export type ToolParameters = { readonly [name: string]: Json };
+
+export const PARAMETER_TYPES = ['string', 'number', 'integer', 'boolean', 'array', 'object'] as const;
+/** @experimental */
+export type ParameterType = (typeof PARAMETER_TYPES)[number];
+
+/** A parameter of a tool. Any JSON Schema keyword (draft 7) is allowed as well. @experimental */
+export interface ParameterDefinition {
+  readonly type: ParameterType;
+  /** Default false. A parameter with a `default` is always present. */
+  readonly required?: boolean;
+  readonly default?: Json;
+  readonly description?: string;
+  /** Masked in webhooks, events and lists. A reviewer must reveal it before they decide. */
+  readonly sensitive?: boolean;
+  readonly enum?: readonly Json[];
+  readonly items?: { readonly type?: ParameterType; readonly [keyword: string]: unknown };
+  readonly [keyword: string]: unknown;
+}
+
+/** @experimental */
+export type ParameterMap = { readonly [name: string]: ParameterDefinition };
+
+/** The type of a handler's parameters. Those that are required or have a default are always present. @experimental */
+export type ParametersOf<M extends ParameterMap> = {
+  readonly [N in keyof M as IsPresent<M[N]> extends true ? N : never]: ValueOf<M[N]>;
+} & { readonly [N in keyof M as IsPresent<M[N]> extends true ? never : N]?: ValueOf<M[N]> };
+
+type IsPresent<D> = D extends { readonly required: true } ? true : D extends { readonly default: Json } ? true : false;
+
+type ValueOf<D extends { readonly type?: unknown }> = D extends { readonly enum: readonly (infer V)[] }
+  ? V
+  : D extends { readonly type: 'array'; readonly items: infer I extends { readonly type: ParameterType } }
+    ? readonly JsonType<I['type']>[]
+    : D['type'] extends ParameterType
+      ? JsonType<D['type']>
+      : Json;
+
+type JsonType<T extends ParameterType> = {
+  string: string;
+  number: number;
+  integer: number;
+  boolean: boolean;
+  array: readonly Json[];
+  object: { readonly [name: string]: Json };
+}[T];
+
+/** Anthropic's rule, the strictest of the providers'. */
+const PARAMETER_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
+const MAX_PROBLEMS = 20;
+/** JSON Schema keywords whose value is data and not a schema. */
+const DATA_KEYWORDS: ReadonlySet<string> = new Set(['default', 'enum', 'const', 'examples']);
+
+export interface ParameterProblem {
+  /** The path, such as `amount` or `items[0].sku`; empty for the whole object. */
+  readonly parameter: string;
+  /** Never quotes a value, which may be a secret. */
+  readonly why: string;
+}
+
+export type ParameterValidation =
+  | { readonly ok: true; readonly parameters: ToolParameters }
+  | { readonly ok: false; readonly problems: readonly ParameterProblem[] };
+
+export interface CompiledParameters {
+  /** JSON Schema of the parameters object, as sent to the model. */
+  readonly schema: { readonly [keyword: string]: Json };
+  /** Top-level parameters that are sensitive or contain a sensitive value. */
+  readonly sensitive: readonly string[];
+  /** Fills in defaults and coerces nothing. The result is a frozen copy. */
+  validate(value: unknown): ParameterValidation;
+}
+
+/** Returns undefined if a definition is invalid, and adds each problem with its path to `problems`. */
+export function compileParameters(
+  given: ParameterMap,
+  path: Path,
+  problems: Problem[],
+): CompiledParameters | undefined {
+  const before = problems.length;
+  const ajv = schemaCompiler();
+  for (const [name, definition] of Object.entries(given))
+    problems.push(...definitionProblems(ajv, name, definition, path));
+  if (problems.length > before) return undefined;
+  // The caller may change the object later.
+  const definitions = structuredClone(given);
+  const names = Object.keys(definitions);
+  const required = names.filter((name) => definitions[name]?.required === true);
+  const schema = {
+    type: 'object',
+    properties: Object.fromEntries(
+      Object.entries(definitions).map(([name, { required: _, ...keywords }]) => [name, keywords]),
+    ),
+    required,
+    additionalProperties: false,
+  };
+  const validate = compileSchema(ajv, schema);
+  return {
+    schema: withoutSensitiveKeyword(schema) as CompiledParameters['schema'],
+    sensitive: names.filter((name) => hasSensitive(definitions[name])),
+    validate: (value) => validateParameters(validate, names, value),
+  };
+}
+
+/** A validator for a stored `schema`: the process that takes a decision may not define the tool. */
+export function parameterValidator(schema: CompiledParameters['schema']): CompiledParameters['validate'] {
+  const validate = compileSchema(schemaCompiler(), schema);
+  const names = isPlainObject(schema.properties) ? Object.keys(schema.properties) : [];
+  return (value) => validateParameters(validate, names, value);
+}
+
+function validateParameters(validate: ValidateFunction, names: readonly string[], value: unknown): ParameterValidation {
+  const safe = toSafeJson(value ?? {});
+  if (!('value' in safe)) return { ok: false, problems: [{ parameter: pathText(safe.path), why: safe.why }] };
+  if (!isPlainObject(safe.value)) return { ok: false, problems: [{ parameter: '', why: 'must be an object' }] };
+  if (validate(safe.value)) return { ok: true, parameters: prototypelessCopy(safe.value as ToolParameters) };
+  const errors = (validate.errors ?? []).slice(0, MAX_PROBLEMS);
+  return { ok: false, problems: errors.map((error) => parameterProblem(error, names)) };
+}
+
+function parameterProblem(
+  { keyword, instancePath, params, message }: ErrorObject,
+  names: readonly string[],
+): ParameterProblem {
+  const path = pointerPath(instancePath);
+  if (keyword === 'required') {
+    return { parameter: pathText([...path, String(params.missingProperty)]), why: 'is missing' };
+  }
+  if (keyword === 'additionalProperties') {
+    const name = String(params.additionalProperty);
+    const near = path.length === 0 ? nearest(name, names) : undefined;
+    return {
+      parameter: pathText([...path, name]),
+      why: near === undefined ? 'is not known' : `is not known; did you mean "${near}"?`,
+    };
+  }
+  return { parameter: pathText(path), why: message ?? `does not match ${keyword}` };
+}
+
+/** Parses a JSON Pointer. */
+function pointerPath(pointer: string): (string | number)[] {
+  const parts = pointer.split('/').slice(1);
+  return parts.map((part) => (/^\d+$/.test(part) ? Number(part) : part.replaceAll('~1', '/').replaceAll('~0', '~')));
+}
+
+const PARAMETER: Shape = {
+  properties: {
+    type: { oneOf: PARAMETER_TYPES },
+    required: 'boolean',
+    description: 'string',
+    sensitive: 'boolean',
+    default: 'json',
+  },
+  required: ['type'],
+};
+
+function definitionProblems(ajv: Ajv, name: string, definition: unknown, at: Path): Problem[] {
+  const path = [...at, name];
+  const safe = toSafeJson({ [name]: definition });
+  if (!PARAMETER_NAME.test(name)) return [{ path, text: 'is not a valid name: use 1 to 64 of A-Z a-z 0-9 _ . -' }];
+  if (!('value' in safe)) return [{ path: [...at, ...safe.path], text: safe.why }];
+  if (!isPlainObject(definition)) return shapeProblems(definition, PARAMETER, path);
+  const { type, required, description, sensitive, default: defaultValue, ...keywords } = definition;
+  const problems = shapeProblems({ type, required, description, sensitive, default: defaultValue }, PARAMETER, path);
+  if (Array.isArray(required))
+    problems.push({ path: [...path, 'allOf'], text: 'is where [{ required: […] }] belongs' });
+  problems.push(...referenceProblems(keywords, path));
+  if (problems.length > 0) return problems;
+  const { required: _, default: __, ...schema } = definition;
+  try {
+    const validate = compileSchema(ajv, schema);
+    if (defaultValue === undefined || validate(structuredClone(defaultValue))) return [];
+    return [{ path: [...path, 'default'], text: `does not match its parameter: ${ajv.errorsText(validate.errors)}` }];
+  } catch (error) {
+    return [{ path, text: `is not a JSON Schema: ${error instanceof Error ? error.message : String(error)}` }];
+  }
+}
+
+/** A `$ref` is rejected: its target could change without changing the tool's digest. */
+function referenceProblems(value: unknown, path: Path): Problem[] {
+  if (Array.isArray(value)) return value.flatMap((item, index) => referenceProblems(item, [...path, index]));
+  if (!isPlainObject(value)) return [];
+  return Object.entries(value).flatMap(([key, member]) => {
+    if (key.startsWith('$')) return [{ path: [...path, key], text: 'is not allowed: write the schema out' }];
+    return DATA_KEYWORDS.has(key) ? [] : referenceProblems(member, [...path, key]);
+  });
+}
+
+function hasSensitive(schema: unknown): boolean {
+  if (Array.isArray(schema)) return schema.some(hasSensitive);
+  if (!isPlainObject(schema)) return false;
+  return schema.sensitive === true || Object.values(schema).some(hasSensitive);
+}
+
+/** Some providers reject a keyword that JSON Schema does not define. */
+function withoutSensitiveKeyword(schema: unknown): Json {
+  if (Array.isArray(schema)) return schema.map(withoutSensitiveKeyword);
+  if (!isPlainObject(schema)) return schema as Json;
+  const members = Object.entries(schema).filter(([key, value]) => key !== 'sensitive' || typeof value !== 'boolean');
+  return Object.fromEntries(
+    members.map(([key, value]) => [key, DATA_KEYWORDS.has(key) ? (value as Json) : withoutSensitiveKeyword(value)]),
+  );
+}
+
+/** Drops the schema from the compiler's cache, which would otherwise grow with every definition. */
+function compileSchema(ajv: Ajv, schema: object): ValidateFunction {
+  const validate = ajv.compile(schema);
+  ajv.removeSchema(schema);
+  return validate;
+}
+
+let compiler: Ajv | undefined;
+
+/** Loaded on first use, because migrations do not need it; synchronously, because `define` is. */
+function schemaCompiler(): Ajv {
+  if (compiler) return compiler;
+  const { Ajv } = createRequire(import.meta.filename)('ajv') as typeof import('ajv');
+  compiler = new Ajv({ strict: true, allErrors: true, useDefaults: true, ownProperties: true, logger: false });
+  return compiler.addKeyword({ keyword: 'sensitive', schemaType: 'boolean' });
+}

@@ -1,0 +1,130 @@
+import { createHash } from 'node:crypto';
+import { canonicalJson, type Json } from '../json.ts';
+import { type Path, type Problem, type Shape, shapeProblems } from '../schema/validate.ts';
+import {
+  compileParameters,
+  type ParameterMap,
+  type ParametersOf,
+  type ParameterValidation,
+  type ToolParameters,
+} from './parameters.ts';
+
+/** What a handler receives about its call. @experimental */
+export interface ToolContext {
+  readonly executionId: string;
+  /** Absent if the call needed no approval. */
+  readonly requestId?: string | undefined;
+  readonly agentTag: string;
+  readonly toolCallId?: string | undefined;
+  /** The same for every attempt of this call. Send it with a payment, and a retry is not a second payment. */
+  readonly idempotencyKey: string;
+  /** Aborts when the run is cancelled or exceeds its time limit. */
+  readonly signal: AbortSignal;
+  /** Who approved the call, as far as the channel knows. */
+  readonly approvedBy?: string | undefined;
+  /** Writes to the log. The model never sees it. */
+  log(message: string, data?: Json): void;
+}
+
+/** A tool of an agent. @experimental */
+export interface ToolDefinition<M extends ParameterMap = ParameterMap> {
+  readonly tag: string;
+  readonly description?: string;
+  /** True: every call needs approval, if `humanInLoop` is enabled. */
+  readonly requiresConfirmation?: boolean;
+  /** True: an interrupted call may run again, because a second run with the same `ctx.idempotencyKey` has no effect. */
+  readonly idempotent?: boolean;
+  readonly parameters?: M;
+  /** Its result, as JSON, is sent to the model. A method, so that tools with different parameters fit in one list. */
+  handler(ctx: ToolContext, params: ParametersOf<M>): unknown;
+}
+
+/** Returns the tool unchanged; infers the types of its handler's parameters. @experimental */
+export function defineTool<const M extends ParameterMap = Record<never, never>>(
+  tool: ToolDefinition<M>,
+): ToolDefinition<M> {
+  return tool;
+}
+
+/** A list of tools in which each handler has the types of its own parameters. @experimental */
+export type ToolList<T extends readonly unknown[]> = {
+  readonly [K in keyof T]: Omit<ToolDefinition, 'parameters' | 'handler'> & {
+    readonly parameters?: T[K] & ParameterMap;
+    handler(ctx: ToolContext, params: HandlerParameters<NoInfer<T[K]>>): unknown;
+  };
+};
+
+type HandlerParameters<M> = M extends ParameterMap ? ParametersOf<M> : ToolParameters;
+
+/** A validated tool. */
+export interface Tool {
+  readonly tag: string;
+  readonly description: string;
+  readonly requiresConfirmation: boolean;
+  readonly idempotent: boolean;
+  /** JSON Schema of the parameters object. */
+  readonly schema: { readonly [keyword: string]: Json };
+  /** Covers all but the handler. An approval for another digest is stale. */
+  readonly digest: string;
+  /** Top-level parameters that are masked outside the call. */
+  readonly sensitive: readonly string[];
+  validate(value: unknown): ParameterValidation;
+  handler(ctx: ToolContext, parameters: ToolParameters): unknown;
+}
+
+/** The function names that every provider accepts. */
+const TOOL_TAG = /^[A-Za-z0-9_-]{1,64}$/;
+
+const TOOL: Shape = {
+  properties: {
+    tag: 'string',
+    description: 'string',
+    requiresConfirmation: 'boolean',
+    idempotent: 'boolean',
+    parameters: { map: 'any' },
+    handler: 'any',
+  },
+  required: ['tag', 'handler'],
+};
+
+/** Adds each mistake with its path to `problems`. The result is complete only if nothing was added. */
+export function compileTools(definitions: unknown, path: Path, problems: Problem[]): ReadonlyMap<string, Tool> {
+  const tools = new Map<string, Tool>();
+  if (!Array.isArray(definitions)) {
+    problems.push(...shapeProblems(definitions, { list: 'any' }, path));
+    return tools;
+  }
+  for (const [index, definition] of definitions.entries()) {
+    const at = [...path, index];
+    const tool = compileTool(definition, at, problems);
+    if (!tool) continue;
+    if (tools.has(tool.tag))
+      problems.push({ path: [...at, 'tag'], text: `is a duplicate: two tools have the tag "${tool.tag}"` });
+    tools.set(tool.tag, tool);
+  }
+  return tools;
+}
+
+function compileTool(value: unknown, path: Path, problems: Problem[]): Tool | undefined {
+  const found = shapeProblems(value, TOOL, path);
+  problems.push(...found);
+  if (found.length > 0) return undefined;
+  const given = value as ToolDefinition;
+  const { tag, description = '', requiresConfirmation = false, idempotent = false, parameters = {} } = given;
+  if (!TOOL_TAG.test(tag)) {
+    problems.push({ path: [...path, 'tag'], text: 'is not a valid tag: use 1 to 64 of A-Z a-z 0-9 _ -' });
+  }
+  if (typeof given.handler !== 'function') problems.push({ path: [...path, 'handler'], text: 'is not a function' });
+  const compiled = compileParameters(parameters, [...path, 'parameters'], problems);
+  if (!compiled) return undefined;
+  const identity = { tag, description, requiresConfirmation, idempotent, parameters };
+  return Object.freeze({
+    tag,
+    description,
+    requiresConfirmation,
+    idempotent,
+    ...compiled,
+    digest: createHash('sha256').update(canonicalJson(identity)).digest('base64url'),
+    handler: (ctx: ToolContext, params: ToolParameters) => given.handler(ctx, params as never),
+  });
+}

@@ -1,0 +1,55 @@
+import { isSvcError, type Svc } from '@svc/sdk';
+import { isFromSlack } from './signature.ts';
+
+export interface SlackInteractionsOptions {
+  readonly svc: Svc;
+  /** The "Signing Secret" of the Slack app. */
+  readonly signingSecret: string;
+}
+
+interface Interaction {
+  readonly user: { readonly id: string; readonly username?: string };
+  readonly actions: readonly { readonly action_id: string; readonly value?: string }[];
+  readonly response_url: string;
+}
+
+const SIGNALS = { svc_approve: 'approve', svc_reject: 'reject' } as const;
+/** Slack expects an answer within three seconds. */
+const RESPONSE_TIMEOUT_MS = 2_000;
+
+/** The handler for Slack's "Interactivity Request URL", with web-standard requests: for Hono, Next.js and others. */
+export function slackInteractions({
+  svc,
+  signingSecret,
+}: SlackInteractionsOptions): (request: Request) => Promise<Response> {
+  return async (request) => {
+    const body = await request.text();
+    if (!isFromSlack(request.headers, body, signingSecret)) return new Response('not from Slack', { status: 401 });
+    const { user, actions, response_url } = JSON.parse(new URLSearchParams(body).get('payload') ?? '{}') as Interaction;
+    const pressed = actions.find((action): action is typeof action & { action_id: keyof typeof SIGNALS } =>
+      Object.hasOwn(SIGNALS, action.action_id),
+    );
+    if (!pressed) return new Response(null, { status: 200 });
+    const { requestId, executionId } = JSON.parse(pressed.value ?? '{}') as { requestId: string; executionId: string };
+    try {
+      const signal = SIGNALS[pressed.action_id];
+      const { status } = await svc.agents.signal(
+        { executionId, signal, payload: { requestId } },
+        { actor: `slack:${user.id}` },
+      );
+      await respond(response_url, { replace_original: true, text: `${requestId} is ${status} by <@${user.id}>.` });
+    } catch (error) {
+      if (!isSvcError(error)) throw error;
+      // Already decided, expired, or sensitive parameters: only the person who pressed the button sees the message.
+      await respond(response_url, { replace_original: false, response_type: 'ephemeral', text: error.message });
+    }
+    return new Response(null, { status: 200 });
+  };
+}
+
+/** The decision is already stored, so a failure to post the message is ignored. */
+async function respond(url: string, message: object): Promise<void> {
+  const headers = { 'content-type': 'application/json' };
+  const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
+  await fetch(url, { method: 'POST', headers, body: JSON.stringify(message), signal }).catch(() => undefined);
+}

@@ -1,9 +1,0 @@
-import { definePlugin } from '../../../core/plugin.ts';
-import { type BrokerChannelOptions, brokerChannel } from './channel.ts';
-
-export default definePlugin({
-  name: 'broker',
-  apply(kernel) {
-    kernel.channels.register('broker', (options) => brokerChannel(options as unknown as BrokerChannelOptions));
-  },
-});

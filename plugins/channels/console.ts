@@ -1,0 +1,26 @@
+import type { Channel } from '../../core/approval/channel.ts';
+import { displayJson, displayText } from '../../core/approval/display.ts';
+import { definePlugin } from '../../core/plugin.ts';
+
+/** Writes requests and decisions to a terminal or log. */
+export function consoleChannel(write: (line: string) => void): Channel {
+  return {
+    name: 'console',
+    async deliver({ requestId, agentTag, tool, parameters, reason, timeout }) {
+      write(`approval needed  ${displayText(agentTag)} wants to call ${displayText(tool)}: ${displayText(reason)}`);
+      write(displayJson(parameters));
+      write(`svc approvals approve ${requestId}    or reject, until ${timeout}`);
+    },
+    async onDecided({ requestId, status, cause, decidedBy }) {
+      const who = cause === 'timeout' ? 'timeout' : decidedBy;
+      write(`approval ${requestId} is ${status}${who === undefined ? '' : ` by ${displayText(who)}`}`);
+    },
+  };
+}
+
+export default definePlugin({
+  name: 'console',
+  apply(kernel) {
+    kernel.channels.register('console', () => consoleChannel((line) => process.stderr.write(`${line}\n`)));
+  },
+});

@@ -1,0 +1,93 @@
+import type { Session } from '../connection/session.ts';
+
+export interface CatalogColumn {
+  readonly name: string;
+  readonly kind: 'partition_key' | 'clustering' | 'static' | 'regular';
+  /** The position in the key; -1 outside of it. */
+  readonly position: number;
+  readonly order: 'ASC' | 'DESC';
+  readonly type: string;
+}
+
+export interface CatalogIndex {
+  readonly name: string;
+  readonly target: string;
+  /** The last part of its class name; absent for a secondary index (2i). */
+  readonly using?: string;
+}
+
+export interface CatalogTable {
+  readonly name: string;
+  /** Distinguishes the table from earlier and later ones of the same name. */
+  readonly id: string;
+  readonly columns: ReadonlyMap<string, CatalogColumn>;
+  readonly indexes: readonly CatalogIndex[];
+  readonly defaultTTL: number;
+  readonly compaction: Readonly<Record<string, string>>;
+  readonly comment: string;
+}
+
+const SYSTEM_PREFIX = '_svc_';
+
+/** All or the named tables, without system tables. Materialized views are left out, although they have columns. */
+export async function readCatalog(session: Session, named?: readonly string[]): Promise<CatalogTable[]> {
+  const [tables, columns, indexes] = await Promise.all([
+    querySchema(session, 'table_name, id, default_time_to_live, compaction, comment', 'tables', named),
+    querySchema(session, 'table_name, column_name, kind, position, clustering_order, type', 'columns', named),
+    querySchema(session, 'table_name, index_name, kind, options', 'indexes', named),
+  ]);
+  return tables
+    .filter((row) => !String(row.table_name).startsWith(SYSTEM_PREFIX))
+    .map((row) => ({
+      name: String(row.table_name),
+      id: String(row.id),
+      columns: new Map(
+        columns
+          .filter((column) => column.table_name === row.table_name)
+          .map(catalogColumn)
+          .map((column) => [column.name, column]),
+      ),
+      indexes: indexes.filter((index) => index.table_name === row.table_name).map(catalogIndex),
+      defaultTTL: Number(row.default_time_to_live ?? 0),
+      compaction: (row.compaction ?? {}) as Record<string, string>,
+      comment: String(row.comment ?? ''),
+    }));
+}
+
+type Rows = Awaited<ReturnType<Session['rows']>>;
+
+async function querySchema(session: Session, what: string, from: string, named?: readonly string[]): Promise<Rows> {
+  const cql = `SELECT ${what} FROM system_schema.${from} WHERE keyspace_name = ?`;
+  return named === undefined
+    ? session.rows(cql, [session.keyspace])
+    : session.rows(`${cql} AND table_name IN ?`, [session.keyspace, [...named]]);
+}
+
+function catalogColumn(row: Rows[number]): CatalogColumn {
+  return {
+    name: String(row.column_name),
+    kind: row.kind as CatalogColumn['kind'],
+    position: Number(row.position),
+    order: row.clustering_order === 'desc' ? 'DESC' : 'ASC',
+    type: String(row.type),
+  };
+}
+
+function catalogIndex(row: Rows[number]): CatalogIndex {
+  const options = (row.options ?? {}) as Readonly<Record<string, string>>;
+  const using = options.class_name?.split('.').at(-1);
+  return {
+    name: String(row.index_name),
+    target: unquoteTarget(options.target ?? ''),
+    ...(using !== undefined && { using: /^(sai|StorageAttachedIndex)$/i.test(using) ? 'sai' : using }),
+  };
+}
+
+/** The target of an index is a quoted or unquoted name, or a function of one. */
+const unquoteTarget = (target: string): string =>
+  target.startsWith('"') && target.endsWith('"') ? target.slice(1, -1).replaceAll('""', '"') : target;
+
+/** The columns of one part of the key, in order. */
+export function keyOfTable({ columns }: CatalogTable, kind: 'partition_key' | 'clustering'): CatalogColumn[] {
+  return [...columns.values()].filter((column) => column.kind === kind).sort((a, b) => a.position - b.position);
+}

@@ -1,0 +1,124 @@
+import type { Statement } from '../../../../core/dialect.ts';
+import type { Json } from '../../../../core/json.ts';
+import type { Collection, Field } from '../../../../core/schema/model.ts';
+import type { TableOptions } from '../../../../core/schema/options.ts';
+
+/** What a statement does, as the journal stores it. */
+export type Step = DdlStep | RegistryStep | CopyStep | FillStep | RawStep | AwaitStep;
+
+/** One CQL statement that changes the schema. */
+export interface DdlStep {
+  readonly kind: 'ddl';
+  readonly cql: string;
+  /** What the catalog shows once the statement has taken effect, checked if its response is lost. */
+  readonly effect: CatalogEffect;
+  readonly table: string;
+  /** The registry entry, written before the statement; deleted after one that drops the table. */
+  readonly registered?: Registered;
+  readonly creates?: true;
+  /** An interrupted attempt may have added the column already. */
+  readonly resumes?: true;
+  /** The table must be empty, because the field is required and has no default. */
+  readonly empty?: true;
+  /** The column that is copied to the new one. Its type must be one that svc creates. */
+  readonly copies?: string;
+  /** Checked before the statement: every value must convert to the new field. */
+  readonly converted?: FieldConversion;
+  /** Run again before the copied column is dropped. */
+  readonly copied?: CopyStep;
+}
+
+export type CatalogEffect =
+  | { readonly table: false }
+  | { readonly columns: Readonly<Record<string, string | null>> }
+  | { readonly index: string; readonly target: string | null };
+
+/** Changes only the registry. With `narrowed`, every row must be valid for the new field. */
+export interface RegistryStep {
+  readonly kind: 'note';
+  readonly table: string;
+  readonly registered: Registered;
+  readonly narrowed?: Field;
+}
+
+export interface FieldConversion {
+  readonly from: Field;
+  readonly to: Field;
+}
+
+/** Copies every value of one column to another, with its write time and remaining time to live. */
+export interface CopyStep {
+  readonly kind: 'copy';
+  readonly table: string;
+  readonly key: readonly string[];
+  readonly from: string;
+  readonly to: string;
+  /** The type is a list, whose write times cannot be preserved. */
+  readonly list: boolean;
+  /** Absent if values are copied unchanged. */
+  readonly converted?: FieldConversion;
+}
+
+/** Sets the default in rows without a value. */
+export interface FillStep {
+  readonly kind: 'fill';
+  readonly table: string;
+  readonly key: readonly string[];
+  readonly field: Field;
+}
+
+/** A user's statement. */
+export interface RawStep {
+  readonly kind: 'words';
+  readonly cql: string;
+}
+
+/** Waits until a schema change is usable on every node. */
+export interface AwaitStep {
+  readonly kind: 'settle';
+  /** The index to wait for. */
+  readonly index?: string;
+}
+
+export function statementFor(
+  text: string,
+  step: Step,
+  properties: Partial<Pick<Statement, 'destructive' | 'idempotent' | 'check'>> = {},
+): Statement {
+  const awaitStep = awaitStepOf(step);
+  return {
+    text,
+    run: step as unknown as Json,
+    transactional: false,
+    destructive: false,
+    ...(awaitStep && { awaitEffect: awaitStep as unknown as Json }),
+    ...properties,
+  };
+}
+
+function awaitStepOf(step: Step): AwaitStep | undefined {
+  if (step.kind === 'words') return { kind: 'settle' };
+  if (step.kind !== 'ddl') return undefined;
+  const { effect } = step;
+  return { kind: 'settle', ...('index' in effect && effect.target !== null && { index: effect.index }) };
+}
+
+/** What the catalog cannot store about a table. Written before a change; valid only where the catalog agrees. */
+export interface Registered {
+  /** In the order in which they were added. */
+  readonly fields: readonly RegisteredField[];
+  /** The ones that match the catalog are valid; a rename has two. */
+  readonly options: readonly TableOptions[];
+  /** The id of the table that is being dropped. The entry is not valid for a later table of the same name. */
+  readonly dropping?: string;
+}
+
+export interface RegisteredField extends Field {
+  /** The field is hidden until this column is dropped. */
+  readonly replaces?: string;
+}
+
+export const registeredFields = ({ fields, options }: Pick<Collection, 'fields' | 'options'>): Registered => ({
+  fields: [...fields.values()],
+  options: [options],
+});

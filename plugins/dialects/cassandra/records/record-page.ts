@@ -1,0 +1,260 @@
+import { SvcError } from '../../../../core/errors.ts';
+import type {
+  AnyRecordDefinition,
+  Page,
+  PageQuery,
+  RecordColumn,
+  RecordIndex,
+  RecordValue,
+  RecordValues,
+  Versioned,
+} from '../../../../core/records.ts';
+import { mergeSorted, type SortedList } from '../../shared/merge-sorted.ts';
+import { quoteIdentifier } from '../compile/names.ts';
+import { ifMissing } from '../connection/schema-agreement.ts';
+import type { Row, Session } from '../connection/session.ts';
+import {
+  columnOf,
+  equalsColumn,
+  type Index,
+  indexRowValues,
+  indexTable,
+  removeIndexRow,
+  SHARD_COUNT,
+  shardOf,
+} from './index-table.ts';
+import { LOCK_SCOPE, LOCK_TABLE, VERSION_COLUMN } from './lock-partition.ts';
+import { compareValues, decodeColumn, encodeColumn } from './record-values.ts';
+import { decodeRecord, type RecordLocation, readRecord, readRecords, versionOf } from './record-writes.ts';
+
+/** Reads all records of the lock partition and sorts them here, because they are few. */
+export async function pageFromLockPartition(
+  session: Session,
+  location: RecordLocation,
+  index: RecordIndex<RecordValues>,
+  query: PageQuery<RecordValues>,
+): Promise<Page<RecordValues>> {
+  const { definition } = location;
+  const wanted = query.columns ?? Object.keys(definition.columns);
+  const names = [...new Set([...wanted, ...index.equals, index.sort, definition.key])];
+  const cql = `SELECT ${[...names.map(location.column), VERSION_COLUMN].map(quoteIdentifier).join(', ')} FROM ${quoteIdentifier(LOCK_TABLE)} WHERE scope = ? AND kind = ?`;
+  // Taking the lock has completed pending transactions of the partition, so QUORUM sees all writes.
+  const rows = await session.readQuorum(cql, [LOCK_SCOPE, definition.collection]);
+  const sign = query.direction === 'desc' ? -1 : 1;
+  const order = (a: Pick<PageEntry, 'sort' | 'key'>, b: Pick<PageEntry, 'sort' | 'key'>) =>
+    sign * (compareValues(a.sort, b.sort) || compareValues(a.key, b.key));
+  const after =
+    query.cursor === undefined ? undefined : decodeCursor(query.cursor, definition.columns[index.sort]?.type);
+  const entries = rows
+    .filter((row) => versionOf(row) > 0)
+    .map((row): PageEntry => {
+      const record = decodeRecord(location, row, names);
+      return {
+        record,
+        version: versionOf(row),
+        sort: record[index.sort] ?? null,
+        key: record[definition.key] as string,
+      };
+    })
+    .filter(
+      (entry) =>
+        index.equals.every(
+          (column) => compareValues(entry.record[column] ?? null, query.equals?.[column] ?? null) === 0,
+        ) &&
+        (query.from === undefined || compareValues(entry.sort, query.from) >= 0) &&
+        (query.to === undefined || compareValues(entry.sort, query.to) <= 0) &&
+        (after === undefined || order(entry, after) > 0),
+    )
+    .sort(order);
+  return buildPage(entries, query.limit, wanted);
+}
+
+export interface PageEntry extends Versioned<RecordValues> {
+  readonly sort: RecordValue;
+  readonly key: string;
+}
+
+/** The first `limit` of the sorted entries, and the cursor if there are more. */
+export function buildPage(entries: readonly PageEntry[], limit: number, wanted: readonly string[]): Page<RecordValues> {
+  const taken = entries.slice(0, limit);
+  const records = taken.map(({ record, version }) => ({
+    version,
+    record: Object.fromEntries(wanted.map((name) => [name, record[name] ?? null])),
+  }));
+  const last = entries.length > limit ? taken.at(-1) : undefined;
+  return { records, ...(last && { cursor: encodeCursor(last.sort, last.key) }) };
+}
+
+export function encodeCursor(sort: RecordValue, key: string): string {
+  return Buffer.from(JSON.stringify([sort, key])).toString('base64url');
+}
+
+/** Throws `value_invalid`. */
+export function decodeCursor(
+  cursor: string,
+  type: RecordColumn['type'] | undefined,
+): { readonly sort: RecordValue; readonly key: string } {
+  try {
+    const [sort, key, ...more] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown[];
+    if (sort !== undefined && typeof key === 'string' && more.length === 0) {
+      return { sort: type === 'timestamp' && sort !== null ? new Date(String(sort)) : (sort as RecordValue), key };
+    }
+  } catch {
+    // Throws below, as for a cursor of another format.
+  }
+  throw new SvcError('value_invalid', 'The cursor is not one that a page gave.');
+}
+
+/** An index row without a record may belong to a write in progress, but not for this long. */
+const ORPHAN_AFTER_MS = 600_000;
+
+/** Merges the rows of all shards. Leaves out, and removes, rows that the records do not confirm. */
+export async function pageFromIndexTable(
+  session: Session,
+  location: RecordLocation,
+  index: Index,
+  query: PageQuery<RecordValues>,
+): Promise<Page<RecordValues>> {
+  const { definition } = location;
+  const type = columnOf(definition, index.sort).type;
+  const wanted = query.columns ?? Object.keys(definition.columns);
+  const descending = query.direction === 'desc';
+  const entries: PageEntry[] = [];
+  let from = query.cursor === undefined ? undefined : decodeCursor(query.cursor, type);
+  while (entries.length <= query.limit) {
+    const size = query.limit + 1 - entries.length;
+    const indexRows = await readIndexRows(session, definition, index, query, size, from);
+    const rows = await readRecords(session, location, new Set(indexRows.map(({ key }) => key)));
+    const found = await Promise.all(
+      indexRows.map((indexRow) => confirmIndexRow(session, location, index, indexRow, rows.get(indexRow.key))),
+    );
+    entries.push(...found.filter((entry) => entry !== undefined));
+    const last = indexRows.at(-1);
+    if (!last || indexRows.length < size) break;
+    from = { sort: last.sort, key: last.key };
+  }
+  // Almost sorted already, because the shards were merged in order.
+  return buildPage(
+    entries.sort((a, b) => (descending ? -1 : 1) * comparePositions(a, b)),
+    query.limit,
+    wanted,
+  );
+}
+
+interface PagePosition {
+  readonly sort: RecordValue;
+  readonly key: string;
+}
+
+interface IndexRow extends PagePosition {
+  /** The latest version of the rows with this position. */
+  readonly version: number;
+  readonly at: Date;
+  readonly equals: readonly unknown[];
+}
+
+const comparePositions = (a: PagePosition, b: PagePosition): number =>
+  compareValues(a.sort, b.sort) || compareValues(a.key, b.key);
+
+async function readIndexRows(
+  session: Session,
+  definition: AnyRecordDefinition,
+  index: Index,
+  query: PageQuery<RecordValues>,
+  size: number,
+  from: PagePosition | undefined,
+): Promise<IndexRow[]> {
+  const sort = columnOf(definition, index.sort);
+  const descending = query.direction === 'desc';
+  const equals = index.equals.map((name) => {
+    if (query.equals?.[name] === undefined) throw new Error(`${index.name} needs a value for ${name}`);
+    return encodeColumn(query.equals[name], columnOf(definition, name), name);
+  });
+  const encode = (value: RecordValue) => encodeColumn(value, sort, index.sort);
+  const order = descending ? ' ORDER BY sort DESC, key DESC, version DESC' : '';
+  const read = async (shard: number, start: PagePosition | undefined, limit: number) => {
+    const bounds: [string, readonly unknown[]][] = [];
+    // One bound on each side: the start position is always within the bounds of the query.
+    if (start) bounds.push([`(sort, key) ${descending ? '<' : '>'} (?, ?)`, [encode(start.sort), start.key]]);
+    if (query.from !== undefined && !(start && !descending)) bounds.push(['(sort) >= (?)', [encode(query.from)]]);
+    if (query.to !== undefined && !(start && descending)) bounds.push(['(sort) <= (?)', [encode(query.to)]]);
+    const where = [
+      ...index.equals.map((name) => `${quoteIdentifier(equalsColumn(name))} = ?`),
+      'shard = ?',
+      ...bounds.map(([text]) => text),
+    ];
+    const cql = `SELECT sort, key, version, at FROM ${quoteIdentifier(indexTable(definition, index))} WHERE ${where.join(' AND ')}${order} LIMIT ?`;
+    const rows = await session.rows(cql, [...equals, shard, ...bounds.flatMap(([, values]) => values), limit]);
+    const indexRows = rows.map((row) => ({
+      sort: decodeColumn(row.sort, sort),
+      key: String(row.key),
+      version: Number(row.version),
+      at: row.at as Date,
+      equals,
+    }));
+    return { items: latestPerPosition(indexRows), more: rows.length === limit };
+  };
+  const shards = Array.from(
+    { length: SHARD_COUNT },
+    (_, shard): SortedList<IndexRow> =>
+      (after, limit) =>
+        read(shard, after ?? from, limit),
+  );
+  return ifMissing(
+    session,
+    indexTable(definition, index),
+    ['key'],
+    () => mergeSorted(shards, size, (a, b) => (descending ? -1 : 1) * comparePositions(a, b)),
+    async () => [],
+  );
+}
+
+/** One row per position: a record that returned to a position has several consecutive rows. */
+function latestPerPosition(indexRows: readonly IndexRow[]): IndexRow[] {
+  const found: IndexRow[] = [];
+  for (const indexRow of indexRows) {
+    const last = found.at(-1);
+    if (!last || comparePositions(last, indexRow) !== 0) found.push(indexRow);
+    else if (last.version < indexRow.version) found[found.length - 1] = indexRow;
+  }
+  return found;
+}
+
+/** A quorum read may miss a write in progress, so a record that does not confirm the row is read again at SERIAL. */
+async function confirmIndexRow(
+  session: Session,
+  location: RecordLocation,
+  index: Index,
+  indexRow: IndexRow,
+  quorumRow: Row | undefined,
+): Promise<PageEntry | undefined> {
+  const { definition } = location;
+  const rowKey = [
+    ...indexRow.equals,
+    shardOf(indexRow.key),
+    encodeColumn(indexRow.sort, columnOf(definition, index.sort), index.sort),
+    indexRow.key,
+  ];
+  const confirmed = (row: Row | undefined): PageEntry | undefined => {
+    const record = row && decodeRecord(location, row);
+    const currentKey = record && indexRowValues(definition, index, record);
+    if (!record || !currentKey || !equalKeys(currentKey, rowKey)) return undefined;
+    return { record, version: versionOf(row), sort: indexRow.sort, key: indexRow.key };
+  };
+  const entry = confirmed(quorumRow);
+  if (entry) return entry;
+  const row = await readRecord(session, location, indexRow.key);
+  const serialEntry = confirmed(row);
+  if (serialEntry) return serialEntry;
+  // No write in progress can still confirm the row.
+  const isOrphan = row ? versionOf(row) >= indexRow.version : Date.now() - indexRow.at.getTime() > ORPHAN_AFTER_MS;
+  if (isOrphan) await removeIndexRow(session, definition, index, rowKey, indexRow.version).catch(() => undefined);
+  return undefined;
+}
+
+const equalKeys = (a: readonly unknown[], b: readonly unknown[]): boolean =>
+  a.every(
+    (value, at) =>
+      String(value instanceof Date ? value.getTime() : value) ===
+      String(b[at] instanceof Date ? (b[at] as Date).getTime() : b[at]),
+  );

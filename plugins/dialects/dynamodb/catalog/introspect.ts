@@ -1,0 +1,160 @@
+import type { TableDescription } from '@aws-sdk/client-dynamodb';
+import type { UnsupportedObject } from '../../../../core/dialect.ts';
+import type { Collection, Field, Index, SchemaModel } from '../../../../core/schema/model.ts';
+import type { DynamoKey, DynamoOptions } from '../../../../core/schema/options.ts';
+import { isSystemTable, logicalName } from '../compile/names.ts';
+import { FIELD_TYPE_OF_KEY } from '../compile/types.ts';
+import type { Api } from '../connection/api.ts';
+import type { StateTable } from '../connection/system-table.ts';
+import { describeTable, describeTimeToLive } from '../connection/wait-for-table.ts';
+import { readEntries } from './registry.ts';
+import {
+  type IndexShape,
+  type KeyAttribute,
+  ON_DEMAND,
+  shapeOfCollection,
+  shapeOfTable,
+  type TableShape,
+} from './table-shape.ts';
+
+const CONCURRENCY = 16;
+
+/** The logical names of the tables of this database, without system tables. Includes tables that are being deleted. */
+export async function listTables(api: Api): Promise<string[]> {
+  const found: string[] = [];
+  let start: string | undefined;
+  do {
+    const page = await api.send('ListTables', { ...(start !== undefined && { ExclusiveStartTableName: start }) });
+    for (const name of page.TableNames ?? []) {
+      const table = logicalName(api.prefix, name);
+      if (table !== undefined && !isSystemTable(table)) found.push(table);
+    }
+    start = page.LastEvaluatedTableName;
+  } while (start !== undefined);
+  return found;
+}
+
+/** Combines what DynamoDB knows of tables with the fields in the registry. Leaves out tables that are being deleted. */
+export async function introspect(api: Api, state: StateTable, tables?: readonly string[]): Promise<SchemaModel> {
+  const names = (tables ?? (await listTables(api))).filter((name) => !isSystemTable(name));
+  const [found, entries] = await Promise.all([describeAll(api, names), readEntries(api, state, names)]);
+  const model = new Map<string, ReturnType<typeof normalCollection>>();
+  for (const [name, { table, ttl }] of found) {
+    const entry = entries.get(name);
+    if (entry?.creating) continue;
+    const known = entry?.collection ?? { name, fields: new Map(), indexes: new Map(), options: {} };
+    model.set(name, normalCollection(shapeOfTable(table, ttl), known));
+  }
+  return model;
+}
+
+type DescribedTables = Map<string, { table: TableDescription; ttl: Awaited<ReturnType<typeof describeTimeToLive>> }>;
+
+async function describeAll(api: Api, names: readonly string[]): Promise<DescribedTables> {
+  const found: DescribedTables = new Map();
+  const left = [...names];
+  const worker = async () => {
+    for (let name = left.shift(); name !== undefined; name = left.shift()) {
+      if (!isLegalTableName(name)) continue;
+      const physical = api.table(name);
+      const [table, ttl] = await Promise.all([describeTable(api, physical), describeTimeToLive(api, physical)]);
+      if (table && table.TableStatus !== 'DELETING') found.set(name, { table, ttl });
+    }
+  };
+  await Promise.all(Array.from({ length: CONCURRENCY }, worker));
+  return new Map(names.flatMap((name) => (found.has(name) ? [[name, found.get(name) as never]] : [])));
+}
+
+/** DescribeTable rejects other names. */
+const isLegalTableName = (name: string): boolean => /^[a-zA-Z0-9_.-]{1,190}$/.test(name);
+
+/** Properties of tables that neither DynamoOptions nor the registry can express. */
+export async function unsupportedObjects(api: Api, state: StateTable): Promise<UnsupportedObject[]> {
+  const names = await listTables(api);
+  const [found, entries] = await Promise.all([describeAll(api, names), readEntries(api, state, names)]);
+  return [...found].flatMap(([collection, { table }]) => {
+    const what: string[] = [];
+    if (!entries.has(collection))
+      what.push('has attributes outside its keys, which DynamoDB does not list: declare them');
+    for (const index of [...(table.GlobalSecondaryIndexes ?? []), ...(table.LocalSecondaryIndexes ?? [])]) {
+      if (index.Projection?.ProjectionType === 'INCLUDE') {
+        what.push(`has an index "${index.IndexName}" that projects some attributes by name (INCLUDE)`);
+      }
+    }
+    if (table.SSEDescription) what.push('is encrypted with its own key');
+    if (table.DeletionProtectionEnabled) what.push('is protected against deletion');
+    if (table.TableClassSummary?.TableClass === 'STANDARD_INFREQUENT_ACCESS') what.push('is of the class STANDARD_IA');
+    if (table.Replicas?.length)
+      what.push(`has replicas in ${table.Replicas.map(({ RegionName }) => RegionName).join(', ')}`);
+    if (table.OnDemandThroughput) what.push('has a limit on its on-demand throughput');
+    return what.map((one) => ({ collection, what: one }));
+  });
+}
+
+/** What the model or the registry adds to a table's shape. */
+export type KnownCollection = Pick<Collection, 'name' | 'fields' | 'indexes' | 'options'>;
+
+/** The model as introspection would return it. */
+export function normalize(model: SchemaModel): SchemaModel {
+  return new Map(
+    [...model].map(([name, collection]) => [name, normalCollection(shapeOfCollection(collection), collection)]),
+  );
+}
+
+/** The same collection for the same table, however its options were written: keys explicit, indexes sorted. */
+export function normalCollection(shape: TableShape, known: KnownCollection): Collection {
+  const declared = new Set((known.options.dynamoOptions?.globalSecondaryIndexes ?? []).map(({ name }) => name));
+  const isIndex = ({ name, projection }: IndexShape) => projection === 'ALL' && !declared.has(name);
+  const globals = shape.globals.filter((index) => !isIndex(index));
+  const options: DynamoOptions = {
+    partitionKey: keyOption(shape.partition),
+    ...(shape.sort && { sortKey: keyOption(shape.sort) }),
+    ...(shape.billing !== ON_DEMAND && { billingMode: shape.billing }),
+    ...(shape.capacity && { readCapacityUnits: shape.capacity.read, writeCapacityUnits: shape.capacity.write }),
+    ...(globals.length > 0 && {
+      globalSecondaryIndexes: globals.map(({ name, partition, sort, projection }) => ({
+        name,
+        partitionKey: keyOption(partition),
+        ...(sort && { sortKey: keyOption(sort) }),
+        projection,
+      })),
+    }),
+    ...(shape.locals.length > 0 && {
+      localSecondaryIndexes: shape.locals.map(({ name, sort, projection }) => ({
+        name,
+        sortKey: keyOption(sort),
+        projection,
+      })),
+    }),
+    ...(shape.stream !== undefined && { streamEnabled: true, streamViewType: shape.stream }),
+    ...(shape.ttl !== undefined && { ttlAttribute: shape.ttl }),
+  };
+  return {
+    name: known.name,
+    fields: fieldsOf(shape, known),
+    indexes: new Map(shape.globals.filter(isIndex).map((index) => [index.name, indexOf(index)])),
+    constraints: new Map(),
+    options: { dynamoOptions: options },
+  };
+}
+
+const keyOption = ({ name, type }: KeyAttribute): DynamoKey => ({ name, type });
+
+function indexOf({ name, partition, sort }: IndexShape): Index {
+  return { name, columns: [{ name: partition.name }, ...(sort ? [{ name: sort.name }] : [])] };
+}
+
+/** Flags key fields. A key that is not in the registry becomes a field of the attribute's type. */
+function fieldsOf({ partition, sort, globals, locals }: TableShape, known: KnownCollection): Map<string, Field> {
+  const key = new Set([partition.name, ...(sort ? [sort.name] : [])]);
+  const fields = new Map<string, Field>();
+  for (const [name, { primaryKey: _, ...field }] of known.fields) fields.set(name, field);
+  const indexed = [...globals, ...locals].flatMap((index) => [index.partition, index.sort]);
+  for (const attribute of [partition, sort, ...indexed]) {
+    if (!attribute) continue;
+    const { name, type } = attribute;
+    const field = fields.get(name) ?? { name, type: FIELD_TYPE_OF_KEY[type] };
+    fields.set(name, key.has(name) ? { ...field, primaryKey: true, required: true } : field);
+  }
+  return fields;
+}

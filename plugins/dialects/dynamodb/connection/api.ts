@@ -1,0 +1,257 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type * as Sdk from '@aws-sdk/client-dynamodb';
+import { SvcError } from '../../../../core/errors.ts';
+import { type Driver, loadDriver } from '../../../shared/driver.ts';
+import { physicalName } from '../compile/names.ts';
+import type { Item } from '../data/attribute.ts';
+import {
+  isCorrectedClockSkew,
+  isNotFound,
+  isOutcomeUnknown,
+  isThrottled,
+  isTransient,
+  isUnreachable,
+  ThrottledError,
+} from './errors.ts';
+import type { Settings } from './settings.ts';
+import type { Address } from './url.ts';
+
+/** The actions this dialect sends itself. */
+interface Actions {
+  BatchExecuteStatement: [Sdk.BatchExecuteStatementCommandInput, Sdk.BatchExecuteStatementCommandOutput];
+  BatchGetItem: [Sdk.BatchGetItemCommandInput, Sdk.BatchGetItemCommandOutput];
+  CreateTable: [Sdk.CreateTableCommandInput, Sdk.CreateTableCommandOutput];
+  DeleteTable: [Sdk.DeleteTableCommandInput, Sdk.DeleteTableCommandOutput];
+  DescribeTable: [Sdk.DescribeTableCommandInput, Sdk.DescribeTableCommandOutput];
+  DescribeTimeToLive: [Sdk.DescribeTimeToLiveCommandInput, Sdk.DescribeTimeToLiveCommandOutput];
+  GetItem: [Sdk.GetItemCommandInput, Sdk.GetItemCommandOutput];
+  ListTables: [Sdk.ListTablesCommandInput, Sdk.ListTablesCommandOutput];
+  Query: [Sdk.QueryCommandInput, Sdk.QueryCommandOutput];
+  Scan: [Sdk.ScanCommandInput, Sdk.ScanCommandOutput];
+  TransactWriteItems: [Sdk.TransactWriteItemsCommandInput, Sdk.TransactWriteItemsCommandOutput];
+  UpdateItem: [Sdk.UpdateItemCommandInput, Sdk.UpdateItemCommandOutput];
+  UpdateTable: [Sdk.UpdateTableCommandInput, Sdk.UpdateTableCommandOutput];
+  UpdateTimeToLive: [Sdk.UpdateTimeToLiveCommandInput, Sdk.UpdateTimeToLiveCommandOutput];
+}
+export type Action = keyof Actions;
+export type Input<A extends Action> = Actions[A][0];
+type Output<A extends Action> = Actions[A][1];
+
+export interface SendOptions {
+  /** Called each time DynamoDB throttles the request. */
+  readonly onThrottled?: () => void;
+}
+
+const FIRST_RETRY_MS = 25;
+const MAX_RETRY_MS = 5_000;
+
+/** Sends requests to DynamoDB: the SDK's client with retries, the table prefix and the server's clock. */
+export class Api {
+  readonly clock = new ServerClock();
+  readonly prefix: string;
+  readonly patienceMs: number;
+  readonly #sdk: DynamoSdk;
+  readonly #client: Sdk.DynamoDBClient;
+
+  constructor(sdk: DynamoSdk, client: Sdk.DynamoDBClient, prefix: string, patienceMs: number) {
+    this.#sdk = sdk;
+    this.#client = client;
+    this.prefix = prefix;
+    this.patienceMs = patienceMs;
+    const { clock } = this;
+    client.middlewareStack.add(
+      (next) => async (args) => {
+        const sent = Date.now();
+        const result = await next(args);
+        const { headers } = result.response as { readonly headers?: Readonly<Record<string, string>> };
+        clock.observe(headers?.date, sent, Date.now());
+        return result;
+      },
+      { step: 'deserialize', name: 'svcClock', priority: 'low' },
+    );
+  }
+
+  table(name: string): string {
+    return physicalName(this.prefix, name);
+  }
+
+  /** Sends a request once, without retries. */
+  async sendOnce<A extends Action>(action: A, input: Input<A>): Promise<Output<A>> {
+    return (await this.#dispatch(action, input)) as Output<A>;
+  }
+
+  /** Sends a user's request once. Throws `migration_invalid` for an action the SDK does not have. */
+  async sendRaw(action: string, input: object): Promise<Readonly<Record<string, unknown>>> {
+    if (`${action}Command` in this.#sdk) return (await this.#dispatch(action, input)) as Record<string, unknown>;
+    throw new SvcError('migration_invalid', `The DynamoDB driver has no action "${action}".`, {
+      state: 'Nothing was changed.',
+      next: ['Correct the action, or update @aws-sdk/client-dynamodb.'],
+    });
+  }
+
+  async #dispatch(action: string, input: object): Promise<unknown> {
+    const Command = this.#sdk[`${action}Command` as keyof DynamoSdk] as unknown as new (input: object) => never;
+    try {
+      return await this.#client.send(new Command(input));
+    } catch (error) {
+      if (!isCorrectedClockSkew(error)) throw error;
+      return await this.#client.send(new Command(input));
+    }
+  }
+
+  /** Sends an idempotent request, with retries for `patienceMs`. */
+  send<A extends Action>(action: A, input: Input<A>, options?: SendOptions): Promise<Output<A>> {
+    return this.retry(() => this.sendOnce(action, input), options);
+  }
+
+  /** Retries what DynamoDB throttled or did not response. */
+  async retry<T>(request: () => Promise<T>, { onThrottled }: SendOptions = {}): Promise<T> {
+    const deadline = performance.now() + this.patienceMs;
+    let pause = FIRST_RETRY_MS;
+    for (;;) {
+      try {
+        return await request();
+      } catch (error) {
+        if (isThrottled(error)) onThrottled?.();
+        else if (!isTransient(error) && !isOutcomeUnknown(error) && !isUnreachable(error)) throw error;
+        if (performance.now() + pause > deadline) throw error;
+      }
+      await wait(pause * (0.5 + Math.random() / 2));
+      pause = Math.min(pause * 2, MAX_RETRY_MS);
+    }
+  }
+
+  /** Retries only requests that certainly had no effect. Returns `unknown` if the request may have taken effect. */
+  async sendNonIdempotent<A extends Action>(action: A, input: Input<A>): Promise<Output<A> | 'unknown'> {
+    const deadline = performance.now() + this.patienceMs;
+    let pause = FIRST_RETRY_MS;
+    for (;;) {
+      try {
+        return await this.sendOnce(action, input);
+      } catch (error) {
+        if (isOutcomeUnknown(error)) return 'unknown';
+        if ((!isTransient(error) && !isUnreachable(error)) || performance.now() + pause > deadline) throw error;
+      }
+      await wait(pause * (0.5 + Math.random() / 2));
+      pause = Math.min(pause * 2, MAX_RETRY_MS);
+    }
+  }
+
+  close(): void {
+    this.#client.destroy();
+  }
+}
+
+/**
+ * The server's clock, derived from the `Date` header of responses. The header has whole seconds, so each response gives a
+ * range for the offset; the ranges are intersected. Accurate to half a second after the first response.
+ */
+export class ServerClock {
+  #minOffset = Number.NEGATIVE_INFINITY;
+  #maxOffset = Number.POSITIVE_INFINITY;
+
+  /** `sent` and `received` are local times from `Date.now()`. */
+  observe(date: string | undefined, sent: number, received: number): void {
+    const serverTime = date === undefined ? Number.NaN : Date.parse(date);
+    if (Number.isNaN(serverTime)) return;
+    const min = serverTime - received;
+    const max = serverTime + 1000 - sent;
+    this.#minOffset = Math.max(this.#minOffset, min);
+    this.#maxOffset = Math.min(this.#maxOffset, max);
+    if (this.#minOffset <= this.#maxOffset) return;
+    // One of the clocks was adjusted: earlier ranges are no longer valid.
+    this.#minOffset = min;
+    this.#maxOffset = max;
+  }
+
+  /** Milliseconds since 1970; the local time before the first response. */
+  now(): number {
+    const offset =
+      Number.isFinite(this.#minOffset) && Number.isFinite(this.#maxOffset)
+        ? (this.#minOffset + this.#maxOffset) / 2
+        : 0;
+    return Math.round(Date.now() + offset);
+  }
+}
+
+export type DynamoSdk = typeof import('@aws-sdk/client-dynamodb');
+
+/** Enough for the concurrent requests of a data move and the lease. */
+const MAX_SOCKETS = 64;
+
+const driver: Driver<DynamoSdk> = {
+  name: 'The driver of DynamoDB',
+  package: '@aws-sdk/client-dynamodb',
+  load: () => import('@aws-sdk/client-dynamodb'),
+};
+
+/** Throws `driver_missing`. Loaded on connect only, because loading takes 100 ms. */
+export function loadSdk({ root }: Pick<Settings, 'root'>): Promise<DynamoSdk> {
+  return loadDriver(driver, root);
+}
+
+/** The SDK's own retries are off: after a lost response a retried conditional write would report a conflict. */
+export function createClient(sdk: DynamoSdk, address: Address, settings: Settings): Sdk.DynamoDBClient {
+  return withoutNodeWarning(
+    () =>
+      new sdk.DynamoDBClient({
+        region: address.region,
+        ...(address.endpoint !== undefined && { endpoint: address.endpoint }),
+        ...(address.credentials && { credentials: address.credentials }),
+        maxAttempts: 1,
+        requestHandler: {
+          connectionTimeout: settings.connectTimeoutMs,
+          requestTimeout: settings.requestTimeoutMs,
+          throwOnRequestTimeout: true,
+          httpAgent: { keepAlive: true, maxSockets: MAX_SOCKETS },
+          httpsAgent: { keepAlive: true, maxSockets: MAX_SOCKETS },
+        },
+      }),
+  );
+}
+
+const WARNING_SWITCH = 'AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED';
+
+/** On Node 20 the SDK warns about its future versions on stderr. */
+function withoutNodeWarning<T>(create: () => T): T {
+  const before = process.env[WARNING_SWITCH];
+  process.env[WARNING_SWITCH] = 'true';
+  try {
+    return create();
+  } finally {
+    if (before === undefined) delete process.env[WARNING_SWITCH];
+    else process.env[WARNING_SWITCH] = before;
+  }
+}
+
+const KEYS_PER_REQUEST = 100;
+
+/** Strongly consistent. The items come in no order; keys without an item are left out, as is a missing table. */
+export async function batchGet(
+  api: Api,
+  table: string,
+  keys: readonly Item[],
+  projection: {
+    readonly ProjectionExpression?: string;
+    readonly ExpressionAttributeNames?: Record<string, string>;
+  } = {},
+): Promise<Item[]> {
+  const found: Item[] = [];
+  for (let from = 0; from < keys.length; from += KEYS_PER_REQUEST) {
+    let left = keys.slice(from, from + KEYS_PER_REQUEST);
+    const request = async () => {
+      const input = { RequestItems: { [table]: { ...projection, Keys: left as never[], ConsistentRead: true } } };
+      const response = await api.sendOnce('BatchGetItem', input);
+      found.push(...(response.Responses?.[table] ?? []));
+      left = response.UnprocessedKeys?.[table]?.Keys ?? [];
+      if (left.length > 0) throw new ThrottledError(`${left.length} keys of a batch were left unread.`);
+    };
+    try {
+      await api.retry(request);
+    } catch (error) {
+      if (isNotFound(error)) return [];
+      throw error;
+    }
+  }
+  return found;
+}

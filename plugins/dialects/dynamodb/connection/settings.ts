@@ -1,0 +1,29 @@
+import type { ConnectOptions } from '../../../../core/dialect.ts';
+import {
+  connectTimeoutMs,
+  integerOption,
+  millisecondsOption,
+  readSettings,
+  type SettingsOf,
+} from '../../shared/settings.ts';
+
+/** Each process's estimate of the server's clock may be off by a second. */
+const MIN_LEASE_MS = 4_000;
+
+export const OPTIONS = {
+  connectTimeoutMs,
+  requestTimeoutMs: millisecondsOption('milliseconds to wait for a response', 30_000),
+  patienceMs: millisecondsOption('milliseconds for which a throttled or unanswered request is retried', 60_000, 0),
+  leaseMs: millisecondsOption('milliseconds after which the lock of a dead process is free', 20_000, MIN_LEASE_MS),
+  itemsPerSecond: integerOption(
+    'maximum of items that data moves write per second; no limit by default',
+    undefined,
+    1,
+    1_000_000_000,
+  ),
+};
+
+export type Settings = SettingsOf<typeof OPTIONS>;
+
+/** Throws `config_invalid`. */
+export const settingsOf = (options: ConnectOptions): Settings => readSettings('DynamoDB', OPTIONS, options);

@@ -1,0 +1,192 @@
+import { SvcError } from '../../../../core/errors.ts';
+import type { AnyRecordDefinition, Page, PageQuery, RecordValues, Versioned } from '../../../../core/records.ts';
+import { mergeSorted, type SortedList } from '../../shared/merge-sorted.ts';
+import { type Api, batchGet } from '../connection/api.ts';
+import { isNotFound } from '../connection/errors.ts';
+import type { Item } from '../data/attribute.ts';
+import {
+  decodeRecord,
+  indexKey,
+  indexPartitions,
+  isGlobalIndex,
+  partitionAttribute,
+  sortAttribute,
+  sortBounds,
+  sortText,
+  VERSION,
+  versionOf,
+} from './record-item.ts';
+import { recordKey } from './record-writes.ts';
+
+type Index = AnyRecordDefinition['indexes'][number];
+type Query = PageQuery<RecordValues>;
+
+interface SortedItem {
+  readonly sort: string;
+  readonly item: Item;
+}
+
+export async function recordPage(
+  api: Api,
+  definition: AnyRecordDefinition,
+  index: Index,
+  query: Query,
+): Promise<Page<RecordValues>> {
+  const cursor = query.cursor === undefined ? undefined : parseCursor(query.cursor);
+  const found = isGlobalIndex(index)
+    ? await pageFromIndex(api, definition, index, query, cursor)
+    : await pageFromTable(api, definition, index, query, cursor);
+  const records = found.slice(0, query.limit).map(
+    ({ item }): Versioned<RecordValues> => ({
+      record: decodeRecord(definition, item, query.columns),
+      version: versionOf(item),
+    }),
+  );
+  const last = found.length > query.limit ? found[query.limit - 1] : undefined;
+  return last ? { records, cursor: Buffer.from(JSON.stringify(last.sort)).toString('base64url') } : { records };
+}
+
+function parseCursor(cursor: string): string {
+  try {
+    const sort: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
+    if (typeof sort === 'string') return sort;
+  } catch {
+    // Throws below, as for a cursor of another format.
+  }
+  throw new SvcError('value_invalid', 'The cursor is not one that a page gave.');
+}
+
+const compareText = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
+
+/** Reads the whole table and sorts it here: only a table read is strongly consistent, a global index is not. */
+async function pageFromTable(
+  api: Api,
+  definition: AnyRecordDefinition,
+  index: Index,
+  query: Query,
+  cursor: string | undefined,
+): Promise<SortedItem[]> {
+  const descending = query.direction === 'desc';
+  const [low, high] = sortBounds(query.from, query.to);
+  const within = ({ sort }: SortedItem) =>
+    sort >= low && sort <= high && (cursor === undefined || (descending ? sort < cursor : sort > cursor));
+  const found: SortedItem[] = [];
+  let start: Item | undefined;
+  do {
+    const page = await api
+      .send('Scan', {
+        TableName: api.table(definition.collection),
+        ConsistentRead: true,
+        ...projection(definition, index, query),
+        ...(start && { ExclusiveStartKey: start as never }),
+      })
+      .catch((error) => {
+        if (isNotFound(error)) return undefined;
+        throw error;
+      });
+    for (const item of page?.Items ?? []) {
+      const record = decodeRecord(definition, item, [index.sort, definition.key]);
+      const entry = { sort: `${sortText(record[index.sort] ?? null)}\0${record[definition.key]}`, item };
+      if (within(entry)) found.push(entry);
+    }
+    start = page?.LastEvaluatedKey;
+  } while (start);
+  return found.sort((a, b) => (descending ? -1 : 1) * (a.sort < b.sort ? -1 : 1));
+}
+
+/** Reads the keys from the index, which lags, and the current items from the table. Leaves out items whose key has changed. */
+async function pageFromIndex(
+  api: Api,
+  definition: AnyRecordDefinition,
+  index: Index,
+  query: Query,
+  cursor: string | undefined,
+): Promise<SortedItem[]> {
+  const partitions = indexPartitions(index, query.equals ?? {});
+  const found: SortedItem[] = [];
+  let position = cursor;
+  for (;;) {
+    const wanted = query.limit + 1 - found.length;
+    const entries = await entriesAfter(api, definition, index, query, partitions, position, wanted);
+    const items = await batchGet(
+      api,
+      api.table(definition.collection),
+      entries.map(({ key }) => recordKey(definition, key)),
+      projection(definition, index, query),
+    );
+    const byKey = new Map(items.map((item) => [item[definition.key]?.S ?? '', item]));
+    for (const { sort, partition, key } of entries) {
+      const item = byKey.get(key);
+      const now =
+        item && indexKey(index, definition, decodeRecord(definition, item, requiredColumns(definition, index)));
+      if (item && now?.sort === sort && now.partition === partition) found.push({ sort, item });
+    }
+    if (found.length > query.limit || entries.length < wanted) return found;
+    position = entries.at(-1)?.sort;
+  }
+}
+
+interface IndexEntry {
+  readonly sort: string;
+  readonly key: string;
+  readonly partition: string;
+}
+
+/** The next entries of all partitions, merged in order. */
+async function entriesAfter(
+  api: Api,
+  definition: AnyRecordDefinition,
+  index: Index,
+  { direction, from, to }: Query,
+  partitions: readonly string[],
+  position: string | undefined,
+  limit: number,
+): Promise<IndexEntry[]> {
+  const descending = direction === 'desc';
+  const [low, high] = sortBounds(from, to);
+  const read = async (partition: string, after: string | undefined, limit: number) => {
+    const first = !descending && after !== undefined && after > low ? after : low;
+    const last = descending && after !== undefined && after < high ? after : high;
+    if (compareText(first, last) > 0) return { items: [], more: false };
+    const page = await api
+      .send('Query', {
+        TableName: api.table(definition.collection),
+        IndexName: index.name,
+        KeyConditionExpression: '#partition = :partition AND #at BETWEEN :first AND :last',
+        ExpressionAttributeNames: { '#partition': partitionAttribute(index), '#at': sortAttribute(index) },
+        ExpressionAttributeValues: { ':partition': { S: partition }, ':first': { S: first }, ':last': { S: last } },
+        ScanIndexForward: !descending,
+        // One more, because the entry at the cursor is read again and left out.
+        Limit: limit + 1,
+      })
+      .catch((error) => {
+        if (isNotFound(error)) return undefined;
+        throw error;
+      });
+    const items: IndexEntry[] = [];
+    for (const item of page?.Items ?? []) {
+      const sort = item[sortAttribute(index)]?.S ?? '';
+      if (sort !== after) items.push({ sort, key: item[definition.key]?.S ?? '', partition });
+    }
+    return { items, more: page?.LastEvaluatedKey !== undefined };
+  };
+  const lists = partitions.map(
+    (partition): SortedList<IndexEntry> =>
+      (after, count) =>
+        read(partition, after?.sort ?? position, count),
+  );
+  return mergeSorted(lists, limit, (a, b) => (descending ? -1 : 1) * compareText(a.sort, b.sort));
+}
+
+function requiredColumns(definition: AnyRecordDefinition, index: Index): string[] {
+  return [definition.key, ...index.equals, index.sort];
+}
+
+function projection(definition: AnyRecordDefinition, index: Index, { columns }: Query) {
+  if (!columns) return {};
+  const names = [...new Set([...columns, ...requiredColumns(definition, index), VERSION])];
+  return {
+    ProjectionExpression: names.map((_, at) => `#p${at}`).join(', '),
+    ExpressionAttributeNames: Object.fromEntries(names.map((name, at) => [`#p${at}`, name])),
+  };
+}

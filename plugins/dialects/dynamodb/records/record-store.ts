@@ -1,0 +1,198 @@
+import { randomUUID } from 'node:crypto';
+import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import { SvcError } from '../../../../core/errors.ts';
+import {
+  type AnyRecordDefinition,
+  anyDefinition,
+  type Guard,
+  type Page,
+  type PageQuery,
+  type RecordDefinition,
+  type RecordStore,
+  type RecordValues,
+  type Versioned,
+  type Writable,
+} from '../../../../core/records.ts';
+import type { Api, Input } from '../connection/api.ts';
+import {
+  type CancellationReason,
+  cancellationReasons,
+  errorName,
+  isNotFound,
+  isOutcomeUnknown,
+  isThrottled,
+  toSvcError,
+} from '../connection/errors.ts';
+import { ensureTable, type StateTable } from '../connection/system-table.ts';
+import { describeTable } from '../connection/wait-for-table.ts';
+import type { Item } from '../data/attribute.ts';
+import {
+  decodeRecord,
+  indexAttributes,
+  isGlobalIndex,
+  partitionAttribute,
+  recordTooLong,
+  resolveEngineValues,
+  systemTableOf,
+  VERSION,
+  versionOf,
+} from './record-item.ts';
+import { recordPage } from './record-page.ts';
+import { insertion, recordKey, removal, replacement } from './record-writes.ts';
+
+/**
+ * Stores records as items. Every write is a transaction, even of a single item: its request token makes a retry after a
+ * lost response safe, where a condition alone would report a conflict.
+ */
+export function recordStore<R extends object>(api: Api, state: StateTable, typed: RecordDefinition<R>): RecordStore<R> {
+  const definition = anyDefinition(typed);
+  const table = api.table(definition.collection);
+  const toValues = (record: Writable<R>, now: number) =>
+    resolveEngineValues(record as unknown as Writable<RecordValues>, { now, elapsed: 0 });
+
+  return {
+    async insert(record) {
+      const [reason] = await transact(api, definition, (now) => [insertion(table, definition, toValues(record, now))]);
+      return reason ? 'exists' : 'inserted';
+    },
+    async get(key) {
+      const input = { TableName: table, Key: recordKey(definition, key), ConsistentRead: true };
+      try {
+        const { Item } = await api.send('GetItem', input);
+        return (
+          Item && ({ record: decodeRecord(definition, Item), version: versionOf(Item) } as unknown as Versioned<R>)
+        );
+      } catch (error) {
+        if (isNotFound(error)) return undefined;
+        throw toSvcError(error);
+      }
+    },
+    async replace(key, version, record, { before, epoch }: Guard<R> = {}) {
+      const parts = (now: number) => {
+        const deadline = before === undefined ? undefined : { before, now };
+        const part = replacement(table, definition, key, version, toValues(record, now), deadline);
+        return epoch === undefined ? [part] : [part, state.epochCheck(epoch)];
+      };
+      const [reason, epochReason] = await transact(api, definition, parts, TABLE_MISSING);
+      if (!reason) return epochReason ? 'stale' : 'replaced';
+      if (!reason.Item) return 'missing';
+      if (versionOf(reason.Item as never) !== version || epochReason) return 'stale';
+      return before === undefined ? 'stale' : 'late';
+    },
+    async remove(key, version) {
+      const [reason] = await transact(api, definition, () => [removal(table, definition, key, version)], TABLE_MISSING);
+      if (!reason) return 'removed';
+      return reason.Item ? 'stale' : 'missing';
+    },
+    async page(name: string, query: PageQuery<R>): Promise<Page<R>> {
+      const index = definition.indexes.find((one) => one.name === name);
+      if (!index) throw new Error(`${definition.collection} has no index ${name}`);
+      if (!Number.isInteger(query.limit) || query.limit < 1 || query.limit > 1000) {
+        throw new SvcError('value_invalid', `A page has 1 to 1,000 records, not ${query.limit}.`);
+      }
+      try {
+        return (await recordPage(api, definition, index, query as PageQuery<RecordValues>)) as unknown as Page<R>;
+      } catch (error) {
+        throw toSvcError(error);
+      }
+    },
+  };
+}
+
+/** A missing table has no records: the condition of a write fails. */
+const TABLE_MISSING: readonly (CancellationReason | undefined)[] = [{ Code: 'ConditionalCheckFailed' }];
+
+/**
+ * Returns, for each part, the reason if its condition failed; an empty list if the transaction succeeded. A retry after
+ * throttling uses the new time, because a deadline may have passed. Once a response is lost, every retry sends the same
+ * request, because it may have taken effect.
+ */
+async function transact(
+  api: Api,
+  definition: AnyRecordDefinition,
+  parts: (now: number) => TransactWriteItem[],
+  ifMissing?: readonly (CancellationReason | undefined)[],
+): Promise<readonly (CancellationReason | undefined)[]> {
+  let input: Input<'TransactWriteItems'> | undefined;
+  let maybeSent = false;
+  const attempt = async () => {
+    input ??= { ClientRequestToken: randomUUID(), TransactItems: parts(api.clock.now()) };
+    try {
+      await api.sendOnce('TransactWriteItems', input);
+    } catch (error) {
+      maybeSent ||= isOutcomeUnknown(error) && !isThrottled(error);
+      if (!maybeSent) input = undefined;
+      throw error;
+    }
+  };
+  try {
+    await api.retry(attempt);
+    return [];
+  } catch (error) {
+    if (ifMissing && isNotFound(error)) return ifMissing;
+    const reasons = errorName(error) === 'TransactionCanceledException' ? cancellationReasons(error) : [];
+    const failed = reasons.map((reason) => (reason.Code === 'ConditionalCheckFailed' ? reason : undefined));
+    if (failed.some(Boolean)) return failed;
+    throw toSvcError(recordTooLong(error, definition.collection));
+  }
+}
+
+/** Creates the tables in parallel, because each takes some seconds. */
+export async function ensureRecords(api: Api, definitions: readonly AnyRecordDefinition[]): Promise<void> {
+  const outcomes = await Promise.allSettled(definitions.map((definition) => ensureTableOf(api, definition)));
+  const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+  if (failed) throw failed.reason;
+}
+
+async function ensureTableOf(api: Api, definition: AnyRecordDefinition): Promise<void> {
+  const name = api.table(definition.collection);
+  const existing = await describeTable(api, name);
+  const existingIndexes = new Set(existing?.GlobalSecondaryIndexes?.map(({ IndexName }) => IndexName));
+  const added = definition.indexes.filter((index) => isGlobalIndex(index) && !existingIndexes.has(index.name));
+  // Records written before the index existed have no attributes for it.
+  if (existing && added.length > 0)
+    await backfillIndex(api, name, definition, partitionAttribute(added[0] as (typeof added)[number]));
+  await ensureTable(api, name, systemTableOf(definition));
+}
+
+async function backfillIndex(api: Api, name: string, definition: AnyRecordDefinition, missing: string): Promise<void> {
+  let start: Item | undefined;
+  do {
+    const page = await api.send('Scan', {
+      TableName: name,
+      ConsistentRead: true,
+      FilterExpression: 'attribute_not_exists(#missing)',
+      ExpressionAttributeNames: { '#missing': missing },
+      ...(start && { ExclusiveStartKey: start as never }),
+    });
+    for (const item of page.Items ?? []) await backfillRecord(api, name, definition, item);
+    start = page.LastEvaluatedKey;
+  } while (start);
+}
+
+/** Skips a record that was replaced since the scan, because it has its index attributes already. */
+async function backfillRecord(api: Api, name: string, definition: AnyRecordDefinition, item: Item): Promise<void> {
+  const attributes = Object.entries(indexAttributes(definition, decodeRecord(definition, item)));
+  const present = attributes.flatMap(([attribute, value]) => (value ? [{ attribute, value }] : []));
+  const key = item[definition.key];
+  const version = item[VERSION];
+  if (present.length === 0 || !key || !version) return;
+  try {
+    await api.send('UpdateItem', {
+      TableName: name,
+      Key: { [definition.key]: key },
+      UpdateExpression: `SET ${present.map((_, index) => `#p${index} = :p${index}`).join(', ')}`,
+      ConditionExpression: '#version = :version',
+      ExpressionAttributeNames: {
+        '#version': VERSION,
+        ...Object.fromEntries(present.map(({ attribute }, index) => [`#p${index}`, attribute])),
+      },
+      ExpressionAttributeValues: {
+        ':version': version,
+        ...Object.fromEntries(present.map(({ value }, index) => [`:p${index}`, value])),
+      },
+    });
+  } catch (error) {
+    if (errorName(error) !== 'ConditionalCheckFailedException') throw error;
+  }
+}

@@ -1,0 +1,120 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import { isSvcError, SvcError } from '../../../../core/errors.ts';
+import { collectionFrom, entryRemoval, entryWrite, readEntry } from '../catalog/registry.ts';
+import { requestInput } from '../compile/raw.ts';
+import type { Step } from '../compile/step.ts';
+import { errorName, isNotFound } from '../connection/errors.ts';
+import { waitForTable } from '../connection/wait-for-table.ts';
+import { addedFieldCheck, assertItems, assertMovable, moveField } from '../data/move.ts';
+import { moveProgressId, progressRemoval } from '../data/resumable-scan.ts';
+import type { CreatePreflight } from './create-preflight.ts';
+import { createTable } from './create-table.ts';
+import { createIndex, dropIndex } from './indexes.ts';
+import { type RunContext, requireTable } from './run-context.ts';
+
+/** Runs a step. Returns the registry writes that the next fenced transaction must include. */
+export async function runStep(
+  context: RunContext,
+  step: Step,
+  preflight: CreatePreflight | undefined,
+): Promise<readonly TransactWriteItem[]> {
+  await context.assertLease();
+  switch (step.do) {
+    case 'create':
+      if (!preflight) throw new Error(`${step.table} is created without a preflight`);
+      return createTable(context, step.table, step.definition, preflight);
+    case 'drop':
+      return dropTable(context, step.table);
+    case 'describe':
+      return registerTable(context, step);
+    case 'createIndex':
+      return createIndex(context, step.table, step.index, step.definition);
+    case 'dropIndex':
+      return dropIndex(context, step.table, step.index, step.definition);
+    case 'check':
+      await assertMovable(context, step.table, step.move);
+      return [];
+    case 'move':
+      await moveField(context, step.table, step.move);
+      return [];
+    case 'raw':
+      await runRawRequest(context, step);
+      return [];
+  }
+}
+
+async function registerTable(
+  context: RunContext,
+  { table, definition, empty, added }: Step & { do: 'describe' },
+): Promise<TransactWriteItem[]> {
+  const { api, state } = context;
+  const found = await requireTable({ api }, table);
+  // If an earlier attempt registered it, items written since then are no reason to fail.
+  const isRegistered = async () => {
+    const registered = (await readEntry(state, table))?.collection;
+    return registered !== undefined && isDeepStrictEqual(registered, collectionFrom(definition));
+  };
+  if (empty !== undefined) {
+    const { Count = 0 } = (await isRegistered())
+      ? {}
+      : await api.send('Scan', { TableName: found.name, Limit: 1, Select: 'COUNT', ConsistentRead: true });
+    if (Count > 0) {
+      throw new SvcError('data_violates', `The items of the table "${table}" would have no "${empty}".`, {
+        why: 'The field is required and has no default.',
+        state: 'Nothing was changed.',
+        next: ['Give the field a default, or add it as optional, fill it, and then make it required.'],
+      });
+    }
+  }
+  if (added !== undefined) {
+    await assertItems(context, table, found, addedFieldCheck(added)).catch(async (error) => {
+      if (!isSvcError(error) || error.code !== 'data_violates' || !(await isRegistered())) throw error;
+    });
+  }
+  return [entryWrite(state, table, definition), progressRemoval(state, moveProgressId(table))];
+}
+
+const TABLE_ACTIONS = new Set(['CreateTable', 'UpdateTable', 'DeleteTable']);
+
+/** Sent once. If the response is lost, the statement's `check` or a person decides whether it took effect. */
+async function runRawRequest({ api, assertLease }: RunContext, { action, input }: Step & { do: 'raw' }): Promise<void> {
+  const request = requestInput({ action, input }, (table) => api.table(table));
+  await api.sendRaw(action, request);
+  if (TABLE_ACTIONS.has(action) && typeof request.TableName === 'string')
+    await waitForTable(api, request.TableName, assertLease);
+}
+
+const RETRY_MS = 100;
+
+/**
+ * Deletes a table and waits until it is gone. Waits first until it is ACTIVE, as DeleteTable requires. Returns the
+ * registry writes to commit next.
+ */
+export async function dropTable(context: RunContext, table: string): Promise<TransactWriteItem[]> {
+  const { api, state, assertLease } = context;
+  const name = api.table(table);
+  for (
+    let found = await waitForTable(api, name, assertLease);
+    found;
+    found = await waitForTable(api, name, assertLease)
+  ) {
+    if (found.DeletionProtectionEnabled) {
+      throw new SvcError('permission_denied', `The table "${table}" is protected against deletion.`, {
+        why: 'Its DeletionProtectionEnabled is true.',
+        next: [
+          `Remove the protection first: {"UpdateTable": {"TableName": "${table}", "DeletionProtectionEnabled": false}}`,
+        ],
+      });
+    }
+    try {
+      await api.sendNonIdempotent('DeleteTable', { TableName: name });
+    } catch (error) {
+      // Already gone, or changed by another client.
+      if (!isNotFound(error) && errorName(error) !== 'ResourceInUseException') throw error;
+    }
+    await wait(RETRY_MS);
+  }
+  return [entryRemoval(state, table), progressRemoval(state, moveProgressId(table))];
+}

@@ -1,0 +1,90 @@
+import type { Collection as MongoCollection } from 'mongodb';
+import type { Collection } from '../../../../core/schema/model.ts';
+import { codeOf, DUPLICATE_KEY } from '../connection/errors.ts';
+import { EPOCH, lockLostError, notAfterEpoch } from '../connection/lease.ts';
+import { MAJORITY_WITH_TIME_LIMIT, type MongoServer, TIME_LIMIT } from '../connection/server.ts';
+import { type RunContext, runRepeatable } from '../run/run-context.ts';
+
+/** What a validator cannot describe of a collection: field types as written, defaults, names of constraints. */
+export interface RegistryDocument {
+  readonly _id: string;
+  /** The collection as JSON. */
+  readonly entry: string;
+  /** The epoch of the last write; writes of an earlier one fail. */
+  readonly [EPOCH]: number;
+  /** The collection is being created, perhaps by an interrupted attempt. */
+  readonly making: boolean;
+}
+
+const REGISTRY = '_svc_registry';
+
+export function registryCollection({ db }: Pick<MongoServer, 'db'>): MongoCollection<RegistryDocument> {
+  return db.collection<RegistryDocument>(REGISTRY, MAJORITY_WITH_TIME_LIMIT);
+}
+
+export interface RegistryEntry {
+  readonly collection: string;
+  readonly entry: string;
+  readonly making: boolean;
+}
+
+/** Writes entries in order. Throws `lock_lost` at the first that a later owner of the lock has written. */
+export async function writeEntries(context: RunContext, entries: readonly RegistryEntry[]): Promise<void> {
+  if (entries.length === 0) return;
+  await assertNotOverwritten(context, async () => {
+    await registryCollection(context.server).bulkWrite(
+      entries.map(({ collection, entry, making }) => ({
+        updateOne: {
+          filter: { _id: collection, ...notAfterEpoch(context.epoch) },
+          update: { $set: { entry, making, [EPOCH]: context.epoch } },
+          upsert: true,
+        },
+      })),
+      TIME_LIMIT,
+    );
+  });
+}
+
+export async function deleteEntry(context: RunContext, collection: string): Promise<void> {
+  await assertNotOverwritten(context, async () => {
+    await registryCollection(context.server).deleteOne(
+      { _id: collection, ...notAfterEpoch(context.epoch) },
+      TIME_LIMIT,
+    );
+  });
+}
+
+/** An upsert does not match an entry of a later epoch, and fails with a duplicate key. */
+async function assertNotOverwritten(context: RunContext, work: () => Promise<void>): Promise<void> {
+  try {
+    await runRepeatable(context, work);
+  } catch (error) {
+    if (codeOf(error) === DUPLICATE_KEY)
+      throw lockLostError('A later owner of the lock has changed the registry.', error);
+    throw error;
+  }
+}
+
+/** The entry of a collection in the registry. */
+export function registryEntry({ fields, indexes, constraints, options }: Collection): string {
+  return JSON.stringify({
+    fields: [...fields.values()],
+    indexes: [...indexes.values()],
+    constraints: [...constraints.values()],
+    options,
+  });
+}
+
+export function collectionFromEntry(name: string, entry: string): Collection {
+  const { fields, indexes, constraints, options } = JSON.parse(entry) as {
+    readonly [K in 'fields' | 'indexes' | 'constraints']: readonly { readonly name: string }[];
+  } & Pick<Collection, 'options'>;
+  const byName = (list: readonly { readonly name: string }[]) => new Map(list.map((item) => [item.name, item]));
+  return {
+    name,
+    fields: byName(fields),
+    indexes: byName(indexes),
+    constraints: byName(constraints),
+    options,
+  } as unknown as Collection;
+}

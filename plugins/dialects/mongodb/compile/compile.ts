@@ -1,0 +1,251 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Statement } from '../../../../core/dialect.ts';
+import type { Json } from '../../../../core/json.ts';
+import { apply } from '../../../../core/schema/apply.ts';
+import { defineCollection } from '../../../../core/schema/define.ts';
+import { alreadyExistsError, collectionOf, fieldOf } from '../../../../core/schema/lookup.ts';
+import type { Collection, Field, SchemaModel } from '../../../../core/schema/model.ts';
+import type { CreateCollection, Operation } from '../../../../core/schema/operation.ts';
+import { assertSupported } from '../../../../core/schema/unsupported.ts';
+import { registryEntry } from '../catalog/registry.ts';
+import { conversionExpression } from '../data/convert.ts';
+import { defaultValueOf } from '../data/default-values.ts';
+import { alterCollection, duplicateChecks, validatorOptions } from './alter-collection.ts';
+import { indexesNotIn, indexSpecs } from './indexes.ts';
+import { assertFieldNotRead, assertName, assertValidCollection, DIALECT, unsupported } from './limits.ts';
+import { compileRaw } from './raw-command.ts';
+import { type Conversion, type MongoStep, type Precondition, stepStatement } from './step.ts';
+import {
+  checkClause,
+  checkConstraints,
+  fieldRule,
+  nullableField,
+  transitionValidator,
+  validatorOf,
+} from './validator.ts';
+
+/** The statements of an operation. All except raw ones may run again. */
+export function compile(operation: Operation, before: SchemaModel): readonly Statement[] {
+  if (operation.type === 'raw') return operation.dialect === DIALECT ? [compileRaw(operation)] : [];
+  assertSupported('MongoDB', unsupported, operation, before);
+  if (operation.type === 'createCollection') return createCollection(operation, before);
+  const from = collectionOf(before, operation.collection);
+  if (operation.type === 'dropCollection') return [stepStatement({ do: 'drop', collection: from.name }, true)];
+  const after = apply(before, operation);
+  if (operation.type === 'renameCollection') {
+    const { to } = operation;
+    assertName(to, 'table');
+    return [stepStatement({ do: 'rename', collection: from.name, to, entry: registryEntry(collectionOf(after, to)) })];
+  }
+  const to = collectionOf(after, from.name);
+  assertValidCollection(to);
+  switch (operation.type) {
+    case 'addField':
+      return addField(from, to, fieldOf(to, operation.field.name));
+    case 'dropField':
+      return dropField(from, to, operation.field);
+    case 'renameField':
+      return renameField(from, to, operation.from, operation.to);
+    case 'modifyField':
+      return modifyField(from, to, operation.field);
+    case 'createIndex':
+    case 'dropIndex':
+      return [stepStatement(indexStep(from, to))];
+    case 'addConstraint':
+    case 'dropConstraint':
+      return changeConstraint(from, to);
+  }
+}
+
+function createCollection(operation: CreateCollection, before: SchemaModel): Statement[] {
+  const collection = defineCollection(operation);
+  const { name, options } = collection;
+  assertName(name, 'table');
+  if (before.has(name) && !operation.options?.sqlOptions?.ifNotExists) throw alreadyExistsError('collection', name);
+  assertValidCollection(collection);
+  const { validator: _, ...others } = options.mongoOptions ?? {};
+  const validator = validatorOf(collection);
+  return [
+    stepStatement({
+      do: 'create',
+      collection: name,
+      options: others as { readonly [key: string]: Json },
+      ...(validator && { validator }),
+      indexes: indexSpecs(collection),
+      entry: registryEntry(collection),
+    }),
+  ];
+}
+
+function addField(before: Collection, after: Collection, field: Field): Statement[] {
+  const { name, required, unique } = field;
+  const value = defaultValueOf(field);
+  const change = conversionOf(field);
+  const convertible: Precondition = {
+    field: name,
+    change,
+    why: `have a value in "${name}" that is not a valid ${field.type}`,
+  };
+  const checks: Precondition[] = [convertible, ...wholeDayChecks(field)];
+  if (required && !value) {
+    checks.push({ lacking: name, why: `have no value for "${name}", which is required and has no default` });
+  }
+  if (unique && value && !('uuid' in value)) {
+    checks.push({ lacking: name, atMost: 1, why: `would get the same default in "${name}", which is unique` });
+  }
+  if (value && 'expression' in value) {
+    const why = `would get an invalid value from the default of "${name}"`;
+    checks.push({ gives: value.expression, field: name, rule: change.rule, required: required === true, why });
+  }
+  const collection = after.name;
+  const fill: MongoStep[] = value ? [{ do: 'fill', collection, field: name, value }] : [];
+  const convert: MongoStep[] =
+    change.expression === undefined ? [] : [{ do: 'convert', collection, field: name, change }];
+  return alterCollection(before, after, {
+    checks,
+    first:
+      fill.length > 0
+        ? [{ do: 'validate', collection, ...validatorOptions(after, transitionValidator(before, after)) }, ...fill]
+        : [],
+    converted: { field: name, change },
+    // Converted last: few documents have the field before it is declared.
+    late: { checks: lateChecks(undefined, field), moves: [...convert, ...fill] },
+  });
+}
+
+function dropField(before: Collection, after: Collection, field: string): Statement[] {
+  assertFieldNotRead(before, field, 'dropped');
+  const removed = indexesNotIn(indexSpecs(before), indexSpecs(after));
+  const { name: collection } = after;
+  return [
+    stepStatement({ do: 'validate', collection, ...validatorOptions(after, validatorOf(after)), rewritten: { field } }),
+    ...(removed.length > 0 ? [stepStatement({ do: 'dropIndexes', collection, indexes: removed })] : []),
+    stepStatement({ do: 'unset', collection, field }, true),
+    stepStatement({
+      do: 'validate',
+      collection,
+      ...validatorOptions(after, validatorOf(after)),
+      entry: registryEntry(after),
+    }),
+  ];
+}
+
+function renameField(before: Collection, after: Collection, from: string, to: string): Statement[] {
+  assertName(to, 'field');
+  assertFieldNotRead(before, from, 'renamed');
+  const field = fieldOf(after, to);
+  const checks: Precondition[] = [
+    { both: [from, to], why: `have a value in both "${from}" and "${to}"` },
+    ...lateChecks(undefined, nullableField(field)),
+  ];
+  const collection = after.name;
+  const move: MongoStep = { do: 'move', collection, from, to };
+  return alterCollection(before, after, {
+    checks,
+    first: [{ do: 'validate', collection, ...validatorOptions(after, transitionValidator(before, after)) }, move],
+    rewritten: { field: from },
+    late: {
+      checks: [
+        { breaks: { [from]: { $exists: false } }, why: `still have a value in "${from}", which is now "${to}"` },
+      ],
+      moves: [move],
+    },
+  });
+}
+
+function modifyField(before: Collection, after: Collection, name: string): Statement[] {
+  const [from, to] = [fieldOf(before, name), fieldOf(after, name)];
+  if (name === '_id' && !isDeepStrictEqual(fieldRule(from), fieldRule(to)))
+    assertFieldNotRead(before, name, 'modified');
+  const checks: Precondition[] = [];
+  const first: MongoStep[] = [];
+  if (to.required && !from.required) {
+    checks.push({ lacking: name, why: `have no value for "${name}", which becomes required` });
+  }
+  const change = conversionOf(to, from);
+  const collection = after.name;
+  const convert: MongoStep[] =
+    change.expression === undefined ? [] : [{ do: 'convert', collection, field: name, change }];
+  const ruleChanges = !isDeepStrictEqual(conversionOf(from).rule, change.rule);
+  if (ruleChanges) {
+    checks.push({
+      field: name,
+      change,
+      why: `have a value in "${name}" that cannot be converted to ${typeText(to)} without loss`,
+    });
+    if (convert.length > 0) {
+      first.push(
+        { do: 'validate', collection, ...validatorOptions(after, transitionValidator(before, after)) },
+        ...convert,
+      );
+    }
+  }
+  if (from.type !== to.type) checks.push(...wholeDayChecks(to));
+  const late = lateChecks(from, to);
+  return alterCollection(before, after, {
+    checks,
+    first,
+    ...(ruleChanges && { converted: { field: name, change } }),
+    ...(first.length > 0 && { rewritten: { field: name, rule: change.rule } }),
+    ...(late.length > 0 && { late: { checks: late, moves: convert } }),
+  });
+}
+
+/** Preconditions that documents may have violated before the validator was set. */
+function lateChecks(from: Field | undefined, to: Field): Precondition[] {
+  const { name } = to;
+  const { rule } = conversionOf(to);
+  const checks: Precondition[] = [];
+  if (!from || !isDeepStrictEqual(conversionOf(from).rule, rule)) {
+    checks.push({
+      field: name,
+      change: { rule },
+      why: `have a value in "${name}" that is not a valid ${typeText(to)}`,
+    });
+  }
+  if (to.required && !from?.required) {
+    checks.push({ lacking: name, why: `have no value for "${name}", which is required` });
+  }
+  return checks;
+}
+
+/** BSON has one type for dates with and without a time; a `date` with a time would equal no other `date`. */
+function wholeDayChecks({ name, type }: Field): Precondition[] {
+  if (type !== 'date') return [];
+  const milliseconds = { $convert: { input: `$${name}`, to: 'long', onError: 0, onNull: 0 } };
+  const isWhole = { $eq: [{ $mod: [milliseconds, 86_400_000] }, 0] };
+  const breaks = { $expr: { $cond: [{ $eq: [{ $type: `$${name}` }, 'date'] }, isWhole, true] } };
+  return [{ breaks, why: `have a time of day in "${name}", which a date would lose` }];
+}
+
+function changeConstraint(before: Collection, after: Collection): Statement[] {
+  const added = checkConstraints(after).filter(({ name }) => !before.constraints.has(name));
+  const checks = added.map(
+    (check): Precondition => ({ breaks: checkClause(check), why: `violate the check "${check.name}"` }),
+  );
+  const late = checks.length > 0 && { late: { checks, moves: [] } };
+  return alterCollection(before, after, { checks, ...late });
+}
+
+/** A change of indexes only; the validator stays as it is. */
+function indexStep(before: Collection, after: Collection): MongoStep {
+  const added = indexesNotIn(indexSpecs(after), indexSpecs(before));
+  const removed = indexesNotIn(indexSpecs(before), indexSpecs(after));
+  const common = { collection: after.name, entry: registryEntry(after) };
+  return removed.length > 0
+    ? { do: 'dropIndexes', ...common, indexes: removed }
+    : { do: 'createIndexes', ...common, indexes: added, checks: duplicateChecks(after, added) };
+}
+
+/** The rule allows null, which `required` rejects separately. */
+function conversionOf(field: Field, from?: Field): Conversion {
+  const expression = conversionExpression(field.name, field, from);
+  return { rule: fieldRule(nullableField(field)), ...(expression !== undefined && { expression }) };
+}
+
+function typeText({ type, length, precision, scale, items, enumValues }: Field): string {
+  if (length !== undefined) return `${type}(${length})`;
+  if (precision !== undefined) return `${type}(${precision}, ${scale ?? 0})`;
+  if (enumValues) return `${type} (${enumValues.join(', ')})`;
+  return items ? `array of ${items}` : type;
+}

@@ -1,0 +1,119 @@
+import { SvcError } from '../../../../core/errors.ts';
+import type { Json } from '../../../../core/json.ts';
+import type { Collection, Index } from '../../../../core/schema/model.ts';
+import { assertNameFits, type NameKind, type NameRules } from '../../../../core/schema/names.ts';
+import type { UnsupportedFeatures } from '../../../../core/schema/unsupported.ts';
+import { defaultValueOf } from '../data/default-values.ts';
+import { allIndexSpecs, isSameIndex, PRIMARY_KEY_INDEX } from './indexes.ts';
+import { checkClause, checkConstraints, fieldRule, userValidator } from './validator.ts';
+
+/** The name in raw operations and the configuration. */
+export const DIALECT = 'mongodb';
+
+export const unsupported: UnsupportedFeatures = {
+  temporaryTable: {
+    why: 'MongoDB has no temporary collections.',
+    next: 'Create it without "temporary", and drop it when it is no longer needed.',
+  },
+  unloggedTable: { why: 'MongoDB logs every write.', next: 'Leave "unlogged" out.' },
+  dynamoOptions: { why: 'They are options of another engine.', next: 'Remove dynamoOptions.' },
+  cassandraOptions: { why: 'They are options of another engine.', next: 'Remove cassandraOptions.' },
+  generatedInteger: {
+    why: 'MongoDB has no sequences.',
+    next: 'Use the type uuid, or number the documents in the application.',
+  },
+  foreignKey: {
+    why: 'MongoDB has no foreign keys.',
+    next: 'Keep the reference in the application, or embed the document.',
+  },
+  setDefaultAction: {
+    why: 'MongoDB has no foreign keys.',
+    next: 'Keep the reference in the application, or embed the document.',
+  },
+};
+
+/** A namespace has up to 255 bytes on mongod and 235 on DocumentDB, 64 of them for the name of the database. */
+export const nameRules: NameRules = {
+  max: 170,
+  unit: 'bytes',
+  problem(name: string, kind: NameKind): string | undefined {
+    if (kind === 'table') {
+      if (name.includes('$')) return 'MongoDB does not allow $ in the name of a collection.';
+      if (name.startsWith('system.')) return 'MongoDB reserves names that begin with system.';
+      if (name.startsWith('.') || name.endsWith('.')) return 'The name of a collection cannot begin or end with a dot.';
+      return undefined;
+    }
+    if (kind === 'field') {
+      if (name.startsWith('$')) return 'MongoDB reads a name that begins with $ as an operator.';
+      if (name.includes('.')) return 'MongoDB reads a dot as a path into an embedded document.';
+      if (/^\d+$/.test(name)) return 'MongoDB reads a number as an array index.';
+      return undefined;
+    }
+    if (kind === 'index' && (name === '*' || name === '_id_')) return 'MongoDB reserves that name.';
+    return undefined;
+  },
+};
+
+/** Throws for names, types, defaults, checks and indexes that MongoDB does not support. */
+export function assertValidCollection(collection: Collection): void {
+  for (const field of collection.fields.values()) {
+    assertName(field.name, 'field');
+    fieldRule(field);
+    defaultValueOf(field);
+  }
+  for (const check of checkConstraints(collection)) checkClause(check);
+  for (const index of collection.indexes.values()) assertExpiry(collection, index);
+  const specs = allIndexSpecs(collection);
+  for (const { name } of specs) assertName(name, 'index');
+  for (const [at, spec] of specs.entries()) {
+    const other = specs.slice(0, at).find(({ name }) => name === spec.name);
+    if (!other || isSameIndex(other, spec)) continue;
+    throw new SvcError('index_exists', `The table "${collection.name}" would have two indexes "${spec.name}".`, {
+      why: `On MongoDB, primary keys, unique fields and unique constraints are indexes too, named "${PRIMARY_KEY_INDEX}", "<field>_key" and after the constraint.`,
+      next: ['Choose another name.'],
+    });
+  }
+}
+
+/** The server accepts a TTL index on any field, but only deletes documents by a date. */
+function assertExpiry({ name: table, fields }: Collection, { name, columns, mongoOptions }: Index): void {
+  const seconds = mongoOptions?.expireAfterSeconds;
+  if (seconds === undefined) return;
+  const [only, ...others] = columns;
+  const isDate = ['date', 'datetime', 'timestamp'].includes(fields.get(only?.name ?? '')?.type ?? '');
+  if (others.length === 0 && isDate && Number.isInteger(seconds) && seconds >= 0 && seconds <= 2_147_483_647) return;
+  throw new SvcError('schema_invalid', `The index "${name}" of "${table}" cannot delete expired documents.`, {
+    why: 'expireAfterSeconds must be a whole number from 0 to 2147483647, on an index of one field with a date.',
+  });
+}
+
+export function assertName(name: string, kind: NameKind): void {
+  assertNameFits('MongoDB', nameRules, name, kind);
+}
+
+/** Throws if a check or a validator of the user refers to the field, which would no longer exist. */
+export function assertFieldNotRead(collection: Collection, field: string, change: string): void {
+  const path = `"${collection.name}.${field}"`;
+  if (field === '_id') {
+    throw new SvcError('not_supported', `The field ${path} cannot be ${change}.`, {
+      why: 'The _id of a MongoDB document cannot be changed.',
+      next: ['Add another field, and fill it with db.update.'],
+    });
+  }
+  const reader = checkConstraints(collection).find(({ expression }) => mentions(JSON.parse(expression), field));
+  const validator = userValidator(collection);
+  if (!reader && !(validator && mentions(validator, field))) return;
+  throw new SvcError('field_in_use', `The field ${path} cannot be ${change}: something reads it.`, {
+    why: reader ? `The check "${reader.name}" reads it.` : 'The validator in the mongoOptions of the table reads it.',
+    next: reader ? ['Drop the check first, and add it again.'] : ['Change the validator with raw collMod first.'],
+  });
+}
+
+/** Whether a text or a key anywhere in the value is the field or a path that begins with it. */
+function mentions(value: Json, field: string): boolean {
+  if (typeof value === 'string')
+    return [value, value.slice(1)].some((text) => text === field || text.startsWith(`${field}.`));
+  if (typeof value !== 'object' || value === null) return false;
+  if (Array.isArray(value)) return value.some((one: Json) => mentions(one, field));
+  return Object.entries(value).some(([key, one]) => mentions(key, field) || mentions(one, field));
+}

@@ -1,0 +1,66 @@
+import type { Connection } from '../../../../core/dialect.ts';
+import { readCatalog } from '../catalog/introspect.ts';
+import { runCommand } from '../compile/raw-command.ts';
+import { runUpdate } from '../data/update.ts';
+import { ensureRecordCollections, recordStore } from '../records/record-store.ts';
+import { runSegments } from '../run/run.ts';
+import type { RunContext } from '../run/run-context.ts';
+import { toSvcError } from './errors.ts';
+import { assertEpoch, isLocked, type Lease, withLeaseLock } from './lease.ts';
+import { type MongoServer, serverTime } from './server.ts';
+import type { Settings } from './settings.ts';
+
+export function createConnection(server: MongoServer, settings: Settings): Connection {
+  /** The leases held through this connection, by epoch. */
+  const leases = new Map<number, Lease>();
+  const assertLockHeld = (epoch: number): Promise<void> =>
+    leases.get(epoch)?.assertHeld() ?? assertEpoch(server, epoch);
+  const contextOf = (epoch: number): RunContext => ({
+    server,
+    settings,
+    epoch,
+    assertLockHeld: () => assertLockHeld(epoch),
+  });
+  const withoutLock: RunContext = { server, settings, epoch: 0, assertLockHeld: () => Promise.resolve() };
+  const withSvcErrors = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      throw toSvcError(error);
+    }
+  };
+  return {
+    server: server.version,
+    run: (segments, epoch, _tookMs, observer) => runSegments(contextOf(epoch), segments, observer),
+    query: (text) =>
+      withSvcErrors(async () => {
+        const answer = await runCommand(server, text);
+        const rows: unknown = answer.cursor?.firstBatch ?? [answer];
+        return rows as readonly Readonly<Record<string, unknown>>[];
+      }),
+    introspect: (collections) => withSvcErrors(async () => (await readCatalog(server, settings, collections)).model),
+    unsupportedObjects: () => withSvcErrors(async () => (await readCatalog(server, settings)).unsupportedObjects),
+    normalize: async (model) => model,
+    records: (definition) => recordStore(server, definition, assertLockHeld),
+    ensureTables: (definitions) => withSvcErrors(() => ensureRecordCollections(server, definitions)),
+    update: (job) => withSvcErrors(() => runUpdate(withoutLock, job)),
+    now: () => withSvcErrors(() => serverTime(server)),
+    count: (collection, limit) => withSvcErrors(() => server.db.collection(collection).countDocuments({}, { limit })),
+    withLock: (work, options) =>
+      withLeaseLock(
+        server,
+        settings.leaseMs,
+        async (lease) => {
+          leases.set(lease.epoch, lease);
+          try {
+            return await work(lease.epoch);
+          } finally {
+            leases.delete(lease.epoch);
+          }
+        },
+        options,
+      ),
+    isLocked: () => withSvcErrors(() => isLocked(server)),
+    close: () => server.client.close(),
+  };
+}

@@ -1,0 +1,21 @@
+import type { ConnectOptions } from '../../../../core/dialect.ts';
+import {
+  booleanOption,
+  connectTimeoutMs,
+  integerOption,
+  millisecondsOption,
+  readSettings,
+  type SettingsOf,
+} from '../../shared/settings.ts';
+
+export const OPTIONS = {
+  connectTimeoutMs,
+  leaseMs: millisecondsOption('milliseconds after which the lock of a process that died is free', 30_000, 1000),
+  batchSize: integerOption('documents changed with one command', 1000, 1, 100_000),
+  validators: booleanOption('false for servers without validators: only svc knows the fields then', true),
+};
+
+export type Settings = SettingsOf<typeof OPTIONS>;
+
+/** Throws `config_invalid`. */
+export const settingsOf = (options: ConnectOptions): Settings => readSettings('MongoDB', OPTIONS, options);

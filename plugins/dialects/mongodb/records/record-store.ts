@@ -1,0 +1,260 @@
+import type { Collection, Document, Filter } from 'mongodb';
+import { isSvcError, SvcError } from '../../../../core/errors.ts';
+import type { Json } from '../../../../core/json.ts';
+import {
+  type AnyRecordDefinition,
+  CLOCK,
+  ELAPSED,
+  type Guard,
+  type RecordDefinition,
+  type RecordStore,
+  type RecordValue,
+  type Versioned,
+} from '../../../../core/records.ts';
+import { buildIndexes } from '../compile/indexes.ts';
+import { assertDocumentSize, codeOf, DUPLICATE_KEY, NAMESPACE_EXISTS, toSvcError } from '../connection/errors.ts';
+import { EPOCH, notAfterEpoch } from '../connection/lease.ts';
+import type { MongoServer } from '../connection/server.ts';
+import { MAJORITY_WITH_TIME_LIMIT, TIME_LIMIT } from '../connection/server.ts';
+
+/** The field with the version of a record. */
+export const VERSION = '_version';
+
+interface RecordDocument extends Document {
+  readonly _id: string;
+  readonly [VERSION]: number;
+}
+
+export function recordCollection({ db }: Pick<MongoServer, 'db'>, collection: string): Collection<RecordDocument> {
+  return db.collection<RecordDocument>(collection, MAJORITY_WITH_TIME_LIMIT);
+}
+
+type Values = Readonly<Record<string, unknown>>;
+
+interface RecordUpdate {
+  readonly $set: Document;
+  readonly $currentDate?: Document;
+}
+
+/** The update that sets the fields of a record. `$currentDate` is the server's clock at the time of the write. */
+export function recordUpdate(
+  definition: AnyRecordDefinition,
+  record: Values,
+  startedAt: number,
+  version: number,
+  epoch?: number,
+): RecordUpdate {
+  const set: Document = { [VERSION]: version, ...(epoch !== undefined && { [EPOCH]: epoch }) };
+  const clock: Document = {};
+  for (const [name, column] of Object.entries(definition.columns)) {
+    const value = record[name];
+    if (value === undefined) continue;
+    if (value === CLOCK) clock[name] = true;
+    else if (value === ELAPSED) set[name] = performance.now() - startedAt;
+    // JSON is stored as text: MongoDB restricts keys with $ or dots, and would change the types of numbers.
+    else set[name] = column.type === 'json' && value !== null ? JSON.stringify(value) : value;
+  }
+  assertDocumentSize(definition.collection, set);
+  return { $set: set, ...(Object.keys(clock).length > 0 && { $currentDate: clock }) };
+}
+
+/**
+ * The update, applied only before the date in the field `before`. The clock is compared in the update, not in the filter:
+ * DocumentDB rejects `$$NOW` in a filter on a collection with an index.
+ */
+function updateBefore({ $set, $currentDate = {} }: RecordUpdate, before: string): Document[] {
+  const clock = Object.fromEntries(Object.keys($currentDate).map((name) => [name, '$$NOW']));
+  const changed = { $mergeObjects: ['$$ROOT', { $literal: $set }, clock] };
+  return [{ $replaceWith: { $cond: [{ $gt: [`$${before}`, '$$NOW'] }, changed, '$$ROOT'] } }];
+}
+
+/** A filter that matches no document: an upsert inserts, or fails if the record exists. */
+export const noDocument = (key: string): Filter<RecordDocument> =>
+  ({ _id: key, [VERSION]: { $lt: 0 } }) as Filter<RecordDocument>;
+
+export const atVersion = (key: string, version: number): Filter<RecordDocument> =>
+  ({ _id: key, [VERSION]: version }) as Filter<RecordDocument>;
+
+function readRecord(
+  definition: AnyRecordDefinition,
+  document: Document,
+  names: readonly string[],
+): Record<string, RecordValue> {
+  const record: Record<string, RecordValue> = {};
+  for (const name of names) {
+    const value: unknown = document[name] ?? null;
+    record[name] = (
+      definition.columns[name]?.type === 'json' && typeof value === 'string' ? JSON.parse(value) : value
+    ) as RecordValue;
+  }
+  return record;
+}
+
+/** `assertLockHeld` throws `lock_lost` if the epoch is over. */
+export function recordStore<R extends object>(
+  server: MongoServer,
+  typedDefinition: RecordDefinition<R>,
+  assertLockHeld: (epoch: number) => Promise<void>,
+): RecordStore<R> {
+  const definition = typedDefinition as unknown as AnyRecordDefinition;
+  const documents = recordCollection(server, definition.collection);
+  const columns = Object.keys(definition.columns);
+  const readOptions = { ...TIME_LIMIT, ...(server.clustered && ({ readConcern: { level: 'linearizable' } } as const)) };
+  const toVersioned = (document: RecordDocument, names: readonly string[]): Versioned<R> => ({
+    record: readRecord(definition, document, names) as R,
+    version: document[VERSION],
+  });
+  const get = async (key: string): Promise<Versioned<R> | undefined> => {
+    const found = await documents.findOne({ _id: key }, readOptions);
+    return found ? toVersioned(found, columns) : undefined;
+  };
+  const conflictOf = async (key: string, version: number): Promise<'missing' | 'stale' | undefined> => {
+    const current = await get(key);
+    if (!current) return 'missing';
+    return current.version === version ? undefined : 'stale';
+  };
+  const updateAtVersion = async (
+    key: string,
+    version: number,
+    update: RecordUpdate,
+    { before, epoch }: Guard<R>,
+  ): Promise<boolean> => {
+    const filter = {
+      ...atVersion(key, version),
+      ...(epoch !== undefined && notAfterEpoch(epoch)),
+    } as Filter<RecordDocument>;
+    if (before === undefined) return (await documents.updateOne(filter, update, TIME_LIMIT)).matchedCount > 0;
+    const after = await documents.findOneAndUpdate(filter, updateBefore(update, before), {
+      projection: { [VERSION]: 1 },
+      returnDocument: 'after',
+      ...TIME_LIMIT,
+    });
+    return after?.[VERSION] === version + 1;
+  };
+  return withSvcErrors({
+    async insert(record) {
+      try {
+        const update = recordUpdate(definition, record as Values, performance.now(), 1);
+        const filter = noDocument(String((record as Values)[definition.key]));
+        await documents.updateOne(filter, update, { upsert: true, ...TIME_LIMIT });
+        return 'inserted';
+      } catch (error) {
+        if (codeOf(error) === DUPLICATE_KEY) return 'exists';
+        throw error;
+      }
+    },
+    get,
+    async replace(key, version, record, guard = {}) {
+      const { epoch } = guard;
+      try {
+        if (epoch !== undefined) await assertLockHeld(epoch);
+      } catch (error) {
+        if (isSvcError(error) && error.code === 'lock_lost') return (await get(key)) ? 'stale' : 'missing';
+        throw error;
+      }
+      const update = recordUpdate(definition, record as Values, performance.now(), version + 1, epoch);
+      if (await updateAtVersion(key, version, update, guard)) return 'replaced';
+      return (await conflictOf(key, version)) ?? (guard.before === undefined ? 'stale' : 'late');
+    },
+    async remove(key, version) {
+      const { deletedCount } = await documents.deleteOne(atVersion(key, version), TIME_LIMIT);
+      return deletedCount > 0 ? 'removed' : ((await conflictOf(key, version)) ?? 'stale');
+    },
+    async page(
+      name,
+      { equals, from, to, direction, limit, cursor, columns: wanted = columns as (keyof R & string)[] },
+    ) {
+      const index = definition.indexes.find((one) => one.name === name);
+      if (!index) throw new Error(`${definition.collection} has no index ${name}`);
+      if (!Number.isInteger(limit) || limit < 1 || limit > 1000) {
+        throw new SvcError('value_invalid', `A page has 1 to 1,000 records, not ${limit}.`);
+      }
+      const values = (equals ?? {}) as Values;
+      const conditions: Document[] = index.equals.map((column) => {
+        if (values[column] === undefined) throw new Error(`${name} needs a value for ${column}`);
+        return { [column]: values[column] };
+      });
+      if (from !== undefined) conditions.push({ [index.sort]: { $gte: from } });
+      if (to !== undefined) conditions.push({ [index.sort]: { $lte: to } });
+      const descending = direction === 'desc';
+      if (cursor !== undefined) conditions.push(afterCursor(definition, index.sort, descending, cursor));
+      const names = [...new Set<string>([...wanted, index.sort, definition.key])];
+      const found = await documents
+        .find((conditions.length > 0 ? { $and: conditions } : {}) as Filter<RecordDocument>, {
+          projection: Object.fromEntries([...names, VERSION].map((column) => [column, 1])),
+          sort: { [index.sort]: descending ? -1 : 1, _id: descending ? -1 : 1 },
+          limit: limit + 1,
+          batchSize: limit + 1,
+          ...TIME_LIMIT,
+          ...(server.clustered && { readConcern: { level: 'majority' } }),
+        })
+        .toArray();
+      const records = found.slice(0, limit).map((document) => toVersioned(document, wanted));
+      const last = found.length > limit ? found[limit - 1] : undefined;
+      if (!last) return { records };
+      const end = JSON.stringify([last[index.sort] ?? null, last._id]);
+      return { records, cursor: Buffer.from(end).toString('base64url') };
+    },
+  });
+}
+
+/** A filter for the records after the last one of a page. MongoDB sorts null first, but $lt and $gt never match it. */
+function afterCursor(definition: AnyRecordDefinition, sort: string, descending: boolean, cursor: string): Document {
+  const [at, id] = decodeCursor(cursor);
+  const last = at !== null && definition.columns[sort]?.type === 'timestamp' ? new Date(String(at)) : at;
+  const tie = { [sort]: last, _id: { [descending ? '$lt' : '$gt']: id } };
+  if (descending) return { $or: [tie, ...(last === null ? [] : [{ [sort]: { $lt: last } }, { [sort]: null }])] };
+  return { $or: [tie, { [sort]: last === null ? { $ne: null } : { $gt: last } }] };
+}
+
+function decodeCursor(cursor: string): readonly [Json, string] {
+  try {
+    const [at, id, ...more] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as Json[];
+    if (at !== undefined && typeof id === 'string' && more.length === 0) return [at, id];
+  } catch {
+    // Falls through to the error below.
+  }
+  throw new SvcError('value_invalid', 'The cursor was not returned by an earlier page.');
+}
+
+/** The store with MongoDB's errors as `SvcError`s. */
+function withSvcErrors<R extends object>(store: RecordStore<R>): RecordStore<R> {
+  const wrap =
+    <A extends readonly unknown[], T>(work: (...args: A) => Promise<T>) =>
+    async (...args: A): Promise<T> => {
+      try {
+        return await work(...args);
+      } catch (error) {
+        throw toSvcError(error);
+      }
+    };
+  return {
+    insert: wrap(store.insert),
+    get: wrap(store.get),
+    replace: wrap(store.replace),
+    page: wrap(store.page),
+    remove: wrap(store.remove),
+  };
+}
+
+/** Creates the collections and indexes of records where they do not exist. */
+export async function ensureRecordCollections(
+  server: MongoServer,
+  definitions: readonly AnyRecordDefinition[],
+): Promise<void> {
+  for (const { collection, indexes } of definitions) {
+    if (indexes.length === 0) {
+      await server.db.createCollection(collection).catch(unlessExists);
+      continue;
+    }
+    const specs = indexes.map(({ name, equals, sort }) => ({
+      name,
+      key: Object.fromEntries([...new Set([...equals, sort, '_id'])].map((column) => [column, 1])),
+    }));
+    await buildIndexes(server, collection, specs);
+  }
+}
+
+function unlessExists(error: unknown): void {
+  if (codeOf(error) !== NAMESPACE_EXISTS) throw error;
+}

@@ -1,0 +1,94 @@
+import type { Json } from '../../../../core/json.ts';
+import { isExpression } from '../../../../core/schema/default.ts';
+import type { Default, Field, FieldType } from '../../../../core/schema/model.ts';
+import {
+  normalizeDateTime,
+  normalizeTime,
+  normalizeTimestamp,
+  parseJson,
+  parseValue,
+} from '../../sql/catalog-values.ts';
+import { isGeneratedUuid } from '../compile/generated-uuid.ts';
+import { parseBytesExpression, parseTextExpression, quoteLiteral } from '../compile/literal.ts';
+import type { CatalogDefault } from './catalog-table.ts';
+
+const NOW_EXPRESSIONS: Readonly<Partial<Record<FieldType, RegExp>>> = {
+  date: /^(curdate\(\)|current_date(\(\))?)$/i,
+  time: /^(curtime|current_time)(\(\d?\))?$/i,
+  datetime: /^(now|current_timestamp|localtime|localtimestamp)(\(\d?\))?$/i,
+  timestamp: /^(now|current_timestamp|localtime|localtimestamp)(\(\d?\))?$/i,
+};
+
+/** The default of a field; undefined for the default of an `autoGenerate` field. */
+export function parseDefault(found: CatalogDefault, field: Omit<Field, 'default' | 'name'>): Default | undefined {
+  const { type } = field;
+  if ('expression' in found) {
+    const { expression } = found;
+    if (isGeneratedUuid(expression) && (type === 'uuid' || type === 'string')) return undefined;
+    if (NOW_EXPRESSIONS[type]?.test(expression)) return 'now';
+    const value =
+      type === 'binary' || type === 'blob'
+        ? parseBytesExpression(expression)
+        : parseText(parseTextExpression(expression) ?? parseNumber(expression), field);
+    return value === undefined ? { $expression: expression } : canonicalDefault(value, field);
+  }
+  const value = parseText(found.literal, field);
+  return value === undefined ? { $expression: literalSql(found.literal) } : canonicalDefault(value, field);
+}
+
+const parseNumber = (expression: string): string | undefined => /^\(?(-?\d+(?:\.\d+)?)\)?$/.exec(expression)?.[1];
+
+/** The default as it is written in a column definition. */
+export function defaultSql(found: CatalogDefault): string {
+  if ('literal' in found) return literalSql(found.literal);
+  // With ON UPDATE, this is a keyword without parentheses.
+  return /^current_timestamp/i.test(found.expression) ? found.expression : `(${found.expression})`;
+}
+
+function literalSql(literal: string): string {
+  return /^(-?\d+(\.\d+)?(e[+-]?\d+)?|b'[01]*'|0x[0-9a-f]*)$/i.test(literal) ? literal : quoteLiteral(literal);
+}
+
+function parseText(value: string | undefined, { type }: Pick<Field, 'type'>): Json | undefined {
+  if (value === undefined) return undefined;
+  if (type !== 'array') return parseValue(value, type);
+  const list = parseJson(value);
+  return Array.isArray(list) ? list : undefined;
+}
+
+/** The spelling of a literal that model and catalog share. */
+export function canonicalDefault(value: Default, field: Pick<Field, 'type' | 'scale'>): Default {
+  if (isExpression(value) || value === 'now') return value;
+  switch (field.type) {
+    case 'decimal':
+      return roundDecimal(String(value), field.scale ?? 0);
+    case 'float':
+      // The catalog has six digits.
+      return Number(Math.fround(Number(value)).toPrecision(6));
+    case 'time':
+      return normalizeTime(String(value));
+    case 'datetime':
+      return normalizeDateTime(String(value));
+    case 'timestamp':
+      return normalizeTimestamp(String(value));
+    case 'uuid':
+      return String(value).toLowerCase();
+    default:
+      return value;
+  }
+}
+
+/** Rounded as the server rounds it, without trailing zeros. A number if it prints the same digits, else a string. */
+function roundDecimal(value: string, scale: number): Json {
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(value) ?? [];
+  const shift = Number(exponent) + scale;
+  const digits = (whole + fraction).padEnd(whole.length + Math.max(0, shift), '0');
+  const point = whole.length + shift;
+  const kept = point < 0 ? 0n : BigInt(digits.slice(0, point) || '0');
+  const rounded = kept + (point >= 0 && (digits[point] ?? '0') >= '5' ? 1n : 0n);
+  const all = rounded.toString().padStart(scale + 1, '0');
+  const rest = all.slice(all.length - scale).replace(/0+$/, '');
+  const plain = `${rounded === 0n ? '' : sign}${scale === 0 ? all : all.slice(0, -scale)}${scale > 0 && rest !== '' ? `.${rest}` : ''}`;
+  return String(Number(plain)) === plain ? Number(plain) : plain;
+}

@@ -1,0 +1,228 @@
+import type { UnsupportedObject } from '../../../../core/dialect.ts';
+import type {
+  Collection,
+  Constraint,
+  Field,
+  Index,
+  ReferentialAction,
+  SchemaModel,
+} from '../../../../core/schema/model.ts';
+import { uniqueName } from '../../sql/names.ts';
+import { type ExecSql, rowsOf } from '../../sql/session.ts';
+import { quoteIdentifier } from '../compile/literal.ts';
+import { type ReadType, readType } from '../compile/types.ts';
+import type { Traits } from '../variant.ts';
+import {
+  type CatalogColumn,
+  type CatalogForeignKey,
+  type CatalogIndex,
+  type CatalogTable,
+  isAutomaticIndex,
+  PRIMARY_KEY,
+} from './catalog-table.ts';
+import { parseDefault } from './defaults.ts';
+import { withoutOuterParentheses } from './show-create-table.ts';
+
+export interface Introspection {
+  readonly model: SchemaModel;
+  readonly unsupported: readonly UnsupportedObject[];
+}
+
+/** The tables as a model in normal form, and what a model cannot express. */
+export function introspectTables(traits: Traits, tables: readonly CatalogTable[]): Introspection {
+  const unsupported: UnsupportedObject[] = [];
+  const model = new Map(
+    tables.map((table) => [table.name, collectionOf(traits, withoutGeneratedKey(table), unsupported)]),
+  );
+  return { model, unsupported };
+}
+
+/** Without the key that the server adds to a table without one (sql_generate_invisible_primary_key). */
+function withoutGeneratedKey(table: CatalogTable): CatalogTable {
+  const primary = table.indexes.find(({ name }) => name === PRIMARY_KEY)?.columns ?? [];
+  const generated = table.columns.find(
+    ({ name, extra }) => name === 'my_row_id' && /\bauto_increment\b/i.test(extra) && /\binvisible\b/i.test(extra),
+  );
+  if (!generated || primary.length !== 1 || primary[0]?.name !== generated.name) return table;
+  return {
+    ...table,
+    columns: table.columns.filter((column) => column !== generated),
+    indexes: table.indexes.filter(({ name }) => name !== PRIMARY_KEY),
+  };
+}
+
+function collectionOf(traits: Traits, table: CatalogTable, unsupported: UnsupportedObject[]): Collection {
+  const note = (what: string, field?: string) =>
+    unsupported.push({ collection: table.name, ...(field !== undefined && { field }), what });
+  if (table.partitioned) note('is partitioned');
+  if (table.engine !== 'InnoDB') note(`has the engine ${table.engine}; svc makes InnoDB`);
+
+  const order = table.columns.map(({ name }) => name);
+  const primary = new Set<string>();
+  const unique = new Set<string>();
+  const constraints = new Map<string, Constraint>();
+  const indexes = new Map<string, Index>();
+  for (const index of table.indexes) {
+    const columns = index.columns.map(({ name }) => name);
+    const [only = ''] = columns;
+    if (index.unsupported !== null)
+      note(`has the index "${index.name}", which svc does not make: it ${index.unsupported}`);
+    else if (index.name === PRIMARY_KEY && inOrder(columns, order)) for (const name of columns) primary.add(name);
+    else if (index.name === PRIMARY_KEY)
+      constraints.set(PRIMARY_KEY, { name: PRIMARY_KEY, type: 'primaryKey', columns });
+    else if (isUniqueFlag(table.name, index)) unique.add(only);
+    else if (!isAutomaticIndex(index, table.foreignKeys)) indexes.set(index.name, modelIndex(index));
+  }
+  for (const key of table.foreignKeys) {
+    const read = foreignKey(key);
+    if (read) constraints.set(read.name, read);
+    else note(`has the constraint "${key.name}", which svc does not make: it points at another database`);
+  }
+  const arrays = new Set<string>();
+  const texts = new Set<string>();
+  for (const check of table.checks) {
+    const array = order.find((name) => isArrayCheck(traits, check.expression, name));
+    const json = order.find(
+      (name) => withoutOuterParentheses(check.expression) === `json_valid(${quoteIdentifier(name)})`,
+    );
+    if (check.unsupported !== null)
+      note(`has the constraint "${check.name}", which ${check.unsupported}; svc makes a plain one`);
+    if (array !== undefined) arrays.add(array);
+    else if (json !== undefined && check.ofColumn) texts.add(json);
+    else if (check.ofColumn) note('has a check in its definition; svc makes one of the table', check.name);
+    else {
+      const columns = columnsIn(check.expression, order);
+      constraints.set(check.name, {
+        name: check.name,
+        type: 'check',
+        columns,
+        expression: withoutOuterParentheses(check.expression),
+      });
+    }
+  }
+  const fields = table.columns.map((column): [string, Field] => [
+    column.name,
+    fieldOf(column, table, { primary, unique, arrays, texts }, (what) => note(what, column.name)),
+  ]);
+  return { name: table.name, fields: new Map(fields), indexes, constraints, options: {} };
+}
+
+/** The columns in an expression as the server spells it. */
+export function columnsIn(expression: string, columns: readonly string[]): string[] {
+  return columns.filter((name) => expression.includes(quoteIdentifier(name))).sort();
+}
+
+function inOrder(columns: readonly string[], order: readonly string[]): boolean {
+  return columns.every((name, index) => index === 0 || order.indexOf(columns[index - 1] ?? '') < order.indexOf(name));
+}
+
+/** Whether the index looks like that of a unique field. */
+function isUniqueFlag(table: string, { name, unique, columns }: CatalogIndex): boolean {
+  const [only, ...more] = columns;
+  return unique && more.length === 0 && !only?.descending && name === uniqueName(table, only?.name ?? '');
+}
+
+export function isArrayCheck(traits: Traits, expression: string, column: string): boolean {
+  return withoutOuterParentheses(expression).replace(/_\w+'/g, "'") === traits.arrayCheck(quoteIdentifier(column));
+}
+
+interface Flags {
+  readonly primary: ReadonlySet<string>;
+  readonly unique: ReadonlySet<string>;
+  readonly arrays: ReadonlySet<string>;
+  readonly texts: ReadonlySet<string>;
+}
+
+function fieldOf(column: CatalogColumn, table: CatalogTable, flags: Flags, note: (what: string) => void): Field {
+  const { name, extra } = column;
+  const { inexact, ...read } = typeOf(column, flags);
+  if (inexact) note(`has the type ${column.type}, which svc does not make; the nearest is ${read.type}`);
+  if (column.generated !== '') note('is computed from other columns');
+  if (/on update/i.test(extra)) note('is set to the time of every update, which svc does not make');
+  if (/\binvisible\b/i.test(extra)) note('is invisible, which svc does not make');
+  if (column.comment !== '') note('has a comment, which svc does not write');
+  const hasCollation = read.type === 'string' || read.type === 'text' || read.type === 'enum';
+  if (hasCollation && column.collation !== null && column.collation !== table.collation)
+    note('has a collation of its own, which svc does not set');
+  const found = column.default;
+  const value = found && parseDefault(found, read);
+  const numbered = /\bauto_increment\b/i.test(extra);
+  return {
+    name,
+    ...read,
+    ...(read.type === 'array' && { items: 'string' as const }),
+    ...(flags.primary.has(name) && { primaryKey: true }),
+    ...((numbered || (found !== undefined && value === undefined)) && { autoGenerate: true }),
+    ...(column.required && { required: true }),
+    ...(flags.unique.has(name) && { unique: true }),
+    ...(value !== undefined && { default: value }),
+  };
+}
+
+function typeOf({ name, type, charset }: CatalogColumn, { arrays, texts }: Flags): ReadType {
+  const read = readType(type, charset);
+  if (read.type !== 'json' && read.type !== 'text') return read;
+  if (arrays.has(name)) return { type: 'array' };
+  return texts.has(name) ? { type: 'json' } : read;
+}
+
+const ACTIONS: Readonly<Record<string, Exclude<ReferentialAction, 'NO ACTION' | 'RESTRICT'>>> = {
+  CASCADE: 'CASCADE',
+  'SET NULL': 'SET NULL',
+  'SET DEFAULT': 'SET DEFAULT',
+};
+
+/** RESTRICT means NO ACTION to the engine, and the catalogs name it differently. */
+function foreignKey({ name, columns, table, target, ...rules }: CatalogForeignKey): Constraint | undefined {
+  if (table === null) return undefined;
+  const onDelete = ACTIONS[rules.onDelete];
+  const onUpdate = ACTIONS[rules.onUpdate];
+  const references = { table, columns: target, ...(onDelete && { onDelete }), ...(onUpdate && { onUpdate }) };
+  return { name, type: 'foreignKey', columns, references };
+}
+
+function modelIndex({ name, unique, columns }: CatalogIndex): Index {
+  return {
+    name,
+    columns: columns.map((column) => ({ name: column.name, ...(column.descending && { order: 'desc' as const }) })),
+    ...(unique && { unique: true }),
+  };
+}
+
+/** What a model does not contain besides tables and columns: views, triggers, comments. */
+export async function readUnsupportedObjects(exec: ExecSql): Promise<UnsupportedObject[]> {
+  const rows = await rowsOf(exec, UNSUPPORTED_OBJECTS);
+  const found = rows.map(({ collection, what }) => ({ collection: String(collection), what: String(what) }));
+  if (await canSeeTriggers(exec)) return found;
+  return [...found, { what: 'may have triggers, which its user cannot see without the privilege TRIGGER' }];
+}
+
+/** Without the privilege, the server shows no triggers, as if there were none. */
+async function canSeeTriggers(exec: ExecSql): Promise<boolean> {
+  const [database] = await rowsOf(exec, 'SELECT DATABASE() AS name');
+  const grants = await rowsOf(exec, 'SHOW GRANTS');
+  return grants.some((row) => {
+    const [, privileges = '', scope] =
+      /^GRANT (.*?) ON (\*|`(?:[^`]|``)*`)\.\* TO /s.exec(String(Object.values(row)[0])) ?? [];
+    if (scope === undefined || !/\b(TRIGGER|ALL PRIVILEGES)\b/.test(privileges)) return false;
+    return scope === '*' || grantPattern(scope.slice(1, -1).replaceAll('``', '`')).test(String(database?.name));
+  });
+}
+
+/** Database names in a grant are patterns. */
+const grantPattern = (name: string): RegExp =>
+  new RegExp(
+    `^${name.replace(/\\(.)|([%_])|([^\w])/gs, (_, escaped, wild, other) =>
+      wild === '%' ? '.*' : wild === '_' ? '.' : (escaped ?? other).replace(/\W/g, '\\$&'),
+    )}$`,
+    's',
+  );
+
+const UNSUPPORTED_OBJECTS = `
+SELECT t.table_name AS collection, CONCAT('is a ', LOWER(t.table_type), ', which svc does not make') AS what
+FROM information_schema.tables t WHERE t.table_schema = DATABASE() AND t.table_type <> 'BASE TABLE' AND t.table_name NOT LIKE '\\_svc\\_%'
+UNION ALL SELECT t.table_name, 'has a comment, which svc does not write'
+FROM information_schema.tables t WHERE t.table_schema = DATABASE() AND t.table_type = 'BASE TABLE' AND t.table_comment <> '' AND t.table_name NOT LIKE '\\_svc\\_%'
+UNION ALL SELECT g.event_object_table, CONCAT('has the trigger ', g.trigger_name, ', which svc does not make')
+FROM information_schema.triggers g WHERE g.event_object_schema = DATABASE() AND g.event_object_table NOT LIKE '\\_svc\\_%'
+ORDER BY collection, what`;

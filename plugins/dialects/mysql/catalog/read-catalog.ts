@@ -1,0 +1,146 @@
+import { SvcError } from '../../../../core/errors.ts';
+import { type ExecSql, type Result, rowsOf } from '../../sql/session.ts';
+import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
+import type { Traits } from '../variant.ts';
+import type { CatalogColumn, CatalogForeignKey, CatalogIndex, CatalogTable } from './catalog-table.ts';
+import { withExactDefaults } from './supplementary-characters.ts';
+
+/** Reads the tables of the session's database, in one round trip unless the catalog is inexact (`withExactDefaults`). */
+export async function readCatalog(exec: ExecSql, traits: Traits, tables?: readonly string[]): Promise<CatalogTable[]> {
+  if (tables?.length === 0) return [];
+  const [found = [], columns, indexes, keys, checks] = await rowsOfAll(exec, catalogQueries(traits, tables));
+  const columnsOf = byTable(columns);
+  const indexesOf = byTable(indexes);
+  const keysOf = byTable(keys);
+  const checksOf = byTable(checks);
+  // The catalog ignores the case of names, and MariaDB's also accents.
+  const wanted = tables && new Set(tables);
+  const read = found.flatMap((row): CatalogTable[] => {
+    const name = String(row.t);
+    if (wanted && !wanted.has(name)) return [];
+    return [
+      {
+        name,
+        engine: String(row.engine),
+        collation: String(row.collation),
+        partitioned: /partitioned/.test(String(row.options)),
+        columns: (columnsOf.get(name) ?? []).map((column) => columnOf(traits, column)),
+        indexes: [...groupRows(indexesOf.get(name) ?? [])].map(indexOf),
+        foreignKeys: [...groupRows(keysOf.get(name) ?? [])].map(foreignKeyOf),
+        checks: (checksOf.get(name) ?? []).map((check) => ({
+          name: String(check.n),
+          expression: traits.catalog.decodeExpression(String(check.e)),
+          ofColumn: Number(check.own) === 1,
+          unsupported: check.odd === null ? null : String(check.odd),
+        })),
+      },
+    ];
+  });
+  const exact: CatalogTable[] = [];
+  for (const table of read) exact.push(await withExactDefaults(exec, traits, table));
+  return exact;
+}
+
+type Row = Result['rows'][number];
+
+async function rowsOfAll(exec: ExecSql, texts: readonly string[]): Promise<Result['rows'][]> {
+  return (await exec(texts.join(';\n'))).map(({ rows }) => rows);
+}
+
+function columnOf({ catalog }: Traits, row: Row): CatalogColumn {
+  const extra = String(row.x);
+  const generated = row.g === null ? '' : String(row.g);
+  return {
+    name: String(row.n),
+    type: String(row.type),
+    required: row.nullable === 'NO',
+    default: generated === '' ? catalog.parseDefault(row.d === null ? null : String(row.d), extra) : undefined,
+    extra,
+    charset: row.charset === null ? null : String(row.charset),
+    collation: row.collation === null ? null : String(row.collation),
+    comment: String(row.comment),
+    spatial: String(row.geo ?? ''),
+    generated: catalog.decodeExpression(generated),
+  };
+}
+
+function indexOf([name, rows]: readonly [string, readonly Row[]]): CatalogIndex {
+  const odd = rows.find((row) => row.odd !== null);
+  return {
+    name,
+    unique: rows.some((row) => Number(row.nu) === 0),
+    unsupported: odd ? String(odd.odd) : null,
+    columns: rows.map((row) => ({ name: String(row.c), descending: row.o === 'D' })),
+  };
+}
+
+function foreignKeyOf([name, rows]: readonly [string, readonly Row[]]): CatalogForeignKey {
+  const [first] = rows;
+  // Without this error the foreign key would look dropped.
+  if (first?.on_delete === null) throw hiddenForeignKey(String(first.t), name);
+  return {
+    name,
+    columns: rows.map((row) => String(row.c)),
+    table: first?.own === 0 ? null : String(first?.target),
+    target: rows.map((row) => String(row.target_column)),
+    onUpdate: String(first?.on_update),
+    onDelete: String(first?.on_delete),
+  };
+}
+
+/** MariaDB shows the rules of foreign keys only to a user with more than SELECT. */
+function hiddenForeignKey(table: string, name: string): SvcError {
+  return new SvcError('permission_denied', `The database user may not see the foreign key "${name}" of "${table}".`, {
+    why: 'The server shows foreign keys only to a user who has more than SELECT.',
+    next: ['Grant SELECT and REFERENCES on the database.'],
+  });
+}
+
+function byTable(rows: readonly Row[] = []): Map<string, Row[]> {
+  return new Map(groupRows(rows, 't'));
+}
+
+/** Rows by the value of a column, in order. */
+function groupRows(rows: readonly Row[], by = 'n'): Map<string, Row[]> {
+  const found = new Map<string, Row[]>();
+  for (const row of rows) {
+    const name = String(row[by]);
+    const group = found.get(name);
+    if (group) group.push(row);
+    else found.set(name, [row]);
+  }
+  return found;
+}
+
+function catalogQueries({ catalog }: Traits, tables: readonly string[] | undefined): string[] {
+  const isWanted = (column: string) =>
+    tables ? `${column} IN (${tables.map(quoteLiteral).join(', ')})` : `${column} NOT LIKE '\\_svc\\_%'`;
+  const inDatabase = (alias: string) => `${alias}.table_schema = DATABASE() AND ${isWanted(`${alias}.table_name`)}`;
+  return [
+    `SELECT t.table_name AS t, t.engine AS engine, t.table_collation AS collation, t.create_options AS options
+  FROM information_schema.tables t WHERE ${inDatabase('t')} AND t.table_type = 'BASE TABLE' ORDER BY t.create_time, t.table_name`,
+    `SELECT c.table_name AS t, c.column_name AS n, c.column_type AS type, c.is_nullable AS nullable, c.column_default AS d, c.extra AS x,
+    c.character_set_name AS charset, c.collation_name AS collation, c.column_comment AS comment, c.generation_expression AS g,
+    ${catalog.spatialAttribute} AS geo
+  FROM information_schema.columns c WHERE ${inDatabase('c')} ORDER BY c.table_name, c.ordinal_position`,
+    `SELECT s.table_name AS t, s.index_name AS n, s.non_unique AS nu, s.column_name AS c, s.collation AS o,
+    COALESCE(${catalog.unsupportedIndex}, CASE WHEN s.index_type <> 'BTREE' THEN CONCAT('has the method ', s.index_type)
+      WHEN s.sub_part IS NOT NULL THEN 'is on the beginning of values' END) AS odd
+  FROM information_schema.statistics s WHERE ${inDatabase('s')} ORDER BY s.table_name, s.index_name, s.seq_in_index`,
+    `SELECT k.table_name AS t, k.constraint_name AS n, k.column_name AS c, k.referenced_table_schema = DATABASE() AS own,
+    k.referenced_table_name AS target, k.referenced_column_name AS target_column, r.update_rule AS on_update, r.delete_rule AS on_delete
+  FROM information_schema.key_column_usage k LEFT JOIN information_schema.referential_constraints r
+  ON r.constraint_schema = k.constraint_schema AND r.constraint_name = k.constraint_name AND r.table_name = k.table_name
+  WHERE ${inDatabase('k')} AND k.referenced_table_name IS NOT NULL ORDER BY k.table_name, k.constraint_name, k.ordinal_position`,
+    `SELECT * FROM (${catalog.checksQuery}) AS found WHERE ${isWanted('found.t')} ORDER BY found.t, found.n`,
+  ];
+}
+
+/** Throws the server's error if the table is missing. */
+export async function readTable(exec: ExecSql, traits: Traits, name: string): Promise<CatalogTable> {
+  const [table] = await readCatalog(exec, traits, [name]);
+  if (table) return table;
+  // The server's own error for a missing table.
+  await rowsOf(exec, `SELECT 1 FROM ${quoteIdentifier(name)} LIMIT 0`);
+  throw new Error(`${name} is not a table`);
+}

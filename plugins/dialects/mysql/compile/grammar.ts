@@ -1,0 +1,261 @@
+import type { Statement } from '../../../../core/dialect.ts';
+import { isExpression } from '../../../../core/schema/default.ts';
+import { primaryKeyFields } from '../../../../core/schema/keys.ts';
+import type { Default, Field, FieldType } from '../../../../core/schema/model.ts';
+import type { NameRules } from '../../../../core/schema/names.ts';
+import type { UnsupportedFeatures } from '../../../../core/schema/unsupported.ts';
+import { columnDefinition, defaultExpression } from '../../sql/column.ts';
+import { constraintDefinition } from '../../sql/compile.ts';
+import { type Grammar, type RenamedConstraint, UNSUPPORTED_BY_SQL } from '../../sql/grammar.ts';
+import { enumCheckName, uniqueName } from '../../sql/names.ts';
+import { PRIMARY_KEY } from '../catalog/catalog-table.ts';
+import { hasRoomForCheckNames, renamedName } from '../catalog/renamed-constraints.ts';
+import type { Traits } from '../variant.ts';
+import { RANDOM_UUID } from './generated-uuid.ts';
+import {
+  bytesExpression,
+  isBasicMultilingual,
+  literal,
+  plainText,
+  quoteIdentifier,
+  quoteLiteral,
+  textExpression,
+} from './literal.ts';
+import { addPrimaryKey, addUnique, modifyField, rejectMissingTimestamps } from './modify-field.ts';
+import { compileRaw, expressionProblem } from './raw.ts';
+import {
+  type AlterClause,
+  alterStatement,
+  dropTableSql,
+  existsQuery,
+  fillStatement,
+  missingQuery,
+  type PlainClause,
+  planned,
+} from './statement.ts';
+import { columnType, isAutoIncrement, isLong } from './types.ts';
+import { assertValidOperation } from './validate-operation.ts';
+
+const NOW: Readonly<Partial<Record<FieldType, string>>> = { date: '(CURRENT_DATE)', time: '(CURRENT_TIME(3))' };
+
+const NAMES: NameRules = {
+  max: 64,
+  unit: 'characters',
+  problem(name) {
+    if (!isBasicMultilingual(name))
+      return 'It has a character beyond the Basic Multilingual Plane, which a name cannot have.';
+    if (name.endsWith(' ')) return 'It ends in a space.';
+    return undefined;
+  },
+};
+
+const UNSUPPORTED: UnsupportedFeatures = {
+  ...UNSUPPORTED_BY_SQL,
+  unloggedTable: { why: 'Every InnoDB table is logged.', next: 'Remove "unlogged" from the options of the table.' },
+  concurrentIndex: {
+    why: 'The server builds every index without blocking writes.',
+    next: 'Remove "concurrently" from the options of the index.',
+  },
+  setDefaultAction: {
+    why: 'The server accepts the clause and then rejects the changes that it is for.',
+    next: 'Use SET NULL, CASCADE or NO ACTION, and set the default with db.update.',
+  },
+  longKey: {
+    why: 'Such a column is stored outside the row, and an index could only cover the beginning of its values.',
+    next: 'Use the type string, or binary with a length.',
+  },
+};
+
+export function createGrammar(traits: Traits): Grammar {
+  const columnCheck = (field: Field, table: string): string => {
+    if (field.type !== 'array') return '';
+    const check = `CHECK (${traits.arrayCheck(quoteIdentifier(field.name))})`;
+    // The name that the server would choose is longer than the table's.
+    return !traits.hasColumnChecks && !hasRoomForCheckNames(table)
+      ? `CONSTRAINT ${quoteIdentifier(enumCheckName(table, field.name))} ${check}`
+      : check;
+  };
+  const renameIndexes = (renamed: readonly RenamedConstraint[]): PlainClause[] =>
+    renamed.filter(({ type }) => type === 'unique').map(({ from, to }) => ({ kind: 'renameIndex', from, to }));
+
+  const grammar: Grammar = {
+    name: traits.name,
+    names: NAMES,
+    unsupported: UNSUPPORTED,
+    assertOperation: (operation, before) => assertValidOperation(traits, operation, before),
+    quoteIdentifier,
+    quoteLiteral,
+    columnType,
+    literal,
+    defaultLiteral(value, field) {
+      if (isBytes(field)) return `(${bytesExpression(String(value))})`;
+      return isLong(field) || hasSupplementaryCharacters(value, field)
+        ? `(${textExpression(plainText(value, field))})`
+        : literal(value, field);
+    },
+    nullable: 'NULL',
+    generated: (field) => (isAutoIncrement(field) ? 'AUTO_INCREMENT' : `DEFAULT ${RANDOM_UUID}`),
+    now: (type) => NOW[type] ?? 'CURRENT_TIMESTAMP(3)',
+    columnCheck,
+    enumCheck: () => undefined,
+    createTable(table, { ifNotExists, temporary }, lines) {
+      const head = `CREATE ${temporary ? 'TEMPORARY ' : ''}TABLE ${ifNotExists ? 'IF NOT EXISTS ' : ''}${quoteIdentifier(table)}`;
+      const sql = `${head} (\n  ${lines.join(',\n  ')}\n)`;
+      return [planned({ kind: 'createTable', table, sql }, sql)];
+    },
+    dropTable: (table) =>
+      planned({ kind: 'dropTable', table }, dropTableSql(table), {
+        destructive: true,
+        // With cascade it is the last of several statements, each of which needs a check of its own.
+        check: missingQuery(existsQuery('tables', table)),
+      }),
+    renameTable: ({ name }, to, renamed) => [
+      alterStatement(traits, name, [{ kind: 'renameTable', to }, ...renameIndexes(renamed)]),
+    ],
+    addConstraint(table, constraint) {
+      const sql = constraintDefinition(grammar, constraint, '');
+      return alterStatement(traits, table, [{ kind: 'addConstraint', type: constraint.type, sql }]);
+    },
+    addField(before, field) {
+      const table = before.name;
+      const key = primaryKeyFields(before);
+      const dropKey: PlainClause[] = field.primaryKey && key.length > 0 ? [{ kind: 'dropPrimaryKey' }] : [];
+      const keys = [
+        ...(field.primaryKey ? [addPrimaryKey(grammar, [...key, field.name], table)] : []),
+        ...addUnique(grammar, field, table),
+      ];
+      if (hasComputedDefault(traits, field))
+        return addFieldWithComputedDefault(grammar, traits, table, field, [...dropKey, ...keys]);
+      const clauses = [...dropKey, addColumn(grammar, field, table), ...keys];
+      if (!needsValueForRows(field)) return [alterStatement(traits, table, clauses)];
+      const why = `${field.name} is required and has no default: rows that are there have no value for it.`;
+      return [alterStatement(traits, table, clauses, {}, { rejectRows: { condition: 'TRUE', why } })];
+    },
+    dropField(before, field) {
+      const rest = primaryKeyFields(before).filter((name) => name !== field.name);
+      const clauses: AlterClause[] = [
+        ...(field.primaryKey ? [{ kind: 'dropPrimaryKey' } as const] : []),
+        { kind: 'dropColumn', column: field.name },
+        ...(field.primaryKey && rest.length > 0 ? [addPrimaryKey(grammar, rest, before.name)] : []),
+      ];
+      return alterStatement(traits, before.name, clauses, { destructive: true });
+    },
+    renameField({ name: table }, field, to, renamed) {
+      const rename = [{ kind: 'renameColumn', from: field.name, to } as const, ...renameIndexes(renamed)];
+      if (field.type !== 'array' || traits.hasColumnChecks) return [alterStatement(traits, table, rename)];
+      const check = columnCheck({ ...field, name: to }, table);
+      return [
+        alterStatement(traits, table, [
+          { kind: 'dropArrayCheck', column: field.name },
+          ...rename,
+          { kind: 'addArrayCheck', sql: check },
+        ]),
+      ];
+    },
+    modifyField: (before, from, to) => modifyField(grammar, traits, before, from, to),
+    createIndex({ collection, index, columns, unique }) {
+      const keys = columns.map(({ name, order }) => ({
+        name,
+        ...(order?.toLowerCase() === 'desc' && { descending: true as const }),
+      }));
+      const add: PlainClause = { kind: 'addIndex', name: index, ...(unique && { unique }), columns: keys };
+      return alterStatement(traits, collection, [add]);
+    },
+    dropIndex: (collection, index) => alterStatement(traits, collection, [{ kind: 'dropIndex', name: index }]),
+    dropConstraint(table, { type, name }) {
+      switch (type) {
+        case 'foreignKey': {
+          const names = new Set([name, renamedName(traits, type, name, table) ?? name]);
+          const found = [...names].map((one) =>
+            existsQuery('referential_constraints', table, { constraint_name: one }),
+          );
+          return alterStatement(traits, table, [{ kind: 'dropForeignKey', name }], { check: missingQuery(...found) });
+        }
+        case 'unique':
+          return alterStatement(traits, table, [{ kind: 'dropIndex', name }]);
+        case 'primaryKey':
+          return alterStatement(traits, table, [{ kind: 'dropPrimaryKey' }]);
+        case 'check':
+          return alterStatement(traits, table, [{ kind: 'dropCheck', name }]);
+      }
+    },
+    dropPrimaryKey: () => 'DROP PRIMARY KEY',
+    expressionProblem,
+    raw: compileRaw,
+  };
+  return grammar;
+}
+
+const addColumn = (grammar: Grammar, field: Field, table: string): PlainClause => ({
+  kind: 'addColumn',
+  column: field.name,
+  definition: columnDefinition(grammar, field, table),
+});
+
+/** The server would invent a value for existing rows. */
+const needsValueForRows = (field: Field): boolean =>
+  field.required === true && field.default === undefined && !field.autoGenerate;
+
+/** The catalog returns question marks for such a literal, or cuts it at the first zero byte. */
+const isBytes = ({ type }: Pick<Field, 'type'>): boolean => type === 'binary' || type === 'blob';
+
+/** Written as an expression: the catalog would lose the characters of a literal. */
+const hasSupplementaryCharacters = (value: Default, { type }: Pick<Field, 'type'>): boolean =>
+  type === 'string' && !isBasicMultilingual(String(value));
+
+/** Existing rows would all get one value, or the server rejects the statement (binary log) or copies the table. */
+function hasComputedDefault({ copiesForExpressionDefaults }: Traits, field: Field): boolean {
+  const { autoGenerate, default: value, type } = field;
+  if (autoGenerate) return !isAutoIncrement(field);
+  if (value === undefined) return false;
+  if (isExpression(value)) return true;
+  const expressed =
+    isLong(field) ||
+    isBytes(field) ||
+    hasSupplementaryCharacters(value, field) ||
+    (value === 'now' && NOW[type] !== undefined);
+  return copiesForExpressionDefaults && expressed;
+}
+
+/** Adds the column without its default, sets the default for new rows, fills existing rows, and adds the keys last. */
+function addFieldWithComputedDefault(
+  grammar: Grammar,
+  traits: Traits,
+  table: string,
+  field: Field,
+  keys: readonly PlainClause[],
+): Statement[] {
+  const { name, required, primaryKey: _, autoGenerate, default: __, ...plain } = field;
+  const value = autoGenerate ? RANDOM_UUID : (defaultExpression(grammar, field, table) ?? 'NULL');
+  const idempotent = { idempotent: true } as const;
+  const added = { check: existsQuery('columns', table, { column_name: name }) };
+  const key = field.primaryKey ? PRIMARY_KEY : uniqueName(table, name);
+  const keyed = { check: existsQuery('statistics', table, { index_name: key, column_name: name }) };
+  const require: AlterClause[] = required ? [{ kind: 'modifyColumn', column: name, required: true }] : [];
+  const last = [...require, ...keys];
+  return [
+    alterStatement(traits, table, [addColumn(grammar, { name, ...plain }, table)], added),
+    // MODIFY, because ALTER COLUMN does not take a parenthesised literal for an expression.
+    alterStatement(
+      traits,
+      table,
+      [{ kind: 'modifyColumn', column: name, default: { sql: value } }],
+      idempotent,
+      {},
+      `ALTER COLUMN ${quoteIdentifier(name)} SET DEFAULT ${value}`,
+    ),
+    fillStatement(table, name, value),
+    ...(last.length > 0
+      ? [
+          alterStatement(
+            traits,
+            table,
+            last,
+            keys.length > 0 ? keyed : idempotent,
+            required ? rejectMissingTimestamps(field) : {},
+            `MODIFY COLUMN ${columnDefinition(grammar, field, table)}`,
+          ),
+        ]
+      : []),
+  ];
+}

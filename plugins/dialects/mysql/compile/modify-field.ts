@@ -1,0 +1,254 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Statement } from '../../../../core/dialect.ts';
+import { primaryKeyFields } from '../../../../core/schema/keys.ts';
+import type { Collection, Field, FieldType } from '../../../../core/schema/model.ts';
+import { columnDefinition, defaultExpression, fieldConstraints, primaryKeyConstraint } from '../../sql/column.ts';
+import { primaryKeyAfter } from '../../sql/compile.ts';
+import type { Grammar } from '../../sql/grammar.ts';
+import { isLossyCast } from '../../sql/lossy-casts.ts';
+import { uniqueName } from '../../sql/names.ts';
+import type { Traits } from '../variant.ts';
+import { RANDOM_UUID } from './generated-uuid.ts';
+import { bytesSql, quoteIdentifier, quoteLiteral } from './literal.ts';
+import {
+  type AlterClause,
+  type AlterTable,
+  alterStatement,
+  existsQuery,
+  type ModifyColumn,
+  type PlainClause,
+  planOf,
+} from './statement.ts';
+
+import { columnType, isAutoIncrement, UUID } from './types.ts';
+
+const TEXT_TYPES: ReadonlySet<FieldType> = new Set(['string', 'text', 'uuid']);
+
+/** MODIFY replaces the whole definition. The plan has what changes; the rest is read from the catalog when it runs. */
+export function modifyField(
+  grammar: Grammar,
+  traits: Traits,
+  before: Collection,
+  from: Field,
+  to: Field,
+): readonly Statement[] {
+  // The server converts between enums and numbers by position, and by word only if the column is a string in between.
+  const isCrossing =
+    from.type !== to.type &&
+    (from.type === 'enum' || to.type === 'enum') &&
+    !TEXT_TYPES.has(from.type) &&
+    !TEXT_TYPES.has(to.type);
+  if (!isCrossing) return modifyStatements(grammar, traits, before, from, to);
+  // The first statement changes all but the type and its attributes, and checks every value for both: nothing is left
+  // for which the second can fail.
+  const { enumValues: _, precision: __, scale: ___, length: ____, items: _____, default: ______, ...rest } = to;
+  const { autoGenerate: _______, ...plain } = rest;
+  const between: Field = { ...plain, type: 'string' };
+  const after = { ...before, fields: new Map(before.fields).set(from.name, between) };
+  return [
+    // The second would reject a default that only the catalog knows.
+    ...modifyStatements(grammar, traits, before, from, between, conversionChecks(grammar, before.name, from, to), {
+      default: null,
+    }),
+    ...modifyStatements(grammar, traits, after, between, to),
+  ].map((statement) => ({
+    ...statement,
+    ...(isOnlyModify(statement)
+      ? { idempotent: true as const }
+      : // Only the first statement changes keys, and it makes the column a varchar.
+        { check: existsQuery('columns', before.name, { column_name: from.name, data_type: 'varchar' }) }),
+  }));
+}
+
+function isOnlyModify({ run }: Statement): boolean {
+  const plan = planOf(run);
+  return plan.kind === 'alterTable' && plan.clauses.every(({ kind }) => MODIFY_CLAUSES.has(kind));
+}
+
+const MODIFY_CLAUSES: ReadonlySet<AlterClause['kind']> = new Set(['modifyColumn', 'dropArrayCheck', 'addArrayCheck']);
+
+type RowChecks = Pick<AlterTable, 'rejectRows' | 'convertWords'>;
+
+/** Conditions on the rows that have to hold before the column becomes a string. */
+function conversionChecks(grammar: Grammar, table: string, from: Field, to: Field): RowChecks {
+  const column = grammar.quoteIdentifier(to.name);
+  const checks = rejectValues(`CAST(${column} AS CHAR)`, from, to);
+  if (to.type === 'enum') return checks;
+  const lines = [`${column} ${columnType(to, table)} NULL`, grammar.columnCheck(to, table)];
+  if (to.unique) lines.push(`UNIQUE (${column})`);
+  return { ...checks, convertWords: { column: to.name, lines: lines.filter((line) => line !== '') } };
+}
+
+/** Values that the server would silently convert to others, or keep although the new type does not have them. */
+function rejectValues(value: string, from: Field, to: Field): RowChecks {
+  const { type, enumValues = [], items = 'string' } = to;
+  const reject = (condition: string, what: string): RowChecks => ({
+    rejectRows: { condition, why: `Values of ${from.name} are ${what}.` },
+  });
+  const rejectOthers = (words: readonly string[], of = value) =>
+    reject(`${of} NOT IN (${words.map(quoteLiteral).join(', ')})`, `none of ${words.join(', ')}`);
+  if (type === 'enum' && !hasAll(enumValues, from)) return rejectOthers(enumValues, bytesSql(value));
+  if (type === 'array' && isJson(from) && !isSameList(from, to))
+    return reject(otherElementsSql(value, items), `not lists of ${items}`);
+  // The servers clamp it instead.
+  if (from.type === 'float' && type === 'bigint') return reject(`ABS(${value}) >= 9223372036854775808`, 'too large');
+  if (from.type === type || !WORD_TYPES.has(from.type)) return {};
+  if (type === 'boolean') return rejectOthers(['0', '1']);
+  if (type === 'uuid') return reject(`${value} NOT REGEXP '${UUID}'`, 'not UUIDs');
+  if (INTEGER_TYPES.has(type)) return reject(`${value} NOT REGEXP '${WHOLE_NUMBER}'`, 'not whole numbers');
+  return {};
+}
+
+const isJson = ({ type }: Field): boolean => type === 'json' || type === 'array';
+/** The server does not convert elements: they are JSON. */
+const isSameList = (from: Field, to: Field): boolean => from.type === to.type && from.items === to.items;
+
+const hasAll = (words: readonly string[], { type, enumValues = [] }: Field): boolean =>
+  type === 'enum' && enumValues.every((word) => words.includes(word));
+
+/** A table copy sets a required timestamp without a value to the current time, in strict mode too. */
+export function rejectMissingTimestamps({ name, type }: Field): RowChecks {
+  if (type !== 'timestamp') return {};
+  const why = `A row without a value of ${name}, which becomes required, would get the time of the change.`;
+  return { rejectRows: { condition: `${quoteIdentifier(name)} IS NULL`, why, online: true } };
+}
+
+/** A new AUTO_INCREMENT column would number such rows, or set all of them to 0. */
+function rejectMissing(field: Field): RowChecks {
+  if (!isAutoIncrement(field)) return rejectMissingTimestamps(field);
+  const why = `A row without a value of ${field.name}, which becomes auto-increment, would get a number.`;
+  return { rejectRows: { condition: `${quoteIdentifier(field.name)} IS NULL`, why } };
+}
+
+function rejectEither(one: RowChecks, other: RowChecks): RowChecks {
+  if (!one.rejectRows || !other.rejectRows) return { ...one, ...other };
+  const condition = `${one.rejectRows.condition} OR ${other.rejectRows.condition}`;
+  return { rejectRows: { condition, why: `${one.rejectRows.why} ${other.rejectRows.why}` } };
+}
+
+const WORD_TYPES: ReadonlySet<FieldType> = new Set(['string', 'text', 'enum']);
+const INTEGER_TYPES: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint']);
+const WHOLE_NUMBER = '^[[:space:]]*[+-]?[0-9]+[[:space:]]*$';
+
+export const addPrimaryKey = (grammar: Grammar, columns: readonly string[], table: string): PlainClause => ({
+  kind: 'addConstraint',
+  type: 'primaryKey',
+  sql: primaryKeyConstraint(grammar, columns, table),
+});
+
+export const addUnique = (grammar: Grammar, field: Field, table: string): PlainClause[] =>
+  fieldConstraints(grammar, field, table).map((sql) => ({ kind: 'addConstraint', type: 'unique', sql }));
+
+function modifyStatements(
+  grammar: Grammar,
+  traits: Traits,
+  before: Collection,
+  from: Field,
+  to: Field,
+  checks: RowChecks = {},
+  overrides: Pick<ModifyColumn, 'default'> = {},
+): Statement[] {
+  const table = before.name;
+  const keyChanges = from.primaryKey !== to.primaryKey;
+  const key = primaryKeyAfter(before, to);
+  const keys: PlainClause[] = [];
+  if (keyChanges && primaryKeyFields(before).length > 0) keys.push({ kind: 'dropPrimaryKey' });
+  if (from.unique && !to.unique) keys.push({ kind: 'dropIndex', name: uniqueName(table, from.name) });
+  if (!from.unique) keys.push(...addUnique(grammar, to, table));
+  if (keyChanges && key.length > 0) keys.push(addPrimaryKey(grammar, key, table));
+
+  const modify = columnChanges(grammar, traits, table, from, to);
+  if (!modify && keys.length === 0) return [];
+  const hasTableCheck = !traits.hasColumnChecks && from.type !== to.type;
+  const check = hasTableCheck ? grammar.columnCheck(to, table) : '';
+  const clauses: AlterClause[] = [
+    ...(hasTableCheck && from.type === 'array' ? [{ kind: 'dropArrayCheck', column: to.name } as const] : []),
+    ...(modify ? [{ ...modify, ...overrides }] : []),
+    ...keys,
+    ...(check === '' ? [] : [{ kind: 'addArrayCheck', sql: check } as const]),
+  ];
+  const losesValues = isLossyCast(from, to) || (from.type === 'float' && FLOAT_LOSES_DIGITS.has(to.type));
+  const destructive = (modify?.type !== undefined || from.type !== to.type) && losesValues;
+  // The catalog does not know the types of elements.
+  const idempotent = from.type === 'array' && !isSameList(from, to) && keys.length === 0;
+  return [
+    alterStatement(
+      traits,
+      table,
+      clauses,
+      { destructive, ...(idempotent && { idempotent }) },
+      {
+        ...rejectEither(
+          rejectValues(quoteIdentifier(to.name), from, to),
+          isRequired(to) && !isRequired(from) ? rejectMissing(to) : {},
+        ),
+        ...checks,
+      },
+      `MODIFY COLUMN ${columnDefinition(grammar, to, table)}`,
+    ),
+  ];
+}
+
+/** The server writes a single-precision number with six digits. */
+const FLOAT_LOSES_DIGITS: ReadonlySet<FieldType> = new Set(['text', 'json']);
+
+function columnChanges(
+  grammar: Grammar,
+  traits: Traits,
+  table: string,
+  from: Field,
+  to: Field,
+): ModifyColumn | undefined {
+  const type = columnType(to, table);
+  const typeChanges = type !== columnType(from, table) || from.type !== to.type || from.items !== to.items;
+  const newDefault = defaultOf(grammar, to, table);
+  // The catalog has the default as the old type spells or rounds it.
+  const spellingChanges = newDefault !== null && (from.type !== to.type || from.scale !== to.scale);
+  const required = isRequired(to);
+  const autoIncrement = isAutoIncrement(to);
+  const changes: Omit<ModifyColumn, 'kind' | 'column'> = {
+    ...(required !== isRequired(from) && { required }),
+    ...(autoIncrement !== isAutoIncrement(from) && { autoIncrement }),
+    ...(typeChanges && { type }),
+    ...(typeChanges && traits.hasColumnChecks && { check: grammar.columnCheck(to, table) }),
+    ...((spellingChanges || !isDeepStrictEqual(defaultOf(grammar, from, table), newDefault)) && {
+      default: newDefault,
+    }),
+  };
+  return isDeepStrictEqual(changes, {}) ? undefined : { kind: 'modifyColumn', column: to.name, ...changes };
+}
+
+function defaultOf(grammar: Grammar, field: Field, table: string): NonNullable<ModifyColumn['default']> | null {
+  if (isAutoIncrement(field)) return null;
+  if (field.autoGenerate) return { sql: RANDOM_UUID };
+  if (field.default === 'now' && (field.type === 'datetime' || field.type === 'timestamp')) return 'currentTimestamp';
+  const sql = defaultExpression(grammar, field, table);
+  return sql === undefined ? null : { sql };
+}
+
+const isRequired = (field: Field): boolean => field.required === true || isAutoIncrement(field);
+
+const INTEGER_KINDS = ['INTEGER', 'UNSIGNED INTEGER'];
+const NUMBER_KINDS = [...INTEGER_KINDS, 'DOUBLE', 'DECIMAL'];
+
+/** What JSON_TYPE returns for elements: STRING for a type that is not listed, anything for JSON. */
+const JSON_KINDS: Readonly<Partial<Record<FieldType, readonly string[]>>> = {
+  smallint: INTEGER_KINDS,
+  integer: INTEGER_KINDS,
+  bigint: INTEGER_KINDS,
+  float: NUMBER_KINDS,
+  double: NUMBER_KINDS,
+  decimal: [...NUMBER_KINDS, 'STRING'],
+  boolean: ['BOOLEAN'],
+};
+
+/** True for JSON that is not an array of such elements. */
+function otherElementsSql(column: string, items: FieldType): string {
+  const isNotArray = `JSON_TYPE(${column}) <> 'ARRAY'`;
+  if (items === 'json') return isNotArray;
+  const kinds = [...(JSON_KINDS[items] ?? ['STRING']), 'NULL'].map((kind) => `'${kind}'`).join(', ');
+  // MySQL and MariaDB differ in what a JSON_TABLE column holds for a string element.
+  const element = `JSON_TYPE(JSON_EXTRACT(${column}, CONCAT('$[', svc_element.n - 1, ']')))`;
+  const each = `JSON_TABLE(${column}, '$[*]' COLUMNS (n FOR ORDINALITY)) AS svc_element`;
+  return `${isNotArray} OR EXISTS (SELECT 1 FROM ${each} WHERE ${element} NOT IN (${kinds}))`;
+}

@@ -1,0 +1,181 @@
+import type { Statement } from '../../../../core/dialect.ts';
+import { SvcError } from '../../../../core/errors.ts';
+import type { Raw } from '../../../../core/schema/operation.ts';
+
+const TRANSACTION_CONTROL = /^(begin|commit|rollback|savepoint|release savepoint|start transaction|xa)\b/;
+const AUTOCOMMIT = /^set\b.*\bautocommit\b/;
+/** A body follows, in which COMMIT is allowed. The words may also be the name of a table or view. */
+const ROUTINE =
+  /^create( or replace)?( definer( (?!view\b|sql\b)\S+){0,2})?( aggregate)? (procedure|function|trigger|event|package)\b/;
+/** END IF: only a full parser could match it with IF, which is also a function. */
+const FLOW = /^(if|loop|while|repeat|for)$/;
+/** Does not commit, so it can be in a transaction with its history row. */
+const DATA_CHANGE = /^(insert|update|delete|replace|select|with|do|values|table)\b/;
+/** Only changes the session and does not commit. MariaDB's SET STATEMENT … FOR runs the statement that follows. */
+const SESSION_ONLY = /^set (?!(password|default role|statement)\b)/;
+
+/** Data changes run in a transaction. Any other statement commits what is before it, even if it fails, and has to be alone. */
+export function compileRaw({ statement: text, check, transaction }: Raw): Statement[] {
+  const found = assertUsable(text);
+  if (check !== undefined) assertUsable(check);
+  if (found.length === 0) return [];
+  const committing = found.filter((words) => !DATA_CHANGE.test(words) && !SESSION_ONLY.test(words));
+  if (committing.length > 0 && found.filter((words) => !SESSION_ONLY.test(words)).length > 1) {
+    throw unusable(
+      `It has several statements, and ${firstWords(committing[0] ?? '')} commits what is before it: after an interruption, nobody could tell how far it came.`,
+      ['Make each of them a separate raw statement.'],
+    );
+  }
+  return [
+    {
+      text,
+      // `isRawStatement` recognises an array of one string.
+      run: [text],
+      transactional: committing.length === 0 && transaction !== false,
+      // svc cannot know whether raw text destroys data.
+      destructive: false,
+      ...(check !== undefined && { check }),
+    },
+  ];
+}
+
+const firstWords = (words: string): string => words.split(' ').slice(0, 2).join(' ').toUpperCase();
+
+/** The first words of each statement, in lower case. */
+function assertUsable(text: string): string[] {
+  const parts = splitStatements(text);
+  for (const words of parts) {
+    const control = AUTOCOMMIT.test(words) ? 'set autocommit' : TRANSACTION_CONTROL.exec(words)?.[0];
+    if (control !== undefined) {
+      throw unusable(
+        `It contains ${control.toUpperCase()}: svc begins and ends transactions itself, with the history row in them.`,
+        ['Remove it.'],
+      );
+    }
+    if (/^(delimiter|source)\b/.test(words)) {
+      throw unusable(`It contains ${firstWords(words)}, which is a command of the client program, not of the server.`, [
+        'Remove it: the body of a routine may contain semicolons.',
+      ]);
+    }
+    if (/^load (data|xml)\b.*\blocal\b/.test(words)) {
+      throw unusable('It reads a file of the client, which svc does not send.', ['Write the rows with INSERT.']);
+    }
+  }
+  return parts;
+}
+
+function unusable(why: string, next: readonly string[]): SvcError {
+  return new SvcError('migration_invalid', 'A raw statement cannot be used as it is.', { why, next });
+}
+
+/** The number of first words that the patterns read. */
+const MAX_WORDS = 12;
+
+function splitStatements(text: string): string[] {
+  if (text.includes('\0')) throw unusable('It contains a NUL character.', ['Remove the character.']);
+  const found: string[] = [];
+  let words: string[] = [];
+  let something = false;
+  let depth = 0;
+  /** The index in `found` of a routine, and the number of open BEGIN and CASE in its body. */
+  let routine: number | undefined;
+  let blocks = 0;
+  const all = [...tokenize(text)].filter(({ kind }) => kind !== 'comment');
+  for (const [at, token] of all.entries()) {
+    if (token.kind === 'unclosed') throw unusable(`It has an unclosed ${token.text}.`, ['Close it.']);
+    if (token.kind === 'executable') {
+      throw unusable('It has a comment that the server runs, /*! … */, which svc cannot analyse.', [
+        'Write its content without the comment.',
+      ]);
+    }
+    if (token.text === ';' && blocks === 0) {
+      if (something) found.push(words.join(' '));
+      words = [];
+      something = false;
+      continue;
+    }
+    if (token.kind === 'symbol') depth += token.text === '(' ? 1 : token.text === ')' ? -1 : 0;
+    if (token.kind === 'word' && words.length < MAX_WORDS) words.push(token.text);
+    something = true;
+    if (ROUTINE.test(words.join(' '))) routine = found.length;
+    if (routine === undefined) continue;
+    if (token.text === 'begin' || (token.text === 'case' && all[at - 1]?.text !== 'end')) blocks += 1;
+    if (token.text !== 'end') continue;
+    if (blocks > 0) {
+      if (!FLOW.test(all[at + 1]?.text ?? '')) blocks -= 1;
+      continue;
+    }
+    // The END that was taken for the end of the body was not.
+    words = found[routine]?.split(' ') ?? words;
+    found.length = routine;
+  }
+  if (something) found.push(words.join(' '));
+  if (depth > 0) throw unusable('It has an unclosed parenthesis.', ['Close it.']);
+  return found;
+}
+
+/** Why a text is not a single expression, or undefined if it is. */
+export function expressionProblem(text: string): string | undefined {
+  if (text.includes('\0')) return 'It contains a NUL character.';
+  let depth = 0;
+  for (const token of tokenize(text)) {
+    if (token.kind === 'unclosed') return `It has an unclosed ${token.text}.`;
+    if (token.kind === 'comment' || token.kind === 'executable') return 'It contains a comment.';
+    if (token.text === ';') return 'It contains a semicolon outside of quotes.';
+    depth += token.text === '(' ? 1 : token.text === ')' ? -1 : 0;
+    if (depth < 0) return 'It has an unmatched closing parenthesis.';
+  }
+  return depth > 0 ? 'It has an unclosed parenthesis.' : undefined;
+}
+
+/** A token of SQL as the server's own lexer splits it, without white space. */
+export interface Token {
+  /** `executable`: a comment whose content the server runs. `unclosed`: runs to the end and would hide what is sent after it. */
+  readonly kind: 'word' | 'quoted' | 'comment' | 'executable' | 'symbol' | 'unclosed';
+  /** A word is in lower case; an `unclosed` token is only its opening character. */
+  readonly text: string;
+}
+
+/* Backslashes escape in ' and ", not in `. The session has neither ANSI_QUOTES nor NO_BACKSLASH_ESCAPES. */
+const START =
+  /(?<space>\s+)|(?<line>#[^\n]*|--(?=[\s\p{Cc}]|$)[^\n]*)|(?<block>\/\*)|(?<quote>['"`])|(?<word>[\p{L}\p{N}_$\u0080-\uffff]+)|[\s\S]/uy;
+
+export function* tokenize(text: string): Generator<Token> {
+  let at = 0;
+  while (at < text.length) {
+    START.lastIndex = at;
+    const match = START.exec(text);
+    const found = match?.[0] ?? '';
+    const { space, line, block, quote, word } = match?.groups ?? {};
+    const start = at + found.length;
+    at = start;
+    if (space !== undefined) continue;
+    if (line !== undefined) {
+      yield { kind: 'comment', text: line };
+      continue;
+    }
+    if (block ?? quote) {
+      at = block ? text.indexOf('*/', start) + 2 : quotedEnd(text, start, found);
+      if (at < start) {
+        yield { kind: 'unclosed', text: found };
+        return;
+      }
+      const whole = text.slice(start - found.length, at);
+      if (quote) yield { kind: 'quoted', text: whole };
+      else yield { kind: /^\/\*M?!/.test(whole) ? 'executable' : 'comment', text: whole };
+      continue;
+    }
+    yield word === undefined ? { kind: 'symbol', text: found } : { kind: 'word', text: word.toLowerCase() };
+  }
+}
+
+function quotedEnd(text: string, start: number, quote: string): number {
+  for (let at = start; at < text.length; at += 1) {
+    if (quote !== '`' && text[at] === '\\') at += 1;
+    else if (text[at] === quote) {
+      if (text[at + 1] !== quote) return at + 1;
+      at += 1;
+    }
+  }
+  return -1;
+}

@@ -1,0 +1,202 @@
+import type { Statement } from '../../../../core/dialect.ts';
+import type { Json } from '../../../../core/json.ts';
+import type { Constraint } from '../../../../core/schema/model.ts';
+import type { StatementFacts } from '../../sql/grammar.ts';
+import type { Traits } from '../variant.ts';
+import { quoteIdentifier, quoteLiteral } from './literal.ts';
+import type { Violation } from './violations.ts';
+
+/**
+ * `Statement.run` of every statement that is not raw: JSON for the journal, rendered as SQL right before it is sent.
+ * Nothing reads the rendered SQL.
+ */
+export type StatementPlan = CreateTable | DropTable | AlterTable | FillColumn;
+
+export interface CreateTable {
+  readonly kind: 'createTable';
+  readonly table: string;
+  /** Without the table's character set, which depends on the database. */
+  readonly sql: string;
+}
+
+export interface DropTable {
+  readonly kind: 'dropTable';
+  readonly table: string;
+}
+
+/** Clauses of one ALTER TABLE. The catalog completes some of them, under the lock. */
+export interface AlterTable {
+  readonly kind: 'alterTable';
+  readonly table: string;
+  readonly clauses: readonly AlterClause[];
+  /**
+   * Fails with `data_violates` if a row meets the condition. With `online`, only a table copy needs this check: online,
+   * the server rejects such rows itself.
+   */
+  readonly rejectRows?: { readonly condition: string; readonly why: string; readonly online?: true };
+  /** Fails with `data_violates` if a column with this definition rejects a value of the enum. */
+  readonly convertWords?: { readonly column: string; readonly lines: readonly string[] };
+  /** Rows that the server itself rejects, checked before the first step of a run. */
+  readonly violations?: readonly Violation[];
+}
+
+/** Sets a column's value where it is NULL, in batches. */
+export interface FillColumn {
+  readonly kind: 'fillColumn';
+  readonly table: string;
+  readonly column: string;
+  /** An SQL expression. */
+  readonly value: string;
+}
+
+export type AlterClause =
+  | ModifyColumn
+  /** The table check of an array column, under whatever name the server gave it. */
+  | { readonly kind: 'dropArrayCheck'; readonly column: string }
+  | { readonly kind: 'addArrayCheck'; readonly sql: string }
+  | PlainClause;
+
+/** A column's new definition. What is absent stays as the catalog has it. */
+export interface ModifyColumn {
+  readonly kind: 'modifyColumn';
+  readonly column: string;
+  readonly type?: string;
+  readonly required?: boolean;
+  /** Null drops the default. `currentTimestamp` takes the precision of the column. */
+  readonly default?: { readonly sql: string } | 'currentTimestamp' | null;
+  readonly autoIncrement?: boolean;
+  /** The column's own CHECK, if the type changes. */
+  readonly check?: string;
+}
+
+/** Needs nothing from the catalog to be rendered. */
+export type PlainClause =
+  | { readonly kind: 'addColumn'; readonly column: string; readonly definition: string }
+  | RedefineColumn
+  | { readonly kind: 'renameColumn'; readonly from: string; readonly to: string }
+  | { readonly kind: 'dropColumn' | 'dropDefault'; readonly column: string }
+  | { readonly kind: 'renameTable'; readonly to: string }
+  | { readonly kind: 'addConstraint'; readonly type: Constraint['type']; readonly sql: string }
+  | {
+      readonly kind: 'addIndex';
+      readonly name: string;
+      readonly unique?: true;
+      readonly columns: readonly IndexColumn[];
+    }
+  | { readonly kind: 'renameIndex'; readonly from: string; readonly to: string }
+  | { readonly kind: 'dropIndex' | 'dropForeignKey' | 'dropCheck'; readonly name: string }
+  | { readonly kind: 'dropPrimaryKey' };
+
+/** A whole definition. With `addsZeroDefault`, the server adds a default of the date zero to it. */
+interface RedefineColumn {
+  readonly kind: 'redefineColumn';
+  readonly column: string;
+  readonly definition: string;
+  readonly addsZeroDefault?: true;
+}
+
+interface IndexColumn {
+  readonly name: string;
+  readonly descending?: true;
+}
+
+/** Of a statement that is not raw. */
+export const planOf = (run: Json): StatementPlan => run as unknown as StatementPlan;
+
+/** `text` is for people. DDL commits by itself, so no plan can be in a transaction. */
+export function planned(plan: StatementPlan, text: string, facts: StatementFacts = {}): Statement {
+  return { text, run: plan as unknown as Json, transactional: false, destructive: false, ...facts };
+}
+
+/** `modifySql`: the text for people of a `modifyColumn` clause, which only the catalog can complete. */
+export function alterStatement(
+  traits: Traits,
+  table: string,
+  clauses: readonly AlterClause[],
+  facts: StatementFacts = {},
+  checks: Pick<AlterTable, 'rejectRows' | 'convertWords'> = {},
+  modifySql = '',
+): Statement {
+  const shown = clauses.flatMap((clause) => {
+    if (clause.kind === 'modifyColumn') return [modifySql];
+    return clause.kind === 'dropArrayCheck' || clause.kind === 'addArrayCheck' ? [] : [clauseSql(traits, clause)];
+  });
+  return planned({ kind: 'alterTable', table, clauses, ...checks }, alterText(table, shown), facts);
+}
+
+export function withViolations(statement: Statement, violations: readonly Violation[]): Statement {
+  const plan = planOf(statement.run);
+  if (plan.kind !== 'alterTable') throw new Error(`${plan.kind} has no rows to check`);
+  return { ...statement, run: { ...plan, violations } as unknown as Json };
+}
+
+export function alterSql(traits: Traits, table: string, clauses: readonly PlainClause[]): string {
+  return alterText(
+    table,
+    clauses.map((clause) => clauseSql(traits, clause)),
+  );
+}
+
+const alterText = (table: string, clauses: readonly string[]): string =>
+  `ALTER TABLE ${quoteIdentifier(table)} ${clauses.join(', ')}`;
+
+function clauseSql({ dropCheck }: Traits, clause: PlainClause): string {
+  switch (clause.kind) {
+    case 'addColumn':
+      return `ADD COLUMN ${clause.definition}`;
+    case 'redefineColumn':
+      return `MODIFY COLUMN ${clause.definition}`;
+    case 'renameColumn':
+      return `RENAME COLUMN ${quoteIdentifier(clause.from)} TO ${quoteIdentifier(clause.to)}`;
+    case 'dropColumn':
+      return `DROP COLUMN ${quoteIdentifier(clause.column)}`;
+    case 'dropDefault':
+      return `ALTER COLUMN ${quoteIdentifier(clause.column)} DROP DEFAULT`;
+    case 'renameTable':
+      return `RENAME TO ${quoteIdentifier(clause.to)}`;
+    case 'addConstraint':
+      return `ADD ${clause.sql}`;
+    case 'addIndex': {
+      const columns = clause.columns.map(({ name, descending }) => quoteIdentifier(name) + (descending ? ' DESC' : ''));
+      return `ADD ${clause.unique ? 'UNIQUE ' : ''}INDEX ${quoteIdentifier(clause.name)} (${columns.join(', ')})`;
+    }
+    case 'renameIndex':
+      return `RENAME INDEX ${quoteIdentifier(clause.from)} TO ${quoteIdentifier(clause.to)}`;
+    case 'dropIndex':
+      return `DROP INDEX ${quoteIdentifier(clause.name)}`;
+    case 'dropForeignKey':
+      return `DROP FOREIGN KEY ${quoteIdentifier(clause.name)}`;
+    case 'dropCheck':
+      return `${dropCheck} ${quoteIdentifier(clause.name)}`;
+    case 'dropPrimaryKey':
+      return 'DROP PRIMARY KEY';
+  }
+}
+
+export const dropTableSql = (table: string): string => `DROP TABLE ${quoteIdentifier(table)}`;
+
+export function fillStatement(table: string, column: string, value: string): Statement {
+  const name = quoteIdentifier(column);
+  return planned(
+    { kind: 'fillColumn', table, column, value },
+    `UPDATE ${quoteIdentifier(table)} SET ${name} = ${value} WHERE ${name} IS NULL`,
+    { idempotent: true },
+  );
+}
+
+/** A query that returns a row if the catalog has exactly these names: its own comparison ignores case. */
+export function existsQuery(view: string, table: string, names: Readonly<Record<string, string>> = {}): string {
+  const schema = view === 'referential_constraints' ? 'constraint_schema' : 'table_schema';
+  const conditions = Object.entries({ table_name: table, ...names }).map(
+    ([column, name]) => `CAST(${column} AS BINARY) = CAST(${quoteLiteral(name)} AS BINARY)`,
+  );
+  return `SELECT 1 FROM information_schema.${view} WHERE ${schema} = DATABASE() AND ${conditions.join(' AND ')} LIMIT 1`;
+}
+
+export const missingQuery = (...queries: readonly string[]): string =>
+  `SELECT 1 FROM DUAL WHERE ${queries.map((query) => `NOT EXISTS (${query})`).join(' AND ')}`;
+
+/** The options with which a table stores every character. A utf8mb4 database already has them. */
+export function tableCharset(databaseCharset: string, collation: string): string {
+  return databaseCharset === 'utf8mb4' ? '' : ` DEFAULT CHARACTER SET utf8mb4 COLLATE ${collation}`;
+}

@@ -1,0 +1,233 @@
+import { defineConstraint } from '../../../../core/schema/define.ts';
+import { applyFieldChanges } from '../../../../core/schema/field.ts';
+import { primaryKeyFields } from '../../../../core/schema/keys.ts';
+import type { Collection, Constraint, Field, FieldType, SchemaModel } from '../../../../core/schema/model.ts';
+import type { Operation } from '../../../../core/schema/operation.ts';
+import { primaryKeyAfter } from '../../sql/compile.ts';
+import type { Traits } from '../variant.ts';
+import { quoteIdentifier } from './literal.ts';
+import { columnType, isAutoIncrement, STRING_LENGTH } from './types.ts';
+
+/** Rows for which the server rejects a change. */
+export interface Violation {
+  /** True for such a row. */
+  readonly condition: string;
+  readonly why: string;
+  /** The columns that the condition reads, by table. */
+  readonly reads: Readonly<Record<string, readonly string[]>>;
+  readonly foreignKey?: ForeignKeyColumns;
+}
+
+/** The referencing columns, their types according to the model, and the referenced columns. */
+export interface ForeignKeyColumns {
+  readonly columns: readonly string[];
+  readonly types: readonly string[];
+  readonly parent: string;
+  readonly target: readonly string[];
+}
+
+/** The rows for which an operation fails. In a run of several steps, the step's own error comes too late. */
+export function findViolations(traits: Traits, operation: Operation, before: SchemaModel): Violation[] {
+  if (!('collection' in operation)) return [];
+  const collection = before.get(operation.collection);
+  if (!collection) return [];
+  const table = collection.name;
+  switch (operation.type) {
+    case 'createIndex':
+      return operation.unique
+        ? duplicates(
+            table,
+            operation.columns.map(({ name }) => name),
+          )
+        : [];
+    case 'addConstraint':
+      return constraintViolations(collection, defineConstraint(operation.constraint, table, collection.fields.keys()));
+    case 'modifyField': {
+      const from = collection.fields.get(operation.field);
+      if (!from) return [];
+      const to = applyFieldChanges(from, operation.changes, table);
+      const keyed = to.primaryKey && !from.primaryKey;
+      return [
+        ...(to.required && !from.required && !isAutoIncrement(to) ? nullValues(table, to.name) : []),
+        ...unconvertibleValues(traits, table, from, to),
+        // Different values may be equal after a conversion, and equal ones different.
+        ...(to.unique && !from.unique && to.type === from.type ? duplicates(table, [to.name]) : []),
+        ...(keyed && primaryKeyFields(collection).length === 0
+          ? duplicates(table, primaryKeyAfter(collection, to))
+          : []),
+      ];
+    }
+    default:
+      return [];
+  }
+}
+
+function constraintViolations({ name: table, fields }: Collection, constraint: Constraint): Violation[] {
+  const { name, type, columns } = constraint;
+  switch (type) {
+    case 'unique':
+      return duplicates(table, columns);
+    case 'primaryKey':
+      return [...columns.flatMap((column) => nullValues(table, column)), ...duplicates(table, columns)];
+    case 'check':
+      return [
+        {
+          condition: `NOT (${constraint.expression})`,
+          why: `The check "${name}" does not hold.`,
+          reads: { [table]: columns },
+        },
+      ];
+    case 'foreignKey': {
+      const { table: parent, columns: target } = constraint.references;
+      const own = columns.map((column) => `${quoteIdentifier(table)}.${quoteIdentifier(column)}`);
+      const met = target.map((column, index) => `svc_parent.${quoteIdentifier(column)} = ${own[index]}`);
+      const exists = `EXISTS (SELECT 1 FROM ${quoteIdentifier(parent)} AS svc_parent WHERE ${met.join(' AND ')})`;
+      return [
+        {
+          condition: `${own.map((column) => `${column} IS NOT NULL`).join(' AND ')} AND NOT ${exists}`,
+          why: `Values of ${columns.join(', ')} point at no row of "${parent}".`,
+          reads: { [parent]: target, [table]: parent === table ? [...columns, ...target] : columns },
+          foreignKey: {
+            columns,
+            types: columns.map((column) => columnType(fields.get(column) ?? { type: 'text' }, table)),
+            parent,
+            target,
+          },
+        },
+      ];
+    }
+  }
+}
+
+const nullValues = (table: string, column: string): Violation[] => [
+  {
+    condition: `${quoteIdentifier(column)} IS NULL`,
+    why: `${column} would be required.`,
+    reads: { [table]: [column] },
+  },
+];
+
+function unconvertibleValues(traits: Traits, table: string, from: Field, to: Field): Violation[] {
+  const { name, type, length = STRING_LENGTH } = to;
+  const isSame = from.type === type && columnType(from, table) === columnType(to, table);
+  const condition = isSame ? undefined : unconvertibleSql(traits, from, to);
+  if (condition === undefined) return [];
+  const problem = type === 'string' ? `are longer than ${length} characters` : `do not fit ${columnType(to, table)}`;
+  return [{ condition, why: `Values of ${name} ${problem}.`, reads: { [table]: [name] } }];
+}
+
+function duplicates(table: string, columns: readonly string[]): Violation[] {
+  const list = columns.map(quoteIdentifier).join(', ');
+  return [
+    {
+      condition: `(${list}) IN (SELECT ${list} FROM ${quoteIdentifier(table)} GROUP BY ${list} HAVING COUNT(*) > 1)`,
+      why: `Values of ${columns.join(', ')} are there more than once.`,
+      reads: { [table]: columns },
+    },
+  ];
+}
+
+type Types = ReadonlySet<FieldType>;
+/** Each includes all values of the previous ones. */
+const INTEGERS = ['boolean', 'smallint', 'integer', 'bigint'] as const;
+const RANGES: Readonly<Partial<Record<FieldType, string>>> = {
+  boolean: '-128 AND 127',
+  smallint: '-32768 AND 32767',
+  integer: '-2147483648 AND 2147483647',
+  bigint: '-9223372036854775808 AND 9223372036854775807',
+};
+const NUMBER_TYPES: Types = new Set([...INTEGERS, 'float', 'double', 'decimal']);
+const TEXT_TYPES: Types = new Set(['string', 'text', 'enum', 'uuid']);
+const BYTE_TYPES: Types = new Set(['binary', 'blob']);
+const JSON_TYPES: Types = new Set(['json', 'array']);
+const DATE_TYPES: Types = new Set(['date', 'datetime']);
+/** Types that a string is cast to. MySQL accepts any string as a time. */
+const CAST_TYPES: Readonly<Partial<Record<FieldType, string>>> = {
+  date: 'DATE',
+  datetime: 'DATETIME(3)',
+  timestamp: 'DATETIME(3)',
+};
+const NUMBER = '^[[:space:]]*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?[[:space:]]*$';
+const GREATEST_FLOAT = '3.4028234663852886e38';
+
+/**
+ * A condition for values that the server refuses to convert; undefined if it converts all. It may miss some, which the
+ * step itself reports, and is never true for a value that the server converts.
+ */
+export function unconvertibleSql(traits: Traits, from: Field, to: Field): string | undefined {
+  const column = quoteIdentifier(from.name);
+  const isText = TEXT_TYPES.has(from.type) || BYTE_TYPES.has(from.type);
+  const written = isText ? `CONVERT(${column} USING utf8mb4)` : `CAST(${column} AS CHAR)`;
+  const any = (...conditions: readonly (string | undefined)[]) =>
+    conditions.filter((condition) => condition !== undefined).join(' OR ') || undefined;
+  switch (to.type) {
+    case 'boolean':
+    case 'smallint':
+    case 'integer':
+    case 'bigint':
+    case 'float':
+    case 'double':
+    case 'decimal':
+      if (isText)
+        return any(`${written} NOT REGEXP '${NUMBER}'`, outOfRangeSql(`CAST(${written} AS DECIMAL(65,30))`, from, to));
+      if (JSON_TYPES.has(from.type)) return `JSON_TYPE(${column}) IN ('OBJECT', 'ARRAY')`;
+      return outOfRangeSql(NUMBER_TYPES.has(from.type) ? column : `(${column} + 0)`, from, to);
+    case 'string':
+      return any(
+        notTextSql(column, written, from),
+        // Trailing spaces are removed without an error.
+        isShorter(from, to) ? `CHAR_LENGTH(RTRIM(${written})) > ${to.length ?? STRING_LENGTH}` : undefined,
+      );
+    case 'text':
+      return notTextSql(column, written, from);
+    case 'binary':
+      if (!isShorter(from, to)) return undefined;
+      return `LENGTH(${BYTE_TYPES.has(from.type) ? column : `RTRIM(${written})`}) > ${to.length}`;
+    case 'date':
+    case 'time':
+    case 'datetime':
+    case 'timestamp':
+      return any(
+        isText && to.type !== 'time'
+          ? `${column} IS NOT NULL AND CAST(${written} AS ${CAST_TYPES[to.type]}) IS NULL`
+          : undefined,
+        to.type === 'timestamp' && (isText || DATE_TYPES.has(from.type))
+          ? `CAST(${isText ? written : column} AS DATETIME(3)) NOT BETWEEN '1970-01-01 00:00:00.001' AND ${traits.maxTimestamp}`
+          : undefined,
+      );
+    case 'json':
+      return JSON_TYPES.has(from.type) || NUMBER_TYPES.has(from.type) ? undefined : `NOT JSON_VALID(${written})`;
+    case 'array':
+      if (from.type === 'array') return undefined;
+      return `CASE JSON_VALID(${written}) WHEN 1 THEN JSON_TYPE(${written}) <> 'ARRAY' WHEN 0 THEN TRUE END`;
+    default:
+      return undefined;
+  }
+}
+
+/** Out of range of a numeric type. */
+function outOfRangeSql(number: string, from: Field, to: Field): string | undefined {
+  const integers: readonly FieldType[] = INTEGERS;
+  const range = RANGES[to.type];
+  if (range !== undefined) {
+    const isWider = integers.includes(from.type) && integers.indexOf(from.type) <= integers.indexOf(to.type);
+    return isWider ? undefined : `ROUND(${number}) NOT BETWEEN ${range}`;
+  }
+  if (to.type === 'float')
+    return from.type === 'double' || from.type === 'decimal' ? `ABS(${number}) > ${GREATEST_FLOAT}` : undefined;
+  if (to.type !== 'decimal') return undefined;
+  const { precision = 0, scale = 0 } = to;
+  if (from.type === 'decimal' && (from.precision ?? 0) - (from.scale ?? 0) < precision - scale) return undefined;
+  const greatest = `${'9'.repeat(precision - scale) || '0'}${scale > 0 ? `.${'9'.repeat(scale)}` : ''}`;
+  return `ROUND(${number}, ${scale}) NOT BETWEEN -${greatest} AND ${greatest}`;
+}
+
+/** Bytes that are not text. */
+const notTextSql = (column: string, written: string, { type }: Field): string | undefined =>
+  BYTE_TYPES.has(type) ? `NOT (CAST(${written} AS BINARY) <=> ${column})` : undefined;
+
+function isShorter(from: Field, to: Field): boolean {
+  if (to.type === 'binary' && to.length === undefined) return false;
+  if (from.type !== to.type) return true;
+  return (from.length ?? (to.type === 'string' ? STRING_LENGTH : Infinity)) > (to.length ?? STRING_LENGTH);
+}

@@ -1,0 +1,109 @@
+import type { Connection } from '../../../../core/dialect.ts';
+import { Mutex } from '../../sql/mutex.ts';
+import { recordStore } from '../../sql/record-store.ts';
+import { type ExecSql, type Result, rowsOf } from '../../sql/session.ts';
+import { isRawStatement, withSchema } from '../../sql/statement.ts';
+import { introspectTables, readUnsupportedObjects } from '../catalog/introspect.ts';
+import { normalizeExpressions, normalizeModel } from '../catalog/normalize.ts';
+import { readCatalog } from '../catalog/read-catalog.ts';
+import { withCurrentNames } from '../catalog/renamed-constraints.ts';
+import { segmentsFor, statementsFor } from '../compile/generated-uuid.ts';
+import { createGrammar } from '../compile/grammar.ts';
+import { quoteIdentifier } from '../compile/literal.ts';
+import { planOf, tableCharset } from '../compile/statement.ts';
+import { updateSql } from '../data/update.ts';
+import { createRecordGrammar, createRecordHome, ensureTables } from '../records/record-store.ts';
+import { type AlterContext, immediateSql, runDeferred } from '../run/online-alter.ts';
+import { previewSql } from '../run/planned-changes.ts';
+import { preflight } from '../run/preflight.ts';
+import { type RunContext, runSegments } from '../run/run.ts';
+import { parseVersion, type Variant } from '../variant.ts';
+import { toSvcError } from './errors.ts';
+import { isLockTaken, sessionHoldsLock, withMigrationLock } from './lock.ts';
+import { openSession } from './session.ts';
+import { type Settings, sessionSetupSql } from './settings.ts';
+import { parseAddress } from './url.ts';
+
+export async function connect(variant: Variant, url: string, settings: Settings): Promise<Connection> {
+  const { traits } = variant;
+  const session = await openSession(variant, parseAddress(url, variant.schemes), settings);
+  const { serverInfo } = session;
+  const version = parseVersion(serverInfo.version);
+  const grammar = createGrammar(traits);
+  const tableOptions = tableCharset(serverInfo.charset, traits.tableCollation);
+  const recordGrammar = createRecordGrammar(variant);
+  const records = createRecordHome(session, recordGrammar, settings.lockRetries);
+  const alterContext = (exec: ExecSql): AlterContext => ({
+    exec,
+    traits,
+    version,
+    allowCopy: settings.allowCopy,
+    foldsTableNames: serverInfo.foldsTableNames,
+  });
+  const runContext: RunContext = {
+    session,
+    grammar: recordGrammar,
+    restore: (autocommit) => `USE ${quoteIdentifier(serverInfo.database)}; ${sessionSetupSql(settings, autocommit)}`,
+    lockHeld: sessionHoldsLock(serverInfo.database),
+    lockRetries: settings.lockRetries,
+    sqlOf: (run) => (isRawStatement(run) ? withSchema(run, '') : immediateSql(traits, tableOptions, planOf(run))),
+    compoundStatement: traits.compoundStatement,
+    runDeferred: (exec, run, onSent) => runDeferred(alterContext(exec), planOf(run), onSent),
+  };
+  const adapt = statementsFor({ traits, version });
+  const lockContext = { session, serverInfo, mutex: new Mutex() };
+  const withSvcErrors = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      throw toSvcError(error);
+    }
+  };
+  const rows = (text: string): Promise<Result['rows']> => withSvcErrors(() => rowsOf(session.exec, text));
+  const read = (collections?: readonly string[]) =>
+    withSvcErrors(async () => introspectTables(traits, await readCatalog(session.exec, traits, collections)));
+  return {
+    server: `${variant.title} ${version.join('.')}`,
+    run: (segments, epoch, tookMs, observer) =>
+      runSegments(runContext, segmentsFor({ traits, version }, segments, observer), epoch, tookMs, observer),
+    preflight: (statements) =>
+      withSvcErrors(() => session.exclusive((exec) => preflight(alterContext(exec), adapt(statements)))),
+    describeStatements: (statements) => withSvcErrors(() => previewSql(session.exec, traits, adapt(statements))),
+    query: rows,
+    introspect: async (collections) => (await read(collections)).model,
+    async unsupportedObjects() {
+      const { unsupported } = await read();
+      return [...unsupported, ...(await withSvcErrors(() => readUnsupportedObjects(session.exec)))];
+    },
+    normalize: (model) =>
+      withSvcErrors(async () =>
+        withCurrentNames(
+          session.exec,
+          traits,
+          await normalizeExpressions({ session, traits, grammar, tableOptions }, normalizeModel(model)),
+        ),
+      ),
+    records: (definition) => recordStore(records, definition),
+    ensureTables: (definitions) => ensureTables(session, recordGrammar, definitions),
+    async update(job) {
+      const { count, update } = updateSql({ grammar, traits, version }, job);
+      const [counted, changed] = await withSvcErrors(() => session.exec(`${count}; ${update}`));
+      const modified = changed?.count ?? 0;
+      // The update reads a newer snapshot than the count: other sessions may have written in between.
+      return { matched: Math.max(Number(counted?.rows[0]?.matched), modified), modified };
+    },
+    async now() {
+      const [row] = await rows('SELECT SYSDATE(3) AS now');
+      return new Date(`${String(row?.now).replace(' ', 'T')}Z`);
+    },
+    async count(collection, limit) {
+      const [row] = await rows(
+        `SELECT COUNT(*) AS count FROM (SELECT 1 FROM ${quoteIdentifier(collection)} LIMIT ${limit}) AS counted`,
+      );
+      return Number(row?.count);
+    },
+    withLock: (work, options) => withMigrationLock(lockContext, work, options),
+    isLocked: async () => (await rows(`SELECT 1 FROM DUAL WHERE ${isLockTaken(serverInfo.database)}`)).length > 0,
+    close: () => session.close(),
+  };
+}

@@ -1,0 +1,98 @@
+import { isSvcError, SvcError } from '../../../../core/errors.ts';
+import { SerialQueue } from '../../sql/mutex.ts';
+import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
+import { isBefore, parseVersion, type Variant } from '../variant.ts';
+import { toConnectError, toSessionError, toSvcError, withNothingChanged } from './errors.ts';
+import { type Settings, sessionSetupSql } from './settings.ts';
+import type { Address } from './url.ts';
+
+/** What the server reports at the start of the session. */
+export interface ServerInfo {
+  /** As the server spells it: `10.11.6-MariaDB-log`. */
+  readonly version: string;
+  readonly database: string;
+  /** The default character set of the database. */
+  readonly charset: string;
+  /** `lower_case_table_names` is not 0: table names are stored or compared in lower case. */
+  readonly foldsTableNames: boolean;
+  /** The connection id. A different one later means that a proxy shares sessions. */
+  readonly id: number;
+}
+
+export interface ServerSession extends Session {
+  readonly serverInfo: ServerInfo;
+}
+
+/** Connects, applies the session settings and checks the server. */
+export async function openSession(variant: Variant, address: Address, settings: Settings): Promise<ServerSession> {
+  const driver = await variant.open(address, settings).catch((error) => {
+    throw withNothingChanged(toConnectError(error));
+  });
+  let lost: Error | undefined;
+  driver.onLost((error) => {
+    lost ??= error;
+  });
+  const send: ExecSql = async (text) => {
+    if (lost) throw lost;
+    return driver.query(text);
+  };
+  const opened: ExecSql = (text) =>
+    send(text).catch((error) => {
+      throw toSessionError(error);
+    });
+  const queue = new SerialQueue();
+  try {
+    const ask =
+      'SELECT version() AS version, database() AS name, connection_id() AS id, @@character_set_database AS charset, @@lower_case_table_names AS folds, @@explicit_defaults_for_timestamp AS explicit';
+    const [row] = await rowsOf(send, `${sessionSetupSql(settings, 1)}; ${ask}`);
+    const serverInfo = {
+      version: String(row?.version),
+      database: String(row?.name),
+      id: Number(row?.id),
+      charset: String(row?.charset),
+      foldsTableNames: Number(row?.folds) !== 0,
+    };
+    assertServer(variant, serverInfo.version);
+    if (Number(row?.explicit) === 0) await disableImplicitTimestamps(send, variant.title);
+    return {
+      serverInfo,
+      exec: (text) => queue.run(() => opened(text)),
+      exclusive: (work) => queue.run(() => work(opened)),
+      close: async () => driver.close(),
+    };
+  } catch (error) {
+    driver.close();
+    throw withNothingChanged(toSvcError(error));
+  }
+}
+
+function assertServer(variant: Variant, version: string): void {
+  if (!variant.matchesVersion(version)) {
+    const { other } = variant;
+    throw new SvcError('config_invalid', `The server is not ${variant.title} but ${other.title}.`, {
+      why: `Its version is ${version}.`,
+      next: [`Write in svc.config: dialect: '${other.name}'`],
+    });
+  }
+  if (!isBefore(parseVersion(version), variant.minimumVersion)) return;
+  throw new SvcError('not_supported', `This ${variant.title} server is too old.`, {
+    why: `It has version ${version}; ${variant.minimumVersion.join('.')} is the oldest that svc knows.`,
+    next: ['Use a newer server.'],
+  });
+}
+
+/** Otherwise the server adds a default and ON UPDATE to a required timestamp, as MariaDB does before 10.10. */
+async function disableImplicitTimestamps(exec: ExecSql, title: string): Promise<void> {
+  try {
+    await exec('SET SESSION explicit_defaults_for_timestamp = 1');
+  } catch (error) {
+    // In older servers it is a startup option, and in MySQL only administrators can set it.
+    const cause = toSvcError(error);
+    if (!isSvcError(cause) || cause.code === 'connection_lost') throw error;
+    throw new SvcError('not_supported', `This ${title} server changes required timestamps on every update.`, {
+      why: `Its explicit_defaults_for_timestamp is OFF, and the session cannot set it: ${cause.why}`,
+      next: ['Set explicit_defaults_for_timestamp = ON in the configuration of the server.'],
+      cause,
+    });
+  }
+}

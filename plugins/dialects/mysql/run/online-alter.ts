@@ -1,0 +1,225 @@
+import { SvcError } from '../../../../core/errors.ts';
+import { type ExecSql, rowsOf } from '../../sql/session.ts';
+import { readTable } from '../catalog/read-catalog.ts';
+import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
+import {
+  type AlterClause,
+  type AlterTable,
+  alterSql,
+  dropTableSql,
+  type PlainClause,
+  type StatementPlan,
+} from '../compile/statement.ts';
+import { errorNumber } from '../connection/errors.ts';
+import { assertNoRows, assertWordsConvertible, countRows, MAX_COUNTED } from '../data/conversions.ts';
+import { runFill } from '../data/fill.ts';
+
+import { isBefore, type Traits, type Version } from '../variant.ts';
+import { completeClauses, followUpClauses, needsCatalog } from './complete-alter.ts';
+
+export interface AlterContext {
+  readonly exec: ExecSql;
+  readonly traits: Traits;
+  readonly version: Version;
+  /** A statement may copy a table, which blocks writes to it. */
+  readonly allowCopy: boolean;
+  /** The server does not distinguish tables by the case of their names. */
+  readonly foldsTableNames: boolean;
+}
+
+/**
+ * The SQL of a statement in its most likely form, if nothing has to be looked up for it; undefined for others. If the
+ * server cannot run it in that form, it fails with one of `NEEDS_CATALOG`.
+ */
+export function immediateSql(traits: Traits, tableOptions: string, plan: StatementPlan): string | undefined {
+  switch (plan.kind) {
+    case 'createTable':
+      return plan.sql + tableOptions;
+    case 'dropTable':
+      return dropTableSql(plan.table);
+    case 'fillColumn':
+      return undefined;
+    case 'alterTable':
+      return immediateAlterSql(traits, plan);
+  }
+}
+
+function immediateAlterSql(traits: Traits, alter: AlterTable): string | undefined {
+  if (needsCatalog(traits, alter) || alter.rejectRows || alter.convertWords) return undefined;
+  if (alter.clauses.some((clause) => requiresCopy(clause) || isDescendingIndex(clause))) return undefined;
+  // Only the kinds that `needsCatalog` lists are not plain.
+  const clauses = alter.clauses as readonly PlainClause[];
+  const isInstant = clauses.every(({ kind }) => kind !== 'addConstraint' && kind !== 'addIndex');
+  return `${alterSql(traits, alter.table, clauses)}, ${isInstant ? INSTANT : ONLINE}`;
+}
+
+/** No server adds these without a copy of the table. */
+export const requiresCopy = (clause: AlterClause): boolean =>
+  clause.kind === 'addConstraint' && (clause.type === 'foreignKey' || clause.type === 'check');
+
+const isDescendingIndex = (clause: AlterClause): boolean =>
+  clause.kind === 'addIndex' && clause.columns.some(({ descending }) => descending);
+
+/** Both allow reads and writes; the second blocks them briefly at its beginning and end. */
+const INSTANT = 'ALGORITHM=INSTANT';
+const ONLINE = 'ALGORITHM=INPLACE, LOCK=NONE';
+
+/** Runs a statement that only the catalog can complete, without blocking other sessions if possible. */
+export async function runDeferred(
+  context: AlterContext,
+  plan: StatementPlan,
+  onSent: (sql: string) => void,
+): Promise<void> {
+  if (plan.kind === 'fillColumn') await runFill(context.exec, context.traits, plan);
+  else if (plan.kind === 'alterTable') await alter(context, plan, onSent);
+  else throw new Error(`${plan.kind} needs nothing from the catalog`);
+}
+
+async function alter(context: AlterContext, plan: AlterTable, onSent: (sql: string) => void): Promise<void> {
+  const { exec, traits } = context;
+  const { table, rejectRows, convertWords } = plan;
+  assertServerSupports(context, plan);
+  if (convertWords) await assertWordsConvertible(exec, table, convertWords);
+  const clauses = await completeClauses(exec, traits, plan);
+  const [sql, ...followUps] = completeSql(traits, table, clauses);
+  onSent([sql, ...followUps].join('; '));
+  const autoIncrements = plan.clauses.some((clause) => clause.kind === 'modifyColumn' && clause.autoIncrement);
+  const run = () => alterTable(context, plan, sql);
+  const change = autoIncrements ? () => allowingZeroIds(exec, run) : run;
+  await allowingZeroDates(context, table, async () => {
+    if (!rejectRows) return change();
+    if (rejectRows.online && (await tryOnline(exec, sql))) return;
+    await withTableLocked(exec, table, async () => {
+      await assertNoRows(exec, table, rejectRows);
+      await change();
+    });
+  });
+  for (const followUp of followUps) await exec(followUp);
+}
+
+/** The statement of completed clauses, and those that have to follow it. */
+export function completeSql(
+  traits: Traits,
+  table: string,
+  clauses: readonly PlainClause[],
+): readonly [string, ...string[]] {
+  return [
+    alterSql(traits, table, clauses),
+    ...followUpClauses(clauses).map((clause) => alterSql(traits, table, [clause])),
+  ];
+}
+
+/** Otherwise the server takes a 0 in an existing row for a missing number and replaces it. */
+const allowingZeroIds = (exec: ExecSql, work: () => Promise<void>): Promise<void> =>
+  withSqlMode(exec, "CONCAT(@@sql_mode, ',NO_AUTO_VALUE_ON_ZERO')", work);
+
+/** A column may have the date zero as its default, which strict sessions reject in any change of its table. */
+export async function allowingZeroDates<T>(
+  { exec, traits }: AlterContext,
+  table: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (errorNumber(error) !== INVALID_DEFAULT) throw error;
+    const { columns } = await readTable(exec, traits, table);
+    const hasZero = columns.some(({ default: found }) => found && 'literal' in found && ZERO_DATE.test(found.literal));
+    if (!hasZero) throw error;
+    return withSqlMode(exec, "REPLACE(REPLACE(@@sql_mode, 'NO_ZERO_IN_DATE', ''), 'NO_ZERO_DATE', '')", work);
+  }
+}
+
+const ZERO_DATE = /^\d{4}-(00-\d\d|\d\d-00)/;
+
+async function withSqlMode<T>(exec: ExecSql, mode: string, work: () => Promise<T>): Promise<T> {
+  const [row] = await rowsOf(exec, 'SELECT @@sql_mode AS mode');
+  await exec(`SET SESSION sql_mode = ${mode}`);
+  try {
+    return await work();
+  } finally {
+    await exec(`SET SESSION sql_mode = ${quoteLiteral(String(row?.mode))}`);
+  }
+}
+
+const INVALID_DEFAULT = 1067;
+
+/** An older server accepts the clause and ignores it. */
+export function assertServerSupports({ traits, version }: AlterContext, { table, clauses }: AlterTable): void {
+  const { descendingIndexesSince } = traits;
+  if (!descendingIndexesSince || !isBefore(version, descendingIndexesSince) || !clauses.some(isDescendingIndex)) return;
+  throw new SvcError(
+    'not_supported',
+    `This ${traits.title} server cannot have an index in descending order: "${table}".`,
+    {
+      why: `It has version ${version.join('.')}; descending indexes came with ${descendingIndexesSince.join('.')}.`,
+      next: ['Leave the order out, or use a newer server.'],
+    },
+  );
+}
+
+/** No other session can write a row between the check of the rows and the change. */
+async function withTableLocked(exec: ExecSql, table: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await exec(`LOCK TABLES ${quoteIdentifier(table)} WRITE`);
+  } catch (error) {
+    // Without the privilege, the check runs without a lock.
+    if (!FORBIDDEN.has(errorNumber(error))) throw error;
+  }
+  try {
+    await work();
+  } finally {
+    await exec('UNLOCK TABLES');
+  }
+}
+
+const FORBIDDEN: ReadonlySet<number | undefined> = new Set([1044, 1142]);
+
+/** False if the server can only do it with a copy of the table; nothing was changed then. */
+export async function tryOnline(exec: ExecSql, sql: string): Promise<boolean> {
+  for (const algorithm of [INSTANT, ONLINE]) {
+    try {
+      await exec(`${sql}, ${algorithm}`);
+      return true;
+    } catch (error) {
+      if (!NOT_ONLINE.has(errorNumber(error))) throw error;
+    }
+  }
+  return false;
+}
+
+async function alterTable({ exec, allowCopy }: AlterContext, alter: AlterTable, sql: string): Promise<void> {
+  if (await tryOnline(exec, sql)) return;
+  if (!allowCopy) await assertCopyAllowed(exec, alter, alter.table, sql);
+  await exec(sql);
+}
+
+/** The server rejects the algorithm; nothing was changed. */
+const NOT_ONLINE: ReadonlySet<number | undefined> = new Set([1845, 1846, 1800, 4092]);
+
+/** Errors of a statement in its most likely form that another attempt with the catalog may avoid. */
+export const NEEDS_CATALOG: ReadonlySet<number | undefined> = new Set([...NOT_ONLINE, INVALID_DEFAULT]);
+
+/** Copying an empty table takes no time. With `rejectRows`, the table is locked for reads as well. */
+export async function assertCopyAllowed(
+  exec: ExecSql,
+  { rejectRows }: AlterTable,
+  table: string,
+  sql: string,
+): Promise<void> {
+  const found = await countRows(exec, quoteIdentifier(table));
+  if (found === 0) return;
+  const isEstimate = found > MAX_COUNTED;
+  const rows = isEstimate ? await estimateRows(exec, table) : found;
+  const size = `${isEstimate ? 'about ' : ''}${rows.toLocaleString('en')} ${rows === 1 ? 'row' : 'rows'}`;
+  throw new SvcError('copy_required', `The table "${table}" would have to be copied, with its ${size}.`, {
+    why: `Nobody could ${rejectRows ? 'read it or ' : ''}write to it until that is done: ${sql}`,
+    next: ['Where that is acceptable: --allow-copy', 'Otherwise use a tool for online schema changes.'],
+    details: { table, rows },
+  });
+}
+
+async function estimateRows(exec: ExecSql, table: string): Promise<number> {
+  const [row] = await rowsOf(exec, `EXPLAIN SELECT 1 FROM ${quoteIdentifier(table)}`);
+  return Math.max(MAX_COUNTED, Number(row?.rows ?? 0));
+}

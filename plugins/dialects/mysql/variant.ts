@@ -1,0 +1,108 @@
+import type { Constraint } from '../../../core/schema/model.ts';
+import type { Result } from '../sql/session.ts';
+import type { CatalogDefault } from './catalog/catalog-table.ts';
+import type { Settings } from './connection/settings.ts';
+import type { Address } from './connection/url.ts';
+
+/** One of the two dialects, MySQL or MariaDB: its driver, its servers and its SQL. */
+export interface Variant {
+  readonly name: 'mysql' | 'mariadb';
+  readonly title: string;
+  /** The other one, for an error that recommends it. */
+  readonly other: { readonly name: string; readonly title: string };
+  /** Accepted URL schemes; errors recommend the first. */
+  readonly schemes: readonly string[];
+  /** Whether `version()` belongs to such a server. */
+  matchesVersion(version: string): boolean;
+  readonly minimumVersion: Version;
+  /** Compares byte by byte, trailing spaces included, as record keys do. */
+  readonly binaryCollation: string;
+  readonly open: OpenDriver;
+  readonly traits: Traits;
+}
+
+/** Where the SQL of MySQL and MariaDB differs. No other code asks which of the two it runs on. */
+export interface Traits {
+  /** The dialect's name. */
+  readonly name: string;
+  readonly title: string;
+  /** For tables in a database with a character set that cannot store every character. */
+  readonly tableCollation: string;
+  /** Older servers accept DESC in an index and ignore it. */
+  readonly descendingIndexesSince?: Version;
+  readonly randomBytesSince: Version;
+  readonly dropCheck: 'DROP CHECK' | 'DROP CONSTRAINT';
+  /** Adding a column with an expression as its default copies the table. */
+  readonly copiesForExpressionDefaults: boolean;
+  /** A check in a column definition belongs to the column, and a MODIFY without it drops it. Else it is a table check. */
+  readonly hasColumnChecks: boolean;
+  /** A required ON UPDATE column without a default gets the date zero as its default. */
+  readonly addsZeroDefault: boolean;
+  /** The column types of a foreign key cannot change at all. Else they can change to a comparable type. */
+  readonly locksForeignKeyTypes: boolean;
+  /** The name of a check is unique in the database. Else it is unique in its table. */
+  readonly hasDatabaseWideCheckNames: boolean;
+  /** What follows the table's name in the names of constraints that are renamed with the table. */
+  readonly renamedConstraintSuffixes: Readonly<Partial<Record<Constraint['type'], string>>>;
+  /**
+   * Wraps statements into one, which the server answers once and which stops at the first failure. Absent if the server
+   * has no such block.
+   */
+  readonly compoundStatement?: (statements: string) => string;
+  /** The last value of a timestamp column, in UTC, as an expression. */
+  readonly maxTimestamp: string;
+  /** The condition for a JSON array in a quoted column. */
+  arrayCheck(column: string): string;
+  readonly json: {
+    /** The condition for a column equal to a JSON literal, whatever the spelling of the two. */
+    equals(column: string, literal: string): string;
+    /** The first version with such a function. */
+    readonly equalsSince?: Version;
+    /** A literal with the order of JSON values. Absent if JSON is stored and ordered as a string. */
+    orderable?(literal: string): string;
+  };
+  readonly catalog: {
+    /** For `information_schema.statistics s`: why svc does not create such an index, or NULL. */
+    readonly unsupportedIndex: string;
+    /** Returns `t` (table), `n` (name), `e` (expression), `odd` (why unsupported) and `own` (1 for a column's check). */
+    readonly checksQuery: string;
+    /** For `information_schema.columns c`: a spatial column's attribute that is not part of its type, or NULL. */
+    readonly spatialAttribute: string;
+    /** Expressions have question marks in place of characters that the catalog's character set lacks. */
+    readonly expressionsLoseCharacters: boolean;
+    /** An expression as it was written. */
+    decodeExpression(text: string): string;
+    parseDefault(value: string | null, extra: string): CatalogDefault | undefined;
+    /** Parses what follows DEFAULT in SHOW CREATE TABLE. */
+    parseShownDefault(text: string): CatalogDefault | undefined;
+  };
+}
+
+export type Version = readonly [major: number, minor: number, patch: number];
+
+/** `10.11.6-MariaDB-log` as 10, 11 and 6. */
+export function parseVersion(text: string): Version {
+  const [, major, minor, patch] = /(\d+)\.(\d+)\.(\d+)/.exec(text.replace(/^5\.5\.5-/, '')) ?? [];
+  return [Number(major ?? 0), Number(minor ?? 0), Number(patch ?? 0)];
+}
+
+export function isBefore(version: Version, other: Version): boolean {
+  const at = version.findIndex((part, index) => part !== other[index]);
+  return at >= 0 && (version[at] ?? 0) < (other[at] ?? 0);
+}
+
+/** The part of a driver's connection that a session needs. */
+export interface DriverConnection {
+  /** Runs one or several statements and returns the result of each. Integers beyond a safe number are strings. */
+  query(text: string): Promise<readonly Result[]>;
+  /** Without a listener, losing an idle connection ends the process with both drivers. */
+  onLost(listener: (error: Error) => void): void;
+  /** Does not wait for the server to close its end. */
+  close(): void;
+}
+
+/** Loads the driver and connects. Throws `driver_missing` or the server's error. */
+export type OpenDriver = (
+  address: Address,
+  settings: Pick<Settings, 'connectTimeoutMs' | 'root'>,
+) => Promise<DriverConnection>;

@@ -1,0 +1,188 @@
+import type { UnsupportedObject } from '../../../../core/dialect.ts';
+import type {
+  Collection,
+  Constraint,
+  Field,
+  Index,
+  ReferentialAction,
+  SchemaModel,
+} from '../../../../core/schema/model.ts';
+import { enumCheckName, primaryKeyName, uniqueName } from '../../sql/names.ts';
+import { type ReadType, readType } from '../compile/types.ts';
+import { parseDefault } from './defaults.ts';
+import type { CatalogColumn, CatalogConstraint, CatalogIndex, CatalogTable } from './read-catalog.ts';
+
+export interface IntrospectedTables {
+  readonly model: SchemaModel;
+  readonly unsupportedObjects: readonly UnsupportedObject[];
+}
+
+/** Tables of the catalog as a model in normal form, and what the model cannot describe. */
+export function toModel(tables: readonly CatalogTable[]): IntrospectedTables {
+  const unsupportedObjects: UnsupportedObject[] = [];
+  const model = new Map(tables.map((table) => [table.name, toCollection(table, unsupportedObjects)]));
+  return { model, unsupportedObjects };
+}
+
+function toCollection(table: CatalogTable, unsupportedObjects: UnsupportedObject[]): Collection {
+  const report = (what: string, field?: string) =>
+    unsupportedObjects.push({ collection: table.name, ...(field !== undefined && { field }), what });
+  if (table.partitioned) report('is partitioned');
+  const names = new Map(table.columns.map(({ number, name }) => [number, name]));
+  const columnsOf = ({ columns }: { readonly columns: readonly number[] }) =>
+    columns.map((number) => names.get(number) ?? '');
+
+  const primary = new Set<string>();
+  const unique = new Set<string>();
+  const enums = new Map<string, readonly string[]>();
+  const constraints = new Map<string, Constraint>();
+  const incompatible = new Set(table.columns.filter((column) => typeOf(column).incompatible).map(({ name }) => name));
+  const order = table.columns.map(({ name }) => name);
+  for (const constraint of table.constraints) {
+    const columns = columnsOf(constraint);
+    const [only = ''] = columns.length === 1 ? columns : [];
+    const values = constraint.type === 'c' ? enumValues(constraint.expression ?? '', only) : undefined;
+    const column = table.columns.find(({ name }) => name === only);
+    if (constraint.unsupported !== null)
+      report(`has the constraint "${constraint.name}", which ${constraint.unsupported}; svc makes a plain one`);
+    if (constraint.type === 'p' && constraint.name === primaryKeyName(table.name) && isInColumnOrder(columns, order)) {
+      for (const name of columns) primary.add(name);
+    } else if (constraint.type === 'u' && only !== '' && constraint.name === uniqueName(table.name, only)) {
+      unique.add(only);
+    } else if (values && column?.type === 'text' && constraint.name === enumCheckName(table.name, only)) {
+      enums.set(only, values);
+    } else if (constraint.type === 'c' && columns.some((name) => incompatible.has(name))) {
+      report(
+        `has the constraint "${constraint.name}", which svc does not make: it is on a type that svc does not make`,
+      );
+    } else {
+      const read = toConstraint(constraint, columns);
+      if (read) constraints.set(read.name, read);
+      else
+        report(`has the constraint "${constraint.name}", which svc does not make: it ${unsupportedReason(constraint)}`);
+    }
+  }
+  const fields = table.columns.map((column): [string, Field] => [
+    column.name,
+    toField(column, { primary, unique, enums }, (what) => report(what, column.name)),
+  ]);
+  const indexes = new Map<string, Index>();
+  for (const index of table.indexes) {
+    const read = toIndex(index, columnsOf(index));
+    if (typeof read === 'string') report(`has the index "${index.name}", which svc does not make: it ${read}`);
+    else indexes.set(read.name, read);
+  }
+  return {
+    name: table.name,
+    fields: new Map(fields),
+    indexes,
+    constraints,
+    options: table.unlogged ? { sqlOptions: { unlogged: true } } : {},
+  };
+}
+
+function isInColumnOrder(columns: readonly string[], order: readonly string[]): boolean {
+  return columns.every((name, index) => index === 0 || order.indexOf(columns[index - 1] ?? '') < order.indexOf(name));
+}
+
+interface FieldFlags {
+  readonly primary: ReadonlySet<string>;
+  readonly unique: ReadonlySet<string>;
+  readonly enums: ReadonlyMap<string, readonly string[]>;
+}
+
+function toField(column: CatalogColumn, { primary, unique, enums }: FieldFlags, report: (what: string) => void): Field {
+  const { name } = column;
+  const { inexact, incompatible, ...read } = typeOf(column);
+  if (inexact) report(`has the type ${column.type}, which svc does not make; the nearest is ${read.type}`);
+  if (column.dimensions > 1) report(`has ${column.dimensions} dimensions; svc makes one`);
+  const values = enums.get(name);
+  const type = values ? ({ type: 'enum', enumValues: values } as const) : read;
+  const identity = column.identity !== '';
+  if (column.identity === 'a') report('is GENERATED ALWAYS AS IDENTITY; svc makes BY DEFAULT');
+  if (column.generated !== '') report('is computed from other columns');
+  const expression = column.generated === '' ? column.default : null;
+  const value = expression === null ? undefined : parseDefault(expression, type);
+  const key = primary.has(name);
+  return {
+    name,
+    ...type,
+    ...(key && { primaryKey: true }),
+    ...((identity || (expression !== null && value === undefined)) && { autoGenerate: true }),
+    ...((column.required || key) && { required: true }),
+    ...(unique.has(name) && { unique: true }),
+    ...(value !== undefined && { default: value }),
+  };
+}
+
+/** A native enum type is read as an enum field, which svc creates as text with a check. */
+function typeOf({ type, labels }: CatalogColumn): ReadType {
+  return labels ? { type: 'enum', enumValues: labels, inexact: true, incompatible: true } : readType(type);
+}
+
+function unsupportedReason({ type }: CatalogConstraint): string {
+  if (type === 'f') return 'references another schema';
+  return type === 'x' ? 'is an exclusion' : 'is a trigger';
+}
+
+const ACTIONS: Readonly<Record<string, Exclude<ReferentialAction, 'NO ACTION'>>> = {
+  r: 'RESTRICT',
+  c: 'CASCADE',
+  n: 'SET NULL',
+  d: 'SET DEFAULT',
+};
+
+function toConstraint(constraint: CatalogConstraint, columns: readonly string[]): Constraint | undefined {
+  const { name, type, table, target, expression } = constraint;
+  if (type === 'p') return { name, type: 'primaryKey', columns };
+  if (type === 'u') return { name, type: 'unique', columns };
+  if (type === 'c')
+    return { name, type: 'check', columns: [...columns].sort(), expression: withoutOuterParentheses(expression ?? '') };
+  if (type !== 'f' || table === null || target === null) return undefined;
+  const onDelete = ACTIONS[constraint.onDelete];
+  const onUpdate = ACTIONS[constraint.onUpdate];
+  const references = { table, columns: target, ...(onDelete && { onDelete }), ...(onUpdate && { onUpdate }) };
+  return { name, type: 'foreignKey', columns, references };
+}
+
+function toIndex(index: CatalogIndex, columns: readonly string[]): Index | string {
+  if (!index.valid) return 'is not valid: its build was interrupted';
+  if (index.unsupported !== null) return index.unsupported;
+  if (index.options.some((option) => option !== 0 && option !== 3)) return 'orders nulls differently';
+  return {
+    name: index.name,
+    columns: columns.map((name, at) => ({ name, ...(index.options[at] === 3 && { order: 'desc' as const }) })),
+    ...(index.unique && { unique: true }),
+  };
+}
+
+/** The labels of `(mood = ANY (ARRAY['a'::text, 'b'::text]))`. */
+function enumValues(expression: string, column: string): readonly string[] | undefined {
+  const list = /^\(\s*("(?:[^"]|"")*"|[^\s"]+) = ANY \(ARRAY\[(.*)\]\)\s*\)$/s.exec(expression);
+  if (!list) return undefined;
+  const [, name = '', body = ''] = list;
+  if ((name.startsWith('"') ? name.slice(1, -1).replaceAll('""', '"') : name) !== column) return undefined;
+  const labels = [...body.matchAll(/'((?:[^']|'')*)'::text(?:, |$)/gsy)];
+  if (labels.map(([whole]) => whole).join('') !== body) return undefined;
+  return labels.map(([, label = '']) => label.replaceAll("''", "'"));
+}
+
+/** Removes the parentheses that the catalog puts around a condition. */
+function withoutOuterParentheses(expression: string): string {
+  if (!expression.startsWith('(') || !expression.endsWith(')')) return expression;
+  let depth = 0;
+  for (const [token] of expression.matchAll(/'(?:[^']|'')*'|"(?:[^"]|"")*"|[()]|[^'"()]+/gs)) {
+    if (token === '(') depth += 1;
+    if (token === ')') depth -= 1;
+  }
+  if (depth !== 0) return expression;
+  let at = 0;
+  depth = 0;
+  for (const [token] of expression.matchAll(/'(?:[^']|'')*'|"(?:[^"]|"")*"|[()]|[^'"()]+/gs)) {
+    if (token === '(') depth += 1;
+    if (token === ')') depth -= 1;
+    at += token.length;
+    if (depth === 0 && at < expression.length) return expression;
+  }
+  return expression.slice(1, -1);
+}

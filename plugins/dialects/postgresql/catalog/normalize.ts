@@ -1,0 +1,137 @@
+import { isExpression } from '../../../../core/schema/default.ts';
+import { primaryKeyFields } from '../../../../core/schema/keys.ts';
+import type { Collection, Constraint, Field, SchemaModel } from '../../../../core/schema/model.ts';
+import { columnDefinition } from '../../sql/column.ts';
+import { constraintDefinition } from '../../sql/compile.ts';
+import { primaryKeyName, uniqueName } from '../../sql/names.ts';
+import { rowsOf, type Session } from '../../sql/session.ts';
+import { grammar, quoteIdentifier } from '../compile/grammar.ts';
+import { isIdentity } from '../compile/modify-field.ts';
+import { DEFAULT_STRING_LENGTH } from '../compile/types.ts';
+import { isInvalidStatement } from '../connection/errors.ts';
+import { normalizeDefault } from './defaults.ts';
+import { toModel } from './introspect.ts';
+import { readCatalog } from './read-catalog.ts';
+
+/** The part of a model that the catalog stores. Expressions stay as they are written. */
+export function normalize(model: SchemaModel): SchemaModel {
+  return new Map([...model].map(([name, collection]) => [name, normalizeCollection(collection)]));
+}
+
+function normalizeCollection(collection: Collection): Collection {
+  const fields = new Map([...collection.fields].map(([name, field]) => [name, normalizeField(field)]));
+  const constraints = new Map<string, Constraint>();
+  for (const constraint of collection.constraints.values()) {
+    if (constraint.type === 'primaryKey') {
+      for (const name of constraint.columns) setFlags(fields, name, { required: true });
+    }
+    if (equalsFieldFlag(collection, constraint)) {
+      for (const name of constraint.columns) {
+        setFlags(fields, name, constraint.type === 'unique' ? { unique: true } : { primaryKey: true });
+      }
+    } else {
+      constraints.set(constraint.name, constraint);
+    }
+  }
+  return { ...collection, fields, constraints };
+}
+
+function setFlags(fields: Map<string, Field>, name: string, flags: Partial<Field>): void {
+  const field = fields.get(name);
+  if (field) fields.set(name, { ...field, ...flags });
+}
+
+/** Whether a constraint is the same as one created by a flag of its fields. */
+function equalsFieldFlag({ name: table, fields }: Collection, { type, name, columns }: Constraint): boolean {
+  if (type === 'unique') return columns.length === 1 && name === uniqueName(table, columns[0] ?? '');
+  if (type !== 'primaryKey' || name !== primaryKeyName(table) || primaryKeyFields({ fields }).length > 0) return false;
+  const order = [...fields.keys()];
+  return columns.every(
+    (column, index) => index === 0 || order.indexOf(columns[index - 1] ?? '') < order.indexOf(column),
+  );
+}
+
+function normalizeField(field: Field): Field {
+  const { length, default: value, ...rest } = field;
+  const type = field.type === 'blob' ? 'binary' : field.type;
+  const items = field.items === 'blob' ? 'binary' : field.items;
+  return {
+    ...rest,
+    type,
+    ...(items !== undefined && { items }),
+    ...(type === 'string' && { length: length ?? DEFAULT_STRING_LENGTH }),
+    ...(isIdentity(field) && { required: true }),
+    ...(value !== undefined && { default: normalizeDefault(value, field) }),
+  };
+}
+
+/**
+ * Replaces expressions by the server's own form: temporary tables with the same columns are created, read and rolled
+ * back. A table whose expression the server rejects, for example because a function was dropped, keeps its expressions,
+ * which differ from any in the catalog. `model` is a result of `normalize`.
+ */
+export async function normalizeExpressions(session: Session, model: SchemaModel): Promise<SchemaModel> {
+  const withExpressions = [...model.values()].filter(hasExpressions);
+  if (withExpressions.length === 0) return model;
+  const tables = await session.exclusive(async (exec) => {
+    await exec('BEGIN');
+    try {
+      for (const collection of withExpressions) {
+        await exec(`SAVEPOINT before_table; ${createTemporaryTable(collection)}`).catch(async (error) => {
+          if (!isInvalidStatement(error)) throw error;
+          await exec('ROLLBACK TO before_table');
+        });
+      }
+      const [schema] = await rowsOf(exec, 'SELECT nspname FROM pg_namespace WHERE oid = pg_my_temp_schema()');
+      return await readCatalog(
+        exec,
+        String(schema?.nspname),
+        withExpressions.map(({ name }) => name),
+      );
+    } finally {
+      await exec('ROLLBACK');
+    }
+  });
+  const fromServer = toModel(tables).model;
+  return new Map(
+    [...model].map(([name, collection]) => [name, withServerExpressions(collection, fromServer.get(name))]),
+  );
+}
+
+function hasExpressions({ fields, constraints }: Collection): boolean {
+  return (
+    [...fields.values()].some((field) => field.default !== undefined && isExpression(field.default)) ||
+    [...constraints.values()].some((constraint) => constraint.type === 'check')
+  );
+}
+
+function createTemporaryTable(collection: Collection): string {
+  const { name, fields, constraints } = collection;
+  const lines = [
+    ...[...fields.values()].map((field) => columnDefinition(grammar, { ...field, type: field.type }, name)),
+    ...[...constraints.values()]
+      .filter(({ type }) => type === 'check')
+      .map((check) => constraintDefinition(grammar, check)),
+  ];
+  return `CREATE TEMPORARY TABLE pg_temp.${quoteIdentifier(name)} (${lines.join(', ')})`;
+}
+
+function withServerExpressions(collection: Collection, fromServer: Collection | undefined): Collection {
+  if (!fromServer) return collection;
+  const fields = new Map(collection.fields);
+  for (const [name, field] of fields) {
+    if (field.default === undefined || !isExpression(field.default)) continue;
+    const { default: value, autoGenerate } = fromServer.fields.get(name) ?? {};
+    const { default: written, ...rest } = field;
+    fields.set(name, {
+      ...rest,
+      ...(value !== undefined && { default: value }),
+      ...(autoGenerate && { autoGenerate }),
+    });
+  }
+  const constraints = new Map(collection.constraints);
+  for (const [name, constraint] of constraints) {
+    if (constraint.type === 'check') constraints.set(name, fromServer.constraints.get(name) ?? constraint);
+  }
+  return { ...collection, fields, constraints };
+}

@@ -1,0 +1,61 @@
+import type { UnsupportedObject } from '../../../../core/dialect.ts';
+import { type ExecSql, rowsOf } from '../../sql/session.ts';
+import { quoteLiteral } from '../compile/literal.ts';
+
+/** Objects that a model does not describe: views, triggers, comments, sequences and others. */
+export async function readUnsupportedObjects(exec: ExecSql, schema: string): Promise<UnsupportedObject[]> {
+  const rows = await rowsOf(exec, query(schema));
+  return rows.map(({ collection, field, what }) => ({
+    collection: String(collection),
+    ...(typeof field === 'string' && { field }),
+    what: String(what),
+  }));
+}
+
+const query = (schema: string) => `
+WITH own AS MATERIALIZED (
+  SELECT c.oid, c.relname, c.relkind, c.relrowsecurity FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND c.relname !~ '^_svc_'
+    AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')),
+rel AS (SELECT * FROM own WHERE relkind IN ('r', 'p')),
+sequences AS (SELECT rel, num, seq, count(*) OVER (PARTITION BY seq) AS users FROM (
+  SELECT ad.adrelid AS rel, ad.adnum AS num, d.refobjid AS seq FROM pg_depend d JOIN pg_attrdef ad ON ad.oid = d.objid
+  WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass
+  UNION SELECT d.refobjid, d.refobjsubid, d.objid FROM pg_depend d
+  WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'i') n)
+SELECT collection, field, what FROM (
+  SELECT o.relname::text AS collection, NULL::text AS field,
+    'is a ' || CASE o.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' ELSE 'foreign table' END || ', which svc does not make' AS what
+  FROM own o WHERE o.relkind IN ('v', 'm', 'f')
+  UNION ALL SELECT c.relname, NULL, 'belongs to the extension ' || x.extname || ', which svc does not make'
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_depend e ON e.classid = 'pg_class'::regclass AND e.objid = c.oid
+    AND e.deptype = 'e' JOIN pg_extension x ON x.oid = e.refobjid
+  WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+  UNION ALL SELECT r.relname, NULL, 'has the trigger ' || quote_ident(t.tgname) || ', which svc does not make'
+  FROM rel r JOIN pg_trigger t ON t.tgrelid = r.oid WHERE NOT t.tgisinternal AND t.tgconstraint = 0
+  UNION ALL SELECT r.relname, NULL, 'has the rule ' || quote_ident(w.rulename) || ', which svc does not make'
+  FROM rel r JOIN pg_rewrite w ON w.ev_class = r.oid
+  UNION ALL SELECT r.relname, NULL, 'has the policy ' || quote_ident(p.polname) || ', which svc does not make'
+  FROM rel r JOIN pg_policy p ON p.polrelid = r.oid
+  UNION ALL SELECT r.relname, NULL, 'has row level security, which svc does not set' FROM rel r WHERE r.relrowsecurity
+  UNION ALL SELECT r.relname, NULL, 'inherits from ' || i.inhparent::regclass || '; svc makes tables without inheritance'
+  FROM rel r JOIN pg_inherits i ON i.inhrelid = r.oid
+  UNION ALL SELECT r.relname, NULL, 'has the constraint ' || quote_ident(k.conname) || ', which '
+    || CASE WHEN i.indnatts > i.indnkeyatts THEN 'includes further columns' ELSE 'treats nulls as equal' END || '; svc makes a plain one'
+  FROM rel r JOIN pg_constraint k ON k.conrelid = r.oid AND k.contype IN ('p', 'u') JOIN pg_index i ON i.indexrelid = k.conindid
+  WHERE i.indnatts > i.indnkeyatts OR COALESCE((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false)
+  UNION ALL SELECT r.relname, a.attname, 'has a comment, which svc does not write'
+  FROM rel r JOIN pg_description d ON d.objoid = r.oid AND d.classoid = 'pg_class'::regclass
+  LEFT JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = d.objsubid AND d.objsubid > 0
+  UNION ALL SELECT r.relname, a.attname, 'has its own collation, which svc does not set'
+  FROM rel r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type t ON t.oid = a.atttypid
+  WHERE a.attcollation <> 0 AND a.attcollation <> t.typcollation
+  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || s.seqrelid::regclass || ', which starts at '
+    || s.seqstart || ' and increments by ' || s.seqincrement || '; svc makes one that starts at 1 and increments by 1'
+  FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq
+  JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num WHERE s.seqstart <> 1 OR s.seqincrement <> 1 OR s.seqcycle
+  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || s.seqrelid::regclass
+    || ', which other fields use too; svc makes one for each'
+  FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq
+  JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num WHERE n.users > 1
+) found ORDER BY collection, field NULLS FIRST, what`;

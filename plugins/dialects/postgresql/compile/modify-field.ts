@@ -1,0 +1,167 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Statement } from '../../../../core/dialect.ts';
+import { SvcError } from '../../../../core/errors.ts';
+import { primaryKeyFields } from '../../../../core/schema/keys.ts';
+import type { Collection, Field, FieldType } from '../../../../core/schema/model.ts';
+import { defaultExpression, fieldConstraints, primaryKeyConstraint } from '../../sql/column.ts';
+import { alterTable, primaryKeyAfter } from '../../sql/compile.ts';
+import type { Grammar } from '../../sql/grammar.ts';
+import { isLossyCast } from '../../sql/lossy-casts.ts';
+import { derivedConstraints, enumCheckName } from '../../sql/names.ts';
+import { SCHEMA_PLACEHOLDER, statement } from '../../sql/statement.ts';
+import { doBlock, tableOid, withNativeEnumGuard } from './plpgsql-guards.ts';
+import { columnType } from './types.ts';
+
+/** Mostly one ALTER TABLE: the server drops constraints before it changes the column, and adds them afterwards. */
+export function modifyField(grammar: Grammar, before: Collection, from: Field, to: Field): Statement[] {
+  const { quoteIdentifier } = grammar;
+  const table = before.name;
+  const column = quoteIdentifier(from.name);
+  const clauses: string[] = [];
+  const clause = (text: string) => clauses.push(`ALTER COLUMN ${column} ${text}`);
+
+  const oldNames = derivedConstraints(grammar, from).map(({ name }) => name(table, from.name));
+  const oldConstraints = fieldConstraints(grammar, from, table);
+  const newConstraints = fieldConstraints(grammar, to, table);
+  const keyChanges = from.primaryKey !== to.primaryKey;
+  if (keyChanges && primaryKeyFields(before).length > 0) clauses.push(grammar.dropPrimaryKey(before));
+  const dropped = oldNames.filter((_, index) => !newConstraints.includes(oldConstraints[index] ?? ''));
+  for (const name of dropped) clauses.push(`DROP CONSTRAINT ${quoteIdentifier(name)}`);
+
+  const oldType = grammar.columnType(from, table);
+  const newType = grammar.columnType(to, table);
+  const retyped = oldType !== newType;
+  if (retyped && (from.type === 'array' || to.type === 'array')) assertNoSelfReference(before, from);
+  const oldDefault = defaultOf(grammar, from, table);
+  const newDefault = defaultOf(grammar, to, table);
+  const defaultChanges = retyped || oldDefault !== newDefault;
+  const wasIdentity = isIdentity(from);
+  // Identity changes are separate statements: in one ALTER they would still see the old type.
+  const statements: Statement[] = [];
+  if (wasIdentity && !isIdentity(to)) {
+    // An adopted serial is an identity in the model, but a column with a default on the server.
+    const both = ['DROP IDENTITY IF EXISTS', 'DROP DEFAULT'].map((what) => `ALTER COLUMN ${column} ${what}`);
+    statements.push(alterTable(grammar, table, both));
+  } else if (oldDefault !== undefined && defaultChanges) clause('DROP DEFAULT');
+  if (retyped) {
+    const using = conversionExpression(column, from, to);
+    clause(`TYPE ${newType}${using === undefined ? '' : ` USING ${using}`}`);
+  }
+  if (newDefault !== undefined && defaultChanges) clause(`SET DEFAULT ${newDefault}`);
+  if (isRequired(to) && !isRequired(from)) clause('SET NOT NULL');
+  if (!isRequired(to) && isRequired(from)) clause('DROP NOT NULL');
+  for (const constraint of newConstraints) if (!oldConstraints.includes(constraint)) clauses.push(`ADD ${constraint}`);
+  const key = primaryKeyAfter(before, to);
+  if (keyChanges && key.length > 0) clauses.push(`ADD ${primaryKeyConstraint(grammar, key, table)}`);
+
+  if (clauses.length > 0) {
+    const destructive = (retyped || !isDeepStrictEqual(from.type, to.type)) && isLossyCast(from, to);
+    const altered = alterTable(grammar, table, clauses, { destructive });
+    const check = enumCheckName(table, from.name);
+    statements.push(dropped.includes(check) ? withNativeEnumGuard(grammar, before, [from], altered) : altered);
+  }
+  if (wasIdentity && isIdentity(to) && INTEGER_WIDTHS.indexOf(to.type) > INTEGER_WIDTHS.indexOf(from.type)) {
+    statements.push(widenSequence(grammar, table, from.name, newType));
+  }
+  if (isIdentity(to) && !wasIdentity) {
+    statements.push(alterTable(grammar, table, [`ALTER COLUMN ${column} ADD ${grammar.generated(to) ?? ''}`]));
+    statements.push(continueSequence(grammar, table, from.name));
+  }
+  return statements;
+}
+
+/** The server finds no operator between the old type and the new one on the two sides of such a key. */
+function assertNoSelfReference({ name: table, constraints }: Collection, { name }: Field): void {
+  for (const constraint of constraints.values()) {
+    if (constraint.type !== 'foreignKey' || constraint.references.table !== table) continue;
+    if (!constraint.columns.includes(name) && !constraint.references.columns.includes(name)) continue;
+    throw new SvcError('field_in_use', `The type of "${table}.${name}" cannot change to or from an array.`, {
+      why: `The foreign key "${constraint.name}" references its own table.`,
+      next: ['Drop the foreign key first, and add it again afterwards.'],
+    });
+  }
+}
+
+function defaultOf(grammar: Grammar, field: Field, table: string): string | undefined {
+  if (field.autoGenerate && !isIdentity(field)) return grammar.generated(field)?.replace(/^DEFAULT /, '');
+  return defaultExpression(grammar, field, table);
+}
+
+export function isIdentity({ autoGenerate, type }: Field): boolean {
+  return autoGenerate === true && (type === 'integer' || type === 'bigint' || type === 'smallint');
+}
+
+const INTEGER_WIDTHS: readonly FieldType[] = ['smallint', 'integer', 'bigint'];
+
+/** The sequence of an identity takes the type of its column; that of an adopted serial keeps the old type's limit. */
+function widenSequence(
+  { quoteIdentifier, quoteLiteral }: Grammar,
+  table: string,
+  field: string,
+  type: string,
+): Statement {
+  return statement(
+    doBlock(
+      `DECLARE seq regclass; BEGIN FOR seq IN SELECT s.seqrelid FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum JOIN pg_depend p ON p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid AND p.refclassid = 'pg_class'::regclass JOIN pg_sequence s ON s.seqrelid = p.refobjid JOIN pg_type t ON t.oid = s.seqtypid WHERE a.attrelid = ${tableOid(quoteIdentifier(table))} AND a.attname = ${quoteLiteral(field)} AND t.typlen < a.attlen LOOP EXECUTE format('ALTER SEQUENCE %s AS ${type}', seq); END LOOP; END`,
+    ),
+  );
+}
+
+/** An identity column is never null, even without `required`. */
+function isRequired(field: Field): boolean {
+  return field.required === true || isIdentity(field);
+}
+
+/** Continues a new identity, which starts at 1, after the highest existing value. */
+function continueSequence({ quoteIdentifier, quoteLiteral }: Grammar, table: string, field: string): Statement {
+  const column = `t.${quoteIdentifier(field)}`;
+  return statement(
+    `SELECT setval(d.objid::regclass, max(${column})) FROM ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)} t JOIN pg_attribute a ON a.attrelid = t.tableoid AND a.attname = ${quoteLiteral(field)} JOIN pg_depend d ON d.refobjid = t.tableoid AND d.refobjsubid = a.attnum AND d.deptype = 'i' AND d.classid = 'pg_class'::regclass GROUP BY d.objid HAVING max(${column}) > 0`,
+  );
+}
+
+const TEXT_TYPES: ReadonlySet<FieldType> = new Set(['string', 'text', 'enum']);
+const INTEGER_TYPES: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint']);
+const NUMBER_TYPES: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint', 'float', 'double', 'decimal']);
+const BINARY_TYPES: ReadonlySet<FieldType> = new Set(['binary', 'blob']);
+const DATE_TYPES: ReadonlySet<FieldType> = new Set(['date', 'datetime', 'timestamp']);
+
+/**
+ * The elements of a JSON array as text[]. A USING clause cannot have a subquery, so a record type of the system catalog
+ * with a column of type text[] is populated.
+ */
+function jsonElements(column: string): string {
+  return `(jsonb_populate_record(NULL::pg_catalog.pg_db_role_setting, jsonb_build_object('setconfig', ${column}))).setconfig`;
+}
+
+/**
+ * The USING expression of a type change; undefined where an assignment converts, which unlike a cast does not truncate
+ * a text. `column` is quoted.
+ */
+function conversionExpression(column: string, from: Field, to: Field): string | undefined {
+  const type = columnType(to, '');
+  const fromText = (value: string) => (TEXT_TYPES.has(to.type) ? value : `(${value})::${type}`);
+  if (from.type === to.type && from.type !== 'array') return undefined;
+  if (TEXT_TYPES.has(from.type) && TEXT_TYPES.has(to.type)) return undefined;
+  if (BINARY_TYPES.has(from.type) && BINARY_TYPES.has(to.type)) return undefined;
+  if (NUMBER_TYPES.has(from.type) && NUMBER_TYPES.has(to.type)) return undefined;
+  if (to.type === 'json') return TEXT_TYPES.has(from.type) ? `${column}::jsonb` : `to_jsonb(${column})`;
+  if (from.type === 'json' && to.type === 'array' && to.items !== 'json') return `${jsonElements(column)}::${type}`;
+  if (from.type === 'json') return fromText(`${column} #>> '{}'`);
+  if (from.type === 'array' && to.type === 'array') return `${column}::text[]::${type}`;
+  if (to.type === 'array') {
+    const item = type.slice(0, -2);
+    return `CASE WHEN ${column} IS NULL THEN NULL ELSE ARRAY[${column}::text::${item}] END`;
+  }
+  if (BINARY_TYPES.has(from.type) && TEXT_TYPES.has(to.type)) return `convert_from(${column}, 'UTF8')`;
+  if (TEXT_TYPES.has(from.type) && BINARY_TYPES.has(to.type)) return `convert_to(${column}, 'UTF8')`;
+  if (from.type === 'boolean' && INTEGER_TYPES.has(to.type)) return `${column}::integer::${type}`;
+  if (INTEGER_TYPES.has(from.type) && to.type === 'boolean') return `${column}::bigint <> 0`;
+  // Without AT TIME ZONE, the session's time zone would apply.
+  if (from.type === 'timestamp' && DATE_TYPES.has(to.type)) return `(${column} AT TIME ZONE 'UTC')::${type}`;
+  if (from.type === 'timestamp' && to.type === 'time') return `(${column} AT TIME ZONE 'UTC')::${type}`;
+  if (DATE_TYPES.has(from.type) && to.type === 'timestamp') return `${column}::timestamp AT TIME ZONE 'UTC'`;
+  if (DATE_TYPES.has(from.type) && DATE_TYPES.has(to.type)) return `${column}::${type}`;
+  if (from.type === 'datetime' && to.type === 'time') return `${column}::${type}`;
+  return fromText(`${column}::text`);
+}

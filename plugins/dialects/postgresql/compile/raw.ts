@@ -1,0 +1,119 @@
+import type { Statement } from '../../../../core/dialect.ts';
+import { SvcError } from '../../../../core/errors.ts';
+import type { Raw } from '../../../../core/schema/operation.ts';
+import { tokenize } from './tokens.ts';
+
+const TRANSACTION_CONTROL =
+  /^(begin|commit|rollback|end|abort|savepoint|release|start transaction|prepare transaction)\b/;
+const ROUTINE = /^create (or replace )?(function|procedure)\b/;
+
+/** A raw SQL text as a statement. Throws `migration_invalid` for text that would begin or end a transaction. */
+export function compileRaw({ statement: text, check, transaction }: Raw): Statement[] {
+  const statements = assertUsable(text);
+  if (check !== undefined) assertUsable(check);
+  if (statements.length === 0) return [];
+  return [
+    {
+      text,
+      // One piece marks raw text: compiled statements have several, with the schema between them.
+      run: [text],
+      transactional: transaction !== false,
+      // svc cannot know whether raw text destroys data.
+      destructive: false,
+      ...(check !== undefined && { check }),
+    },
+  ];
+}
+
+function assertUsable(text: string): readonly ParsedStatement[] {
+  const parsed = parseStatements(text);
+  for (const { words, copiesToClient } of parsed) {
+    const beginning = words.join(' ');
+    const control = TRANSACTION_CONTROL.exec(beginning)?.[0];
+    if (control !== undefined) {
+      throw invalidRawError(
+        `It contains ${control.toUpperCase()}: a migration runs in one transaction with its history row, and raw text must not end it.`,
+        ['Remove it.', 'For text that cannot run in a transaction, set transaction: false and a `check`.'],
+      );
+    }
+    if (beginning.startsWith('discard all')) {
+      throw invalidRawError('It contains DISCARD ALL, which releases the migration lock.', ['Remove it.']);
+    }
+    if (copiesToClient) {
+      throw invalidRawError(
+        'It copies from or to the client, which is not supported: the session would wait forever.',
+        ['Write the rows with INSERT.'],
+      );
+    }
+  }
+  return parsed;
+}
+
+function invalidRawError(why: string, next: readonly string[]): SvcError {
+  return new SvcError('migration_invalid', 'A raw statement cannot be used as it is.', { why, next });
+}
+
+interface ParsedStatement {
+  /** The first four words in lower case, without the END of a routine's body. */
+  readonly words: readonly string[];
+  readonly copiesToClient: boolean;
+}
+
+/** The parts between semicolons, including those inside parentheses and routine bodies. */
+function parseStatements(text: string): ParsedStatement[] {
+  if (text.includes('\0')) throw invalidRawError('It contains a NUL character.', ['Remove the character.']);
+  const statements: ParsedStatement[] = [];
+  let words: string[] = [];
+  let isEmpty = true;
+  let copiesToClient = false;
+  let previous = '';
+  let depth = 0;
+  /** Inside BEGIN ATOMIC … END, the body of a routine in standard SQL. */
+  let inBody = false;
+  const endStatement = () => {
+    if (!isEmpty) statements.push({ words, copiesToClient });
+    words = [];
+    isEmpty = true;
+    copiesToClient = false;
+  };
+  for (const token of tokenize(text)) {
+    if (token.kind === 'comment') continue;
+    if (token.kind === 'unclosed') throw invalidRawError(`It has an unclosed ${token.text}.`, ['Close it.']);
+    const last = previous;
+    previous = token.kind === 'quoted' ? '' : token.text;
+    if (token.text === ';') {
+      endStatement();
+      continue;
+    }
+    if (token.kind === 'symbol') depth += token.text === '(' ? 1 : token.text === ')' ? -1 : 0;
+    if (token.kind === 'word') {
+      const endsBody = token.text === 'end' && inBody && (isEmpty || last === 'atomic');
+      if (endsBody) inBody = false;
+      else if (depth === 0 && token.text === 'atomic' && last === 'begin' && ROUTINE.test(words.join(' ')))
+        inBody = true;
+      if (words[0] === 'copy' && depth === 0 && /^(from|to)$/.test(last) && /^std(in|out)$/.test(token.text)) {
+        copiesToClient = true;
+      }
+      if (words.length < 4 && !endsBody) words.push(token.text);
+    }
+    isEmpty = false;
+  }
+  endStatement();
+  if (inBody) throw invalidRawError('It has an unclosed BEGIN ATOMIC.', ['Close it with END.']);
+  if (depth > 0) throw invalidRawError('It has an unclosed parenthesis.', ['Close it.']);
+  return statements;
+}
+
+/** Why a text is not a single expression, or undefined if it is. */
+export function expressionProblem(text: string): string | undefined {
+  if (text.includes('\0')) return 'It contains a NUL character.';
+  let depth = 0;
+  for (const token of tokenize(text)) {
+    if (token.kind === 'unclosed') return `It has an unclosed ${token.text}.`;
+    if (token.kind === 'comment') return 'It contains a comment.';
+    if (token.text === ';') return 'It contains a semicolon outside of quotes.';
+    depth += token.text === '(' ? 1 : token.text === ')' ? -1 : 0;
+    if (depth < 0) return 'It has an unmatched closing parenthesis.';
+  }
+  return depth > 0 ? 'It has an unclosed parenthesis.' : undefined;
+}

@@ -1,0 +1,123 @@
+import { SvcError } from '../../../../core/errors.ts';
+import type { Field, FieldType } from '../../../../core/schema/model.ts';
+
+export const DEFAULT_STRING_LENGTH = 255;
+/** The highest precision of a numeric. */
+const NUMERIC_LIMIT = 1000;
+
+/** Column types; `string` and `decimal` take their length, precision and scale from the field. */
+export const columnTypes: Readonly<Record<FieldType, string>> = {
+  integer: 'integer',
+  bigint: 'bigint',
+  smallint: 'smallint',
+  float: 'real',
+  double: 'double precision',
+  decimal: 'numeric(p,s)',
+  string: 'varchar(n)',
+  text: 'text',
+  boolean: 'boolean',
+  date: 'date',
+  time: 'time(3)',
+  datetime: 'timestamp(3)',
+  timestamp: 'timestamptz(3)',
+  json: 'jsonb',
+  uuid: 'uuid',
+  enum: 'text',
+  array: 'items[]',
+  binary: 'bytea',
+  blob: 'bytea',
+};
+
+export function columnType(field: Omit<Field, 'name'> & { readonly name?: string }, where: string): string {
+  const { type, length, precision, scale } = field;
+  switch (type) {
+    case 'string':
+      if (length !== undefined && length > 10_485_760)
+        throw invalidFieldError(field, where, 'A varchar has at most 10,485,760 characters.');
+      return `varchar(${length ?? DEFAULT_STRING_LENGTH})`;
+    case 'decimal':
+      if (precision === undefined || scale === undefined) {
+        throw invalidFieldError(
+          field,
+          where,
+          'A decimal needs "precision" and "scale": their defaults differ between engines.',
+        );
+      }
+      if (precision > NUMERIC_LIMIT)
+        throw invalidFieldError(field, where, `The precision is at most ${NUMERIC_LIMIT}.`);
+      return `numeric(${precision},${scale})`;
+    case 'array':
+      // Array items have no precision: an unconstrained numeric keeps every digit.
+      return `${field.items === 'decimal' ? 'numeric' : columnType({ type: field.items ?? 'string' }, where)}[]`;
+    default:
+      return columnTypes[type];
+  }
+}
+
+function invalidFieldError({ name }: { readonly name?: string }, where: string, why: string): SvcError {
+  return new SvcError(
+    'field_invalid',
+    `The definition of the field "${where}.${name ?? ''}" cannot be used on PostgreSQL.`,
+    {
+      why,
+    },
+  );
+}
+
+const EXACT_TYPES: Readonly<Record<string, FieldType>> = {
+  integer: 'integer',
+  bigint: 'bigint',
+  smallint: 'smallint',
+  real: 'float',
+  'double precision': 'double',
+  text: 'text',
+  boolean: 'boolean',
+  date: 'date',
+  'time(3) without time zone': 'time',
+  'timestamp(3) without time zone': 'datetime',
+  'timestamp(3) with time zone': 'timestamp',
+  jsonb: 'json',
+  uuid: 'uuid',
+  bytea: 'binary',
+};
+
+/** Types that svc does not create, with the nearest one that it does. */
+const NEAREST_TYPES: readonly (readonly [RegExp, FieldType])[] = [
+  [/^numeric/, 'decimal'],
+  [/^character varying$/, 'text'],
+  [/^time(\(\d\))? with/, 'time'],
+  [/^timestamp(\(\d\))? without/, 'datetime'],
+  [/^timestamp(\(\d\))? with/, 'timestamp'],
+  [/^json$/, 'json'],
+];
+
+export type ReadType = Pick<Field, 'type' | 'length' | 'precision' | 'scale' | 'items' | 'enumValues'> & {
+  /** The type is only the nearest one. */
+  readonly inexact?: true;
+  /** Only the text of the values is the same: a check constraint on one type is not valid on the other. */
+  readonly incompatible?: true;
+};
+
+/** The field type of a column from the output of `format_type`. */
+export function readType(formatted: string): ReadType {
+  if (formatted.endsWith('[]')) {
+    const { type, inexact, incompatible: incompatibleItem, length } = readType(formatted.slice(0, -2));
+    const numeric = formatted === 'numeric[]';
+    const lossy =
+      !numeric && (inexact || type === 'decimal' || (type === 'string' && length !== DEFAULT_STRING_LENGTH));
+    // Unlike those of their items, operators of arrays need two operands of the same type.
+    const incompatible = incompatibleItem || /^character(\(| varying\[)/.test(formatted);
+    return { type: 'array', items: type, ...(lossy && { inexact: true }), ...(incompatible && { incompatible: true }) };
+  }
+  const plain = EXACT_TYPES[formatted];
+  if (plain) return { type: plain };
+  const varying = /^character varying\((\d+)\)$/.exec(formatted);
+  if (varying) return { type: 'string', length: Number(varying[1]) };
+  const numeric = /^numeric\((\d+),(\d+)\)$/.exec(formatted);
+  if (numeric) return { type: 'decimal', precision: Number(numeric[1]), scale: Number(numeric[2]) };
+  const fixed = /^character\((\d+)\)$/.exec(formatted);
+  if (fixed) return { type: 'string', length: Number(fixed[1]), inexact: true };
+  const nearest = NEAREST_TYPES.find(([pattern]) => pattern.test(formatted));
+  if (!nearest) return { type: 'text', inexact: true, incompatible: true };
+  return { type: nearest[1], inexact: true, ...(nearest[1] === 'json' && { incompatible: true }) };
+}

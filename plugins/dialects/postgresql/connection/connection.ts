@@ -1,0 +1,193 @@
+import type { Connection } from '../../../../core/dialect.ts';
+import { SvcError } from '../../../../core/errors.ts';
+import { metaTable } from '../../../../core/migration/history-table.ts';
+import type { Mutex } from '../../sql/mutex.ts';
+import { recordStore } from '../../sql/record-store.ts';
+import { type Result, rowsOf, type Session } from '../../sql/session.ts';
+import { toModel } from '../catalog/introspect.ts';
+import { normalize, normalizeExpressions } from '../catalog/normalize.ts';
+import { readCatalog } from '../catalog/read-catalog.ts';
+import { readUnsupportedObjects } from '../catalog/unsupported-objects.ts';
+import { quoteIdentifier } from '../compile/grammar.ts';
+import { quoteLiteral } from '../compile/literal.ts';
+import { DOLLAR_TAG } from '../compile/plpgsql-guards.ts';
+import { createRecordBackend, ensureTables, notifyChannel } from '../records/record-store.ts';
+import { runSegments } from '../run/run.ts';
+import { runUpdate } from '../run/update.ts';
+import { codeOf, poolerError, toSvcError } from './errors.ts';
+import { type LockContext, lockHeldByAnySession, withMigrationLock } from './lock.ts';
+import { DISABLE_TIMEOUTS, type Settings } from './settings.ts';
+
+export interface OpenSession {
+  readonly session: Session;
+  readonly settings: Settings;
+  readonly mutex: Mutex;
+  /** SQL that restores the settings the session was opened with. */
+  readonly restoreSettings: string;
+  watch(channel: string, notify: (key?: string) => void): Promise<() => Promise<void>>;
+}
+
+/** A connection over an open session of a server or of PGlite. */
+export async function createConnection({
+  session,
+  settings,
+  mutex,
+  restoreSettings,
+  watch,
+}: OpenSession): Promise<Connection> {
+  const { name, backend, exists, version, checksClient } = await readSessionInfo(session, settings);
+  const schema = `${quoteIdentifier(name)}.`;
+  const lockContext: LockContext = {
+    session,
+    schema,
+    backend,
+    mutex,
+    missingSchema: exists ? undefined : quoteIdentifier(name),
+  };
+  const restoreAll = `${restoreSettings}; SELECT ${DISABLE_TIMEOUTS}${checksClient ? `, ${ENABLE_CLIENT_CHECK}` : ''}`;
+  const runContext = { session, schema, settings, restoreSettings: restoreAll };
+  const recordBackend = createRecordBackend(session, schema, settings.lockRetries);
+  const rows = async (text: string): Promise<Result['rows']> => {
+    try {
+      return await rowsOf(session.exec, text);
+    } catch (error) {
+      throw toSvcError(error);
+    }
+  };
+  const readTables = async (collections?: readonly string[]) => {
+    try {
+      return toModel(await readCatalog(session.exec, name, collections));
+    } catch (error) {
+      throw toSvcError(error);
+    }
+  };
+  return {
+    server: `PostgreSQL ${Math.floor(version / 10000)}.${version % 10000}`,
+    ...(settings.schema !== undefined && {
+      preamble: [
+        ...(exists ? [] : [`CREATE SCHEMA IF NOT EXISTS ${quoteIdentifier(name)}`]),
+        `SET search_path TO ${quoteIdentifier(name)}`,
+      ],
+    }),
+    run: (segments, epoch, tookMs, observer) => runSegments(runContext, segments, epoch, tookMs, observer),
+    query: rows,
+    introspect: async (collections) => (await readTables(collections)).model,
+    async unsupportedObjects() {
+      const { unsupportedObjects } = await readTables();
+      try {
+        return [...unsupportedObjects, ...(await readUnsupportedObjects(session.exec, name))];
+      } catch (error) {
+        throw toSvcError(error);
+      }
+    },
+    async normalize(model) {
+      try {
+        return await normalizeExpressions(session, normalize(model));
+      } catch (error) {
+        throw toSvcError(error);
+      }
+    },
+    records: (definition) => recordStore(recordBackend, definition),
+    ensureTables: (definitions) => ensureTables(session, schema, definitions),
+    update: (job) => runUpdate(session, job, schema, settings.lockRetries),
+    async now() {
+      const [row] = await rows('SELECT clock_timestamp() AS now');
+      return new Date(row?.now as Date | string);
+    },
+    async count(collection, limit) {
+      const [row] = await rows(
+        `SELECT count(*) AS count FROM (SELECT 1 FROM ${schema}${quoteIdentifier(collection)} LIMIT ${limit}) AS counted`,
+      );
+      return Number(row?.count);
+    },
+    watch: (topic, notify) => watch(notifyChannel(schema, topic), notify),
+    withLock: (work, options) => withMigrationLock(lockContext, work, options),
+    isLocked: async () => (await rows(`SELECT 1 FROM ${lockHeldByAnySession(schema)}`)).length > 0,
+    close: () => session.close(),
+  };
+}
+
+interface SessionInfo {
+  /** The schema where tables live. */
+  readonly name: string;
+  /** The process id of the server's backend. */
+  readonly backend: number;
+  readonly exists: boolean;
+  /** `server_version_num`: 150020 for 15.20. */
+  readonly version: number;
+  /** The server checks while it works whether its client is still connected. */
+  readonly checksClient: boolean;
+}
+
+const MINIMUM_VERSION = 120000;
+/** A setting of the startup packet, with a value that is not the server's default. */
+const MESSAGE_LEVEL = "current_setting('client_min_messages')";
+const EXPECTED_MESSAGE_LEVEL = 'warning';
+/** The first schema of the search_path with tables of svc. */
+const HISTORY_SCHEMA = `(SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(${quoteLiteral(metaTable.collection)}))`;
+/** The backend of a client that died ends within this time, which frees the lock. */
+const ENABLE_CLIENT_CHECK = "set_config('client_connection_check_interval', '200ms', false)";
+
+async function readSessionInfo(session: Session, { schema }: Settings): Promise<SessionInfo> {
+  const version = "current_setting('server_version_num')::int";
+  const exists =
+    schema === undefined ? 'true' : `to_regnamespace(${quoteLiteral(quoteIdentifier(schema))}) IS NOT NULL`;
+  const query = (clientCheck: string) =>
+    rowsOf(
+      session.exec,
+      `SELECT current_schema() AS name, pg_backend_pid() AS backend, ${version} AS version, ${exists} AS exists, ${HISTORY_SCHEMA} AS history_schema, ${MESSAGE_LEVEL} AS level, ${DISABLE_TIMEOUTS} AS timeouts${clientCheck}`,
+    );
+  const rows = await query(`, CASE WHEN ${version} >= 140000 THEN ${ENABLE_CLIENT_CHECK} END AS client_check`)
+    // Some platforms do not support the check.
+    .catch((error) => (codeOf(error) === '22023' ? query('') : Promise.reject(error)))
+    .catch((error) => {
+      throw toSvcError(error);
+    });
+  const row = rows[0];
+  if (row?.level !== EXPECTED_MESSAGE_LEVEL) throw poolerError('It does not pass on the settings of the connection.');
+  if (Number(row?.version) < MINIMUM_VERSION) {
+    throw new SvcError('not_supported', 'This PostgreSQL server is too old.', {
+      why: `It has version ${Math.floor(Number(row?.version) / 10000)}; svc supports 12 and later.`,
+    });
+  }
+  const current = row?.name;
+  const name = schema ?? (typeof current === 'string' ? current : undefined);
+  if (name === undefined) {
+    throw new SvcError('config_invalid', 'The database user has no schema for its tables.', {
+      why: 'No schema in its search_path exists.',
+      next: ["Name one next to the URL in svc.config: schema: 'public'."],
+    });
+  }
+  if (name.includes(DOLLAR_TAG)) {
+    throw new SvcError('config_invalid', `The schema "${name}" cannot be used.`, {
+      why: `Its name contains ${DOLLAR_TAG}, which svc uses to quote PL/pgSQL blocks.`,
+      state: 'Nothing was changed.',
+      next: ['Use another schema, or rename this one: ALTER SCHEMA … RENAME TO …'],
+    });
+  }
+  const existing = row?.history_schema;
+  if (schema === undefined && typeof existing === 'string' && existing !== name)
+    throw ambiguousSchemaError(existing, name);
+  return {
+    name,
+    backend: Number(row?.backend),
+    exists: row?.exists === true,
+    version: Number(row?.version),
+    checksClient: typeof row?.client_check === 'string',
+  };
+}
+
+/** Without this error every migration would run again, and the new tables would hide the existing ones. */
+function ambiguousSchemaError(existing: string, name: string): SvcError {
+  return new SvcError(
+    'config_invalid',
+    `The tables of svc are in the schema "${existing}", but new tables would go into "${name}".`,
+    {
+      why: `The search_path lists "${name}" before "${existing}".`,
+      state: 'Nothing was changed.',
+      next: [
+        `Name the schema next to the URL in svc.config: schema: '${existing}' to use the existing tables, schema: '${name}' to start with an empty history.`,
+      ],
+    },
+  );
+}

@@ -1,0 +1,143 @@
+import { mkdir } from 'node:fs/promises';
+import type { PGlite } from '@electric-sql/pglite';
+import { isSvcError, SvcError } from '../../../../core/errors.ts';
+import { type Driver, loadDriver } from '../../../shared/driver.ts';
+import { Mutex, SerialQueue } from '../../sql/mutex.ts';
+import type { ExecSql, Session } from '../../sql/session.ts';
+import { quoteIdentifier } from '../compile/grammar.ts';
+import type { OpenSession } from './connection.ts';
+import { toSvcError } from './errors.ts';
+import { lockFolder } from './folder-lock.ts';
+import { RESET_SESSION, type Settings } from './settings.ts';
+import { folderOf } from './url.ts';
+
+/*
+ * PGlite is PostgreSQL inside this process, with one session for everybody. It ignores lock_timeout and
+ * statement_timeout, grants every advisory lock at once, and never calls fsync: a killed process loses nothing, a power
+ * cut may. So connections to one folder share one instance, the mutex is the migration lock, and `lockFolder` keeps
+ * other processes out.
+ */
+
+interface SharedInstance {
+  readonly pglite: PGlite;
+  /** The statement that last set the search_path. */
+  searchPath: string;
+  readonly queue: SerialQueue;
+  readonly mutex: Mutex;
+  readonly unlock: () => Promise<void>;
+}
+
+interface Entry {
+  users: number;
+  readonly ready: Promise<SharedInstance>;
+}
+
+const MEMORY = ':memory:';
+const SESSION_SETTINGS =
+  "SET timezone = 'UTC'; SET standard_conforming_strings = on; SET quote_all_identifiers = off; SET extra_float_digits = 1; SET client_min_messages = warning";
+const RESET_PATH = 'RESET search_path';
+const instances = new Map<string, Entry>();
+/** A folder can only be opened again once it is closed. */
+const closing = new Map<string, Promise<void>>();
+
+export async function openPglite(url: string, settings: Settings): Promise<Omit<OpenSession, 'settings'>> {
+  const folder = folderOf(url);
+  const key = folder ?? MEMORY;
+  while (closing.has(key)) await closing.get(key);
+  let entry = instances.get(key);
+  if (!entry) {
+    entry = { users: 0, ready: start(folder, settings) };
+    instances.set(key, entry);
+  }
+  entry.users += 1;
+  const opened = entry;
+  try {
+    const shared = await opened.ready;
+    const searchPath =
+      settings.schema === undefined ? RESET_PATH : `SET search_path TO ${quoteIdentifier(settings.schema)}`;
+    return {
+      session: createSession(shared, searchPath, () => release(key, opened)),
+      mutex: shared.mutex,
+      restoreSettings: `${RESET_SESSION}; ${SESSION_SETTINGS}; ${searchPath}`,
+      async watch(channel, notify) {
+        const stop = await shared.pglite.listen(channel, (key) => notify(key === '' ? undefined : key));
+        return () => stop();
+      },
+    };
+  } catch (error) {
+    opened.users -= 1;
+    if (opened.users === 0 && instances.get(key) === opened) instances.delete(key);
+    throw error;
+  }
+}
+
+async function start(folder: string | undefined, settings: Settings): Promise<SharedInstance> {
+  const { PGlite: Instance } = await loadDriver(driver, settings.root);
+  const unlock = folder === undefined ? async () => {} : await lockFolder(folder, settings);
+  try {
+    if (folder !== undefined) await mkdir(folder, { recursive: true });
+    const pglite = folder === undefined ? await Instance.create() : await Instance.create(folder);
+    await pglite.exec(SESSION_SETTINGS);
+    return { pglite, searchPath: RESET_PATH, queue: new SerialQueue(), mutex: new Mutex(), unlock };
+  } catch (error) {
+    await unlock();
+    const known = toSvcError(error);
+    if (isSvcError(known) || !(error instanceof Error)) throw known;
+    throw new SvcError('connection_failed', 'The embedded database cannot be started.', {
+      why: error.message,
+      state: 'Nothing was changed.',
+      next: ['Check that the disk is not full.', 'Check that the folder is of the same version of PGlite.'],
+      ...(folder !== undefined && { where: folder }),
+      cause: error,
+    });
+  }
+}
+
+async function release(key: string, entry: Entry): Promise<void> {
+  entry.users -= 1;
+  if (entry.users > 0) return;
+  instances.delete(key);
+  const done = entry.ready.then(async ({ pglite, unlock }) => {
+    await pglite.close();
+    await unlock();
+  });
+  closing.set(key, done);
+  try {
+    await done;
+  } finally {
+    closing.delete(key);
+  }
+}
+
+/** Sets the search_path before each text of which the previous one was of a connection with another schema. */
+function createSession(shared: SharedInstance, searchPath: string, release: () => Promise<void>): Session {
+  const { pglite, queue } = shared;
+  let closed: Promise<void> | undefined;
+  const send: ExecSql = async (text) => {
+    if (closed) throw new SvcError('connection_lost', 'The connection to PGlite is closed.');
+    if (shared.searchPath !== searchPath) await pglite.exec(searchPath);
+    shared.searchPath = searchPath;
+    const results = await pglite.exec(text);
+    let before = 0;
+    return results.map(({ rows, affectedRows = before }) => {
+      // PGlite adds up the affected rows of the statements of one text.
+      const affected = affectedRows - before;
+      before = affectedRows;
+      return { rows, count: rows.length || affected };
+    });
+  };
+  return {
+    exec: (text) => queue.run(() => send(text)),
+    exclusive: (work) => queue.run(() => work(send)),
+    close() {
+      closed ??= release();
+      return closed;
+    },
+  };
+}
+
+const driver: Driver<typeof import('@electric-sql/pglite')> = {
+  name: 'PGlite',
+  package: '@electric-sql/pglite',
+  load: () => import('@electric-sql/pglite'),
+};

@@ -1,0 +1,180 @@
+import { createHash } from 'node:crypto';
+import type { AnyRecordDefinition, RecordWrite } from '../../../../core/records.ts';
+import { type RecordBackend, recordTableStatements, VERSION_COLUMN } from '../../sql/record-store.ts';
+import {
+  columnOf,
+  engineFilledColumns,
+  type RecordGrammar,
+  readRecordColumn,
+  recordLiteral,
+} from '../../sql/record-values.ts';
+import { type ExecSql, type Result, retryTransient, type Session } from '../../sql/session.ts';
+import { StatementTemplate } from '../../sql/statement.ts';
+import { StatementBatcher } from '../../sql/statement-batcher.ts';
+import { grammar, quoteIdentifier } from '../compile/grammar.ts';
+import { quoteLiteral } from '../compile/literal.ts';
+import { codeOf, isTransient, toSvcError } from '../connection/errors.ts';
+import { epochIsCurrent, valueIfEpochCurrent } from '../connection/lock.ts';
+
+export const recordGrammar: RecordGrammar = {
+  ...grammar,
+  read: readRecordColumn,
+  clock: 'clock_timestamp()',
+  elapsed:
+    "extract(epoch FROM clock_timestamp() - coalesce(nullif(current_setting('svc.began', true), '')::timestamptz, transaction_timestamp())) * 1000",
+};
+
+/**
+ * Every read has a matching index. With outdated statistics, the planner would read and sort the whole table of a
+ * collection that was small or new when it was last analyzed.
+ */
+const PREFER_INDEXES = ['seqscan', 'bitmapscan', 'sort'].map((one) => `SET LOCAL enable_${one} = off`);
+
+/** `lockRetries`: how often a text is sent again after a lock timeout. */
+export function createRecordBackend(session: Session, schema: string, lockRetries: number): RecordBackend {
+  const batcher = new StatementBatcher(async (text) => {
+    const results = await session.exec([...PREFER_INDEXES, text].join(';\n'));
+    return results.slice(PREFER_INDEXES.length);
+  });
+  let prepared = new PreparedStatements(session.exec);
+  const sendOnce = async (template: StatementTemplate, more: readonly string[]): Promise<readonly Result[]> => {
+    const used = prepared;
+    try {
+      return await batcher.send([await used.text(template), ...more]);
+    } catch (error) {
+      if (isPreparedStatementMissing(error) && prepared === used) prepared = new PreparedStatements(session.exec);
+      throw error;
+    }
+  };
+  const isRetryable = (error: unknown): boolean => isTransient(error) || isPreparedStatementMissing(error);
+  const send = (template: StatementTemplate, ...more: readonly string[]) =>
+    retryTransient(() => sendOnce(template, more), isRetryable, lockRetries);
+  const exec: ExecSql = (text) => send(new StatementTemplate(text));
+  return {
+    exec,
+    async write(statement, notify) {
+      const notification =
+        notify && `NOTIFY ${quoteIdentifier(notifyChannel(schema, notify.collection))}, ${quoteLiteral(notify.key)}`;
+      return (await send(statement, ...(notification === undefined ? [] : [notification])))[0]?.count ?? 0;
+    },
+    // One JSON value for the page: the driver takes ten times as long to parse rows.
+    async readColumns(query, columns) {
+      const all = `json_agg(json_build_array(${columns.map(quoteIdentifier).join(', ')}))`;
+      const [result] = await send(query.wrap(`SELECT ${all} AS found FROM (`, ') AS page'));
+      return (result?.rows[0]?.found as readonly (readonly unknown[])[] | null | undefined) ?? [];
+    },
+    grammar: recordGrammar,
+    schema,
+    isMissing: (error) => codeOf(error) === '42P01',
+    isDuplicate: (error) => codeOf(error) === '23505',
+    toSvcError,
+    epochIsCurrent: (epoch) => epochIsCurrent(schema, epoch),
+  };
+}
+
+/** A channel name within PostgreSQL's limit of 63 bytes, for a schema of any name. */
+export function notifyChannel(schema: string, topic: string): string {
+  return `svc_${createHash('sha256').update(`${schema}${topic}`).digest('hex').slice(0, 32)}`;
+}
+
+/** Errors of two sessions that create the same object at once, even with IF NOT EXISTS. */
+const CREATE_RACE_CODES: ReadonlySet<string | undefined> = new Set(['23505', '42P07', '42710', '42701']);
+
+export async function ensureTables(
+  session: Session,
+  schema: string,
+  definitions: readonly AnyRecordDefinition[],
+): Promise<void> {
+  const statements = definitions.flatMap((definition) => recordTableStatements(recordGrammar, schema, definition));
+  for (let left = 5; ; left -= 1) {
+    try {
+      await session.exclusive(async (exec) => {
+        try {
+          await exec(`BEGIN; ${statements.join('; ')}; COMMIT`);
+        } catch (error) {
+          await exec('ROLLBACK');
+          throw error;
+        }
+      });
+      return;
+    } catch (error) {
+      if (left === 0 || !CREATE_RACE_CODES.has(codeOf(error))) throw toSvcError(error);
+    }
+  }
+}
+
+/**
+ * A record write inside a segment. It fails, and its transaction with it, if the version is another one (division by
+ * zero) or the epoch is over (NOT NULL of the version). Returns `mark` and the columns that the engine filled in.
+ */
+export function recordWriteSql(write: RecordWrite, schema: string, epoch: number, mark: string): string {
+  const { definition, record, version } = write;
+  const table = `${schema}${quoteIdentifier(definition.collection)}`;
+  const names = Object.keys(version === undefined ? definition.columns : record);
+  const toLiteral = (name: string) => recordLiteral(recordGrammar, record[name], columnOf(definition, name));
+  const filled = engineFilledColumns(write);
+  if (version === undefined) {
+    const values = [...names.map(toLiteral), valueIfEpochCurrent(schema, epoch, '1')].join(', ');
+    const insert = `INSERT INTO ${table} (${[...names, VERSION_COLUMN].map(quoteIdentifier).join(', ')}) VALUES (${values})`;
+    return filled.length === 0
+      ? insert
+      : `${insert} RETURNING ${[`${quoteLiteral(mark)} AS svc_write`, ...filled.map(quoteIdentifier)].join(', ')}`;
+  }
+  const set = names.map((name) => `${quoteIdentifier(name)} = ${toLiteral(name)}`);
+  const update = `UPDATE ${table} SET ${set.join(', ')}, ${quoteIdentifier(VERSION_COLUMN)} = ${valueIfEpochCurrent(schema, epoch, String(version + 1))} WHERE ${quoteIdentifier(definition.key)} = ${toLiteral(definition.key)} AND ${quoteIdentifier(VERSION_COLUMN)} = ${version} RETURNING ${[...filled.map(quoteIdentifier), '1'].join(', ')}`;
+  const results = [
+    `${quoteLiteral(mark)} AS svc_write`,
+    ...filled.map((name) => `max(${quoteIdentifier(name)}) AS ${quoteIdentifier(name)}`),
+    '1 / count(*) AS svc_one',
+  ];
+  return `WITH written AS (${update}) SELECT ${results.join(', ')} FROM written`;
+}
+
+export function readBackSql(write: RecordWrite, schema: string): string {
+  const { definition, record } = write;
+  const key = recordLiteral(recordGrammar, record[definition.key], columnOf(definition, definition.key));
+  return `SELECT ${engineFilledColumns(write).map(quoteIdentifier).join(', ')} FROM ${schema}${quoteIdentifier(definition.collection)} WHERE ${quoteIdentifier(definition.key)} = ${key}`;
+}
+
+/** The session lost its prepared statements, for example because raw SQL ran DEALLOCATE ALL. */
+const isPreparedStatementMissing = (error: unknown): boolean => codeOf(error) === '26000';
+
+let preparedCount = 0;
+
+/** Prepares a statement when it is sent for the second time, which halves the server's work for each further one. */
+class PreparedStatements {
+  readonly #exec: ExecSql;
+  readonly #sent = new Set<string>();
+  readonly #names = new Map<string, Promise<string>>();
+
+  constructor(exec: ExecSql) {
+    this.#exec = exec;
+  }
+
+  /** The text to send for a template. */
+  async text(template: StatementTemplate): Promise<string> {
+    if (template.literals.length === 0) return template.text;
+    if (!this.#sent.has(template.text)) {
+      this.#sent.add(template.text);
+      return template.render();
+    }
+    return `EXECUTE ${await this.#name(template)}(${template.literals.join(', ')})`;
+  }
+
+  #name(template: StatementTemplate): Promise<string> {
+    let name = this.#names.get(template.text);
+    if (!name) {
+      name = this.#prepare(template);
+      this.#names.set(template.text, name);
+      name.catch(() => this.#names.delete(template.text));
+    }
+    return name;
+  }
+
+  async #prepare(template: StatementTemplate): Promise<string> {
+    preparedCount += 1;
+    const name = `svc_${preparedCount}`;
+    await this.#exec(`PREPARE ${name} AS ${template.render((_, index) => `$${index + 1}`)}`);
+    return name;
+  }
+}

@@ -1,0 +1,300 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { RunObserver, RunOutcome, Segment, Statement } from '../../../../core/dialect.ts';
+import { isSvcError } from '../../../../core/errors.ts';
+import type { Json } from '../../../../core/json.ts';
+import { endsElapsed, engineFilledColumns, engineFilledValues, recordWriteConflict } from '../../sql/record-values.ts';
+import { type ExecSql, type Result, rowsOf, type Session } from '../../sql/session.ts';
+import { isRawStatement, withSchema } from '../../sql/statement.ts';
+import {
+  codeOf,
+  DUPLICATE_TABLE,
+  isRejectedBeforeExecution,
+  isTransient,
+  statementError,
+  toSvcError,
+} from '../connection/errors.ts';
+import { lockHeldBySession, lockReleasedError } from '../connection/lock.ts';
+import type { Settings } from '../connection/settings.ts';
+import { readBackSql, recordGrammar, recordWriteSql } from '../records/record-store.ts';
+import { dropInvalidIndex, type InvalidIndex, indexTable, waitForIndexBuilds } from './invalid-index.ts';
+
+const BATCH_SEGMENTS = 50;
+const BATCH_CHARACTERS = 256 * 1024;
+/** Errors of a record write that lost: another version, an epoch that is over, a row that exists. */
+const LOST_WRITE_CODES: ReadonlySet<string | undefined> = new Set(['22012', '23502', '23505']);
+
+export interface RunContext {
+  readonly session: Session;
+  /** Quoted, with its dot. */
+  readonly schema: string;
+  readonly settings: Settings;
+  /** SQL that restores the settings the session was opened with. */
+  readonly restoreSettings: string;
+}
+
+/** What the engine filled in for the record writes of one segment. */
+type SegmentValues = RunOutcome['written'][number];
+
+interface BatchOutcome {
+  readonly written: readonly SegmentValues[];
+  readonly failure?: NonNullable<RunOutcome['failure']>;
+  /** The first segment that is not written may be retried. */
+  readonly retry?: boolean;
+  /** The segment that failed is unknown, for example after a syntax error, when nothing of the text was run. */
+  readonly split?: boolean;
+}
+
+let batchCount = 0;
+
+export async function runSegments(
+  context: RunContext,
+  segments: readonly Segment[],
+  epoch: number,
+  tookMs = 0,
+  observer?: RunObserver,
+): Promise<RunOutcome> {
+  const written: SegmentValues[] = [];
+  let retries = 0;
+  let maxSegments = BATCH_SEGMENTS;
+  let startedAt = performance.now() - tookMs;
+  while (written.length < segments.length) {
+    const before = written.length;
+    const batch = nextBatch(
+      context,
+      segments.slice(before, before + maxSegments),
+      epoch,
+      performance.now() - startedAt,
+    );
+    const outcome = await context.session.exclusive((exec) =>
+      batch.segments[0]?.transactional === false
+        ? runOutsideTransaction(context, exec, batch.segments[0])
+        : runBatch(context, exec, batch),
+    );
+    written.push(...outcome.written);
+    const last = segments[written.length - 1];
+    if (written.length > before) {
+      retries = 0;
+      if (last && endsElapsed(last)) startedAt = performance.now();
+    }
+    if (!outcome.failure) continue;
+    if (outcome.split) {
+      maxSegments = 1;
+      continue;
+    }
+    const stopped = { committed: written.length, written, failure: outcome.failure };
+    if (!outcome.retry || retries >= context.settings.lockRetries) return stopped;
+    // Sessions that waited for this one go first.
+    await sleep(Math.min(2000, 50 * 2 ** retries) * (0.5 + Math.random() / 2));
+    if (observer?.shouldRetry() === false) return stopped;
+    retries += 1;
+  }
+  return { committed: written.length, written };
+}
+
+interface Batch {
+  readonly id: string;
+  readonly segments: readonly Segment[];
+  readonly text: string;
+}
+
+/** `elapsedMs` counts from the start of the first segment's migration. */
+function nextBatch(context: RunContext, segments: readonly Segment[], epoch: number, elapsedMs: number): Batch {
+  batchCount += 1;
+  const id = `${process.pid}.${batchCount}`;
+  const batch: Segment[] = [];
+  let text = '';
+  for (const segment of segments) {
+    if (!segment.transactional) {
+      if (batch.length === 0) batch.push(segment);
+      break;
+    }
+    // Restoring the session also resets the start time of the migration, so raw text begins a batch with its own.
+    if (batch.length > 0 && hasRawStatement(segment)) break;
+    const last = batch.at(-1);
+    const elapsed = last ? (endsElapsed(last) ? 0 : undefined) : elapsedMs;
+    const next = segmentText(context, segment, epoch, id, batch.length, elapsed);
+    if (batch.length > 0 && text.length + next.length > BATCH_CHARACTERS) break;
+    text += next;
+    batch.push(segment);
+  }
+  return { id, segments: batch, text };
+}
+
+const hasRawStatement = ({ statements }: Segment): boolean => statements.some(({ run }) => isRawStatement(run));
+
+/**
+ * A segment as one transaction. `svc.done`, set after its last write, rolls back with it, so its value names the last
+ * segment that committed. Set in a WHERE clause, it returns no row.
+ */
+function segmentText(
+  context: RunContext,
+  segment: Segment,
+  epoch: number,
+  id: string,
+  index: number,
+  elapsedMs: number | undefined,
+): string {
+  const begin = elapsedMs === undefined ? ['BEGIN'] : ['BEGIN', setStartTime('clock_timestamp()', elapsedMs)];
+  const done = `SELECT WHERE set_config('svc.done', '${id}:${index + 1}', false) IS NULL`;
+  const statements = segment.statements.map((statement) => statementText(context, statement.run));
+  const writes = segment.writes.map((write, at) => recordWriteSql(write, context.schema, epoch, `${index}.${at}`));
+  const assertLock = `SELECT 1 / count(*) FROM ${lockHeldBySession(context.schema)}`;
+  const afterRaw = hasRawStatement(segment)
+    ? [context.restoreSettings, setStartTime('transaction_timestamp()', elapsedMs ?? 0), assertLock]
+    : [];
+  // Each on a new line: raw text may end in a comment.
+  return `${[...begin, ...statements, ...afterRaw, ...writes, done, 'COMMIT'].join('\n;')};\n`;
+}
+
+const setStartTime = (now: string, elapsedMs: number): string =>
+  `SELECT WHERE set_config('svc.began', (${now} - interval '${elapsedMs.toFixed(3)} ms')::text, false) IS NULL`;
+
+function statementText(context: RunContext, run: Json): string {
+  const text = withSchema(run, context.schema);
+  if (text === undefined) throw new Error('this step cannot be in a transaction');
+  return text;
+}
+
+async function runBatch(context: RunContext, exec: ExecSql, batch: Batch): Promise<BatchOutcome> {
+  try {
+    return { written: writtenFromResults(batch, await exec(batch.text)) };
+  } catch (error) {
+    try {
+      await exec('ROLLBACK');
+      const done = await committedCount(exec, batch.id);
+      const written = await readWrittenValues(context, exec, batch, done);
+      const retry = isTransient(error);
+      const failed = batch.segments[done];
+      // With one statement it is clear which one was blocked.
+      const statement = failed?.statements.length === 1 ? 0 : undefined;
+      const blocked = { statement, error: toSvcError(error), transient: retry };
+      if (retry || !failed) return { written, failure: blocked, retry };
+      const failure = await diagnose(context, exec, failed, error);
+      return { written, failure, split: failure.statement === undefined && batch.segments.length - done > 1 };
+    } catch (second) {
+      // The outcome on the server is unknown: the caller reads the history again.
+      return { written: [], failure: { statement: undefined, error: lostConnectionOr(second, error) } };
+    }
+  }
+}
+
+function lostConnectionOr(second: unknown, first: unknown): unknown {
+  const known = toSvcError(first);
+  return isSvcError(known) && known.code === 'connection_lost' ? known : toSvcError(second);
+}
+
+async function committedCount(exec: ExecSql, id: string): Promise<number> {
+  const [row] = await rowsOf(exec, "SELECT current_setting('svc.done', true) AS done");
+  const [batch, done] = String(row?.done ?? '').split(':');
+  return batch === id ? Number(done) : 0;
+}
+
+function writtenFromResults(batch: Batch, results: readonly Result[]): SegmentValues[] {
+  const marked = new Map<string, Result['rows'][number]>();
+  for (const { rows } of results) {
+    for (const row of rows) if (typeof row.svc_write === 'string') marked.set(row.svc_write, row);
+  }
+  return batch.segments.map(({ writes }, index) =>
+    writes.map((write, at) => engineFilledValues(recordGrammar, write, marked.get(`${index}.${at}`) ?? {})),
+  );
+}
+
+/** Results that precede an error are lost: what the engine filled in is read again. */
+async function readWrittenValues(
+  context: RunContext,
+  exec: ExecSql,
+  batch: Batch,
+  done: number,
+): Promise<SegmentValues[]> {
+  const written: SegmentValues[] = [];
+  for (const { writes } of batch.segments.slice(0, done)) {
+    const values = [];
+    for (const write of writes) {
+      const [row] = engineFilledColumns(write).length > 0 ? await rowsOf(exec, readBackSql(write, context.schema)) : [];
+      values.push(row ? engineFilledValues(recordGrammar, write, row) : {});
+    }
+    written.push(values);
+  }
+  return written;
+}
+
+/** Finds the statement that fails: runs the segment again, one statement at a time, and rolls it back. */
+async function diagnose(
+  context: RunContext,
+  exec: ExecSql,
+  segment: Segment,
+  error: unknown,
+): Promise<NonNullable<RunOutcome['failure']>> {
+  const known = toSvcError(error);
+  await exec('BEGIN');
+  try {
+    for (const [index, statement] of segment.statements.entries()) {
+      try {
+        await exec(statementText(context, statement.run));
+      } catch (again) {
+        if (codeOf(again) !== codeOf(error)) return { statement: undefined, error: known };
+        return { statement: index, error: statementError(statement, error) };
+      }
+    }
+    if (hasRawStatement(segment) && !(await holdsLock(context, exec)))
+      return { statement: undefined, error: lockReleasedError() };
+    try {
+      // Deferred constraints would only be checked at a COMMIT.
+      await exec('SET CONSTRAINTS ALL IMMEDIATE');
+    } catch (again) {
+      const only = segment.statements.length === 1 ? 0 : undefined;
+      if (codeOf(again) === codeOf(error)) return { statement: only, error: known };
+    }
+  } finally {
+    await exec('ROLLBACK');
+  }
+  return {
+    statement: undefined,
+    error: LOST_WRITE_CODES.has(codeOf(error)) && segment.writes.length > 0 ? recordWriteConflict(error) : known,
+  };
+}
+
+/** A statement that cannot be in a transaction. It has no lock timeout, which would leave an invalid index. */
+async function runOutsideTransaction(context: RunContext, exec: ExecSql, segment: Segment): Promise<BatchOutcome> {
+  const [statement, ...more] = segment.statements;
+  if (!statement || more.length > 0 || segment.writes.length > 0)
+    throw new Error('a step outside a transaction is one statement');
+  try {
+    await exec('SET lock_timeout = 0');
+    try {
+      if (statement.repair !== undefined)
+        await waitForIndexBuilds(exec, indexTable(context.schema, statement.repair as unknown as InvalidIndex));
+      await runStatement(context, exec, statement.run);
+    } catch (error) {
+      // An existing index of that name is not part of this run: another session may be building it.
+      if (codeOf(error) !== DUPLICATE_TABLE) await runRepair(context, exec, statement);
+      throw error;
+    } finally {
+      await exec(
+        isRawStatement(statement.run)
+          ? context.restoreSettings
+          : `SET lock_timeout = ${context.settings.lockTimeoutMs}`,
+      );
+    }
+    if (isRawStatement(statement.run) && !(await holdsLock(context, exec))) throw lockReleasedError();
+    return { written: [[]] };
+  } catch (error) {
+    const failure = { statement: 0, error: toSvcError(error) };
+    return { written: [], failure: isRejectedBeforeExecution(error) ? { ...failure, rolledBack: true } : failure };
+  }
+}
+
+async function holdsLock({ schema }: RunContext, exec: ExecSql): Promise<boolean> {
+  return (await rowsOf(exec, `SELECT FROM ${lockHeldBySession(schema)}`)).length > 0;
+}
+
+async function runStatement(context: RunContext, exec: ExecSql, run: Json): Promise<void> {
+  const text = withSchema(run, context.schema);
+  if (text !== undefined) await exec(text);
+  else await dropInvalidIndex(exec, context.schema, run as unknown as InvalidIndex);
+}
+
+async function runRepair(context: RunContext, exec: ExecSql, { repair }: Statement): Promise<void> {
+  // The original error is reported, not that of the repair, which runs again before the next attempt.
+  if (repair !== undefined) await runStatement(context, exec, repair).catch(() => undefined);
+}

@@ -1,0 +1,58 @@
+import type { Json } from '../../../core/json.ts';
+import type { FieldType } from '../../../core/schema/model.ts';
+
+const TRUE: ReadonlySet<string> = new Set(['1', 't', 'true']);
+const FALSE: ReadonlySet<string> = new Set(['0', 'f', 'false']);
+
+/** Parses a value from its catalog text; undefined if it is not valid for the type. Arrays are engine-specific. */
+export function parseValue(text: string, type: Exclude<FieldType, 'array'>): Json | undefined {
+  switch (type) {
+    case 'smallint':
+    case 'integer':
+    case 'bigint':
+      if (!/^-?\d+$/.test(text)) return undefined;
+      return Number.isSafeInteger(Number(text)) ? Number(text) : text;
+    case 'float':
+    case 'double':
+      return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : undefined;
+    case 'decimal':
+      return /^-?\d+(\.\d+)?$/.test(text) ? text : undefined;
+    case 'boolean':
+      return TRUE.has(text) ? true : FALSE.has(text) ? false : undefined;
+    case 'json':
+      return parseJson(text);
+    case 'binary':
+    case 'blob':
+      return undefined;
+    default:
+      return text;
+  }
+}
+
+export function parseJson(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A time in the normal form of a default: always with seconds, without trailing zeros. */
+export function normalizeTime(text: string): string {
+  const [, minutes = '', seconds = '00', fraction = ''] = /^(\d\d:\d\d)(?::(\d\d)(?:\.(\d+))?)?$/.exec(text) ?? [];
+  const rest = fraction.replace(/0+$/, '');
+  return minutes === '' ? text : `${minutes}:${seconds}${rest === '' ? '' : `.${rest}`}`;
+}
+
+/** A date and time without a zone. A date alone means midnight. */
+export function normalizeDateTime(text: string): string {
+  const [day = '', time = '00:00'] = text.split(/[ T]/);
+  return `${day}T${normalizeTime(time)}`;
+}
+
+/** A timestamp converted to UTC. Without a zone it is in UTC already. */
+export function normalizeTimestamp(text: string): string {
+  const zoned = /(Z|[+-]\d\d(:?\d\d)?)$/.test(text.slice(10)) ? text : `${text}Z`;
+  const at = new Date(zoned.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00'));
+  return Number.isNaN(at.getTime()) ? text : `${normalizeDateTime(at.toISOString().slice(0, -1))}Z`;
+}

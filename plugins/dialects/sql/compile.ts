@@ -1,0 +1,204 @@
+import type { Statement } from '../../../core/dialect.ts';
+import { SvcError } from '../../../core/errors.ts';
+import { defineCollection, defineConstraint, defineField } from '../../../core/schema/define.ts';
+import { applyFieldChanges } from '../../../core/schema/field.ts';
+import { primaryKeyFields, referencesTo } from '../../../core/schema/keys.ts';
+import { alreadyExistsError, collectionOf, fieldOf, unknownError } from '../../../core/schema/lookup.ts';
+import type { CheckConstraint, Collection, Constraint, Field, SchemaModel } from '../../../core/schema/model.ts';
+import type {
+  AddConstraint,
+  AddField,
+  CreateCollection,
+  DropCollection,
+  DropConstraint,
+  DropField,
+  ModifyField,
+  Operation,
+  RenameCollection,
+  RenameField,
+} from '../../../core/schema/operation.ts';
+import { assertSupported } from '../../../core/schema/unsupported.ts';
+import { columnDefinition, fieldConstraints, primaryKeyConstraint } from './column.ts';
+import type { Grammar, RenamedConstraint, StatementFacts } from './grammar.ts';
+import { assertIdentifier, derivedConstraints, primaryKeyName } from './names.ts';
+import { SCHEMA_PLACEHOLDER, statement } from './statement.ts';
+
+/** The statements of an operation, for the model before it. */
+export function compileSql(grammar: Grammar, operation: Operation, before: SchemaModel): readonly Statement[] {
+  assertSupported(grammar.name, grammar.unsupported, operation, before);
+  grammar.assertOperation(operation, before);
+  switch (operation.type) {
+    case 'createCollection':
+      return createCollection(grammar, operation, before);
+    case 'dropCollection':
+      return dropCollection(grammar, operation, before);
+    case 'renameCollection':
+      return renameCollection(grammar, operation, before);
+    case 'addField':
+      return addField(grammar, operation, before);
+    case 'dropField':
+      return dropField(grammar, operation, before);
+    case 'renameField':
+      return renameField(grammar, operation, before);
+    case 'modifyField':
+      return modifyField(grammar, operation, before);
+    case 'createIndex':
+      assertIdentifier(grammar, operation.index, 'index');
+      return [grammar.createIndex(operation)];
+    case 'dropIndex':
+      return [grammar.dropIndex(operation.collection, operation.index)];
+    case 'addConstraint':
+      return addConstraint(grammar, operation, before);
+    case 'dropConstraint':
+      return dropConstraint(grammar, operation, before);
+    case 'raw':
+      return operation.dialect === grammar.name ? grammar.raw(operation) : [];
+  }
+}
+
+function createCollection(grammar: Grammar, operation: CreateCollection, before: SchemaModel): Statement[] {
+  const { name, fields } = defineCollection(operation);
+  assertIdentifier(grammar, name, 'table');
+  const sqlOptions = operation.options?.sqlOptions ?? {};
+  if (before.has(name) && !sqlOptions.temporary && !sqlOptions.ifNotExists)
+    throw alreadyExistsError('collection', name);
+  const all = [...fields.values()];
+  const key = primaryKeyFields({ fields });
+  const lines = [
+    ...all.map((field) => columnDefinition(grammar, field, name)),
+    ...(key.length > 0 ? [primaryKeyConstraint(grammar, key, name)] : []),
+    ...all.flatMap((field) => fieldConstraints(grammar, field, name)),
+  ];
+  return grammar.createTable(name, sqlOptions, lines, all);
+}
+
+function dropCollection(grammar: Grammar, operation: DropCollection, before: SchemaModel): Statement[] {
+  const { collection, cascade } = operation;
+  const referring = referencesTo(before, collection).filter((reference) => reference.collection !== collection);
+  const first = cascade
+    ? referring.map((reference) => grammar.dropConstraint(reference.collection, reference.foreignKey))
+    : [];
+  return [...first, grammar.dropTable(collection)];
+}
+
+function renameCollection(grammar: Grammar, operation: RenameCollection, before: SchemaModel): Statement[] {
+  const { collection: from, to } = operation;
+  assertIdentifier(grammar, to, 'table');
+  const collection = collectionOf(before, from);
+  const renamed: RenamedConstraint[] = [];
+  if (primaryKeyFields(collection).length > 0)
+    renamed.push({ type: 'primaryKey', from: primaryKeyName(from), to: primaryKeyName(to) });
+  for (const field of collection.fields.values()) {
+    for (const { type, name } of derivedConstraints(grammar, field))
+      renamed.push({ type, from: name(from, field.name), to: name(to, field.name) });
+  }
+  return grammar.renameTable(collection, to, renamed.filter(isChanged));
+}
+
+const isChanged = (renamed: RenamedConstraint) => renamed.from !== renamed.to;
+
+function addField(grammar: Grammar, operation: AddField, before: SchemaModel): readonly Statement[] {
+  const collection = collectionOf(before, operation.collection);
+  const { name, ...definition } = operation.field;
+  const field = defineField(name, definition, collection.name);
+  const key = primaryKeyFields(collection);
+  const first = field.primaryKey && key.length > 0 ? [grammar.dropPrimaryKey(collection)] : [];
+  const last = [
+    ...(field.primaryKey ? [primaryKeyConstraint(grammar, [...key, name], collection.name)] : []),
+    ...fieldConstraints(grammar, field, collection.name),
+  ].map((constraint) => `ADD ${constraint}`);
+  return grammar.addField(collection, field, first, last);
+}
+
+function dropField(grammar: Grammar, operation: DropField, before: SchemaModel): Statement[] {
+  const collection = collectionOf(before, operation.collection);
+  const field = fieldOf(collection, operation.field);
+  const rest = primaryKeyFields(collection).filter((name) => name !== field.name);
+  const clauses = [`DROP COLUMN ${grammar.quoteIdentifier(field.name)}`];
+  if (field.primaryKey) clauses.unshift(grammar.dropPrimaryKey(collection));
+  if (field.primaryKey && rest.length > 0) clauses.push(`ADD ${primaryKeyConstraint(grammar, rest, collection.name)}`);
+  return [grammar.dropField(collection, field, clauses)];
+}
+
+function renameField(grammar: Grammar, operation: RenameField, before: SchemaModel): Statement[] {
+  const { from, to } = operation;
+  assertIdentifier(grammar, to, 'field');
+  const collection = collectionOf(before, operation.collection);
+  const field = fieldOf(collection, from);
+  const renamed = derivedConstraints(grammar, field).map(
+    ({ type, name }): RenamedConstraint => ({ type, from: name(collection.name, from), to: name(collection.name, to) }),
+  );
+  return grammar.renameField(collection, field, to, renamed.filter(isChanged));
+}
+
+function modifyField(grammar: Grammar, operation: ModifyField, before: SchemaModel): readonly Statement[] {
+  const collection = collectionOf(before, operation.collection);
+  const field = fieldOf(collection, operation.field);
+  const changed = applyFieldChanges(field, operation.changes, collection.name);
+  grammar.columnType(changed, collection.name);
+  return grammar.modifyField(collection, field, changed);
+}
+
+function addConstraint(grammar: Grammar, operation: AddConstraint, before: SchemaModel): Statement[] {
+  const collection = collectionOf(before, operation.collection);
+  const constraint = defineConstraint(operation.constraint, collection.name, collection.fields.keys());
+  assertIdentifier(grammar, constraint.name, 'constraint');
+  return [grammar.addConstraint(collection.name, constraint)];
+}
+
+function dropConstraint(grammar: Grammar, operation: DropConstraint, before: SchemaModel): Statement[] {
+  const { constraints, name } = collectionOf(before, operation.collection);
+  const constraint = constraints.get(operation.constraint);
+  if (!constraint) throw unknownError('constraint', operation.constraint, constraints.keys(), name);
+  return [grammar.dropConstraint(name, constraint)];
+}
+
+export function alterTable(
+  { quoteIdentifier }: Pick<Grammar, 'quoteIdentifier'>,
+  table: string,
+  clauses: readonly string[],
+  facts?: StatementFacts,
+): Statement {
+  return statement(`ALTER TABLE ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)} ${clauses.join(', ')}`, facts);
+}
+
+/** `CONSTRAINT "name" …` for CREATE and ALTER TABLE. Throws `constraint_invalid` for a check that is not a single expression. */
+export function constraintDefinition(
+  grammar: Pick<Grammar, 'quoteIdentifier' | 'expressionProblem'>,
+  constraint: Constraint,
+  schema: string = SCHEMA_PLACEHOLDER,
+): string {
+  const { quoteIdentifier } = grammar;
+  const columns = constraint.columns.map(quoteIdentifier).join(', ');
+  const named = `CONSTRAINT ${quoteIdentifier(constraint.name)}`;
+  switch (constraint.type) {
+    case 'unique':
+      return `${named} UNIQUE (${columns})`;
+    case 'primaryKey':
+      return `${named} PRIMARY KEY (${columns})`;
+    case 'check':
+      return `${named} CHECK (${assertSingleExpression(grammar, constraint)})`;
+    case 'foreignKey': {
+      const { table, columns: target, onDelete, onUpdate } = constraint.references;
+      return [
+        `${named} FOREIGN KEY (${columns}) REFERENCES ${schema}${quoteIdentifier(table)} (${target.map(quoteIdentifier).join(', ')})`,
+        ...(onDelete ? [`ON DELETE ${onDelete}`] : []),
+        ...(onUpdate ? [`ON UPDATE ${onUpdate}`] : []),
+      ].join(' ');
+    }
+  }
+}
+
+function assertSingleExpression(grammar: Pick<Grammar, 'expressionProblem'>, { name, expression }: CheckConstraint): string {
+  const why = grammar.expressionProblem(expression);
+  if (why === undefined) return expression;
+  throw new SvcError('constraint_invalid', `The expression of the check "${name}" is not a single expression.`, {
+    why,
+    next: ['Write a single SQL condition, or use a raw migration.'],
+  });
+}
+
+/** The fields of the primary key after a field has changed. */
+export function primaryKeyAfter(collection: Collection, changed: Field): string[] {
+  return primaryKeyFields({ fields: new Map(collection.fields).set(changed.name, changed) });
+}

@@ -1,0 +1,75 @@
+import type { Statement } from '../../../core/dialect.ts';
+import type { Json } from '../../../core/json.ts';
+import type { Collection, Constraint, Field, FieldType, SchemaModel } from '../../../core/schema/model.ts';
+import type { NameRules } from '../../../core/schema/names.ts';
+import type { CreateIndex, Operation, Raw } from '../../../core/schema/operation.ts';
+import type { SqlOptions } from '../../../core/schema/options.ts';
+import type { UnsupportedFeatures, UnsupportedReason } from '../../../core/schema/unsupported.ts';
+
+/** The differences between SQL engines. `compileSql` does the rest for all of them. */
+export interface Grammar {
+  readonly name: string;
+  readonly names: NameRules;
+  readonly unsupported: UnsupportedFeatures;
+  /** Throws if the engine cannot execute the operation on this model. */
+  assertOperation(operation: Operation, before: SchemaModel): void;
+  quoteIdentifier(name: string): string;
+  /** A string literal. */
+  quoteLiteral(value: string): string;
+  /** Throws `field_invalid` for a field the engine cannot store. */
+  columnType(field: Omit<Field, 'name'>, table: string): string;
+  /** A literal of the field's type, for defaults and updates. */
+  literal(value: Json, field: Omit<Field, 'name'>): string;
+  /** The same in a DEFAULT clause, where the notation may differ. */
+  defaultLiteral(value: Json, field: Omit<Field, 'name'>): string;
+  /** Follows the type of a nullable column. */
+  readonly nullable: string;
+  /** Follows the type of a generated column. */
+  generated(field: Field): string | undefined;
+  /** The current date or time in a DEFAULT clause. */
+  now(type: FieldType): string;
+  /** An inline check at the end of a column definition. */
+  columnCheck(field: Field, table: string): string;
+  /** The check condition of an enum column, on engines without enum types. */
+  enumCheck(field: Field): string | undefined;
+  /** `lines` define the columns and constraints. Throws `not_supported`. */
+  createTable(name: string, options: SqlOptions, lines: readonly string[], fields: readonly Field[]): Statement[];
+  dropTable(name: string): Statement;
+  renameTable(before: Collection, to: string, constraints: readonly RenamedConstraint[]): Statement[];
+  addConstraint(table: string, constraint: Constraint): Statement;
+  /** `first` and `last` are clauses for the constraints of the field's flags. */
+  addField(before: Collection, field: Field, first: readonly string[], last: readonly string[]): readonly Statement[];
+  /** `clauses` drop the column and the constraints of its flags. */
+  dropField(before: Collection, field: Field, clauses: readonly string[]): Statement;
+  renameField(before: Collection, field: Field, to: string, constraints: readonly RenamedConstraint[]): Statement[];
+  modifyField(before: Collection, from: Field, to: Field): readonly Statement[];
+  createIndex(operation: CreateIndex): Statement;
+  dropIndex(collection: string, index: string): Statement;
+  dropConstraint(table: string, constraint: Constraint): Statement;
+  /** The clause that drops the primary key declared by `primaryKey` flags. */
+  dropPrimaryKey(before: Collection): string;
+  /** Why a user's text is not a single expression; undefined if it is. */
+  expressionProblem(text: string): string | undefined;
+  raw(operation: Raw): Statement[];
+}
+
+export type StatementFacts = Partial<Omit<Statement, 'text' | 'run'>>;
+
+/** A constraint with a derived name that changes with the name of its table or field. */
+export interface RenamedConstraint {
+  readonly type: Constraint['type'];
+  readonly from: string;
+  readonly to: string;
+}
+
+const otherEngineOptions = (name: string): UnsupportedReason => ({
+  why: 'They are options of another engine.',
+  next: `Remove ${name} from the options of the table.`,
+});
+
+/** The features no SQL engine has. */
+export const UNSUPPORTED_BY_SQL: UnsupportedFeatures = {
+  mongoOptions: otherEngineOptions('mongoOptions'),
+  dynamoOptions: otherEngineOptions('dynamoOptions'),
+  cassandraOptions: otherEngineOptions('cassandraOptions'),
+};

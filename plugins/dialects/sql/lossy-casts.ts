@@ -1,0 +1,41 @@
+import type { Field, FieldType } from '../../../core/schema/model.ts';
+
+const TEXTS: ReadonlySet<FieldType> = new Set(['string', 'text', 'enum']);
+
+/** Casting text to these types is exact or an error. Other types round: cents, times of day and object keys get lost. */
+const STRICTLY_PARSED: ReadonlySet<FieldType> = new Set([
+  ...TEXTS,
+  'uuid',
+  'boolean',
+  'smallint',
+  'integer',
+  'bigint',
+  'binary',
+  'blob',
+]);
+
+const LOSSLESS_CASTS: Partial<Record<FieldType, readonly FieldType[]>> = {
+  smallint: ['integer', 'bigint', 'float', 'double', 'string'],
+  integer: ['smallint', 'bigint', 'double', 'string'],
+  bigint: ['smallint', 'integer', 'string'],
+  float: ['double'],
+  date: ['datetime', 'timestamp'],
+  datetime: ['timestamp'],
+  timestamp: ['datetime'],
+  binary: ['blob'],
+  blob: ['binary'],
+  uuid: ['string'],
+  boolean: ['smallint', 'integer', 'bigint'],
+};
+
+/** Whether a cast may lose data without an error. Values that do not fit at all make the statement fail instead. */
+export function isLossyCast(from: Field, to: Field): boolean {
+  if (to.type === 'text') return false;
+  if (TEXTS.has(from.type)) return !STRICTLY_PARSED.has(to.type);
+  if (from.type !== to.type) return to.type !== 'json' && !LOSSLESS_CASTS[from.type]?.includes(to.type);
+  if (from.type === 'array') return isLossyCast(item(from), item(to));
+  if (from.type === 'decimal') return (to.scale ?? 0) < (from.scale ?? 0);
+  return false;
+}
+
+const item = ({ name, items = 'string' }: Field): Field => ({ name, type: items });

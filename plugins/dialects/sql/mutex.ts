@@ -1,0 +1,41 @@
+import type { LockWait } from '../shared/lock-wait.ts';
+
+/** Runs tasks one after the other, in the order they were added. */
+export class SerialQueue {
+  #last: Promise<unknown> = Promise.resolve();
+
+  run<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+}
+
+/** Serializes the callers of one session. */
+export class Mutex {
+  #last: Promise<void> = Promise.resolve();
+  #busy = 0;
+
+  /** Returns the function that releases the mutex. Throws `lock_timeout` and `interrupted`. */
+  async acquire(waiting: LockWait): Promise<() => void> {
+    const before = this.#last;
+    let resolveOwn = () => {};
+    const own = new Promise<void>((resolve) => {
+      resolveOwn = resolve;
+    });
+    this.#last = before.then(() => own);
+    if (this.#busy > 0) waiting.notifyWaiting();
+    this.#busy += 1;
+    const release = () => {
+      this.#busy -= 1;
+      resolveOwn();
+    };
+    try {
+      await waiting.after(before);
+      return release;
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+}

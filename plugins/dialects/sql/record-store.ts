@@ -1,0 +1,224 @@
+import { SvcError } from '../../../core/errors.ts';
+import type { Json } from '../../../core/json.ts';
+import type {
+  Guard,
+  Page,
+  PageQuery,
+  RecordDefinition,
+  RecordStore,
+  RecordValue,
+  RecordValues,
+  Versioned,
+  Writable,
+} from '../../../core/records.ts';
+import { type RecordGrammar, recordLiteral } from './record-values.ts';
+import { type ExecSql, rowsOf } from './session.ts';
+import { StatementTemplate } from './statement.ts';
+
+/** The column with the version of a record. */
+export const VERSION_COLUMN = '_version';
+
+/** How an engine executes record statements. */
+export interface RecordBackend {
+  readonly exec: ExecSql;
+  /** The values of `columns` for each row, in the format that is cheapest for many rows. */
+  readColumns(query: StatementTemplate, columns: readonly string[]): Promise<readonly (readonly unknown[])[]>;
+  readonly grammar: RecordGrammar;
+  /** Quoted, with its dot. */
+  readonly schema: string;
+  isMissing(error: unknown): boolean;
+  isDuplicate(error: unknown): boolean;
+  toSvcError(error: unknown): unknown;
+  /** A condition that is true while the epoch is current, and keeps it current until the transaction ends. */
+  epochIsCurrent(epoch: number): string;
+  /** Runs a statement that writes a record, notifies watchers if `notify` is given, and returns the affected rows. */
+  write(statement: StatementTemplate, notify?: { readonly collection: string; readonly key: string }): Promise<number>;
+}
+
+export function recordStore<R extends object>(backend: RecordBackend, definition: RecordDefinition<R>): RecordStore<R> {
+  const { grammar } = backend;
+  const { quoteIdentifier } = grammar;
+  const table = `${backend.schema}${quoteIdentifier(definition.collection)}`;
+  const columns = Object.keys(definition.columns) as (keyof R & string)[];
+  const key = quoteIdentifier(definition.key);
+  const version = quoteIdentifier(VERSION_COLUMN);
+  const valueSql = (column: keyof R & string, value: unknown) =>
+    recordLiteral(grammar, value as RecordValue, definition.columns[column]);
+  const write = (statement: StatementTemplate, id: string, record: Writable<R>) =>
+    backend.write(
+      statement,
+      definition.notifyOn?.(record) ? { collection: definition.collection, key: id } : undefined,
+    );
+  const recordIn = (row: readonly unknown[], wanted: readonly (keyof R & string)[]): R => {
+    const record: Record<string, RecordValue> = {};
+    for (const [at, column] of wanted.entries()) record[column] = grammar.read(row[at], definition.columns[column]);
+    return record as R;
+  };
+
+  const get = async (id: string): Promise<Versioned<R> | undefined> => {
+    const all = [...columns, VERSION_COLUMN];
+    const query = StatementTemplate.of(
+      (put) => `SELECT ${list(quoteIdentifier, all)} FROM ${table} WHERE ${key} = ${put(valueSql(definition.key, id))}`,
+    );
+    const [row] = await emptyIfMissing(backend, () => backend.readColumns(query, all));
+    return row && { record: recordIn(row, columns), version: Number(row[columns.length]) };
+  };
+  const failureReason = async (id: string, expectedVersion: number): Promise<'missing' | 'stale' | undefined> => {
+    const current = await get(id);
+    if (!current) return 'missing';
+    return current.version === expectedVersion ? undefined : 'stale';
+  };
+
+  return {
+    async insert(record) {
+      const statement = StatementTemplate.of((put) => {
+        const values = columns.map((column) => put(valueSql(column, record[column])));
+        return `INSERT INTO ${table} (${list(quoteIdentifier, [...columns, VERSION_COLUMN])}) VALUES (${[...values, '1'].join(', ')})`;
+      });
+      try {
+        await write(statement, String(record[definition.key]), record);
+        return 'inserted';
+      } catch (error) {
+        if (backend.isDuplicate(error)) return 'exists';
+        throw backend.toSvcError(error);
+      }
+    },
+    get,
+    async replace(id, expectedVersion, record: Writable<R>, guard: Guard<R> = {}) {
+      const statement = StatementTemplate.of((put) => {
+        const set = columns.map((column) => `${quoteIdentifier(column)} = ${put(valueSql(column, record[column]))}`);
+        const conditions = [
+          `${key} = ${put(valueSql(definition.key, id))}`,
+          `${version} = ${put(String(expectedVersion))}`,
+        ];
+        if (guard.before !== undefined) conditions.push(`${quoteIdentifier(guard.before)} > ${grammar.clock}`);
+        if (guard.epoch !== undefined) conditions.push(backend.epochIsCurrent(guard.epoch));
+        return `UPDATE ${table} SET ${set.join(', ')}, ${version} = ${version} + 1 WHERE ${conditions.join(' AND ')}`;
+      });
+      const changed = await runWrite(backend, () => write(statement, id, record));
+      if (changed > 0) return 'replaced';
+      const reason = await failureReason(id, expectedVersion);
+      if (reason) return reason;
+      if (guard.epoch === undefined) return guard.before === undefined ? 'stale' : 'late';
+      const current = await rowsOf(
+        backend.exec,
+        `SELECT 1 AS is_current FROM (SELECT 1 AS one) AS one_row WHERE ${backend.epochIsCurrent(guard.epoch)}`,
+      );
+      return current.length > 0 && guard.before !== undefined ? 'late' : 'stale';
+    },
+    async remove(id, expectedVersion) {
+      const statement = StatementTemplate.of(
+        (put) =>
+          `DELETE FROM ${table} WHERE ${key} = ${put(valueSql(definition.key, id))} AND ${version} = ${put(String(expectedVersion))}`,
+      );
+      const changed = await runWrite(backend, () => backend.write(statement));
+      return changed > 0 ? 'removed' : ((await failureReason(id, expectedVersion)) ?? 'stale');
+    },
+    async page(name, query) {
+      const index = definition.indexes.find((one) => one.name === name);
+      if (!index) throw new Error(`${definition.collection} has no index ${name}`);
+      if (!Number.isInteger(query.limit) || query.limit < 1 || query.limit > 1000) {
+        throw new SvcError('value_invalid', `A page has 1 to 1,000 records, not ${query.limit}.`);
+      }
+      const wanted = query.columns ?? columns;
+      const down = query.direction === 'desc';
+      const order = down ? ' DESC' : '';
+      const sort = quoteIdentifier(index.sort);
+      const conditions = index.equals.map((column) => {
+        if (query.equals?.[column] === undefined) throw new Error(`${name} needs a value for ${column}`);
+        return `${quoteIdentifier(column)} = ${valueSql(column, query.equals[column])}`;
+      });
+      if (query.from !== undefined) conditions.push(`${sort} >= ${valueSql(index.sort, query.from)}`);
+      if (query.to !== undefined) conditions.push(`${sort} <= ${valueSql(index.sort, query.to)}`);
+      if (query.cursor !== undefined) {
+        const [at, id] = parseCursor(query.cursor);
+        const last = definition.columns[index.sort].type === 'timestamp' ? new Date(String(at)) : at;
+        const [bound, beyond] = [valueSql(index.sort, last), down ? '<' : '>'];
+        // The first condition lets engines that do not index row comparisons use the index.
+        conditions.push(
+          `${sort} ${beyond}= ${bound}`,
+          `(${sort}, ${key}) ${beyond} (${bound}, ${valueSql(definition.key, id)})`,
+        );
+      }
+      const names: readonly (keyof R & string)[] = [...new Set([...wanted, index.sort, definition.key])];
+      const where = conditions.length > 0 ? ` WHERE ${conditions.join(' AND ')}` : '';
+      const text = `SELECT ${list(quoteIdentifier, [...names, VERSION_COLUMN])} FROM ${table}${where} ORDER BY ${sort}${order}, ${key}${order} LIMIT ${query.limit + 1}`;
+      const rows = await emptyIfMissing(backend, () =>
+        backend.readColumns(new StatementTemplate(text), [...names, VERSION_COLUMN]),
+      );
+      const valueIn = (row: readonly unknown[], column: keyof R & string) =>
+        grammar.read(row[names.indexOf(column)], definition.columns[column]);
+      const records = rows
+        .slice(0, query.limit)
+        .map((row): Versioned<R> => ({ record: recordIn(row, wanted), version: Number(row[names.length]) }));
+      const last = rows.length > query.limit ? rows[query.limit - 1] : undefined;
+      if (!last) return { records };
+      const end = JSON.stringify([valueIn(last, index.sort), valueIn(last, definition.key)]);
+      return { records, cursor: Buffer.from(end).toString('base64url') };
+    },
+  } satisfies RecordStore<R> & { page(index: string, query: PageQuery<R>): Promise<Page<R>> };
+}
+
+const list = (quote: (name: string) => string, names: readonly string[]): string => names.map(quote).join(', ');
+
+/** The number of changed rows; 0 if the table does not exist. */
+async function runWrite(backend: RecordBackend, write: () => Promise<number>): Promise<number> {
+  try {
+    return await write();
+  } catch (error) {
+    if (backend.isMissing(error)) return 0;
+    throw backend.toSvcError(error);
+  }
+}
+
+async function emptyIfMissing<T>(backend: RecordBackend, read: () => Promise<readonly T[]>): Promise<readonly T[]> {
+  try {
+    return await read();
+  } catch (error) {
+    if (backend.isMissing(error)) return [];
+    throw backend.toSvcError(error);
+  }
+}
+
+function parseCursor(cursor: string): readonly [Json, Json] {
+  try {
+    const [at, id, ...more] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as Json[];
+    if (at !== undefined && id !== undefined && more.length === 0) return [at, id];
+  } catch {
+    // Rejected below, like a cursor of another shape.
+  }
+  throw new SvcError('value_invalid', 'The cursor does not come from a page.');
+}
+
+/**
+ * The statements that create the table of a definition or add its new columns. Safe to repeat. `existing` are the columns
+ * of the table, for engines without ADD COLUMN IF NOT EXISTS.
+ */
+export function recordTableStatements(
+  grammar: RecordGrammar,
+  schema: string,
+  definition: RecordDefinition<RecordValues>,
+  existing?: readonly string[],
+): string[] {
+  const { quoteIdentifier } = grammar;
+  const table = `${schema}${quoteIdentifier(definition.collection)}`;
+  const columns = Object.entries(definition.columns).map(([name, column]) => ({
+    name,
+    text: `${quoteIdentifier(name)} ${grammar.columnType({ type: column.type }, definition.collection)}`,
+    required: !column.nullable,
+  }));
+  const lines = columns.map(({ name, text, required }) =>
+    name === definition.key ? `${text} PRIMARY KEY` : required ? `${text} NOT NULL` : text,
+  );
+  return [
+    `CREATE TABLE IF NOT EXISTS ${table} (${[...lines, `${quoteIdentifier(VERSION_COLUMN)} bigint NOT NULL`].join(', ')})`,
+    // New columns are nullable, because older rows have no value for them.
+    ...columns
+      .filter(({ name }) => existing === undefined || (existing.length > 0 && !existing.includes(name)))
+      .map(({ text }) => `ALTER TABLE ${table} ADD COLUMN ${existing === undefined ? 'IF NOT EXISTS ' : ''}${text}`),
+    ...definition.indexes.map(
+      ({ name, equals, sort }) =>
+        `CREATE INDEX IF NOT EXISTS ${quoteIdentifier(`${definition.collection}_${name}`)} ON ${table} (${list(quoteIdentifier, [...new Set([...equals, sort, definition.key])])})`,
+    ),
+  ];
+}

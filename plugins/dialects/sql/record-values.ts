@@ -1,0 +1,89 @@
+import type { Segment } from '../../../core/dialect.ts';
+import { SvcError } from '../../../core/errors.ts';
+import type { Json } from '../../../core/json.ts';
+import {
+  type AnyRecordDefinition,
+  CLOCK,
+  ELAPSED,
+  type RecordColumn,
+  type RecordValue,
+  type RecordWrite,
+} from '../../../core/records.ts';
+import type { Grammar } from './grammar.ts';
+
+/** The differences between SQL engines for records. */
+export interface RecordGrammar extends Pick<Grammar, 'quoteIdentifier' | 'columnType' | 'literal'> {
+  /** The engine's current time, not that of the start of the transaction. */
+  readonly clock: string;
+  /** Milliseconds since the segment began. */
+  readonly elapsed: string;
+  /** Converts the driver's value of a column. */
+  read(value: unknown, column: RecordColumn): RecordValue;
+}
+
+/** The value of a record column as SQL. */
+export function recordLiteral(
+  grammar: RecordGrammar,
+  value: RecordValue | typeof CLOCK | typeof ELAPSED | undefined,
+  { type }: RecordColumn,
+): string {
+  if (value === undefined || value === null) return 'NULL';
+  if (value === CLOCK) return grammar.clock;
+  if (value === ELAPSED) return grammar.elapsed;
+  if (typeof value === 'symbol') throw new SvcError('value_invalid', 'A record has a symbol in place of a value.');
+  if (type === 'timestamp') return grammar.literal((value as Date).toISOString(), { type });
+  return grammar.literal(value as Json, { type });
+}
+
+/** Converts the value most drivers return for a column. */
+export function readRecordColumn(value: unknown, { type }: RecordColumn): RecordValue {
+  if (value === null || value === undefined) return null;
+  switch (type) {
+    case 'bigint':
+    case 'integer':
+    case 'double':
+      return Number(value);
+    case 'timestamp':
+      return value instanceof Date ? value : new Date(String(value));
+    default:
+      return value as RecordValue;
+  }
+}
+
+/** Columns with CLOCK or ELAPSED, which the engine fills in. */
+export function engineFilledColumns({ record }: RecordWrite): string[] {
+  return Object.keys(record).filter((column) => record[column] === CLOCK || record[column] === ELAPSED);
+}
+
+/** Whether the segment writes ELAPSED, which then restarts with the next segment. */
+export function endsElapsed({ writes }: Pick<Segment, 'writes'>): boolean {
+  return writes.some(({ record }) => Object.values(record).includes(ELAPSED));
+}
+
+/** The values the engine filled in, from the written row. */
+export function engineFilledValues(
+  grammar: RecordGrammar,
+  write: RecordWrite,
+  row: Readonly<Record<string, unknown>>,
+): Record<string, Date | number> {
+  return Object.fromEntries(
+    engineFilledColumns(write).map((name) => [
+      name,
+      grammar.read(row[name], columnOf(write.definition, name)) as Date | number,
+    ]),
+  );
+}
+
+export function recordWriteConflict(cause: unknown): SvcError {
+  return new SvcError('lock_lost', 'The migration lock was lost: another process has moved on.', {
+    why: 'The row to write has changed since it was read under the lock.',
+    next: ['Run the command again.'],
+    cause,
+  });
+}
+
+export function columnOf(definition: AnyRecordDefinition, name: string): RecordColumn {
+  const column = definition.columns[name];
+  if (!column) throw new Error(`${definition.collection} has no column ${name}`);
+  return column;
+}

@@ -1,0 +1,66 @@
+import type { Statement } from '../../../core/dialect.ts';
+import type { Json } from '../../../core/json.ts';
+import type { StatementFacts } from './grammar.ts';
+
+/**
+ * Placeholder for the quoted schema and a dot. `compile` is pure and does not know the schema, so the connection fills it
+ * in. Names and literals cannot contain this character.
+ */
+export const SCHEMA_PLACEHOLDER = '\0';
+
+/** A statement from a text with schema placeholders. */
+export function statement(template: string, facts: StatementFacts = {}): Statement {
+  return {
+    text: template.replaceAll(SCHEMA_PLACEHOLDER, ''),
+    run: template.split(SCHEMA_PLACEHOLDER),
+    transactional: true,
+    destructive: false,
+    ...facts,
+  };
+}
+
+/** Whether it is the text of a user, which names its own schemas and may have changed the session. */
+export function isRawStatement(run: Json): boolean {
+  return Array.isArray(run) && run.length === 1;
+}
+
+/** The text to send, with `schema` (quoted, with its dot) at every placeholder; undefined if `run` is not such a text. */
+export function withSchema(run: Json, schema: string): string | undefined {
+  return Array.isArray(run) ? run.join(schema) : undefined;
+}
+
+/** Placeholder for a literal. Names and literals cannot contain this character. */
+const LITERAL_PLACEHOLDER = '\u0000';
+
+/** A reusable statement text and the literals for one execution. */
+export class StatementTemplate {
+  /** The same for every execution, so that it can be prepared once. */
+  readonly text: string;
+  readonly literals: readonly string[];
+
+  constructor(text: string, literals: readonly string[] = []) {
+    this.text = text;
+    this.literals = literals;
+  }
+
+  /** `put` registers a literal and returns its placeholder. */
+  static of(build: (put: (literal: string) => string) => string): StatementTemplate {
+    const literals: string[] = [];
+    const put = (literal: string): string => {
+      literals.push(literal);
+      return LITERAL_PLACEHOLDER;
+    };
+    return new StatementTemplate(build(put), literals);
+  }
+
+  /** The text with `replace` applied to each literal. */
+  render(replace: (literal: string, index: number) => string = (literal) => literal): string {
+    const [first = '', ...rest] = this.text.split(LITERAL_PLACEHOLDER);
+    return first + rest.map((part, index) => replace(this.literals[index] ?? '', index) + part).join('');
+  }
+
+  /** A template with text added before and after. */
+  wrap(before: string, after: string): StatementTemplate {
+    return new StatementTemplate(before + this.text + after, this.literals);
+  }
+}

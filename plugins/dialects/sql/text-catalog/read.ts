@@ -1,0 +1,193 @@
+import type { UnsupportedObject } from '../../../../core/dialect.ts';
+import { defineConstraint } from '../../../../core/schema/constraint.ts';
+import type {
+  Collection,
+  Constraint,
+  Field,
+  Index,
+  ReferentialAction,
+  SchemaModel,
+} from '../../../../core/schema/model.ts';
+import {
+  createIndexSql,
+  createTableSql,
+  readDefault,
+  readType,
+  type TextCatalogSyntax,
+  unquoteIdentifier,
+  unquoteLiteral,
+} from './syntax.ts';
+
+export interface TextCatalog {
+  readonly model: SchemaModel;
+  readonly unsupportedObjects: readonly UnsupportedObject[];
+}
+
+/**
+ * Parses the stored CREATE statements of tables and indexes, in any order. Statements not written by svc are parsed as far
+ * as possible, and the rest is reported in `unsupportedObjects`.
+ */
+export function readTextCatalog(syntax: TextCatalogSyntax, texts: readonly string[]): TextCatalog {
+  const model = new Map<string, Collection & { readonly indexes: Map<string, Index> }>();
+  const unsupportedObjects: UnsupportedObject[] = [];
+  const rest = texts.filter((sql) => {
+    const [, name] = /^CREATE TABLE ("(?:[^"]|"")*"|[^\s("]+)/i.exec(sql) ?? [];
+    if (name === undefined) return true;
+    const collection = readTable(syntax, unquoteIdentifier(name), sql);
+    model.set(collection.name, collection);
+    if (!isSame(sql, createTableSql(syntax, collection)))
+      unsupportedObjects.push({ collection: collection.name, what: NOT_CREATED_BY_SVC });
+    return false;
+  });
+  for (const sql of rest) {
+    const [, unique, name, table, keys = ''] =
+      /^CREATE (UNIQUE )?INDEX ("(?:[^"]|"")*"|\S+) ON ("(?:[^"]|"")*"|[^\s(]+)\s*\((.*)$/is.exec(sql) ?? [];
+    const collection = model.get(unquoteIdentifier(table ?? ''));
+    if (name === undefined || !collection) continue;
+    const columns = [...keys.matchAll(/("(?:[^"]|"")*"|[^\s"(),]+)( DESC)?/gi)].map(([, column = '', down]) => ({
+      name: unquoteIdentifier(column),
+      ...(down !== undefined && { order: 'desc' as const }),
+    }));
+    const index: Index = { name: unquoteIdentifier(name), columns, ...(unique !== undefined && { unique: true }) };
+    if (isSame(sql, createIndexSql(collection.name, index))) collection.indexes.set(index.name, index);
+    else
+      unsupportedObjects.push({
+        collection: collection.name,
+        what: `has the index "${index.name}", which svc cannot represent: it has more than columns and their order`,
+      });
+  }
+  return { model, unsupportedObjects };
+}
+
+const NOT_CREATED_BY_SVC =
+  'was not created by svc: parts of its definition other than fields and named constraints are lost when svc changes it';
+
+const isSame = (one: string, other: string): boolean => one.replace(/[\s"]+/g, '') === other.replace(/[\s"]+/g, '');
+
+/** A string, a quoted name, a comment, a parenthesis, a comma, whitespace, or other text. */
+const TOKENS = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*.*?\*\/|[(),]|(?:(?!--|\/\*)[^\s'"(),])+|\s+/gs;
+
+function tokens(sql: string): string[] {
+  return [...sql.matchAll(TOKENS)].flatMap(([token]) => (/^(--|\/\*)/.test(token) ? [] : [token]));
+}
+
+/** Splits at commas outside parentheses. */
+function splitAtCommas(body: string): string[] {
+  const found = [''];
+  let depth = 0;
+  for (const token of tokens(body)) {
+    if (token === '(') depth += 1;
+    if (token === ')') depth -= 1;
+    if (token === ',' && depth === 0) found.push('');
+    else found.push(`${found.pop()}${token}`);
+  }
+  return found.map((item) => item.trim()).filter((item) => item !== '');
+}
+
+/** Splits into syntax, strings and complete parentheses. */
+function splitTokens(item: string): string[] {
+  const found: string[] = [];
+  let depth = 0;
+  for (const token of tokens(item)) {
+    if (token === ')') depth -= 1;
+    if (depth > 0 || token === ')') found.push(`${found.pop()}${token}`);
+    else if (token.trim() !== '') found.push(token);
+    if (token === '(') depth += 1;
+  }
+  return found;
+}
+
+const insideParentheses = (group = ''): string => group.slice(1, -1).trim();
+
+function readTable(
+  syntax: TextCatalogSyntax,
+  name: string,
+  sql: string,
+): Collection & { readonly indexes: Map<string, Index> } {
+  const body = splitTokens(sql).find((part) => part.startsWith('(')) ?? '()';
+  const lines = splitAtCommas(insideParentheses(body)).map((line) => ({ line, parts: splitTokens(line) }));
+  const isColumn = ({ parts: [first = ''] }: { readonly parts: readonly string[] }) =>
+    !/^(CONSTRAINT|PRIMARY|UNIQUE|CHECK|FOREIGN)$/i.test(first);
+  const names = lines.filter(isColumn).map((line) => unquoteIdentifier(line.parts[0] ?? ''));
+  const constraints = lines
+    .filter((line) => !isColumn(line))
+    .flatMap(({ parts: [word = '', own = '', ...rest] }) =>
+      /^CONSTRAINT$/i.test(word) ? constraintOf(unquoteIdentifier(own), rest, name, names) : [],
+    );
+  const key = lines.find(({ parts: [first = ''] }) => /^PRIMARY$/i.test(first));
+  const keys = splitAtCommas(insideParentheses(key?.parts[2])).map(unquoteIdentifier);
+  const fields = lines
+    .filter(isColumn)
+    .map(({ parts: [own = '', ...rest] }) => fieldOf(syntax, unquoteIdentifier(own), rest, keys));
+  return { name, fields: byName(fields), indexes: new Map(), constraints: byName(constraints), options: {} };
+}
+
+const byName = <T extends { readonly name: string }>(list: readonly T[]): Map<string, T> =>
+  new Map(list.map((one) => [one.name, one]));
+
+const CLAUSES = /^(NOT|NULL|UNIQUE|CHECK|DEFAULT|PRIMARY|REFERENCES|COLLATE|CONSTRAINT|GENERATED|AS)$/i;
+
+function fieldOf(syntax: TextCatalogSyntax, name: string, rest: readonly string[], keys: readonly string[]): Field {
+  const at = rest.findIndex((part) => CLAUSES.test(part));
+  const clauses = at < 0 ? [] : rest.slice(at);
+  const has = (first: string, second?: string) =>
+    clauses.some(
+      (part, index) =>
+        part.toUpperCase() === first && (second === undefined || clauses[index + 1]?.toUpperCase() === second),
+    );
+  const after = (word: string) => clauses[clauses.findIndex((part) => part.toUpperCase() === word) + 1];
+  const type = readType(syntax, (at < 0 ? rest : rest.slice(0, at)).join(' '));
+  const given = has('DEFAULT') ? after('DEFAULT') : undefined;
+  const labels =
+    has('CHECK') && type.type === 'enum' ? splitTokens(insideParentheses(after('CHECK'))).at(-1) : undefined;
+  const primaryKey = keys.includes(name) || has('PRIMARY', 'KEY');
+  return {
+    name,
+    ...type,
+    ...(labels !== undefined && { enumValues: splitAtCommas(insideParentheses(labels)).map(unquoteLiteral) }),
+    ...(primaryKey && { primaryKey }),
+    ...((primaryKey || has('NOT', 'NULL')) && { required: true }),
+    ...(has('UNIQUE') && { unique: true }),
+    ...readDefault(syntax, given?.startsWith('(') ? insideParentheses(given) : given, type.type),
+  };
+}
+
+function constraintOf(
+  name: string,
+  [kind = '', ...rest]: readonly string[],
+  table: string,
+  fields: readonly string[],
+): Constraint[] {
+  const columns = (group: string | undefined) => splitAtCommas(insideParentheses(group)).map(unquoteIdentifier);
+  const action = (when: string) => {
+    const at = rest.findIndex((part, index) => part.toUpperCase() === when && rest[index - 1]?.toUpperCase() === 'ON');
+    return at < 0
+      ? undefined
+      : (rest
+          .slice(at + 1, at + 3)
+          .join(' ')
+          .toUpperCase()
+          .replace(/^(CASCADE|RESTRICT).*/, '$1') as ReferentialAction);
+  };
+  switch (kind.toUpperCase()) {
+    case 'CHECK':
+      return [defineConstraint({ name, type: 'check', expression: insideParentheses(rest[0]) }, table, fields)];
+    case 'UNIQUE':
+      return [{ name, type: 'unique', columns: columns(rest[0]) }];
+    case 'PRIMARY':
+      return [{ name, type: 'primaryKey', columns: columns(rest[1]) }];
+    case 'FOREIGN': {
+      const [onDelete, onUpdate] = [action('DELETE'), action('UPDATE')];
+      const references = { table: unquoteIdentifier(rest[3] ?? ''), columns: columns(rest[4]) };
+      const acting = { ...(onDelete && { onDelete }), ...(onUpdate && { onUpdate }) };
+      return [
+        defineConstraint(
+          { name, type: 'foreignKey', columns: columns(rest[1]), references: { ...references, ...acting } },
+          table,
+        ),
+      ];
+    }
+    default:
+      return [];
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * Building blocks for SQL dialects outside this package.
+ * @module @svc/sdk/dialect
+ */
+
+export type {
+  Assignment,
+  Condition,
+  LockOptions,
+  PreflightFailure,
+  Progress,
+  RunObserver,
+  RunOutcome,
+  Segment,
+  UnsupportedObject,
+  UpdateJob,
+} from '../../../core/dialect.ts';
+export { CLOCK, ELAPSED, type RecordColumn, type RecordValue, type RecordWrite } from '../../../core/records.ts';
+export { apply } from '../../../core/schema/apply.ts';
+export { defineConstraint } from '../../../core/schema/constraint.ts';
+export { isExpression } from '../../../core/schema/default.ts';
+export { applyFieldChanges } from '../../../core/schema/field.ts';
+export { type Reference, referencesTo } from '../../../core/schema/keys.ts';
+export type { NameKind, NameRules } from '../../../core/schema/names.ts';
+export type { Raw } from '../../../core/schema/operation.ts';
+export {
+  FEATURES,
+  type Feature,
+  requiredFeatures,
+  type UnsupportedFeatures,
+  type UnsupportedReason,
+} from '../../../core/schema/unsupported.ts';
+export { constraintDefinition } from './compile.ts';
+export { type Grammar, type RenamedConstraint, UNSUPPORTED_BY_SQL } from './grammar.ts';
+export { isLeased, type Lease, type LeaseStore, leaseTable, withLeaseLock } from './lease.ts';
+export { isLossyCast } from './lossy-casts.ts';
+export { SerialQueue } from './mutex.ts';
+export { type RecordBackend, recordStore, recordTableStatements } from './record-store.ts';
+export { type RecordGrammar, readRecordColumn, recordLiteral } from './record-values.ts';
+export type { ExecSql, Result } from './session.ts';
+export { StatementTemplate } from './statement.ts';
+export { compileTextCatalog, type TextCatalogRun } from './text-catalog/compile.ts';
+export { type SqlDriver, sqlConnection, type TextCatalogDialect, textCatalogDialect } from './text-catalog/dialect.ts';
+export { readTextCatalog, type TextCatalog } from './text-catalog/read.ts';
+export {
+  normalizeTextCatalog,
+  quoteIdentifier,
+  quoteLiteral,
+  type TextCatalogSyntax,
+} from './text-catalog/syntax.ts';
+export { type UpdateParts, type UpdateSyntax, updateParts } from './update.ts';
+export { applyValidated, expressionProblem, type ValidationRules } from './validate.ts';

@@ -1,0 +1,65 @@
+import { apply } from '../../../core/schema/apply.ts';
+import type { SchemaModel } from '../../../core/schema/model.ts';
+import { assertNameFits, type NameKind, type NameRules } from '../../../core/schema/names.ts';
+import type { Operation } from '../../../core/schema/operation.ts';
+import { assertSupported, type UnsupportedFeatures } from '../../../core/schema/unsupported.ts';
+
+export interface ValidationRules {
+  /** The registered name of the dialect. */
+  readonly name: string;
+  readonly names: NameRules;
+  readonly unsupported: UnsupportedFeatures;
+}
+
+/**
+ * Validates an operation against the rules of an engine and returns the model after it. Throws `not_supported`,
+ * `name_invalid`, and the errors of `apply`.
+ */
+export function applyValidated(rules: ValidationRules, operation: Operation, before: SchemaModel): SchemaModel {
+  assertSupported(rules.name, rules.unsupported, operation, before);
+  for (const [kind, name] of newNames(operation)) assertNameFits(rules.name, rules.names, name, kind);
+  return apply(before, operation);
+}
+
+function newNames(operation: Operation): readonly (readonly [NameKind, string])[] {
+  switch (operation.type) {
+    case 'createCollection':
+      return [['table', operation.name], ...operation.fields.map(({ name }) => ['field', name] as const)];
+    case 'renameCollection':
+      return [['table', operation.to]];
+    case 'addField':
+      return [['field', operation.field.name]];
+    case 'renameField':
+      return [['field', operation.to]];
+    case 'createIndex':
+      return [['index', operation.index]];
+    case 'addConstraint': {
+      const { name } = operation.constraint;
+      return name === undefined ? [] : [['constraint', name]];
+    }
+    case 'dropCollection':
+    case 'dropField':
+    case 'modifyField':
+    case 'dropIndex':
+    case 'dropConstraint':
+    case 'raw':
+      return [];
+  }
+}
+
+/** Quoted strings and names, comments, and everything else that can hide the end of an expression. */
+const TOKENS = /'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]|--|\/\*|[()';"`;]|[^'"`[\]();/-]+|./gs;
+
+/** Why a text is not a single expression of standard SQL; undefined if it is. */
+export function expressionProblem(text: string): string | undefined {
+  let depth = 0;
+  for (const [token] of text.matchAll(TOKENS)) {
+    if (token === '(') depth += 1;
+    if (token === ')') depth -= 1;
+    if (depth < 0) return 'It closes a parenthesis that it does not open.';
+    if (token === ';') return 'It has a semicolon.';
+    if (token === '--' || token === '/*') return 'It has a comment.';
+    if (token === "'" || token === '"' || token === '`') return `It has a ${token} that is not closed.`;
+  }
+  return depth > 0 ? 'It opens a parenthesis that it does not close.' : undefined;
+}

@@ -1,0 +1,60 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/**
+ * Part of `npm run lint`: finds words that readers of this project should not have to guess at, in code, comments,
+ * messages and docs. Names are split where their case changes, so that a phrase is found in `wayBack` too.
+ */
+
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const FILES = /\.(ts|mts|mjs|js|md|yaml|json)$/;
+const SKIPPED = /(^|\/)(package-lock\.json|words\.ts)$|^bench\/results\//;
+
+/** What must not occur, and what to write. Each is matched as whole words, without regard to case. */
+const WORDS: readonly (readonly [words: string, instead: string])[] = [
+  ['mend(s|ed|ing)?', 'fix'],
+  ['tells?|told|untold', 'describe, report, list, notify'],
+  ['stands?|standing|stood', 'is, exists, is written'],
+  ['(go|goes|went|gone|going) on', 'continue, happen'],
+  ['whoever|whomever', 'the process that, the person who'],
+  ['thereby', 'by that, so'],
+  ['anew', 'again'],
+  ['ways? back', 'rollback, down'],
+  ['is none|are none', 'anything else'],
+  ['of ours|of theirs', 'our, their'],
+  ['what is no', 'anything that is not'],
+  ['beside', 'next to, in addition to, with'],
+  ['behind(?! (a|an|the|your) (\\w+ )?(proxy|login|gateway|balancer|pooler|firewall))', 'after, at the end of'],
+  ['for ever', 'forever'],
+  ['meanwhile', 'in the meantime, during'],
+  ['he|him|his|himself', 'they'],
+  ['holds? (it |them |nothing |anything )?up', 'block'],
+  ['desk|ledger|outset|misfit|foreseen?|unfit|retold|retelling|underway', 'the word of the field'],
+];
+const patterns = WORDS.map(([words, instead]) => ({ pattern: new RegExp(`\\b(?:${words})\\b`, 'i'), instead }));
+
+const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+  cwd: root,
+  encoding: 'utf8',
+})
+  .split('\n')
+  .filter((file) => FILES.test(file) && !SKIPPED.test(file) && existsSync(join(root, file)));
+
+let found = 0;
+for (const file of files) {
+  for (const [index, line] of readFileSync(join(root, file), 'utf8').split('\n').entries()) {
+    const text = line.replace(/([a-z])(?=[A-Z])/g, '$1 ').replaceAll('_', ' ');
+    for (const { pattern, instead } of patterns) {
+      const word = pattern.exec(text)?.[0];
+      if (word === undefined) continue;
+      found += 1;
+      console.error(`${file}:${index + 1} "${word}": ${instead}\n    ${line.trim()}`);
+    }
+  }
+}
+console.log(
+  found === 0 ? `${files.length} files, no word of the list.` : `${found} words of the list in test/lint/words.ts.`,
+);
+if (found > 0) process.exitCode = 1;

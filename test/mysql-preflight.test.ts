@@ -1,0 +1,425 @@
+import * as assert from 'node:assert/strict';
+import type { ErrorCode } from '../core/errors.ts';
+import { migration } from '../core/migration/builder.ts';
+import { MigrationEngine } from '../core/migration/engine.ts';
+import type { Migration } from '../core/migration/migration.ts';
+import { previewMigrate } from '../core/migration/preview.ts';
+import { resolveMigration } from '../core/migration/resolve.ts';
+import { migrate } from '../core/migration/migrate.ts';
+import { applyAll } from '../core/schema/apply.ts';
+import type { FieldType } from '../core/schema/model.ts';
+import type { FieldChanges, NamedFieldDefinition, Operation } from '../core/schema/operation.ts';
+import type { Target } from '../core/migration/target.ts';
+import { mysql, mysqlTraits } from '../plugins/dialects/mysql/dialect.ts';
+import { preflight } from '../plugins/dialects/mysql/run/preflight.ts';
+import { connectAdapter } from './kit/adapter.ts';
+import { definedInCode } from './kit/defined.ts';
+import { committingEngines } from './kit/engines.ts';
+import { expectError } from './suites/expect-error.ts';
+import { test } from './kit/test.ts';
+
+// What is refused before the first step of a run, because nothing would take back what stands before it.
+
+const key = { name: 'id', type: 'integer', primaryKey: true } as const;
+const first = migration('20260101_000000_first')
+  .createCollection('big', [key, { name: 's', type: 'string', length: 20 }, { name: 'n', type: 'integer' }])
+  .createCollection('parents', [key])
+  .build();
+/** Behind a step that nobody would miss if it were refused. */
+const second = () => migration('20260102_000000_second').addField('parents', { name: 'a', type: 'integer' });
+
+for (const engine of committingEngines) {
+  if (engine.missing !== undefined) {
+    test.skip(`${engine.name}: what is foreseen`, engine.missing);
+    continue;
+  }
+  const on = (name: string, body: (adapter: Target, url: string) => Promise<void>) =>
+    test(`${engine.name}: ${name}`, () =>
+      engine.withUrl(async (url, connect) => {
+        const adapter = await connect();
+        await migrate(adapter, [first].map(definedInCode));
+        await adapter.connection.query('INSERT INTO big (id) VALUES (1), (2), (3)');
+        await body(adapter, url);
+      }));
+  const all = (...migrations: Migration[]) => [first, ...migrations].map(definedInCode);
+  const fields = async ({ connection }: Target, table: string) => [
+    ...((await connection.introspect()).get(table)?.fields.keys() ?? []),
+  ];
+  const foreignKey = {
+    name: 'f',
+    type: 'foreignKey',
+    columns: ['n'],
+    references: { table: 'parents', columns: ['id'] },
+  } as const;
+
+  on('a copy that stands behind other steps is refused before any of them', async (adapter) => {
+    const copies = [
+      second().addConstraint('big', foreignKey),
+      second().modifyField('big', 's', { type: 'text' }),
+      // Whatever it is called by then.
+      second().renameCollection('big', 'huge').renameField('huge', 's', 'v').modifyField('huge', 'v', { type: 'text' }),
+    ].map((one) => one.build());
+    for (const one of copies) {
+      const refusal = await expectError(migrate(adapter, all(one)), 'copy_required');
+      assert.match(refusal.message, /"big".* its 3 rows/);
+      assert.equal(refusal.state, 'Nothing was changed.');
+      assert.match(refusal.where ?? '', /^20260102_000000_second, step \d of \d/);
+    }
+    assert.deepEqual(await fields(adapter, 'parents'), ['id']);
+    const words = { type: 'enum', enumValues: ['a'] } as const;
+    for (const [changes, who] of [
+      [{ type: 'text' }, /Nobody could write to it.* MODIFY COLUMN `s` longtext/],
+      [words, /Nobody could read it or write to it.* MODIFY COLUMN `s` enum/],
+    ] as const) {
+      const alone = migration('20260102_000000_second').modifyField('big', 's', changes).build();
+      const behind = second().modifyField('big', 's', changes).build();
+      for (const one of [alone, behind])
+        assert.match((await expectError(migrate(adapter, all(one)), 'copy_required')).why ?? '', who);
+    }
+    const third = migration('20260103_000000_third').modifyField('big', 's', { type: 'text' }).build();
+    await expectError(migrate(adapter, all(second().build(), third)), 'copy_required');
+    assert.equal((await new MigrationEngine(adapter).getHistory()).length, 1);
+    const left = await adapter.connection.query(
+      "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name LIKE '%rehearsal%'",
+    );
+    assert.deepEqual(left, []);
+  });
+
+  on('a check that the run drops hides nothing that stands behind it', async (adapter) => {
+    const positive = { name: 'c', type: 'check', expression: 'n > 0', columns: ['n'] } as const;
+    const checked = migration('20260102_000000_checked')
+      .createCollection('checked', [key, { name: 'n', type: 'integer' }])
+      .addConstraint('checked', positive)
+      .build();
+    await migrate(adapter, all(checked));
+    await adapter.connection.query('INSERT INTO checked VALUES (1, 1), (2, 2)');
+    const drop = (tag: string) => migration(tag).dropConstraint('checked', 'c');
+    for (const copy of [
+      drop('20260103_000000_copy').modifyField('checked', 'n', { type: 'bigint' }),
+      drop('20260103_000000_copy').renameField('checked', 'n', 'm').modifyField('checked', 'm', { type: 'bigint' }),
+    ]) {
+      const refusal = await expectError(migrate(adapter, all(checked, copy.build())), 'copy_required');
+      assert.match(refusal.message, /"checked".* its 2 rows/);
+      assert.equal(refusal.state, 'Nothing was changed.');
+    }
+    assert.ok((await adapter.connection.introspect()).get('checked')?.constraints.has('c'));
+    await migrate(adapter, all(checked, drop('20260103_000000_rename').renameField('checked', 'n', 'm').build()));
+    assert.deepEqual(await fields(adapter, 'checked'), ['id', 'm']);
+  });
+
+  on('what nobody could foresee is told at its step, with what it takes to go on', async (adapter, url) => {
+    const late = second()
+      .raw(engine.dialect.name, 'INSERT INTO parents (id) VALUES (1)')
+      .modifyField('parents', 'a', { type: 'text' })
+      .build();
+    const refusal = await expectError(migrate(adapter, all(late), { allowDestructive: true }), 'migration_half_done');
+    assert.match(
+      refusal.why ?? '',
+      /^step 3 of 3: .*"parents" would have to be copied, with its 1 row\..*Nobody could/s,
+    );
+    assert.match(refusal.next[0] ?? '', /--allow-copy/);
+    assert.match(refusal.next.join('\n'), new RegExp(`resolve ${late.tag} --retry`));
+    const allowing = await connectAdapter(engine.dialect, url, { allowCopy: true });
+    try {
+      assert.equal((await resolveMigration(allowing, late.tag, 'retry')).status, 'completed');
+    } finally {
+      await allowing.connection.close();
+    }
+  });
+
+  on('rows that a required field without a default would meet are told before any step', async (adapter) => {
+    const demand = second().addField('big', { name: 'r', type: 'integer', required: true }).build();
+    const refusal = await expectError(migrate(adapter, all(demand)), 'data_violates');
+    assert.equal(refusal.state, 'Nothing was changed.');
+    assert.deepEqual(await fields(adapter, 'parents'), ['id']);
+  });
+
+  on('rows that the server refuses at a step are told before any step', async (adapter, url) => {
+    const { connection } = adapter;
+    await connection.query("UPDATE big SET n = 7, s = 'long enough' WHERE id > 1");
+    const allowing = await connectAdapter(engine.dialect, url, { allowCopy: true });
+    const check = { name: 'c', type: 'check', expression: 'n > 7', columns: ['n'] } as const;
+    // A field that the table gets before it hides none of them.
+    const wide = () => second().addField('big', { name: 'w', type: 'integer' });
+    const raw = (text: string) => second().raw(engine.dialect.name, text);
+    const unique = { name: 'u', type: 'unique', columns: ['n', 's'] } as const;
+    try {
+      for (const [bad, why] of [
+        [wide().modifyField('big', 's', { required: true }), /s would be required.* 1 such row/],
+        [wide().modifyField('big', 's', { length: 3 }), /longer than 3.* 2 such rows/],
+        [wide().modifyField('big', 'n', { unique: true }), /n are there more than once.* 2 such rows/],
+        [wide().createIndex('big', 'u', [{ name: 's' }], { unique: true }), /s are there more than once/],
+        [wide().addConstraint('big', unique), /n, s are there more than once/],
+        [wide().addConstraint('big', check), /"c" does not hold.* 2 such rows/],
+        [wide().addConstraint('big', foreignKey), /n point at no row of "parents".* 2 such rows/],
+      ] as const) {
+        const refusal = await expectError(migrate(allowing, all(bad.build())), 'data_violates');
+        assert.match(refusal.why ?? '', why);
+        assert.equal(refusal.state, 'Nothing was changed.');
+        assert.deepEqual(await fields(adapter, 'parents'), ['id']);
+        assert.deepEqual(await fields(adapter, 'big'), ['id', 's', 'n']);
+      }
+      // What the run itself corrects before it, or makes.
+      const corrected = raw('INSERT INTO parents (id) VALUES (7)').addConstraint('big', foreignKey).build();
+      await migrate(allowing, all(corrected));
+      const renamed = migration('20260103_000000_third')
+        .renameField('big', 's', 'was')
+        .addField('big', { name: 's', type: 'string', default: 'x' })
+        .modifyField('big', 's', { required: true, length: 3 })
+        .build();
+      await migrate(allowing, all(corrected, renamed));
+      const own = { ...foreignKey, name: 'own', references: { table: 'big', columns: ['id'] } } as const;
+      const itself = migration('20260104_000000_fourth')
+        .addField('parents', { name: 'b', type: 'integer' })
+        .addConstraint('big', own)
+        .build();
+      const orphans = await expectError(migrate(allowing, all(corrected, renamed, itself)), 'data_violates');
+      assert.match(orphans.why ?? '', /point at no row of "big".* 2 such rows/);
+      await connection.query('UPDATE big SET n = NULL');
+      await migrate(allowing, all(corrected, renamed, itself));
+    } finally {
+      await allowing.connection.close();
+    }
+  });
+
+  on('a foreign key between types that the server does not join is refused before any step', async (adapter, url) => {
+    const allowing = await connectAdapter(engine.dialect, url, { allowCopy: true });
+    const child = (type: FieldType, parent: string) =>
+      migration('20260102_000000_second')
+        .createCollection('children', [key, { name: 'p', type }])
+        .addConstraint('children', {
+          name: 'c',
+          type: 'foreignKey',
+          columns: ['p'],
+          references: { table: parent, columns: ['id'] },
+        });
+    const refuse = async (bad: { build(): Migration }, code: ErrorCode, why: RegExp) => {
+      const refusal = await expectError(migrate(allowing, all(bad.build())), code);
+      assert.match(refusal.why ?? '', why);
+      assert.equal(refusal.state, 'Nothing was changed.');
+      assert.deepEqual([...(await adapter.connection.introspect(['children', 'parents'])).keys()], ['parents']);
+    };
+    try {
+      await refuse(child('bigint', 'parents'), 'constraint_invalid', /"children.p" is of type bigint.* integer/);
+      await adapter.connection.query('CREATE TABLE users (id bigint unsigned PRIMARY KEY)');
+      await refuse(
+        child('bigint', 'users'),
+        'constraint_invalid',
+        /of type bigint, "users.id" of type bigint.* unsigned/,
+      );
+      if (engine.dialect.name === 'mariadb') {
+        await adapter.connection.query('CREATE TABLE things (id uuid PRIMARY KEY)');
+        await refuse(child('uuid', 'things'), 'constraint_invalid', /char\(36\).* of type uuid/);
+      }
+      const recipe = migration('20260102_000000_second')
+        .createCollection('children', [key, { name: 'p', type: 'bigint' }])
+        .raw(engine.dialect.name, 'ALTER TABLE `children` MODIFY `p` bigint unsigned')
+        .addConstraint('children', {
+          name: 'c',
+          type: 'foreignKey',
+          columns: ['p'],
+          references: { table: 'users', columns: ['id'] },
+        })
+        .build();
+      await migrate(allowing, all(recipe));
+      const keyed = migration('20260103_000000_third').addConstraint('big', foreignKey).build();
+      await migrate(allowing, all(recipe, keyed));
+      const widen = () => migration('20260104_000000_fourth').addField('children', { name: 'a', type: 'integer' });
+      for (const [table, field] of [
+        ['parents', 'id'],
+        ['big', 'n'],
+      ] as const) {
+        const widened = widen().modifyField(table, field, { type: 'bigint' }).build();
+        const refusal = await expectError(migrate(allowing, all(recipe, keyed, widened)), 'field_in_use');
+        assert.match(refusal.why ?? '', /The foreign key "f" of "big"/);
+        assert.equal(refusal.state, 'Nothing was changed.');
+      }
+      const anew = widen()
+        .dropConstraint('big', 'f')
+        .modifyField('parents', 'id', { type: 'bigint' })
+        .modifyField('big', 'n', { type: 'bigint' })
+        .addConstraint('big', foreignKey)
+        .build();
+      await migrate(allowing, all(recipe, keyed, anew));
+    } finally {
+      await allowing.connection.close();
+    }
+  });
+
+  on('values that the new type does not take are told before any step', async (adapter, url) => {
+    await adapter.connection.query('UPDATE big SET n = id');
+    const change = (one: string[]) => ({ type: 'enum' as const, enumValues: one });
+    const allowing = await connectAdapter(engine.dialect, url, { allowCopy: true });
+    try {
+      const demand = second()
+        .modifyField('big', 'n', change(['1', '2']))
+        .build();
+      const refusal = await expectError(migrate(allowing, all(demand), { allowDestructive: true }), 'data_violates');
+      assert.equal(refusal.state, 'Nothing was changed.');
+      assert.deepEqual(await fields(adapter, 'parents'), ['id']);
+      // Rows that the run itself corrects before it are none of its business.
+      const corrected = second()
+        .raw(engine.dialect.name, 'UPDATE big SET n = 2 WHERE n = 3')
+        .modifyField('big', 'n', change(['1', '2']))
+        .build();
+      await migrate(allowing, all(corrected), { allowDestructive: true });
+      const without = migration('20260103_000000_third')
+        .addField('parents', { name: 'b', type: 'integer' })
+        .modifyField('big', 'n', change(['1']))
+        .build();
+      assert.equal(
+        (await expectError(migrate(allowing, all(corrected, without)), 'data_violates')).state,
+        'Nothing was changed.',
+      );
+      assert.deepEqual(await fields(adapter, 'parents'), ['id', 'a']);
+    } finally {
+      await allowing.connection.close();
+    }
+  });
+
+  on('values that do not fit a changed type are told before any step', async (adapter, url) => {
+    const fits: readonly [Omit<NamedFieldDefinition, 'name'>, bad: string, good: string, FieldChanges][] = [
+      [{ type: 'bigint' }, '2147483648', '-2147483648', { type: 'integer' }],
+      [{ type: 'bigint' }, '-9223372036854775808', '9999', { type: 'decimal', precision: 6, scale: 2 }],
+      [{ type: 'float' }, '1e30', '1e18', { type: 'bigint' }],
+      [{ type: 'decimal', precision: 10, scale: 3 }, '9999.995', '-9999.994', { precision: 6, scale: 2 }],
+      [{ type: 'string' }, "'99999999999'", "' 42 '", { type: 'integer' }],
+      [{ type: 'string' }, "'12abc'", "'-1.5e2 '", { type: 'decimal', precision: 6, scale: 2 }],
+      [{ type: 'string' }, "'2026-02-30'", "'2026-02-28'", { type: 'date' }],
+      [{ type: 'string' }, "'{'", "'{}'", { type: 'json' }],
+      [{ type: 'binary', length: 10 }, '0x0000000000', '0xffffffff', { length: 4 }],
+      [{ type: 'blob' }, '0xff', "'é'", { type: 'text' }],
+      [{ type: 'datetime' }, "'1970-01-01'", "'2037-12-31'", { type: 'timestamp' }],
+      [{ type: 'datetime' }, "'2107-01-01'", "'2038-01-19 03:14:07.999'", { type: 'timestamp' }],
+      [{ type: 'integer' }, '-9999', '9999', { type: 'string', length: 4 }],
+      [{ type: 'enum', enumValues: ['a', 'words'] }, "'words'", "'a'", { type: 'string', length: 4 }],
+      [{ type: 'date' }, "'2026-01-01'", 'NULL', { type: 'json' }],
+    ];
+    const names = fits.map((_, index) => `f${index}`);
+    const odd = migration('20260102_000000_odd')
+      .createCollection('odd', [key, ...fits.map(([field], index) => ({ name: `f${index}`, ...field }))])
+      .build();
+    await migrate(adapter, all(odd));
+    const goods = fits.map(([, , good]) => good);
+    const bads = fits.map(([, bad]) => bad);
+    await adapter.connection.query(`INSERT INTO odd VALUES (1, ${goods.join(', ')}), (2, ${bads.join(', ')})`);
+    const allowing = await connectAdapter(engine.dialect, url, { allowCopy: true });
+    const changing = (chosen: readonly number[]) =>
+      chosen.reduce(
+        (made, index) => made.modifyField('odd', names[index] ?? '', fits[index]?.[3] ?? {}),
+        migration('20260103_000000_third').addField('parents', { name: 'b', type: 'integer' }),
+      );
+    try {
+      for (const index of fits.keys()) {
+        const attempt = migrate(allowing, all(odd, changing([index]).build()), { allowDestructive: true });
+        const refusal = await expectError(attempt, 'data_violates');
+        assert.match(refusal.why ?? '', new RegExp(`Values of f${index} .* 1 such row`));
+        assert.equal(refusal.state, 'Nothing was changed.');
+      }
+      assert.deepEqual(await fields(adapter, 'parents'), ['id']);
+      await adapter.connection.query('DELETE FROM odd WHERE id = 2');
+      await migrate(allowing, all(odd, changing([...fits.keys()]).build()), { allowDestructive: true });
+    } finally {
+      await allowing.connection.close();
+    }
+  });
+
+  on('a table at which another database points is not dropped behind other steps', async (adapter) => {
+    const { connection } = adapter;
+    const [row] = await connection.query('SELECT DATABASE() AS name');
+    const other = `${row?.name}_o`;
+    await connection.query('ALTER TABLE big ADD CONSTRAINT near FOREIGN KEY (n) REFERENCES parents (id)');
+    await connection.query(`CREATE DATABASE ${other}`);
+    try {
+      await connection.query(
+        `CREATE TABLE ${other}.pointing (id int PRIMARY KEY, p int, CONSTRAINT far FOREIGN KEY (p) REFERENCES ${row?.name}.parents (id))`,
+      );
+      const dropping = (from = migration('20260102_000000_second')) =>
+        from.renameCollection('parents', 'elders').dropCollection('elders', { cascade: true }).build();
+      const refusal = await expectError(
+        migrate(adapter, all(dropping()), { allowDestructive: true }),
+        'collection_referenced',
+      );
+      assert.equal(refusal.state, 'Nothing was changed.');
+      assert.match(refusal.why ?? '', new RegExp(`far.* of .*${other}.*pointing`));
+      assert.deepEqual([...((await connection.introspect()).get('big')?.constraints.keys() ?? [])], ['near']);
+      // What a user does before it in the run nobody can tell.
+      const freed = migration('20260102_000000_second').raw(
+        engine.dialect.name,
+        `ALTER TABLE ${other}.pointing DROP FOREIGN KEY far`,
+      );
+      await migrate(adapter, all(dropping(freed)), { allowDestructive: true });
+      assert.deepEqual([...(await connection.introspect()).keys()], ['big']);
+    } finally {
+      await connection.query(`DROP DATABASE ${other}`);
+    }
+  });
+
+  on('a plan shows what will be sent, so that run by hand it keeps as much', async (adapter) => {
+    const { connection } = adapter;
+    const shown = async () => String((await connection.query('SHOW CREATE TABLE big'))[0]?.['Create Table']);
+    await connection.query("ALTER TABLE big MODIFY s varchar(20) COLLATE utf8mb4_bin COMMENT 'keep'");
+    const change = second()
+      .modifyField('big', 's', { length: 60 })
+      .renameField('big', 'n', 'm')
+      // How that looks by then nobody knows yet.
+      .modifyField('big', 'm', { type: 'bigint' })
+      .build();
+    const was = await shown();
+    const [planned] = await previewMigrate(adapter, all(change));
+    const texts = planned?.statements.map(({ text }) => text) ?? [];
+    assert.equal(await shown(), was);
+    assert.equal(texts[3], 'ALTER TABLE `big` MODIFY COLUMN `m` bigint NULL');
+    for (const text of texts) await connection.query(text);
+    assert.match(await shown(), /`s` varchar\(60\) .*COLLATE utf8mb4_bin .*COMMENT 'keep'/);
+  });
+
+  on('nothing is refused of what would have passed', async (adapter, url) => {
+    const copying = (tag: string) => migration(tag).modifyField('big', 's', { type: 'text' });
+    // Empty by then, made anew by then, or allowed.
+    const emptied = second().raw(engine.dialect.name, 'DELETE FROM big').build();
+    await migrate(adapter, all(emptied, copying('20260103_000000_third').build()));
+    await adapter.connection.query('INSERT INTO big (id) VALUES (1)');
+    const anew = migration('20260104_000000_anew')
+      .dropCollection('big')
+      .createCollection('big', [key, { name: 's', type: 'string', length: 20 }])
+      .modifyField('big', 's', { type: 'text' })
+      .build();
+    const defined = all(emptied, copying('20260103_000000_third').build(), anew);
+    await migrate(adapter, defined, { allowDestructive: true });
+    await adapter.connection.query('INSERT INTO big (id) VALUES (1)');
+    const back = migration('20260105_000000_back')
+      .addField('parents', { name: 'b', type: 'integer' })
+      .modifyField('big', 's', { type: 'string', length: 30 })
+      .build();
+    await expectError(migrate(adapter, [...defined, definedInCode(back)], { allowDestructive: true }), 'copy_required');
+    const allowing = await connectAdapter(engine.dialect, url, { allowCopy: true });
+    try {
+      await migrate(allowing, [...defined, definedInCode(back)], { allowDestructive: true });
+    } finally {
+      await allowing.connection.close();
+    }
+    assert.deepEqual(await fields(adapter, 'parents'), ['id', 'a', 'b']);
+  });
+}
+
+test('a server that tells no tables apart by case is given names in lower case only', async () => {
+  const asking = { traits: mysqlTraits, version: [8, 4, 0], allowCopy: false, foldsTableNames: true } as const;
+  const never = () => Promise.reject(new Error('nothing has to be asked'));
+  const model = applyAll([{ type: 'createCollection', name: 'people', fields: [key] }]);
+  const told = (...operations: Operation[]) =>
+    preflight(
+      { ...asking, exec: never },
+      operations.flatMap((operation) => mysql.compile(operation, model)),
+    );
+  const lower: Operation = { type: 'createCollection', name: 'orders', fields: [key] };
+  assert.equal(await told(lower), undefined);
+  for (const operation of [
+    { type: 'createCollection', name: 'Orders', fields: [key] },
+    { type: 'renameCollection', collection: 'people', to: 'Persons' },
+  ] as const) {
+    const refusal = (await told(lower, operation))?.error as Error & { code?: string };
+    assert.equal(refusal.code, 'name_invalid');
+    assert.match(refusal.message, /"Orders"|"Persons"/);
+  }
+});

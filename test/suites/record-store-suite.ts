@@ -1,0 +1,221 @@
+import * as assert from 'node:assert/strict';
+import type { StorageBackend } from '../../core/approval/backend.ts';
+import { isSvcError } from '../../core/errors.ts';
+import { anyDefinition, CLOCK, type PageQuery, type RecordDefinition, type RecordStore } from '../../core/records.ts';
+import { suite, type TestFunction } from './suite.ts';
+import type { StoreUnderTest } from './test-database.ts';
+
+/**
+ * What every record store must do: history, leases, approvals and executions are built on nothing else. A dialect's
+ * is asked for with a place that connects it: `{ connect: () => dialect.connect(url, {}), drop }`.
+ */
+export function recordStoreSuite(test: TestFunction, store: StoreUnderTest): void {
+  suite(test, store, (declare) => {
+    const on = (name: string, promise: string, body: (connect: () => Promise<StorageBackend>) => Promise<void>): void => {
+      const held = async () => {
+        const place = await store.createStore();
+        const homes: StorageBackend[] = [];
+        try {
+          await body(async () => {
+            const home = await place.connect();
+            homes.push(home);
+            return home;
+          });
+        } finally {
+          for (const home of homes) await home.close();
+          await place.drop();
+        }
+      };
+      declare(name, held, { promise });
+    };
+
+    on(
+      'a record is won by one of many',
+      'Of those who insert one key, one hears `inserted` and the others `exists`; of those who replace one version, one hears `replaced` and the others `stale`; versions count from 1; what is not there is `missing`.',
+      async (connect) => {
+        const homes = [await connect(), await connect(), await connect()];
+        await homes[0]!.ensureTables([anyDefinition(things)]);
+        const stores = homes.map((home) => home.records(things));
+        const inserted = await Promise.all(stores.map((one) => one.insert(thing('a', 1))));
+        assert.deepEqual(inserted.sort(), ['exists', 'exists', 'inserted']);
+        for (let version = 1; version < 20; version += 1) {
+          const outcomes = await Promise.all(stores.map((one) => one.replace('a', version, thing('a', version))));
+          assert.deepEqual(outcomes.sort(), ['replaced', 'stale', 'stale']);
+        }
+        assert.equal((await stores[0]!.get('a'))?.version, 20);
+        assert.equal(await stores[0]!.remove('a', 3), 'stale');
+        assert.equal(await stores[0]!.remove('a', 20), 'removed');
+        assert.equal(await stores[0]!.remove('a', 20), 'missing');
+        assert.equal(await stores[0]!.replace('a', 20, thing('a', 1)), 'missing');
+      },
+    );
+
+    on(
+      'a record comes back as it was',
+      'Every column comes back with the type and the value it was written with, dates to the millisecond and JSON in any depth; CLOCK becomes the clock of the engine.',
+      async (connect) => {
+        const home = await connect();
+        await home.ensureTables([anyDefinition(things)]);
+        const records = home.records(things);
+        const moment = new Date(await home.now());
+        const written: Thing = {
+          id: `it's "a" \\ 😀 \n%_`,
+          kind: "'; drop table x --",
+          size: -2_147_483_648,
+          took: 0.1,
+          big: Number.MAX_SAFE_INTEGER,
+          done: false,
+          expires: new Date(moment.getTime() + 123),
+          body: { a: [1, "it's", null, { __proto__x: 'y' }], '': 'ß', b: false },
+        };
+        await records.insert(written);
+        assert.deepEqual(await records.get(written.id), { record: written, version: 1 });
+        await records.insert(thing('plain', 1));
+        assert.deepEqual((await records.get('plain'))?.record, thing('plain', 1));
+        assert.equal(await records.replace('plain', 1, { ...thing('plain', 2), expires: CLOCK }), 'replaced');
+        const told = (await records.get('plain'))?.record.expires;
+        assert.ok(told instanceof Date && told >= moment && told <= (await home.now()), `${told}`);
+      },
+    );
+
+    on(
+      'late is late by the clock of the engine',
+      '`replace` with `before` is `late` where that column of the stored record is not after the clock of the engine, in the same statement; another version is `stale`, late or not.',
+      async (connect) => {
+        const home = await connect();
+        await home.ensureTables([anyDefinition(things)]);
+        const records = home.records(things);
+        const future = new Date((await home.now()).getTime() + 60_000);
+        const guard = { before: 'expires' } as const;
+        await records.insert({ ...thing('a', 1), expires: future });
+        assert.equal(await records.replace('a', 1, { ...thing('a', 2), expires: new Date(0) }, guard), 'replaced');
+        assert.equal(await records.replace('a', 2, thing('a', 3), guard), 'late');
+        assert.equal(await records.replace('a', 1, thing('a', 3), guard), 'stale');
+        assert.equal((await records.get('a'))?.record.size, 2);
+      },
+    );
+
+    on(
+      'before its table is there, a store is empty',
+      'What was never ensured has no records: `get` gives undefined, a page is empty, and nothing is made by asking. `ensure` can be repeated, and adds the columns of a newer definition.',
+      async (connect) => {
+        const home = await connect();
+        const early = home.records(things);
+        assert.equal(await early.get('a'), undefined);
+        assert.deepEqual((await early.page('bySize', { equals: { kind: 'k' }, limit: 10 })).records, []);
+        await home.ensureTables([anyDefinition(things)]);
+        await home.ensureTables([anyDefinition(things)]);
+        await early.insert(thing('a', 1));
+        const newer: RecordDefinition<Thing & { readonly note: string | null }> = {
+          ...things,
+          columns: { ...things.columns, note: { type: 'text', nullable: true } },
+        };
+        const later = await connect();
+        await later.ensureTables([anyDefinition(newer)]);
+        assert.equal(await later.records(newer).replace('a', 1, { ...thing('a', 2), note: 'new' }), 'replaced');
+        assert.deepEqual((await later.records(newer).get('a'))?.record, { ...thing('a', 2), note: 'new' });
+      },
+    );
+
+    on(
+      'pages go through everything once, both ways',
+      'Pages of an index have every record with those values once, ordered by the sort column and then by key, in either direction; `from` and `to` are inclusive; `columns` leaves the others away; the last page has no cursor.',
+      async (connect) => {
+        const home = await connect();
+        await home.ensureTables([anyDefinition(things)]);
+        const records = home.records(things);
+        for (let n = 0; n < 25; n += 1) await records.insert(thing(`k${n}`, n % 7, n === 24 ? 'other' : 'k'));
+        const ascending = await walk(records, { equals: { kind: 'k' }, limit: 5 });
+        const descending = await walk(records, { equals: { kind: 'k' }, limit: 5, direction: 'desc' });
+        assert.equal(new Set(ascending).size, 24);
+        const sorted = Array.from({ length: 24 }, (_, n) => n).sort(
+          (a, b) => (a % 7) - (b % 7) || (`k${a}` < `k${b}` ? -1 : 1),
+        );
+        assert.deepEqual(
+          ascending,
+          sorted.map((n) => `k${n}`),
+        );
+        assert.deepEqual(descending, [...ascending].reverse());
+        const bounded = await records.page('bySize', {
+          equals: { kind: 'k' },
+          from: 2,
+          to: 3,
+          limit: 1000,
+          columns: ['size'],
+        });
+        assert.equal(bounded.cursor, undefined);
+        assert.deepEqual(
+          bounded.records.map(({ record }) => record),
+          [2, 2, 2, 2, 3, 3, 3].map((size) => ({ size })),
+        );
+      },
+    );
+
+    on(
+      'a page that cannot be given is refused',
+      'A limit that is not 1 to 1,000 and a cursor that no page gave are refused with `value_invalid`.',
+      async (connect) => {
+        const home = await connect();
+        await home.ensureTables([anyDefinition(things)]);
+        const records = home.records(things);
+        for (const wrong of [{ limit: 0 }, { limit: 1001 }, { limit: 1.5 }, { limit: 5, cursor: 'guess' }]) {
+          await assert.rejects(
+            async () => records.page('bySize', { equals: { kind: 'k' }, ...wrong }),
+            (error) => isSvcError(error) && error.code === 'value_invalid',
+            JSON.stringify(wrong),
+          );
+        }
+      },
+    );
+  });
+}
+
+async function walk(records: RecordStore<Thing>, query: PageQuery<Thing>): Promise<string[]> {
+  const seen: string[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await records.page('bySize', { ...query, ...(cursor !== undefined && { cursor }) });
+    seen.push(...page.records.map(({ record }) => record.id));
+    cursor = page.cursor;
+  } while (cursor !== undefined);
+  return seen;
+}
+
+/** A record with a column of each type. */
+export interface Thing {
+  readonly id: string;
+  readonly kind: string;
+  readonly size: number;
+  readonly took: number;
+  readonly big: number;
+  readonly done: boolean;
+  readonly expires: Date | null;
+  readonly body: object | null;
+}
+
+export const things: RecordDefinition<Thing> = {
+  collection: '_svc_things',
+  key: 'id',
+  columns: {
+    id: { type: 'string' },
+    kind: { type: 'string' },
+    size: { type: 'integer' },
+    took: { type: 'double' },
+    big: { type: 'bigint' },
+    done: { type: 'boolean' },
+    expires: { type: 'timestamp', nullable: true },
+    body: { type: 'json', nullable: true },
+  },
+  indexes: [{ name: 'bySize', equals: ['kind'], sort: 'size' }],
+};
+
+export const thing = (id: string, size: number, kind = 'k'): Thing => ({
+  id,
+  kind,
+  size,
+  took: 1.5,
+  big: 2 ** 40,
+  done: true,
+  expires: null,
+  body: { a: [1, "it's", null] },
+});

@@ -1,0 +1,39 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface Received {
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+}
+
+export interface WebhookReceiver {
+  readonly url: string;
+  /** Everything that came, in order. */
+  readonly received: readonly Received[];
+  close(): void;
+}
+
+type Answer = (response: ServerResponse, attempt: number, request: Received) => void;
+
+/** A server that receives webhooks and answers each as it is told: with a status, or as a function does. */
+export async function startWebhookReceiver(answer: number | Answer): Promise<WebhookReceiver> {
+  const received: Received[] = [];
+  const server = createServer(async (request, response) => {
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part as Buffer);
+    const one = { headers: request.headers, body: Buffer.concat(parts).toString('utf8') };
+    received.push(one);
+    if (typeof answer === 'function') answer(response, received.length, one);
+    else response.writeHead(answer).end();
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/approvals`,
+    received,
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}

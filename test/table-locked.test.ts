@@ -1,0 +1,82 @@
+import * as assert from 'node:assert/strict';
+import { migration } from '../core/migration/builder.ts';
+import { migrate } from '../core/migration/migrate.ts';
+import type { RunOptions } from '../core/migration/preview.ts';
+import { status } from '../core/migration/status.ts';
+import { connectAdapter } from './kit/adapter.ts';
+import { definedInCode } from './kit/defined.ts';
+import { sqlEngines } from './kit/engines.ts';
+import { expectError } from './suites/expect-error.ts';
+import { test } from './kit/test.ts';
+
+// A table that another session keeps for longer than a migrator is willing to wait.
+
+for (const engine of sqlEngines.filter(({ name }) => name !== 'pglite')) {
+  if (engine.missing !== undefined) {
+    test.skip(`${engine.name}: a table that another session keeps`, engine.missing);
+    continue;
+  }
+
+  test(`${engine.name}: a step that had to wait too long is run by the next migrate, and those before it only once`, () =>
+    engine.withUrl(async (url, connect) => {
+      const other = await connect();
+      await other.connection.query('CREATE TABLE a (id int)');
+      await other.connection.query('CREATE TABLE b (id int)');
+      const insert = (id: number) =>
+        [engine.dialect.name, `INSERT INTO a VALUES (${id})`, { transaction: false }] as const;
+      const defined = [
+        migration('20260101_000000_both')
+          .raw(...insert(1))
+          .addField('b', { name: 'n', type: 'integer' })
+          .raw(...insert(2))
+          .build(),
+      ].map(definedInCode);
+      const impatient = await connectAdapter(engine.dialect, url, { lockRetries: 0, lockTimeoutMs: 10 });
+      try {
+        await other.connection.query('BEGIN');
+        await other.connection.query('SELECT * FROM b');
+        const error = await expectError(migrate(impatient, defined), 'migration_failed');
+        assert.match(error.state ?? '', /1 of 3 steps are committed; the next run continues/);
+        assert.equal((await status(impatient, defined)).entries[0]?.state, 'interrupted');
+        await other.connection.query('COMMIT');
+        await migrate(impatient, defined);
+        assert.equal((await status(impatient, defined)).state, 'OK');
+        const rows = await other.connection.query('SELECT id FROM a ORDER BY id');
+        assert.deepEqual(
+          rows.map(({ id }) => Number(id)),
+          [1, 2],
+        );
+      } finally {
+        await impatient.connection.close();
+      }
+    }));
+
+  test(`${engine.name}: a run that is interrupted while it waits for a table waits no longer`, () =>
+    engine.withUrl(async (url, connect) => {
+      const other = await connect();
+      await other.connection.query('CREATE TABLE b (id int)');
+      const defined = [
+        migration('20260101_000000_more').addField('b', { name: 'n', type: 'integer' }).build(),
+        migration('20260102_000000_other')
+          .createCollection('c', [{ name: 'id', type: 'integer' }])
+          .build(),
+      ].map(definedInCode);
+      const waiting = await connectAdapter(engine.dialect, url, { lockRetries: 1_000_000, lockTimeoutMs: 10 });
+      const stop = new AbortController();
+      const onEvent: RunOptions['onEvent'] = ({ type }) => type === 'started' && stop.abort();
+      try {
+        await other.connection.query('BEGIN');
+        await other.connection.query('SELECT * FROM b');
+        const error = await expectError(migrate(waiting, defined, { signal: stop.signal, onEvent }), 'interrupted');
+        assert.match(error.why ?? '', /holds a lock/);
+        assert.equal(error.state, 'None of it took effect; 0 of 2 migrations are applied.');
+        assert.deepEqual(error.next, ['svc db migrate']);
+        await other.connection.query('COMMIT');
+        assert.deepEqual([...(await other.connection.introspect()).keys()], ['b']);
+        await migrate(waiting, defined);
+        assert.equal((await status(waiting, defined)).state, 'OK');
+      } finally {
+        await waiting.connection.close();
+      }
+    }));
+}

@@ -1,0 +1,105 @@
+import * as assert from 'node:assert/strict';
+import { isSvcError } from '../core/errors.ts';
+import { apply, applyAll } from '../core/schema/apply.ts';
+import { invert } from '../core/schema/invert.ts';
+import type { Operation } from '../core/schema/operation.ts';
+import { operationProblems } from '../core/schema/operation-problems.ts';
+import { assertSupported, type Feature, requiredFeatures } from '../core/schema/unsupported.ts';
+import { test } from './kit/test.ts';
+
+const model = applyAll([
+  {
+    type: 'createCollection',
+    name: 't',
+    fields: [
+      { name: 'id', type: 'integer', primaryKey: true },
+      { name: 'a', type: 'integer' },
+      { name: 'long', type: 'text' },
+    ],
+  },
+  { type: 'createIndex', collection: 't', index: 'i', columns: [{ name: 'a' }] },
+]);
+const modify = (field: string, changes: object): Operation => ({
+  type: 'modifyField',
+  collection: 't',
+  field,
+  changes,
+});
+
+const ASKED: readonly (readonly [Operation, readonly Feature[]])[] = [
+  [{ type: 'createCollection', name: 'u', fields: [{ name: 'a', type: 'integer' }] }, ['tableWithoutKey']],
+  [{ type: 'createCollection', name: 'u', fields: [{ name: 'a', type: 'Text', primaryKey: true }] }, ['longKey']],
+  [
+    { type: 'addField', collection: 't', field: { name: 'n', type: 'integer', nullable: false } },
+    ['required', 'addRequired'],
+  ],
+  [
+    { type: 'addField', collection: 't', field: { name: 'n', type: 'uuid', autoGenerate: true, primaryKey: true } },
+    ['generated', 'changeKey'],
+  ],
+  [modify('a', { default: 1 }), ['default']],
+  [modify('a', { default: null }), []],
+  [modify('a', { type: 'text' }), ['changeType', 'changeIndexedField', 'longKey']],
+  [modify('id', { type: 'bigint' }), ['changeType', 'changeKeyField']],
+  [modify('id', { primaryKey: false }), ['changeKey']],
+  [{ type: 'renameField', collection: 't', from: 'id', to: 'x' }, ['renameKeyField']],
+  [{ type: 'renameField', collection: 't', from: 'a', to: 'x' }, ['renameField', 'renameIndexedField']],
+  [{ type: 'dropField', collection: 't', field: 'id' }, ['dropField', 'changeKey']],
+  [
+    {
+      type: 'createIndex',
+      collection: 't',
+      index: 'j',
+      columns: [{ name: 'a', order: 'DESC' }, { name: 'long' }],
+      unique: true,
+    },
+    ['compositeIndex', 'longKey', 'uniqueIndex', 'descendingIndex'],
+  ],
+  [{ type: 'raw', dialect: 'x', statement: 'y' }, []],
+];
+
+test('an operation requires exactly the features it uses', () => {
+  for (const [operation, features] of ASKED)
+    assert.deepEqual([...requiredFeatures(operation, model)].sort(), [...features].sort(), JSON.stringify(operation));
+});
+
+test('an unsupported feature is rejected with its reason and an alternative', () => {
+  const refuses = { renameField: { why: 'It cannot.', next: 'Do without.' } };
+  const rename: Operation = { type: 'renameField', collection: 't', from: 'long', to: 'x' };
+  assert.throws(
+    () => assertSupported('acme', refuses, rename, model),
+    (error) =>
+      isSvcError(error) &&
+      error.code === 'not_supported' &&
+      error.message === 'acme cannot rename a field: "t.long".' &&
+      error.why === 'It cannot.' &&
+      error.next[0] === 'Do without.',
+  );
+  assertSupported('acme', refuses, { type: 'dropField', collection: 't', field: 'long' }, model);
+});
+
+test('a rename with changes needs an engine that copies, and its inverse restores the definition', () => {
+  const copy: Operation = {
+    type: 'renameField',
+    collection: 't',
+    from: 'long',
+    to: 'short',
+    strategy: 'copy',
+    changes: { type: 'string', length: 5, default: 'x' },
+  };
+  assert.throws(() => assertSupported('acme', {}, copy, model), { code: 'not_supported' });
+  assertSupported('acme', { renameChanged: undefined }, copy, model);
+  const after = apply(model, copy);
+  const field = after.get('t')?.fields.get('short');
+  assert.deepEqual(field, { name: 'short', type: 'string', length: 5, default: 'x' });
+  assert.equal(after.get('t')?.fields.has('long'), false);
+  assert.deepEqual(
+    invert(copy, model).reduce((one, operation) => apply(one, operation), after),
+    model,
+  );
+  const taken: Operation = { ...copy, to: 'a' };
+  assert.throws(() => apply(model, taken), { code: 'field_exists' });
+  assert.deepEqual(model.get('t')?.fields.get('long'), { name: 'long', type: 'text' });
+  assert.match(operationProblems({ ...copy, strategy: undefined }).join(), /changes requires strategy: 'copy'/);
+  assert.deepEqual(operationProblems(copy), []);
+});
