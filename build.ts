@@ -3,6 +3,7 @@ import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type BuildOptions, type BuildResult, build, type OnLoadArgs, type OnResolveArgs, type Plugin } from 'esbuild';
+import { jsonSchema } from './config/project/json-schema.ts';
 import manifest from './package.json' with { type: 'json' };
 
 /**
@@ -84,10 +85,7 @@ const main = await build({
 });
 chmodSync(join(dist, 'cli', 'main.cjs'), 0o755);
 // Only editors read it.
-writeFileSync(
-  join(dist, 'schema.json'),
-  JSON.stringify(JSON.parse(readFileSync(join(root, 'config', 'schema.json'), 'utf8'))),
-);
+writeFileSync(join(dist, 'schema.json'), JSON.stringify(jsonSchema()));
 writeFileSync(join(dist, 'THIRD-PARTY.txt'), notices([library, program, mysql2, main]));
 
 const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');

@@ -1,6 +1,6 @@
 import { defineConfig } from './config/define.ts';
 
-/** For trying the command line in a clone: an embedded PostgreSQL, or the server that the tests use. */
+/** For trying the CLI in a clone: an embedded PostgreSQL, or the server of the tests. */
 export default defineConfig({
   product: 'svc',
   env: 'dev',

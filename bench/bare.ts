@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { Engine } from './engine.ts';
-import { type Step, svcMigration } from './workload.ts';
+import { svcMigration, type WorkloadMigration } from './workload.ts';
 
-/** The statements and history writes of svc, for `peers/bare.mjs`. */
+/** The statements and history writes that svc sends, for `peers/bare.mjs`. */
 export function bareStatements(
   { history }: Engine,
-  steps: readonly Step[],
+  steps: readonly WorkloadMigration[],
 ): { readonly setup: string; readonly migrations: readonly string[] } {
   return {
     setup: history.setup,
@@ -15,7 +15,7 @@ export function bareStatements(
       const row =
         `INSERT INTO _svc_migrations VALUES ('${step.tag}', ${index + 1}, '${migration.name}', 'file', 'completed', ${history.now}, NULL, ` +
         `${history.elapsed}, '${hash}', '${JSON.stringify(migration)}', 1, 1, NULL, '0.1.0', 'bench', 1, 1)`;
-      return history.together(step.sql, row);
+      return history.atomically(step.sql, row);
     }),
   };
 }

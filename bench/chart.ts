@@ -5,10 +5,10 @@ const WIDTH = 760;
 const LEFT = 170;
 const RIGHT = 130;
 const BAR = 16;
-const STEP = 24;
+const ROW_HEIGHT = 24;
 const HEAD = 44;
 
-/** Bars by measure, the fastest first, with a line from the fastest to the slowest round. */
+/** Bars for each measure, the fastest first, with a line from the fastest to the slowest round. */
 export function chart(measures: readonly Measure[]): string {
   const parts: string[] = [];
   let y = 16;
@@ -31,7 +31,7 @@ export function chart(measures: readonly Measure[]): string {
         `<path d="M${fixed(x(min))} ${middle}H${fixed(x(max))}" stroke="#222" stroke-width="1.5"/>`,
         text(x(max) + 6, middle + 4, `${median.toFixed(0)} ms${times}`, ''),
       );
-      y += STEP;
+      y += ROW_HEIGHT;
     }
     y += 12;
   }

@@ -18,14 +18,14 @@ export interface Finished {
 }
 
 /**
- * Bare, so that the caller's environment is no part of the measure: NODE_EXTRA_CA_CERTS alone doubles the start of
- * Node and with it the unit of every ratio.
+ * Minimal, so that the caller's environment does not affect the results: NODE_EXTRA_CA_CERTS alone doubles the start of
+ * Node, and so the baseline of every ratio.
  */
 const ENVIRONMENT: NodeJS.ProcessEnv = process.argv.includes('--inherit-env')
   ? process.env
   : { PATH: process.env.PATH, HOME: process.env.HOME };
 
-/** Runs a whole process. Its output goes to a file, so that reading it costs this process nothing meanwhile. */
+/** Runs a process until it exits. Its output goes to a file, so that this process does no work during the measurement. */
 export async function run({
   program = process.execPath,
   args,
@@ -43,9 +43,9 @@ export async function run({
       stdio: ['ignore', out, out],
     });
     const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
-    const [code, signal] = await new Promise<[number | null, string | null]>((done, fail) => {
-      child.once('error', fail);
-      child.once('exit', (...how) => done(how));
+    const [code, signal] = await new Promise<[number | null, string | null]>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('exit', (...result) => resolve(result));
     });
     const ms = performance.now() - started;
     clearTimeout(timer);

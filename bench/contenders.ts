@@ -4,38 +4,38 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bareStatements } from './bare.ts';
 import type { Engine } from './engine.ts';
-import { type Step, svcMigration, svcSchemaFile, writeAll } from './workload.ts';
+import { svcMigration, svcSchemaFile, type WorkloadMigration, writeAll } from './workload.ts';
 
 /** A tool under measurement: the files it reads and the commands that are timed. */
 export interface Contender {
   readonly name: string;
   readonly how: string;
   readonly program?: string;
-  prepare(folder: string, steps: readonly Step[], engine: Engine): Promise<void>;
+  prepare(folder: string, steps: readonly WorkloadMigration[], engine: Engine): Promise<void>;
   readonly up: readonly string[];
-  /** What finds nothing to do where everything is applied; default: the same command. */
+  /** The command to run when everything is applied; default: `up`. */
   readonly noop?: readonly string[] | false;
-  /** Speaks to no other engine. */
+  /** The only engine that it supports. */
   readonly only?: Engine['name'];
-  /** Knows MariaDB as MySQL only. */
+  /** Needs a `mysql:` URL for MariaDB. */
   readonly asMysql?: true;
   readonly status?: readonly string[];
-  /** Counts what the tool has recorded. */
+  /** A query that counts the migrations that the tool has recorded. */
   readonly recorded: string | ((engine: Engine) => string);
 }
 
-const here = fileURLToPath(new URL('.', import.meta.url));
-const root = join(here, '..');
-const peers = createRequire(join(here, 'peers/'));
+const benchFolder = fileURLToPath(new URL('.', import.meta.url));
+const root = join(benchFolder, '..');
+const peers = createRequire(join(benchFolder, 'peers/'));
 const { bin } = createRequire(import.meta.url)('../package.json') as { bin: { svc: string } };
 export const CLI = join(root, bin.svc);
-const script = (name: string, ...args: string[]): readonly string[] => [join(here, 'peers', name), ...args];
-const sqlFiles = (steps: readonly Step[], text: (step: Step) => string, extension: string) =>
+const script = (name: string, ...args: string[]): readonly string[] => [join(benchFolder, 'peers', name), ...args];
+const sqlFiles = (steps: readonly WorkloadMigration[], text: (step: WorkloadMigration) => string, extension: string) =>
   steps.map((step) => [`migrations/${step.tag}${extension}`, text(step)] as const);
 
 export const svc: Contender = {
   name: 'svc',
-  how: 'each migration a transaction with its history row, or its steps journaled where none holds DDL',
+  how: 'a transaction for each migration and its history row; journaled steps where DDL is not transactional',
   prepare: async (folder, steps, engine) => {
     await writeAll(folder, [
       ['package.json', JSON.stringify({ type: 'module', private: true })],
@@ -68,14 +68,14 @@ export default defineConfig({
   recorded: "SELECT count(*) FROM _svc_migrations WHERE status = 'completed'",
 };
 
-/** `batch` migrations in one round trip. */
+/** The driver alone, with `batch` migrations per round trip. */
 export const bareOf = ({ short }: Engine, batch: number): Contender => ({
-  name: batch === 1 ? `bare ${short}` : `bare ${short}, ${batch} a string`,
-  how: `the same statements and history writes, ${batch === 1 ? 'one round trip a migration' : `${batch} migrations a round trip`}`,
+  name: batch === 1 ? `bare ${short}` : `bare ${short}, ${batch} per query`,
+  how: `the same statements and history writes, ${batch === 1 ? 'one round trip per migration' : `${batch} migrations per round trip`}`,
   prepare: (folder, steps, engine) =>
     writeAll(folder, [['migrations.json', JSON.stringify(bareStatements(engine, steps))]]),
   up: script('bare.mjs', 'up', String(batch)),
-  noop: batch === 1 && script('bare.mjs', 'ask'),
+  noop: batch === 1 && script('bare.mjs', 'count'),
   recorded: svc.recorded,
 });
 
@@ -107,7 +107,7 @@ const drizzle: Contender = {
 const others: readonly Contender[] = [
   {
     name: 'knex',
-    how: 'a transaction a migration',
+    how: 'a transaction per migration',
     prepare: (folder, steps) =>
       writeAll(
         folder,
@@ -124,7 +124,7 @@ const others: readonly Contender[] = [
   },
   {
     name: 'kysely',
-    how: 'all in one transaction where the engine has one for DDL; its newest version for Node 20',
+    how: 'all in one transaction where DDL is transactional; the newest version for Node 20',
     prepare: (folder, steps) =>
       writeAll(
         folder,
@@ -141,7 +141,7 @@ const others: readonly Contender[] = [
   },
   {
     name: 'umzug',
-    how: 'no transaction over migration and row',
+    how: 'no transaction around migration and row',
     prepare: (folder, steps) =>
       writeAll(
         folder,
@@ -189,7 +189,7 @@ const others: readonly Contender[] = [
   },
   {
     name: 'dbmate',
-    how: 'a transaction a migration; a Go program, started without its npm wrapper',
+    how: 'a transaction per migration; a Go program, started without its npm wrapper',
     asMysql: true,
     get program() {
       const { resolveBinary } = peers('dbmate') as { resolveBinary(): string };
@@ -212,7 +212,7 @@ const others: readonly Contender[] = [
   },
 ];
 
-/** What is measured on an engine. */
+/** The contenders on an engine. */
 export function contendersOf(engine: Engine): readonly Contender[] {
   const all = [svc, bareOf(engine, 1), bareOf(engine, 50), drizzle, ...others];
   return all.filter(({ only }) => only === undefined || only === engine.name);

@@ -1,7 +1,7 @@
 import type { Engine } from './engine.ts';
 
-/** By URL: engines may have databases of one name. */
-const made = new Map<string, () => Promise<unknown>>();
+/** Drops each created database, by URL. */
+const created = new Map<string, () => Promise<unknown>>();
 
 export function databaseUrl({ server }: Engine, name: string): string {
   const url = new URL(server);
@@ -9,33 +9,33 @@ export function databaseUrl({ server }: Engine, name: string): string {
   return url.href;
 }
 
-/** An empty database of that name, in place of the one that may be there. */
+/** Creates an empty database of that name, replacing an existing one. */
 export async function freshDatabase(engine: Engine, name: string): Promise<string> {
   const url = databaseUrl(engine, name);
-  const drop = () => engine.ask(engine.server, engine.drop(name));
+  const drop = () => engine.query(engine.server, engine.drop(name));
   await drop();
-  made.set(url, drop);
-  await engine.ask(engine.server, `CREATE DATABASE ${name}`);
+  created.set(url, drop);
+  await engine.query(engine.server, `CREATE DATABASE ${name}`);
   return url;
 }
 
 export async function dropDatabases(): Promise<void> {
-  for (const [url, drop] of made) {
+  for (const [url, drop] of created) {
     await drop();
-    made.delete(url);
+    created.delete(url);
   }
 }
 
 /** The first value of the first row. */
 export async function value(engine: Engine, url: string, query: string): Promise<string> {
-  const [row = {}] = await engine.ask(url, query);
+  const [row = {}] = await engine.query(url, query);
   return String(Object.values(row)[0]);
 }
 
 export async function serverFacts(engine: Engine): Promise<string> {
-  const ask = (text: string) => value(engine, engine.server, text);
-  const facts = [`${engine.title} ${(await ask('SELECT version()')).replace(/^PostgreSQL ([\d.]+).*/, '$1')}`];
+  const query = (text: string) => value(engine, engine.server, text);
+  const facts = [`${engine.title} ${(await query('SELECT version()')).replace(/^PostgreSQL ([\d.]+).*/, '$1')}`];
   for (const name of engine.settings)
-    facts.push(`${name} ${await ask(engine.name === 'postgresql' ? `SHOW ${name}` : `SELECT @@${name}`)}`);
+    facts.push(`${name} ${await query(engine.name === 'postgresql' ? `SHOW ${name}` : `SELECT @@${name}`)}`);
   return facts.join(', ');
 }

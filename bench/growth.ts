@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { run } from './command.ts';
 import { bareOf, CLI, svc } from './contenders.ts';
 import { databaseUrl, freshDatabase } from './database.ts';
-import { applyAll, command, home, prepare, type Setting } from './measures.ts';
+import { applyAll, command, folderOf, prepare, type Setting } from './measures.ts';
 import { race, spread } from './race.ts';
 
 /** Median milliseconds of one job at growing sizes. */
@@ -15,7 +15,7 @@ export interface Growth {
 
 const CALLS = fileURLToPath(new URL('./schema-calls.mjs', import.meta.url));
 
-/** What svc takes for growing numbers of migrations, whole processes, one size after the other; none is begun after `until`. */
+/** Times svc as whole processes with growing numbers of migrations; starts no further size after `until`. */
 export async function measureGrowth(
   base: Setting,
   sizes: readonly number[],
@@ -53,7 +53,8 @@ export async function measureGrowth(
       if (ran) points.set(job.name, [...(points.get(job.name) ?? []), { size, ms: spread(ran).median }]);
       for (const [name, why] of failed) failures.set(name, why);
     }
-    for (const contender of setting.contenders) await rm(home(setting, contender), { recursive: true, force: true });
+    for (const contender of setting.contenders)
+      await rm(folderOf(setting, contender), { recursive: true, force: true });
   }
   return [...new Set([...points.keys(), ...failures.keys()])].map((job) => {
     const failure = failures.get(job);
@@ -67,7 +68,7 @@ export async function measureCalls(setting: Setting): Promise<readonly number[] 
     const url = await freshDatabase(setting.engine, `${setting.database(svc.name)}_calls`);
     const { output } = await run({
       args: [CALLS, String(setting.count)],
-      cwd: home(setting, svc),
+      cwd: folderOf(setting, svc),
       env: { DATABASE_URL: url },
     });
     return JSON.parse(output.trim().split('\n').at(-1) ?? '') as number[];

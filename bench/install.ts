@@ -3,18 +3,18 @@ import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { run } from './command.ts';
 
-/** Those that migrate. */
+/** The migration tools. */
 const MIGRATORS = new URL('./peers/', import.meta.url);
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** npm may need a proxy, a registry or a certificate. */
+/** npm may need a proxy, a registry or a certificate from the environment. */
 const inherited = process.env as Readonly<Record<string, string>>;
 
-/** Installs the peers into their own folder where that has not happened yet. */
+/** Installs the peers into their own folder, unless they are installed. */
 export async function installPeers(folder = MIGRATORS): Promise<void> {
   const peers = fileURLToPath(folder);
   if (existsSync(`${peers}/node_modules/.package-lock.json`)) return;
-  // Not `npm ci`: registries do not carry the binary of dbmate for every platform, and it wants all in the lock.
+  // Not `npm ci`, which requires the lock file to list dbmate's binary for every platform; registries lack some of them.
   console.error(`Installing the peers into ${relative(root, peers)} ...`);
   await run({
     program: 'npm',

@@ -4,7 +4,7 @@ import { availableParallelism, cpus, platform, release, totalmem } from 'node:os
 import { serverFacts } from './database.ts';
 import type { Engine } from './engine.ts';
 
-/** What a reader needs to judge the numbers; nothing that names the machine. */
+/** What a reader needs to judge the numbers, without identifying the machine. */
 export async function machineFacts(engines: readonly Engine[]): Promise<readonly string[]> {
   return [
     `${availableParallelism()} cores (${cpus()[0]?.model.trim() ?? 'unknown'}), ${Math.round(totalmem() / 2 ** 30)} GiB, ${platform()} ${release().split('-')[0]}`,
@@ -13,7 +13,7 @@ export async function machineFacts(engines: readonly Engine[]): Promise<readonly
   ];
 }
 
-/** The tools that are installed in a folder, each with its version. */
+/** The tools installed in a folder, with their versions. */
 export function peerFacts(folder = new URL('./peers/', import.meta.url)): string {
   const read = (file: URL) => JSON.parse(readFileSync(file, 'utf8')) as { readonly version: string };
   const { dependencies } = createRequire(folder)('./package.json') as {

@@ -16,9 +16,9 @@ export interface Setting {
   readonly database: (name: string) => string;
 }
 
-/** One race and what its times are compared with. */
+/** One race and the baseline of its ratios. */
 export interface Measure {
-  /** Who took part, where it tells something to say how they do it. */
+  /** The contenders, if the report should describe how each works. */
   readonly contenders?: readonly Contender[];
   readonly title: string;
   readonly unit: string;
@@ -26,7 +26,7 @@ export interface Measure {
   readonly aims?: readonly Aim[];
 }
 
-/** `svc` at most so many times another; none given: faster than it. */
+/** A target: svc takes at most `atMost` times as long as `than`. */
 export interface Aim {
   readonly than: string;
   readonly atMost: number;
@@ -36,14 +36,15 @@ export const NODE = 'node -e 0';
 const node: Runner = { name: NODE, lap: async () => (await run({ args: ['-e', '0'] })).ms };
 const kit = fileURLToPath(new URL('./peers/node_modules/drizzle-kit/bin.cjs', import.meta.url));
 
-export const home = (setting: Setting, { name }: Contender): string => join(setting.folder, setting.database(name));
+export const folderOf = (setting: Setting, { name }: Contender): string => join(setting.folder, setting.database(name));
 
 export async function prepare(setting: Setting): Promise<void> {
   const steps = workload(setting.engine, setting.count);
-  for (const contender of setting.contenders) await contender.prepare(home(setting, contender), steps, setting.engine);
+  for (const contender of setting.contenders)
+    await contender.prepare(folderOf(setting, contender), steps, setting.engine);
 }
 
-/** Everything pending, in an empty database; checked afterwards, so that nobody is fast by doing less. */
+/** Applies everything to an empty database and verifies the result, so that no contender is fast by doing less. */
 export async function measurePending(setting: Setting, rounds: number, until: number): Promise<Measure> {
   const { count, contenders, engine } = setting;
   const bare = bareOf(engine, 1).name;
@@ -67,8 +68,8 @@ export async function applyAll(setting: Setting, contender: Contender): Promise<
   const { engine } = setting;
   const url = await freshDatabase(engine, setting.database(contender.name));
   const { ms } = await run(command(setting, contender, contender.up, url));
-  const made = `SELECT count(*) FROM information_schema.tables WHERE table_schema = ${engine.here} AND table_name LIKE 't#_0%' ESCAPE '#'`;
-  const tables = await value(engine, url, made);
+  const countTables = `SELECT count(*) FROM information_schema.tables WHERE table_schema = ${engine.currentSchema} AND table_name LIKE 't#_0%' ESCAPE '#'`;
+  const tables = await value(engine, url, countTables);
   const { recorded } = contender;
   const rows = await value(engine, url, typeof recorded === 'string' ? recorded : recorded(engine));
   if (Number(tables) !== setting.count || Number(rows) !== setting.count) {
@@ -80,12 +81,12 @@ export async function applyAll(setting: Setting, contender: Contender): Promise<
 export const command = (setting: Setting, contender: Contender, args: readonly string[], url: string) => ({
   ...(contender.program !== undefined && { program: contender.program }),
   args,
-  cwd: home(setting, contender),
+  cwd: folderOf(setting, contender),
   env: { DATABASE_URL: contender.asMysql ? url.replace(/^mariadb:/, 'mysql:') : url },
   timeoutMs: 180_000,
 });
 
-/** What a person waits for when nothing is to be done: after `measurePending` everything is applied. */
+/** The commands of daily use when everything is applied, which it is after `measurePending`. */
 export async function measureCold(setting: Setting, rounds: number, until: number): Promise<readonly Measure[]> {
   const { count } = setting;
   const status = setting.contenders.flatMap((contender) =>
@@ -93,15 +94,15 @@ export async function measureCold(setting: Setting, rounds: number, until: numbe
   );
   const version = { name: svc.name, lap: async () => (await run({ args: [CLI, '--version'] })).ms };
   const title = `Status, ${count} applied`;
-  await race(`${title}, unmeasured`, status, 1);
+  await race(`${title}, warm-up`, status, 1);
   const third = (until - performance.now()) / 3;
-  const begun = performance.now();
+  const startedAt = performance.now();
   return [
-    await measureNoop(setting, rounds, begun + third),
+    await measureNoop(setting, rounds, startedAt + third),
     {
       title,
       unit: NODE,
-      race: await race(title, [node, ...status], rounds, begun + 2 * third),
+      race: await race(title, [node, ...status], rounds, startedAt + 2 * third),
       aims: [{ than: NODE, atMost: 3 }],
     },
     {
@@ -113,8 +114,13 @@ export async function measureCold(setting: Setting, rounds: number, until: numbe
   ];
 }
 
-/** `beside`: the same of svc on another engine, where everything is applied too. */
-export async function measureNoop(setting: Setting, rounds: number, until: number, beside?: Setting): Promise<Measure> {
+/** `reference`: svc on another engine where everything is applied, as the baseline of the target. */
+export async function measureNoop(
+  setting: Setting,
+  rounds: number,
+  until: number,
+  reference?: Setting,
+): Promise<Measure> {
   const { contenders, count, engine } = setting;
   const runners = contenders
     .filter(({ noop }) => noop !== false)
@@ -122,10 +128,10 @@ export async function measureNoop(setting: Setting, rounds: number, until: numbe
       name: contender.noop ? `${contender.name}: connects, counts` : contender.name,
       lap: lapOf(setting, contender, contender.noop || contender.up),
     }));
-  const other = beside && { name: `svc on ${beside.engine.title}`, lap: lapOf(beside, svc, svc.up) };
+  const other = reference && { name: `svc on ${reference.engine.title}`, lap: lapOf(reference, svc, svc.up) };
   const all = [node, ...(other ? [other] : []), ...runners];
   const title = `Nothing to do, ${count} applied on ${engine.title}`;
-  await race(`${title}, unmeasured`, all, 1);
+  await race(`${title}, warm-up`, all, 1);
   return {
     title,
     unit: NODE,
@@ -137,7 +143,7 @@ export async function measureNoop(setting: Setting, rounds: number, until: numbe
 const lapOf = (setting: Setting, contender: Contender, args: readonly string[]) => async (): Promise<number> =>
   (await run(command(setting, contender, args, databaseUrl(setting.engine, setting.database(contender.name))))).ms;
 
-/** The diff of a schema file with as many tables, none of them changed. No database is asked. */
+/** The diff of a schema file with `count` unchanged tables, without a database. */
 export async function measureGenerate(setting: Setting, rounds: number, until: number): Promise<Measure> {
   const folder = join(setting.folder, 'drizzle-kit');
   await writeAll(folder, [
@@ -158,19 +164,19 @@ export async function measureGenerate(setting: Setting, rounds: number, until: n
   ]);
   await symlink(fileURLToPath(new URL('./peers/node_modules', import.meta.url)), join(folder, 'node_modules'));
   const drizzleKit = { args: [kit, 'generate'], cwd: folder };
-  const ours = { args: [CLI, 'db', 'schema', 'generate'], cwd: home(setting, svc) };
+  const svcCommand = { args: [CLI, 'db', 'schema', 'generate'], cwd: folderOf(setting, svc) };
   await run(drizzleKit);
   const runners: Runner[] = [
     node,
-    { name: svc.name, lap: async () => (await run(ours)).ms },
+    { name: svc.name, lap: async () => (await run(svcCommand)).ms },
     { name: 'drizzle-kit', lap: async () => (await run(drizzleKit)).ms },
   ];
   const title = `Schema generate, ${setting.count} unchanged tables`;
-  await race(`${title}, unmeasured`, runners, 1);
+  await race(`${title}, warm-up`, runners, 1);
   const result = await race(title, runners, rounds, until);
-  const files = (await readdir(join(home(setting, svc), 'svc/database/migrations/main'))).length;
+  const files = (await readdir(join(folderOf(setting, svc), 'svc/database/migrations/main'))).length;
   if (files !== setting.count)
-    throw new Error(`generate left ${files} files where nothing had changed since ${setting.count}`);
+    throw new Error(`generate left ${files} migration files of ${setting.count}, although nothing had changed`);
   return {
     title,
     unit: NODE,

@@ -4,13 +4,13 @@ export interface Runner {
   readonly lap: () => Promise<number>;
 }
 
-/** Times by runner, one per round; a runner that failed has the reason instead and is left out from then on. */
+/** Times by runner, one per round. A runner that fails takes no further part; `failures` has the reason. */
 export interface Race {
   readonly times: ReadonlyMap<string, readonly number[]>;
   readonly failures: ReadonlyMap<string, string>;
 }
 
-/** Lets the runners take turns, each round in another order, until the rounds are run or the time is up; tells each round. */
+/** Runs the runners in turn, in a different order each round, until the rounds or the time are up; reports each round. */
 export async function race(
   title: string,
   runners: readonly Runner[],
@@ -19,10 +19,10 @@ export async function race(
 ): Promise<Race> {
   const times = new Map(runners.map(({ name }) => [name, [] as number[]]));
   const failures = new Map<string, string>();
-  const begun = performance.now();
+  const startedAt = performance.now();
   for (let round = 0; round < rounds && (round === 0 || performance.now() < until); round++) {
-    const at = round % runners.length;
-    for (const { name, lap } of [...runners.slice(at), ...runners.slice(0, at)]) {
+    const first = round % runners.length;
+    for (const { name, lap } of [...runners.slice(first), ...runners.slice(0, first)]) {
       if (failures.has(name)) continue;
       try {
         times.get(name)?.push(await lap());
@@ -31,7 +31,9 @@ export async function race(
         times.delete(name);
       }
     }
-    console.error(`${title}: round ${round + 1} of ${rounds}, ${((performance.now() - begun) / 1000).toFixed(1)} s`);
+    console.error(
+      `${title}: round ${round + 1} of ${rounds}, ${((performance.now() - startedAt) / 1000).toFixed(1)} s`,
+    );
   }
   return { times, failures };
 }
@@ -49,7 +51,7 @@ export function spread(values: readonly number[]): Spread {
   return { median: (at(Math.floor(half)) + at(Math.ceil(half))) / 2, min: at(0), max: at(sorted.length - 1) };
 }
 
-/** Ratios round by round, so that what slows a whole round cancels out. */
+/** Ratios round by round, so that a slowdown of a whole round cancels out. */
 export function ratios(race: Race, name: string, unit: string): Spread | undefined {
   const times = race.times.get(name);
   const base = race.times.get(unit);

@@ -6,29 +6,29 @@ import { ratios, type Spread, spread } from './race.ts';
 import { table } from './table.ts';
 
 export interface Results {
-  /** As `npm run bench -- <subject>` has it. */
+  /** The argument of `npm run bench -- <subject>`. */
   readonly subject: string;
   readonly measures: readonly Measure[];
   readonly growth: readonly Growth[];
-  /** Milliseconds of each tenth of the calls, or why there are none. */
+  /** Milliseconds of each tenth of the calls, or the error. */
   readonly calls: readonly number[] | string;
   readonly facts: readonly string[];
-  /** A short or partial run is printed only. */
-  readonly isKept: boolean;
+  /** False for short or partial runs, which are only printed. */
+  readonly isSaved: boolean;
 }
 
-/** Prints what was measured and keeps it beside the bench. */
+/** Prints the results and saves them in results/. */
 export async function report(results: Results): Promise<void> {
   const text = markdown(results);
   console.log(text);
-  if (!results.isKept) return;
+  if (!results.isSaved) return;
   const { subject } = results;
-  await keep(`${subject}.md`, text.replace(/^# .*\n/, `$&\n![](${subject}.svg)\n`));
-  await keep(`${subject}.svg`, chart(results.measures));
+  await saveResult(`${subject}.md`, text.replace(/^# .*\n/, `$&\n![](${subject}.svg)\n`));
+  await saveResult(`${subject}.svg`, chart(results.measures));
 }
 
 /** Writes a file of results/. */
-export async function keep(name: string, text: string): Promise<void> {
+export async function saveResult(name: string, text: string): Promise<void> {
   await writeFile(new URL(`results/${name}`, import.meta.url), `${text.trimEnd()}\n`);
 }
 

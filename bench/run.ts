@@ -3,28 +3,28 @@ import { buildSdk } from './install.ts';
 
 const HELP = `Usage: npm run bench -- [subject] [--quick] [--only=name,...] [--no-build]
 
-Compares with other tools on the servers of the tests, and writes bench/results/<subject>.md. What happens meanwhile is
-told on stderr, a line a round.
+Compares svc with other tools on the test servers and writes bench/results/<subject>.md. Prints progress to stderr, one
+line per round.
 
-  postgresql  migrators on PostgreSQL; what is measured without a subject
-  mysql       the same on MySQL, with svc on PostgreSQL beside it
-  mariadb     the same on MariaDB, with svc on PostgreSQL beside it
-  engines     MongoDB, DynamoDB and Cassandra, with the driver alone beside it [--rounds=5] [--count=200] [--rows=100000]
+  postgresql  migration tools on PostgreSQL (default)
+  mysql       migration tools on MySQL, compared with svc on PostgreSQL
+  mariadb     migration tools on MariaDB, compared with svc on PostgreSQL
+  engines     svc and the bare driver on MongoDB, DynamoDB and Cassandra [--rounds=5] [--count=200] [--rows=100000]
   large       a default for a million rows on the same three, with a migrator killed at a third [--rows=1000000]
-  gate        what an approval costs, with the least that PostgreSQL allows beside
+  gate        the cost of an approval, compared with bare PostgreSQL
   pages       a page of 100,000 waiting requests, on every engine [--waiting=100000]
-  approvals   one gated call end to end, with the faults that each was tried on [--rounds=200] [--waiting=10000]
+  approvals   one gated call end to end, compared with other tools, and with faults [--rounds=200] [--waiting=10000]
 
-  --quick        a few rounds with less work: to see it run, not to measure; writes nothing
-  --only         these contenders, or engines, beside svc; writes nothing
-  --no-build     measures dist/ as it is
-  --no-growth    leaves out what grows with the number of migrations (postgresql)
-  --inherit-env  starts processes with the caller's environment, not a bare one (postgresql, mysql, mariadb)
+  --quick        fewer rounds and less work, for a trial run; writes nothing
+  --only         only these contenders (svc is always included), or engines; writes nothing
+  --no-build     measures the existing dist/
+  --no-growth    skips the measures with growing numbers of migrations (postgresql)
+  --inherit-env  starts processes with the caller's environment, not a minimal one (postgresql, mysql, mariadb)
 
 Example: npm run bench -- mysql --quick --only=drizzle,knex
 `;
 const SUBJECTS = ['postgresql', 'mysql', 'mariadb', 'engines', 'large', 'gate', 'pages', 'approvals'] as const;
-/** Scripts of their own, from the sources: they read what is left of the arguments. */
+/** Separate scripts, run from source; they read the remaining arguments. */
 const SCRIPTS = {
   engines: () => import('./engines/run.ts'),
   large: () => import('./engines/large.ts'),
@@ -34,8 +34,8 @@ const SCRIPTS = {
 
 const isScript = (name: string): name is keyof typeof SCRIPTS => Object.hasOwn(SCRIPTS, name);
 
-/** Ends the process with a word for the person. */
-function refuse(message: string): never {
+/** Prints a usage error and exits. */
+function exitWithUsageError(message: string): never {
   console.error(message);
   process.exit(2);
 }
@@ -48,7 +48,7 @@ if (all.includes('--help') || all.includes('-h')) {
 const [first = ''] = all;
 const isNamed = first !== '' && !first.startsWith('-');
 const subject = SUBJECTS.find((one) => one === (isNamed ? first : 'postgresql'));
-if (!subject) refuse(`There is no bench of "${first}".\n\n${HELP}`);
+if (!subject) exitWithUsageError(`Unknown subject: ${first}\n\n${HELP}`);
 const flags = (isNamed ? all.slice(1) : all).filter((flag) => flag !== '--no-build');
 const build = all.includes('--no-build') ? async () => undefined : buildSdk;
 
@@ -56,11 +56,11 @@ if (isScript(subject)) {
   process.argv.splice(2, all.length, ...flags);
   await SCRIPTS[subject]();
 } else {
-  // PostgreSQL is also what stands beside the others.
-  const answers = (name: Parameters<typeof engineOf>[0]) =>
-    engineOf(name).catch((error: Error) => refuse(error.message));
-  const postgresql = await answers('postgresql');
-  const engine = subject === 'approvals' ? postgresql : await answers(subject);
+  // PostgreSQL is also the reference for the other engines.
+  const connectEngine = (name: Parameters<typeof engineOf>[0]) =>
+    engineOf(name).catch((error: Error) => exitWithUsageError(error.message));
+  const postgresql = await connectEngine('postgresql');
+  const engine = subject === 'approvals' ? postgresql : await connectEngine(subject);
   await build();
   if (subject === 'approvals') {
     const { compare } = await import('./approvals/compare.ts');

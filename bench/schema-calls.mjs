@@ -1,4 +1,4 @@
-// db.schema.create so many times in one process; prints the milliseconds of each tenth as JSON.
+// Calls db.schema.create argv[2] times; prints the milliseconds of each tenth of the calls as JSON.
 import { Svc } from '@svc/sdk';
 
 const count = Number(process.argv[2]);

@@ -2,14 +2,13 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { approvalHandler } from '../config/sdk/index.ts';
-import { Svc } from '../config/sdk/index.ts';
+import { approvalHandler, Svc } from '../config/sdk/index.ts';
 import { freshDatabase } from '../test/kit/postgresql.ts';
 
 /**
- * Requests through webhook and callback for minutes, with a share of everything failing: receivers that refuse or hang
- * up, callbacks whose question or answer is lost, handlers that throw. At the end every request must have been decided
- * as its reviewer decided, and every approved tool must have run once.
+ * Sends requests through webhook and callback for minutes while a share of everything fails: receivers that reject or
+ * close the connection, callbacks whose request or response is lost, handlers that throw. At the end every request must
+ * have the decision of its reviewer, and every approved tool must have run once.
  */
 
 const { values: flags } = parseArgs({
@@ -28,11 +27,11 @@ const KEY = 'a key for the soak, of thirty-two bytes or more';
 const unlucky = (): boolean => Math.random() < FAILING;
 const faults = { webhookRefused: 0, webhookCut: 0, callbackCutBefore: 0, callbackCutAfter: 0, handler: 0 };
 
-type Listen = { readonly url: string; close(): void };
+type Listener = { readonly url: string; close(): void };
 
-async function listening(
+async function listen(
   answer: (body: string, path: string, response: ServerResponse) => void | Promise<void>,
-): Promise<Listen> {
+): Promise<Listener> {
   const server = createServer(async (request, response) => {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
@@ -48,15 +47,15 @@ async function listening(
   };
 }
 
-/** What reviewers decided, by order. */
-const verdicts = new Map<string, boolean>();
+/** The reviewers' decision for each order. */
+const decisions = new Map<string, boolean>();
 /** How often each order's tool ran. */
 const runs = new Map<string, number>();
-const lateness: number[] = [];
+const durations: number[] = [];
 
 const { url: database, drop } = await freshDatabase();
 let handle: (request: Request) => Promise<Response>;
-const callback = await listening(async (body, path, response) => {
+const callback = await listen(async (body, path, response) => {
   if (unlucky()) {
     faults.callbackCutBefore += 1;
     response.destroy();
@@ -72,7 +71,7 @@ const callback = await listening(async (body, path, response) => {
   }
   response.writeHead(answer.status).end(await answer.text());
 });
-const reviewers = await listening((body, _path, response) => {
+const reviewers = await listen((body, _path, response) => {
   if (unlucky()) {
     faults.webhookRefused += 1;
     response.writeHead(500).end();
@@ -85,17 +84,17 @@ const reviewers = await listening((body, _path, response) => {
   void review(JSON.parse(body));
 });
 
-/** Decides, and says so until it is heard. */
-async function review(asked: {
+/** Decides and retries until the callback is acknowledged. */
+async function review(request: {
   readonly callbackUrl: string;
   readonly parameters: { readonly order: string };
 }): Promise<void> {
-  const { order } = asked.parameters;
-  const approved = verdicts.get(order) ?? Math.random() < 0.8;
-  verdicts.set(order, approved);
+  const { order } = request.parameters;
+  const approved = decisions.get(order) ?? Math.random() < 0.8;
+  decisions.set(order, approved);
   for (let pause = 50; ; pause = Math.min(pause * 2, 2_000)) {
     try {
-      const { status } = await fetch(asked.callbackUrl, {
+      const { status } = await fetch(request.callbackUrl, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ approved }),
@@ -141,47 +140,49 @@ const gate = svc.gate({
   humanInLoop: { enabled: true, approvalTimeout: 300_000, approvalWebhook: reviewers.url },
 });
 
-const ends = new Map<string, string>();
+const finalStatuses = new Map<string, string>();
 const open = new Set<Promise<void>>();
 const began = performance.now();
 let next = began;
-let asked = 0;
+let requested = 0;
 while (performance.now() - began < DURATION_MS) {
-  const order = `order-${asked++}`;
+  const order = `order-${requested++}`;
   const since = performance.now();
   const work = gate.run({ tool: 'pay', parameters: { order } }).then(({ status }) => {
-    ends.set(order, status);
-    lateness.push(performance.now() - since);
+    finalStatuses.set(order, status);
+    durations.push(performance.now() - since);
   });
   open.add(work);
   void work.finally(() => open.delete(work));
   next += EVERY_MS;
   await wait(Math.max(0, next - performance.now()));
-  if (asked % 1000 === 0) console.error(`${asked} asked, ${ends.size} done, ${open.size} open`);
+  if (requested % 1000 === 0) console.error(`${requested} requested, ${finalStatuses.size} done, ${open.size} open`);
 }
 await Promise.all(open);
 
 const wrong: string[] = [];
-for (let index = 0; index < asked; index++) {
+for (let index = 0; index < requested; index++) {
   const order = `order-${index}`;
-  const approved = verdicts.get(order);
+  const approved = decisions.get(order);
   const ran = runs.get(order) ?? 0;
-  const end = ends.get(order);
+  const end = finalStatuses.get(order);
   const fits = approved ? ran === 1 && (end === 'completed' || end === 'failed') : ran === 0 && end === 'rejected';
   if (!fits) wrong.push(`${order}: decided ${approved}, ran ${ran} times, ended ${end}`);
 }
-lateness.sort((a, b) => a - b);
-const at = (share: number): string => `${Math.round(lateness[Math.floor(share * (lateness.length - 1))] ?? 0)} ms`;
+durations.sort((a, b) => a - b);
+const at = (share: number): string => `${Math.round(durations[Math.floor(share * (durations.length - 1))] ?? 0)} ms`;
 console.log(
-  `${asked} requests in ${flags.minutes} min, ${flags.rate} a second, ${FAILING * 100}% of everything failing`,
+  `${requested} requests in ${flags.minutes} min, ${flags.rate} a second, ${FAILING * 100}% of everything failing`,
 );
 console.log(
   `faults: ${Object.entries(faults)
     .map(([name, count]) => `${name} ${count}`)
     .join(', ')}`,
 );
-console.log(`asked to done: p50 ${at(0.5)}, p99 ${at(0.99)}, longest ${at(1)}`);
-console.log(wrong.length === 0 ? 'none lost, none twice' : `WRONG: ${wrong.length}\n${wrong.slice(0, 20).join('\n')}`);
+console.log(`requested to done: p50 ${at(0.5)}, p99 ${at(0.99)}, longest ${at(1)}`);
+console.log(
+  wrong.length === 0 ? 'none lost, none run twice' : `WRONG: ${wrong.length}\n${wrong.slice(0, 20).join('\n')}`,
+);
 await svc.close();
 callback.close();
 reviewers.close();

@@ -22,7 +22,7 @@ import { report } from './report.ts';
 
 const minutes = (count: number): number => performance.now() + count * 60_000;
 
-/** Migrators as whole processes, taking turns on a server of the engine; the times they may take add up to 12 minutes. */
+/** Measures migrators as whole processes that take turns on a server of the engine; at most 12 minutes in total. */
 export async function measureSql(engine: Engine, args: readonly string[]): Promise<void> {
   const { values: flags } = parseArgs({
     args: [...args],
@@ -34,7 +34,7 @@ export async function measureSql(engine: Engine, args: readonly string[]): Promi
     },
   });
   const { quick = false } = flags;
-  const wanted = flags.only?.split(',');
+  const selected = flags.only?.split(',');
   await installPeers();
 
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -52,10 +52,11 @@ export async function measureSql(engine: Engine, args: readonly string[]): Promi
     contenders,
     database: (name) => `svc_bench_${process.pid}_${name.replace(/\W+/g, '_')}`,
   });
-  const isWanted = ({ name }: Contender) => !wanted || name === svc.name || wanted.some((one) => name.startsWith(one));
+  const isSelected = ({ name }: Contender) =>
+    !selected || name === svc.name || selected.some((one) => name.startsWith(one));
 
   try {
-    const setting = settingOf(engine, contendersOf(engine).filter(isWanted));
+    const setting = settingOf(engine, contendersOf(engine).filter(isSelected));
     await prepare(setting);
     const measures: Measure[] = [await measurePending(setting, quick ? 2 : 7, minutes(5))];
     let growth: readonly Growth[] = [];
@@ -69,11 +70,11 @@ export async function measureSql(engine: Engine, args: readonly string[]): Promi
         growth = await measureGrowth(setting, sizes, quick ? 1 : 3, minutes(3));
       }
     } else {
-      // What a command costs beside its engine is measured on PostgreSQL; here it is to cost no more than there.
-      const beside = settingOf(postgresql, [svc]);
-      await prepare(beside);
-      await applyAll(beside, svc);
-      measures.push(await measureNoop(setting, quick ? 5 : 21, minutes(3), beside));
+      // The target on these engines: no slower than on PostgreSQL, where the command itself is measured.
+      const reference = settingOf(postgresql, [svc]);
+      await prepare(reference);
+      await applyAll(reference, svc);
+      measures.push(await measureNoop(setting, quick ? 5 : 21, minutes(3), reference));
     }
     await report({
       subject: engine.name,
@@ -85,7 +86,7 @@ export async function measureSql(engine: Engine, args: readonly string[]): Promi
         ...(await machineFacts(engine === postgresql ? [engine] : [engine, postgresql])),
         peerFacts(),
       ],
-      isKept: !quick && !wanted && !flags['no-growth'],
+      isSaved: !quick && !selected && !flags['no-growth'],
     });
   } finally {
     await cleanUp();

@@ -2,17 +2,17 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Engine } from './engine.ts';
 
-/** One migration of the load: a table with an identity key and a varchar. */
-export interface Step {
+/** One migration of the workload: a table with an identity key and a varchar. */
+export interface WorkloadMigration {
   readonly table: string;
-  /** In order, unique, of the form that svc and most peers use. */
+  /** Unique and ascending, in the format that svc and most peers use. */
   readonly tag: string;
   readonly sql: string;
 }
 
 const START = Date.UTC(2026, 0, 1);
 
-export function workload({ createTable }: Pick<Engine, 'createTable'>, count: number): readonly Step[] {
+export function workload({ createTable }: Pick<Engine, 'createTable'>, count: number): readonly WorkloadMigration[] {
   return Array.from({ length: count }, (_, index) => {
     const table = `t_${String(index + 1).padStart(5, '0')}`;
     const stamp = new Date(START + index * 1000).toISOString().replace(/[-:]/g, '').replace('T', '_').slice(0, 15);
@@ -24,8 +24,8 @@ export function workload({ createTable }: Pick<Engine, 'createTable'>, count: nu
   });
 }
 
-/** The same step as svc writes it. */
-export function svcMigration({ table, tag }: Step) {
+/** The same migration as a file of svc. */
+export function svcMigration({ table, tag }: WorkloadMigration) {
   return {
     tag,
     name: `create_${table}`,
@@ -43,7 +43,7 @@ export function svcMigration({ table, tag }: Step) {
   };
 }
 
-export function svcSchemaFile(steps: readonly Step[]) {
+export function svcSchemaFile(steps: readonly WorkloadMigration[]) {
   const fields = {
     id: { type: 'Integer', primaryKey: true, autoGenerate: true },
     name: { type: 'String', length: 255, required: true },
@@ -51,14 +51,14 @@ export function svcSchemaFile(steps: readonly Step[]) {
   return [{ db: 'main', tables: Object.fromEntries(steps.map(({ table }) => [table, fields])) }];
 }
 
-/** Writes files, each with the folders above it. */
+/** Writes files and creates their folders. */
 export async function writeAll(folder: string, files: Iterable<readonly [name: string, text: string]>): Promise<void> {
-  const made = new Set<string>();
+  const created = new Set<string>();
   for (const [name, text] of files) {
     const path = join(folder, name);
     const parent = join(path, '..');
-    if (!made.has(parent)) await mkdir(parent, { recursive: true });
-    made.add(parent);
+    if (!created.has(parent)) await mkdir(parent, { recursive: true });
+    created.add(parent);
     await writeFile(path, text);
   }
 }

@@ -26,13 +26,13 @@ export interface CommandResult {
 const DATABASE_COMMAND =
   /\bsvc db (?:migrate|schema)(?: (?:status|rollback|create|resolve|export|baseline|generate|pull|check))?\b/g;
 
-/** What may follow a command: flags, then the end or an explanation. */
+/** The text after a command without arguments: flags, then the end or an explanation. */
 const ONLY_FLAGS = /^(?: --[a-z-]+)*(?= {2,}|$)/;
 
-/** What user modules get for `@svc/sdk`. */
+/** `@svc/sdk` in user modules. */
 export const loadSdk = () => import('../config/sdk/index.ts');
 
-/** The common options of all commands, and how results and errors are printed. Commands implement `run`. */
+/** Has the common options of all commands, and prints results and errors. Commands implement `run`. */
 export abstract class SvcCommand extends Command<SvcContext> {
   json = Option.Boolean('--json', false, { description: 'Prints one JSON object to stdout instead of text.' });
   configFile = Option.String('--config', { description: 'The configuration file. Default: the nearest svc.config.' });
@@ -41,7 +41,7 @@ export abstract class SvcCommand extends Command<SvcContext> {
   /** `--db`, in commands on databases. */
   db: string | undefined;
 
-  /** With several databases: the one that the result or error is about. */
+  /** With several databases: the one that the result or error refers to. */
   failedDatabase: string | undefined;
 
   #runtime: Promise<Runtime> | undefined;
@@ -162,7 +162,7 @@ export abstract class SvcCommand extends Command<SvcContext> {
   }
 }
 
-/** Adds a default state and next step to errors with exit status 2, which change nothing. */
+/** Adds a default state and next step to errors with exit status 2, after which nothing has changed. */
 export function withDefaults(error: SvcError): SvcError {
   if (exitStatus(error) !== 2) return error;
   const { state = 'Nothing was changed.', next, where } = error;
@@ -175,7 +175,10 @@ export function asSvcError(error: unknown): SvcError | undefined {
   if (isSvcError(error)) return error;
   if (!(error instanceof Error)) return undefined;
   if (error.name === 'ExitPromptError' || error.name === 'AbortPromptError') {
-    return new SvcError('interrupted', 'Interrupted at a prompt.', { state: 'Nothing was changed.', cause: error });
+    return new SvcError('interrupted', 'The command was interrupted at a prompt.', {
+      state: 'Nothing was changed.',
+      cause: error,
+    });
   }
   if ('syscall' in error && 'path' in error && typeof error.path === 'string') {
     return new SvcError('file_failed', 'A file could not be read or written.', {

@@ -11,11 +11,11 @@ export function parseCount(flag: string, text: string | undefined): number | und
 export function parseSeconds(flag: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   if (/^\d{1,6}(\.\d{1,3})?$/.test(text)) return Math.round(Number(text) * 1000);
-  throw usageError(flag, text, 'seconds');
+  throw usageError(flag, text, 'a number of seconds');
 }
 
 function usageError(flag: string, text: string, what: string): SvcError {
-  return new SvcError('usage', `${flag} takes ${what}, not "${text}".`, { state: 'Nothing was changed.' });
+  return new SvcError('usage', `${flag} must be ${what}, not "${text}".`, { state: 'Nothing was changed.' });
 }
 
 const UNITS: Readonly<Record<string, number>> = { h: 3_600_000, d: 86_400_000, w: 604_800_000 };
@@ -25,7 +25,7 @@ export function parseDate(flag: string, text: string | undefined): Date | undefi
   if (text === undefined) return undefined;
   const date = new Date(text);
   if (/^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(date.getTime())) return date;
-  throw new SvcError('usage', `${flag} takes a date such as 2026-11-20 or 2026-11-20T10:30Z, not "${text}".`);
+  throw new SvcError('usage', `${flag} must be a date such as 2026-11-20 or 2026-11-20T10:30Z, not "${text}".`);
 }
 
 /** Parses `12h`, `90d` or `4w`; returns milliseconds. Throws `usage`. */
@@ -33,7 +33,7 @@ export function parseAge(flag: string, text: string): number {
   const [, count, unit] = /^(\d{1,5})([hdw])$/.exec(text) ?? [];
   const size = unit === undefined ? undefined : UNITS[unit];
   if (count !== undefined && size !== undefined) return Number(count) * size;
-  throw new SvcError('usage', `${flag} takes a duration such as 12h, 90d or 4w, not "${text}".`, {
+  throw new SvcError('usage', `${flag} must be a duration such as 12h, 90d or 4w, not "${text}".`, {
     state: 'Nothing was removed.',
   });
 }

@@ -1,9 +1,9 @@
 import type { Cli } from 'clipanion';
 import type { SvcContext } from './base.ts';
+import { type CommandEntry, table } from './command-list.ts';
 import type { Colors } from './output.ts';
-import { type CommandEntry, table } from './table.ts';
 
-/** Lists the commands of a group, one line each; undefined if there are none. */
+/** Lists the commands of a group, one line each; undefined for an unknown group. */
 export function overview(words: readonly string[], colors: Colors): string | undefined {
   const prefix = words.length === 0 ? '' : `${words.join(' ')} `;
   const below = table.filter((entry) => entry.path.startsWith(prefix));
@@ -15,7 +15,7 @@ export function overview(words: readonly string[], colors: Colors): string | und
     '',
     ...lines,
     '',
-    'Every command takes --help, --json, --config <file>, --env <env> and --no-color.',
+    'Every command accepts --help, --json, --config <file>, --env <env> and --no-color.',
   ].join('\n')}\n`;
 }
 
@@ -37,10 +37,10 @@ export function commandHelp(entry: CommandEntry, cli: Cli<SvcContext>, colors: C
     `${colors.bold('usage')} ${usageOf(entry, cli)}`,
     '',
     ...options.map(({ name, description }) => `  ${name.padEnd(width)}  ${description}`),
-    ...examples.flatMap(([what, command], index) => [
+    ...examples.flatMap(([description, command], index) => [
       ...(index === 0 ? ['', colors.bold('examples')] : []),
       `  ${command}`,
-      `    ${what.trim()}`,
+      `    ${description.trim()}`,
     ]),
   ].join('\n')}\n`;
 }

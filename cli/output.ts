@@ -26,7 +26,7 @@ export function errorLines(error: SvcError, colors: Colors): string[] {
   return lines;
 }
 
-/** An error as `--json` prints it. */
+/** An error, for `--json`. */
 export function errorObject(error: SvcError): Record<string, unknown> {
   return {
     ok: false,
@@ -40,12 +40,12 @@ export function errorObject(error: SvcError): Record<string, unknown> {
   };
 }
 
-/** Makes foreign text safe for one terminal line: control characters are escaped. */
+/** Untrusted text on one terminal line, with control characters escaped. */
 export function oneLine(text: string): string {
   return escapeControls(text.replace(/\s*\r?\n\s*/g, ' ').replaceAll('\t', ' '));
 }
 
-/** As `oneLine`, but keeps line breaks. */
+/** Like `oneLine`, but with line breaks. */
 export function escapeControls(text: string): string {
   return text.replace(/(?![\n\t])[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu, (character) => {
     return `\\u{${character.codePointAt(0)?.toString(16)}}`;

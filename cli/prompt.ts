@@ -13,11 +13,11 @@ export function canPrompt(command: SvcCommand): boolean {
   return !command.json && isatty(0) && isatty(2);
 }
 
-/** Only exact answers count, because what follows may be irreversible. */
+/** Only exact answers are accepted, because the action may be irreversible. */
 const ANSWERS: Readonly<Record<string, boolean>> = { y: true, yes: true, n: false, no: false, '': false };
 const answerOf = (typed: string): boolean | undefined => ANSWERS[typed.trim().toLowerCase()];
 
-/** Asks yes or no. Throws `confirmation_required` without a terminal. */
+/** Prompts for yes or no. Throws `confirmation_required` without a terminal. */
 export async function confirm(command: SvcCommand, options: PromptOptions): Promise<boolean> {
   assertCanPrompt(command, options);
   const { input } = await import('@inquirer/prompts');
@@ -31,14 +31,14 @@ export async function confirm(command: SvcCommand, options: PromptOptions): Prom
   return answerOf(typed) === true;
 }
 
-/** Asks for optional text. Throws `confirmation_required` without a terminal. */
+/** Prompts for optional text. Throws `confirmation_required` without a terminal. */
 export async function promptText(command: SvcCommand, options: PromptOptions): Promise<string | undefined> {
   assertCanPrompt(command, options);
   const { input } = await import('@inquirer/prompts');
   return (await input({ message: options.message }, terminalOptions(command))).trim() || undefined;
 }
 
-/** Asks for one of several choices. Throws `confirmation_required` without a terminal. */
+/** Prompts for one of several choices. Throws `confirmation_required` without a terminal. */
 export async function choose<T>(
   command: SvcCommand,
   options: PromptOptions,

@@ -2,8 +2,8 @@ import type { Cli } from 'clipanion';
 import { SvcError } from '../core/errors.ts';
 import { nearest } from '../core/nearest.ts';
 import type { SvcContext } from './base.ts';
+import { type CommandEntry, table } from './command-list.ts';
 import { usageOf } from './help.ts';
-import { type CommandEntry, table } from './table.ts';
 
 /** The words before the first option, and the command with the longest matching path. */
 export function findCommand(args: readonly string[]): {
@@ -22,7 +22,7 @@ export function findCommand(args: readonly string[]): {
 /** The corrected command line, if options were typed before or inside the command. */
 export function reorder(args: readonly string[], entry?: CommandEntry): string | undefined {
   const isOption = (word: string | undefined) => word?.startsWith('-') === true;
-  // Only the command knows whether an option takes the next word, so both readings are tried.
+  // Whether an option has a value depends on the command, so both readings are tried.
   const readings = [
     args.filter((word) => !isOption(word)),
     args.filter((word, at) => !isOption(word) && !isOption(args[at - 1])),
@@ -69,7 +69,7 @@ export function parseError(error: Error, { entry, words, args }: Invocation, cli
   if (option !== undefined) {
     const [name = option] = option.split('=', 1);
     if (known.includes(name)) {
-      return new SvcError('usage', `The option ${name} takes no value.`, { next: [help] });
+      return new SvcError('usage', `The option ${name} does not accept a value.`, { next: [help] });
     }
     const near = nearest(name, known);
     return new SvcError('usage', `"svc ${entry.path}" has no option ${name}.`, {
@@ -82,7 +82,7 @@ export function parseError(error: Error, { entry, words, args }: Invocation, cli
   if (extra.length === 0 && error.message.startsWith('Command not found')) return missingArguments(entry, cli);
   if (error.message.startsWith('Command not found') || error.message.startsWith('Extraneous')) {
     const near = nearestCommand(words);
-    return new SvcError('usage', `"svc ${entry.path}" does not take "${extra.join(' ')}".`, {
+    return new SvcError('usage', `"svc ${entry.path}" does not accept "${extra.join(' ')}".`, {
       next: near === undefined || near === entry.path ? [help] : [`Did you mean "svc ${near}"?`, help],
     });
   }

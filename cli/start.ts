@@ -124,7 +124,7 @@ export function guardStreams(): { failure(): Promise<Error | undefined> } {
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
-/** The first signal asks the command to stop at a safe point; the second ends the process. */
+/** On the first signal, the command stops at a safe point; the second ends the process. */
 export function onInterrupt(notice: (signal: string) => void): { readonly signal: AbortSignal; stop(): void } {
   const controller = new AbortController();
   const listen = (signal: NodeJS.Signals): void => {

@@ -9,7 +9,7 @@ import type { Plugin } from '../core/kernel.ts';
 export interface Config {
   /** Recorded in the history of every database; a database of another product is rejected. */
   readonly product?: string;
-  /** The default environment, if `--env`, the link and SVC_ENV name none. */
+  /** The default environment, without `--env`, a link or SVC_ENV. */
   readonly env?: string;
   readonly databases?: { readonly [tag: string]: DatabaseConfig };
   readonly environments?: { readonly [env: string]: EnvironmentConfig };
@@ -22,7 +22,7 @@ export interface Config {
 export interface DatabaseConfig {
   /** The registered name of a dialect, such as the built-in `postgresql`. */
   readonly dialect: string;
-  /** A string is the URL for the config's own `env`; a map has one per env. A missing URL is an error only when used. */
+  /** A string is the URL for the config's own `env`; a map contains a URL per env. A missing URL is an error only when used. */
   readonly url: string | undefined | { readonly [env: string]: string | undefined };
   /** PostgreSQL: the schema that contains the tables. */
   readonly schema?: string;
@@ -48,9 +48,9 @@ export interface ApprovalsConfig {
   readonly callbackBase?: string | undefined;
   /** Signs callback tokens. Keep it secret. */
   readonly callbackKey?: string | undefined;
-  /** Channels that receive every request, in addition to those of its agent. `type` is a registered name; the rest are its options. */
+  /** Channels that receive every request, in addition to those of its agent. `type` is a registered name; the rest are options. */
   readonly channels?: { readonly [name: string]: { readonly type: string; readonly [option: string]: unknown } };
-  /** Consumes decisions from the queue `svc.approvals.decisions.<product>.<env>` of this broker; each needs its request's token. */
+  /** Consumes decisions from the queue `svc.approvals.decisions.<product>.<env>` of this broker. Each decision needs the token of its request. */
   readonly decisions?: { readonly broker: string };
   readonly webhook?: {
     readonly context?: boolean;
@@ -66,7 +66,7 @@ export interface ConfigContext {
 
 export type ConfigFunction = (context: ConfigContext) => Config | Promise<Config>;
 
-/** Returns the configuration unchanged, with its types checked. */
+/** Returns the configuration unchanged; checks its types. */
 export function defineConfig(config: Config): Config;
 export function defineConfig(config: ConfigFunction): ConfigFunction;
 export function defineConfig(config: Config | ConfigFunction): Config | ConfigFunction {

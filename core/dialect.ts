@@ -3,22 +3,22 @@ import type { AnyRecordDefinition, RecordDefinition, RecordStore, RecordWrite } 
 import type { Collection, FieldType, SchemaModel } from './schema/model.ts';
 import type { NameRules } from './schema/names.ts';
 import type { Operation } from './schema/operation.ts';
-import type { UnsupportedFeatures } from './schema/unsupported.ts';
+import type { UnsupportedFeatures } from './schema/unsupported-features.ts';
 
-/** Everything core knows about an engine. All members except `connect` are pure. */
-export interface Dialect {
+/** The contract between core and an engine. All members except `connect` are pure. `Step` is the type of `Statement.run`. */
+export interface Dialect<Step = unknown> {
   readonly name: string;
   /** The engine's name for each field type, for documentation and `svc doctor`. */
   readonly types: Readonly<Record<FieldType, string>>;
   readonly capabilities: Capabilities;
   /** Throws `not_supported`, `name_invalid` or `field_invalid` before anything has run. */
-  compile(operation: Operation, before: SchemaModel): readonly Statement[];
+  compile(operation: Operation, before: SchemaModel): readonly Statement<Step>[];
   /**
    * The normal form of a model: what `introspect` returns after the model is created. Two models are equal to this
    * engine if their normal forms are equal.
    */
   normalize(model: SchemaModel): SchemaModel;
-  connect(url: string, options: ConnectOptions): Promise<Connection>;
+  connect(url: string, options: ConnectOptions): Promise<Connection<Step>>;
   /** Identifies the physical database of a URL, without credentials: equal for two URLs of the same database. */
   identify(url: string): string;
 }
@@ -33,24 +33,24 @@ export interface Capabilities {
   readonly unsupported: UnsupportedFeatures;
 }
 
-export interface Statement {
+export interface Statement<Step = unknown> {
   /** Human-readable: printed by `--dry-run` and quoted in errors. */
   readonly text: string;
-  /** What the dialect executes. Opaque to core, but JSON: the journal stores it. */
-  readonly run: Json;
+  /** Executed by the dialect. Opaque to core, but JSON: the journal stores it. */
+  readonly run: Step;
   /** Can share a transaction with other statements and with the history write. */
   readonly transactional: boolean;
   /** Destroys data that a rollback cannot restore. */
   readonly destructive: boolean;
-  /** Executed before `run` if an interrupted attempt may have left something behind, such as an invalid index. */
-  readonly repair?: Json;
+  /** Executed before `run` to clean up after an interrupted attempt, for example to drop an invalid index. */
+  readonly repair?: Step;
   /** Executed instead of `run` if an interrupted attempt took effect: waits until the engine has finished the work. */
-  readonly awaitEffect?: Json;
-  /** Safe to run again after an interrupted attempt, so recovery need not find out whether it took effect. */
+  readonly awaitEffect?: Step;
+  /** Safe to run again after an interrupted attempt, so recovery does not check whether it took effect. */
   readonly idempotent?: true;
   /**
-   * A query that returns a row once the statement has taken effect. The author of a raw statement supplies it; other
-   * statements need one where an operation compiles to several, to find out which of them took effect.
+   * A query that returns a row once the statement has taken effect. The author of a raw statement supplies it. If an
+   * operation compiles to several statements, each needs one, so that recovery can determine which took effect.
    */
   readonly check?: string;
 }
@@ -85,15 +85,15 @@ export interface Progress {
   readonly done: number;
   /** Absent where counting is too expensive for the engine. */
   readonly total?: number;
-  /** The rows are only read, to find out whether all of them allow the change before the first one changes. */
+  /** The rows are only read, to verify that all of them allow the change before the first one is changed. */
   readonly checksOnly?: true;
 }
 
 /** Statements and record writes that are executed together. */
-export interface Segment {
+export interface Segment<Step = unknown> {
   /** True: all of it commits or none. False: a single statement; the segments before and after it write the journal. */
   readonly transactional: boolean;
-  readonly statements: readonly Statement[];
+  readonly statements: readonly Statement<Step>[];
   readonly writes: readonly RecordWrite[];
 }
 
@@ -133,7 +133,7 @@ export interface PreflightFailure {
 }
 
 /** Lock, DDL and history share one session; records and updates may use additional ones. */
-export interface Connection {
+export interface Connection<Step = unknown> {
   /** Product and version of the server, for people: `PostgreSQL 15.20`. */
   readonly server?: string;
   /** Statements to run first in the engine's own shell, so that a printed plan has the same effect as `run`. */
@@ -144,16 +144,16 @@ export interface Connection {
    * the first segment, and ELAPSED includes it. The observer is called between round trips; with
    * `Capabilities.runsSegmentsSingly` also before each segment.
    */
-  run(segments: readonly Segment[], epoch: number, tookMs?: number, observer?: RunObserver): Promise<RunOutcome>;
+  run(segments: readonly Segment<Step>[], epoch: number, tookMs?: number, observer?: RunObserver): Promise<RunOutcome>;
   /**
    * Finds a statement that is certain to fail, from a list in execution order. Called under the lock before the first
    * one runs, on engines that cannot roll DDL back. Read-only.
    */
-  preflight?(statements: readonly Statement[]): Promise<PreflightFailure | undefined>;
+  preflight?(statements: readonly Statement<Step>[]): Promise<PreflightFailure | undefined>;
   /**
    * The final texts of statements in execution order, including the parts that depend on the catalog. Read-only.
    */
-  describeStatements?(statements: readonly Statement[]): Promise<readonly string[]>;
+  describeStatements?(statements: readonly Statement<Step>[]): Promise<readonly string[]>;
   /** Rows of a query in the engine's own language, for `Statement.check` and for diagnostics. */
   query(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
   /** The catalog as a model, without system tables: all collections, or the named ones. */

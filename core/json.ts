@@ -10,7 +10,7 @@ export function canonicalJson(value: unknown): string {
   return serialize(value) ?? throwNotJson(value, '$');
 }
 
-/** Returns undefined if any part is not JSON. Only then is its path searched for, which keeps the common case fast. */
+/** Returns undefined if any part is not JSON. Does not track the path, which keeps the common case fast. */
 function serialize(value: unknown): string | undefined {
   if (isScalar(value)) return JSON.stringify(value);
   const parts: string[] = [];
@@ -73,12 +73,12 @@ export function lossyNumber(json: string): string | undefined {
   return undefined;
 }
 
-/** Digits and a power of ten: equal numbers give equal texts. */
+/** Significant digits and a power of ten, so that equal numbers have equal texts. */
 function normalizeNumber(number: string): string {
   const [, sign = '', whole = '', fraction = '', power = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(number) ?? [];
   const digits = `${whole}${fraction}`.replace(/^0+/, '');
   let end = digits.length;
   while (digits[end - 1] === '0') end -= 1;
-  return end === 0 ? '0' : `${sign}${digits.slice(0, end)}e${Number(power) - fraction.length + digits.length - end}`;
+  return end === 0 ? '0' : `${sign}${digits.slice(0, end)}e${Number(power) - fraction.length + digits.length}`;
 }

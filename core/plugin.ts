@@ -11,7 +11,7 @@ export function definePlugin(plugin: Omit<Plugin, 'api'> & { readonly api?: type
   return { ...plugin, api: plugin.api ?? PLUGIN_API_VERSION };
 }
 
-/** What a plugin registered. Printed by `svc plugins list`. */
+/** The registrations of a plugin. Printed by `svc plugins list`. */
 export interface AppliedPlugin {
   readonly name: string;
   /** Registered names by registry. */
@@ -73,6 +73,7 @@ function assertPlugin(value: unknown, from: string): Plugin {
       where: from,
     });
   }
+  // The three properties were checked above.
   return value as unknown as Plugin;
 }
 

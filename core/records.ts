@@ -1,3 +1,4 @@
+import { SvcError } from './errors.ts';
 import type { FieldType } from './schema/model.ts';
 
 /**
@@ -55,8 +56,8 @@ export interface RecordDefinition<R extends object> {
   readonly columns: { readonly [K in keyof R]: RecordColumn };
   readonly indexes: readonly RecordIndex<R>[];
   /**
-   * Set for a table of few records that share a segment with other tables so marked. An engine without atomic writes
-   * across partitions stores them in one partition, together with the lock.
+   * Set for small tables that are written in one segment. An engine without atomic writes across partitions stores all
+   * of them in one partition, together with the lock.
    */
   readonly colocateWithLock?: true;
   /** Whether the write of this record notifies watchers. Default: never. */
@@ -116,7 +117,7 @@ export function recordWrite<R extends object>(
   record: Writable<R>,
   version?: number,
 ): RecordWrite {
-  return { ...({ definition, record } as unknown as RecordWrite), ...(version !== undefined && { version }) };
+  return { ...anyWrite(definition, record), ...(version !== undefined && { version }) };
 }
 
 /** A write of some columns, including the key. */
@@ -125,11 +126,32 @@ export function recordUpdate<R extends object>(
   change: Partial<Writable<R>>,
   version: number,
 ): RecordWrite {
-  return { definition, record: change, version } as unknown as RecordWrite;
+  return { ...anyWrite(definition, change), version };
+}
+
+function anyWrite<R extends object>(
+  definition: RecordDefinition<R>,
+  record: Partial<Writable<R>>,
+): Pick<RecordWrite, 'definition' | 'record'> {
+  // The columns of a record have the types of `RecordColumn`, all of which are record values.
+  return { definition: anyDefinition(definition), record: record as unknown as RecordWrite['record'] };
 }
 
 export function anyDefinition<R extends object>(definition: RecordDefinition<R>): AnyRecordDefinition {
+  // `notifyOn` takes a record of its own type only, and every record of the table is one.
   return definition as unknown as AnyRecordDefinition;
+}
+
+/** The store of a definition whose record type was erased by `anyDefinition`. */
+export function typedStore<R extends object>(store: RecordStore<RecordValues>): RecordStore<R> {
+  // A store returns the columns of its definition, in the types that they have there.
+  return store as unknown as RecordStore<R>;
+}
+
+export function columnOf({ collection, columns }: AnyRecordDefinition, name: string): RecordColumn {
+  const column = columns[name];
+  if (!column) throw new Error(`${collection} has no column ${name}`);
+  return column;
 }
 
 /** Every record that matches a query, read page by page; `limit` is the size of a page. */
@@ -144,4 +166,59 @@ export async function* allRows<R extends object>(
     yield* page.records;
     cursor = page.cursor;
   } while (cursor !== undefined);
+}
+
+export const isPageLimit = (limit: number): boolean => Number.isInteger(limit) && limit >= 1 && limit <= 1000;
+
+/** The index that a page is read from. Throws `value_invalid` for a limit that is out of range. */
+export function pageIndex<R extends object>(
+  { collection, indexes }: RecordDefinition<R>,
+  name: string,
+  { limit, equals }: PageQuery<R>,
+): RecordIndex<R> {
+  const index = indexes.find((one) => one.name === name);
+  if (!index) throw new Error(`${collection} has no index ${name}`);
+  if (!isPageLimit(limit)) throw new SvcError('value_invalid', `A page has 1 to 1,000 records, not ${limit}.`);
+  for (const column of index.equals) {
+    if (equals?.[column] === undefined) throw new Error(`${name} needs a value for ${column}`);
+  }
+  return index;
+}
+
+/** The position of a record in an index. The position of a page's last record is its cursor. */
+export interface PagePosition {
+  readonly sort: RecordValue;
+  readonly key: string;
+}
+
+/** A page of the first `limit` of `found`, with a cursor if there are more. */
+export function buildPage<T, R>(
+  found: readonly T[],
+  limit: number,
+  read: (one: T) => Versioned<R>,
+  positionOf: (one: T) => PagePosition,
+): Page<R> {
+  const records = found.slice(0, limit).map(read);
+  const last = found.length > limit ? found[limit - 1] : undefined;
+  if (last === undefined) return { records };
+  const { sort, key } = positionOf(last);
+  return { records, cursor: Buffer.from(JSON.stringify([sort, key])).toString('base64url') };
+}
+
+/** The position after which a page starts; undefined for the first page. Throws `value_invalid`. */
+export function pageStart<R extends object>(
+  { columns }: Pick<RecordDefinition<R>, 'columns'>,
+  index: Pick<RecordIndex<R>, 'sort'>,
+  { cursor }: Pick<PageQuery<R>, 'cursor'>,
+): PagePosition | undefined {
+  if (cursor === undefined) return undefined;
+  try {
+    const [sort, key, ...more] = JSON.parse(Buffer.from(cursor, 'base64url').toString());
+    if (sort !== undefined && typeof key === 'string' && more.length === 0) {
+      return { sort: columns[index.sort].type === 'timestamp' && sort !== null ? new Date(String(sort)) : sort, key };
+    }
+  } catch {
+    // Rejected below, like a cursor of another shape.
+  }
+  throw new SvcError('value_invalid', 'The cursor was not returned by an earlier page.');
 }

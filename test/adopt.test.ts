@@ -1,10 +1,9 @@
 import * as assert from 'node:assert/strict';
 import { engines, type TestEngine } from './kit/engines.ts';
-import { project } from './kit/project.ts';
-import { json, LONG, ok } from './kit/shop.ts';
+import { assertExit, json, LONG, project } from './kit/project.ts';
 import { test } from './kit/test.ts';
 
-const ODD = `
+const UNUSUAL_SCHEMA = `
 create type mood as enum ('sad', 'it''s ok', 'happy');
 create function quiet() returns trigger language plpgsql as 'begin return new; end';
 create sequence from_hundred start 100 increment 5;
@@ -37,51 +36,51 @@ create table loose (id int primary key, price numeric);
 create table priced (id int primary key, loose int references loose (id));
 `;
 
-const TOLD = [
+const EXPECTED_WARNINGS = [
   'The table "nopk" is left out: it has no primary key.',
   'The table "loose" is left out: ',
-  'The foreign key "priced_loose_fkey" of "priced" is left out: it points at "loose"',
-  'The table "accounts" has the index "accounts_lower_email", which svc does not make: it is on an expression.',
-  'The table "accounts" has the index "accounts_part", which svc does not make: it is partial.',
-  'has the index "accounts_grid", which svc does not make: it has the method gin.',
-  'has the index "accounts_brin", which svc does not make: it has the method brin.',
-  'has the index "accounts_hash", which svc does not make: it has the method hash.',
-  'has the index "accounts_wide", which svc does not make: it includes further columns.',
-  'has the index "accounts_like", which svc does not make: it has an operator class.',
-  'has the constraint email_once, which includes further columns; svc makes a plain one.',
+  'The foreign key "priced_loose_fkey" of "priced" is left out: it references "loose"',
+  'The table "accounts" has the index "accounts_lower_email", which svc cannot create: it is on an expression.',
+  'The table "accounts" has the index "accounts_part", which svc cannot create: it is partial.',
+  'has the index "accounts_grid", which svc cannot create: it has the method gin.',
+  'has the index "accounts_brin", which svc cannot create: it has the method brin.',
+  'has the index "accounts_hash", which svc cannot create: it has the method hash.',
+  'has the index "accounts_wide", which svc cannot create: it includes further columns.',
+  'has the index "accounts_like", which svc cannot create: it has an operator class.',
+  'has the constraint email_once, which includes further columns; svc creates a plain one.',
   'The field "accounts.id" takes its values from the sequence from_hundred, which starts at 100 and increments by 5',
-  'The field "accounts.feeling" has the type mood, which svc does not make; the nearest is enum.',
+  'The field "accounts.feeling" has the type mood, which svc cannot create; the nearest is enum.',
   'The field "accounts.feelings" has the type mood[]',
   'The field "accounts.grid" has 2 dimensions',
   'The field "accounts.code" has the type character(4)',
   'The field "accounts.at" has the type timestamp with time zone',
   'The field "accounts.address" has the type inet',
-  'has the constraint "accounts_address_check", which svc does not make',
+  'has the constraint "accounts_address_check", which svc cannot create',
   'The field "accounts.pause" has the type interval',
   'The field "accounts.during" has the type int4range',
   'The field "accounts.lowered" is computed',
-  'The table "notes" has the constraint "later", which is deferrable; svc makes a plain one.',
-  'The table "notes" has the constraint "late", which svc does not make: it is a trigger.',
+  'The table "notes" has the constraint "later", which is deferrable; svc creates a plain one.',
+  'The table "notes" has the constraint "late", which svc cannot create: it is a trigger.',
   'The field "papers.data" has the type json',
-  'The table "papers" has the constraint "papers_data_check", which svc does not make',
-  'The table "papers" has the constraint "papers_tags_check", which svc does not make',
-  'The table "papers" has the constraint "no_rows", which is NO INHERIT; svc makes a plain one.',
-  'The table "spans" has the constraint "spans_span_excl", which svc does not make: it is an exclusion.',
+  'The table "papers" has the constraint "papers_data_check", which svc cannot create',
+  'The table "papers" has the constraint "papers_tags_check", which svc cannot create',
+  'The table "papers" has the constraint "no_rows", which is NO INHERIT; svc creates a plain one.',
+  'The table "spans" has the constraint "spans_span_excl", which svc cannot create: it is an exclusion.',
   'The table "notes" has a comment',
   'The field "notes.id" has a comment',
   'The table "everybody" is a view',
   'The table "notes" has the trigger quiet',
 ];
 
-// What MySQL and MariaDB have that svc does not make is read in mysql-schema.test.ts.
+// The unsupported objects of MySQL and MariaDB are tested in mysql-schema.test.ts.
 for (const engine of engines) {
-  if (engine.missing === undefined) journey(engine);
+  if (engine.missing === undefined) testAdoption(engine);
   else test.skip(`adopting a database on ${engine.name}`, engine.missing);
 }
 
-function journey(engine: TestEngine): void {
+function testAdoption(engine: TestEngine): void {
   test(
-    `${engine.name}: a database with much that svc does not make is adopted, and everything left out is told`,
+    `${engine.name}: a database with many unsupported objects is adopted, and everything left out is reported`,
     () =>
       engine.withUrl(async (url, connect) => {
         const query = async (text: string) => {
@@ -92,37 +91,37 @@ function journey(engine: TestEngine): void {
             await connection.close();
           }
         };
-        await query(ODD);
+        await query(UNUSUAL_SCHEMA);
         const { svc, read, files } = project({ main: url });
-        const ran = ok(await svc('db', 'schema', 'pull', '--json'));
+        const ran = assertExit(await svc('db', 'schema', 'pull', '--json'));
         const { warnings, leftOut } = json(ran);
-        for (const part of TOLD) {
-          const told = warnings.filter((line: string) => line.includes(part));
-          assert.equal(told.length, 1, `${part}\n${warnings.join('\n')}`);
-          assert.ok(ran.stderr.includes(told[0]), 'on stderr too');
+        for (const part of EXPECTED_WARNINGS) {
+          const matching = warnings.filter((line: string) => line.includes(part));
+          assert.equal(matching.length, 1, `${part}\n${warnings.join('\n')}`);
+          assert.ok(ran.stderr.includes(matching[0]), 'on stderr too');
         }
         assert.deepEqual(leftOut, ['nopk', 'loose']);
-        assert.match(ran.stderr, /stays in the database untouched.*run anew.*raw migration/);
+        assert.match(ran.stderr, /stay in the database.*do not create them in a new one.*raw migration/);
         const [{ tables }] = JSON.parse(read('svc/database/schema.json'));
         assert.deepEqual(tables.accounts.feeling.enumValues, ['sad', "it's ok", 'happy']);
         assert.deepEqual(Object.keys(tables).sort(), ['accounts', 'notes', 'papers', 'priced', 'spans']);
         assert.equal(files().length, 1);
 
-        ok(await svc('db', 'migrate', 'baseline'));
-        assert.match(ok(await svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
-        const check = ok(await svc('db', 'schema', 'check'));
+        assertExit(await svc('db', 'migrate', 'baseline'));
+        assert.match(assertExit(await svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
+        const check = assertExit(await svc('db', 'schema', 'check'));
         assert.match(check.stdout, /^OK/);
         assert.match(check.stderr, /not managed by svc: nopk, loose/);
-        const strict = ok(await svc('db', 'schema', 'check', '--strict'), 5).stdout;
+        const strict = assertExit(await svc('db', 'schema', 'check', '--strict'), 5).stdout;
         for (const line of ['table nopk is not expected', 'constraint priced.priced_loose_fkey is not expected'])
           assert.ok(strict.includes(line), strict);
 
-        const again = json(ok(await svc('db', 'schema', 'pull', '--json')));
-        assert.deepEqual(again.migrations, [], 'a second pull finds nothing new');
+        const again = json(assertExit(await svc('db', 'schema', 'pull', '--json')));
+        assert.deepEqual(again.migrations, [], 'a second pull finds no changes');
 
         await query('alter table accounts drop constraint accounts_role_check');
         assert.match(
-          ok(await svc('db', 'schema', 'check'), 5).stdout,
+          assertExit(await svc('db', 'schema', 'check'), 5).stdout,
           /constraint accounts.accounts_role_check is missing/,
         );
       }),

@@ -1,16 +1,16 @@
 import * as assert from 'node:assert/strict';
 import { Svc } from '../config/sdk/index.ts';
-import { Executions } from '../core/agent/executions.ts';
+import { ExecutionService } from '../core/agent/execution-service.ts';
 import type { Run } from '../core/agent/run.ts';
 import type { ApprovalRecord } from '../core/approval/request.ts';
 import { SvcError } from '../core/errors.ts';
-import { agentOf } from './kit/agent-host.ts';
+import { agentDefinition } from './kit/agent-host.ts';
 import { engines } from './kit/engines.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
-// Executions through a client: what svc.agents promises, over memory and between two clients of one database.
+// Executions through a client (svc.agents): in memory, and with two clients of one database.
 
 const NOBODY = 'exe_01999999-0000-7000-8000-000000000000';
 const postgresql = engines.find(({ name }) => name === 'postgresql')!;
@@ -28,11 +28,11 @@ function clientOn(url?: string): Svc {
   });
 }
 
-/** An agent that pays once, after a yes, and says that it did. */
+/** An agent that pays once, after an approval, and reports it. */
 function payouts(svc: Svc, paid: string[]) {
   const tool = { tag: 'refund', requiresConfirmation: true, handler: () => paid.push('20 EUR') };
   const turns = [{ calls: [{ tool: 'refund' }] }, { text: 'Done.' }];
-  return svc.agents.define(agentOf(turns, { tools: [tool], humanInLoop: { enabled: true } }) as never);
+  return svc.agents.define(agentDefinition(turns, { tools: [tool], humanInLoop: { enabled: true } }) as never);
 }
 
 async function request(svc: Svc, executionId: string): Promise<ApprovalRecord> {
@@ -120,41 +120,35 @@ inMemory('cancel ends a pending request, with its reason; an approval is too lat
   assert.deepEqual(paid, []);
 });
 
-inMemory(
-  'a signal that aborts cancels its run: before it began, while it waits, and not once it has ended',
-  async (svc) => {
-    const paid: string[] = [];
-    const agent = payouts(svc, paid);
-    const early = agent.run({ prompt: 'Pay.', signal: AbortSignal.abort(new Error('never mind')) });
-    const { status, reason } = await early.result;
-    assert.equal(status, 'cancelled');
-    assert.equal(reason, 'never mind');
+inMemory('an aborted signal cancels its run: before the start, while it waits, but not after its end', async (svc) => {
+  const paid: string[] = [];
+  const agent = payouts(svc, paid);
+  const early = agent.run({ prompt: 'Pay.', signal: AbortSignal.abort(new Error('never mind')) });
+  const { status, reason } = await early.result;
+  assert.equal(status, 'cancelled');
+  assert.equal(reason, 'never mind');
 
-    const stop = new AbortController();
-    const run = agent.run({ prompt: 'Pay.', signal: stop.signal });
-    const { executionId, requestId } = await request(svc, run.executionId);
-    stop.abort(new Error('The customer called back.'));
-    const outcome = await run.result;
-    assert.equal(outcome.status, 'cancelled');
-    assert.match(outcome.reason ?? '', /The customer called back\.$/);
-    assert.equal((await svc.agents.get(executionId)).status, 'cancelled');
-    assert.equal((await svc.approvals.get(requestId)).status, 'cancelled');
-    await expectError(
-      svc.agents.signal({ executionId, signal: 'approve', payload: { requestId } }),
-      'approval_decided',
-    );
-    assert.deepEqual(paid, []);
+  const stop = new AbortController();
+  const run = agent.run({ prompt: 'Pay.', signal: stop.signal });
+  const { executionId, requestId } = await request(svc, run.executionId);
+  stop.abort(new Error('The customer called back.'));
+  const outcome = await run.result;
+  assert.equal(outcome.status, 'cancelled');
+  assert.match(outcome.reason ?? '', /The customer called back\.$/);
+  assert.equal((await svc.agents.get(executionId)).status, 'cancelled');
+  assert.equal((await svc.approvals.get(requestId)).status, 'cancelled');
+  await expectError(svc.agents.signal({ executionId, signal: 'approve', payload: { requestId } }), 'approval_decided');
+  assert.deepEqual(paid, []);
 
-    const late = new AbortController();
-    const third = agent.run({ prompt: 'Pay.', signal: late.signal });
-    await approve(svc, third.executionId);
-    const ended = await third.result;
-    late.abort();
-    assert.equal(ended.status, 'completed');
-    assert.equal((await svc.agents.get(third.executionId)).status, 'completed');
-    assert.deepEqual(paid, ['20 EUR']);
-  },
-);
+  const late = new AbortController();
+  const third = agent.run({ prompt: 'Pay.', signal: late.signal });
+  await approve(svc, third.executionId);
+  const ended = await third.result;
+  late.abort();
+  assert.equal(ended.status, 'completed');
+  assert.equal((await svc.agents.get(third.executionId)).status, 'completed');
+  assert.deepEqual(paid, ['20 EUR']);
+});
 
 between('resume continues what another client left waiting, and its tool runs once', async (one, other) => {
   const paid: string[] = [];
@@ -166,7 +160,7 @@ between('resume continues what another client left waiting, and its tool runs on
   payouts(other, paid);
   const run = await other.agents.resume(executionId);
   assert.equal(run.executionId, executionId);
-  assert.equal((await request(other, executionId)).requestId, before.requestId, 'it is not asked again');
+  assert.equal((await request(other, executionId)).requestId, before.requestId, 'a second request was created');
   await approve(other, executionId);
   assert.equal((await run.result).text, 'Done.');
   assert.deepEqual(paid, ['20 EUR']);
@@ -210,8 +204,8 @@ between('resumeAll takes over the executions of a client that closed, and later 
 });
 
 inMemory('resumeAll that throws because it cannot read the store stops polling', async (svc) => {
-  const { recover } = Executions.prototype;
-  Executions.prototype.recover = async () => {
+  const { recover } = ExecutionService.prototype;
+  ExecutionService.prototype.recover = async () => {
     throw new SvcError('connection_lost', 'The server is gone.');
   };
   const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
@@ -221,7 +215,7 @@ inMemory('resumeAll that throws because it cannot read the store stops polling',
     for (let call = 0; call < 3; call++) await expectError(svc.agents.resumeAll(), 'connection_lost');
     assert.equal(timers(), before);
   } finally {
-    Executions.prototype.recover = recover;
+    ExecutionService.prototype.recover = recover;
   }
 });
 
@@ -232,13 +226,13 @@ between('an invalid agent does not prevent resuming the others', async (one, oth
   for (const { executionId } of runs) await request(one, executionId);
   await one.close();
   const broken = { tag: 'other', humanInLoop: { enabled: true, approvalBroker: { broker: 'bus', event: 'e' } } };
-  other.agents.define(agentOf([{ text: 'Hi.' }], broken) as never);
+  other.agents.define(agentDefinition([{ text: 'Hi.' }], broken) as never);
   payouts(other, paid);
   await expectError(other.agents.resume(NOBODY), 'execution_unknown');
   const resumed = await other.agents.resume(runs[0].executionId);
   const warned: string[] = [];
-  const hear = ({ message }: Error) => void warned.push(message);
-  process.on('warning', hear);
+  const onWarning = ({ message }: Error) => void warned.push(message);
+  process.on('warning', onWarning);
   const taken: Run[] = [];
   const worker = await other.agents.resumeAll({ onRun: (run) => void taken.push(run) });
   await waitUntil(() => taken.length === 1, 'It was not taken over.');
@@ -247,19 +241,19 @@ between('an invalid agent does not prevent resuming the others', async (one, oth
     await approve(other, run.executionId);
     assert.equal((await run.result).status, 'completed');
   }
-  process.off('warning', hear);
+  process.off('warning', onWarning);
   assert.deepEqual(paid, ['20 EUR', '20 EUR']);
   assert.match(warned.join('\n'), /does not take over executions of the agent "other": .*approvalBroker/);
 });
 
 between(
-  'what belongs to an agent that is refused here is refused as that, and can be cancelled',
+  'an execution of an agent that is invalid here is rejected as that, and can be cancelled',
   async (one, other) => {
     const run = payouts(one, []).run({ prompt: 'Pay.' });
     await request(one, run.executionId);
     await one.close();
     const broken = { humanInLoop: { enabled: true, approvalBroker: { broker: 'bus', event: 'e' } } };
-    other.agents.define(agentOf([{ text: 'Hi.' }], broken) as never);
+    other.agents.define(agentDefinition([{ text: 'Hi.' }], broken) as never);
     await expectError(other.agents.resume(run.executionId), 'agent_invalid');
     assert.equal((await other.agents.cancel(run.executionId, 'Enough.')).status, 'cancelled');
   },

@@ -1,25 +1,25 @@
 import * as assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readExecution } from '../core/agent/list.ts';
+import { readExecution } from '../core/agent/list-executions.ts';
 import { RecoveryWorker } from '../core/agent/recovery-worker.ts';
 import { reconnectingBackend } from '../core/approval/backend.ts';
-import { listApprovals } from '../core/approval/list.ts';
+import { listApprovals } from '../core/approval/list-approvals.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
-import { connectAdapter } from './kit/adapter.ts';
 import { AgentHost } from './kit/agent-host.ts';
-import { bundled } from './kit/bundled.ts';
+import { bundleScript } from './kit/bundle.ts';
 import { CALLS, crashAgent, ONCE } from './kit/crash-agent.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
-// An agent in a process of its own, killed with SIGKILL at every boundary of its run: another process takes the
-// execution over and ends it; no handler that may not has run twice, and no decision is lost.
+// Kills the process of an agent with SIGKILL at every boundary of its run. Another process takes over the execution and
+// completes it. No handler runs twice unless its tool is idempotent, and no decision is lost.
 
 const LEASE_MS = 900;
 const SLOW = { timeoutMs: 600_000 };
-const script = await bundled('agent-process.ts');
+const script = await bundleScript('agent-process.ts');
 
 interface Ended {
   readonly executionId: string;
@@ -44,18 +44,18 @@ async function agentProcess(url: string, kill = ''): Promise<Ended> {
   return { executionId: out.split('\n', 1)[0] ?? '', out, err, signal };
 }
 
-interface Place {
+interface Fixture {
   readonly url: string;
-  /** Another process than the agent's: decides, and takes over. */
+  /** Another process, which decides and takes over executions. */
   readonly host: AgentHost;
   effects(executionId: string): Promise<readonly string[]>;
 }
 
-async function placed(body: (place: Place) => Promise<void>): Promise<void> {
+async function withHost(body: (fixture: Fixture) => Promise<void>): Promise<void> {
   const { url, query, drop } = await freshDatabase();
   await query('CREATE TABLE effects (execution text, name text)');
-  const home = reconnectingBackend(async () => (await connectAdapter(postgresql, url, {})).connection);
-  const host = await AgentHost.open(home, LEASE_MS);
+  const backend = reconnectingBackend(async () => (await connectTarget(postgresql, url, {})).connection);
+  const host = await AgentHost.open(backend, LEASE_MS);
   host.define(
     crashAgent(async (name, { executionId }) => {
       await query(`INSERT INTO effects VALUES ('${executionId}', '${name}')`);
@@ -68,7 +68,7 @@ async function placed(body: (place: Place) => Promise<void>): Promise<void> {
       await new Promise((next) => setTimeout(next, 10));
     }
   })();
-  const taking = new RecoveryWorker(host.executions, {}, 100);
+  const worker = new RecoveryWorker(host.executions, {}, 100);
   try {
     await body({
       url,
@@ -79,15 +79,15 @@ async function placed(body: (place: Place) => Promise<void>): Promise<void> {
   } finally {
     done = true;
     await decider;
-    await taking.stop();
+    await worker.stop();
     await host.close();
-    await home.close();
+    await backend.close();
     await drop();
   }
 }
 
-/** The execution has ended as it must, whatever happened to its first process. Says which calls were interrupted. */
-async function isWhole({ host, effects }: Place, executionId: string): Promise<readonly string[]> {
+/** Asserts that the execution completed correctly after its process died. Returns the interrupted calls. */
+async function assertCompleted({ host, effects }: Fixture, executionId: string): Promise<readonly string[]> {
   await waitUntil(async () => {
     const found = await readExecution(host.executions, executionId);
     return found !== undefined && found.status !== 'running';
@@ -108,7 +108,7 @@ async function isWhole({ host, effects }: Place, executionId: string): Promise<r
     if (ONCE.includes(tool)) assert.ok(times <= 1, `${name} happened ${times} times`);
     if (status === 'interrupted') interrupted.push(name);
     else assert.equal(status, 'completed', name);
-    if (status === 'completed') assert.ok(times >= 1, `${name} is said to be done and never happened`);
+    if (status === 'completed') assert.ok(times >= 1, `${name} is completed but never happened`);
   }
   const { records } = await listApprovals(host.service, { executionId });
   assert.equal(records.length, 2, 'each gated call has one request');
@@ -120,27 +120,32 @@ const missing = await unavailable();
 if (missing !== undefined) test.skip('crashes of agents', missing);
 else {
   test(
-    'killed before every call to the store, another process ends the execution and nothing happens twice',
+    'after a kill before any call to the store, another process completes the execution and nothing happens twice',
     () =>
-      placed(async (place) => {
-        const whole = await agentProcess(place.url);
-        assert.equal(whole.signal, null, whole.err);
-        assert.deepEqual(await isWhole(place, whole.executionId), []);
-        const calls = Number(/calls (\d+)/.exec(whole.out)?.[1]);
-        assert.ok(calls >= 20, whole.out);
+      withHost(async (fixture) => {
+        const full = await agentProcess(fixture.url);
+        assert.equal(full.signal, null, full.err);
+        assert.deepEqual(await assertCompleted(fixture, full.executionId), []);
+        const calls = Number(/calls (\d+)/.exec(full.out)?.[1]);
+        assert.ok(calls >= 20, full.out);
         let stored = 0;
         const points = Array.from({ length: calls }, (_, index) => `call:${index + 1}`);
-        const killThem = async (): Promise<void> => {
+        const killAtPoints = async (): Promise<void> => {
           for (let point = points.shift(); point !== undefined; point = points.shift()) {
-            const killed = await agentProcess(place.url, point);
+            const killed = await agentProcess(fixture.url, point);
             if (killed.signal !== 'SIGKILL') continue;
-            if (await readExecution(place.host.executions, killed.executionId)) {
+            if (await readExecution(fixture.host.executions, killed.executionId)) {
               stored += 1;
-              await isWhole(place, killed.executionId);
-            } else assert.deepEqual(await place.effects(killed.executionId), [], 'what was not stored did nothing');
+              await assertCompleted(fixture, killed.executionId);
+            } else
+              assert.deepEqual(
+                await fixture.effects(killed.executionId),
+                [],
+                'an execution that was not stored had effects',
+              );
           }
         };
-        await Promise.all([killThem(), killThem(), killThem(), killThem()]);
+        await Promise.all([killAtPoints(), killAtPoints(), killAtPoints(), killAtPoints()]);
         assert.ok(stored >= 15, `only ${stored} died with an execution`);
       }),
     SLOW,
@@ -150,11 +155,11 @@ else {
     test(
       `killed inside "${name}", before and after its effect: run again only where that is allowed`,
       () =>
-        placed(async (place) => {
+        withHost(async (fixture) => {
           const killAt = async (at: string): Promise<void> => {
-            const killed = await agentProcess(place.url, `${at}:${name}`);
+            const killed = await agentProcess(fixture.url, `${at}:${name}`);
             assert.equal(killed.signal, 'SIGKILL', killed.err);
-            const interrupted = await isWhole(place, killed.executionId);
+            const interrupted = await assertCompleted(fixture, killed.executionId);
             const isOnce = ONCE.includes(name.split(' ')[0]!);
             assert.equal(interrupted.includes(name), isOnce, `${at} ${name}: ${interrupted}`);
           };

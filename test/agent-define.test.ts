@@ -11,47 +11,47 @@ import { expectError } from './suites/expect-error.ts';
 const handler = () => null;
 const model = { provider: 'scripted', model: 'x', settings: { turns: [] } };
 const refund = { tag: 'refund', parameters: { amount: { type: 'number', required: true } }, handler };
-const whole = { tag: 'payouts', name: 'Payouts', model, systemPrompt: 'Pay.', tools: [refund] };
+const definition = { tag: 'payouts', name: 'Payouts', model, systemPrompt: 'Pay.', tools: [refund] };
 const around: ApprovalSettings = { brokers: ['bus'], callbackBase: true, callbackKey: true };
 
 function tool(parameters: object, more: object = {}): object {
-  return { ...whole, tools: [{ ...refund, parameters, ...more }] };
+  return { ...definition, tools: [{ ...refund, parameters, ...more }] };
 }
 
 function loop(humanInLoop: object): object {
-  return { ...whole, humanInLoop };
+  return { ...definition, humanInLoop };
 }
 
-/** What cannot be defined, and where the refusal says that it is. */
+/** Invalid definitions, and the path that the error names. */
 const MISTAKES: readonly [what: string, definition: unknown, where: RegExp, surroundings?: ApprovalSettings][] = [
   ['nothing', undefined, /It is undefined, expected an object/],
   ['a text', 'payouts', /It is string, expected an object/],
-  ['no tag', { ...whole, tag: undefined }, /^tag is missing/],
-  ['a tag with a space', { ...whole, tag: 'pay outs' }, /^tag is not a valid tag/],
-  ['a name that is a number', { ...whole, name: 7 }, /^name is number/],
+  ['no tag', { ...definition, tag: undefined }, /^tag is missing/],
+  ['a tag with a space', { ...definition, tag: 'pay outs' }, /^tag is not a valid tag/],
+  ['a name that is a number', { ...definition, name: 7 }, /^name is number/],
   [
-    'a property that is misspelt',
-    { ...whole, systemPromt: 'x' },
+    'a misspelled property',
+    { ...definition, systemPromt: 'x' },
     /^systemPromt is not a known property; did you mean "systemPrompt"/,
   ],
-  ['no model', { ...whole, model: undefined }, /^model is missing/],
-  ['a model without provider', { ...whole, model: { model: 'x' } }, /^model\.provider is missing/],
-  ['an unknown property of the model', { ...whole, model: { ...model, temprature: 1 } }, /^model\.temprature/],
-  ['no tools', { ...whole, tools: undefined }, /^tools is missing/],
-  ['tools that are a map', { ...whole, tools: {} }, /^tools is object, expected an array/],
-  ['a tool that is nothing', { ...whole, tools: [null] }, /^tools\[0\] is null/],
-  ['a tool without handler', { ...whole, tools: [{ tag: 'a' }] }, /^tools\[0\]\.handler is missing/],
+  ['no model', { ...definition, model: undefined }, /^model is missing/],
+  ['a model without provider', { ...definition, model: { model: 'x' } }, /^model\.provider is missing/],
+  ['an unknown property of the model', { ...definition, model: { ...model, temprature: 1 } }, /^model\.temprature/],
+  ['no tools', { ...definition, tools: undefined }, /^tools is missing/],
+  ['tools that are a map', { ...definition, tools: {} }, /^tools is object, expected an array/],
+  ['a tool that is nothing', { ...definition, tools: [null] }, /^tools\[0\] is null/],
+  ['a tool without handler', { ...definition, tools: [{ tag: 'a' }] }, /^tools\[0\]\.handler is missing/],
   [
     'a handler that is not a function',
-    { ...whole, tools: [{ tag: 'a', handler: 'x' }] },
+    { ...definition, tools: [{ tag: 'a', handler: 'x' }] },
     /^tools\[0\]\.handler is not a function/,
   ],
   [
     'a tool tag that providers reject',
-    { ...whole, tools: [{ tag: 'a.b', handler }] },
+    { ...definition, tools: [{ tag: 'a.b', handler }] },
     /^tools\[0\]\.tag is not a valid tag/,
   ],
-  ['two tools of one tag', { ...whole, tools: [refund, refund] }, /^tools\[1\]\.tag is a duplicate/],
+  ['two tools of one tag', { ...definition, tools: [refund, refund] }, /^tools\[1\]\.tag is a duplicate/],
   [
     'requiresConfirmation as a text',
     tool({}, { requiresConfirmation: 'true' }),
@@ -69,7 +69,7 @@ const MISTAKES: readonly [what: string, definition: unknown, where: RegExp, surr
   [
     'required as a list',
     tool({ a: { type: 'object', required: ['b'] } }),
-    /\.a\.required is an array.*\.a\.allOf is where/,
+    /\.a\.required is an array.*\.a\.allOf is the place for/,
   ],
   [
     'an unknown keyword',
@@ -107,12 +107,12 @@ const MISTAKES: readonly [what: string, definition: unknown, where: RegExp, surr
   ['NaN', loop({ approvalTimeout: Number.NaN }), /^humanInLoop\.approvalTimeout/],
   ['a webhook that is no URL', loop({ approvalWebhook: 'ops' }), /^humanInLoop\.approvalWebhook is not a URL/],
   [
-    'a webhook in the clear',
+    'a webhook without TLS',
     loop({ approvalWebhook: 'http://ops.example/' }),
     /^humanInLoop\.approvalWebhook is not https/,
   ],
   [
-    'a webhook on a name that only begins as loopback',
+    'a webhook on a name that only starts like a loopback address',
     loop({ approvalWebhook: 'http://127.0.0.1.example/' }),
     /is not https/,
   ],
@@ -131,8 +131,8 @@ const MISTAKES: readonly [what: string, definition: unknown, where: RegExp, surr
   ],
   ['a broker without event', loop({ approvalBroker: { broker: 'bus' } }), /approvalBroker\.event is missing/],
   ['an empty event', loop({ approvalBroker: { broker: 'bus', event: '' } }), /approvalBroker\.event is empty/],
-  ['no steps', { ...whole, limits: { steps: 0 } }, /^limits\.steps/],
-  ['a negative duration', { ...whole, limits: { durationMs: -1 } }, /^limits\.durationMs/],
+  ['no steps', { ...definition, limits: { steps: 0 } }, /^limits\.steps/],
+  ['a negative duration', { ...definition, limits: { durationMs: -1 } }, /^limits\.durationMs/],
 ];
 
 for (const [what, definition, where, surroundings = around] of MISTAKES) {
@@ -248,7 +248,7 @@ test('sensitive is found at every depth and not sent to a model', () => {
 
 test('the digest covers the whole definition and nothing else', () => {
   const digest = (more: object) =>
-    compileAgent({ ...whole, tools: [{ ...refund, ...more }] }).tools.get('refund')!.digest;
+    compileAgent({ ...definition, tools: [{ ...refund, ...more }] }).tools.get('refund')!.digest;
   const same = digest({});
   assert.equal(digest({ handler: () => 1 }), same);
   assert.equal(digest({ description: '' }), same);
@@ -268,8 +268,8 @@ const config = { product: 'shop', env: 'dev', config: {} };
 test('enabled: false warns once and names every tool that runs without approval', async () => {
   const svc = new Svc(config);
   const warned: string[] = [];
-  const hear = (warning: Error) => warned.push(warning.message);
-  process.on('warning', hear);
+  const onWarning = (warning: Error) => warned.push(warning.message);
+  process.on('warning', onWarning);
   const tools = [
     { tag: 'refund', requiresConfirmation: true, handler },
     { tag: 'wire', handler },
@@ -278,7 +278,7 @@ test('enabled: false warns once and names every tool that runs without approval'
   await svc.agents.define({ tag: 'payouts', model, tools, humanInLoop: { alwaysRequireApproval: ['wire'] } });
   await svc.agents.define({ tag: 'quiet', model, tools: [{ tag: 'look', handler }] });
   await new Promise(setImmediate);
-  process.off('warning', hear);
+  process.off('warning', onWarning);
   await svc.close();
   assert.equal(warned.length, 1, warned.join('\n'));
   assert.match(warned[0]!, /"payouts" is not enabled: the tools refund, wire run without approval/);

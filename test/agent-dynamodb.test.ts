@@ -1,8 +1,8 @@
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
 import { agentSuite } from './kit/agent-suite.ts';
-import { storeOn } from './kit/approval-place.ts';
 import { freshPrefix } from './kit/dynamodb.ts';
 import { type OwnDynamodb, ownDynamodb, unavailable } from './kit/own-dynamodb.ts';
+import { storeUnderTest } from './kit/store-under-test.ts';
 import { test } from './kit/test.ts';
 
 // Not the shared server: there an index takes half a minute.
@@ -10,7 +10,7 @@ let server: Promise<OwnDynamodb> | undefined;
 
 agentSuite(
   test,
-  storeOn(
+  storeUnderTest(
     dynamodb,
     async () => {
       server ??= ownDynamodb();

@@ -1,7 +1,7 @@
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
 import { agentSuite } from './kit/agent-suite.ts';
-import { storeOn } from './kit/approval-place.ts';
 import { freshMongo, missing } from './kit/mongodb.ts';
+import { storeUnderTest } from './kit/store-under-test.ts';
 import { test } from './kit/test.ts';
 
-agentSuite(test, storeOn(mongodb, freshMongo, missing), { holdsMiB: 16 });
+agentSuite(test, storeUnderTest(mongodb, freshMongo, missing), { maxRecordMiB: 16 });

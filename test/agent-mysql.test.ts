@@ -1,7 +1,7 @@
 import { mysql } from '../plugins/dialects/mysql/dialect.ts';
 import { agentSuite } from './kit/agent-suite.ts';
-import { storeOn } from './kit/approval-place.ts';
 import { freshDatabase } from './kit/mysql.ts';
+import { storeUnderTest } from './kit/store-under-test.ts';
 import { test } from './kit/test.ts';
 import { find } from './servers/find.ts';
 
@@ -11,5 +11,5 @@ const url = 'url' in found ? found.url : '';
 
 agentSuite(
   test,
-  storeOn(mysql, () => freshDatabase(url), missing),
+  storeUnderTest(mysql, () => freshDatabase(url), missing),
 );

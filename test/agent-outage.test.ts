@@ -1,18 +1,18 @@
 import * as assert from 'node:assert/strict';
-import { readExecution } from '../core/agent/list.ts';
+import { readExecution } from '../core/agent/list-executions.ts';
 import { reconnectingBackend } from '../core/approval/backend.ts';
 import { onAbort } from '../core/on-abort.ts';
 import type { ToolContext } from '../core/tool/tool.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
-import { connectAdapter } from './kit/adapter.ts';
-import { AgentHost, agentOf } from './kit/agent-host.ts';
+import { AgentHost, agentDefinition } from './kit/agent-host.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
-import { approve, Bank, compileTestTools, createGate, refund, rowOf, startCall } from './suites/approval-setup.ts';
+import { approve, Bank, compileTestTools, createGate, readRow, refund, startCall } from './suites/approval-setup.ts';
 import { expectError } from './suites/expect-error.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
-// A database that goes away while an agent runs, for less and for more than what is waited for at a time.
+// A database outage while an agent runs, shorter and longer than one retry period.
 
 const LEASE_MS = 1_000;
 const PATIENCE_MS = 300;
@@ -25,29 +25,29 @@ else {
     ['longer than its lease', 3 * LEASE_MS],
   ] as const) {
     on(
-      `a database that is away for ${what}: the run continues when it is back, and nothing happens twice`,
+      `a database outage for ${what}: the run continues afterwards, and nothing happens twice`,
       async ({ host, away }) => {
         const ran: string[] = [];
         const tool = (tag: string, more: object = {}) => ({ tag, handler: () => ran.push(tag), ...more });
         const turns = [{ calls: [{ tool: 'pay' }, { tool: 'look' }] }, { calls: [{ tool: 'pay' }] }, { text: 'Done.' }];
         const agent = host.define(
-          agentOf(turns, {
+          agentDefinition(turns, {
             tools: [tool('pay', { requiresConfirmation: true }), tool('look')],
             humanInLoop: { enabled: true },
           }),
         );
         const run = host.run(agent);
-        await host.waiting(1);
+        await host.untilWaiting(1);
         await waitUntil(() => ran.includes('look'), 'look never ran');
         await away(true);
         await new Promise((back) => setTimeout(back, awayMs));
         await away(false);
         for (let decided = 0; decided < 2; decided++) {
           await waitUntil(async () => {
-            const waiting = await host.waiting(1).catch(() => []);
+            const waiting = await host.untilWaiting(1).catch(() => []);
             for (const request of waiting) await host.decide(request);
             return waiting.length > 0;
-          }, 'nothing waits any more');
+          }, 'no request is waiting');
         }
         const outcome = await run.result;
         assert.equal(outcome.status, 'completed', JSON.stringify(outcome));
@@ -58,11 +58,11 @@ else {
     );
   }
 
-  on('the model gets the results of tools that ran while the database was away', async ({ host, away }) => {
+  on('the model gets the results of tools that ran during a database outage', async ({ host, away }) => {
     const ran: string[] = [];
-    let [begun, lost] = [0, 0];
+    let [started, aborted] = [0, 0];
     let release = () => {};
-    const held = new Promise<void>((resolve) => {
+    const runTest = new Promise<void>((resolve) => {
       release = resolve;
     });
     const tool = (tag: string, idempotent: boolean) => ({
@@ -71,24 +71,24 @@ else {
       requiresConfirmation: true,
       handler: async ({ signal }: ToolContext) => {
         ran.push(tag);
-        onAbort(signal, () => void lost++);
-        begun += 1;
-        await held;
+        onAbort(signal, () => void aborted++);
+        started += 1;
+        await runTest;
         return `${tag} done`;
       },
     });
     const run = host.run(
       host.define(
-        agentOf([{ calls: [{ tool: 'pay' }, { tool: 'mail' }] }, { text: 'Done.' }], {
+        agentDefinition([{ calls: [{ tool: 'pay' }, { tool: 'mail' }] }, { text: 'Done.' }], {
           tools: [tool('pay', false), tool('mail', true)],
           humanInLoop: { enabled: true },
         }),
       ),
     );
-    for (const request of await host.waiting(2)) await host.decide(request);
-    await waitUntil(() => begun === 2, 'The tools never ran.');
+    for (const request of await host.untilWaiting(2)) await host.decide(request);
+    await waitUntil(() => started === 2, 'The tools never ran.');
     await away(true);
-    await waitUntil(() => lost === 2, 'The run kept what it may have lost.');
+    await waitUntil(() => aborted === 2, 'The signal was not aborted.');
     release();
     await waitUntil(() => unstored(host).length === 2, 'The results were given up, or stored.');
     await away(false);
@@ -104,27 +104,27 @@ else {
     assert.deepEqual(ran.sort(), ['mail', 'pay']);
   });
 
-  on('a client that closes while the database is away does not wait to store a result', async ({ host, away }) => {
+  on('a client that closes during a database outage does not wait to store a result', async ({ host, away }) => {
     let release = () => {};
-    let [hasBegun, isLost] = [false, false];
+    let [hasStarted, isAborted] = [false, false];
     const handler = async ({ signal }: ToolContext) => {
-      hasBegun = true;
+      hasStarted = true;
       onAbort(signal, () => {
-        isLost = true;
+        isAborted = true;
       });
       await new Promise<void>((resolve) => {
         release = resolve;
       });
     };
     const tools = [{ tag: 'pay', requiresConfirmation: true, handler }];
-    const agent = agentOf([{ calls: [{ tool: 'pay' }] }], { tools, humanInLoop: { enabled: true } });
+    const agent = agentDefinition([{ calls: [{ tool: 'pay' }] }], { tools, humanInLoop: { enabled: true } });
     const run = host.run(host.define(agent));
-    for (const request of await host.waiting(1)) await host.decide(request);
-    await waitUntil(() => hasBegun, 'It never ran.');
+    for (const request of await host.untilWaiting(1)) await host.decide(request);
+    await waitUntil(() => hasStarted, 'The tool never ran.');
     await away(true);
-    await waitUntil(() => isLost, 'The run kept what it may have lost.');
+    await waitUntil(() => isAborted, 'The signal was not aborted.');
     release();
-    await waitUntil(() => unstored(host).length === 1, 'The result was given up, or stored.');
+    await waitUntil(() => unstored(host).length === 1, 'The result was dropped or stored.');
     await host.close();
     await expectError(run.result, 'interrupted');
   });
@@ -139,51 +139,48 @@ else {
       });
       return 'paid';
     };
-    const office = { service: host.service, kernel: host.kernel, warnings: [] };
-    const gate = createGate(office, compileTestTools(new Bank().tool({ handler })));
+    const app = { service: host.service, kernel: host.kernel, warnings: [] };
+    const gate = createGate(app, compileTestTools(new Bank().tool({ handler })));
     const call = refund();
     const { request, outcome } = await startCall(gate, call);
-    await approve(office, request);
-    await waitUntil(() => paid === 1, 'It never ran.');
+    await approve(app, request);
+    await waitUntil(() => paid === 1, 'The tool never ran.');
     await readOnly(true);
     release();
-    await waitUntil(
-      () => unstored(host).some((one) => one.includes('read-only')),
-      'The result was given up, or stored.',
-    );
+    await waitUntil(() => unstored(host).some((one) => one.includes('read-only')), 'The result was dropped or stored.');
     await readOnly(false);
     const first = await outcome;
     assert.deepEqual([first.status, first.result], ['completed', 'paid']);
-    assert.equal((await rowOf(office, request)).record.body.run, 'done');
+    assert.equal((await readRow(app, request)).record.body.run, 'done');
     assert.deepEqual(await gate.call(call), first);
     assert.equal(paid, 1);
   });
 }
 
-interface Scene {
+interface Fixture {
   readonly host: AgentHost;
   away(isAway: boolean): Promise<void>;
   readOnly(isReadOnly: boolean): Promise<void>;
 }
 
-function on(name: string, body: (scene: Scene) => Promise<void>): void {
-  const held = async () => {
+function on(name: string, body: (fixture: Fixture) => Promise<void>): void {
+  const runTest = async () => {
     const server = await freshDatabase();
-    const home = reconnectingBackend(
-      async () => (await connectAdapter(postgresql, server.url, {})).connection,
+    const backend = reconnectingBackend(
+      async () => (await connectTarget(postgresql, server.url, {})).connection,
       PATIENCE_MS,
     );
-    const host = await AgentHost.open(home, LEASE_MS);
+    const host = await AgentHost.open(backend, LEASE_MS);
     await body({
       host,
       away: (isAway) => server.alter(`ALLOW_CONNECTIONS ${!isAway}`),
       readOnly: (isReadOnly) => server.alter(`SET default_transaction_read_only = ${isReadOnly ? 'on' : 'off'}`),
     });
     await host.close();
-    await home.close();
+    await backend.close();
     await server.drop();
   };
-  test(name, held, { timeoutMs: 120_000 });
+  test(name, runTest, { timeoutMs: 120_000 });
 }
 
 const unstored = ({ warnings }: AgentHost): readonly string[] =>

@@ -1,38 +1,38 @@
 import * as assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { listExecutions, readExecution } from '../core/agent/list.ts';
+import { listExecutions, readExecution } from '../core/agent/list-executions.ts';
 import { reconnectingBackend } from '../core/approval/backend.ts';
-import { listApprovals } from '../core/approval/list.ts';
+import { listApprovals } from '../core/approval/list-approvals.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
-import { connectAdapter } from './kit/adapter.ts';
 import { AgentHost } from './kit/agent-host.ts';
-import { bundled } from './kit/bundled.ts';
+import { bundleScript } from './kit/bundle.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
-// Three processes after the executions of a fourth that dies, or is only stopped for longer than its lease.
+// Three processes take over the executions of a fourth that dies, or is stopped for longer than its lease.
 
 /** Long enough that a busy machine does not delay a heartbeat beyond it; otherwise calls count as interrupted. */
 const LEASE_MS = 15_000;
 const MANY = 150;
 const SLOW = { timeoutMs: 300_000 };
-const script = await bundled('agent-crowd.ts');
+const script = await bundleScript('many-agents-process.ts');
 
-interface Crowd {
+interface Fixture {
   readonly host: AgentHost;
-  start(many: number): Promise<ChildProcess>;
-  /** Decides whatever waits, from now on. */
+  start(count: number): Promise<ChildProcess>;
+  /** Approves all waiting requests from now on. */
   decideAll(): void;
   effects(): Promise<readonly { readonly execution: unknown; readonly name: unknown; readonly times: number }[]>;
 }
 
-async function crowded(body: (crowd: Crowd) => Promise<void>): Promise<void> {
+async function withProcesses(body: (fixture: Fixture) => Promise<void>): Promise<void> {
   const { url, query, drop } = await freshDatabase();
   await query('CREATE TABLE effects (execution text, name text)');
-  const home = reconnectingBackend(async () => (await connectAdapter(postgresql, url, {})).connection);
-  const host = await AgentHost.open(home, LEASE_MS);
+  const backend = reconnectingBackend(async () => (await connectTarget(postgresql, url, {})).connection);
+  const host = await AgentHost.open(backend, LEASE_MS);
   const children: ChildProcess[] = [];
   let done = false;
   let decider: Promise<void> | undefined;
@@ -46,8 +46,8 @@ async function crowded(body: (crowd: Crowd) => Promise<void>): Promise<void> {
   try {
     await body({
       host,
-      async start(many) {
-        const child = spawn(process.execPath, [script, url, String(LEASE_MS), String(many)], {
+      async start(count) {
+        const child = spawn(process.execPath, [script, url, String(LEASE_MS), String(count)], {
           stdio: ['ignore', 'pipe', 'inherit'],
         });
         children.push(child);
@@ -68,23 +68,23 @@ async function crowded(body: (crowd: Crowd) => Promise<void>): Promise<void> {
     for (const child of children) child.kill('SIGKILL');
     await Promise.all(children.map((child) => child.exitCode ?? child.signalCode ?? once(child, 'exit')));
     await host.close();
-    await home.close();
+    await backend.close();
     await drop();
   }
 }
 
-/** Every execution waits for approval only: the result of its call without approval is stored. */
-async function allWait({ host }: Crowd): Promise<void> {
-  for (const { executionId } of await host.waiting(MANY, { limit: 1000 })) {
+/** Waits until every execution waits for an approval and has stored the result of its other call. */
+async function untilAllWait({ host }: Fixture): Promise<void> {
+  for (const { executionId } of await host.untilWaiting(MANY, { limit: 1000 })) {
     await waitUntil(
       async () => (await readExecution(host.executions, executionId))?.steps[0]?.calls.length === 1,
-      `${executionId} never stored what its free call gave`,
+      `${executionId} never stored the result of its call without approval`,
     );
   }
 }
 
-/** Every execution has ended well, and every handler has run once. */
-async function allWhole({ host, effects }: Crowd): Promise<void> {
+/** Asserts that every execution completed and every handler ran once. */
+async function assertAllCompleted({ host, effects }: Fixture): Promise<void> {
   const count = async (status: 'running' | 'completed') =>
     (await listExecutions(host.executions, { status, limit: 1000 })).records;
   await waitUntil(async () => (await count('completed')).length === MANY, `not all of ${MANY} ended`);
@@ -111,34 +111,34 @@ const missing = await unavailable();
 if (missing !== undefined) test.skip('races of agents', missing);
 else {
   test(
-    `${MANY} executions whose process is killed: three others take them over, each step is run by one`,
+    `${MANY} executions whose process is killed: three others take over, and each step runs once`,
     () =>
-      crowded(async (crowd) => {
-        const first = await crowd.start(MANY);
-        await allWait(crowd);
-        await Promise.all([crowd.start(0), crowd.start(0), crowd.start(0)]);
+      withProcesses(async (fixture) => {
+        const first = await fixture.start(MANY);
+        await untilAllWait(fixture);
+        await Promise.all([fixture.start(0), fixture.start(0), fixture.start(0)]);
         first.kill('SIGKILL');
-        crowd.decideAll();
-        await allWhole(crowd);
+        fixture.decideAll();
+        await assertAllCompleted(fixture);
       }),
     SLOW,
   );
 
   test(
-    `${MANY} executions whose process is stopped for longer than its lease: when it comes back it does nothing twice`,
+    `${MANY} executions whose process is stopped for longer than its lease: when it resumes, nothing happens twice`,
     () =>
-      crowded(async (crowd) => {
-        const first = await crowd.start(MANY);
-        await allWait(crowd);
-        await Promise.all([crowd.start(0), crowd.start(0)]);
+      withProcesses(async (fixture) => {
+        const first = await fixture.start(MANY);
+        await untilAllWait(fixture);
+        await Promise.all([fixture.start(0), fixture.start(0)]);
         first.kill('SIGSTOP');
-        crowd.decideAll();
+        fixture.decideAll();
         await waitUntil(
-          async () => (await listExecutions(crowd.host.executions, { status: 'completed' })).records.length > 20,
-          'nobody took anything over',
+          async () => (await listExecutions(fixture.host.executions, { status: 'completed' })).records.length > 20,
+          'no execution was taken over',
         );
         first.kill('SIGCONT');
-        await allWhole(crowd);
+        await assertAllCompleted(fixture);
       }),
     SLOW,
   );

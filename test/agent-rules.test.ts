@@ -1,42 +1,42 @@
 import * as assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { readExecution } from '../core/agent/list.ts';
+import { readExecution } from '../core/agent/list-executions.ts';
 import type { Run } from '../core/agent/run.ts';
-import { listApprovals } from '../core/approval/list.ts';
+import { listApprovals } from '../core/approval/list-approvals.ts';
 import type { ToolContext } from '../core/tool/tool.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
-import { AgentHost, agentOf } from './kit/agent-host.ts';
-import { type Freezable, freezable } from './kit/freezable.ts';
+import { AgentHost, agentDefinition } from './kit/agent-host.ts';
+import { type FreezableStore, freezableStore } from './kit/freezable-store.ts';
 import { test } from './kit/test.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
-// Any script of turns, any decisions, processes that freeze at any call to the store: against the rules in plain words.
+// Random turns and decisions, with processes that freeze at random calls to the store, against the rules.
 
 const LEASE_MS = 10_000;
 
 type Kind = 'free' | 'again' | 'asked';
 const calls = fc.array(fc.constantFrom<Kind>('free', 'again', 'asked'), { minLength: 1, maxLength: 3 });
-const story = fc.record({
+const scenario = fc.record({
   turns: fc.array(calls, { minLength: 1, maxLength: 3 }),
-  verdicts: fc.array(fc.constantFrom('approve', 'reject'), { minLength: 9, maxLength: 9 }),
-  /** At which call to the store each process freezes; the last one does not. */
+  decisions: fc.array(fc.constantFrom('approve', 'reject'), { minLength: 9, maxLength: 9 }),
+  /** The call to the store at which each process freezes. The last process does not freeze. */
   freezes: fc.array(fc.integer({ min: 8, max: 60 }), { maxLength: 3 }),
 });
 
 test(
-  'whatever freezes when: one decision a request, one run a call, every call a result, and the agent ends',
+  'with frozen processes: one decision per request, one run per call, a result for every call, and the agent ends',
   async () => {
     await fc.assert(
-      fc.asyncProperty(story, async ({ turns, verdicts, freezes }) => {
+      fc.asyncProperty(scenario, async ({ turns, decisions, freezes }) => {
         let now = Date.now();
-        const home = new MemoryStore(() => now);
+        const backend = new MemoryStore(() => now);
         const effects: string[] = [];
-        let running: Freezable | undefined;
+        let running: FreezableStore | undefined;
         const tool = (tag: Kind, more: object) => ({
           tag,
           parameters: { at: { type: 'string', required: true } },
           handler: (_ctx: ToolContext, { at }: { at: string }) => {
-            // What a frozen process would still do did not happen.
+            // A frozen process has no effects.
             if (running?.isFrozen()) return running.hang();
             effects.push(at);
             return 'done';
@@ -46,29 +46,29 @@ test(
         const script = turns.map((kinds, turn) => ({
           calls: kinds.map((kind, index) => ({ tool: kind, parameters: { at: `${kind} ${turn}.${index}` } })),
         }));
-        const definition = agentOf([...script, { text: 'Done.' }], {
+        const definition = agentDefinition([...script, { text: 'Done.' }], {
           tools: [tool('free', {}), tool('again', { idempotent: true }), tool('asked', { requiresConfirmation: true })],
           humanInLoop: { enabled: true, approvalTimeout: 31_536_000_000 },
         });
 
         const decided = new Map<string, string>();
-        const human = await AgentHost.open(home, LEASE_MS);
+        const reviewer = await AgentHost.open(backend, LEASE_MS);
         const decide = async (): Promise<void> => {
-          for (const request of (await listApprovals(human.service)).records) {
-            const verdict = verdicts[decided.size % verdicts.length] as 'approve' | 'reject';
-            decided.set(request.requestId, (await human.decide(request, verdict)).status);
+          for (const request of (await listApprovals(reviewer.service)).records) {
+            const decision = decisions[decided.size % decisions.length] as 'approve' | 'reject';
+            decided.set(request.requestId, (await reviewer.decide(request, decision)).status);
           }
         };
 
         let executionId = '';
         const hosts: AgentHost[] = [];
-        const processes: Freezable[] = [];
+        const processes: FreezableStore[] = [];
         for (const [index, freezeAt] of [...freezes, Number.POSITIVE_INFINITY].entries()) {
-          const process = freezable(home, freezeAt);
+          const process = freezableStore(backend, freezeAt);
           processes.push(process);
           running = process;
           let host: AgentHost | undefined;
-          AgentHost.open(process.home, LEASE_MS).then(
+          AgentHost.open(process.backend, LEASE_MS).then(
             (opened) => {
               host = opened;
             },
@@ -79,7 +79,7 @@ test(
           hosts.push(host);
           const agent = host.define(definition);
           let run: Run | undefined;
-          const isStored = executionId !== '' && (await readExecution(human.executions, executionId)) !== undefined;
+          const isStored = executionId !== '' && (await readExecution(reviewer.executions, executionId)) !== undefined;
           if (!isStored) {
             run = host.run(agent);
             executionId = run.executionId;
@@ -87,14 +87,14 @@ test(
           await waitUntil(async () => {
             await decide();
             if (process.isFrozen()) return true;
-            const found = await readExecution(human.executions, executionId);
+            const found = await readExecution(reviewer.executions, executionId);
             return found !== undefined && found.status !== 'running';
           }, `process ${index} neither froze nor ended`);
-          // Its lease runs out on the store's clock.
+          // Its lease expires by the clock of the store.
           now += LEASE_MS + 1;
         }
 
-        const found = (await readExecution(human.executions, executionId))!;
+        const found = (await readExecution(reviewer.executions, executionId))!;
         assert.equal(found.status, 'completed', JSON.stringify(found));
         assert.equal(found.text, 'Done.');
         const results = found.steps.flatMap((step) => step.calls);
@@ -111,13 +111,13 @@ test(
           if (freezes.length === 0) assert.ok(['completed', 'rejected'].includes(status), status);
           assert.ok(['completed', 'rejected', 'interrupted'].includes(status), status);
         }
-        const { records } = await listApprovals(human.service, { executionId });
-        const asked = results.filter(({ tool }) => tool === 'asked');
-        assert.equal(records.length, asked.length, 'each gated call has one request');
+        const { records } = await listApprovals(reviewer.service, { executionId });
+        const gatedCalls = results.filter(({ tool }) => tool === 'asked');
+        assert.equal(records.length, gatedCalls.length, 'each gated call has one request');
         for (const { requestId, status } of records) assert.equal(decided.get(requestId), status);
-        for (const process of processes) process.bury();
+        for (const process of processes) process.kill();
         await Promise.all(hosts.map((host) => host.close()));
-        await human.close();
+        await reviewer.close();
       }),
       { numRuns: 100 },
     );

@@ -1,22 +1,22 @@
 import * as assert from 'node:assert/strict';
 import { executionRecords, type WorkerRow, workerRecords } from '../core/agent/execution-record.ts';
-import { isRunningIn, listExecutions, pruneExecutions, readExecution } from '../core/agent/list.ts';
+import { isRunningIn, listExecutions, pruneExecutions, readExecution } from '../core/agent/list-executions.ts';
 import type { Conversation, ModelFactory } from '../core/agent/model.ts';
 import type { RunEvent } from '../core/agent/run.ts';
 import { pruneApprovals } from '../core/approval/audit.ts';
-import { listApprovals } from '../core/approval/list.ts';
+import { listApprovals } from '../core/approval/list-approvals.ts';
 import { newExecutionId } from '../core/approval/request.ts';
 import { type ErrorCode, SvcError } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
 import { applyPlugin, definePlugin } from '../core/plugin.ts';
 import type { ToolContext } from '../core/tool/tool.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
-import { AgentHost, agentOf } from './kit/agent-host.ts';
+import { AgentHost, agentDefinition } from './kit/agent-host.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
-// The run loop over a store in memory; agent-crash.test.ts has its processes and its database.
+// The run loop on a store in memory. agent-crash.test.ts uses processes and a database.
 
 const refund = (ran: unknown[], more: object = {}) => ({
   tag: 'refund',
@@ -39,11 +39,11 @@ async function eventsOf(run: AsyncIterable<RunEvent>): Promise<RunEvent[]> {
   return events;
 }
 
-async function hosted(body: (host: AgentHost, home: MemoryStore) => Promise<void>): Promise<void> {
-  const home = new MemoryStore();
-  const host = await AgentHost.open(home);
+async function withHost(body: (host: AgentHost, backend: MemoryStore) => Promise<void>): Promise<void> {
+  const backend = new MemoryStore();
+  const host = await AgentHost.open(backend);
   try {
-    await body(host, home);
+    await body(host, backend);
   } finally {
     await host.close();
   }
@@ -52,14 +52,14 @@ async function hosted(body: (host: AgentHost, home: MemoryStore) => Promise<void
 /** The result that the model sees of one call without approval. */
 async function resultFor(host: AgentHost, handler: (ctx: ToolContext) => unknown): Promise<unknown> {
   const turns = [{ calls: [call('it')] }, { text: 'Done.' }];
-  const outcome = await host.run(host.define(agentOf(turns, { tools: [free('it', handler)] }))).result;
+  const outcome = await host.run(host.define(agentDefinition(turns, { tools: [free('it', handler)] }))).result;
   assert.equal(outcome.status, 'completed', JSON.stringify(outcome));
   return outcome.steps[0]!.calls[0]!.result;
 }
 
 test('a run without tools returns the text of the model', () =>
-  hosted(async (host) => {
-    const run = host.run(host.define(agentOf([{ text: 'Hello.' }])));
+  withHost(async (host) => {
+    const run = host.run(host.define(agentDefinition([{ text: 'Hello.' }])));
     const outcome = await run.result;
     assert.equal(outcome.status, 'completed');
     assert.equal(outcome.text, 'Hello.');
@@ -70,7 +70,7 @@ test('a run without tools returns the text of the model', () =>
   }));
 
 test('a gated call waits, runs with the changed parameters once approved, and the model learns of the change', () =>
-  hosted(async (host) => {
+  withHost(async (host) => {
     const ran: unknown[] = [];
     const seen: Conversation[] = [];
     const last = (conversation: Conversation) => {
@@ -78,8 +78,8 @@ test('a gated call waits, runs with the changed parameters once approved, and th
       return { text: 'Done.' };
     };
     const turns = [{ text: 'I refund.', calls: [pay(20)] }, last];
-    const run = host.run(host.define(agentOf(turns, { tools: [refund(ran)], ...gated })));
-    const [request] = await host.waiting(1);
+    const run = host.run(host.define(agentDefinition(turns, { tools: [refund(ran)], ...gated })));
+    const [request] = await host.untilWaiting(1);
     assert.equal(ran.length, 0);
     assert.equal(request!.executionId, run.executionId);
     await host.decide(request!, 'approve', { modifiedParams: { amount: 15 } });
@@ -97,24 +97,24 @@ test('a gated call waits, runs with the changed parameters once approved, and th
   }));
 
 test('several calls in a turn: decided in any order, each runs once decided, the model continues when all have results', () =>
-  hosted(async (host) => {
+  withHost(async (host) => {
     const ran: { amount?: number }[] = [];
-    let asked = 0;
+    let modelCalls = 0;
     const turns = [
       { calls: [pay(1), pay(2), pay(3)] },
       () => {
-        asked += 1;
+        modelCalls += 1;
         return { text: 'Done.' };
       },
     ];
-    const run = host.run(host.define(agentOf(turns, { tools: [refund(ran)], ...gated })));
-    const requests = await host.waiting(3);
+    const run = host.run(host.define(agentDefinition(turns, { tools: [refund(ran)], ...gated })));
+    const requests = await host.untilWaiting(3);
     const of = (amount: number) => requests.find(({ parameters }) => parameters.amount === amount)!;
     assert.equal(new Set(requests.map(({ groupId }) => groupId)).size, 1);
     await host.decide(of(3));
     await waitUntil(() => ran.length === 1, 'the approved one waited for the others');
     await host.decide(of(1), 'reject', { reason: 'No.' });
-    assert.equal(asked, 0);
+    assert.equal(modelCalls, 0);
     await host.decide(of(2));
     const outcome = await run.result;
     assert.deepEqual(
@@ -125,14 +125,14 @@ test('several calls in a turn: decided in any order, each runs once decided, the
       outcome.steps[0]!.calls.map(({ status }) => status),
       ['rejected', 'completed', 'completed'],
     );
-    assert.equal(asked, 1);
+    assert.equal(modelCalls, 1);
   }));
 
 test('a time-out has the documented result, and the agent continues', () =>
-  hosted(async (host) => {
+  withHost(async (host) => {
     const humanInLoop = { enabled: true, approvalTimeout: 1000 };
     const turns = [{ calls: [pay(20)] }, { text: 'Then not.' }];
-    const outcome = await host.run(host.define(agentOf(turns, { tools: [refund([])], humanInLoop }))).result;
+    const outcome = await host.run(host.define(agentDefinition(turns, { tools: [refund([])], humanInLoop }))).result;
     assert.equal(outcome.text, 'Then not.');
     assert.deepEqual(JSON.parse(JSON.stringify(outcome.steps[0]!.calls[0]!.result)), {
       error: 'approval_timeout',
@@ -143,7 +143,7 @@ test('a time-out has the documented result, and the agent continues', () =>
   }));
 
 test('a handler that throws: the model gets its message without credentials', () =>
-  hosted(async (host) => {
+  withHost(async (host) => {
     const result = JSON.stringify(
       await resultFor(host, () => {
         throw new Error('No route to postgresql://ada:hunter2@db/shop');
@@ -154,7 +154,7 @@ test('a handler that throws: the model gets its message without credentials', ()
   }));
 
 test('anything that a handler throws becomes a result', () =>
-  hosted(async (host) => {
+  withHost(async (host) => {
     const thrown: readonly (readonly [unknown, RegExp])[] = [
       [Object.assign(new Error(), { message: ['amount must be positive'] }), /amount must be positive/],
       [Object.assign(new TypeError(), { message: undefined }), /TypeError/],
@@ -162,11 +162,11 @@ test('anything that a handler throws becomes a result', () =>
       [{ message: 'Overloaded' }, /Overloaded/],
       [undefined, /undefined/],
     ];
-    for (const [error, words] of thrown) {
+    for (const [error, pattern] of thrown) {
       const result = await resultFor(host, () => {
         throw error;
       });
-      assert.match(JSON.stringify(result), words);
+      assert.match(JSON.stringify(result), pattern);
       assert.equal((result as { error: string }).error, 'tool_failed');
     }
   }));
@@ -182,20 +182,20 @@ test('the result of a handler reaches the model as JSON', async () => {
     [{ 'k\0': '\ud800' }, { 'k\uFFFD': '\uFFFD' }],
   ];
   for (const [given, expected] of cases) {
-    await hosted(async (host) => assert.deepEqual(await resultFor(host, () => given), expected));
+    await withHost(async (host) => assert.deepEqual(await resultFor(host, () => given), expected));
   }
   for (const given of [10n, cyclic]) {
-    await hosted(async (host) => {
+    await withHost(async (host) => {
       assert.match(JSON.stringify(await resultFor(host, () => given)), /tool_failed.*not JSON/);
     });
   }
 });
 
 test('unknown tools and invalid parameters are reported to the model; no request is made and nothing runs', () =>
-  hosted(async (host) => {
+  withHost(async (host) => {
     const ran: unknown[] = [];
     const turns = [{ calls: [call('wire'), pay('20'), pay(-1)] }, { text: 'Sorry.' }];
-    const outcome = await host.run(host.define(agentOf(turns, { tools: [refund(ran)], ...gated }))).result;
+    const outcome = await host.run(host.define(agentDefinition(turns, { tools: [refund(ran)], ...gated }))).result;
     assert.deepEqual(
       outcome.steps[0]!.calls.map(({ status }) => status),
       ['invalid', 'invalid', 'invalid'],
@@ -205,7 +205,7 @@ test('unknown tools and invalid parameters are reported to the model; no request
   }));
 
 test('a policy denies: the model gets the reason, no request is made', () =>
-  hosted(async (host) => {
+  withHost(async (host) => {
     const deny = definePlugin({
       name: 'policy',
       apply: ({ hooks }) =>
@@ -216,14 +216,14 @@ test('a policy denies: the model gets the reason, no request is made', () =>
     applyPlugin(host.kernel, deny, 'test');
     const ran: unknown[] = [];
     const turns = [{ calls: [pay(20)] }, { text: 'Sorry.' }];
-    const outcome = await host.run(host.define(agentOf(turns, { tools: [refund(ran)], ...gated }))).result;
+    const outcome = await host.run(host.define(agentDefinition(turns, { tools: [refund(ran)], ...gated }))).result;
     assert.equal(outcome.steps[0]!.calls[0]!.status, 'denied');
     assert.match(JSON.stringify(outcome.steps[0]!.calls[0]!.result), /policy_denied.*Over the limit/);
     assert.deepEqual(ran, []);
   }));
 
 test('cancel: pending requests are cancelled, running handlers are signalled, and nothing continues', () =>
-  hosted(async (host) => {
+  withHost(async (host) => {
     const ran: unknown[] = [];
     let aborted = false;
     const slow = free('slow', async ({ signal }) => {
@@ -232,8 +232,8 @@ test('cancel: pending requests are cancelled, running handlers are signalled, an
       return 'stopped';
     });
     const turns = [{ calls: [pay(20), call('slow')] }, { text: 'Never.' }];
-    const run = host.run(host.define(agentOf(turns, { tools: [refund(ran), slow], ...gated })));
-    const [request] = await host.waiting(1);
+    const run = host.run(host.define(agentDefinition(turns, { tools: [refund(ran), slow], ...gated })));
+    const [request] = await host.untilWaiting(1);
     const outcome = await run.cancel('The customer called back.');
     assert.equal(outcome.status, 'cancelled');
     assert.equal(outcome.reason, 'The customer called back.');
@@ -245,35 +245,40 @@ test('cancel: pending requests are cancelled, running handlers are signalled, an
     assert.equal((await readExecution(host.executions, run.executionId))!.status, 'cancelled');
   }));
 
-test('cancel while the model is asked', () =>
-  hosted(async (host) => {
-    let isAsked = false;
+test('cancel during a model turn', () =>
+  withHost(async (host) => {
+    let isCalled = false;
     const hanging = definePlugin({
       name: 'hanging',
       apply: ({ models }) =>
         models.register('hanging', () => ({
           async *turn(_conversation, _tools, signal) {
-            isAsked = true;
+            isCalled = true;
             await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('gone'))));
           },
         })),
     });
     applyPlugin(host.kernel, hanging, 'test');
     const run = host.run(host.define({ tag: 'a', model: { provider: 'hanging', model: 'x' }, tools: [] }));
-    await waitUntil(() => isAsked, 'the model was never asked');
+    await waitUntil(() => isCalled, 'the model was never called');
     assert.equal((await run.cancel()).status, 'cancelled');
   }));
 
 test('limits: model turns, and time including the wait for humans', () =>
-  hosted(async (host) => {
+  withHost(async (host) => {
     const again = () => ({ calls: [call('look')] });
     const tools = [free('look', () => 1), refund([])];
-    const limited = agentOf([again, again, again, again], { tag: 'steps', tools, limits: { steps: 3 } });
+    const limited = agentDefinition([again, again, again, again], { tag: 'steps', tools, limits: { steps: 3 } });
     const outcome = await host.run(host.define(limited)).result;
     assert.equal(outcome.status, 'failed');
     assert.equal(outcome.error!.code, 'run_too_long');
     assert.equal(outcome.steps.length, 3);
-    const waiting = agentOf([{ calls: [pay(1)] }], { tag: 'time', tools, ...gated, limits: { durationMs: 50 } });
+    const waiting = agentDefinition([{ calls: [pay(1)] }], {
+      tag: 'time',
+      tools,
+      ...gated,
+      limits: { durationMs: 50 },
+    });
     const run = host.run(host.define(waiting));
     const late = await run.result;
     assert.equal(late.status, 'failed');
@@ -282,8 +287,8 @@ test('limits: model turns, and time including the wait for humans', () =>
     assert.equal(record!.status, 'cancelled');
   }));
 
-test('a model error fails the run and keeps its steps; resumed, the model is asked again', () =>
-  hosted(async (host) => {
+test('a model error fails the run and keeps its steps; resumed, the model is called again', () =>
+  withHost(async (host) => {
     const ran: unknown[] = [];
     let isDown = true;
     const turns = [
@@ -293,8 +298,8 @@ test('a model error fails the run and keeps its steps; resumed, the model is ask
         return { text: 'Done.' };
       },
     ];
-    const run = host.run(host.define(agentOf(turns, { tools: [refund(ran)], ...gated })));
-    for (const request of await host.waiting(1)) await host.decide(request);
+    const run = host.run(host.define(agentDefinition(turns, { tools: [refund(ran)], ...gated })));
+    for (const request of await host.untilWaiting(1)) await host.decide(request);
     const outcome = await run.result;
     assert.equal(outcome.status, 'failed');
     assert.deepEqual(outcome.error, { code: 'model_failed', message: 'Overloaded.' });
@@ -308,12 +313,12 @@ test('a model error fails the run and keeps its steps; resumed, the model is ask
   }));
 
 test('a client that closes detaches; another one continues with the decision made in between', () =>
-  hosted(async (host, home) => {
+  withHost(async (host, backend) => {
     const ran: unknown[] = [];
-    const definition = agentOf([{ calls: [pay(20)] }, { text: 'Done.' }], { tools: [refund(ran)], ...gated });
-    const first = await AgentHost.open(home);
+    const definition = agentDefinition([{ calls: [pay(20)] }, { text: 'Done.' }], { tools: [refund(ran)], ...gated });
+    const first = await AgentHost.open(backend);
     const run = first.run(first.define(definition));
-    const [request] = await first.waiting(1);
+    const [request] = await first.untilWaiting(1);
     await first.close();
     await expectError(run.result, 'interrupted');
     await assert.rejects(eventsOf(run), { code: 'interrupted' });
@@ -330,14 +335,14 @@ test('a client that closes detaches; another one continues with the decision mad
   }));
 
 test('taken over by a process without the policy that required approval: the call still waits for the decision', () =>
-  hosted(async (host, home) => {
+  withHost(async (host, backend) => {
     const ran: unknown[] = [];
     const tools = [free('look', () => ran.push('look'))];
-    const definition = agentOf([{ calls: [call('look')] }, { text: 'Done.' }], { tools, ...gated });
-    const first = await AgentHost.open(home);
+    const definition = agentDefinition([{ calls: [call('look')] }, { text: 'Done.' }], { tools, ...gated });
+    const first = await AgentHost.open(backend);
     first.kernel.hooks.beforeToolCall.tap('test', (review) => review.requireApproval('Not alone.'));
     first.run(first.define(definition));
-    const [request] = await first.waiting(1);
+    const [request] = await first.untilWaiting(1);
     await first.close();
     host.define(definition);
     const [run] = await host.executions.recover();
@@ -347,20 +352,20 @@ test('taken over by a process without the policy that required approval: the cal
   }));
 
 test('resumed while it is being taken over: one run continues it', () =>
-  hosted(async (host, home) => {
-    const [ran, asked]: [unknown[], string[]] = [[], []];
+  withHost(async (host, backend) => {
+    const [ran, modelCalls]: [unknown[], string[]] = [[], []];
     const last = () => {
-      asked.push('again');
+      modelCalls.push('again');
       return { text: 'Done.' };
     };
-    const definition = agentOf([{ calls: [pay(20)] }, last], { tools: [refund(ran)], ...gated });
-    const first = await AgentHost.open(home);
+    const definition = agentDefinition([{ calls: [pay(20)] }, last], { tools: [refund(ran)], ...gated });
+    const first = await AgentHost.open(backend);
     const { executionId } = first.run(first.define(definition));
-    await first.waiting(1);
+    await first.untilWaiting(1);
     await first.close();
     host.define(definition);
 
-    const rows = home.records(executionRecords);
+    const rows = backend.records(executionRecords);
     const claims = async () => (await rows.get(executionId))?.version ?? 0;
     const before = await claims();
     const replace = rows.replace.bind(rows);
@@ -379,18 +384,18 @@ test('resumed while it is being taken over: one run continues it', () =>
     await waitUntil(async () => (await claims()) === before + 2, 'it was never resumed');
     answer();
     assert.deepEqual(await taking, [], 'the run that resumed it continues');
-    for (const request of await host.waiting(1)) await host.decide(request);
+    for (const request of await host.untilWaiting(1)) await host.decide(request);
     assert.equal((await run.result).text, 'Done.');
-    assert.deepEqual([ran.length, asked.length], [1, 1]);
+    assert.deepEqual([ran.length, modelCalls.length], [1, 1]);
   }));
 
 test('an execution of another process is watched and not run: both get the same outcome', () =>
-  hosted(async (host, home) => {
+  withHost(async (host, backend) => {
     const ran: unknown[] = [];
-    const definition = agentOf([{ calls: [pay(20)] }, { text: 'Done.' }], { tools: [refund(ran)], ...gated });
-    const other = await AgentHost.open(home);
+    const definition = agentDefinition([{ calls: [pay(20)] }, { text: 'Done.' }], { tools: [refund(ran)], ...gated });
+    const other = await AgentHost.open(backend);
     const run = other.run(other.define(definition));
-    const [request] = await other.waiting(1);
+    const [request] = await other.untilWaiting(1);
     host.define(definition);
     const watched = await host.executions.resume(run.executionId);
     assert.deepEqual(await host.executions.recover(), []);
@@ -404,17 +409,17 @@ test('an execution of another process is watched and not run: both get the same 
     await other.close();
   }));
 
-test('cancelled from another process: its request is cancelled, the model is not asked again, both get the outcome', () =>
-  hosted(async (host, home) => {
-    const [ran, asked]: [unknown[], string[]] = [[], []];
+test('cancelled from another process: its request is cancelled, the model is not called again, both get the outcome', () =>
+  withHost(async (host, backend) => {
+    const [ran, modelCalls]: [unknown[], string[]] = [[], []];
     const last = () => {
-      asked.push('again');
+      modelCalls.push('again');
       return { text: 'Done.' };
     };
-    const definition = agentOf([{ calls: [pay(20), pay(30)] }, last], { tools: [refund(ran)], ...gated });
-    const other = await AgentHost.open(home);
+    const definition = agentDefinition([{ calls: [pay(20), pay(30)] }, last], { tools: [refund(ran)], ...gated });
+    const other = await AgentHost.open(backend);
     const run = other.run(other.define(definition));
-    await other.waiting(2);
+    await other.untilWaiting(2);
     const outcome = await host.executions.cancel(run.executionId, 'The customer called back.');
     for (const { status, reason } of [outcome, await run.result]) {
       assert.deepEqual([status, reason], ['cancelled', 'The customer called back.']);
@@ -424,14 +429,14 @@ test('cancelled from another process: its request is cancelled, the model is not
       requests.map(({ status, decisionReason }) => [status, decisionReason]),
       Array(2).fill(['cancelled', 'The customer called back.']),
     );
-    assert.deepEqual([ran, asked], [[], []]);
+    assert.deepEqual([ran, modelCalls], [[], []]);
     await expectError(host.executions.cancel(run.executionId), 'execution_finished');
     await expectError(host.executions.cancel('exe_nobody'), 'execution_unknown');
     await other.close();
   }));
 
 test('cancelled from another process while a handler runs: the handler completes, and nothing follows', () =>
-  hosted(async (host, home) => {
+  withHost(async (host, backend) => {
     let end = () => {};
     const ended = new Promise<void>((resolve) => {
       end = resolve;
@@ -439,9 +444,9 @@ test('cancelled from another process while a handler runs: the handler completes
     const ran: string[] = [];
     const slow = free('slow', () => ended.then(() => ran.push('slow')));
     const next = free('next', () => ran.push('next'));
-    const other = await AgentHost.open(home);
+    const other = await AgentHost.open(backend);
     const turns = [{ calls: [call('slow')] }, { calls: [call('next')] }, { text: 'Done.' }];
-    const run = other.run(other.define(agentOf(turns, { tools: [slow, next] })));
+    const run = other.run(other.define(agentDefinition(turns, { tools: [slow, next] })));
     await waitUntil(
       async () => (await host.executions.rows.get(run.executionId))?.record.state.steps.length === 1,
       'idle',
@@ -449,7 +454,7 @@ test('cancelled from another process while a handler runs: the handler completes
     const cancelling = host.executions.cancel(run.executionId, 'enough');
     await waitUntil(
       async () => (await host.executions.rows.get(run.executionId))?.record.state.cancel === 'enough',
-      'it was never asked for',
+      'the cancellation was never requested',
     );
     end();
     assert.deepEqual([(await cancelling).status, (await run.result).status], ['cancelled', 'cancelled']);
@@ -458,11 +463,11 @@ test('cancelled from another process while a handler runs: the handler completes
   }));
 
 test('an execution that nobody runs can be cancelled where its agent is not defined', () =>
-  hosted(async (host, home) => {
+  withHost(async (host, backend) => {
     const ran: unknown[] = [];
-    const other = await AgentHost.open(home);
-    const run = other.run(other.define(agentOf([{ calls: [pay(20)] }], { tools: [refund(ran)], ...gated })));
-    await other.waiting(1);
+    const other = await AgentHost.open(backend);
+    const run = other.run(other.define(agentDefinition([{ calls: [pay(20)] }], { tools: [refund(ran)], ...gated })));
+    await other.untilWaiting(1);
     await other.close();
     const { status, reason } = await host.executions.cancel(run.executionId, 'over');
     assert.deepEqual([status, reason], ['cancelled', 'over']);
@@ -471,15 +476,15 @@ test('an execution that nobody runs can be cancelled where its agent is not defi
   }));
 
 test('pruning removes only executions that ended that long ago', () =>
-  hosted(async (host) => {
-    const done = host.run(host.define(agentOf([{ text: 'Hi.' }], { tag: 'short' })));
+  withHost(async (host) => {
+    const done = host.run(host.define(agentDefinition([{ text: 'Hi.' }], { tag: 'short' })));
     await done.result;
-    const waits = host.run(host.define(agentOf([{ calls: [pay(20)] }], { tools: [refund([])], ...gated })));
-    await host.waiting(1);
+    const waits = host.run(host.define(agentDefinition([{ calls: [pay(20)] }], { tools: [refund([])], ...gated })));
+    await host.untilWaiting(1);
     assert.equal(await pruneExecutions(host.executions, host.service.clock, { olderThanMs: 60_000 }), 0);
     await waitUntil(
       async () => (await pruneExecutions(host.executions, host.service.clock, { olderThanMs: 0 })) === 1,
-      'what has ended was never removed',
+      'the ended execution was never removed',
     );
     assert.equal(await readExecution(host.executions, done.executionId), undefined);
     assert.equal((await readExecution(host.executions, waits.executionId))?.status, 'running');
@@ -487,11 +492,14 @@ test('pruning removes only executions that ended that long ago', () =>
   }));
 
 test('pruning keeps the requests of a running execution: resumed, their calls do not run again', () =>
-  hosted(async (host, home) => {
+  withHost(async (host, backend) => {
     const ran: unknown[] = [];
-    const definition = agentOf([{ calls: [pay(1), pay(2)] }, { text: 'Done.' }], { tools: [refund(ran)], ...gated });
+    const definition = agentDefinition([{ calls: [pay(1), pay(2)] }, { text: 'Done.' }], {
+      tools: [refund(ran)],
+      ...gated,
+    });
     const run = host.run(host.define(definition));
-    const [first, second] = await host.waiting(2);
+    const [first, second] = await host.untilWaiting(2);
     await host.decide(first!);
     await waitUntil(() => ran.length === 1, 'the first never ran');
     await waitUntil(
@@ -499,11 +507,11 @@ test('pruning keeps the requests of a running execution: resumed, their calls do
       'its result was never stored',
     );
     await waitUntil(async () => Date.now() > Date.parse(first!.timestamp) + 2, 'the clock did not advance');
-    assert.equal(await pruneApprovals(host.service, { olderThanMs: 0 }, isRunningIn(home)), 0);
+    assert.equal(await pruneApprovals(host.service, { olderThanMs: 0 }, isRunningIn(backend)), 0);
     await host.close();
     await run.result.catch(() => undefined);
 
-    const next = await AgentHost.open(home);
+    const next = await AgentHost.open(backend);
     next.define(definition);
     await next.executions.recover();
     await next.decide(second!);
@@ -512,15 +520,15 @@ test('pruning keeps the requests of a running execution: resumed, their calls do
       { orderId: '1234', amount: 1 },
       { orderId: '1234', amount: 2 },
     ]);
-    assert.equal(await pruneApprovals(next.service, { olderThanMs: 0 }, isRunningIn(home)), 2);
+    assert.equal(await pruneApprovals(next.service, { olderThanMs: 0 }, isRunningIn(backend)), 2);
     await next.close();
   }));
 
-/** What a process has left that died at that moment: itself, and an execution of that agent. */
-async function leftBy(home: MemoryStore, workerId: string, beatAt: Date, agentTag?: string): Promise<void> {
-  await home.records(workerRecords).insert({ workerId, state: 'dead', beatAt, beat: 1, leaseMs: 1, at: 'gone:1' });
+/** Stores the traces of a process that died at a time: its worker, and an execution of an agent. */
+async function leftBy(backend: MemoryStore, workerId: string, beatAt: Date, agentTag?: string): Promise<void> {
+  await backend.records(workerRecords).insert({ workerId, state: 'dead', beatAt, beat: 1, leaseMs: 1, at: 'gone:1' });
   if (agentTag === undefined) return;
-  await home.records(executionRecords).insert({
+  await backend.records(executionRecords).insert({
     executionId: newExecutionId(),
     agentTag,
     status: 'running',
@@ -532,23 +540,23 @@ async function leftBy(home: MemoryStore, workerId: string, beatAt: Date, agentTa
 }
 
 test('a thousand dead workers with agents of other processes do not hide an execution from recovery', () =>
-  hosted(async (host, home) => {
-    for (let at = 1; at <= 1000; at++) await leftBy(home, `gone ${at}`, new Date(at), 'elsewhere');
-    await leftBy(home, 'last', new Date(1001), 'payouts');
-    host.define(agentOf([{ text: 'Hi.' }]));
+  withHost(async (host, backend) => {
+    for (let at = 1; at <= 1000; at++) await leftBy(backend, `gone ${at}`, new Date(at), 'elsewhere');
+    await leftBy(backend, 'last', new Date(1001), 'payouts');
+    host.define(agentDefinition([{ text: 'Hi.' }]));
     const [run, ...more] = await host.executions.recover();
     assert.deepEqual(more, []);
     assert.equal((await run!.result).text, 'Hi.');
   }));
 
 test('prune removes workers that are long dead and own nothing', () =>
-  hosted(async (host, home) => {
-    await leftBy(home, 'long gone', new Date(0));
-    await leftBy(home, 'owns', new Date(0), 'elsewhere');
-    await leftBy(home, 'just gone', new Date());
-    await host.run(host.define(agentOf([{ text: 'Hi.' }]))).result;
+  withHost(async (host, backend) => {
+    await leftBy(backend, 'long gone', new Date(0));
+    await leftBy(backend, 'owns', new Date(0), 'elsewhere');
+    await leftBy(backend, 'just gone', new Date());
+    await host.run(host.define(agentDefinition([{ text: 'Hi.' }]))).result;
     const known = async (state: WorkerRow['state']) =>
-      (await home.records(workerRecords).page('byState', { equals: { state }, limit: 10 })).records.map(
+      (await backend.records(workerRecords).page('byState', { equals: { state }, limit: 10 })).records.map(
         ({ record }) => record.workerId,
       );
     const alive = await known('alive');
@@ -559,7 +567,7 @@ test('prune removes workers that are long dead and own nothing', () =>
   }));
 
 test('oversized parameters and results are reported to the model, whether a tool is gated or not', () =>
-  hosted(async (host) => {
+  withHost(async (host) => {
     const ran: unknown[] = [];
     const big = { orderId: 'x'.repeat(300 * 1024), amount: 1 };
     const tools = [refund(ran), free('look', () => ran.push('look')), free('read', () => 'y'.repeat(300 * 1024))];
@@ -568,7 +576,8 @@ test('oversized parameters and results are reported to the model, whether a tool
       { tool: 'look', parameters: big as never },
       call('read'),
     ];
-    const outcome = await host.run(host.define(agentOf([{ calls }, { text: 'Done.' }], { tools, ...gated }))).result;
+    const outcome = await host.run(host.define(agentDefinition([{ calls }, { text: 'Done.' }], { tools, ...gated })))
+      .result;
     assert.equal(outcome.status, 'completed');
     assert.deepEqual(
       outcome.steps[0]!.calls.map(({ status, result }) => [status, (result as { error: string }).error]),
@@ -582,7 +591,7 @@ test('oversized parameters and results are reported to the model, whether a tool
   }));
 
 test('the provider state of a turn is stored and sent again without an oversized call', () =>
-  hosted(async (host) => {
+  withHost(async (host) => {
     const sent: unknown[] = [];
     const model =
       (providerState: (input: Json) => Json): ModelFactory =>
@@ -613,36 +622,36 @@ test('the provider state of a turn is stored and sent again without an oversized
     assert.ok(JSON.stringify(sent).length < 1000);
   }));
 
-/** Over a store that refuses an execution of more than `longest` characters. */
+/** Runs `body` with a store that rejects an execution of more than `longest` characters. */
 async function narrow(
-  body: (host: AgentHost, limit: { longest: number }, home: MemoryStore) => Promise<void>,
+  body: (host: AgentHost, limit: { longest: number }, backend: MemoryStore) => Promise<void>,
   code: ErrorCode = 'value_invalid',
 ): Promise<void> {
   const limit = { longest: 400 * 1024 };
-  await hosted(async (host, home) => {
-    const rows = home.records(executionRecords);
+  await withHost(async (host, backend) => {
+    const rows = backend.records(executionRecords);
     const replace = rows.replace.bind(rows);
     rows.replace = async (key, version, record, guard) => {
       if (JSON.stringify(record).length > limit.longest) throw new SvcError(code, 'A record is too long.');
       return replace(key, version, record, guard);
     };
-    await body(host, limit, home);
+    await body(host, limit, backend);
   });
 }
 
 const storedLength = async (host: AgentHost, { executionId }: { readonly executionId: string }): Promise<number> =>
   JSON.stringify((await host.executions.rows.get(executionId))!.record).length;
 
-test('an execution that grows beyond the limit of its store ends, and the model is not asked forever', () =>
+test('an execution that grows beyond the limit of its store ends, and the model is not called forever', () =>
   narrow(async (host) => {
-    let asked = 0;
-    const tools = [free('read', () => `${++asked}${'y'.repeat(150 * 1024)}`)];
+    let reads = 0;
+    const tools = [free('read', () => `${++reads}${'y'.repeat(150 * 1024)}`)];
     const turns = Array.from({ length: 6 }, () => ({ calls: [call('read')] }));
-    const run = host.run(host.define(agentOf([...turns, { text: 'Done.' }], { tools })));
+    const run = host.run(host.define(agentDefinition([...turns, { text: 'Done.' }], { tools })));
     const outcome = await run.result;
     assert.equal(outcome.status, 'failed');
     assert.equal(outcome.error?.code, 'value_invalid');
-    assert.equal(asked, 3, 'the third result did not fit any more');
+    assert.equal(reads, 3, 'the third result did not fit any more');
     assert.equal((await readExecution(host.executions, run.executionId))!.status, 'failed');
   }));
 
@@ -651,7 +660,7 @@ test('a write that a store always rejects without a clear reason ends the execut
     let reads = 0;
     const tools = [{ ...free('read', () => `${++reads}${'y'.repeat(150 * 1024)}`), idempotent: true }];
     const turns = Array.from({ length: 6 }, () => ({ calls: [call('read')] }));
-    const run = host.run(host.define(agentOf([...turns, { text: 'Done.' }], { tools })));
+    const run = host.run(host.define(agentDefinition([...turns, { text: 'Done.' }], { tools })));
     const outcome = await run.result;
     assert.deepEqual([outcome.status, outcome.error?.code], ['failed', 'migration_failed']);
     assert.deepEqual(
@@ -667,12 +676,12 @@ test('an execution that grows too large while a call waits: its request is cance
     const ran: unknown[] = [];
     let request: { readonly executionId: string; readonly requestId: string } | undefined;
     const look = free('look', async (ctx) => {
-      [request] = await host.waiting(1);
+      [request] = await host.untilWaiting(1);
       limit.longest = (await storedLength(host, ctx)) + 500;
       return 'y'.repeat(1000);
     });
     const turns = [{ calls: [pay(20), call('look')] }, { text: 'Never.' }];
-    const run = host.run(host.define(agentOf(turns, { tools: [refund(ran), look], ...gated })));
+    const run = host.run(host.define(agentDefinition(turns, { tools: [refund(ran), look], ...gated })));
     const outcome = await run.result;
     assert.deepEqual([outcome.status, outcome.error?.code], ['failed', 'value_invalid']);
     assert.equal((outcome.steps[0]!.calls[0]!.result as { error: string }).error, 'result_not_kept');
@@ -682,12 +691,14 @@ test('an execution that grows too large while a call waits: its request is cance
   }));
 
 test('a cancellation that the store cannot hold is rejected, and not retried forever', () =>
-  narrow(async (host, limit, home) => {
-    const agent = host.define(agentOf([{ calls: [pay(20)] }, { text: 'Done.' }], { tools: [refund([])], ...gated }));
+  narrow(async (host, limit, backend) => {
+    const agent = host.define(
+      agentDefinition([{ calls: [pay(20)] }, { text: 'Done.' }], { tools: [refund([])], ...gated }),
+    );
     const run = host.run(agent);
-    const [request] = await host.waiting(1);
+    const [request] = await host.untilWaiting(1);
     limit.longest = (await storedLength(host, run)) + 500;
-    const far = await AgentHost.open(home);
+    const far = await AgentHost.open(backend);
     await expectError(far.executions.cancel(run.executionId, 'x'.repeat(1000)), 'value_invalid');
     await far.close();
     await host.decide(request!);
@@ -699,7 +710,7 @@ const NOT_KEPT = '{"error":"result_not_kept","message":"The execution was too la
 test('an execution that grew too large drops results before it drops calls that ran', () =>
   narrow(async (host, limit) => {
     const look = free('look', async (ctx) => {
-      const [request] = await host.waiting(1);
+      const [request] = await host.untilWaiting(1);
       await host.decide(request!);
       const isDone = async () => (await host.service.read(request!.requestId))?.record.body.run === 'done';
       await waitUntil(isDone, 'what was approved never ran');
@@ -708,7 +719,7 @@ test('an execution that grew too large drops results before it drops calls that 
     });
     const read = free('read', () => 'x'.repeat(2000));
     const turns = [{ calls: [call('read')] }, { calls: [pay(20), call('look')] }, { text: 'Never.' }];
-    const run = host.run(host.define(agentOf(turns, { tools: [refund([]), look, read], ...gated })));
+    const run = host.run(host.define(agentDefinition(turns, { tools: [refund([]), look, read], ...gated })));
     const { status, steps } = await run.result;
     assert.equal(status, 'failed');
     assert.deepEqual(
@@ -724,8 +735,8 @@ test('an execution that grew too large drops results before it drops calls that 
   }));
 
 test('every iterator sees every event, however late it starts', () =>
-  hosted(async (host) => {
-    const run = host.run(host.define(agentOf([{ text: 'One.', calls: [call('x')] }, { text: 'Two.' }])));
+  withHost(async (host) => {
+    const run = host.run(host.define(agentDefinition([{ text: 'One.', calls: [call('x')] }, { text: 'Two.' }])));
     const early = eventsOf(run);
     await run.result;
     const [one, two, three] = await Promise.all([early, eventsOf(run), eventsOf(run)]);
@@ -735,9 +746,9 @@ test('every iterator sees every event, however late it starts', () =>
   }));
 
 test('an iterator that returns while it waits for an event ends at once', () =>
-  hosted(async (host) => {
+  withHost(async (host) => {
     const run = host.run(
-      host.define(agentOf([{ calls: [pay(20)] }, { text: 'Done.' }], { tools: [refund([])], ...gated })),
+      host.define(agentDefinition([{ calls: [pay(20)] }, { text: 'Done.' }], { tools: [refund([])], ...gated })),
     );
     const events = run[Symbol.asyncIterator]();
     while ((await events.next()).value?.type !== 'approval_requested');
@@ -748,8 +759,8 @@ test('an iterator that returns while it waits for an event ends at once', () =>
     await run.cancel();
   }));
 
-test('a sensitive value under a misspelt name is masked as well', () =>
-  hosted(async (host) => {
+test('a sensitive value under a misspelled name is masked as well', () =>
+  withHost(async (host) => {
     const tools = [
       {
         tag: 'pay',
@@ -761,13 +772,13 @@ test('a sensitive value under a misspelt name is masked as well', () =>
       { tool: 'pay', parameters: { Card: '4711', to: 'Ada' } },
       { tool: 'pya', parameters: { card: '4711' } },
     ];
-    const run = host.run(host.define(agentOf([{ calls }, { text: 'Done.' }], { tools })));
+    const run = host.run(host.define(agentDefinition([{ calls }, { text: 'Done.' }], { tools })));
     const shown = JSON.stringify([await run.result, await eventsOf(run)]);
     assert.ok(!shown.includes('4711') && shown.includes('Ada'), shown);
   }));
 
 test('sensitive parameters are in no event, outcome or list, and reach the handler', () =>
-  hosted(async (host) => {
+  withHost(async (host) => {
     const got: string[] = [];
     const card = (tag: string, more: object) => ({
       tag,
@@ -786,8 +797,8 @@ test('sensitive parameters are in no event, outcome or list, and reach the handl
       { text: 'Done.' },
     ];
     const tools = [card('free', {}), card('asked', { requiresConfirmation: true })];
-    const run = host.run(host.define(agentOf(turns, { tools, ...gated })));
-    const [request] = await host.waiting(1);
+    const run = host.run(host.define(agentDefinition(turns, { tools, ...gated })));
+    const [request] = await host.untilWaiting(1);
     await expectError(host.decide(request!), 'approval_unseen');
     await host.decide(request!, 'reject').catch(() => undefined);
     const outcome = await run.cancel();
@@ -799,7 +810,7 @@ test('sensitive parameters are in no event, outcome or list, and reach the handl
   }));
 
 test('sensitive parameters are masked if they are not an object, not JSON, or repeated in a result that was not stored', () =>
-  hosted(async (host) => {
+  withHost(async (host) => {
     const tools = [
       {
         tag: 'pay',
@@ -807,9 +818,9 @@ test('sensitive parameters are masked if they are not an object, not JSON, or re
         handler: () => 'x'.repeat(300 * 1024),
       },
     ];
-    const asked = ['{"pin":"PIN-4711", ', ['PIN-4711'], { pin: 'PIN-4711\0' }, { pin: 'PIN-4711' }];
-    const calls = asked.map((parameters) => ({ tool: 'pay', parameters: parameters as never }));
-    const run = host.run(host.define(agentOf([{ calls }, { text: 'Done.' }], { tools, ...gated })));
+    const invalid = ['{"pin":"PIN-4711", ', ['PIN-4711'], { pin: 'PIN-4711\0' }, { pin: 'PIN-4711' }];
+    const calls = invalid.map((parameters) => ({ tool: 'pay', parameters: parameters as never }));
+    const run = host.run(host.define(agentDefinition([{ calls }, { text: 'Done.' }], { tools, ...gated })));
     const outcome = await run.result;
     assert.deepEqual(
       outcome.steps[0]!.calls.map(({ result, parameters }) => [(result as { error: string }).error, parameters]),
@@ -825,8 +836,8 @@ test('sensitive parameters are masked if they are not an object, not JSON, or re
   }));
 
 test('executions are listed by status and agent, page by page, without their steps', () =>
-  hosted(async (host) => {
-    const agents = ['a', 'b'].map((tag) => host.define(agentOf([{ text: 'Hi.' }], { tag })));
+  withHost(async (host) => {
+    const agents = ['a', 'b'].map((tag) => host.define(agentDefinition([{ text: 'Hi.' }], { tag })));
     for (let made = 0; made < 5; made++) await host.run(agents[made % 2]!).result;
     const all = await listExecutions(host.executions, { status: 'completed', limit: 3 });
     assert.equal(all.records.length, 3);
@@ -846,11 +857,11 @@ test('executions are listed by status and agent, page by page, without their ste
   }));
 
 test('the idempotency key is the same for a call and different for another', () =>
-  hosted(async (host) => {
+  withHost(async (host) => {
     const keys: string[] = [];
     const it = free('it', ({ idempotencyKey }) => void keys.push(idempotencyKey));
     const turns = [{ calls: [call('it'), call('it')] }, { calls: [call('it')] }, { text: 'Done.' }];
-    const agent = host.define(agentOf(turns, { tools: [it] }));
+    const agent = host.define(agentDefinition(turns, { tools: [it] }));
     await host.run(agent).result;
     await host.run(agent).result;
     assert.equal(new Set(keys).size, 6);

@@ -10,7 +10,7 @@ import {
   type TracerProvider,
   trace,
 } from '@opentelemetry/api';
-import { AgentHost, agentOf } from './kit/agent-host.ts';
+import { AgentHost, agentDefinition } from './kit/agent-host.ts';
 import { test } from './kit/test.ts';
 import { withGate } from './suites/gate-client.ts';
 
@@ -21,7 +21,7 @@ interface RecordedSpan {
   isError?: true;
 }
 
-/** Remembers spans: what an SDK of OpenTelemetry does, as far as it is seen here. */
+/** Records spans, like an OpenTelemetry SDK. */
 function recorder(spans: RecordedSpan[]): TracerProvider {
   const start = (name: string, { attributes = {} }: { attributes?: Attributes } = {}): Span => {
     const span: RecordedSpan = { name, attributes: { ...attributes } };
@@ -65,12 +65,14 @@ const tools = [
   },
 ];
 
-test('a span for the agent, each model turn and each tool, by the conventions and without parameters', async () => {
+test('spans for the agent, each model turn and each tool follow the conventions and contain no parameters', async () => {
   const spans = await spansOf(async (host) => {
     const calls = [{ tool: 'refund', parameters: { pin: 'PIN-4711' } }, { tool: 'broken' }];
-    const agent = host.define(agentOf([{ calls }, { text: 'Done.' }], { tools, humanInLoop: { enabled: true } }));
+    const agent = host.define(
+      agentDefinition([{ calls }, { text: 'Done.' }], { tools, humanInLoop: { enabled: true } }),
+    );
     const run = host.run(agent);
-    for (const request of await host.waiting(1)) await host.decide(request);
+    for (const request of await host.untilWaiting(1)) await host.decide(request);
     await run.result;
   });
   assert.deepEqual(
@@ -118,7 +120,7 @@ test('a call of svc.gate has a tool span, with or without a decision', async () 
   });
 });
 
-/** Each process has one: hands the active span on to what a function starts. */
+/** The context manager of the process, which passes the active span to nested calls. */
 function contextManager(): ContextManager {
   const active = new AsyncLocalStorage<Context>();
   const manager: ContextManager = {
@@ -133,7 +135,7 @@ function contextManager(): ContextManager {
 
 test('a run that is not sampled is one unsampled trace, not one per span', async () => {
   const roots: string[] = [];
-  /** As a sampler does that draws for each trace and asks no more below its root: this one leaves them all out. */
+  /** A sampler that decides at the root of a trace, and drops every trace. */
   const startSpan = (name: string, _options: unknown, given: Context = context.active()): Span => {
     const parent = trace.getSpanContext(given);
     if (!parent) roots.push(name);
@@ -145,7 +147,7 @@ test('a run that is not sampled is one unsampled trace, not one per span', async
   const host = await AgentHost.open();
   try {
     const turns = [{ calls: [{ tool: 'broken' }, { tool: 'broken' }] }, { text: 'Done.' }];
-    assert.equal((await host.run(host.define(agentOf(turns, { tools }))).result).text, 'Done.');
+    assert.equal((await host.run(host.define(agentDefinition(turns, { tools }))).result).text, 'Done.');
   } finally {
     await host.close();
     trace.disable();
@@ -157,8 +159,9 @@ test('a run that is not sampled is one unsampled trace, not one per span', async
 test('without a tracer a run is unchanged', async () => {
   assert.equal(context.active(), ROOT_CONTEXT);
   const host = await AgentHost.open();
-  const outcome = await host.run(host.define(agentOf([{ calls: [{ tool: 'broken' }] }, { text: 'Done.' }], { tools })))
-    .result;
+  const outcome = await host.run(
+    host.define(agentDefinition([{ calls: [{ tool: 'broken' }] }, { text: 'Done.' }], { tools })),
+  ).result;
   assert.equal(outcome.text, 'Done.');
   await host.close();
 });

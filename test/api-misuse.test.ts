@@ -6,11 +6,11 @@ import { type ErrorCode, isSvcError } from '../core/errors.ts';
 import { MigrationHelpers, migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
 import { engines } from './kit/engines.ts';
-import { expectError } from './suites/expect-error.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
 
-/** What plain JavaScript can do to the API: no type stands between. */
-// biome-ignore lint/suspicious/noExplicitAny: that is the subject
+/** Calls as plain JavaScript can make them, without type checks. */
+// biome-ignore lint/suspicious/noExplicitAny: the test passes values of the wrong type
 type Any = any;
 
 const pglite = engines.find(({ name }) => name === 'pglite');
@@ -31,7 +31,7 @@ function throws(call: () => unknown, code: ErrorCode, why?: RegExp): void {
   });
 }
 
-on('db.schema refuses arguments that are none, with a code and by its promise', async (db, engine) => {
+on('db.schema rejects invalid arguments with a code, through its promise', async (db, engine) => {
   await db.schema.create('u', { id, email: 'text' });
   const before = await engine.getHistory({ all: true });
   const { schema } = db;
@@ -79,13 +79,15 @@ on('db.schema refuses arguments that are none, with a code and by its promise', 
     ['cascde', () => schema.drop('u', { cascde: true }), 'migration_invalid', /"cascade"/],
   ];
   for (const [name, call, code, why] of cases) {
-    const error = await expectError(call(), code).catch((cause) => assert.fail(`${name}: ${cause.code} ${cause.stack}`));
+    const error = await expectError(call(), code).catch((cause) =>
+      assert.fail(`${name}: ${cause.code} ${cause.stack}`),
+    );
     if (why) assert.match(error.why ?? '', why, name);
   }
   assert.deepEqual(await engine.getHistory({ all: true }), before);
 });
 
-on('db.update refuses what would write nonsense', async (db) => {
+on('db.update rejects invalid updates', async (db) => {
   await db.schema.create('t', {
     id,
     s: { type: 'string', length: 3 },
@@ -171,7 +173,7 @@ on('db.update refuses what would write nonsense', async (db) => {
   assert.deepEqual([first.s, first.j], ['b', { $INC: 1, a: [null] }]);
 });
 
-on('the engine refuses what is no migration, and runs what it was given at the call', async (db, engine) => {
+on('the engine rejects invalid migrations, and runs the list as it was at the time of the call', async (db, engine) => {
   for (const wrong of [undefined, null, 5, {}, { tag: 'a', up: [], down: [], fields: () => 1 }]) {
     await expectError(engine.up(wrong), 'migration_invalid');
     await expectError(engine.down(wrong), 'migration_invalid');
@@ -200,7 +202,7 @@ on('the engine refuses what is no migration, and runs what it was given at the c
   assert.deepEqual((await engine.getHistory())[0].migration.up, written);
 });
 
-test('helpers and the builder refuse what they cannot use', () => {
+test('helpers and the builder reject invalid arguments', () => {
   const helpers: Any = MigrationHelpers;
   const start: Any = migration;
   throws(() => helpers.generateTag(), 'tag_invalid');
@@ -229,7 +231,7 @@ test('helpers and the builder refuse what they cannot use', () => {
   for (const misuse of misuses) throws(() => misuse(start('20260101_000000_a')).build(), 'migration_invalid');
 });
 
-test('validate and build look at definitions too, without a dialect', () => {
+test('validate and build check definitions too, without a dialect', () => {
   const fields = [{ name: 'id', type: 'integer' }];
   const wrong: Any[] = [
     { type: 'createCollection', name: 'a', fields: [{ name: 'id', type: 'Foo' }] },
@@ -248,7 +250,7 @@ test('validate and build look at definitions too, without a dialect', () => {
   throws(() => migration('a').createCollection('', fields).build(), 'migration_invalid', /empty/);
 });
 
-test('a closed client opens nothing', async () => {
+test('a closed client does not open connections', async () => {
   const databases = { main: { dialect: 'postgresql', url: 'pglite://memory' } };
   const svc = new Svc({ config: defineConfig({ product: 'shop', env: 'dev', databases }) });
   await expectError((svc.database as Any).connect(), 'database_unknown');

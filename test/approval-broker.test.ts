@@ -4,13 +4,13 @@ import amqp from 'amqplib';
 import { CloudEvent } from 'cloudevents';
 import type { Config } from '../config/define.ts';
 import { definePlugin } from '../core/plugin.ts';
-import { CALLBACK_KEY, type GateUnderTest, withGate } from './suites/gate-client.ts';
-import { type TcpProxy, startTcpProxy } from './suites/tcp-proxy.ts';
 import { ownBroker, ownBrokerMissing } from './kit/own-rabbitmq.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
 import { test } from './kit/test.ts';
-import { waitUntil } from './suites/wait-until.ts';
 import { find } from './servers/find.ts';
+import { CALLBACK_KEY, type GateUnderTest, withGate } from './suites/gate-client.ts';
+import { startTcpProxy, type TcpProxy } from './suites/tcp-proxy.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 const server = await find('rabbitmq');
 const on = (name: string, body: (url: string) => Promise<void>, timeoutMs = 30_000) => {
@@ -24,16 +24,16 @@ interface Message {
 }
 
 interface Listener {
-  /** The event that only this test uses. */
+  /** The name of the event, which only this test uses. */
   readonly event: string;
   readonly messages: readonly Message[];
-  /** Puts something on a queue, as a decider does. */
+  /** Sends a decision to a queue. */
   send(queue: string, body: unknown): void;
-  /** What lies on a queue now. */
-  lying(queue: string): Promise<string[]>;
+  /** Removes and returns the messages of a queue. */
+  takeAll(queue: string): Promise<string[]>;
 }
 
-/** A queue of its own that takes events named for this test, and what it took; a named one stays. */
+/** Runs `body` with a queue that receives the events of a test. A durable queue is kept. */
 async function withListener(url: string, body: (listener: Listener) => Promise<void>, durable?: string): Promise<void> {
   const event = durable ?? `approvals.test.${randomUUID()}`;
   const connection = await amqp.connect(url);
@@ -58,7 +58,7 @@ async function withListener(url: string, body: (listener: Listener) => Promise<v
       messages,
       send: (to, value) =>
         void channel.sendToQueue(to, Buffer.from(typeof value === 'string' ? value : JSON.stringify(value))),
-      async lying(from) {
+      async takeAll(from) {
         const found: string[] = [];
         for (;;) {
           const message = await channel.get(from, { noAck: true });
@@ -72,15 +72,15 @@ async function withListener(url: string, body: (listener: Listener) => Promise<v
   }
 }
 
-/** The token that came with an event. */
+/** The token of the event of a request. */
 function tokenOf({ messages }: Listener, requestId: string): string {
   const event = messages.find(({ body }) => body.subject === requestId);
   if (!event) throw new Error(`no event of ${requestId}`);
   return (event.body.data as { token: string }).token;
 }
 
-/** Waits until somebody takes what comes on a queue. */
-async function consumed(url: string, queue: string): Promise<void> {
+/** Waits until a queue has a consumer. */
+async function untilConsumed(url: string, queue: string): Promise<void> {
   await waitUntil(async () => {
     const connection = await amqp.connect(url);
     connection.on('error', () => {});
@@ -96,12 +96,12 @@ async function consumed(url: string, queue: string): Promise<void> {
   }, `nobody consumes ${queue}`);
 }
 
-/** Each test's decisions come on a queue of a product of its own. */
+/** Runs `body` with a gate. Each test has its own product, and therefore its own queue of decisions. */
 async function withBroker(
   {
     url,
     event,
-    answers = false,
+    takesDecisions = false,
     timeoutMs = 60_000,
     product = `p${randomUUID().replaceAll('-', '')}`,
     config = {},
@@ -109,7 +109,7 @@ async function withBroker(
   }: {
     url: string;
     event: string;
-    answers?: boolean;
+    takesDecisions?: boolean;
     timeoutMs?: number;
     product?: string;
     config?: Config;
@@ -122,7 +122,7 @@ async function withBroker(
     await withGate(
       {
         config: { product, brokers: { bus: { type: 'rabbitmq', url } }, ...config },
-        approvals: { ...(answers && { decisions: { broker: 'bus' } }), ...(store && { store }) },
+        approvals: { ...(takesDecisions && { decisions: { broker: 'bus' } }), ...(store && { store }) },
         humanInLoop: { approvalBroker: { broker: 'bus', event }, approvalTimeout: timeoutMs },
       },
       (gate) => body(gate, queue),
@@ -141,7 +141,7 @@ on('the event is a CloudEvents document with the request in it, persistent and e
   withListener(url, (listener) =>
     withBroker({ url, event: listener.event }, async ({ refund }) => {
       const { request } = await refund({ orderId: '1', amount: 2, card: '4111' });
-      await waitUntil(() => listener.messages.length === 1, 'no event came');
+      await waitUntil(() => listener.messages.length === 1, 'no event arrived');
       const [{ body, properties }] = listener.messages as [Message];
       const event = new CloudEvent(body as never, true);
       assert.equal(event.type, listener.event);
@@ -156,13 +156,13 @@ on('the event is a CloudEvents document with the request in it, persistent and e
   ),
 );
 
-on('a decision comes back by queue, with the token of its request', (url) =>
+on('a decision arrives through a queue, with the token of its request', (url) =>
   withListener(url, (listener) =>
-    withBroker({ url, event: listener.event, answers: true }, async ({ refund, svc, refunds }, queue) => {
+    withBroker({ url, event: listener.event, takesDecisions: true }, async ({ refund, svc, refunds }, queue) => {
       const stop = await svc.approvals.takeDecisions();
-      await consumed(url, queue);
+      await untilConsumed(url, queue);
       const { outcome, request } = await refund();
-      await waitUntil(() => listener.messages.length === 1, 'no event came');
+      await waitUntil(() => listener.messages.length === 1, 'no event arrived');
       const token = tokenOf(listener, request.requestId);
       listener.send(queue, { requestId: request.requestId, token, approved: true, modifiedParams: { amount: 15 } });
       assert.equal((await outcome).status, 'completed');
@@ -173,14 +173,14 @@ on('a decision comes back by queue, with the token of its request', (url) =>
   ),
 );
 
-on('nonsense, forged and stale decisions are put aside, and the request waits', (url) =>
+on('invalid, forged and stale decisions become dead letters, and the request keeps waiting', (url) =>
   withListener(url, (listener) =>
-    withBroker({ url, event: listener.event, answers: true }, async ({ refund, svc }, queue) => {
+    withBroker({ url, event: listener.event, takesDecisions: true }, async ({ refund, svc }, queue) => {
       const stop = await svc.approvals.takeDecisions();
-      await consumed(url, queue);
+      await untilConsumed(url, queue);
       const { request } = await refund();
       const other = await refund({ orderId: '2', amount: 1 });
-      await waitUntil(() => listener.messages.length === 2, 'no event came');
+      await waitUntil(() => listener.messages.length === 2, 'no event arrived');
       const { requestId } = request;
       const bad = [
         'no json',
@@ -196,9 +196,9 @@ on('nonsense, forged and stale decisions are put aside, and the request waits', 
       for (const one of bad) listener.send(queue, one);
       const dead: string[] = [];
       await waitUntil(async () => {
-        dead.push(...(await listener.lying(`${queue}.dead`)));
+        dead.push(...(await listener.takeAll(`${queue}.dead`)));
         return dead.length === bad.length;
-      }, 'not all of it was put aside');
+      }, 'not every message became a dead letter');
       assert.equal((await svc.approvals.get(requestId)).status, 'waiting');
       await stop?.();
     }),
@@ -206,7 +206,7 @@ on('nonsense, forged and stale decisions are put aside, and the request waits', 
 );
 
 const noDatabase = await unavailable();
-const SKEW = 'an event expires with its request by the clock of the store, whatever the clock of the process says';
+const SKEW = 'an event expires with its request by the clock of the store, not of the process';
 if (noDatabase !== undefined) test.skip(SKEW, noDatabase);
 else
   on(SKEW, (url) =>
@@ -218,7 +218,7 @@ else
       try {
         await withBroker({ url, event: listener.event, config, store: { database: 'main' } }, async ({ refund }) => {
           await refund();
-          await waitUntil(() => listener.messages.length === 1, 'no event came');
+          await waitUntil(() => listener.messages.length === 1, 'no event arrived');
           const expiration = Number(listener.messages[0]?.properties.expiration);
           assert.ok(expiration > 30_000 && expiration <= 60_000, `it expires in ${expiration} ms`);
         });
@@ -229,7 +229,7 @@ else
     }),
   );
 
-const WAITS = 'a decision that the store does not take for a while is not put aside';
+const WAITS = 'a decision that the store temporarily rejects does not become a dead letter';
 if (noDatabase !== undefined) test.skip(WAITS, noDatabase);
 else
   on(
@@ -237,29 +237,29 @@ else
     (url) =>
       withListener(url, async (listener) => {
         const database = await freshDatabase();
-        let looked = 0;
-        const counts = definePlugin({
+        let attempts = 0;
+        const countAttempts = definePlugin({
           name: 'test-counts',
-          apply: ({ hooks }) => hooks.beforeDecision.tap('test', () => void looked++),
+          apply: ({ hooks }) => hooks.beforeDecision.tap('test', () => void attempts++),
         });
         const config: Config = {
           databases: { main: { dialect: 'postgresql', url: { dev: database.url } } },
-          plugins: [counts],
+          plugins: [countAttempts],
         };
-        const setup = { url, event: listener.event, answers: true, config, store: { database: 'main' } };
+        const setup = { url, event: listener.event, takesDecisions: true, config, store: { database: 'main' } };
         await withBroker(setup, async ({ refund, svc }, queue) => {
           const stop = await svc.approvals.takeDecisions();
-          await consumed(url, queue);
+          await untilConsumed(url, queue);
           const { outcome, request } = await refund();
-          await waitUntil(() => listener.messages.length === 1, 'no event came');
+          await waitUntil(() => listener.messages.length === 1, 'no event arrived');
           const token = tokenOf(listener, request.requestId);
           await database.alter('SET default_transaction_read_only = on');
           listener.send(queue, { requestId: request.requestId, token, approved: true });
           const dead: string[] = [];
           await waitUntil(async () => {
-            dead.push(...(await listener.lying(`${queue}.dead`)));
-            return dead.length > 0 || looked >= 2;
-          }, 'it was not taken again');
+            dead.push(...(await listener.takeAll(`${queue}.dead`)));
+            return dead.length > 0 || attempts >= 2;
+          }, 'it was not redelivered');
           assert.deepEqual(dead, []);
           await database.alter('SET default_transaction_read_only = off');
           assert.equal((await outcome).status, 'completed');
@@ -270,77 +270,83 @@ else
     90_000,
   );
 
-on('an event that no queue takes has not arrived, and is told again when one does', (url) =>
+on('an event that no queue receives is not delivered, and is published again', (url) =>
   withBroker({ url, event: `approvals.nobody.${randomUUID()}` }, async ({ refund, svc }) => {
     const { request } = await refund();
     await waitUntil(async () => {
       for await (const { type, details } of svc.approvals.export())
         if (type === 'not_delivered' && JSON.stringify(details).includes('no queue')) return true;
       return false;
-    }, 'it was taken for delivered');
+    }, 'it was recorded as delivered');
     assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
   }),
 );
 
-/** A way to the server that can be shut, and the URL of the broker behind it. */
-async function wayTo(url: string): Promise<TcpProxy & { readonly url: string }> {
+/** A proxy to the server, and the URL of the broker through it. */
+async function startBrokerProxy(url: string): Promise<TcpProxy & { readonly url: string }> {
   const { hostname, port } = new URL(url);
-  const way = await startTcpProxy(hostname, Number(port || 5672));
+  const proxy = await startTcpProxy(hostname, Number(port || 5672));
   const through = new URL(url);
-  through.hostname = way.host;
-  through.port = String(way.port);
-  return { ...way, url: through.href };
+  through.hostname = proxy.host;
+  through.port = String(proxy.port);
+  return { ...proxy, url: through.href };
 }
 
 on(
-  'a broker that is down holds nothing up; back again, it gets what waits and hands on decisions',
+  'a broker outage does not block requests; afterwards pending events are published and decisions received',
   (url) =>
     withListener(url, async (listener) => {
-      const way = await wayTo(url);
-      await withBroker({ url: way.url, event: listener.event, answers: true }, async ({ refund, svc }, queue) => {
-        const { outcome: first, request: early } = await refund();
-        await svc.agents.signal({
-          executionId: early.executionId,
-          signal: 'approve',
-          payload: { requestId: early.requestId },
-        });
-        assert.equal((await first).status, 'completed');
-        const warnings: string[] = [];
-        const hear = ({ message }: Error): void => void warnings.push(message);
-        process.on('warning', hear);
-        const stop = await svc.approvals.takeDecisions();
-        await waitUntil(() => warnings.some((words) => words.includes(`from the queue ${queue}: `)), 'nobody was told');
-        process.off('warning', hear);
-        assert.ok(warnings.every((words) => !words.includes('guest:guest')));
-        const { outcome, request } = await refund();
-        await way.connect();
-        await waitUntil(
-          () => listener.messages.some(({ body }) => body.subject === request.requestId),
-          'it was not told again',
-        );
-        const token = tokenOf(listener, request.requestId);
-        way.disconnect();
-        await way.connect();
-        await consumed(url, queue);
-        listener.send(queue, { requestId: request.requestId, token, approved: true });
-        assert.equal((await outcome).status, 'completed');
-        await stop?.();
-        way.disconnect();
-      });
+      const proxy = await startBrokerProxy(url);
+      await withBroker(
+        { url: proxy.url, event: listener.event, takesDecisions: true },
+        async ({ refund, svc }, queue) => {
+          const { outcome: first, request: early } = await refund();
+          await svc.agents.signal({
+            executionId: early.executionId,
+            signal: 'approve',
+            payload: { requestId: early.requestId },
+          });
+          assert.equal((await first).status, 'completed');
+          const warnings: string[] = [];
+          const onWarning = ({ message }: Error): void => void warnings.push(message);
+          process.on('warning', onWarning);
+          const stop = await svc.approvals.takeDecisions();
+          await waitUntil(
+            () => warnings.some((text) => text.includes(`from the queue ${queue}: `)),
+            'there was no warning',
+          );
+          process.off('warning', onWarning);
+          assert.ok(warnings.every((text) => !text.includes('guest:guest')));
+          const { outcome, request } = await refund();
+          await proxy.connect();
+          await waitUntil(
+            () => listener.messages.some(({ body }) => body.subject === request.requestId),
+            'it was not published again',
+          );
+          const token = tokenOf(listener, request.requestId);
+          proxy.disconnect();
+          await proxy.connect();
+          await untilConsumed(url, queue);
+          listener.send(queue, { requestId: request.requestId, token, approved: true });
+          assert.equal((await outcome).status, 'completed');
+          await stop?.();
+          proxy.disconnect();
+        },
+      );
     }),
   90_000,
 );
 
-/** Whether the audit says that a request went out by the broker. */
-async function published({ svc }: GateUnderTest, requestId: string): Promise<boolean> {
+/** Whether the audit records that the broker delivered a request. */
+async function isPublished({ svc }: GateUnderTest, requestId: string): Promise<boolean> {
   for await (const entry of svc.approvals.export())
     if (entry.requestId === requestId && entry.type === 'delivered' && entry.as === 'broker') return true;
   return false;
 }
 
-const without = ownBrokerMissing();
-const KILLED = 'a broker that is killed and started again loses nothing that it confirmed, and hands on decisions';
-if (without !== undefined) test.skip(KILLED, without);
+const unavailableReason = ownBrokerMissing();
+const KILLED = 'a broker that is killed and restarted loses no confirmed event, and decisions are received';
+if (unavailableReason !== undefined) test.skip(KILLED, unavailableReason);
 else
   test(
     KILLED,
@@ -349,13 +355,13 @@ else
       try {
         await broker.start();
         const event = `approvals.test.${randomUUID()}`;
-        // Declared, and nobody listens: what is confirmed lies in the broker when it dies.
+        // Declares the queue without a consumer, so that confirmed events are in the broker when it dies.
         await withListener(broker.url, async () => {}, event);
-        await withBroker({ url: broker.url, event, answers: true, timeoutMs: 600_000 }, async (gate, queue) => {
+        await withBroker({ url: broker.url, event, takesDecisions: true, timeoutMs: 600_000 }, async (gate, queue) => {
           const { refund, svc } = gate;
           const stop = await svc.approvals.takeDecisions();
           const early = await refund();
-          await waitUntil(() => published(gate, early.request.requestId), 'it was not published');
+          await waitUntil(() => isPublished(gate, early.request.requestId), 'it was not published');
           await broker.kill();
           const late = await refund({ orderId: '2', amount: 5 });
           await broker.start();
@@ -367,7 +373,7 @@ else
                   () => listener.messages.some(({ body }) => body.subject === request.requestId),
                   'an event is lost',
                 );
-                await consumed(broker.url, queue);
+                await untilConsumed(broker.url, queue);
                 const token = tokenOf(listener, request.requestId);
                 listener.send(queue, { requestId: request.requestId, token, approved: true });
                 assert.equal((await outcome).status, 'completed');

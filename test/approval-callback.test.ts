@@ -1,17 +1,19 @@
 import * as assert from 'node:assert/strict';
-import { approvalHandler } from '../config/sdk/index.ts';
 import { Approvals } from '../config/sdk/approvals.ts';
+import { approvalHandler } from '../config/sdk/index.ts';
 import type { ApprovalRequest } from '../core/approval/request.ts';
 import { SvcError } from '../core/errors.ts';
-import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './suites/gate-client.ts';
-import { startWebhookReceiver } from './suites/webhook-receiver.ts';
-import { expectError } from './suites/expect-error.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
+import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './suites/gate-client.ts';
 import { waitUntil } from './suites/wait-until.ts';
+import { startWebhookReceiver } from './suites/webhook-receiver.ts';
 
 interface Callback extends GateUnderTest {
-  /** Asks, and gives the address that the webhook got. */
-  asked(parameters?: object): Promise<{ request: ApprovalRequest; url: string; outcome: Promise<{ status: string }> }>;
+  /** Creates a request, and returns the callback URL that the webhook received. */
+  createRequest(
+    parameters?: object,
+  ): Promise<{ request: ApprovalRequest; url: string; outcome: Promise<{ status: string }> }>;
   post(
     url: string,
     body: unknown,
@@ -36,10 +38,10 @@ async function withCallback(body: (callback: Callback) => Promise<void>, approva
         });
         await body({
           ...gate,
-          async asked(parameters) {
+          async createRequest(parameters) {
             const { request, outcome } = await gate.refund(parameters);
             const sent = () => to.received.find(({ headers }) => headers['webhook-id'] === request.requestId);
-            await waitUntil(() => sent() !== undefined, 'nothing came');
+            await waitUntil(() => sent() !== undefined, 'nothing was delivered');
             return { request, outcome, url: String(JSON.parse(sent()?.body ?? '').callbackUrl) };
           },
           async post(url, value, headers = { 'content-type': 'application/json' }) {
@@ -58,9 +60,9 @@ async function withCallback(body: (callback: Callback) => Promise<void>, approva
   }
 }
 
-test('200: approved, and the same decision again; 409: another one, with the one that stands', () =>
-  withCallback(async ({ asked, post, refunds }) => {
-    const { url, outcome, request } = await asked();
+test('200: approved, and the same decision again; 409: another one, with the stored one', () =>
+  withCallback(async ({ createRequest, post, refunds }) => {
+    const { url, outcome, request } = await createRequest();
     const first = await post(url, { approved: true, modifiedParams: { amount: 15 } });
     assert.equal(first.status, 200);
     assert.equal(first.body.status, 'approved');
@@ -80,9 +82,9 @@ test('200: approved, and the same decision again; 409: another one, with the one
     assert.equal(request.tool, 'refund');
   }));
 
-test('200: rejected, with a reason that the agent is told', () =>
-  withCallback(async ({ asked, post, refunds }) => {
-    const { url, outcome } = await asked();
+test('200: rejected, with a reason that the agent receives', () =>
+  withCallback(async ({ createRequest, post, refunds }) => {
+    const { url, outcome } = await createRequest();
     assert.equal((await post(url, { approved: false, reason: 'paid already' })).status, 200);
     const ended = (await outcome) as { status: string; result?: { reason: string } };
     assert.equal(ended.status, 'rejected');
@@ -90,9 +92,9 @@ test('200: rejected, with a reason that the agent is told', () =>
     assert.deepEqual(refunds, []);
   }));
 
-test('400: what is not the JSON that was asked for', () =>
-  withCallback(async ({ asked, post }) => {
-    const { url } = await asked();
+test('400: anything but the expected JSON', () =>
+  withCallback(async ({ createRequest, post }) => {
+    const { url } = await createRequest();
     const json = { 'content-type': 'application/json' };
     for (const [body, headers] of [
       ['', json],
@@ -116,10 +118,10 @@ test('400: what is not the JSON that was asked for', () =>
     }
   }));
 
-test('401: no token, a forged, a tampered one, another request’s; 404: unknown', () =>
-  withCallback(async ({ asked, post, get }) => {
-    const one = await asked();
-    const other = await asked({ orderId: '2', amount: 5 });
+test('401: a missing, forged, tampered or foreign token; 404: an unknown request', () =>
+  withCallback(async ({ createRequest, post, get }) => {
+    const one = await createRequest();
+    const other = await createRequest({ orderId: '2', amount: 5 });
     const token = new URL(other.url).searchParams.get('token') ?? '';
     const bad = (change: (url: URL) => void) => {
       const url = new URL(one.url);
@@ -147,9 +149,9 @@ test('401: no token, a forged, a tampered one, another request’s; 404: unknown
     assert.equal((await post(one.url, { approved: true })).status, 200);
   }));
 
-test('410: past its time', () =>
-  withCallback(async ({ asked, post, refunds }) => {
-    const { url, outcome } = await asked();
+test('410: after the deadline', () =>
+  withCallback(async ({ createRequest, post, refunds }) => {
+    const { url, outcome } = await createRequest();
     assert.equal((await outcome).status, 'rejected');
     const { status, body } = await post(url, { approved: true });
     assert.equal(status, 410);
@@ -157,9 +159,9 @@ test('410: past its time', () =>
     assert.deepEqual(refunds, []);
   }, 1_000));
 
-test('413: more than a decision can be, announced or not', () =>
-  withCallback(async ({ asked, post, svc }) => {
-    const { url } = await asked();
+test('413: a body that is too large, with or without content-length', () =>
+  withCallback(async ({ createRequest, post, svc }) => {
+    const { url } = await createRequest();
     const large = JSON.stringify({ approved: true, reason: 'x'.repeat(70_000) });
     assert.equal((await post(url, large)).status, 413);
     let given = 0;
@@ -174,9 +176,9 @@ test('413: more than a decision can be, announced or not', () =>
     assert.ok(given < 50, `${given} parts were read`);
   }));
 
-test('422: modified parameters that do not fit, with field and why; the request keeps waiting', () =>
-  withCallback(async ({ asked, post, refunds }) => {
-    const { url, outcome } = await asked();
+test('422: invalid modified parameters, with the field and the reason; the request keeps waiting', () =>
+  withCallback(async ({ createRequest, post, refunds }) => {
+    const { url, outcome } = await createRequest();
     for (const [modifiedParams, parameter] of [
       [{ amount: -1 }, 'amount'],
       [{ amount: 'seven' }, 'amount'],
@@ -198,10 +200,10 @@ test('422: modified parameters that do not fit, with field and why; the request 
     assert.equal((await outcome).status, 'completed');
   }));
 
-test('429: a request that is asked for too often; others are not held up', () =>
-  withCallback(async ({ asked, post }) => {
-    const one = await asked();
-    const other = await asked({ orderId: '2', amount: 5 });
+test('429: too many calls for one request; others are not affected', () =>
+  withCallback(async ({ createRequest, post }) => {
+    const one = await createRequest();
+    const other = await createRequest({ orderId: '2', amount: 5 });
     const statuses: number[] = [];
     for (let round = 0; round < 70; round++) statuses.push((await post(one.url, '{')).status);
     assert.deepEqual([...new Set(statuses)], [400, 429]);
@@ -209,7 +211,7 @@ test('429: a request that is asked for too often; others are not held up', () =>
     assert.equal((await post(other.url, { approved: true })).status, 200);
   }));
 
-test('503: the store cannot be reached when the first request comes; a mistake in the configuration is thrown', async () => {
+test('503: the store is unreachable at the first call; a configuration error is thrown', async () => {
   let error = new SvcError('connection_failed', 'The server does not answer.');
   const answer = new Approvals(async () => {
     throw error;
@@ -226,8 +228,8 @@ test('503: the store cannot be reached when the first request comes; a mistake i
 });
 
 test('405: other methods', () =>
-  withCallback(async ({ asked, svc }) => {
-    const { url } = await asked();
+  withCallback(async ({ createRequest, svc }) => {
+    const { url } = await createRequest();
     for (const method of ['PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
       const response = await approvalHandler(svc)(new Request(url, { method }));
       assert.equal(response.status, 405);
@@ -236,8 +238,8 @@ test('405: other methods', () =>
   }));
 
 test('GET shows tag, tool and deadline, and decides nothing', () =>
-  withCallback(async ({ asked, get, svc }) => {
-    const { url, request } = await asked({ orderId: 'order-1234', amount: 20 });
+  withCallback(async ({ createRequest, get, svc }) => {
+    const { url, request } = await createRequest({ orderId: 'order-1234', amount: 20 });
     for (let round = 0; round < 3; round++) {
       const { status, page, headers } = await get(url);
       assert.equal(status, 200);
@@ -250,9 +252,9 @@ test('GET shows tag, tool and deadline, and decides nothing', () =>
     assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
   }));
 
-test('HEAD decides nothing, and a method that is neither is refused', () =>
-  withCallback(async ({ asked, svc, refunds }) => {
-    const { url, request } = await asked();
+test('HEAD decides nothing, and other methods are rejected', () =>
+  withCallback(async ({ createRequest, svc, refunds }) => {
+    const { url, request } = await createRequest();
     const handler = approvalHandler(svc);
     for (const [method, status] of [
       ['HEAD', 200],
@@ -267,17 +269,17 @@ test('HEAD decides nothing, and a method that is neither is refused', () =>
     assert.deepEqual(refunds, []);
   }));
 
-test('the pages show everything, harmlessly, and then decide', () =>
-  withCallback(async ({ asked, form, refunds }) => {
+test('the pages show everything with escapes, and then decide', () =>
+  withCallback(async ({ createRequest, form, refunds }) => {
     const nasty = '<img src=x onerror=alert(1)>"\u001b[2J\u202egnirts\u200b';
-    const { url, outcome } = await asked({ orderId: nasty, amount: 20, card: '4111' });
-    // Not from the page: nobody says that it was seen.
+    const { url, outcome } = await createRequest({ orderId: nasty, amount: 20, card: '4111' });
+    // Without the token of the page, which proves that the request was shown.
     assert.equal((await form(url, { action: 'approve' })).status, 400);
     assert.equal((await form(url, { action: 'approve', view: 'v1.forged' })).status, 400);
     const { page } = await form(url, { action: 'show' });
     assert.ok(page.includes('4111'));
     assert.ok(page.includes('&lt;img src=x onerror=alert(1)&gt;') && !page.includes('<img'));
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: that none is there is what is asked
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the test asserts their absence
     assert.doesNotMatch(page, /[\u001b\u202e\u200b]/);
     assert.ok(page.includes('u{202e}') && page.includes('u{200b}'));
     const view = /name="view" value="([^"]+)"/.exec(page)?.[1] ?? '';
@@ -289,20 +291,20 @@ test('the pages show everything, harmlessly, and then decide', () =>
     assert.equal((refunds[0] as { amount: number }).amount, 15);
   }));
 
-test('an old link shows how a request that is over has ended, and neither parameters nor buttons', async () => {
+test('an old link shows the outcome of a closed request, without parameters and buttons', async () => {
   const parameters = { orderId: 'order-1234', amount: 20, card: '4111' };
   const isOver = ({ status, page }: { status: number; page: string }, said: RegExp) => {
     assert.equal(status, 200);
     assert.match(page, said);
     for (const gone of ['4111', 'order-1234', '<form', '<button']) assert.ok(!page.includes(gone), gone);
   };
-  await withCallback(async ({ asked, form }) => {
-    const { url, outcome } = await asked(parameters);
+  await withCallback(async ({ createRequest, form }) => {
+    const { url, outcome } = await createRequest(parameters);
     assert.equal((await outcome).status, 'rejected');
     isOver(await form(url, { action: 'show' }), /has expired at \d{4}-/);
   }, 1_000);
-  await withCallback(async ({ asked, form }) => {
-    const { url, outcome } = await asked(parameters);
+  await withCallback(async ({ createRequest, form }) => {
+    const { url, outcome } = await createRequest(parameters);
     const { page } = await form(url, { action: 'show' });
     assert.ok(page.includes('4111'));
     const view = /name="view" value="([^"]+)"/.exec(page)?.[1] ?? '';
@@ -313,16 +315,16 @@ test('an old link shows how a request that is over has ended, and neither parame
 });
 
 test('a request with sensitive parameters is not decided by who was not shown them', () =>
-  withCallback(async ({ asked, post }) => {
-    const { url } = await asked({ orderId: '1', amount: 1, card: '4111' });
+  withCallback(async ({ createRequest, post }) => {
+    const { url } = await createRequest({ orderId: '1', amount: 1, card: '4111' });
     const { status, body } = await post(url, { approved: true });
     assert.equal(status, 403);
     assert.equal(body.error, 'approval_unseen');
   }));
 
 test('neither the key nor a token is in the audit, a list or an error', () =>
-  withCallback(async ({ asked, post, svc, get }) => {
-    const { url } = await asked();
+  withCallback(async ({ createRequest, post, svc, get }) => {
+    const { url } = await createRequest();
     const token = new URL(url).searchParams.get('token') ?? '';
     const said: string[] = [];
     said.push(JSON.stringify(await post(`${url}x`, { approved: true })), (await get(`${url}x`)).page);

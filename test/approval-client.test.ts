@@ -1,12 +1,12 @@
 import * as assert from 'node:assert/strict';
-import { Svc } from '../config/sdk/index.ts';
 import type { Config } from '../config/define.ts';
+import { Svc } from '../config/sdk/index.ts';
 import type { ApprovalRequest } from '../core/approval/request.ts';
 import { withoutPassword } from '../core/url.ts';
 import { engines } from './kit/engines.ts';
 import { unavailable as noServer, type OwnServer, ownServer } from './kit/own-postgresql.ts';
-import { expectError } from './suites/expect-error.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
 const SLOW = { timeoutMs: 120_000 };
@@ -38,12 +38,12 @@ function refundGate(svc: Svc, paid: number[]) {
   });
 }
 
-async function theOnlyOneWaiting(svc: Svc): Promise<ApprovalRequest> {
+async function untilOneWaits(svc: Svc): Promise<ApprovalRequest> {
   let found: ApprovalRequest | undefined;
   await waitUntil(async () => {
     [found] = (await svc.approvals.list({ status: 'waiting', agentTag: 'payouts' })).records;
     return found !== undefined;
-  }, 'Nothing waits.');
+  }, 'No request is waiting.');
   return found!;
 }
 
@@ -52,7 +52,7 @@ test('a gate in memory waits for the signal of its own client', async () => {
   const paid: number[] = [];
   try {
     const run = refundGate(svc, paid).run({ tool: 'refund', parameters: { order: '1234', amount: 20 } });
-    const { requestId, executionId } = await theOnlyOneWaiting(svc);
+    const { requestId, executionId } = await untilOneWaits(svc);
     assert.match(requestId, /^apr_[0-9a-f-]{36}$/);
     assert.match(executionId, /^exe_[0-9a-f-]{36}$/);
     const arg = { executionId, signal: 'approve', payload: { requestId, modifiedParams: { amount: 15 } } } as const;
@@ -72,7 +72,7 @@ test('a gate in memory waits for the signal of its own client', async () => {
   }
 });
 
-test('a call that is misspelt, or given what is no signal, is refused before anybody is asked', async () => {
+test('a call with misspelled or invalid options is rejected before a request is created', async () => {
   const svc = clientOn(undefined);
   const paid: number[] = [];
   const gate = refundGate(svc, paid);
@@ -85,7 +85,7 @@ test('a call that is misspelt, or given what is no signal, is refused before any
       [{ ...call, groupId: { turn: 1 } }, undefined, /groupId/],
       [call, { signal: new AbortController() }, /options.signal is not an AbortSignal/],
       [call, { onRequest: () => undefined }, /did you mean "onRequested"/],
-      [call, { onRequested: 'tell' }, /options.onRequested is not a function/],
+      [call, { onRequested: 'notify' }, /options.onRequested is not a function/],
     ] as const) {
       const error = await expectError(gate.run(given as never, options as never), 'value_invalid');
       assert.match(`${error.message} ${error.why}`, why);
@@ -97,11 +97,11 @@ test('a call that is misspelt, or given what is no signal, is refused before any
   }
 });
 
-test('who decides, and from where, are texts, and nothing else is kept', async () => {
+test('actor and from of a decision must be strings', async () => {
   const svc = clientOn(undefined);
   const outcome = refundGate(svc, []).run({ tool: 'refund', parameters: { order: '1234', amount: 20 } });
   try {
-    const { requestId, executionId } = await theOnlyOneWaiting(svc);
+    const { requestId, executionId } = await untilOneWaits(svc);
     const no = { executionId, signal: 'reject', payload: { requestId } } as const;
     for (const options of [{ actor: { id: 7, password: 'hunter2' } }, { actor: null }, { from: 7 }, { actr: 'ann' }]) {
       await expectError(svc.agents.signal(no, options as never), 'decision_invalid');
@@ -116,7 +116,7 @@ test('who decides, and from where, are texts, and nothing else is kept', async (
   }
 });
 
-test('a tool of a gate that waits for its signal ends when the client closes', async () => {
+test('a running tool is aborted when the client closes', async () => {
   const svc = clientOn(undefined);
   const gate = svc.gate({
     agentTag: 'payouts',
@@ -129,14 +129,14 @@ test('a tool of a gate that waits for its signal ends when the client closes', a
     humanInLoop: { enabled: true },
   });
   const outcome = gate.run({ tool: 'refund', parameters: { order: '1234', amount: 20 } });
-  const { requestId, executionId } = await theOnlyOneWaiting(svc);
+  const { requestId, executionId } = await untilOneWaits(svc);
   await svc.agents.signal({ executionId, signal: 'approve', payload: { requestId } });
-  await waitUntil(async () => (await svc.approvals.get(requestId)).run === 'claimed', 'It never ran.');
+  await waitUntil(async () => (await svc.approvals.get(requestId)).run === 'claimed', 'The tool never ran.');
   await svc.close();
   assert.equal((await outcome).result, 'stopped');
 });
 
-test('a gate is refused with every mistake, before anything is read', () => {
+test('an invalid gate is rejected with every mistake, before anything is read', () => {
   const svc = clientOn(undefined);
   const gate = (more: object) => svc.gate({ agentTag: 'payouts', tools: [{ ...refund, handler: () => 1 }], ...more });
   for (const [more, path] of [
@@ -153,7 +153,7 @@ test('a gate is refused with every mistake, before anything is read', () => {
   }
 });
 
-test('a broker that the configuration does not have is refused by the first call', async () => {
+test('an unknown broker is rejected by the first call', async () => {
   const svc = clientOn(undefined);
   const gate = svc.gate({
     agentTag: 'payouts',
@@ -164,16 +164,16 @@ test('a broker that the configuration does not have is refused by the first call
   await svc.close();
 });
 
-test('who waits when the client closes is told, and its request is not lost', async () => {
+test('a call that waits when the client closes is interrupted, and its request is not lost', async () => {
   if (postgresql.missing !== undefined) return;
   await postgresql.withUrl(async (url) => {
     const [one, other] = [clientOn(url), clientOn(url)];
     const paid: number[] = [];
     try {
       const call = { tool: 'refund', parameters: { order: 'a', amount: 1 }, executionId: 'thread 7', toolCallId: 'c1' };
-      const left = refundGate(one, paid).run(call);
-      const { requestId, executionId } = await theOnlyOneWaiting(other);
-      await Promise.all([expectError(left, 'interrupted'), one.close()]);
+      const interrupted = refundGate(one, paid).run(call);
+      const { requestId, executionId } = await untilOneWaits(other);
+      await Promise.all([expectError(interrupted, 'interrupted'), one.close()]);
       await expectError(one.approvals.list(), 'connection_failed');
       await other.agents.signal({ executionId, signal: 'approve', payload: { requestId } });
       assert.equal((await refundGate(other, paid).run(call)).status, 'completed');
@@ -184,16 +184,16 @@ test('who waits when the client closes is told, and its request is not lost', as
   });
 });
 
-test('a tool that runs when the client closes comes to its end, and its result is kept', async () => {
+test('a tool that runs when the client closes completes, and its result is stored', async () => {
   if (postgresql.missing !== undefined) return;
   await postgresql.withUrl(async (url) => {
     const [one, other] = [clientOn(url), clientOn(url)];
     const gate = (svc: Svc, handler: () => unknown) =>
       svc.gate({ agentTag: 'payouts', tools: [{ ...refund, handler }], humanInLoop: { enabled: true } });
-    let begun = () => {};
+    let onStarted = () => {};
     let pay = () => {};
     const running = new Promise<void>((resolve) => {
-      begun = resolve;
+      onStarted = resolve;
     });
     const paid = new Promise<string>((resolve) => {
       pay = () => resolve('receipt 77');
@@ -201,12 +201,15 @@ test('a tool that runs when the client closes comes to its end, and its result i
     try {
       const call = { tool: 'refund', parameters: { order: 'a', amount: 1 }, executionId: 'thread 8', toolCallId: 'c1' };
       const slow = () => {
-        begun();
+        onStarted();
         return paid;
       };
       const outcome = gate(one, slow).run(call);
-      const left = gate(one, slow).run({ ...call, toolCallId: 'c2' });
-      await waitUntil(async () => (await other.approvals.list()).records.length === 2, 'They never waited.');
+      const interrupted = gate(one, slow).run({ ...call, toolCallId: 'c2' });
+      await waitUntil(
+        async () => (await other.approvals.list()).records.length === 2,
+        'There were never two requests.',
+      );
       const { records } = await other.approvals.list();
       const { requestId, executionId } = records.find(({ toolCallId }) => toolCallId === 'c1')!;
       await other.agents.signal({ executionId, signal: 'approve', payload: { requestId } });
@@ -215,10 +218,10 @@ test('a tool that runs when the client closes comes to its end, and its result i
       const closing = one.close().then(() => {
         isClosed = true;
       });
-      await expectError(left, 'interrupted');
-      // As long as it could take to close what nothing runs on.
-      for (let looks = 0; looks < 50 && !isClosed; looks++) await other.approvals.list();
-      assert.ok(!isClosed, 'it closed under a tool that runs');
+      await expectError(interrupted, 'interrupted');
+      // Longer than an idle client takes to close.
+      for (let attempt = 0; attempt < 50 && !isClosed; attempt++) await other.approvals.list();
+      assert.ok(!isClosed, 'it closed while a tool was running');
       pay();
       await closing;
       assert.equal((await outcome).result, 'receipt 77');
@@ -232,17 +235,17 @@ test('a tool that runs when the client closes comes to its end, and its result i
 });
 
 if (noServer() !== undefined) {
-  test.skip('a server that goes and comes back loses no request and no decision', noServer() ?? '');
+  test.skip('a server restart loses no request and no decision', noServer() ?? '');
 } else {
   test(
-    'a server that goes and comes back loses no request and no decision',
+    'a server restart loses no request and no decision',
     async () => {
       const server: OwnServer = await ownServer();
       const svc = clientOn(server.url());
       const paid: number[] = [];
       try {
         const run = refundGate(svc, paid).run({ tool: 'refund', parameters: { order: 'a', amount: 1 } });
-        const { requestId, executionId } = await theOnlyOneWaiting(svc);
+        const { requestId, executionId } = await untilOneWaits(svc);
         await server.kill();
         await server.start();
         const answer = await svc.agents.signal({ executionId, signal: 'approve', payload: { requestId } });
@@ -258,7 +261,7 @@ if (noServer() !== undefined) {
   );
 
   test(
-    'a server that is down is told with its reason and without its password',
+    'an unreachable server is reported with the reason and without its password',
     async () => {
       const server: OwnServer = await ownServer();
       const url = server.url();

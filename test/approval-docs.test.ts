@@ -4,13 +4,13 @@ import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Webhook } from 'standardwebhooks';
-import { WEBHOOK_SECRET, withGate } from './suites/gate-client.ts';
 import { scripted } from './kit/cli.ts';
 import { folder } from './kit/folder.ts';
-import { freePort } from './suites/free-port.ts';
-import { type Received, startWebhookReceiver } from './suites/webhook-receiver.ts';
 import { test } from './kit/test.ts';
+import { freePort } from './suites/free-port.ts';
+import { WEBHOOK_SECRET, withGate } from './suites/gate-client.ts';
 import { waitUntil } from './suites/wait-until.ts';
+import { type Received, startWebhookReceiver } from './suites/webhook-receiver.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const page = readFileSync(join(root, 'docs', 'reference', 'approvals.md'), 'utf8');
@@ -23,7 +23,7 @@ function block(opening: string): string {
 
 const MINUTE_MS = 60_000;
 
-/** The same message, rightly signed at another moment. */
+/** Signs a message as of another time. */
 function signedAt(at: Date, id: string, body: string): Record<string, string> {
   return {
     'webhook-id': id,
@@ -32,18 +32,18 @@ function signedAt(at: Date, id: string, body: string): Record<string, string> {
   };
 }
 
-test('the receiver of the documentation takes what is ours and nothing else', async () => {
+test('the receiver of the documentation accepts only our webhooks', async () => {
   const port = await freePort();
-  const home = folder({});
-  writeFileSync(join(home, 'receiver.mjs'), block('js receiver.mjs'));
-  symlinkSync(join(root, 'node_modules'), join(home, 'node_modules'));
-  const child = spawn(process.execPath, [join(home, 'receiver.mjs')], {
+  const directory = folder({});
+  writeFileSync(join(directory, 'receiver.mjs'), block('js receiver.mjs'));
+  symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
+  const child = spawn(process.execPath, [join(directory, 'receiver.mjs')], {
     env: { ...process.env, OPS_WEBHOOK_SECRET: WEBHOOK_SECRET, PORT: String(port) },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  let said = '';
+  let output = '';
   child.stdout.setEncoding('utf8').on('data', (text) => {
-    said += text;
+    output += text;
   });
   try {
     const url = `http://127.0.0.1:${port}/`;
@@ -56,24 +56,24 @@ test('the receiver of the documentation takes what is ours and nothing else', as
       { approvals: { webhook: { secrets } }, humanInLoop: { approvalWebhook: url } },
       async ({ refund }) => {
         const { request } = await refund();
-        await waitUntil(() => said.includes(`/approvals/${request.requestId}/respond?token=`), 'it was not told');
+        await waitUntil(() => output.includes(`/approvals/${request.requestId}/respond?token=`), 'no webhook arrived');
         const body = JSON.stringify({ agentTag: 'payouts', tool: 'refund', callbackUrl: 'a replay' });
         const answered = async (agoMs: number) => {
           const headers = signedAt(new Date(Date.now() - agoMs), request.requestId, body);
           return (await fetch(url, { method: 'POST', headers, body })).status;
         };
         assert.equal(await answered(10 * MINUTE_MS), 401);
-        assert.ok(!said.includes('a replay'));
+        assert.ok(!output.includes('a replay'));
         assert.equal(await answered(0), 204);
       },
     );
   } finally {
     child.kill('SIGKILL');
-    rmSync(home, { recursive: true });
+    rmSync(directory, { recursive: true });
   }
 });
 
-/** In each language a program of the documentation's function: `{ secret, headers, body }` in, true or false out. */
+/** A program around the function of the documentation in each language: reads `{ secret, headers, body }`, prints true or false. */
 const LANGUAGES = [
   {
     name: 'Python',
@@ -113,21 +113,21 @@ for (const { name, command, version, file, text, run } of LANGUAGES) {
   }
   test(what, async () => {
     const to = await startWebhookReceiver(200);
-    const home = folder({});
+    const directory = folder({});
     try {
       const secrets = { [to.url]: [WEBHOOK_SECRET] };
       await withGate(
         { approvals: { webhook: { secrets } }, humanInLoop: { approvalWebhook: to.url } },
         async ({ refund }) => {
           await refund();
-          await waitUntil(() => to.received.length === 1, 'nothing came');
+          await waitUntil(() => to.received.length === 1, 'no webhook arrived');
         },
       );
       const [sent] = to.received as [Received];
-      writeFileSync(join(home, file), text());
+      writeFileSync(join(directory, file), text());
       const verify = (given: { secret?: string; headers?: object; body?: string }): string => {
         const input = JSON.stringify({ secret: WEBHOOK_SECRET, headers: sent.headers, body: sent.body, ...given });
-        const { stdout, stderr } = spawnSync(command, run, { cwd: home, input, encoding: 'utf8' });
+        const { stdout, stderr } = spawnSync(command, run, { cwd: directory, input, encoding: 'utf8' });
         return `${stdout.trim().toLowerCase()}${stderr}`;
       };
       assert.equal(verify({}), 'true');
@@ -140,12 +140,12 @@ for (const { name, command, version, file, text, run } of LANGUAGES) {
       assert.equal(verify({ headers: signed(10 * MINUTE_MS) }), 'false', 'ten minutes old');
     } finally {
       to.close();
-      rmSync(home, { recursive: true });
+      rmSync(directory, { recursive: true });
     }
   });
 }
 
-test('the example of an endpoint of one’s own runs', () => {
+test('the example approval-endpoint runs', () => {
   const [node, ...args] = scripted(join(root, 'examples', 'approval-endpoint', 'run.ts'));
   const { status, stdout, stderr } = spawnSync(node, args, { cwd: root, encoding: 'utf8', timeout: 60_000 });
   assert.equal(status, 0, stderr);

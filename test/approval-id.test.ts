@@ -2,14 +2,14 @@ import * as assert from 'node:assert/strict';
 import { minIdAt, newExecutionId, newRequestId } from '../core/approval/request.ts';
 import { test } from './kit/test.ts';
 
-/** Version 7 of RFC 9562: 48 bits of time, the version, then whatever makes one of the same moment another. */
+/** UUID version 7 of RFC 9562: 48 bits of time, the version, then bits that make it unique. */
 const ID = /^(apr|exe)_([0-9a-f]{8})-([0-9a-f]{4})-7([0-9a-f]{3})-([89ab][0-9a-f]{3})-([0-9a-f]{12})$/;
 
 for (const [kind, make] of [
   ['apr', newRequestId],
   ['exe', newExecutionId],
 ] as const) {
-  test(`who knows an id of ${kind} cannot count on to the next one of its millisecond`, () => {
+  test(`the next id of ${kind} in the same millisecond cannot be guessed`, () => {
     const moments = new Map<string, bigint[]>();
     const ids = new Set<string>();
     for (let round = 0; round < 20_000; round++) {
@@ -25,10 +25,10 @@ for (const [kind, make] of [
     const ends = [...moments.values()];
     assert.ok(
       ends.some((those) => those.length > 1),
-      'no two were made in one millisecond',
+      'no two ids were created in the same millisecond',
     );
     const all = ends.flat();
-    // Its last 42 bits are drawn anew each time (those before them count within a millisecond, for the order).
+    // The last 42 bits are random. Those before them count within a millisecond, for the order.
     for (let bit = 0n; bit < 42n; bit++) {
       const set = all.filter((end) => (end >> bit) & 1n).length;
       assert.ok(set > 8_000 && set < 12_000, `bit ${bit} is set in ${set} of 20,000`);
@@ -43,7 +43,7 @@ for (const [kind, make] of [
   });
 }
 
-test('an id is not before the first of its moment, and before the first of the next', () => {
+test('an id sorts between the minimum ids of its millisecond and the next one', () => {
   const before = new Date();
   const id = newRequestId();
   const after = new Date(Date.now() + 1);

@@ -15,7 +15,7 @@ const memory: StoreUnderTest = {
 recordStoreSuite(test, {
   ...memory,
   skip: {
-    'before its table is there, a store is empty': 'in one process a collection has one definition, from the start',
+    'a store without a table is empty': 'in one process a collection has one definition, from the start',
   },
 });
 approvalSuite(test, memory);

@@ -8,19 +8,27 @@ import type { RejectionCause, ToolRun } from '../core/approval/request.ts';
 import { newRequestId } from '../core/approval/request.ts';
 import { isSvcError } from '../core/errors.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
-import { approve, createGate, type ApprovalProcess, openApprovalProcess, refund, reject, compileTestTools } from './suites/approval-setup.ts';
 import { test } from './kit/test.ts';
+import {
+  type ApprovalProcess,
+  approve,
+  compileTestTools,
+  createGate,
+  openApprovalProcess,
+  refund,
+  reject,
+} from './suites/approval-setup.ts';
 
-// Create, decide, edit, cancel, let time pass, kill: any order of them, on two processes, against a plain model of the
-// rules. The store has a clock that only moves when it is told to.
+// Creates, decides, edits, cancels, moves time and kills in any order, on two processes, and compares with a model of the
+// rules. The clock of the store is controlled by the test.
 
 const TIMEOUT_MS = 60_000;
 
-/** What the rules say of one request. */
+/** The expected state of one request. */
 interface Expected {
   readonly call: GateCall & { readonly requestId: string; readonly executionId: string };
   readonly deadline: number;
-  /** Its handler never ends: the process that runs it dies with it. */
+  /** Its handler never ends before its process dies. */
   readonly hangs: boolean;
   status: 'waiting' | 'approved' | 'rejected' | 'cancelled';
   cause?: RejectionCause;
@@ -40,7 +48,7 @@ class Real {
   readonly store: MemoryStore;
   readonly started = new Map<string, number[]>();
   readonly outcomes = new Map<string, CallOutcome['status'][]>();
-  processes: { office: ApprovalProcess; gate: ApprovalGate; cancels: Map<string, AbortController> }[] = [];
+  processes: { app: ApprovalProcess; gate: ApprovalGate; cancels: Map<string, AbortController> }[] = [];
   #now: number;
 
   constructor(now: number) {
@@ -49,21 +57,21 @@ class Real {
   }
 
   async start(at: number): Promise<void> {
-    const office = await openApprovalProcess(this.store);
-    const gate = createGate(office, this.#tools(), { humanInLoop: { approvalTimeout: TIMEOUT_MS } });
-    this.processes[at] = { office, gate, cancels: new Map() };
+    const app = await openApprovalProcess(this.store);
+    const gate = createGate(app, this.#tools(), { humanInLoop: { approvalTimeout: TIMEOUT_MS } });
+    this.processes[at] = { app, gate, cancels: new Map() };
   }
 
   async setClock(now: number): Promise<void> {
     this.#now = now;
-    for (const { office } of this.processes) await office.service.clock.readNow();
-    await this.processes[0]!.office.service.sweep();
+    for (const { app } of this.processes) await app.service.clock.readNow();
+    await this.processes[0]!.app.service.sweep();
   }
 
-  /** A service carries the clock on for up to a second by itself: what counts is what it stored. */
+  /** Returns the stored deadline: a service extrapolates its clock for up to a second. */
   async deadlineOf(requestId: string): Promise<number> {
     for (;;) {
-      const row = await this.processes[0]!.office.service.read(requestId);
+      const row = await this.processes[0]!.app.service.read(requestId);
       if (row) return row.record.expiresAt.getTime();
       await tick();
     }
@@ -99,29 +107,29 @@ class Real {
 
 type Command = fc.AsyncCommand<Model, Real>;
 
-/** Every request is, sooner or later, what the model says; the handler has run as often as it says, with what it says. */
-async function agree(model: Model, real: Real): Promise<void> {
-  for (let patience = 2_000; ; patience--) {
-    const differences = await compared(model, real);
+/** Waits until every request and its runs match the model. */
+async function assertMatches(model: Model, real: Real): Promise<void> {
+  for (let attempts = 2_000; ; attempts--) {
+    const differences = await differencesOf(model, real);
     if (differences.length === 0) return;
-    if (patience === 0) assert.deepEqual(differences, []);
+    if (attempts === 0) assert.deepEqual(differences, []);
     await tick();
   }
 }
 
-async function compared({ requests }: Model, real: Real): Promise<object[]> {
+async function differencesOf({ requests }: Model, real: Real): Promise<object[]> {
   const found: object[] = [];
   for (const expected of requests) {
     const { requestId } = expected.call;
-    const row = await real.processes[0]!.office.service.read(requestId);
-    const is = {
+    const row = await real.processes[0]!.app.service.read(requestId);
+    const actual = {
       status: row?.record.status,
       cause: row?.record.body.decision?.cause,
       run: row?.record.body.run,
       started: real.started.get(requestId) ?? [],
       outcome: real.outcomes.get(requestId)?.at(-1),
     };
-    const should = {
+    const wanted = {
       status: expected.status,
       cause: expected.cause,
       run: expected.run,
@@ -129,9 +137,9 @@ async function compared({ requests }: Model, real: Real): Promise<object[]> {
       outcome: expected.outcome,
     };
     try {
-      assert.deepEqual(is, should);
+      assert.deepEqual(actual, wanted);
     } catch {
-      found.push({ requestId, is, should });
+      found.push({ requestId, actual, wanted });
     }
   }
   return found;
@@ -143,7 +151,7 @@ function run(expected: Expected): void {
   if (!expected.hangs) expected.outcome = 'completed';
 }
 
-function over(expected: Expected, status: 'rejected' | 'cancelled', cause?: RejectionCause): void {
+function close(expected: Expected, status: 'rejected' | 'cancelled', cause?: RejectionCause): void {
   expected.status = status;
   if (cause) expected.cause = cause;
   expected.outcome = status;
@@ -164,7 +172,7 @@ class Create implements Command {
     const deadline = await real.deadlineOf(call.requestId);
     assert.ok(deadline - model.now - TIMEOUT_MS <= 1_000);
     model.requests.push({ call, deadline, hangs, status: 'waiting', amount, run: 'none', ran: 0 });
-    await agree(model, real);
+    await assertMatches(model, real);
   }
   toString = () => `create(${this.at}, ${this.amount}${this.hangs ? ', hangs' : ''})`;
 }
@@ -179,34 +187,34 @@ class Decide implements Command {
   check = ({ requests }: Readonly<Model>) => requests.length > 0;
   async run(model: Model, real: Real): Promise<void> {
     const expected = model.requests[this.which % model.requests.length]!;
-    const { office } = real.processes[this.at]!;
+    const { app } = real.processes[this.at]!;
     const edit = this.edit === undefined ? undefined : { amount: this.edit };
-    const said = await (this.yes ? approve(office, expected.call, edit) : reject(office, expected.call)).then(
+    const result = await (this.yes ? approve(app, expected.call, edit) : reject(app, expected.call)).then(
       ({ status }) => status as string,
       (error) => error.code as string,
     );
-    assert.equal(said, this.#should(expected, model.now));
-    await agree(model, real);
+    assert.equal(result, this.#expectedResult(expected, model.now));
+    await assertMatches(model, real);
   }
-  #should(expected: Expected, now: number): string {
-    const verdict = this.yes ? 'approved' : 'rejected';
+  #expectedResult(expected: Expected, now: number): string {
+    const decision = this.yes ? 'approved' : 'rejected';
     if (expected.cause === 'timeout') return 'approval_expired';
     if (expected.status !== 'waiting') {
-      const same = expected.status === verdict;
-      return same && (!this.yes || expected.edited === this.edit) ? verdict : 'approval_decided';
+      const same = expected.status === decision;
+      return same && (!this.yes || expected.edited === this.edit) ? decision : 'approval_decided';
     }
     if (this.yes && this.edit !== undefined && this.edit < 0) {
       return now < expected.deadline ? 'approval_parameters_invalid' : 'approval_expired';
     }
-    assert.ok(now < expected.deadline, 'what is overdue has been swept');
+    assert.ok(now < expected.deadline, 'overdue requests have been expired');
     if (!this.yes) {
-      over(expected, 'rejected', 'human');
-      return verdict;
+      close(expected, 'rejected', 'human');
+      return decision;
     }
     expected.status = 'approved';
     if (this.edit !== undefined) expected.edited = this.edit;
     run(expected);
-    return verdict;
+    return decision;
   }
   toString = () => `${this.yes ? 'approve' : 'reject'}(${this.at}, ${this.which}, ${this.edit})`;
 }
@@ -217,8 +225,8 @@ class Cancel implements Command {
   async run(model: Model, real: Real): Promise<void> {
     const expected = model.requests[this.which % model.requests.length]!;
     for (const { cancels } of real.processes) cancels.get(expected.call.requestId)?.abort('enough');
-    if (expected.status === 'waiting') over(expected, 'cancelled');
-    await agree(model, real);
+    if (expected.status === 'waiting') close(expected, 'cancelled');
+    await assertMatches(model, real);
   }
   toString = () => `cancel(${this.which})`;
 }
@@ -230,37 +238,37 @@ class Pass implements Command {
     model.now += this.ms;
     await real.setClock(model.now);
     for (const expected of model.requests) {
-      if (expected.status === 'waiting' && expected.deadline <= model.now) over(expected, 'rejected', 'timeout');
+      if (expected.status === 'waiting' && expected.deadline <= model.now) close(expected, 'rejected', 'timeout');
     }
-    await agree(model, real);
+    await assertMatches(model, real);
   }
   toString = () => `pass(${this.ms})`;
 }
 
-/** A process dies; another goes on with everything that was under way anywhere. */
+/** A process dies, and another one continues its calls. */
 class Kill implements Command {
   constructor(readonly at: number) {}
   check = () => true;
   async run(model: Model, real: Real): Promise<void> {
     const dead = real.processes[this.at]!;
-    const its = model.requests.filter(({ call }) => dead.cancels.has(call.requestId));
-    // Nobody waits for what dies with it.
-    dead.office.service.runningClaims.clear();
-    await dead.office.service.close();
+    const interrupted = model.requests.filter(({ call }) => dead.cancels.has(call.requestId));
+    // A killed process does not wait for its running tools.
+    dead.app.service.runningClaims.clear();
+    await dead.app.service.close();
     await real.start(this.at);
-    for (const expected of its) {
+    for (const expected of interrupted) {
       real.put(this.at, expected.call, true);
       if (expected.run !== 'claimed') continue;
       expected.run = 'unknown';
       expected.outcome = 'interrupted';
     }
-    await agree(model, real);
+    await assertMatches(model, real);
   }
   toString = () => `kill(${this.at})`;
 }
 
 test(
-  'whatever happens in whatever order, a request is what the rules say and its tool has run at most once',
+  'after any sequence of commands, a request has the expected state and its tool ran at most once',
   async () => {
     const at = fc.nat(1);
     const which = fc.nat(9);
@@ -282,9 +290,9 @@ test(
         try {
           await fc.asyncModelRun(() => ({ model: { now, requests: [] }, real }), given);
         } finally {
-          for (const { office } of real.processes) {
-            office.service.runningClaims.clear();
-            await office.service.close();
+          for (const { app } of real.processes) {
+            app.service.runningClaims.clear();
+            await app.service.close();
           }
         }
       }),

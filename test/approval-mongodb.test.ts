@@ -1,7 +1,7 @@
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
-import { storeOn } from './kit/approval-place.ts';
-import { approvalSuite } from './suites/approval-suite.ts';
 import { freshMongo, missing } from './kit/mongodb.ts';
+import { storeUnderTest } from './kit/store-under-test.ts';
 import { test } from './kit/test.ts';
+import { approvalSuite } from './suites/approval-suite.ts';
 
-approvalSuite(test, storeOn(mongodb, freshMongo, missing));
+approvalSuite(test, storeUnderTest(mongodb, freshMongo, missing));

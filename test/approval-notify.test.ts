@@ -5,19 +5,28 @@ import { newRequestId } from '../core/approval/request.ts';
 import type { Connection } from '../core/dialect.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
-import { approvalSuite } from './suites/approval-suite.ts';
-import { approve, Bank, createGate, openApprovalProcess, refund, reject, compileTestTools, startCall } from './suites/approval-setup.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
 import { test } from './kit/test.ts';
+import {
+  approve,
+  Bank,
+  compileTestTools,
+  createGate,
+  openApprovalProcess,
+  refund,
+  reject,
+  startCall,
+} from './suites/approval-setup.ts';
+import { approvalSuite } from './suites/approval-suite.ts';
 
-// A hint says when to look and nothing more: late, repeated, false or missing, it changes nothing but the moment.
+// A notification only triggers a read: if it is late, repeated, false or missing, only the time of the read changes.
 
 type Watch = NonNullable<Connection['watch']>;
 
-/** The same store, to whom hints come in another way. */
-function hintedBy(home: StorageBackend, watch: (real: Watch) => Watch): StorageBackend {
-  const real: Watch = (topic, hint) => (home as Connection).watch!(topic, hint);
-  return new Proxy(home, {
+/** Wraps the notifications of a store. */
+function withNotifications(backend: StorageBackend, watch: (real: Watch) => Watch): StorageBackend {
+  const real: Watch = (topic, listener) => (backend as Connection).watch!(topic, listener);
+  return new Proxy(backend, {
     get(target, name) {
       if (name === 'watch') return watch(real);
       const member = Reflect.get(target, name, target);
@@ -26,77 +35,78 @@ function hintedBy(home: StorageBackend, watch: (real: Watch) => Watch): StorageB
   });
 }
 
-/** Each key three times, the last one late, among keys of others and hints without one. */
+/** Notifies of each key three times, the last time late, and of other keys and of no key in between. */
 const noisy =
   (real: Watch): Watch =>
-  (topic, hint) =>
+  (topic, listener) =>
     real(topic, (key) => {
-      for (const one of [newRequestId(), key, undefined, 'not an id', key]) hint(one);
-      setTimeout(() => hint(key), 20);
+      for (const one of [newRequestId(), key, undefined, 'not an id', key]) listener(one);
+      setTimeout(() => listener(key), 20);
     });
 
-/** It listens, and nothing is ever heard. */
+/** Never notifies. */
 const silent = (): Watch => async () => async () => {};
 
 approvalSuite(test, {
-  name: 'hints that come three times, and others’ among them',
+  name: 'repeated and foreign notifications',
   async createStore() {
     const store = new MemoryStore();
-    return { connect: async () => hintedBy(store, noisy), drop: async () => {} };
+    return { connect: async () => withNotifications(store, noisy), drop: async () => {} };
   },
 });
 
-test('hints of others, over and over, decide nothing and end no wait', async () => {
-  const hints = new Set<(key?: string) => void>();
-  const kept: Watch = async (_topic, hint) => {
-    hints.add(hint);
-    return async () => void hints.delete(hint);
+test('foreign notifications decide nothing and end no wait', async () => {
+  const listeners = new Set<(key?: string) => void>();
+  const recording: Watch = async (_topic, listener) => {
+    listeners.add(listener);
+    return async () => void listeners.delete(listener);
   };
-  const office = await openApprovalProcess(hintedBy(new MemoryStore(), () => kept));
+  const app = await openApprovalProcess(withNotifications(new MemoryStore(), () => recording));
   const bank = new Bank();
   const decided: ApprovalRecord[] = [];
   const onDecided = (record: ApprovalRecord) => decided.push(record);
-  const gate = createGate(office, compileTestTools(bank.tool()));
+  const gate = createGate(app, compileTestTools(bank.tool()));
   const [one, other] = [await startCall(gate, refund(), { onDecided }), await startCall(gate, refund(), { onDecided })];
   const storm = async () => {
     for (let round = 0; round < 100; round++) {
-      for (const hint of hints) {
-        for (const key of [one.request.requestId, other.request.requestId, newRequestId(), '', undefined]) hint(key);
+      for (const listener of listeners) {
+        for (const key of [one.request.requestId, other.request.requestId, newRequestId(), '', undefined])
+          listener(key);
       }
       await new Promise(setImmediate);
     }
   };
   await storm();
-  assert.equal(hints.size, 1);
+  assert.equal(listeners.size, 1);
   assert.deepEqual([decided.length, bank.paid.length], [0, 0]);
-  const [, , ended] = await Promise.all([storm(), approve(office, one.request), one.outcome]);
+  const [, , ended] = await Promise.all([storm(), approve(app, one.request), one.outcome]);
   assert.equal(ended.status, 'completed');
   await storm();
   assert.deepEqual([decided.length, bank.paid.length], [1, 1]);
-  await reject(office, other.request);
+  await reject(app, other.request);
   assert.equal((await other.outcome).status, 'rejected');
   assert.deepEqual([decided.length, bank.paid.length], [2, 1]);
-  await office.service.close();
+  await app.service.close();
 });
 
 const missing = await unavailable();
-if (missing !== undefined) test.skip('PostgreSQL that listens and is told nothing', missing);
+if (missing !== undefined) test.skip('PostgreSQL without notifications', missing);
 else {
-  test('who is never told finds the decision of another process, be it one who waits or many', async () => {
+  test('without notifications, the decision of another process is found, for one and for many waiting calls', async () => {
     const { url, drop } = await freshDatabase();
-    const [home, away] = await Promise.all([postgresql.connect(url, {}), postgresql.connect(url, {})]);
-    const office = await openApprovalProcess(hintedBy(home, silent));
-    const elsewhere = await openApprovalProcess(away);
+    const [ownBackend, otherBackend] = await Promise.all([postgresql.connect(url, {}), postgresql.connect(url, {})]);
+    const app = await openApprovalProcess(withNotifications(ownBackend, silent));
+    const other = await openApprovalProcess(otherBackend);
     const bank = new Bank();
     try {
-      // Nobody finds it only because its time is over.
-      const gate = createGate(office, compileTestTools(bank.tool()), { humanInLoop: { approvalTimeout: 3_600_000 } });
-      // So many that what waits is asked for in pages, and then so few that each is asked for by itself.
-      for (const many of [20, 1]) {
+      // Long enough that the deadline does not end the wait.
+      const gate = createGate(app, compileTestTools(bank.tool()), { humanInLoop: { approvalTimeout: 3_600_000 } });
+      // Enough requests that they are read in pages, and then so few that each is read separately.
+      for (const count of [20, 1]) {
         const before = bank.paid.length;
-        const pending = await Promise.all(Array.from({ length: many }, () => startCall(gate, refund())));
+        const pending = await Promise.all(Array.from({ length: count }, () => startCall(gate, refund())));
         await Promise.all(
-          pending.map(({ request }, at) => (at % 2 === 0 ? approve(elsewhere, request) : reject(elsewhere, request))),
+          pending.map(({ request }, at) => (at % 2 === 0 ? approve(other, request) : reject(other, request))),
         );
         const ended = await Promise.all(pending.map(({ outcome }) => outcome));
         const expected = pending.map((_, at) => (at % 2 === 0 ? 'completed' : 'rejected'));
@@ -104,11 +114,11 @@ else {
           ended.map(({ status }) => status),
           expected,
         );
-        assert.equal(bank.paid.length - before, Math.ceil(many / 2));
+        assert.equal(bank.paid.length - before, Math.ceil(count / 2));
       }
     } finally {
-      await Promise.all([office.service.close(), elsewhere.service.close()]);
-      await Promise.all([home.close(), away.close()]);
+      await Promise.all([app.service.close(), other.service.close()]);
+      await Promise.all([ownBackend.close(), otherBackend.close()]);
       await drop();
     }
   });

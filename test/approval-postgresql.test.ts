@@ -1,7 +1,7 @@
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
-import { storeOn } from './kit/approval-place.ts';
-import { approvalSuite } from './suites/approval-suite.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
+import { storeUnderTest } from './kit/store-under-test.ts';
 import { test } from './kit/test.ts';
+import { approvalSuite } from './suites/approval-suite.ts';
 
-approvalSuite(test, storeOn(postgresql, freshDatabase, await unavailable()));
+approvalSuite(test, storeUnderTest(postgresql, freshDatabase, await unavailable()));

@@ -2,83 +2,83 @@ import * as assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { callbackHandler } from '../config/sdk/callback/handler.ts';
 import { Svc } from '../config/sdk/index.ts';
-import { DeliveryFailed } from '../core/approval/channel.ts';
-import { ApprovalService } from '../core/approval/service.ts';
 import { DETACH } from '../core/approval/call.ts';
+import { DeliveryFailed } from '../core/approval/channel.ts';
 import type { ApprovalRecord } from '../core/approval/request.ts';
 import { newRequestId } from '../core/approval/request.ts';
+import { ApprovalService } from '../core/approval/service.ts';
 import { SvcError } from '../core/errors.ts';
 import { Kernel } from '../core/kernel.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
+import { test } from './kit/test.ts';
 import {
+  type ApprovalProcess,
   approve,
   Bank,
+  compileTestTools,
   createGate,
-  type ApprovalProcess,
   OWNER,
   openApprovalProcess,
   type PendingCall,
+  readRow,
   refund,
-  rowOf,
-  compileTestTools,
   startCall,
 } from './suites/approval-setup.ts';
-import { CALLBACK_KEY } from './suites/gate-client.ts';
 import { expectError } from './suites/expect-error.ts';
-import { test } from './kit/test.ts';
+import { CALLBACK_KEY } from './suites/gate-client.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
-// What happens beside a request changes nothing in it: taps that throw, results too large to keep, a store out of reach.
+// A request survives faults around it: taps that throw, results that are too large to store, a store out of reach.
 
-test('taps that throw when they are told stop neither the request nor its decision', async () => {
-  const office = await openApprovalProcess(new MemoryStore());
+test('taps that throw on notifications stop neither the request nor its decision', async () => {
+  const app = await openApprovalProcess(new MemoryStore());
   const bank = new Bank();
-  office.kernel.hooks.approvalRequested.tap('broken', () => {
+  app.kernel.hooks.approvalRequested.tap('broken', () => {
     throw new Error('no paper');
   });
-  office.kernel.hooks.approvalDecided.tapPromise('broken', async () => {
+  app.kernel.hooks.approvalDecided.tapPromise('broken', async () => {
     throw new Error('no ink');
   });
-  const { request, outcome } = await startCall(createGate(office, compileTestTools(bank.tool())), refund());
-  await waitUntil(() => office.warnings.length === 1, 'Nobody was warned.');
-  assert.equal((await rowOf(office, request)).record.status, 'waiting');
-  assert.equal((await approve(office, request)).status, 'approved');
+  const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), refund());
+  await waitUntil(() => app.warnings.length === 1, 'There was no warning.');
+  assert.equal((await readRow(app, request)).record.status, 'waiting');
+  assert.equal((await approve(app, request)).status, 'approved');
   assert.equal((await outcome).status, 'completed');
   assert.equal(bank.paid.length, 1);
-  assert.deepEqual(office.warnings, [
+  assert.deepEqual(app.warnings, [
     'A tap on approvalRequested threw: no paper',
     'A tap on approvalDecided threw: no ink',
   ]);
-  await office.service.close();
+  await app.service.close();
 });
 
 test('callbacks of a call that throw or reject stop neither the call nor the process', async () => {
-  const office = await openApprovalProcess(new MemoryStore());
+  const app = await openApprovalProcess(new MemoryStore());
   const bank = new Bank();
-  const gate = createGate(office, compileTestTools(bank.tool()));
+  const gate = createGate(app, compileTestTools(bank.tool()));
   const call = refund();
   const outcome = await gate.call(call, {
-    // Refused, as it names another execution, after the call has been decided.
+    // Rejected because of the other execution, after the call has been decided.
     onRequested: async (request) => {
-      await approve(office, request);
-      await waitUntil(() => bank.paid.length === 1, 'It never ran.');
-      return approve(office, { ...request, executionId: 'exe_other' });
+      await approve(app, request);
+      await waitUntil(() => bank.paid.length === 1, 'The tool never ran.');
+      return approve(app, { ...request, executionId: 'exe_other' });
     },
     onDecided: () => {
       throw new Error('no ink');
     },
   });
   assert.equal(outcome.status, 'completed');
-  await waitUntil(() => office.warnings.length === 2, 'Nobody was warned.');
-  assert.deepEqual(office.warnings, [
+  await waitUntil(() => app.warnings.length === 2, 'There was no warning.');
+  assert.deepEqual(app.warnings, [
     'onDecided threw: no ink',
-    'onRequested threw: No request of that id belongs to that execution.',
+    'onRequested threw: No request with that id belongs to that execution.',
   ]);
-  await office.service.close();
+  await app.service.close();
 });
 
-test('a channel that wants to be left alone for longer than timers wait is left alone', async () => {
-  const office = await openApprovalProcess(new MemoryStore());
+test('a channel that requests a pause longer than timers support is not retried', async () => {
+  const app = await openApprovalProcess(new MemoryStore());
   const attempts = { patient: 0, other: 0 };
   const route = (channel: 'patient' | 'other', afterMs: number) => ({
     channel,
@@ -87,28 +87,28 @@ test('a channel that wants to be left alone for longer than timers wait is left 
       throw new DeliveryFailed('later', { afterMs });
     },
   });
-  const gate = createGate(office, compileTestTools(new Bank().tool()), {
+  const gate = createGate(app, compileTestTools(new Bank().tool()), {
     routes: [route('patient', 3_000_000_000), route('other', 0)],
     humanInLoop: { approvalTimeout: 31_536_000_000 },
   });
   const { request, outcome } = await startCall(gate, refund());
   await waitUntil(() => attempts.other === 2, 'The other channel was not tried again.');
   assert.equal(attempts.patient, 1);
-  await approve(office, request);
+  await approve(app, request);
   assert.equal((await outcome).status, 'completed');
-  await office.service.close();
+  await app.service.close();
 });
 
-test('a channel that was reached is not told again, however often it was not reached before', async () => {
-  const home = new MemoryStore();
-  const [first, next] = [await openApprovalProcess(home), await openApprovalProcess(home)];
-  const told: string[] = [];
-  const route = (channel: string) => ({ channel, deliver: async () => void told.push(channel) });
+test('a successful delivery is not repeated, even after many failed attempts', async () => {
+  const backend = new MemoryStore();
+  const [first, next] = [await openApprovalProcess(backend), await openApprovalProcess(backend)];
+  const messages: string[] = [];
+  const route = (channel: string) => ({ channel, deliver: async () => void messages.push(channel) });
   const tools = compileTestTools(new Bank().tool());
   const call = refund();
-  const leave = new AbortController();
-  const left = await startCall(createGate(first, tools), call, { signal: leave.signal });
-  const { requestId } = left.request;
+  const detach = new AbortController();
+  const interrupted = await startCall(createGate(first, tools), call, { signal: detach.signal });
+  const { requestId } = interrupted.request;
   for (let attempt = 1; attempt <= 1001; attempt++) {
     const delivered = attempt === 1001;
     const at = new Date(attempt);
@@ -122,71 +122,71 @@ test('a channel that was reached is not told again, however often it was not rea
       error: delivered ? null : 'no',
     });
   }
-  leave.abort(DETACH);
-  await expectError(left.outcome, 'interrupted');
+  detach.abort(DETACH);
+  await expectError(interrupted.outcome, 'interrupted');
   const again = await startCall(createGate(next, tools, { routes: [route('ops'), route('new')] }), call);
-  await waitUntil(() => told.includes('new'), 'The other channel was not told.');
-  assert.deepEqual(told, ['new']);
+  await waitUntil(() => messages.includes('new'), 'The other channel got no message.');
+  assert.deepEqual(messages, ['new']);
   await approve(next, again.request);
   await again.outcome;
   for (const { service } of [first, next]) await service.close();
 });
 
-test('a channel is told once that a call was approved, also one that was approved while nobody waited for it', async () => {
-  const home = new MemoryStore();
-  const [first, next] = [await openApprovalProcess(home), await openApprovalProcess(home)];
+test('an approval is reported to a channel once, also if no process was waiting', async () => {
+  const backend = new MemoryStore();
+  const [first, next] = [await openApprovalProcess(backend), await openApprovalProcess(backend)];
   const tools = compileTestTools(new Bank().tool());
-  const told: string[] = [];
+  const messages: string[] = [];
   const routes = [
     {
       channel: 'ops',
       deliver: async () => {},
-      onDecided: async ({ requestId, status }: ApprovalRecord) => void told.push(`${requestId} ${status}`),
+      onDecided: async ({ requestId, status }: ApprovalRecord) => void messages.push(`${requestId} ${status}`),
     },
   ];
   const [calm, crashed] = [refund(), refund()];
-  const leave = new AbortController();
+  const detach = new AbortController();
   const waited = await startCall(createGate(first, tools, { routes }), calm);
-  const left = await startCall(createGate(first, tools, { routes }), crashed, { signal: leave.signal });
-  leave.abort(DETACH);
-  await expectError(left.outcome, 'interrupted');
+  const interrupted = await startCall(createGate(first, tools, { routes }), crashed, { signal: detach.signal });
+  detach.abort(DETACH);
+  await expectError(interrupted.outcome, 'interrupted');
   await approve(first, waited.request);
-  await approve(first, left.request);
+  await approve(first, interrupted.request);
   await waited.outcome;
   for (let round = 0; round < 3; round++) {
     for (const call of [calm, crashed])
       assert.equal((await createGate(next, tools, { routes }).call(call)).status, 'completed');
   }
-  assert.deepEqual(told, [`${waited.request.requestId} approved`, `${left.request.requestId} approved`]);
+  assert.deepEqual(messages, [`${waited.request.requestId} approved`, `${interrupted.request.requestId} approved`]);
   for (const { service } of [first, next]) await service.close();
 });
 
-test('a call that is given up before it is put to the gate is told to no channel', async () => {
-  const office = await openApprovalProcess(new MemoryStore());
-  const told: string[] = [];
+test('a call that is aborted before the gate is not sent to a channel', async () => {
+  const app = await openApprovalProcess(new MemoryStore());
+  const messages: string[] = [];
   const routes = [
     {
       channel: 'ops',
-      deliver: async () => void told.push('deliver'),
-      onDecided: async () => void told.push('decided'),
+      deliver: async () => void messages.push('deliver'),
+      onDecided: async () => void messages.push('decided'),
     },
   ];
-  const gate = createGate(office, compileTestTools(new Bank().tool()), { routes });
+  const gate = createGate(app, compileTestTools(new Bank().tool()), { routes });
   assert.equal((await gate.call(refund(), { signal: AbortSignal.abort('gone') })).status, 'cancelled');
   const { request, outcome } = await startCall(gate, refund());
-  await waitUntil(() => told.length > 0, 'The channel was not told of the next call.');
-  await approve(office, request);
+  await waitUntil(() => messages.length > 0, 'The next call was not sent to the channel.');
+  await approve(app, request);
   await outcome;
-  assert.deepEqual(told, ['deliver', 'decided']);
-  await office.service.close();
+  assert.deepEqual(messages, ['deliver', 'decided']);
+  await app.service.close();
 });
 
-for (const [who, isBeside] of [
-  ['who waits beside it', true],
-  ['who puts the call again', false],
+for (const [who, hasOther] of [
+  ['another waiting call', true],
+  ['a repeated call', false],
 ] as const) {
-  test(`a channel that was not reached when a call was left is tried again for ${who}`, async () => {
-    const office = await openApprovalProcess(new MemoryStore());
+  test(`a failed delivery of an interrupted call is repeated for ${who}`, async () => {
+    const app = await openApprovalProcess(new MemoryStore());
     const bank = new Bank();
     let [attempts, taps] = [0, 0];
     let isUp = false;
@@ -194,161 +194,165 @@ for (const [who, isBeside] of [
       attempts += 1;
       if (!isUp) throw new DeliveryFailed('down', { afterMs: 60_000 });
     };
-    office.kernel.hooks.approvalRequested.tap('test', () => void taps++);
-    const gate = createGate(office, compileTestTools(bank.tool()), {
+    app.kernel.hooks.approvalRequested.tap('test', () => void taps++);
+    const gate = createGate(app, compileTestTools(bank.tool()), {
       routes: [{ channel: 'ops', deliver }],
       humanInLoop: { approvalTimeout: 600_000 },
     });
     const call = refund();
-    const leave = new AbortController();
-    const left = await startCall(gate, call, { signal: leave.signal });
-    const beside = isBeside ? await startCall(gate, call) : undefined;
-    const { requestId } = left.request;
-    const told = async () =>
-      (await office.service.deliveries.page('byRequest', { equals: { requestId }, limit: 10 })).records.map(
+    const detach = new AbortController();
+    const interrupted = await startCall(gate, call, { signal: detach.signal });
+    const otherCall = hasOther ? await startCall(gate, call) : undefined;
+    const { requestId } = interrupted.request;
+    const deliveries = async () =>
+      (await app.service.deliveries.page('byRequest', { equals: { requestId }, limit: 10 })).records.map(
         ({ record }) => record.delivered,
       );
-    // So many that they are not all looked at now and then.
-    const others = Array.from({ length: 17 }, () => office.service.watcher.subscribe(newRequestId()));
-    await waitUntil(async () => (await told()).length === 1, 'The channel was not tried.');
+    // Enough subscriptions that the watcher reads them in pages.
+    const others = Array.from({ length: 17 }, () => app.service.watcher.subscribe(newRequestId()));
+    await waitUntil(async () => (await deliveries()).length === 1, 'The channel was not tried.');
     isUp = true;
-    if (isBeside) await refusedAlone(office, left);
+    if (hasOther) await failFirstRead(app, interrupted);
     else {
-      leave.abort(DETACH);
-      await expectError(left.outcome, 'interrupted');
+      detach.abort(DETACH);
+      await expectError(interrupted.outcome, 'interrupted');
     }
-    const { outcome } = beside ?? (await startCall(gate, call));
-    await waitUntil(async () => (await told()).length === 2, 'The channel was not tried again.');
-    assert.deepEqual((await told()).sort(), [false, true]);
+    const { outcome } = otherCall ?? (await startCall(gate, call));
+    await waitUntil(async () => (await deliveries()).length === 2, 'The channel was not tried again.');
+    assert.deepEqual((await deliveries()).sort(), [false, true]);
     assert.deepEqual([attempts, taps], [2, 1]);
-    await approve(office, left.request);
+    await approve(app, interrupted.request);
     assert.equal((await outcome).status, 'completed');
-    assert.equal(office.service.announcements.size, 0);
-    for (const seat of others) seat.unsubscribe();
-    await office.service.close();
+    assert.equal(app.service.announcements.size, 0);
+    for (const subscription of others) subscription.unsubscribe();
+    await app.service.close();
   });
 }
 
-/** The store refuses the first who looks, after the others have looked and gone on waiting. */
-async function refusedAlone({ service }: ApprovalProcess, { request: { requestId }, outcome }: PendingCall): Promise<void> {
+/** Makes the first read of the store fail after the other calls have read it and continue to wait. */
+async function failFirstRead(
+  { service }: ApprovalProcess,
+  { request: { requestId }, outcome }: PendingCall,
+): Promise<void> {
   const { read } = service;
-  let looked = 0;
-  let refuse = () => {};
+  let reads = 0;
+  let fail = () => {};
   service.read = (id) => {
-    looked += 1;
-    if (looked > 1) return read.call(service, id);
+    reads += 1;
+    if (reads > 1) return read.call(service, id);
     return new Promise((_, reject) => {
-      refuse = () => reject(new SvcError('permission_denied', 'Not now.'));
+      fail = () => reject(new SvcError('permission_denied', 'Not now.'));
     });
   };
   service.watcher.notify(requestId);
-  await waitUntil(() => looked === 2, 'Nobody waits beside it.');
+  await waitUntil(() => reads === 2, 'No other call waits.');
   service.read = read;
-  refuse();
+  fail();
   await expectError(outcome, 'permission_denied');
 }
 
-test('a result that is too large to be kept reaches its caller whole; who asks again is told that it ran', async () => {
-  const office = await openApprovalProcess(new MemoryStore());
+test('a result that is too large to store reaches its caller; a repeated call reports only that it ran', async () => {
+  const app = await openApprovalProcess(new MemoryStore());
   const bank = new Bank();
-  const KEPT = 256 * 1024;
-  // With its two quotes a text of so many bytes, and of one more.
-  for (const [size, isKept] of [
-    [KEPT - 2, true],
-    [KEPT - 1, false],
+  const MAX_STORED_BYTES = 256 * 1024;
+  // As JSON, with two quotes, exactly the limit and one byte more.
+  for (const [size, isStored] of [
+    [MAX_STORED_BYTES - 2, true],
+    [MAX_STORED_BYTES - 1, false],
   ] as const) {
     const large = 'x'.repeat(size);
-    const gate = createGate(office, compileTestTools(bank.tool({ handler: () => bank.paid.push({}) && large })));
+    const gate = createGate(app, compileTestTools(bank.tool({ handler: () => bank.paid.push({}) && large })));
     const call = refund();
     const { request, outcome } = await startCall(gate, call);
-    await approve(office, request);
+    await approve(app, request);
     assert.deepEqual((await outcome).result, large);
     const again = await gate.call(call);
     assert.equal(again.status, 'completed');
-    if (isKept) assert.equal(again.result, large);
+    if (isStored) assert.equal(again.result, large);
     else assert.equal((again.result as { error: string }).error, 'result_not_kept');
   }
   assert.equal(bank.paid.length, 2);
-  await office.service.close();
+  await app.service.close();
 });
 
-test('what cannot be told of a request ends neither its call nor the process', async () => {
-  const office = await openApprovalProcess(new MemoryStore());
+test('a failed announcement ends neither its call nor the process', async () => {
+  const app = await openApprovalProcess(new MemoryStore());
   const bank = new Bank();
   const call = refund();
-  const { request, outcome } = await startCall(createGate(office, compileTestTools(bank.tool())), call);
-  await approve(office, request);
+  const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), call);
+  await approve(app, request);
   await outcome;
-  const { read } = office.service;
-  // As an older version of this SDK stored it.
+  const { read } = app.service;
+  // Stored by an older version of the SDK.
   const result = JSON.parse(`${'['.repeat(20_000)}${']'.repeat(20_000)}`);
-  office.service.read = async (id) => {
-    const { record, version } = (await read.call(office.service, id))!;
+  app.service.read = async (id) => {
+    const { record, version } = (await read.call(app.service, id))!;
     const body = { ...record.body, outcome: { status: 'completed' as const, result } };
     return { version, record: { ...record, status: 'rejected', body } };
   };
   const routes = [{ channel: 'pager', deliver: async () => {}, onDecided: async () => {} }];
-  assert.equal((await createGate(office, compileTestTools(bank.tool()), { routes }).call(call)).status, 'rejected');
-  await waitUntil(() => office.warnings.length > 0, 'Nobody was warned.');
-  assert.match(office.warnings[0]!, /^The announcement threw: /);
-  await office.service.close();
+  assert.equal((await createGate(app, compileTestTools(bank.tool()), { routes }).call(call)).status, 'rejected');
+  await waitUntil(() => app.warnings.length > 0, 'There was no warning.');
+  assert.match(app.warnings[0]!, /^The announcement threw: /);
+  await app.service.close();
 });
 
-test('503: the callback says when the store cannot be used, decides nothing, and gives nothing away', async () => {
-  const office = await openApprovalProcess(new MemoryStore());
-  const { request } = await startCall(createGate(office, compileTestTools(new Bank().tool())), refund());
-  const answer = callbackHandler({ approvals: office.service, product: OWNER.product, env: OWNER.env, key: CALLBACK_KEY });
+test('503: the callback reports an unusable store, decides nothing, and exposes no details', async () => {
+  const app = await openApprovalProcess(new MemoryStore());
+  const { request } = await startCall(createGate(app, compileTestTools(new Bank().tool())), refund());
+  const answer = callbackHandler({ approvals: app.service, product: OWNER.product, env: OWNER.env, key: CALLBACK_KEY });
   const url = `https://shop.example/approvals/${request.requestId}/respond?token=v1.${'A'.repeat(43)}`;
-  const { read } = office.service;
+  const { read } = app.service;
   for (const code of ['connection_lost', 'connection_failed', 'permission_denied', 'migration_failed'] as const) {
-    office.service.read = () => Promise.reject(new SvcError(code, 'gone: postgres://shop:hunter2@db'));
+    app.service.read = () => Promise.reject(new SvcError(code, 'gone: postgres://shop:hunter2@db'));
     const headers = { 'content-type': 'application/json' };
     const posted = await answer(new Request(url, { method: 'POST', headers, body: '{"approved":true}' }));
     assert.deepEqual([posted.status, posted.headers.get('retry-after')], [503, '5']);
-    const said = (await posted.json()) as { error: string };
-    assert.equal(said.error, 'store_unavailable');
+    const body = (await posted.json()) as { error: string };
+    assert.equal(body.error, 'store_unavailable');
     const shown = await answer(new Request(url));
     assert.equal(shown.status, 503);
-    assert.ok(!`${JSON.stringify(said)}${await shown.text()}`.includes('hunter2'));
+    assert.ok(!`${JSON.stringify(body)}${await shown.text()}`.includes('hunter2'));
   }
-  office.service.read = read;
-  assert.equal((await rowOf(office, request)).record.status, 'waiting');
-  await office.service.close();
+  app.service.read = read;
+  assert.equal((await readRow(app, request)).record.status, 'waiting');
+  await app.service.close();
 });
 
-test('what is kept in memory is warned of outside dev, and only there', async () => {
+test('a store in memory causes a warning outside of dev', async () => {
   for (const env of ['dev', 'prd']) {
     const warned: string[] = [];
-    const hear = ({ message }: Error) => warned.push(message);
-    process.on('warning', hear);
+    const onWarning = ({ message }: Error) => warned.push(message);
+    process.on('warning', onWarning);
     const svc = new Svc({ config: { product: 'shop' }, env });
     await svc.approvals.list();
     await svc.approvals.list();
     await new Promise(setImmediate);
-    process.off('warning', hear);
+    process.off('warning', onWarning);
     await svc.close();
-    const about = warned.filter((message) => message.includes('stored in memory'));
-    assert.equal(about.length, env === 'dev' ? 0 : 1, warned.join());
-    if (env !== 'dev') assert.match(about[0]!, /^Approvals of "prd" .* Set approvals\.store in svc\.config\.$/);
+    const memoryWarnings = warned.filter((message) => message.includes('stored in memory'));
+    assert.equal(memoryWarnings.length, env === 'dev' ? 0 : 1, warned.join());
+    if (env !== 'dev')
+      assert.match(memoryWarnings[0]!, /^Approvals of "prd" .* Set approvals\.store in svc\.config\.$/);
   }
 });
 
-test('what a handler logs names its agent and its call, and control characters are written out', async () => {
+test('log lines of a handler name the agent and the call, and control characters are escaped', async () => {
   const lines: string[] = [];
   const log = (line: string) => lines.push(line);
   const kernel = new Kernel();
   const service = await ApprovalService.open({ backend: new MemoryStore(), hooks: kernel.hooks, owner: OWNER, log });
-  const office = { service, kernel, warnings: [] };
+  const app = { service, kernel, warnings: [] };
   const tool = new Bank().tool({
     handler: (ctx) => {
       ctx.log('paid\u001b[2J\u202e', { text: 'a\u001bb' });
       ctx.log('plain');
     },
   });
-  const { request, outcome } = await startCall(createGate(office, compileTestTools(tool)), refund());
-  await approve(office, request);
+  const { request, outcome } = await startCall(createGate(app, compileTestTools(tool)), refund());
+  await approve(app, request);
   await outcome;
-  await createGate(office, compileTestTools({ ...tool, requiresConfirmation: false })).call(
+  await createGate(app, compileTestTools({ ...tool, requiresConfirmation: false })).call(
     refund(undefined, { toolCallId: 'free' }),
   );
   assert.equal(lines.length, 4);
@@ -360,12 +364,12 @@ test('what a handler logs names its agent and its call, and control characters a
   await service.close();
 });
 
-test('a tool that has paid has not failed because of what it logs', async () => {
+test('a tool does not fail because of what it logs', async () => {
   const lines: string[] = [];
   const log = (line: string) => lines.push(line);
   const kernel = new Kernel();
   const service = await ApprovalService.open({ backend: new MemoryStore(), hooks: kernel.hooks, owner: OWNER, log });
-  const office = { service, kernel, warnings: [] };
+  const app = { service, kernel, warnings: [] };
   const circular: Record<string, unknown> = { status: 200 };
   circular.self = circular;
   const hostile = {
@@ -383,13 +387,13 @@ test('a tool that has paid has not failed because of what it logs', async () => 
       return 'receipt';
     },
   });
-  const { request, outcome } = await startCall(createGate(office, compileTestTools(tool)), refund());
-  await approve(office, request);
+  const { request, outcome } = await startCall(createGate(app, compileTestTools(tool)), refund());
+  await approve(app, request);
   const { status, result } = await outcome;
   assert.deepEqual([status, result], ['completed', 'receipt']);
-  const said = lines.map((line) => line.slice(`payouts ${request.requestId}: `.length));
-  assert.equal(said.length, 9, lines.join('\n'));
-  for (const [at, words] of [
+  const messages = lines.map((line) => line.slice(`payouts ${request.requestId}: `.length));
+  assert.equal(messages.length, 9, lines.join('\n'));
+  for (const [at, pattern] of [
     [0, /^paid .*10n/],
     [1, /^paid .*200.*Circular/s],
     [2, /^paid \[Function/],
@@ -397,7 +401,7 @@ test('a tool that has paid has not failed because of what it logs', async () => 
     [4, /^Error: late/],
     [5, /^42$/],
   ] as const) {
-    assert.match(said[at]!, words);
+    assert.match(messages[at]!, pattern);
   }
   await service.close();
 });

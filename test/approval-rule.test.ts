@@ -3,15 +3,15 @@ import { Svc } from '../config/sdk/index.ts';
 import type { ApprovalRequest } from '../core/approval/request.ts';
 import { test } from './kit/test.ts';
 
-// SPEC 3.1.1 and 2.2: which calls wait, why, and for how long.
+// Which calls wait for approval, why, and for how long (docs/reference/approvals.md).
 
-/** A gate over three tools, and what ran. */
+/** A gate with three tools, and the tools that ran. */
 async function withTools(
   humanInLoop: object | undefined,
-  body: (scene: {
+  body: (fixture: {
     readonly ran: string[];
-    /** The request of a call that waits, rejected again; undefined of one that ran. */
-    asked(tool: string): Promise<ApprovalRequest | undefined>;
+    /** Starts a call. Returns its request, which is then rejected, or undefined if the call ran without one. */
+    requestOf(tool: string): Promise<ApprovalRequest | undefined>;
   }) => Promise<void>,
 ): Promise<void> {
   const svc = new Svc({ config: { product: 'shop' }, env: 'dev' });
@@ -25,23 +25,23 @@ async function withTools(
   try {
     await body({
       ran,
-      async asked(name) {
-        let asked: ApprovalRequest | undefined;
+      async requestOf(name) {
+        let created: ApprovalRequest | undefined;
         const before = ran.length;
         const { status } = await gate.run(
           { tool: name, parameters: {} },
           {
             onRequested(request) {
-              asked = request;
-              assert.equal(ran.length, before, `${name} ran before anybody was asked`);
+              created = request;
+              assert.equal(ran.length, before, `${name} ran before a request was created`);
               const { executionId, requestId } = request;
               void svc.agents.signal({ executionId, signal: 'reject', payload: { requestId } });
             },
           },
         );
-        assert.equal(status, asked ? 'rejected' : 'completed');
-        assert.equal(ran.length - before, asked ? 0 : 1);
-        return asked;
+        assert.equal(status, created ? 'rejected' : 'completed');
+        assert.equal(ran.length - before, created ? 0 : 1);
+        return created;
       },
     });
   } finally {
@@ -49,43 +49,43 @@ async function withTools(
   }
 }
 
-test('what requires confirmation waits, what is listed waits, what is neither runs; the request says why', () =>
-  withTools({ enabled: true, alwaysRequireApproval: ['wire'] }, async ({ asked, ran }) => {
-    assert.equal((await asked('refund'))?.reason, 'The tool requires confirmation.');
-    assert.equal((await asked('wire'))?.reason, 'The tool always needs approval for this agent.');
-    assert.equal(await asked('look'), undefined);
+test('tools that require confirmation or are listed wait, with the reason; the others run', () =>
+  withTools({ enabled: true, alwaysRequireApproval: ['wire'] }, async ({ requestOf, ran }) => {
+    assert.equal((await requestOf('refund'))?.reason, 'The tool requires confirmation.');
+    assert.equal((await requestOf('wire'))?.reason, 'The tool always needs approval for this agent.');
+    assert.equal(await requestOf('look'), undefined);
     assert.deepEqual(ran, ['look']);
   }));
 
-test('of a tool that requires confirmation and is listed, the reason is that it requires confirmation', () =>
-  withTools({ enabled: true, alwaysRequireApproval: ['look', 'refund'] }, async ({ asked }) => {
-    assert.equal((await asked('refund'))?.reason, 'The tool requires confirmation.');
-    assert.equal((await asked('look'))?.reason, 'The tool always needs approval for this agent.');
-    assert.equal(await asked('wire'), undefined);
+test('the reason for a tool that requires confirmation and is listed is the confirmation', () =>
+  withTools({ enabled: true, alwaysRequireApproval: ['look', 'refund'] }, async ({ requestOf }) => {
+    assert.equal((await requestOf('refund'))?.reason, 'The tool requires confirmation.');
+    assert.equal((await requestOf('look'))?.reason, 'The tool always needs approval for this agent.');
+    assert.equal(await requestOf('wire'), undefined);
   }));
 
-test('unless it is enabled, nothing waits: a tool that requires confirmation runs, and so does one that is listed', async () => {
+test('if approvals are not enabled, no tool waits', async () => {
   for (const humanInLoop of [
     { enabled: false, alwaysRequireApproval: ['wire'] },
     { alwaysRequireApproval: ['wire'] },
     {},
     undefined,
   ]) {
-    await withTools(humanInLoop, async ({ asked, ran }) => {
-      for (const tool of ['refund', 'wire', 'look']) assert.equal(await asked(tool), undefined);
+    await withTools(humanInLoop, async ({ requestOf, ran }) => {
+      for (const tool of ['refund', 'wire', 'look']) assert.equal(await requestOf(tool), undefined);
       assert.deepEqual(ran, ['refund', 'wire', 'look']);
     });
   }
 });
 
-test('a request waits as long as it is said, and for 300,000 ms where nothing is said', async () => {
+test('a request waits for approvalTimeout, 300,000 ms by default', async () => {
   for (const [more, expected] of [
     [{}, 300_000],
     [{ approvalTimeout: 1_000 }, 1_000],
     [{ approvalTimeout: 31_536_000_000 }, 31_536_000_000],
   ] as const) {
-    await withTools({ enabled: true, ...more }, async ({ asked }) => {
-      const request = (await asked('refund'))!;
+    await withTools({ enabled: true, ...more }, async ({ requestOf }) => {
+      const request = (await requestOf('refund'))!;
       assert.equal(Date.parse(request.timeout) - Date.parse(request.timestamp), expected);
     });
   }

@@ -2,14 +2,14 @@ import * as assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { Webhook } from 'standardwebhooks';
-import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './suites/gate-client.ts';
-import { freePort } from './suites/free-port.ts';
-import { type WebhookReceiver, startWebhookReceiver } from './suites/webhook-receiver.ts';
-import { expectError } from './suites/expect-error.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
+import { freePort } from './suites/free-port.ts';
+import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './suites/gate-client.ts';
 import { waitUntil } from './suites/wait-until.ts';
+import { startWebhookReceiver, type WebhookReceiver } from './suites/webhook-receiver.ts';
 
-/** A gate whose requests go to that URL. */
+/** Runs `body` with a gate that sends its requests to a URL. */
 function webhooks(
   url: string,
   body: (gate: GateUnderTest) => Promise<void>,
@@ -49,7 +49,7 @@ async function withReceiver(
 const approve = ({ svc }: GateUnderTest, { requestId, executionId }: { requestId: string; executionId: string }) =>
   svc.agents.signal({ executionId, signal: 'approve', payload: { requestId } });
 
-test('the body is that of the spec, and the signature one that standardwebhooks verifies', () =>
+test('the body has the documented form, and standardwebhooks verifies the signature', () =>
   withReceiver(200, (to) =>
     webhooks(to.url, async (gate) => {
       const { request, outcome } = await gate.refund();
@@ -83,7 +83,7 @@ test('the body is that of the spec, and the signature one that standardwebhooks 
     }),
   ));
 
-test('context is there when it is asked for', () =>
+test('the context is included if configured', () =>
   withReceiver(200, (to) =>
     webhooks(
       to.url,
@@ -101,7 +101,7 @@ test('context is there when it is asked for', () =>
     ),
   ));
 
-test('while keys rotate, holders of the old one and of the new one both verify', () => {
+test('during a key rotation, the old and the new key both verify', () => {
   const old = `whsec_${Buffer.alloc(24, 1).toString('base64')}`;
   return withReceiver(200, (to) =>
     webhooks(
@@ -120,7 +120,7 @@ test('while keys rotate, holders of the old one and of the new one both verify',
   );
 });
 
-test('500 and 429 are tried again until it arrives, every attempt in the audit, always with one id', () =>
+test('500 and 429 are retried until delivery, with every attempt in the audit and the same id', () =>
   withReceiver(
     (response, attempt) => {
       if (attempt === 1) response.writeHead(500).end();
@@ -131,14 +131,17 @@ test('500 and 429 are tried again until it arrives, every attempt in the audit, 
       webhooks(to.url, async (gate) => {
         const { request } = await gate.refund();
         await waitUntil(() => to.received.length === 3, 'it was not tried again');
-        await waitUntil(async () => (await attempts(gate, request.requestId)).length === 3, 'an attempt is not recorded');
+        await waitUntil(
+          async () => (await attempts(gate, request.requestId)).length === 3,
+          'an attempt is not recorded',
+        );
         assert.deepEqual(await attempts(gate, request.requestId), ['answered 500', 'answered 429', 'delivered']);
         assert.deepEqual([...new Set(to.received.map(({ headers }) => headers['webhook-id']))], [request.requestId]);
       }),
   ));
 
-test('a receiver that says when to come again is left alone until then', () => {
-  // Unasked, the pause after the first attempt is a second at most.
+test('Retry-After delays the next attempt', () => {
+  // By default the pause after the first attempt is at most a second.
   const AFTER_S = 3;
   const came: number[] = [];
   return withReceiver(
@@ -162,7 +165,7 @@ for (const [status, why] of [
   [410, 'answered 410'],
   [404, 'answered 404'],
 ] as const) {
-  test(`${status} is not tried again, and the request waits all the same`, () =>
+  test(`${status} is not retried, and the request keeps waiting`, () =>
     withReceiver(
       (response) => response.writeHead(status, { location: 'http://127.0.0.1:1/elsewhere' }).end(),
       (to) =>
@@ -177,7 +180,7 @@ for (const [status, why] of [
     ));
 }
 
-test('a receiver that hangs, drips, sends 100 MB or closes holds nothing up', async () => {
+test('a receiver that hangs, responds slowly, sends 100 MB or disconnects blocks nothing', async () => {
   const started = performance.now();
   for (const answer of [
     () => {}, // never answers
@@ -201,15 +204,18 @@ test('a receiver that hangs, drips, sends 100 MB or closes holds nothing up', as
       }),
     );
   }
-  // None of the four was waited for: one attempt alone may take 15 seconds.
+  // No call waited for a delivery: a single attempt may take 15 seconds.
   assert.ok(performance.now() - started < 15_000);
 });
 
-test('nobody listens: told again once somebody does', async () => {
+test('a webhook is retried until its receiver is up', async () => {
   const port = await freePort();
   await webhooks(`http://127.0.0.1:${port}/`, async (gate) => {
     const { request } = await gate.refund();
-    await waitUntil(async () => (await attempts(gate, request.requestId)).includes('ECONNREFUSED'), 'no attempt was made');
+    await waitUntil(
+      async () => (await attempts(gate, request.requestId)).includes('ECONNREFUSED'),
+      'no attempt was made',
+    );
     const server = createServer(
       (socket) =>
         void socket
@@ -218,12 +224,15 @@ test('nobody listens: told again once somebody does', async () => {
     );
     server.listen(port, '127.0.0.1');
     await once(server, 'listening');
-    await waitUntil(async () => (await attempts(gate, request.requestId)).includes('delivered'), 'it was not tried again');
+    await waitUntil(
+      async () => (await attempts(gate, request.requestId)).includes('delivered'),
+      'it was not tried again',
+    );
     server.close();
   });
 });
 
-test('what is decided is not delivered any more', () =>
+test('a decided request is no longer delivered', () =>
   withReceiver(500, (to) =>
     webhooks(to.url, async (gate) => {
       const { request, outcome } = await gate.refund();
@@ -236,7 +245,7 @@ test('what is decided is not delivered any more', () =>
     }),
   ));
 
-test('sensitive parameters are masked in what is sent', () =>
+test('sensitive parameters are masked in the body', () =>
   withReceiver(200, (to) =>
     webhooks(to.url, async (gate) => {
       await gate.refund({ orderId: '1', amount: 1, card: '4111-1111-1111-1111' });
@@ -249,7 +258,7 @@ test('sensitive parameters are masked in what is sent', () =>
     }),
   ));
 
-test('a webhook without a secret, with a weak one or with a weak callback key is refused before anything is asked', async () => {
+test('a webhook with a missing or weak secret or a weak callback key is rejected before a request is created', async () => {
   const url = 'https://ops.example/approvals';
   const run = (secrets: Record<string, string[]>, callbackKey = CALLBACK_KEY) =>
     withGate(

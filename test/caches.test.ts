@@ -1,13 +1,13 @@
 import * as assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readMigrations } from './kit/load.ts';
-import { migrationPath, formatMigration } from '../config/project/migration-files.ts';
+import { formatMigration, migrationPath } from '../config/project/migration-files.ts';
 import { isSvcError } from '../core/errors.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { checksum } from '../core/migration/migration.ts';
 import { command, svc } from './kit/cli.ts';
 import { folder } from './kit/folder.ts';
+import { readMigrations } from './kit/load.ts';
 import { freshDatabase } from './kit/mysql.ts';
 import { project as databaseProject } from './kit/project.ts';
 import { test } from './kit/test.ts';
@@ -31,7 +31,7 @@ function project(): string {
   });
 }
 
-/** The one file in the cache of the project. */
+/** The only file in the cache of the project. */
 function cacheIn(root: string): string {
   const caches = join(root, 'node_modules/.cache/svc');
   const [name = '', ...more] = readdirSync(caches);
@@ -41,22 +41,22 @@ function cacheIn(root: string): string {
 
 async function read(root: string): Promise<unknown> {
   const found = await readMigrations(root, 'main');
-  for (const { tag, checksum: said, migration, file } of found) {
+  for (const { tag, checksum: output, migration, file } of found) {
     assert.equal(tag, migration.tag);
-    assert.equal(said, checksum(migration));
+    assert.equal(output, checksum(migration));
     assert.equal(file, migrationPath('main', tag));
   }
   return found.map(({ migration }) => migration);
 }
 
-test('migrations read from the cache are the ones that are in the files', async () => {
+test('migrations from the cache equal those of the files', async () => {
   const root = project();
   const cold = await read(root);
   assert.equal(cacheIn(root).endsWith('.json'), true);
   assert.deepEqual(await read(root), cold);
 });
 
-test('a file that was edited is found, at the place where it is wrong', async () => {
+test('an edited file is detected, and its error has a position', async () => {
   const root = project();
   const before = await readMigrations(root, 'main');
   writeFileSync(join(root, FIRST), formatMigration(root, { ...first, down: [] }));
@@ -69,7 +69,7 @@ test('a file that was edited is found, at the place where it is wrong', async ()
   });
 });
 
-test('the text of one migration under the name of another is not taken for it', async () => {
+test('the content of one migration under the tag of another is not read from the cache', async () => {
   const root = project();
   await read(root);
   const [, second] = migrations as [Migration, Migration];
@@ -80,7 +80,7 @@ test('the text of one migration under the name of another is not taken for it', 
   );
 });
 
-test('a cache that is damaged, of another version or cannot be written changes nothing', async () => {
+test('a cache that is corrupt, of another version or not writable does not change the result', async () => {
   const root = project();
   const cold = await read(root);
   const cache = cacheIn(root);
@@ -98,22 +98,22 @@ test('a cache that is damaged, of another version or cannot be written changes n
     assert.equal(readFileSync(cache, 'utf8'), whole);
   }
   const closed = folder({
-    'node_modules/.cache': 'a file where a folder is wanted',
+    'node_modules/.cache': 'a file in place of a folder',
     [FIRST]: formatMigration(root, first),
   });
   assert.deepEqual(await read(closed), await read(closed));
 });
 
-const built = command.find((word) => word.endsWith('main.cjs'));
+const compiled = command.find((word) => word.endsWith('main.cjs'));
 const drivers = [
   { cache: 'mariadb.v8', server: await find('mariadb') },
   { cache: 'mysql2.v8', server: await find('mysql') },
 ];
-if (built === undefined) test.skip('the compiled code of the command line', 'dist is older than the sources');
+if (compiled === undefined) test.skip('the compiled code of the command line', 'dist is older than the sources');
 else {
-  const cached = (name: string): string => join(built, '../../../node_modules/.cache/svc', name);
+  const cached = (name: string): string => join(compiled, '../../../node_modules/.cache/svc', name);
 
-  test('compiled code that is damaged, cut or of another build is not run', async () => {
+  test('compiled code that is corrupt, truncated or of another build is not used', async () => {
     const cwd = folder({});
     const cold = await svc(['plugins', '--help'], { cwd });
     assert.equal(cold.status, 0);
@@ -126,8 +126,8 @@ else {
     for (const content of [flipped, foreign, Buffer.alloc(0), whole.subarray(0, 5000), Buffer.alloc(5000)]) {
       writeFileSync(cache, content);
       assert.deepEqual(await svc(['plugins', '--help'], { cwd }), cold);
-      const mended = readFileSync(cache);
-      assert.ok(mended.length > 5000 && !mended.equals(content));
+      const recompiled = readFileSync(cache);
+      assert.ok(recompiled.length > 5000 && !recompiled.equals(content));
     }
   });
 
@@ -136,7 +136,7 @@ else {
       test.skip(`the compiled code of a driver, ${name}`, server.missing);
       continue;
     }
-    test(`the compiled code of a driver, ${name}, is used while the driver is the same, and made anew where it is damaged`, async () => {
+    test(`the compiled code of a driver, ${name}, is used for the same driver, and compiled again if it is corrupt`, async () => {
       const database = await freshDatabase(server.url);
       try {
         const { svc: run } = databaseProject({ main: database.url });

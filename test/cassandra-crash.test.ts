@@ -5,13 +5,12 @@ import { migration } from '../core/migration/builder.ts';
 import { migrate } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
-import { connectAdapter } from './kit/adapter.ts';
 import { type FreshKeyspace, freshKeyspace, unavailable } from './kit/cassandra.ts';
-import { definedInCode } from './kit/defined.ts';
 import { killSuite } from './kit/kill-suite.ts';
-import { migratorsOf } from './kit/migrators.ts';
+import { assertFullyMigrated, definedInCode } from './kit/migrations.ts';
+import { prepareMigrators } from './kit/migrators.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
-import { assertWhole } from './kit/whole.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
 const key = { name: 'id', type: 'integer', primaryKey: true } as const;
@@ -65,7 +64,7 @@ const migrations: readonly Migration[] = [
     .dropCollection('gone', { was: { fields: [key] } })
     .build(),
 ];
-async function isWhole(keyspace: FreshKeyspace): Promise<void> {
+async function assertComplete(keyspace: FreshKeyspace): Promise<void> {
   const rows = await keyspace.query('SELECT "user", mail, number, kind FROM users');
   assert.deepEqual(
     rows.map((row) => ({ ...row })).sort((a, b) => Number(a.user) - Number(b.user)),
@@ -94,28 +93,28 @@ else {
     dialect: cassandra,
     migrations,
     connect: {},
-    least: 50,
-    points: 10,
-    fresh: async () => {
+    minMessages: 50,
+    killPoints: 10,
+    createDatabase: async () => {
       const keyspace = await freshKeyspace();
-      return { ...keyspace, isWhole: () => isWhole(keyspace), expire: () => expire(keyspace) };
+      return { ...keyspace, assertData: () => assertComplete(keyspace), expireLease: () => expire(keyspace) };
     },
   });
 
   test(
     'a process suspended for longer than its lease loses the lock, and its later writes are rejected',
     async () => {
-      const start = await migratorsOf('cassandra', migrations);
+      const start = await prepareMigrators('cassandra', migrations);
       const keyspace = await freshKeyspace();
-      const adapter = await connectAdapter(cassandra, keyspace.url);
+      const adapter = await connectTarget(cassandra, keyspace.url);
       const whole = async () => {
-        await assertWhole(adapter, migrations);
-        await isWhole(keyspace);
+        await assertFullyMigrated(adapter, migrations);
+        await assertComplete(keyspace);
       };
       try {
-        const { child, ended, ready } = start(keyspace.url, 60, { questions: true, stop: true });
+        const { child, ended, ready } = start(keyspace.url, 60, { countQueries: true, freeze: true });
         await ready;
-        await waitUntil(() => isStopped(child), 'It never stood still');
+        await waitUntil(() => isStopped(child), 'the process was never suspended');
         await migrate(adapter, migrations.map(definedInCode), { allowDestructive: true, lockTimeoutMs: 120_000 });
         await whole();
         child.kill('SIGCONT');

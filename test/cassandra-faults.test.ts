@@ -8,12 +8,12 @@ import { migration } from '../core/migration/builder.ts';
 import { migrate } from '../core/migration/migrate.ts';
 import { status } from '../core/migration/status.ts';
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
-import { connectAdapter } from './kit/adapter.ts';
 import { type FreshKeyspace, freshKeyspace, unavailable } from './kit/cassandra.ts';
 import { nodesMissing, withNodes } from './kit/cassandra-nodes.ts';
-import { cutProxy } from './kit/cut-proxy.ts';
-import { definedInCode } from './kit/defined.ts';
-import { slept } from './kit/slept.ts';
+import { withClockAhead } from './kit/clock-ahead.ts';
+import { startFaultProxy } from './kit/fault-proxy.ts';
+import { definedInCode } from './kit/migrations.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 import { waitUntil } from './suites/wait-until.ts';
@@ -27,14 +27,14 @@ const two = [
     .build(),
 ].map(definedInCode);
 
-async function onServer(answer: (request: Buffer) => Buffer | undefined, body: (point: string) => Promise<void>) {
+async function withServer(answer: (request: Buffer) => Buffer | undefined, body: (point: string) => Promise<void>) {
   const sockets: Socket[] = [];
   const server: Server = createServer((socket) => {
     sockets.push(socket);
     socket.on('error', () => undefined);
     socket.on('data', (request) => {
-      const said = answer(request);
-      if (said) socket.write(said);
+      const received = answer(request);
+      if (received) socket.write(received);
     });
   });
   server.listen(0, '127.0.0.1');
@@ -87,7 +87,7 @@ test('an invalid URL is rejected before connecting', async () => {
 
 test('connecting to a port that is closed, and to one that does not respond', async () => {
   await expectError(cassandra.connect('cassandra://127.0.0.1:1/shop?dc=a', {}), 'connection_failed');
-  await onServer(
+  await withServer(
     () => undefined,
     async (point) => {
       const error = await expectError(
@@ -101,16 +101,16 @@ test('connecting to a port that is closed, and to one that does not respond', as
 
 test('missing and wrong credentials', async () => {
   const asks = (request: Buffer) => frame(request, 0x03, string('org.apache.cassandra.auth.PasswordAuthenticator'));
-  await onServer(asks, async (point) => {
+  await withServer(asks, async (point) => {
     await expectError(cassandra.connect(`cassandra://${point}/shop?dc=a`, {}), 'authentication_failed');
   });
   const code = Buffer.alloc(4);
   code.writeInt32BE(0x0100);
-  const refuses = (request: Buffer) =>
+  const rejects = (request: Buffer) =>
     request[4] === 0x01
       ? asks(request)
       : frame(request, 0x00, Buffer.concat([code, string('Provided username u and/or password are incorrect')]));
-  await onServer(refuses, async (point) => {
+  await withServer(rejects, async (point) => {
     const error = await expectError(
       cassandra.connect(`cassandra://u:s3cret@${point}/shop?dc=a`, {}),
       'authentication_failed',
@@ -119,9 +119,9 @@ test('missing and wrong credentials', async () => {
   });
 });
 
-if (unavailable) test.skip('bad days on Cassandra', unavailable);
+if (unavailable) test.skip('faults on Cassandra', unavailable);
 else {
-  const onKeyspace = async (body: (keyspace: FreshKeyspace, point: string) => Promise<void>) => {
+  const withKeyspace = async (body: (keyspace: FreshKeyspace, point: string) => Promise<void>) => {
     const keyspace = await freshKeyspace();
     try {
       await body(keyspace, /\/\/([^/]+)\//.exec(keyspace.url)?.[1] ?? '');
@@ -131,14 +131,14 @@ else {
   };
 
   test('the error for a missing keyspace names it and the statement to create it', () =>
-    onKeyspace(async ({ url, keyspace }) => {
+    withKeyspace(async ({ url, keyspace }) => {
       const error = await expectError(cassandra.connect(url.replace(keyspace, 'not_there'), {}), 'database_missing');
       assert.match(error.message, /not_there/);
       assert.match(error.next[0] ?? '', /^CREATE KEYSPACE "not_there" WITH replication = .*'datacenter1': 1/);
     }));
 
   test('the error for an unknown data center names it', () =>
-    onKeyspace(async ({ url }) => {
+    withKeyspace(async ({ url }) => {
       const error = await expectError(
         cassandra.connect(url.replace('datacenter1', 'nowhere'), {}),
         'connection_failed',
@@ -149,16 +149,16 @@ else {
   test(
     'after a lost response the catalog shows that the statement took effect, and the run continues',
     () =>
-      onKeyspace(async ({ url }, point) => {
+      withKeyspace(async ({ url }, point) => {
         const port = point.split(':')[1];
         for (const text of ['CREATE TABLE "second_table"', 'ALTER TABLE "second_table" ADD "n"', '"n" = ? WHERE']) {
-          const network = await cutProxy(Number(port));
-          const adapter = await connectAdapter(cassandra, url.replace(point, `127.0.0.1:${network.port}`));
+          const network = await startFaultProxy(Number(port));
+          const adapter = await connectTarget(cassandra, url.replace(point, `127.0.0.1:${network.port}`));
           try {
             await adapter.connection.query('TRUNCATE "_svc_migrations"').catch(() => undefined);
             await adapter.connection.query('DROP TABLE IF EXISTS first_table');
             await adapter.connection.query('DROP TABLE IF EXISTS second_table');
-            network.cut(text, 'after');
+            network.disconnectOn(text, 'after');
             await migrate(adapter, two, { allowDestructive: true });
             assert.equal((await status(adapter, two)).state, 'OK', text);
           } finally {
@@ -173,13 +173,13 @@ else {
   test(
     'after the lost response of a conditional write its outcome is resolved, and it is applied once',
     () =>
-      onKeyspace(async ({ url }, point) => {
+      withKeyspace(async ({ url }, point) => {
         const port = point.split(':')[1];
-        const network = await cutProxy(Number(port));
-        const adapter = await connectAdapter(cassandra, url.replace(point, `127.0.0.1:${network.port}`));
+        const network = await startFaultProxy(Number(port));
+        const adapter = await connectTarget(cassandra, url.replace(point, `127.0.0.1:${network.port}`));
         try {
           await migrate(adapter, two, { allowDestructive: true });
-          network.cut('svc-marked', 'after');
+          network.disconnectOn('svc-marked', 'after');
           const store = adapter.connection.records({
             collection: '_svc_meta',
             key: 'id',
@@ -200,47 +200,47 @@ else {
 
   // Simulates a peer with another schema version in tables of the test.
   test('without schema agreement no statement is sent, and none counts as done', () =>
-    onKeyspace(async ({ url, keyspace, query }, point) => {
-      const [ours, theirs] = ['5f0c1c1e-0000-4000-8000-000000000001', '5f0c1c1e-0000-4000-8000-000000000002'];
+    withKeyspace(async ({ url, keyspace, query }, point) => {
+      const [ownVersion, otherVersion] = ['5f0c1c1e-0000-4000-8000-000000000001', '5f0c1c1e-0000-4000-8000-000000000002'];
       await query('CREATE TABLE one_as_local (schema_version uuid PRIMARY KEY)');
       await query('CREATE TABLE all_as_peers (peer inet PRIMARY KEY, rpc_address inet, schema_version uuid)');
-      await query(`INSERT INTO one_as_local (schema_version) VALUES (${ours})`);
-      const says = (version: string) =>
+      await query(`INSERT INTO one_as_local (schema_version) VALUES (${ownVersion})`);
+      const setPeerVersion = (version: string) =>
         query(
           `INSERT INTO all_as_peers (peer, rpc_address, schema_version) VALUES ('10.9.8.7', '10.9.8.7', ${version})`,
         );
-      const made = async () =>
+      const created = async () =>
         (await query(`SELECT table_name FROM system_schema.tables WHERE keyspace_name = '${keyspace}'`))
           .map(({ table_name: name }) => String(name))
-          .filter((name) => name.startsWith('made_'));
-      const network = await cutProxy(Number(point.split(':')[1]));
-      network.change('SELECT schema_version FROM system.local', 'SELECT schema_version FROM one_as_local');
-      network.change('rpc_address, schema_version FROM system.peers', 'rpc_address, schema_version FROM all_as_peers');
+          .filter((name) => name.startsWith('created_'));
+      const network = await startFaultProxy(Number(point.split(':')[1]));
+      network.replace('SELECT schema_version FROM system.local', 'SELECT schema_version FROM one_as_local');
+      network.replace('rpc_address, schema_version FROM system.peers', 'rpc_address, schema_version FROM all_as_peers');
       const through = url.replace(point, `127.0.0.1:${network.port}`);
       const connection = await cassandra.connect(through, { agreementTimeoutMs: 500 });
       const create = async (name: string, part: 'run' | 'awaitEffect' = 'run') => {
         const statement = `CREATE TABLE ${name} (id int PRIMARY KEY)`;
         const segments = cassandra
           .compile({ type: 'raw', dialect: 'cassandra', statement }, new Map())
-          .map((one) => ({ transactional: false, statements: [{ ...one, run: one[part] ?? null }], writes: [] }));
+          .map((one) => ({ transactional: false, statements: [{ ...one, run: one[part]! }], writes: [] }));
         const error = (await connection.run(segments, 0)).failure?.error;
         if (error !== undefined && !isSvcError(error)) throw error;
         return error;
       };
       try {
-        await says(theirs);
-        const before = await create('made_never');
+        await setPeerVersion(otherVersion);
+        const before = await create('created_never');
         assert.equal(before?.code, 'schema_disagreement');
         assert.match(before.why ?? '', /10\.9\.8\.7/);
-        assert.deepEqual(await made(), []);
+        assert.deepEqual(await created(), []);
 
-        await says(ours);
-        network.before('CREATE TABLE made_alone', () => says(theirs));
-        const behind = await create('made_alone');
-        assert.equal(behind?.code, 'connection_lost');
-        assert.match(behind.why ?? '', /10\.9\.8\.7/);
-        assert.deepEqual(await made(), ['made_alone']);
-        assert.equal((await create('made_alone', 'awaitEffect'))?.code, 'schema_disagreement');
+        await setPeerVersion(ownVersion);
+        network.runBefore('CREATE TABLE created_alone', () => setPeerVersion(otherVersion));
+        const disagreement = await create('created_alone');
+        assert.equal(disagreement?.code, 'connection_lost');
+        assert.match(disagreement.why ?? '', /10\.9\.8\.7/);
+        assert.deepEqual(await created(), ['created_alone']);
+        assert.equal((await create('created_alone', 'awaitEffect'))?.code, 'schema_disagreement');
       } finally {
         await connection.close();
         network.close();
@@ -248,8 +248,8 @@ else {
     }));
 
   test('the next run waits for an index that was not built when the previous run ended', () =>
-    onKeyspace(async ({ url, keyspace, query }, point) => {
-      const network = await cutProxy(Number(point.split(':')[1]));
+    withKeyspace(async ({ url, keyspace, query }, point) => {
+      const network = await startFaultProxy(Number(point.split(':')[1]));
       const through = url.replace(point, `127.0.0.1:${network.port}`);
       const indexed = [
         ...two,
@@ -260,7 +260,7 @@ else {
         ),
       ];
       const run = async (options: ConnectOptions) => {
-        const adapter = await connectAdapter(cassandra, through, options);
+        const adapter = await connectTarget(cassandra, through, options);
         try {
           await migrate(adapter, indexed, { lockTimeoutMs: 60_000 });
           return await status(adapter, indexed);
@@ -270,7 +270,7 @@ else {
       };
       const built = `table_name = '${keyspace}' AND index_name = 'second_table_n'`;
       try {
-        network.cut('IndexInfo', 'before');
+        network.disconnectOn('IndexInfo', 'before');
         await expectError(run({ indexTimeoutMs: 0 }), 'connection_lost');
         // The state of a node that is still building the index.
         const isBuilt = async () => (await query(`SELECT * FROM system."IndexInfo" WHERE ${built}`)).length === 1;
@@ -290,18 +290,18 @@ else {
     }));
 
   test('an interrupted copy stops, and the next run resumes it', () =>
-    onKeyspace(async ({ url, query }) => {
+    withKeyspace(async ({ url, query }) => {
       const stop = new AbortController();
       const began = migration('20260101_000000_many')
         .createCollection('many', [key, { name: 'a', type: 'integer' }])
         .build();
       const copy = migration('20260102_000000_copy').renameField('many', 'a', 'b', { strategy: 'copy' }).build();
-      const adapter = await connectAdapter(cassandra, url, { signal: stop.signal, concurrency: 1 });
-      const again = await connectAdapter(cassandra, url);
+      const adapter = await connectTarget(cassandra, url, { signal: stop.signal, concurrency: 1 });
+      const resumed = await connectTarget(cassandra, url);
       const copied = [began, copy].map(definedInCode);
       const rows = 1_500;
       try {
-        await migrate(again, [definedInCode(began)]);
+        await migrate(resumed, [definedInCode(began)]);
         for (let from = 0; from < rows; from += 500) {
           const some = Array.from({ length: 500 }, (_, at) => from + at);
           await Promise.all(some.map((id) => query('INSERT INTO many (id, a) VALUES (?, ?)', [id, id])));
@@ -316,20 +316,20 @@ else {
         assert.match(error.state ?? '', /the next run continues from there/);
         const some = (await query('SELECT b FROM many')).filter(({ b }) => b !== null).length;
         assert.ok(some > 0 && some < rows, String(some));
-        assert.equal((await status(again, copied)).entries.at(-1)?.state, 'interrupted');
-        await migrate(again, copied, { allowDestructive: true });
+        assert.equal((await status(resumed, copied)).entries.at(-1)?.state, 'interrupted');
+        await migrate(resumed, copied, { allowDestructive: true });
         const left = (await query('SELECT id, b FROM many')).filter(({ id, b }) => id !== b);
         assert.deepEqual(left, []);
       } finally {
         await adapter.connection.close();
-        await again.connection.close();
+        await resumed.connection.close();
       }
     }));
 
   test('a node that fails during an index build is queried again', () =>
-    onKeyspace(async ({ url }, point) => {
-      const network = await cutProxy(Number(point.split(':')[1]));
-      const adapter = await connectAdapter(cassandra, url.replace(point, `127.0.0.1:${network.port}`));
+    withKeyspace(async ({ url }, point) => {
+      const network = await startFaultProxy(Number(point.split(':')[1]));
+      const adapter = await connectTarget(cassandra, url.replace(point, `127.0.0.1:${network.port}`));
       const indexed = [
         migration('20260101_000000_indexed')
           .createCollection('indexed', [key, { name: 'n', type: 'integer' }])
@@ -337,7 +337,7 @@ else {
           .build(),
       ].map(definedInCode);
       try {
-        network.cut('IndexInfo', 'before');
+        network.disconnectOn('IndexInfo', 'before');
         await migrate(adapter, indexed, {});
         assert.equal((await status(adapter, indexed)).state, 'OK');
       } finally {
@@ -347,7 +347,7 @@ else {
     }));
 
   test('a holder whose machine slept changes nothing once another process has the lock', () =>
-    onKeyspace(async ({ url, query }) => {
+    withKeyspace(async ({ url, query }) => {
       const old = await cassandra.connect(url, { leaseSeconds: 60 });
       const next = await cassandra.connect(url, { leaseSeconds: 60 });
       try {
@@ -358,7 +358,7 @@ else {
             { type: 'raw', dialect: 'cassandra', statement: 'CREATE TABLE late (id int PRIMARY KEY)' },
             new Map(),
           );
-          const { failure } = await slept(60_000, () =>
+          const { failure } = await withClockAhead(60_000, () =>
             old.run([{ transactional: false, statements: raw, writes: [] }], epoch),
           );
           assert.equal(isSvcError(failure?.error) && failure.error.code, 'lock_lost');
@@ -371,16 +371,16 @@ else {
     }));
 
   const missing = nodesMissing(1);
-  if (missing) test.skip('a server that dies in the middle of a run', missing);
+  if (missing) test.skip('a server that dies during a run', missing);
   else
     test(
-      'a server that dies in the middle of a run: the next one goes on when it is back',
+      'after a server that died during a run is back, the next run continues',
       () =>
         withNodes(1, async ([node]) => {
           if (!node) throw new Error('no node');
           const { url, close } = await freshKeyspace([node.point]);
           await close();
-          const adapter = await connectAdapter(cassandra, url);
+          const adapter = await connectTarget(cassandra, url);
           adapter.hooks['migration:up'].tapPromise('killer', async ({ migration: { tag } }) => {
             if (tag.endsWith('second')) await node.kill();
           });
@@ -391,12 +391,12 @@ else {
           assert.ok(['connection_lost', 'connection_failed'].includes(error?.code), String(error));
           await adapter.connection.close();
           await node.start();
-          const again = await connectAdapter(cassandra, url);
+          const resumed = await connectTarget(cassandra, url);
           try {
-            await migrate(again, two, { lockTimeoutMs: 60_000 });
-            assert.equal((await status(again, two)).state, 'OK');
+            await migrate(resumed, two, { lockTimeoutMs: 60_000 });
+            assert.equal((await status(resumed, two)).state, 'OK');
           } finally {
-            await again.connection.close();
+            await resumed.connection.close();
           }
         }),
       { timeoutMs: 300_000 },

@@ -8,10 +8,10 @@ import { migrate } from '../core/migration/migrate.ts';
 import { status } from '../core/migration/status.ts';
 import type { Operation } from '../core/schema/operation.ts';
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
-import { connectAdapter } from './kit/adapter.ts';
 import { DATACENTER, freshKeyspace } from './kit/cassandra.ts';
 import { nodesMissing, withNodes } from './kit/cassandra-nodes.ts';
-import { definedInCode } from './kit/defined.ts';
+import { definedInCode } from './kit/migrations.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
@@ -58,7 +58,7 @@ else {
         ).map(definedInCode);
         const ends = await Promise.all(
           [points, [...points].reverse()].map(async (contact) => {
-            const adapter = await connectAdapter(cassandra, both.url.replace(points.join(','), contact.join(',')));
+            const adapter = await connectTarget(cassandra, both.url.replace(points.join(','), contact.join(',')));
             const report = await migrate(adapter, defined, { lockTimeoutMs: 120_000 });
             return { adapter, applied: report.migrations.length };
           }),
@@ -101,8 +101,8 @@ else {
         assert.equal(before.code, 'schema_disagreement');
         assert.ok(before.why?.includes(second.address), before.why);
         // A run that finds the effect in the catalog does not count the statement as done.
-        const settled = await failureOf(connection, raw('while_frozen'), 'awaitEffect');
-        assert.equal(settled.code, 'schema_disagreement');
+        const resumed = await failureOf(connection, raw('while_frozen'), 'awaitEffect');
+        assert.equal(resumed.code, 'schema_disagreement');
         second.thaw();
         await waitUntil(
           async () => (await failureOf(connection, raw('while_frozen'))).code === 'collection_exists',
@@ -138,7 +138,7 @@ else {
             .createCollection('indexed', [key, { name: 'n', type: 'integer' }])
             .createIndex('indexed', 'indexed_n', [{ name: 'n' }])
             .build();
-          const adapter = await connectAdapter(cassandra, url);
+          const adapter = await connectTarget(cassandra, url);
           try {
             await migrate(adapter, [definedInCode(indexed)], {});
             assert.equal((await status(adapter, [definedInCode(indexed)])).state, 'OK');

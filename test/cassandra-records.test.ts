@@ -99,7 +99,7 @@ else {
       const [hint] = await hints(keyspace, 'byStatus');
       const put = (status: string, key: string, shard: unknown, version: number, at: number) =>
         keyspace.query(
-          'INSERT INTO "_svc_requests_byStatus" ("is_status", shard, sort, key, version, at) VALUES (?, ?, ?, ?, ?, ?)',
+          'INSERT INTO "_svc_requests_byStatus" ("equals_status", shard, sort, key, version, at) VALUES (?, ?, ?, ?, ?, ?)',
           [status, shard, key, key, BigInt(version), new Date(at)],
         );
       await put('done', 'r', hint?.shard, 1, Date.now()); // one that lost
@@ -107,7 +107,7 @@ else {
       await put('done', 'gone', shardOf('gone'), 1, Date.now() - 3_600_000); // of a process that died
       await put('done', 'soon', shardOf('soon'), 1, Date.now()); // of an insert under way
       assert.deepEqual((await store.page('byStatus', { equals: { status: 'done' }, limit: 10 })).records, []);
-      const left = (await hints(keyspace, 'byStatus')).filter((row) => row.is_status === 'done');
+      const left = (await hints(keyspace, 'byStatus')).filter((row) => row.equals_status === 'done');
       assert.deepEqual(left.map((row) => `${row.key} ${row.version}`).sort(), ['r 1', 'r 2', 'soon 1']);
       assert.equal(await store.replace('r', 1, request('r', 'done')), 'replaced');
       const page = await store.page('byStatus', { equals: { status: 'done' }, limit: 10 });

@@ -11,10 +11,10 @@ import { describeDifferences } from '../core/schema/diff.ts';
 import type { Field, FieldType } from '../core/schema/model.ts';
 import type { Operation } from '../core/schema/operation.ts';
 import type { CassandraOptions } from '../core/schema/options.ts';
-import { convertValue } from '../plugins/dialects/cassandra/data/convert.ts';
+import { convertValue } from '../plugins/dialects/cassandra/data/convert-value.ts';
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
-import { connectAdapter } from './kit/adapter.ts';
 import { type FreshKeyspace, freshKeyspace, unavailable } from './kit/cassandra.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 import { runOperations } from './suites/run-operations.ts';
@@ -28,7 +28,7 @@ const events = (cassandraOptions: CassandraOptions): Operation => ({
   options: { cassandraOptions },
 });
 const compiled = (operation: Operation) => cassandra.compile(operation, new Map());
-const refusal = (operation: Operation) => expectError((async () => compiled(operation))(), 'schema_invalid');
+const rejectionOf = (operation: Operation) => expectError((async () => compiled(operation))(), 'schema_invalid');
 
 test('a key follows the options and primaryKey, complete and in order, or is rejected', async () => {
   const [statement] = compiled(
@@ -49,7 +49,7 @@ test('a key follows the options and primaryKey, complete and in order, or is rej
     [{ partitionKey: ['tenant'], defaultTTL: 700_000_000 }, /seconds/],
     [{ partitionKey: ['tenant'], compaction: { class: "x', 'a': 'b" } }, /strategy/],
   ];
-  for (const [options, why] of wrong) assert.match((await refusal(events(options))).why ?? '', why);
+  for (const [options, why] of wrong) assert.match((await rejectionOf(events(options))).why ?? '', why);
   const outside: Operation = {
     type: 'createCollection',
     name: 't',
@@ -59,7 +59,7 @@ test('a key follows the options and primaryKey, complete and in order, or is rej
     ],
     options: { cassandraOptions: { partitionKey: ['a'] } },
   };
-  assert.match((await refusal(outside)).why ?? '', /"b" is a primary key/);
+  assert.match((await rejectionOf(outside)).why ?? '', /"b" is a primary key/);
 });
 
 test('raw text must be a single statement other than USE', async () => {
@@ -148,7 +148,7 @@ if (unavailable) test.skip('the schema on Cassandra', unavailable);
 else {
   const on = (
     name: string,
-    body: (place: {
+    body: (position: {
       keyspace: FreshKeyspace;
       adapter: Target;
       db: Database;
@@ -161,7 +161,7 @@ else {
         const keyspace = await freshKeyspace();
         const open: Target[] = [];
         const again = async (options: ConnectOptions = {}) => {
-          const adapter = await connectAdapter(cassandra, keyspace.url, options);
+          const adapter = await connectTarget(cassandra, keyspace.url, options);
           open.push(adapter);
           return adapter;
         };
@@ -265,11 +265,11 @@ else {
       for (const id of [1, 2, 4]) {
         await keyspace.query("INSERT INTO users (id, first, tags) VALUES (?, 'a', [1])", [id]);
       }
-      const rename = async (from: string, to: string, meanwhile: readonly string[]) => {
+      const rename = async (from: string, to: string, concurrentWrites: readonly string[]) => {
         const operation: Operation = { type: 'renameField', collection: 'users', from, to, strategy: 'copy' };
         const statements = cassandra.compile(operation, model);
         for (const [at, statement] of statements.entries()) {
-          if (at === statements.length - 1) for (const cql of meanwhile) await keyspace.query(cql);
+          if (at === statements.length - 1) for (const cql of concurrentWrites) await keyspace.query(cql);
           const outcome = await connection.run([{ transactional: false, statements: [statement], writes: [] }], 0);
           assert.equal(outcome.failure, undefined);
         }
@@ -310,19 +310,19 @@ else {
       await assert.rejects(keyspace.query('SELECT years FROM users'));
       await keyspace.query("UPDATE users SET age = '7' WHERE id = 2");
       await db.schema.renameField('users', 'age', 'years', toNumber);
-      await db.schema.renameField('users', 'at', 'told', { strategy: 'copy', changes: { type: 'text' } });
-      const read = 'SELECT id, years, writetime(years) AS written, told FROM users';
+      await db.schema.renameField('users', 'at', 'noted', { strategy: 'copy', changes: { type: 'text' } });
+      const read = 'SELECT id, years, writetime(years) AS written, noted FROM users';
       const [one, two, three] = sorted(await keyspace.query(read));
-      assert.deepEqual([one?.years, String(one?.written), one?.told], [30, '1000', '2025-12-31T23:59:59.999Z']);
-      assert.deepEqual([two?.years, three?.years, three?.told], [7, null, null]);
+      assert.deepEqual([one?.years, String(one?.written), one?.noted], [30, '1000', '2025-12-31T23:59:59.999Z']);
+      assert.deepEqual([two?.years, three?.years, three?.noted], [7, null, null]);
       const engine = new MigrationEngine(db.getAdapter());
       for (const { migration } of (await engine.getHistory()).slice(-2).reverse()) await engine.down(migration);
-      const back = sorted(await keyspace.query('SELECT id, age, at FROM users'));
+      const rolledBack = sorted(await keyspace.query('SELECT id, age, at FROM users'));
       assert.deepEqual(
-        back.map(({ age }) => age),
+        rolledBack.map(({ age }) => age),
         ['30', '7', null],
       );
-      assert.deepEqual(back[0]?.at, new Date(1767225599999));
+      assert.deepEqual(rolledBack[0]?.at, new Date(1767225599999));
     },
   );
 
@@ -620,27 +620,27 @@ else {
       }
       const interrupted = async (what: UpdateRequest) => {
         const stop = new AbortController();
-        const seen: Progress[] = [];
+        const reported: Progress[] = [];
         const slow = await again({
           concurrency: 2,
           signal: stop.signal,
           onProgress: (progress) => {
-            seen.push(progress);
+            reported.push(progress);
             if (progress.done >= 1000) stop.abort();
           },
         });
         await expectError(new Database(slow).update(what), 'interrupted');
-        assert.ok(seen.length > 0 && seen.every(({ collection }) => collection === 'many'));
+        assert.ok(reported.length > 0 && reported.every(({ collection }) => collection === 'many'));
         assert.deepEqual(await db.update(what), { matched: rows, modified: rows });
       };
       const request = { table: 'many', data: { b: { $CONCAT: ['a', '!'] } }, where: { b: null } };
       await interrupted(request);
-      // A row that was updated already cannot be told apart from a new one.
+      // A row that was already updated cannot be distinguished from a new one.
       await interrupted({ table: 'many', data: { at: 'now' }, all: true });
       const left = (await keyspace.query('SELECT id, a, b FROM many')).filter(({ a, b }) => b !== `${a}!`);
       assert.deepEqual(left, []);
       assert.deepEqual(
-        await keyspace.query(`SELECT key FROM "_svc_migrations" WHERE kind = '_svc_work' ALLOW FILTERING`),
+        await keyspace.query(`SELECT key FROM "_svc_migrations" WHERE kind = '_svc_progress' ALLOW FILTERING`),
         [],
       );
       assert.deepEqual(await db.update(request), { matched: 0, modified: 0 });

@@ -1,6 +1,6 @@
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
-import { storeOn } from './kit/approval-place.ts';
 import { freshKeyspace, unavailable } from './kit/cassandra.ts';
+import { storeUnderTest } from './kit/store-under-test.ts';
 import { test } from './kit/test.ts';
 import { dialectSuite } from './suites/dialect-suite.ts';
 import { recordStoreSuite } from './suites/record-store-suite.ts';
@@ -26,9 +26,9 @@ else
       check: `SELECT id FROM ${quote(collection)} WHERE id = 7`,
     }),
     skip: {
-      'who watches hears of what its definition tells, and of nothing else':
+      'a watcher is notified of the records that notifyOn selects':
         'Cassandra has no change notifications: callers poll',
     },
-    cases: 8,
+    randomSchemas: 8,
   });
-recordStoreSuite(test, { ...storeOn(cassandra, () => freshKeyspace(), unavailable), name: 'Cassandra' });
+recordStoreSuite(test, { ...storeUnderTest(cassandra, () => freshKeyspace(), unavailable), name: 'Cassandra' });

@@ -3,12 +3,11 @@ import type { ApprovalRecord } from '../core/approval/request.ts';
 import { definePlugin } from '../core/plugin.ts';
 import { consoleChannel } from '../plugins/channels/console.ts';
 import webhook from '../plugins/channels/webhook.ts';
-import { WEBHOOK_SECRET } from './suites/gate-client.ts';
-import { channelSuite } from './suites/channel-suite.ts';
-import { docsBlocks } from './kit/docs-blocks.ts';
-import { docsPlugin } from './kit/docs-plugin.ts';
-import { httpReceiver } from './suites/http-receiver.ts';
+import { docsBlocks, importDocsPlugin } from './kit/docs-blocks.ts';
 import { test } from './kit/test.ts';
+import { channelSuite } from './suites/channel-suite.ts';
+import { WEBHOOK_SECRET } from './suites/gate-client.ts';
+import { httpReceiver } from './suites/http-receiver.ts';
 
 channelSuite(test, {
   name: 'webhook',
@@ -16,8 +15,8 @@ channelSuite(test, {
   type: 'webhook',
   reader: 'program',
   skip: {
-    'a decision is told, also by another process than the one that delivered':
-      'a webhook asks, and whoever asked for it learns the decision from svc.approvals',
+    'a decision is reported, also by a process that did not deliver the request':
+      'a webhook only sends requests; its receiver reads decisions from svc.approvals',
   },
   receiver: () =>
     httpReceiver({
@@ -28,7 +27,7 @@ channelSuite(test, {
 });
 
 const lines: string[] = [];
-const unfailing = 'a terminal takes what is written to it';
+const cannotFail = 'a terminal accepts everything';
 channelSuite(test, {
   name: 'console',
   plugin: definePlugin({
@@ -38,11 +37,11 @@ channelSuite(test, {
   type: 'console',
   reader: 'person',
   skip: {
-    'what is refused has not arrived': unfailing,
-    'who wants a pause gets it': unfailing,
-    'an attempt ends with its signal': unfailing,
-    'a failed attempt is made again, until it arrives': unfailing,
-    'no secret is sent or told': unfailing,
+    'a rejected message is not delivered': cannotFail,
+    'a rate limit delays the next attempt': cannotFail,
+    'an attempt ends with its signal': cannotFail,
+    'a failed attempt is repeated until it succeeds': cannotFail,
+    'no secret is sent or in an error': cannotFail,
   },
   async receiver() {
     lines.length = 0;
@@ -59,7 +58,7 @@ channelSuite(test, {
   },
 });
 
-test('a terminal tells a time-out from the no of a human', async () => {
+test('a terminal distinguishes a timeout from a rejection by a human', async () => {
   lines.length = 0;
   const { onDecided } = consoleChannel((line) => void lines.push(line));
   const record = { requestId: 'apr_1', status: 'rejected', decidedBy: 'system' } as ApprovalRecord;
@@ -75,10 +74,12 @@ const [written] = docsBlocks().filter(
 if (!written) throw new Error('docs/how-to/write-a-channel.md shows no channel');
 channelSuite(test, {
   name: 'the channel of docs/how-to/write-a-channel.md',
-  plugin: await docsPlugin(written),
+  plugin: await importDocsPlugin(written),
   type: 'pager',
   reader: 'person',
-  skip: { 'a decision is told, also by another process than the one that delivered': 'a pager is not told' },
+  skip: {
+    'a decision is reported, also by a process that did not deliver the request': 'a pager receives no decisions',
+  },
   receiver: () =>
     httpReceiver({
       options: (url) => ({ url }),

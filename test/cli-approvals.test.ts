@@ -1,19 +1,18 @@
 import * as assert from 'node:assert/strict';
 import pg from 'pg';
-import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './suites/gate-client.ts';
-import { background } from './kit/background.ts';
+import { startCli } from './kit/cli.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
-import { type Project, project } from './kit/project.ts';
-import { startWebhookReceiver } from './suites/webhook-receiver.ts';
-import { LONG } from './kit/shop.ts';
+import { LONG, type Project, project } from './kit/project.ts';
 import { terminal } from './kit/terminal.ts';
 import { test as declare } from './kit/test.ts';
+import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './suites/gate-client.ts';
 import { waitUntil } from './suites/wait-until.ts';
+import { startWebhookReceiver } from './suites/webhook-receiver.ts';
 
 const missing = await unavailable();
 const STORE = { store: { database: 'main' } };
 
-/** An agent's gate in this process; the command line works from another one, with the database between them. */
+/** Declares a test with a gate in this process. The command line runs in another process, on the same database. */
 function test(
   name: string,
   body: (gate: GateUnderTest, shop: Project) => Promise<void>,
@@ -39,7 +38,7 @@ function test(
   );
 }
 
-test('list, show, approve with less: the tool runs with that', async ({ refund, refunds }, shop) => {
+test('list, show and approve with a lower amount: the tool runs with it', async ({ refund, refunds }, shop) => {
   const { request, outcome } = await refund();
   const listed = await shop.svc('approvals', 'list');
   assert.equal(listed.status, 0, listed.stderr);
@@ -57,7 +56,7 @@ test('list, show, approve with less: the tool runs with that', async ({ refund, 
   assert.match(after.stdout, /approved by command line, \S+@\S+, run: done/);
 });
 
-test('who looks later sees what the tool ran with, and why', async ({ refund, svc }, shop) => {
+test('later, show and list contain what the tool ran with, and why', async ({ refund, svc }, shop) => {
   const { request, outcome } = await refund();
   await shop.svc('approvals', 'approve', request.requestId, '--set', 'amount=15', '--reason', 'half\u202e\nis fair');
   await outcome;
@@ -81,7 +80,7 @@ test('who looks later sees what the tool ran with, and why', async ({ refund, sv
   assert.match((await shop.svc('approvals', 'list')).stderr, /^No requests are waiting/);
 });
 
-test('a decision waits for whoever locks its table', async ({ refund }, shop) => {
+test('a decision waits for a lock on its table', async ({ refund }, shop) => {
   const { request, outcome } = await refund();
   const { url } = JSON.parse(shop.read('svc.config.json')).databases.main;
   const locking = new pg.Client({ connectionString: url.dev });
@@ -97,7 +96,7 @@ test('a decision waits for whoever locks its table', async ({ refund }, shop) =>
       );
       for (const { at } of rows) attempts.add(at);
       return attempts.size > 1;
-    }, 'the decision is not tried again');
+    }, 'the decision is not retried');
     await locking.query('COMMIT');
     const { status, stderr } = await deciding;
     assert.equal(status, 0, stderr);
@@ -107,7 +106,7 @@ test('a decision waits for whoever locks its table', async ({ refund }, shop) =>
   }
 });
 
-test('reject tells the agent why', async ({ refund, refunds }, shop) => {
+test('reject passes the reason to the agent', async ({ refund, refunds }, shop) => {
   const { request, outcome } = await refund();
   const rejected = await shop.svc('approvals', 'reject', request.requestId, '--reason', 'paid yesterday');
   assert.equal(rejected.status, 0, rejected.stderr);
@@ -119,11 +118,11 @@ test('reject tells the agent why', async ({ refund, refunds }, shop) => {
   assert.match(again.stderr, /already rejected.*\(approval_decided\)/);
 });
 
-test('what cannot be meant is refused before anything is decided', async ({ refund, svc }, shop) => {
+test('invalid arguments are rejected before anything is decided', async ({ refund, svc }, shop) => {
   const { request } = await refund();
-  const refusals: [string[], RegExp][] = [
+  const invalid: [string[], RegExp][] = [
     [['approve', request.requestId, '--set', 'amout=15'], /Did you mean "amount"/],
-    [['approve', request.requestId, '--set', 'amount=much'], /"amount" is a number/],
+    [['approve', request.requestId, '--set', 'amount=much'], /"amount" must be a number/],
     [['approve', request.requestId, '--set', 'amount=-3'], /approval_parameters_invalid/],
     [
       ['approve', request.requestId, '--set', 'amount=9007199254740993'],
@@ -131,33 +130,33 @@ test('what cannot be meant is refused before anything is decided', async ({ refu
     ],
     [['approve', request.requestId, '--set', 'amount'], /<parameter>=<value>/],
     [['approve', 'apr_nothing'], /approval_unknown/],
-    [['approve'], /Which request/],
+    [['approve'], /The id of the request is missing/],
     [['list', '--status', 'open'], /waiting, approved, rejected, cancelled/],
     [['prune', '--older-than', 'long'], /12h, 90d or 4w/],
     [['prune', '--older-than', '1h'], /--yes/],
   ];
-  for (const [args, words] of refusals) {
+  for (const [args, message] of invalid) {
     const { status, stderr } = await shop.svc('approvals', ...args);
     assert.equal(status, 2, args.join(' '));
-    assert.match(stderr, words);
+    assert.match(stderr, message);
   }
   assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
 });
 
-test('text stays text: an order number of digits is not a number', async ({ refund, refunds }, shop) => {
+test('a string parameter stays a string, even if it looks like a number', async ({ refund, refunds }, shop) => {
   const { request, outcome } = await refund();
   await shop.svc('approvals', 'approve', request.requestId, '--set', 'orderId=0042');
   await outcome;
   assert.equal((refunds[0] as { orderId: unknown }).orderId, '0042');
 });
 
-test('hostile text is shown harmlessly and whole', async ({ refund }, shop) => {
+test('hostile text is shown escaped and whole', async ({ refund }, shop) => {
   const nasty = `\u001b[2J\u001b]0;owned\u0007\u202eevil\u200b<b>${'x'.repeat(100_000)}END`;
   const { request } = await refund({ orderId: nasty, amount: 1 });
   const list = await shop.svc('approvals', 'list');
   const show = await shop.svc('approvals', 'show', request.requestId);
   for (const { stdout } of [list, show]) {
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: that none is there is what is asked
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the test asserts their absence
     assert.doesNotMatch(stdout, /[\u001b\u0007\u202e\u200b]/);
     assert.match(stdout, /u(001b|\{1b\})/);
   }
@@ -165,7 +164,7 @@ test('hostile text is shown harmlessly and whole', async ({ refund }, shop) => {
   assert.ok(show.stdout.includes('END'));
 });
 
-test('hostile text is harmless in JSON too, and the same value', async ({ refund }, shop) => {
+test('hostile text is escaped in JSON too, with the same value', async ({ refund }, shop) => {
   const nasty = 'a\u009b31mb\u202e\u200b\u{e0041}\ud83d\ude00\ufe0f\nc';
   const { request } = await refund({ orderId: nasty, amount: 1 });
   const list = await shop.svc('approvals', 'list', '--json');
@@ -179,7 +178,7 @@ test('hostile text is harmless in JSON too, and the same value', async ({ refund
   assert.equal(JSON.parse(audit.stdout.split('\n')[0] ?? '').details.parameters.orderId, nasty);
 });
 
-test('a request with sensitive parameters is decided by who was shown them', async ({ refund }, shop) => {
+test('a decision on sensitive parameters requires the review token', async ({ refund }, shop) => {
   const { request, outcome } = await refund({ orderId: '1', amount: 1, card: '4111-secret' });
   const { requestId } = request;
   for (const args of [['list'], ['show', requestId], ['list', '--json'], ['export']]) {
@@ -193,7 +192,10 @@ test('a request with sensitive parameters is decided by who was shown them', asy
   assert.equal((await outcome).status, 'completed');
 });
 
-test('on a terminal one is picked, shown whole, and let run after a yes', async ({ refund, refunds }, shop) => {
+test('a terminal selects a request, shows it whole, and approves it after a confirmation', async ({
+  refund,
+  refunds,
+}, shop) => {
   const first = await refund({ orderId: 'A', amount: 1 });
   await refund({ orderId: 'B', amount: 2, card: '4111' });
   const deciding = terminal(['approvals', 'approve'], { cwd: shop.root });
@@ -204,18 +206,18 @@ test('on a terminal one is picked, shown whole, and let run after a yes', async 
   assert.ok(deciding.shown().includes('"orderId": "B"') && deciding.shown().includes('4111'));
   deciding.type('y\r');
   assert.equal(await deciding.ended, 0, deciding.shown());
-  await waitUntil(() => refunds.length === 1, 'it did not run');
+  await waitUntil(() => refunds.length === 1, 'the tool did not run');
   assert.equal((refunds[0] as { orderId: string }).orderId, 'B');
-  const saying = terminal(['approvals', 'approve', first.request.requestId], { cwd: shop.root });
-  await saying.until('Approve?');
-  saying.type('you must be joking\r');
-  await saying.until('Answer y or n.');
-  saying.type(`${'\u007f'.repeat(18)}n\r`);
-  assert.equal(await saying.ended, 3);
+  const declining = terminal(['approvals', 'approve', first.request.requestId], { cwd: shop.root });
+  await declining.until('Approve?');
+  declining.type('you must be joking\r');
+  await declining.until('Answer y or n.');
+  declining.type(`${'\u007f'.repeat(18)}n\r`);
+  assert.equal(await declining.ended, 3);
   assert.equal(refunds.length, 1);
 });
 
-test('on a terminal requests to pick from can be told apart, and a no is asked for, with its reason', async ({
+test('the terminal list distinguishes requests, and reject asks for the reason and a confirmation', async ({
   refund,
   svc,
 }, shop) => {
@@ -232,16 +234,16 @@ test('on a terminal requests to pick from can be told apart, and a no is asked f
   assert.equal(await deciding.ended, 0, deciding.shown());
   const { status, decisionReason } = await svc.approvals.get(second.request.requestId);
   assert.deepEqual([status, decisionReason], ['rejected', 'paid yesterday']);
-  const letting = terminal(['approvals', 'reject', first.request.requestId, '--reason', 'no'], { cwd: shop.root });
-  await letting.until('Reject the request?');
-  letting.type('\r');
-  assert.equal(await letting.ended, 3);
+  const keeping = terminal(['approvals', 'reject', first.request.requestId, '--reason', 'no'], { cwd: shop.root });
+  await keeping.until('Reject the request?');
+  keeping.type('\r');
+  assert.equal(await keeping.ended, 3);
   assert.equal((await svc.approvals.get(first.request.requestId)).status, 'waiting');
-  const sure = terminal(['approvals', 'reject', first.request.requestId, '--yes'], { cwd: shop.root });
-  assert.equal(await sure.ended, 0, sure.shown());
+  const confirmed = terminal(['approvals', 'reject', first.request.requestId, '--yes'], { cwd: shop.root });
+  assert.equal(await confirmed.ended, 0, confirmed.shown());
 });
 
-test('watch tells what comes and what becomes of it', async ({ refund }, shop) => {
+test('watch prints new requests and their decisions', async ({ refund }, shop) => {
   const watching = terminal(['approvals', 'watch'], { cwd: shop.root });
   const { request } = await refund();
   await watching.until(request.requestId);
@@ -253,10 +255,7 @@ test('watch tells what comes and what becomes of it', async ({ refund }, shop) =
   assert.equal(await watching.ended, 0);
 });
 
-test('watch tells also of what is made and decided between two looks, and of each once', async ({
-  refund,
-  svc,
-}, shop) => {
+test('watch also prints requests created and decided between two polls, each once', async ({ refund, svc }, shop) => {
   const before = await refund();
   const approve = async ({ request: { executionId, requestId }, outcome }: typeof before) => {
     await svc.approvals.signal({ executionId, signal: 'approve', payload: { requestId } }, { actor: 'ann' });
@@ -285,7 +284,7 @@ test('watch tells also of what is made and decided between two looks, and of eac
   assert.equal(times(before.request.requestId), 0);
 });
 
-test('export gives the audit as lines of JSON, prune removes what is over', async ({ refund }, shop) => {
+test('export prints the audit as JSON Lines, prune removes closed requests', async ({ refund }, shop) => {
   const { request, outcome } = await refund();
   await shop.svc('approvals', 'approve', request.requestId, '--set', 'amount=15', '--reason', 'fair');
   await outcome;
@@ -317,15 +316,15 @@ declare('without a store nobody else can see what waits, and the command says so
 if (missing !== undefined) declare.skip('serve answers the callback over HTTP, from another process', missing);
 else
   declare(
-    'serve answers the callback over HTTP, from another process, and ends when it is told to',
+    'serve handles the callback over HTTP in another process, and stops on a signal',
     async () => {
       const { url, drop } = await freshDatabase();
       const to = await startWebhookReceiver(200);
       const shop = project({ main: url }, { approvals: { ...STORE, callbackKey: CALLBACK_KEY } });
-      const serving = background(['approvals', 'serve', '--port', '0'], shop.root);
+      const serving = startCli(['approvals', 'serve', '--port', '0'], shop.root);
       try {
-        await serving.shows('Listening on');
-        const base = /Listening on (\S+)/.exec(serving.said())?.[1] ?? '';
+        await serving.untilStderr('Listening on');
+        const base = /Listening on (\S+)/.exec(serving.stderr())?.[1] ?? '';
         assert.equal((await fetch(`${base}/healthz`)).status, 200);
         assert.equal((await fetch(`${base}/readyz`)).status, 200);
         assert.equal((await fetch(`${base}/elsewhere`)).status, 404);

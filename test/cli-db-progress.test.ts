@@ -1,30 +1,29 @@
 import * as assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
-import type { DatabaseCommand } from '../cli/db/command.ts';
+import type { SvcCommand } from '../cli/base.ts';
 import { batchProgress } from '../cli/db/progress.ts';
 import { ERASE_LINE, StatusLine } from '../cli/output.ts';
 import { freshMongo, missing } from './kit/mongodb.ts';
-import { project } from './kit/project.ts';
-import { LONG } from './kit/shop.ts';
+import { LONG, project } from './kit/project.ts';
 import { terminal } from './kit/terminal.ts';
 import { test } from './kit/test.ts';
 
-/** What a person is told of these moments, in a terminal or not. */
-function told(
+/** The progress output for a sequence of times, in a terminal or not. */
+function progressOutput(
   isTerminal: boolean,
   moments: readonly (readonly [at: number, ...Parameters<ReturnType<typeof batchProgress>>])[],
 ) {
   const stderr = new PassThrough().setEncoding('utf8');
   const notes: string[] = [];
   const command = {
-    line: new StatusLine(stderr, isTerminal),
+    statusLine: new StatusLine(stderr, isTerminal),
     note: (line: string) => notes.push(line),
-  } as unknown as DatabaseCommand;
+  } as unknown as SvcCommand;
   let at = 0;
-  const tell = batchProgress(command, () => at);
+  const report = batchProgress(command, () => at);
   for (const [moment, progress] of moments) {
     at = moment;
-    tell(progress);
+    report(progress);
   }
   return isTerminal
     ? String(stderr.read() ?? '')
@@ -35,9 +34,9 @@ function told(
 
 const users = (done: number, total?: number) => ({ collection: 'users', done, ...(total !== undefined && { total }) });
 
-test('a line in a terminal tells how far a step is, and how long the rest takes once that can be said', () => {
+test('a terminal shows the progress of a step, and the remaining time once it is known', () => {
   assert.deepEqual(
-    told(true, [
+    progressOutput(true, [
       [0, users(1000, 1_000_000)],
       [150, users(2000, 1_000_000)],
       [200, users(3000, 1_000_000)],
@@ -52,9 +51,9 @@ test('a line in a terminal tells how far a step is, and how long the rest takes 
   );
 });
 
-test('what is only read is said to be, and what is changed behind it begins anew', () => {
+test('checks are labeled, and the changes after them start from zero', () => {
   assert.deepEqual(
-    told(true, [
+    progressOutput(true, [
       [0, { ...users(500, 1000), checksOnly: true }],
       [3000, { ...users(900, 1000), checksOnly: true }],
       [4000, users(500, 1000)],
@@ -64,9 +63,9 @@ test('what is only read is said to be, and what is changed behind it begins anew
   );
 });
 
-test('where lines stay there is one in ten seconds, with a total or without', () => {
+test('without a terminal there is a line every ten seconds, with or without a total', () => {
   assert.deepEqual(
-    told(false, [
+    progressOutput(false, [
       [0, users(1)],
       [5000, users(50)],
       [10_000, users(100)],
@@ -77,10 +76,10 @@ test('where lines stay there is one in ten seconds, with a total or without', ()
   );
 });
 
-if (missing) test.skip('documents that move are counted in the terminal', missing);
+if (missing) test.skip('moved documents are counted in the terminal', missing);
 else
   test(
-    'documents that move are counted in the terminal, and the line is gone when they have',
+    'moved documents are counted in the terminal, and the line is removed at the end',
     async () => {
       const database = await freshMongo();
       try {

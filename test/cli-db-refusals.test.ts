@@ -7,8 +7,7 @@ import { MigrationEngine } from '../core/migration/engine.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { cleanEnv, command } from './kit/cli.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
-import { type Project, project } from './kit/project.ts';
-import { id, json, LONG, ok, tagOf, users, withAge } from './kit/shop.ts';
+import { assertExit, id, json, LONG, type Project, project, tagOf, users, withAge } from './kit/project.ts';
 import { test as declare } from './kit/test.ts';
 
 const missing = await unavailable();
@@ -20,7 +19,7 @@ function test(name: string, body: () => Promise<void>, options: typeof LONG): vo
 
 type Query = (text: string) => Promise<Record<string, unknown>[]>;
 
-/** Runs a body on a project whose `main` is a database of its own. */
+/** Runs `body` with a project on a new database. */
 async function onServer(body: (shop: Project, query: Query) => Promise<void>): Promise<void> {
   const { url, query, drop } = await freshDatabase();
   try {
@@ -31,51 +30,54 @@ async function onServer(body: (shop: Project, query: Query) => Promise<void>): P
 }
 
 test(
-  '--dry-run prints statements that the server takes, and changes nothing',
+  '--dry-run prints statements that the server accepts, and changes nothing',
   () =>
     onServer(async ({ svc, schema, files }, query) => {
       schema(users);
-      assert.match(ok(await svc('db', 'schema', 'generate', '--dry-run')).stdout, /CREATE TABLE/);
+      assert.match(assertExit(await svc('db', 'schema', 'generate', '--dry-run')).stdout, /CREATE TABLE/);
       assert.deepEqual(files(), []);
-      ok(await svc('db', 'schema', 'generate'));
-      const { stdout } = ok(await svc('db', 'migrate', '--dry-run'));
+      assertExit(await svc('db', 'schema', 'generate'));
+      const { stdout } = assertExit(await svc('db', 'migrate', '--dry-run'));
       assert.deepEqual(await query("select 1 from pg_tables where schemaname = 'public'"), []);
       await query(`begin; ${stdout}; rollback`);
-      ok(await svc('db', 'migrate'));
+      assertExit(await svc('db', 'migrate'));
       schema({ users: { id } });
-      ok(await svc('db', 'schema', 'generate'));
+      assertExit(await svc('db', 'schema', 'generate'));
       assert.match(
-        ok(await svc('db', 'migrate', '--dry-run')).stdout,
+        assertExit(await svc('db', 'migrate', '--dry-run')).stdout,
         /-- lossy: .*users\.email[\s\S]*-- destroys data:\nALTER TABLE/,
       );
-      assert.match(ok(await svc('db', 'migrate', 'rollback', '--dry-run')).stdout, /-- destroys data:\nDROP TABLE/);
-      assert.match(ok(await svc('db', 'migrate', 'status')).stdout, /^PENDING 1/);
+      assert.match(
+        assertExit(await svc('db', 'migrate', 'rollback', '--dry-run')).stdout,
+        /-- destroys data:\nDROP TABLE/,
+      );
+      assert.match(assertExit(await svc('db', 'migrate', 'status')).stdout, /^PENDING 1/);
     }),
   LONG,
 );
 
 test(
-  '--dry-run with a schema leads the shell there, raw text too',
+  '--dry-run with a schema sets the search path, also for raw statements',
   async () => {
     const { url, query, drop } = await freshDatabase();
     try {
       const shop = project({}, { databases: { main: { dialect: 'postgresql', url, schema: 'the "shop"' } } });
       shop.schema(users);
-      ok(await shop.svc('db', 'schema', 'generate'));
+      assertExit(await shop.svc('db', 'schema', 'generate'));
       shop.write('svc/database/migrations/main/29990101_000000_more.json', {
         tag: '29990101_000000_more',
         name: 'more',
         up: [{ type: 'raw', dialect: 'postgresql', statement: 'CREATE VIEW u AS SELECT * FROM users' }],
         down: [{ type: 'raw', dialect: 'postgresql', statement: 'DROP VIEW u' }],
       });
-      const { stdout } = ok(await shop.svc('db', 'migrate', '--dry-run'));
+      const { stdout } = assertExit(await shop.svc('db', 'migrate', '--dry-run'));
       const places = `select schemaname as place from pg_tables where tablename = 'users' union all select schemaname from pg_views where viewname = 'u'`;
       assert.deepEqual(await query(places), []);
       await query(stdout);
       assert.deepEqual(await query(places), [{ place: 'the "shop"' }, { place: 'the "shop"' }]);
       await query('DROP SCHEMA "the ""shop""" CASCADE');
-      ok(await shop.svc('db', 'migrate'));
-      await query(ok(await shop.svc('db', 'migrate', 'rollback', '-n', '2', '--dry-run')).stdout);
+      assertExit(await shop.svc('db', 'migrate'));
+      await query(assertExit(await shop.svc('db', 'migrate', 'rollback', '-n', '2', '--dry-run')).stdout);
       assert.deepEqual(await query(places), []);
       const { preamble } = json(await shop.svc('db', 'migrate', 'rollback', '--dry-run', '--json'));
       assert.deepEqual(preamble, ['SET search_path TO "the ""shop"""']);
@@ -87,61 +89,64 @@ test(
 );
 
 test(
-  'what destroys data needs --allow-destructive, and --yes is not enough',
+  'destructive migrations need --allow-destructive, and --yes is not enough',
   () =>
     onServer(async ({ svc, schema, files }) => {
       schema(users);
-      ok(await svc('db', 'schema', 'generate'));
-      ok(await svc('db', 'migrate'));
+      assertExit(await svc('db', 'schema', 'generate'));
+      assertExit(await svc('db', 'migrate'));
       schema({ users: { id } });
-      assert.match(ok(await svc('db', 'schema', 'generate')).stderr, /warning .*destroys data/);
-      assert.match(ok(await svc('db', 'migrate'), 8).stderr, /destructive/);
-      ok(await svc('db', 'migrate', '--yes'), 8);
+      assert.match(assertExit(await svc('db', 'schema', 'generate')).stderr, /warning .*destroys data/);
+      assert.match(assertExit(await svc('db', 'migrate'), 8).stderr, /destructive/);
+      assertExit(await svc('db', 'migrate', '--yes'), 8);
       const typed = ['--to', tagOf(files().at(-1)), '--lock-timeout=5', '--json'];
-      const { nextActions } = json(ok(await svc('db', 'migrate', ...typed), 8));
+      const { nextActions } = json(assertExit(await svc('db', 'migrate', ...typed), 8));
       assert.deepEqual(nextActions, [
-        `Look first: svc db migrate ${typed.join(' ')} --dry-run`,
+        `Preview first: svc db migrate ${typed.join(' ')} --dry-run`,
         `Then: svc db migrate ${typed.join(' ')} --allow-destructive`,
       ]);
-      ok(await svc('db', 'migrate', '--allow-destructive'));
+      assertExit(await svc('db', 'migrate', '--allow-destructive'));
     }),
   LONG,
 );
 
 test(
-  'a protected environment needs --yes for whatever changes it',
+  'every change of a protected environment needs --yes',
   () =>
     onServer(async ({ svc, schema }) => {
       schema(users);
-      ok(await svc('db', 'schema', 'generate'));
-      const refused = ok(await svc('db', 'migrate', '--env', 'prd', '--json'), 2);
+      assertExit(await svc('db', 'schema', 'generate'));
+      const refused = assertExit(await svc('db', 'migrate', '--env', 'prd', '--json'), 2);
       assert.equal(json(refused).code, 'protected_env');
-      assert.match(ok(await svc('db', 'migrate', 'status', '--env', 'prd')).stdout, /^PENDING 1 {2}main \(prd\)/);
-      ok(await svc('db', 'migrate', '--env', 'prd', '--yes'));
-      ok(await svc('db', 'migrate', '--env', 'prd'), 0);
-      ok(await svc('db', 'migrate', 'rollback', '--env', 'prd'), 2);
+      assert.match(
+        assertExit(await svc('db', 'migrate', 'status', '--env', 'prd')).stdout,
+        /^PENDING 1 {2}main \(prd\)/,
+      );
+      assertExit(await svc('db', 'migrate', '--env', 'prd', '--yes'));
+      assertExit(await svc('db', 'migrate', '--env', 'prd'), 0);
+      assertExit(await svc('db', 'migrate', 'rollback', '--env', 'prd'), 2);
       const tag = json(await svc('db', 'migrate', 'status', '--env', 'prd', '--json')).databases[0].lastApplied;
-      ok(await svc('db', 'migrate', 'resolve', tag, '--failed', '--env', 'prd'), 2);
-      ok(await svc('db', 'migrate', 'baseline', '--env', 'prd'), 2);
-      ok(await svc('db', 'migrate', 'rollback', '--env', 'prd', '--yes'));
+      assertExit(await svc('db', 'migrate', 'resolve', tag, '--failed', '--env', 'prd'), 2);
+      assertExit(await svc('db', 'migrate', 'baseline', '--env', 'prd'), 2);
+      assertExit(await svc('db', 'migrate', 'rollback', '--env', 'prd', '--yes'));
     }),
   LONG,
 );
 
 test(
-  'a refusal names what was typed with the flag that was missing, and that can be run as it stands',
+  'an error prints the command with the missing flag, which can be run unchanged',
   () =>
     onServer(async ({ svc, schema, files, read, write }) => {
       for (const tables of [users, withAge]) {
         schema(tables);
-        ok(await svc('db', 'schema', 'generate'));
+        assertExit(await svc('db', 'schema', 'generate'));
       }
       write("the shop's config.json", read('svc.config.json'));
       const [first = '', second = ''] = files().map(tagOf);
       const there = ['--config', "the shop's config.json", '--env', 'prd', '--json'];
       const refused = async (args: readonly string[], code: string, status = 2) => {
-        const { code: told, nextActions } = json(ok(await svc(...args, ...there), status));
-        assert.equal(told, code);
+        const { code: actual, nextActions } = json(assertExit(await svc(...args, ...there), status));
+        assert.equal(actual, code);
         return nextActions as string[];
       };
       const state = async () => {
@@ -176,7 +181,7 @@ test(
       ] as const) {
         const [action = '', ...more] = await refused(['db', 'migrate', ...args], 'protected_env');
         assert.deepEqual(more, []);
-        ok(await svc(...wordsOf(action)));
+        assertExit(await svc(...argumentsOf(action)));
         assert.deepEqual(await state(), after, action);
       }
     }),
@@ -184,7 +189,7 @@ test(
 );
 
 test(
-  'a run that stops behind what it has done ends with 1, and one that never came to anything with 2',
+  'a run that stops after applying something exits with 1, and one that applied nothing with 2',
   () =>
     onServer(async ({ svc, write }, query) => {
       for (const [index, name] of ['one', 'two', 'three'].entries()) {
@@ -200,13 +205,16 @@ test(
         [1, '1 of 3'],
         [2, '0 of 2'],
       ] as const) {
-        const { code, state } = json(ok(await svc('db', 'migrate', '--json'), status));
-        assert.deepEqual([code, state], ['collection_exists', `None of it took effect; ${done} migrations are applied.`]);
+        const { code, state } = json(assertExit(await svc('db', 'migrate', '--json'), status));
+        assert.deepEqual(
+          [code, state],
+          ['collection_exists', `None of it took effect; ${done} migrations are applied.`],
+        );
       }
       await query('drop table two');
-      ok(await svc('db', 'migrate'));
+      assertExit(await svc('db', 'migrate'));
       await query('create view seen as select * from two');
-      const { code, nextActions } = json(ok(await svc('db', 'migrate', 'rollback', '-n', '3', '--json'), 1));
+      const { code, nextActions } = json(assertExit(await svc('db', 'migrate', 'rollback', '-n', '3', '--json'), 1));
       assert.equal(code, 'collection_referenced');
       assert.deepEqual(nextActions.slice(-1), ['svc db migrate status']);
       const { databases } = json(await svc('db', 'migrate', 'status', '--json'));
@@ -215,15 +223,15 @@ test(
   LONG,
 );
 
-/** What a shell makes of a command of ours. */
-function wordsOf(action: string): string[] {
+/** Splits a command into arguments, as a shell does. */
+function argumentsOf(action: string): string[] {
   assert.match(action, /^svc /);
-  const said = execFileSync('sh', ['-c', `printf '%s\\0' ${action.slice('svc '.length)}`], { encoding: 'utf8' });
-  return said.split('\0').slice(0, -1);
+  const output = execFileSync('sh', ['-c', `printf '%s\\0' ${action.slice('svc '.length)}`], { encoding: 'utf8' });
+  return output.split('\0').slice(0, -1);
 }
 
 test(
-  'a table that was there is changed by a file and adopted afterwards',
+  'an existing table is changed by a file and adopted afterwards',
   () =>
     onServer(async ({ svc, schema, files, write, read }, query) => {
       await query('create table legacy (id int primary key); create table other (id int primary key)');
@@ -247,34 +255,34 @@ test(
           { type: 'dropField', collection: 'legacy', field: 'note' },
         ],
       });
-      ok(await svc('db', 'migrate'));
+      assertExit(await svc('db', 'migrate'));
       schema(users);
-      const refusal = json(ok(await svc('db', 'schema', 'generate', '--json'), 2));
+      const refusal = json(assertExit(await svc('db', 'schema', 'generate', '--json'), 2));
       assert.equal(refusal.code, 'collection_unknown');
       assert.ok(refusal.nextActions.some((action: string) => action.endsWith('svc db schema pull')));
-      const { warnings, migrations } = json(ok(await svc('db', 'schema', 'pull', '--json')));
+      const { warnings, migrations } = json(assertExit(await svc('db', 'schema', 'pull', '--json')));
       assert.deepEqual(warnings, [
         'Migrations change the table "legacy" before one creates it, and would fail on an empty database.',
       ]);
       assert.equal(migrations.length, 1);
-      ok(await svc('db', 'migrate', 'baseline'));
-      assert.match(ok(await svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
-      assert.match(ok(await svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
+      assertExit(await svc('db', 'migrate', 'baseline'));
+      assert.match(assertExit(await svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
+      assert.match(assertExit(await svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
       const [entry] = JSON.parse(read('svc/database/schema.json'));
       const turned = Object.fromEntries(Object.entries(entry.tables).reverse());
       schema([{ ...entry, tables: turned }]);
-      const { migrations: none, kept } = json(ok(await svc('db', 'schema', 'pull', '--json')));
-      assert.deepEqual([none, kept], [[], null]);
+      const { migrations: none, backup } = json(assertExit(await svc('db', 'schema', 'pull', '--json')));
+      assert.deepEqual([none, backup], [[], null]);
       assert.deepEqual(Object.keys(JSON.parse(read('svc/database/schema.json'))[0].tables), Object.keys(turned));
-      ok(await svc('db', 'migrate', 'create', 'more'));
+      assertExit(await svc('db', 'migrate', 'create', 'more'));
       const more = tagOf(files().at(-1));
       write(`svc/database/migrations/main/${more}.json`, {
         tag: more,
         up: [{ type: 'addField', collection: 'legacy', field: { name: 'more', type: 'text' } }],
         down: [{ type: 'dropField', collection: 'legacy', field: 'more' }],
       });
-      ok(await svc('db', 'migrate'));
-      assert.match(ok(await svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
+      assertExit(await svc('db', 'migrate'));
+      assert.match(assertExit(await svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
     }),
   LONG,
 );
@@ -284,70 +292,73 @@ test(
   () =>
     onServer(async ({ svc, schema, files, read, write }) => {
       schema(users);
-      ok(await svc('db', 'schema', 'generate'));
-      ok(await svc('db', 'migrate'));
+      assertExit(await svc('db', 'schema', 'generate'));
+      assertExit(await svc('db', 'migrate'));
       const file = `svc/database/migrations/main/${files()[0]}`;
       const text = read(file);
       write(file, JSON.stringify(JSON.parse(text)));
-      assert.match(ok(await svc('db', 'migrate', 'status', '--check')).stdout, /^OK/);
+      assert.match(assertExit(await svc('db', 'migrate', 'status', '--check')).stdout, /^OK/);
       write(file, text.replace('"email"', '"mail"'));
-      assert.equal(json(ok(await svc('db', 'migrate', '--json'), 5)).code, 'migration_edited');
-      assert.match(ok(await svc('db', 'migrate', 'status', '--check'), 5).stdout, /^FAILED[\s\S]*\[!\] .*edited/);
+      assert.equal(json(assertExit(await svc('db', 'migrate', '--json'), 5)).code, 'migration_edited');
+      assert.match(
+        assertExit(await svc('db', 'migrate', 'status', '--check'), 5).stdout,
+        /^FAILED[\s\S]*\[!\] .*edited/,
+      );
       write(file, '{');
-      assert.match(ok(await svc('db', 'migrate'), 2).stderr, /where .*create_users\.json:1:2/);
+      assert.match(assertExit(await svc('db', 'migrate'), 2).stderr, /where .*create_users\.json:1:2/);
     }),
   LONG,
 );
 
 test(
-  'a lost file comes back out of the history',
+  'a lost file is restored from the history',
   () =>
     onServer(async ({ root, svc, schema, files, read }) => {
       schema(users);
-      ok(await svc('db', 'schema', 'generate'));
-      ok(await svc('db', 'migrate'));
+      assertExit(await svc('db', 'schema', 'generate'));
+      assertExit(await svc('db', 'migrate'));
       const [name] = files();
       const file = `svc/database/migrations/main/${name}`;
       const text = read(file);
       rmSync(`${root}/${file}`);
-      assert.equal(json(ok(await svc('db', 'migrate', '--json'), 5)).code, 'migration_missing');
-      assert.match(ok(await svc('db', 'migrate', 'status')).stdout, /\[!\] .*file is missing/);
-      assert.equal(ok(await svc('db', 'migrate', 'export', tagOf(name))).stdout, `${file}\n`);
+      assert.equal(json(assertExit(await svc('db', 'migrate', '--json'), 5)).code, 'migration_missing');
+      assert.match(assertExit(await svc('db', 'migrate', 'status')).stdout, /\[!\] .*file is missing/);
+      assert.equal(assertExit(await svc('db', 'migrate', 'export', tagOf(name))).stdout, `${file}\n`);
       assert.deepEqual(JSON.parse(read(file)), JSON.parse(text));
-      assert.equal(ok(await svc('db', 'migrate')).stdout, 'Nothing to do in main (dev).\n');
-      ok(await svc('db', 'migrate', 'export', 'never_heard_of'), 2);
+      assert.equal(assertExit(await svc('db', 'migrate')).stdout, 'Nothing to do in main (dev).\n');
+      assertExit(await svc('db', 'migrate', 'export', 'never_heard_of'), 2);
     }),
   LONG,
 );
 
 test(
-  'pull keeps what the schema file said before, and refuses while migrations are pending',
+  'pull keeps the previous schema file, and fails while migrations are pending',
   () =>
     onServer(async ({ root, svc, schema, read }, query) => {
       await query('create table notes (id int primary key)');
       schema(users);
-      ok(await svc('db', 'schema', 'generate'));
-      assert.equal(json(ok(await svc('db', 'schema', 'pull', '--json'), 4)).code, 'pending');
+      assertExit(await svc('db', 'schema', 'generate'));
+      assert.equal(json(assertExit(await svc('db', 'schema', 'pull', '--json'), 4)).code, 'pending');
       rmSync(`${root}/svc/database/migrations`, { recursive: true });
-      const { kept } = json(ok(await svc('db', 'schema', 'pull', '--json')));
-      assert.deepEqual(JSON.parse(read(kept))[0].tables, users);
+      const { backup } = json(assertExit(await svc('db', 'schema', 'pull', '--json')));
+      assert.deepEqual(JSON.parse(read(backup))[0].tables, users);
       assert.deepEqual(Object.keys(JSON.parse(read('svc/database/schema.json'))[0].tables), ['notes']);
     }),
   LONG,
 );
 
 test(
-  'what the API made is exported before it is pulled: no baseline would take it a second time',
+  'pull requires an export of API migrations first, so that no baseline repeats them',
   () =>
     onServer(async ({ root, svc, files, read, write }, query) => {
       const service = new DatabaseService({ configFile: `${root}/svc.config.json` });
       const db = await service.connect({ database: 'main' });
       await db.schema.create('a', { id: { type: 'integer', primaryKey: true } });
       await service.close();
-      const { code, nextActions } = json(ok(await svc('db', 'schema', 'pull', '--json'), 2));
+      const { code, nextActions } = json(assertExit(await svc('db', 'schema', 'pull', '--json'), 2));
       assert.deepEqual([code, nextActions[0]], ['origin_conflict', 'svc db migrate export']);
-      ok(await svc('db', 'migrate', 'export'));
-      const pull = async (exit?: number) => json(ok(await svc('db', 'schema', 'pull', '--json'), exit));
+      assertExit(await svc('db', 'migrate', 'export'));
+      const pull = async (exit?: number) => json(assertExit(await svc('db', 'schema', 'pull', '--json'), exit));
       const file = `svc/database/migrations/main/${files()[0]}`;
       const text = read(file);
       await query("update _svc_migrations set origin = 'file'");
@@ -359,13 +370,13 @@ test(
       );
       write(file, text);
       assert.deepEqual((await pull()).migrations, []);
-      assert.match(ok(await svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
+      assert.match(assertExit(await svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
     }),
   LONG,
 );
 
 test(
-  'a database that got two files in another order than that of their tags is told of, until a third one settles it',
+  'files applied out of the order of their tags are reported until a third one fixes it',
   () =>
     onServer(async ({ root, svc, write }, query) => {
       const [base, older, newer, settled] = [
@@ -380,33 +391,33 @@ test(
       const add = (one: Migration) => write(`svc/database/migrations/main/${one.tag}.json`, one);
       add(base);
       add(newer);
-      ok(await svc('db', 'migrate'));
-      // As older versions of svc did it.
+      assertExit(await svc('db', 'migrate'));
+      // As older versions of svc did.
       const service = new DatabaseService({ configFile: `${root}/svc.config.json` });
       const db = await service.connect({ database: 'main' });
       await new MigrationEngine(db.getAdapter()).up(older);
       await service.close();
       await query("update _svc_migrations set origin = 'file'");
       add(older);
-      const told = /applied out of order: field u\.f: length is 100, expected 200/;
+      const message = /applied out of order: field u\.f: length is 100, expected 200/;
       for (const command of [
         ['schema', 'check'],
         ['migrate', 'status', '--check'],
       ]) {
-        assert.match(ok(await svc('db', ...command), 5).stdout, told);
-        const { code, nextActions } = json(ok(await svc('db', ...command, '--json'), 5));
+        assert.match(assertExit(await svc('db', ...command), 5).stdout, message);
+        const { code, nextActions } = json(assertExit(await svc('db', ...command, '--json'), 5));
         assert.equal(code, 'order_conflict');
         assert.match(nextActions[0], /^svc db migrate create/);
       }
       add(settled);
-      ok(await svc('db', 'migrate'));
-      assert.match(ok(await svc('db', 'schema', 'check')).stdout, /^OK/);
+      assertExit(await svc('db', 'migrate'));
+      assert.match(assertExit(await svc('db', 'schema', 'check')).stdout, /^OK/);
     }),
   LONG,
 );
 
 test(
-  'export tells that files run in another order than what is exported was applied in',
+  'export warns if files run in another order than the exported migrations were applied',
   () =>
     onServer(async ({ root, svc }) => {
       const service = new DatabaseService({ configFile: `${root}/svc.config.json` });
@@ -421,65 +432,65 @@ test(
       orders.addConstraint('orders', { name: 'orders_id_fkey', type: 'foreignKey', columns: ['id'], references });
       for (const one of [users, orders]) await engine.up(one.build());
       await service.close();
-      const { disorder, nextActions } = json(ok(await svc('db', 'migrate', 'export', '--json')));
-      assert.deepEqual(disorder, ['table users is changed before it is created']);
+      const { outOfOrder, nextActions } = json(assertExit(await svc('db', 'migrate', 'export', '--json')));
+      assert.deepEqual(outOfOrder, ['table users is changed before it is created']);
       assert.equal(nextActions.length, 3);
-      // As it says.
+      // Follows the message.
       const file = (tag: string) => `${root}/svc/database/migrations/main/${tag}.json`;
       const [old, newer] = ['20260101_000000_orders', '20260101_000001_orders'] as const;
       writeFileSync(file(newer), readFileSync(file(old), 'utf8').replaceAll(old, newer));
       rmSync(file(old));
-      ok(await svc('db', 'migrate', 'resolve', old, '--forget'));
-      ok(await svc('db', 'migrate', 'baseline'));
-      assert.match(ok(await svc('db', 'migrate', 'status')).stdout, /^OK/);
+      assertExit(await svc('db', 'migrate', 'resolve', old, '--forget'));
+      assertExit(await svc('db', 'migrate', 'baseline'));
+      assert.match(assertExit(await svc('db', 'migrate', 'status')).stdout, /^OK/);
     }),
   LONG,
 );
 
 test(
-  'a TypeScript migration is applied and taken back',
+  'a TypeScript migration is applied and rolled back',
   () =>
     onServer(async ({ svc, write }, query) => {
-      const file = ok(await svc('db', 'migrate', 'create', 'views', '--ts')).stdout.trim();
+      const file = assertExit(await svc('db', 'migrate', 'create', 'views', '--ts')).stdout.trim();
       const tag = tagOf(file);
       write(
         file,
         `import { migration } from '@svc/sdk';\nexport default migration('${tag}').raw('postgresql', 'CREATE VIEW one AS SELECT 1 AS x', { down: 'DROP VIEW one' }).build();\n`,
       );
-      ok(await svc('db', 'migrate'));
+      assertExit(await svc('db', 'migrate'));
       assert.deepEqual(await query('select x from one'), [{ x: 1 }]);
-      ok(await svc('db', 'migrate', 'rollback'));
+      assertExit(await svc('db', 'migrate', 'rollback'));
       assert.deepEqual(await query("select 1 from pg_views where viewname = 'one'"), []);
     }),
   LONG,
 );
 
 test(
-  '--to stops there, and rollback --to goes back there',
+  '--to stops at a migration, and rollback --to returns to it',
   () =>
     onServer(async ({ svc, schema, files }) => {
       for (const tables of [users, withAge, { ...withAge, logs: { id } }]) {
         schema(tables);
-        ok(await svc('db', 'schema', 'generate'));
+        assertExit(await svc('db', 'schema', 'generate'));
       }
       const tags = files().map(tagOf);
-      ok(await svc('db', 'migrate', '--to', tags[1] ?? ''));
+      assertExit(await svc('db', 'migrate', '--to', tags[1] ?? ''));
       const state = async () => json(await svc('db', 'migrate', 'status', '--json')).databases[0];
       assert.equal((await state()).lastApplied, tags[1]);
-      ok(await svc('db', 'migrate'));
-      const { destroyed } = json(ok(await svc('db', 'migrate', 'rollback', '--to', tags[0] ?? '', '--json')));
+      assertExit(await svc('db', 'migrate'));
+      const { destroyed } = json(assertExit(await svc('db', 'migrate', 'rollback', '--to', tags[0] ?? '', '--json')));
       assert.ok(destroyed.length > 0);
       for (const { tag, statement } of destroyed)
         assert.match(`${tag} ${statement}`, /^\d{8}_\d{6}_\S+ (DROP|ALTER) TABLE/);
       assert.deepEqual([(await state()).completed, (await state()).pending], [1, 2]);
-      ok(await svc('db', 'migrate', '--to', 'nowhere'), 2);
-      ok(await svc('db', 'migrate', 'rollback', '--to', 'nowhere'), 2);
+      assertExit(await svc('db', 'migrate', '--to', 'nowhere'), 2);
+      assertExit(await svc('db', 'migrate', 'rollback', '--to', 'nowhere'), 2);
     }),
   LONG,
 );
 
 test(
-  'status names what one of several databases needs, as it can be typed',
+  'status prints the commands that one of several databases needs',
   async () => {
     const databases = [await freshDatabase(), await freshDatabase()];
     const [main, other] = databases.map(({ url }) => url) as [string, string];
@@ -492,8 +503,8 @@ test(
         up: [raw('CREATE TABLE half (n int)'), raw('SELECT 1 / 0')],
         down: [raw('DROP TABLE half')],
       });
-      ok(await shop.svc('db', 'migrate'), 6);
-      const { nextActions } = json(ok(await shop.svc('db', 'migrate', 'status', '--json')));
+      assertExit(await shop.svc('db', 'migrate'), 6);
+      const { nextActions } = json(assertExit(await shop.svc('db', 'migrate', 'status', '--json')));
       assert.deepEqual(
         nextActions.map(
           (action: string) => /^svc db migrate resolve --db other 20260101_000000_half (--[a-z-]+)/.exec(action)?.[1],
@@ -505,7 +516,7 @@ test(
       shop.write(file, began.replace('1 / 0', '1 / 1'));
       for (const decision of ['--retry', '--applied']) {
         const { code, nextActions: next } = json(
-          ok(
+          assertExit(
             await shop.svc('db', 'migrate', 'resolve', '--db', 'other', '20260101_000000_half', decision, '--json'),
             5,
           ),
@@ -514,7 +525,7 @@ test(
         assert.match(next.join(), /--rolled-back/);
       }
       shop.write(file, began);
-      ok(await shop.svc('db', 'migrate', 'resolve', '--db', 'other', '20260101_000000_half', '--applied'));
+      assertExit(await shop.svc('db', 'migrate', 'resolve', '--db', 'other', '20260101_000000_half', '--applied'));
     } finally {
       for (const { drop } of databases) await drop();
     }
@@ -523,7 +534,7 @@ test(
 );
 
 test(
-  'several databases: in order, to the first failure; what needs one is refused',
+  'several databases migrate in order up to the first failure; commands for one database are rejected',
   async () => {
     const [first, second] = [await freshDatabase(), await freshDatabase()];
     try {
@@ -532,8 +543,8 @@ test(
         { db: 'main', tables: users },
         { db: 'other', tables: users },
       ]);
-      assert.match(ok(await shop.svc('db', 'schema', 'generate')).stderr, /no entry for "broken"/);
-      const migrated = ok(await shop.svc('db', 'migrate', '--json'), 1);
+      assert.match(assertExit(await shop.svc('db', 'schema', 'generate')).stderr, /no entry for "broken"/);
+      const migrated = assertExit(await shop.svc('db', 'migrate', '--json'), 1);
       const { code, details } = json(migrated);
       assert.equal(code, 'connection_failed');
       assert.deepEqual(
@@ -550,17 +561,23 @@ test(
           ['other', undefined, false],
         ],
       );
-      assert.match(ok(await shop.svc('db', 'migrate', 'status'), 1).stderr, /broken: failed; not started: other/);
+      assert.match(
+        assertExit(await shop.svc('db', 'migrate', 'status'), 1).stderr,
+        /broken: failed; not started: other/,
+      );
       for (const args of [['rollback'], ['--to', 'x'], ['resolve', 'x', '--retry'], ['export'], ['create', 'x']]) {
         assert.equal(
-          json(ok(await shop.svc('db', 'migrate', ...args, '--json'), 2)).code,
+          json(assertExit(await shop.svc('db', 'migrate', ...args, '--json'), 2)).code,
           'database_ambiguous',
           args.join(' '),
         );
       }
-      ok(await shop.svc('db', 'migrate', '--db', 'other'));
-      ok(await shop.svc('db', 'migrate', 'rollback', '--db', 'other'));
-      assert.equal(json(ok(await shop.svc('db', 'migrate', '--db', 'othr', '--json'), 2)).code, 'database_unknown');
+      assertExit(await shop.svc('db', 'migrate', '--db', 'other'));
+      assertExit(await shop.svc('db', 'migrate', 'rollback', '--db', 'other'));
+      assert.equal(
+        json(assertExit(await shop.svc('db', 'migrate', '--db', 'othr', '--json'), 2)).code,
+        'database_unknown',
+      );
       const raw = (statement: string) => ({ type: 'raw', dialect: 'postgresql', statement, transaction: false });
       shop.write('svc/database/migrations/main/20990101_000000_half.json', {
         tag: '20990101_000000_half',
@@ -568,7 +585,7 @@ test(
         up: [raw('CREATE TABLE half (n int)'), raw('SELECT 1 / 0')],
         down: [raw('DROP TABLE half')],
       });
-      const { nextActions } = json(ok(await shop.svc('db', 'migrate', '--json'), 6));
+      const { nextActions } = json(assertExit(await shop.svc('db', 'migrate', '--json'), 6));
       assert.match(nextActions[0], /^svc db migrate resolve --db main 20990101_000000_half --retry/);
     } finally {
       await first.drop();
@@ -579,27 +596,27 @@ test(
 );
 
 test(
-  'a database of another product is refused until it is adopted',
+  'a database of another product is rejected until it is adopted',
   () =>
     onServer(async ({ svc, schema, read, write }) => {
       schema(users);
-      ok(await svc('db', 'schema', 'generate'));
-      ok(await svc('db', 'migrate'));
+      assertExit(await svc('db', 'schema', 'generate'));
+      assertExit(await svc('db', 'migrate'));
       write('svc.config.json', read('svc.config.json').replace('"shop"', '"bar"'));
-      assert.equal(json(ok(await svc('db', 'migrate', '--json'), 2)).code, 'database_foreign');
-      ok(await svc('db', 'migrate', 'status'), 2);
-      ok(await svc('db', 'migrate', '--adopt'));
-      assert.match(ok(await svc('db', 'migrate', 'status')).stdout, /^OK/);
+      assert.equal(json(assertExit(await svc('db', 'migrate', '--json'), 2)).code, 'database_foreign');
+      assertExit(await svc('db', 'migrate', 'status'), 2);
+      assertExit(await svc('db', 'migrate', '--adopt'));
+      assert.match(assertExit(await svc('db', 'migrate', 'status')).stdout, /^OK/);
     }),
   LONG,
 );
 
 test(
-  'a lock that is held ends with 7 after --lock-timeout',
+  'a held lock exits with 7 after --lock-timeout',
   () =>
     onServer(async ({ root, svc, schema, write }) => {
       schema(users);
-      ok(await svc('db', 'schema', 'generate'));
+      assertExit(await svc('db', 'schema', 'generate'));
       write('svc/database/migrations/main/20000101_000000_slow.json', {
         tag: '20000101_000000_slow',
         up: [{ type: 'raw', dialect: 'postgresql', statement: 'SELECT pg_sleep(6)' }],
@@ -615,19 +632,19 @@ test(
       await new Promise<void>((settle) =>
         slow.stderr.setEncoding('utf8').on('data', (text: string) => text.includes('Migrating') && settle()),
       );
-      const waited = ok(await svc('db', 'migrate', '--lock-timeout', '0.2'), 7);
-      assert.match(waited.stderr, /waiting for it[\s\S]*lock_timeout/);
+      const waited = assertExit(await svc('db', 'migrate', '--lock-timeout', '0.2'), 7);
+      assert.match(waited.stderr, /Waiting for another process[\s\S]*lock_timeout/);
       assert.equal(await ended, 0);
     }),
   LONG,
 );
 
 test(
-  'a reader that goes away ends the command quietly',
+  'a closed pipe ends the command without an error',
   () =>
     onServer(async ({ root, svc, schema }) => {
       schema(users);
-      ok(await svc('db', 'schema', 'generate'));
+      assertExit(await svc('db', 'schema', 'generate'));
       const [node, ...before] = command;
       const child = spawn(node, [...before, 'db', 'migrate', '--dry-run'], {
         cwd: root,
@@ -657,11 +674,11 @@ const MISUSE: readonly [args: readonly string[], code: string][] = [
 ];
 
 test(
-  'what cannot be meant is refused with 2 before anything is contacted',
+  'invalid arguments exit with 2 before any connection',
   async () => {
     const nowhere = project({ main: 'postgresql://postgres@127.0.0.1:1/none' });
     for (const [args, code] of MISUSE) {
-      const { stdout } = ok(await nowhere.svc(...args, '--json'), 2);
+      const { stdout } = assertExit(await nowhere.svc(...args, '--json'), 2);
       assert.equal(JSON.parse(stdout).code, code, args.join(' '));
     }
   },

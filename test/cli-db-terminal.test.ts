@@ -1,7 +1,6 @@
 import * as assert from 'node:assert/strict';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
-import { type Project, project } from './kit/project.ts';
-import { id, LONG } from './kit/shop.ts';
+import { id, LONG, type Project, project } from './kit/project.ts';
 import { terminal } from './kit/terminal.ts';
 import { test as declare } from './kit/test.ts';
 
@@ -32,7 +31,7 @@ async function applied(shop: Project, tables: object): Promise<void> {
 }
 
 test(
-  'generate asks what became of a name that is gone',
+  'generate asks whether a missing name was renamed',
   () =>
     onDatabase(async (shop) => {
       shop.schema({ users: { id, name: 'String' } });
@@ -60,7 +59,7 @@ test(
 );
 
 test(
-  'migrate asks before it destroys data, and no is 3',
+  'migrate asks before it destroys data, and declining exits with 3',
   () =>
     onDatabase(async (shop) => {
       await applied(shop, { users: { id, name: 'String' } });
@@ -81,7 +80,7 @@ test(
 );
 
 test(
-  'rollback shows what will be undone and asks; Ctrl-C at the question changes nothing',
+  'rollback shows what it will undo and asks; Ctrl-C at the question changes nothing',
   () =>
     onDatabase(async (shop) => {
       await applied(shop, { users: { id, name: 'String' } });
@@ -102,7 +101,7 @@ test(
 );
 
 test(
-  'a protected environment is not a question',
+  'a protected environment is an error, not a question',
   () =>
     onDatabase(async (shop) => {
       await applied(shop, { users: { id } });
@@ -113,7 +112,7 @@ test(
 );
 
 test(
-  'many migrations count up on one line of a terminal, and colour is for terminals',
+  'migrations are counted on one line of a terminal, and only terminals get color',
   () =>
     onDatabase(async (shop) => {
       for (let index = 0; index < 60; index++) {

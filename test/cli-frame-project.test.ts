@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { svc } from './kit/cli.ts';
 import { folder } from './kit/folder.ts';
-import { QUICK } from './kit/quick.ts';
+import { LIFTOFF_ONLY } from './kit/node-flags.ts';
 import { test } from './kit/test.ts';
 
 const read = (root: string, file: string): string => readFileSync(join(root, file), 'utf8');
@@ -36,13 +36,13 @@ test('init in an empty folder writes a project that the next command can load', 
   );
 });
 
-test('init run through npx tells what can be typed, and in prd what prd is', async () => {
+test('init through npx prints npx commands, and configures the database of prd', async () => {
   const cwd = folder();
   const made = await svc(['init', '--no-install', '--env', 'prd'], { cwd, env: { ...SPEC, npm_command: 'exec' } });
   assert.equal(made.status, 0, made.stderr);
   assert.match(made.stderr, /^ +npx svc db schema generate/m);
   assert.doesNotMatch(made.stderr, /npx npx/);
-  const { status, stdout } = await svc(['doctor', '--json'], { cwd, node: [QUICK] });
+  const { status, stdout } = await svc(['doctor', '--json'], { cwd, node: [LIFTOFF_ONLY] });
   const [found] = JSON.parse(stdout).checks.filter((check: { name: string }) => /^database main/.test(check.name));
   assert.match(found?.message, /PGlite|pglite/, `${status} ${stdout}`);
 });
@@ -73,7 +73,7 @@ test('init keeps what exists, adds what is missing, and changes nothing the seco
   );
 });
 
-test('init writes no second configuration beside one of another kind, and no link that contradicts it', async () => {
+test('init writes no second configuration next to one of another format, and no conflicting link', async () => {
   const there: readonly Record<string, string | object>[] = [
     { 'svc.config.yaml': 'product: shop\nenv: staging\n' },
     { 'package.json': { name: 'other', svc: { product: 'shop', env: 'staging' } } },
@@ -92,7 +92,7 @@ test('init writes no second configuration beside one of another kind, and no lin
   }
 });
 
-test('init refuses a package.json that is none, and names it could not write down, before it writes', async () => {
+test('init rejects an invalid package.json and invalid names before it writes', async () => {
   const broken = folder({ 'package.json': '{' });
   const { status, stderr } = await svc(['init', '--no-install'], { cwd: broken });
   assert.deepEqual([status, existsSync(join(broken, 'svc.config.ts'))], [2, false]);
@@ -102,7 +102,7 @@ test('init refuses a package.json that is none, and names it could not write dow
   assert.ok(!existsSync(join(empty, 'svc.config.ts')));
 });
 
-test('an installation that fails says that the files are there', async () => {
+test('a failed installation reports that the files exist', async () => {
   const cwd = folder();
   const { status, stderr } = await svc(['init'], { cwd, env: { PATH: cwd } });
   assert.equal(status, 1);
@@ -116,7 +116,7 @@ const TWO = {
   databases: { main: { dialect: 'postgresql', url: { dev: 'pglite://memory', staging: 'pglite://memory' } } },
 };
 
-test('link writes the environment, and is the one to settle a disagreement', async () => {
+test('link writes the environment, and resolves a conflict', async () => {
   const cwd = folder({ 'svc.config.json': TWO, 'a/b': '' });
   const first = await svc(['link', '--env', 'staging'], { cwd: join(cwd, 'a') });
   assert.equal(first.status, 0, first.stderr);
@@ -127,7 +127,7 @@ test('link writes the environment, and is the one to settle a disagreement', asy
   assert.deepEqual(json(cwd, 'svc/config.json'), { product: 'shop', env: 'dev' });
 });
 
-test('link refuses an environment that no database knows, and leaves the link as it was', async () => {
+test('link rejects an environment that no database has, and keeps the old link', async () => {
   const cwd = folder({ 'svc.config.json': TWO });
   const { status, stderr } = await svc(['link', '--env', 'stagin'], { cwd });
   assert.equal(status, 2);
@@ -138,14 +138,14 @@ test('link refuses an environment that no database knows, and leaves the link as
 // ---- doctor
 
 async function doctor(cwd: string, args: readonly string[] = []) {
-  const { status, stdout, stderr } = await svc(['doctor', '--json', ...args], { cwd, node: [QUICK] });
+  const { status, stdout, stderr } = await svc(['doctor', '--json', ...args], { cwd, node: [LIFTOFF_ONLY] });
   assert.equal(stderr, '');
   const { ok, checks } = JSON.parse(stdout);
   assert.equal(ok, status === 0);
   return { status, checks: checks as { name: string; result: string; message: string; next?: string[] }[], stdout };
 }
 
-test('doctor finds everything in order on PGlite, and leaves no history behind', async () => {
+test('doctor passes on PGlite, and creates no history', async () => {
   const cwd = folder({
     'svc.config.json': { ...TWO, databases: { main: { dialect: 'postgresql', url: { dev: 'pglite://./.svc/main' } } } },
   });
@@ -159,7 +159,7 @@ test('doctor finds everything in order on PGlite, and leaves no history behind',
     assert.ok(checks.some((check) => /no history yet/.test(check.message)));
     assert.ok(
       checks.some((check) => /PostgreSQL \d+/.test(check.message)),
-      'the server says its version',
+      'the version of the server is printed',
     );
   }
   const text = await svc(['doctor'], { cwd });
@@ -167,7 +167,7 @@ test('doctor finds everything in order on PGlite, and leaves no history behind',
   assert.match(text.stdout, /All checks passed\.\n$/);
 });
 
-test('doctor looks at what approvals are configured with', async () => {
+test('doctor checks the configuration of approvals', async () => {
   const key = Buffer.alloc(32, 7).toString('base64');
   const of = async (approvals: object, brokers: object = {}) => {
     const { checks } = await doctor(folder({ 'svc.config.json': { product: 'shop', env: 'dev', approvals, brokers } }));
@@ -184,7 +184,7 @@ test('doctor looks at what approvals are configured with', async () => {
   assert.match(`${broker}`, /pigeon/);
 });
 
-test('doctor says what stands in the way, and never a password', async () => {
+test('doctor reports problems, and never a password', async () => {
   const url = (rest: string): object => ({
     dialect: 'postgresql',
     url: { dev: `postgresql://postgres:hush-hush@127.0.0.1:${rest}` },
@@ -215,7 +215,7 @@ test('doctor says what stands in the way, and never a password', async () => {
   );
 });
 
-test('doctor without a configuration still says what it can', async () => {
+test('doctor works without a configuration', async () => {
   const { status, checks } = await doctor(folder());
   assert.equal(status, 1);
   assert.deepEqual(
@@ -227,7 +227,7 @@ test('doctor without a configuration still says what it can', async () => {
   );
 });
 
-test('a config that throws is told with its line by every command', async () => {
+test('every command reports the line of a config that throws', async () => {
   const cwd = folder({ 'svc.config.ts': `const a: number = 1;\nthrow new Error('no database today ' + a);\n` });
   const { status, stderr } = await svc(['plugins', 'list'], { cwd });
   assert.equal(status, 2);
@@ -237,7 +237,7 @@ test('a config that throws is told with its line by every command', async () => 
   assert.equal((await svc(['plugins', 'list'], { cwd })).status, 0);
 });
 
-test('the driver of the project is taken, wherever svc and the shell are', async () => {
+test('the driver of the project is used, wherever svc and the shell are', async () => {
   const at = (tag: string) => ({ dialect: tag, url: `${tag}://127.0.0.1:1/x` });
   const own = (name: string) =>
     `const fail = async () => { throw new Error('the own ${name}') };

@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { table } from '../cli/command-list.ts';
 import { colorsFor, errorLines } from '../cli/output.ts';
-import { table } from '../cli/table.ts';
 import { isSvcError, SvcError } from '../core/errors.ts';
 import { cleanEnv, command, scripted, svc } from './kit/cli.ts';
 import { folder } from './kit/folder.ts';
@@ -16,14 +16,14 @@ const PLAIN = { product: 'shop', env: 'dev' };
 const ESCAPE = '\u001b[';
 const cwd = folder({ 'svc.config.json': PLAIN });
 
-test('--version and -v answer on stdout', async () => {
+test('--version and -v print to stdout', async () => {
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
   for (const flag of ['--version', '-v']) {
     assert.deepEqual(await svc([flag], { cwd }), { status: 0, stdout: `${version}\n`, stderr: '' });
   }
 });
 
-test('--help lists every command on a line of its own, and --help of a group only its own', async () => {
+test('--help lists every command on its own line, and --help of a group only its commands', async () => {
   const all = await svc(['--help'], { cwd });
   assert.deepEqual([all.status, all.stderr], [0, '']);
   for (const { path, summary } of table) {
@@ -39,7 +39,7 @@ test('--help lists every command on a line of its own, and --help of a group onl
   assert.doesNotMatch(group.stdout, /svc init/);
 });
 
-test('every file is a command of the table, under the path that is typed, with a summary and an example', async () => {
+test('every file is a command of the table under its path, with a summary and an example', async () => {
   const files = readdirSync(COMMANDS, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
   const declared = new Set<string>();
   for (const { path, summary, load } of table) {
@@ -61,8 +61,8 @@ test('every file is a command of the table, under the path that is typed, with a
   }
 });
 
-test('only the command that is typed is imported', () => {
-  const text = readFileSync(new URL('../cli/table.ts', import.meta.url), 'utf8');
+test('only the command that runs is imported', () => {
+  const text = readFileSync(new URL('../cli/command-list.ts', import.meta.url), 'utf8');
   assert.doesNotMatch(text, /^import (?!type).*commands/m);
   const main = readFileSync(new URL('../cli/bundle/main.ts', import.meta.url), 'utf8');
   assert.deepEqual(
@@ -86,17 +86,17 @@ const MISTYPED: readonly (readonly [readonly string[], RegExp])[] = [
   [['nothing-like-it'], /svc --help/],
   [['plugins'], /needs a subcommand/],
   [['plugins', 'list', '--jsn'], /has no option --jsn.*Did you mean --json\?/s],
-  [['plugins', 'list', 'more'], /does not take "more"/],
-  [['db', 'schema', 'generate', '--rename', 'Invoice', 'Lines.qty:quantity'], /does not take "Lines.qty:quantity"/],
+  [['plugins', 'list', 'more'], /does not accept "more"/],
+  [['db', 'schema', 'generate', '--rename', 'Invoice', 'Lines.qty:quantity'], /does not accept "Lines.qty:quantity"/],
   [['approvals', 'show', 'apr_1', '--yes'], /"svc approvals show" has no option --yes/],
-  [['db', 'migrate', '--yes=false'], /option --yes takes no value/],
+  [['db', 'migrate', '--yes=false'], /option --yes does not accept a value/],
   [['db', 'migrate', '--db', 'main', 'rollback'], /after the command.*svc db migrate rollback --db main/s],
   [['--env', 'dev', 'plugins', 'list'], /after the command.*svc plugins list --env dev/s],
   [['link', '--env'], /--env/],
   [['link'], /needs an environment/],
 ];
 for (const [args, said] of MISTYPED) {
-  test(`svc ${args.join(' ')} is refused with status 2, on stderr alone`, async () => {
+  test(`svc ${args.join(' ')} exits with 2, with output only on stderr`, async () => {
     const { status, stdout, stderr } = await svc(args, { cwd });
     assert.deepEqual([status, stdout], [2, '']);
     assert.match(stderr, said);
@@ -104,7 +104,7 @@ for (const [args, said] of MISTYPED) {
   });
 }
 
-test('--json makes one object of an answer, of a refusal and of what was mistyped', async () => {
+test('--json prints one object for a result, an error and an invalid command', async () => {
   const answer = await svc(['plugins', 'list', '--json'], { cwd });
   assert.deepEqual([answer.status, answer.stderr], [0, '']);
   assert.deepEqual(JSON.parse(answer.stdout), { ok: true, code: 'ok', plugins: [], nextActions: [] });
@@ -120,7 +120,7 @@ test('--json makes one object of an answer, of a refusal and of what was mistype
   }
 });
 
-test('a refusal has a line for each thing it says, and obeys no control character of others', () => {
+test('an error has a line for each part, and control characters are escaped', () => {
   const error = new SvcError('migration_failed', 'It\nfailed.', {
     why: `a\n  b \u001b[31mred \u202e`,
     state: 's',
@@ -139,14 +139,14 @@ test('a refusal has a line for each thing it says, and obeys no control characte
   ]);
 });
 
-test('a bug keeps its stack and ends with 1', async () => {
+test('a bug keeps its stack and exits with 1', async () => {
   const script = scriptOf(`throw new TypeError('unforeseen');`);
   const { status, stdout, stderr } = await svc([], { cwd, script });
   assert.deepEqual([status, stdout], [1, '']);
   assert.match(stderr, /TypeError: unforeseen\n\s+at /);
 });
 
-test('colour on a terminal, and not with NO_COLOR, in CI, with --no-color or in a pipe', async () => {
+test('color on a terminal, but not with NO_COLOR, in CI, with --no-color or in a pipe', async () => {
   const shown = async (args: readonly string[], env: Record<string, string> = {}): Promise<string> => {
     const screen = terminal(args, { cwd, env });
     await screen.ended;
@@ -161,9 +161,9 @@ test('colour on a terminal, and not with NO_COLOR, in CI, with --no-color or in 
   assert.ok(!(await svc(['--help'], { cwd })).stdout.includes(ESCAPE));
 });
 
-test('a reader that goes away ends it quietly', async () => {
-  const [node, ...words] = [...command, '--help'] as const;
-  const child = spawn(node, words, { cwd, env: cleanEnv(), stdio: ['ignore', 'pipe', 'pipe'] });
+test('a closed pipe ends the command without an error', async () => {
+  const [node, ...args] = [...command, '--help'] as const;
+  const child = spawn(node, args, { cwd, env: cleanEnv(), stdio: ['ignore', 'pipe', 'pipe'] });
   child.stdout.destroy();
   let stderr = '';
   child.stderr.on('data', (chunk: Buffer) => {
@@ -175,10 +175,10 @@ test('a reader that goes away ends it quietly', async () => {
 
 const FULL = '/dev/full';
 if (existsSync(FULL)) {
-  test('a disk that is full under stdout is told, and is no success', async () => {
+  test('a full disk for stdout is an error', async () => {
     const full = openSync(FULL, 'w');
-    const [node, ...words] = [...command, '--help'] as const;
-    const child = spawn(node, words, { cwd, env: cleanEnv(), stdio: ['ignore', full, 'pipe'] });
+    const [node, ...args] = [...command, '--help'] as const;
+    const child = spawn(node, args, { cwd, env: cleanEnv(), stdio: ['ignore', full, 'pipe'] });
     let stderr = '';
     child.stderr?.on('data', (chunk: Buffer) => {
       stderr += chunk.toString();
@@ -190,16 +190,16 @@ if (existsSync(FULL)) {
   });
 } else test.skip('a disk that is full under stdout', 'this system has no /dev/full');
 
-// ---- questions and signals, with a command of the test's own in the real frame
+// ---- questions and signals, with a command of the test in the real CLI
 
-/** A command `probe` whose body is this text, in a process of its own. */
+/** Runs a command `probe` with this body in a separate process. */
 function scriptOf(body: string): string {
   const url = (path: string): string => new URL(`../${path}`, import.meta.url).href;
   return join(
     folder({
       'package.json': { type: 'module' },
       'probe.ts': `
-import { table } from '${url('cli/table.ts')}';
+import { table } from '${url('cli/command-list.ts')}';
 import { start } from '${url('cli/start.ts')}';
 import { SvcCommand } from '${url('cli/base.ts')}';
 import { confirm, choose } from '${url('cli/prompt.ts')}';
@@ -229,7 +229,7 @@ test('a question is asked on a terminal', async () => {
   assert.equal(await screen.ended, 0);
 });
 
-test('a question without a terminal, or with --json, is refused with the flag that answers it', async () => {
+test('a question without a terminal, or with --json, is an error that names the flag', async () => {
   const script = scriptOf(ASKS);
   const { status, stdout, stderr } = await svc([], { cwd, script });
   assert.deepEqual([status, stdout], [2, '']);
@@ -237,7 +237,7 @@ test('a question without a terminal, or with --json, is refused with the flag th
   assert.equal(JSON.parse((await svc(['--json'], { cwd, script })).stdout).code, 'confirmation_required');
 });
 
-test('Ctrl-C at a question ends with 130', async () => {
+test('Ctrl-C at a question exits with 130', async () => {
   const screen = terminal([], { cwd, script: scriptOf(ASKS) });
   await screen.until('Really?');
   screen.type('\u0003');
@@ -252,7 +252,7 @@ this.note('finishing the step');
 if (process.argv.includes('--stuck')) await new Promise((next) => setTimeout(next, 20000));
 throw new SvcError('interrupted', 'Stopped.', { state: '2 of 5 steps are committed.' });`;
 
-test('the first Ctrl-C lets the step finish, the second one ends at once', async () => {
+test('the first Ctrl-C lets the step finish, the second one exits immediately', async () => {
   const script = scriptOf(WAITS);
   const polite = terminal([], { cwd, script });
   await polite.until('running');
@@ -261,9 +261,9 @@ test('the first Ctrl-C lets the step finish, the second one ends at once', async
   assert.match(polite.shown(), /finishing the step[\s\S]*2 of 5 steps are committed/);
 });
 
-test('SIGTERM is the same', async () => {
-  const [node, ...words] = scripted(scriptOf(WAITS.replace(`process.argv.includes('--stuck')`, 'true')));
-  const child = spawn(node, words, { cwd, env: cleanEnv(), stdio: ['ignore', 'ignore', 'pipe'] });
+test('SIGTERM works the same', async () => {
+  const [node, ...args] = scripted(scriptOf(WAITS.replace(`process.argv.includes('--stuck')`, 'true')));
+  const child = spawn(node, args, { cwd, env: cleanEnv(), stdio: ['ignore', 'ignore', 'pipe'] });
   let stderr = '';
   const closed = new Promise((settle) => child.on('close', settle));
   child.stderr.on('data', (chunk: Buffer) => {

@@ -34,13 +34,13 @@ async function refused(code: ErrorCode, work: Promise<unknown>): Promise<void> {
     () => undefined,
     (thrown: unknown) => thrown,
   );
-  if (!isSvcError(error)) throw error ?? new Error(`${code} was expected and nothing was refused`);
+  if (!isSvcError(error)) throw error ?? new Error(`${code} was expected, but nothing was thrown`);
   assert.equal(error.code, code, `${error.message} ${error.why}`);
 }
 
 const tables = async (db: Database): Promise<string[]> => [...(await db.getAdapter().connection.introspect()).keys()];
 
-test('a client reads nothing before it is used, and finds the configuration as the CLI does', async () => {
+test('a client reads nothing before its first use, and finds the configuration like the CLI', async () => {
   const unused = new Svc({ cwd: join(folder(), 'not', 'there') });
   await unused.close();
   const cwd = folder({ 'svc.config.json': CONFIG, 'a/b/c': '' });
@@ -66,7 +66,7 @@ test('a client reads nothing before it is used, and finds the configuration as t
   }
 });
 
-test('a configuration in code, its env beside it; another env does not become its own', async () => {
+test('a configuration in code takes env from the options, and an unknown env is rejected', async () => {
   const svc = new Svc({
     product: 'shop',
     env: 'dev',
@@ -82,7 +82,7 @@ test('a configuration in code, its env beside it; another env does not become it
   }
 });
 
-test('a standalone service takes product and env in connect', async () => {
+test('a standalone service accepts product and env in connect', async () => {
   const service = new DatabaseService({ cwd: folder({ 'svc.config.json': CONFIG }) });
   try {
     const db = await service.connect({ product: 'shop', env: 'staging', database: 'main' });
@@ -95,7 +95,7 @@ test('a standalone service takes product and env in connect', async () => {
   }
 });
 
-test('two tags on one physical database are refused when both are used', async () => {
+test('two tags for one physical database are rejected when both are used', async () => {
   const svc = new Svc({ cwd: folder({ 'svc.config.json': CONFIG }) });
   try {
     await svc.database.connect({ database: 'main' });
@@ -106,7 +106,7 @@ test('two tags on one physical database are refused when both are used', async (
   }
 });
 
-test('closing the client closes what is open, once; a database closed before is left alone', async () => {
+test('closing the client closes open databases once, and skips closed ones', async () => {
   const svc = new Svc({ cwd: folder({ 'svc.config.json': CONFIG }) });
   const one = await svc.database.connect({ database: 'main' });
   const two = await svc.database.connect({ database: 'main' });
@@ -118,7 +118,7 @@ test('closing the client closes what is open, once; a database closed before is 
   await assert.rejects(tables(two));
 });
 
-test('plugins of the configuration tap what the engine does', async () => {
+test('plugins of the configuration tap the hooks of the engine', async () => {
   const seen: string[] = [];
   const plugin = definePlugin({
     name: 'watches',

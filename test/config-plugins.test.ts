@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../config/define.ts';
 import type { Runtime } from '../config/load/runtime.ts';
-import { loadRuntime } from './kit/load.ts';
 import { type ErrorCode, isSvcError, type SvcError } from '../core/errors.ts';
 import type { Kernel, Plugin } from '../core/kernel.ts';
 import { definePlugin } from '../core/plugin.ts';
 import { folder } from './kit/folder.ts';
+import { loadRuntime } from './kit/load.ts';
 import { test } from './kit/test.ts';
 
 const BASE = { product: 'shop', env: 'dev' };
@@ -22,7 +22,7 @@ async function refused(code: ErrorCode, work: Promise<unknown>): Promise<SvcErro
     () => undefined,
     (thrown: unknown) => thrown,
   );
-  if (!isSvcError(error)) throw error ?? new Error(`${code} was expected and nothing was refused`);
+  if (!isSvcError(error)) throw error ?? new Error(`${code} was expected, but nothing was thrown`);
   assert.equal(error.code, code, `${error.message} ${error.why}`);
   return error;
 }
@@ -41,7 +41,7 @@ const channel = (name: string) =>
     },
   });
 
-test('an object, a package and a path, each told apart and with what it registers and taps', async () => {
+test('an object, a package and a path are loaded, with the names they register and tap', async () => {
   const source = (name: string, type = '') =>
     `export default { name: '${name}', api: 1, apply(kernel${type}) { kernel.brokers.register('${name}', () => ({})); kernel.hooks.beforeToolCall.tap('${name}', () => {}); } };\n`;
   const root = folder({
@@ -79,7 +79,7 @@ test('definePlugin stamps the version, and a plugin applied by object registers'
   assert.equal(await runtime.kernel(), await runtime.kernel());
 });
 
-test('plugins are loaded once and only when they are asked for', async () => {
+test('plugins are loaded once and only on demand', async () => {
   let applied = 0;
   const runtime = await plugged(
     definePlugin({
@@ -94,7 +94,7 @@ test('plugins are loaded once and only when they are asked for', async () => {
   assert.equal(applied, 1);
 });
 
-test('what is no plugin is refused with what is wrong about it', async () => {
+test('anything that is not a plugin is rejected with the reason', async () => {
   for (const thing of [{}, { name: 'x', api: 1 }, { name: '', api: 1, apply() {} }]) {
     const error = await refused(
       'plugin_invalid',
@@ -145,7 +145,7 @@ test('a plugin that throws is named', async () => {
   assert.equal(error.why, 'no such thing');
 });
 
-test('a hook or a registry that does not exist is refused with those that do', async () => {
+test('an unknown hook or registry is rejected with the existing ones', async () => {
   const taps = (name: string) => ({
     name: 'lost',
     api: 1,
@@ -181,7 +181,7 @@ test('a hook or a registry that does not exist is refused with those that do', a
   );
 });
 
-test('two plugins that register one name are refused with both', async () => {
+test('two plugins that register the same name are rejected, with both names', async () => {
   const twice = { ...channel('a'), name: 'other' };
   const error = await refused(
     'name_taken',
@@ -202,7 +202,7 @@ test('two plugins that register one name are refused with both', async () => {
   assert.match(own.why ?? '', /"stutter" registers it a second time/);
 });
 
-test('a plugin says itself which contract it was written for', async () => {
+test('a plugin declares the API version it was written for', async () => {
   const built = { name: 'built', api: 2 as never, apply() {} };
   const error = await refused(
     'plugin_version',
@@ -212,7 +212,7 @@ test('a plugin says itself which contract it was written for', async () => {
   assert.equal(definePlugin({ name: 'fits', api: 1, apply() {} }).api, 1);
 });
 
-test('a plugin that is named twice would tap twice, and is refused', async () => {
+test('a plugin that is listed twice is rejected, because it would tap twice', async () => {
   const policy = definePlugin({
     name: 'policy',
     apply: (kernel) => kernel.hooks.beforeToolCall.tap('policy', () => {}),
@@ -224,14 +224,14 @@ test('a plugin that is named twice would tap twice, and is refused', async () =>
   assert.match(error.message, /Two plugins are named "policy"/);
 });
 
-test('a dialect nobody registers is refused with those that exist and the nearest', async () => {
+test('an unknown dialect is rejected with the existing ones and the nearest', async () => {
   const runtime = await inCode({ databases: { main: { dialect: 'postgres', url: 'x://y' } } });
   const error = await refused('name_unknown', runtime.dialectOf('main'));
   assert.match(error.why ?? '', /postgresql/);
   assert.deepEqual(error.next, ['Did you mean "postgresql"?']);
 });
 
-test('a second copy of our modules changes nothing', async () => {
+test('a second copy of the SDK modules changes nothing', async () => {
   const root = folder({
     'package.json': { type: 'module' },
     'svc.config.js': `import { defineConfig } from './copy/config/define.ts';

@@ -1,11 +1,10 @@
 import * as assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { builtins } from '../config/load/builtin.ts';
 import { defineConfig } from '../config/define.ts';
+import { builtins } from '../config/load/builtin.ts';
 import { findConfig, SEARCH_PLACES } from '../config/load/config-file.ts';
 import type { RuntimeOptions } from '../config/load/runtime.ts';
-import { loadRuntime } from './kit/load.ts';
 import type { ConnectOptions } from '../core/dialect.ts';
 import { type ErrorCode, isSvcError, type SvcError } from '../core/errors.ts';
 import { Kernel } from '../core/kernel.ts';
@@ -13,6 +12,7 @@ import { applyPlugin } from '../core/plugin.ts';
 import { withoutPassword } from '../core/url.ts';
 import { type Driver, loadDriver } from '../plugins/shared/driver.ts';
 import { folder } from './kit/folder.ts';
+import { loadRuntime } from './kit/load.ts';
 import { test } from './kit/test.ts';
 
 delete process.env.SVC_ENV;
@@ -38,7 +38,7 @@ async function refused(
     assert.equal(error.code, code, `${error.message} ${error.why}`);
     return error;
   }
-  throw new Error(`${code} was expected and nothing was refused`);
+  throw new Error(`${code} was expected, but nothing was thrown`);
 }
 
 async function withEnv<T>(values: Record<string, string>, work: () => Promise<T>): Promise<T> {
@@ -50,7 +50,7 @@ async function withEnv<T>(values: Record<string, string>, work: () => Promise<T>
   }
 }
 
-// ---- found and loaded
+// ---- finding and loading
 
 const written = (body: string): string => `export default ${body};\n`;
 const JSON_BODY = JSON.stringify(PLAIN);
@@ -80,7 +80,7 @@ for (const [name, text] of Object.entries(WAYS)) {
   });
 }
 
-test('the precedence within a folder is the one cosmiconfig gives', async () => {
+test('the precedence within a folder is that of cosmiconfig', async () => {
   const { cosmiconfig } = await import('cosmiconfig');
   const ignore = Object.fromEntries(
     ['.ts', '.mts', '.js', '.mjs', '.cjs', '.json', '.yaml', '.yml', 'noExt'].map((end) => [end, () => ({})]),
@@ -95,7 +95,7 @@ test('the precedence within a folder is the one cosmiconfig gives', async () => 
   }
 });
 
-test('a package.json without a section is passed over, and a nearer configuration wins', async () => {
+test('a package.json without a section is skipped, and a nearer configuration wins', async () => {
   const root = folder({
     'svc.config.json': PLAIN,
     'app/package.json': { name: 'app', keywords: ['svc'] },
@@ -106,24 +106,24 @@ test('a package.json without a section is passed over, and a nearer configuratio
   assert.equal(findConfig(join(root, 'app', 'src')), join(root, 'app', '.svcrc.json'));
 });
 
-test('without a configuration the refusal says how to make one', async () => {
+test('without a configuration the error explains how to create one', async () => {
   const error = await refused('config_missing', { cwd: folder() });
   assert.ok(error.next.includes('svc init'));
   await refused('config_missing', { cwd: folder(), configFile: 'other.json' });
 });
 
-test('a named file is taken instead of the nearest', async () => {
+test('a named file is used instead of the nearest', async () => {
   const root = folder({ 'svc.config.json': PLAIN, 'other/svc.config.json': { ...PLAIN, product: 'other' } });
   assert.equal((await loadRuntime({ cwd: root, configFile: 'other/svc.config.json' })).product, 'other');
 });
 
-test('what is transpiled once is kept, follows its content, and survives a broken cache', async () => {
+test('the transpile cache is reused, follows the content, and survives a broken entry', async () => {
   const root = folder({ 'node_modules/x/package.json': '{}', 'svc.config.ts': written(`${JSON_BODY} as const`) });
   const cache = join(root, 'node_modules', '.cache', 'svc');
   await loadRuntime({ cwd: root });
   const [name = ''] = readdirSync(cache);
-  const kept = readFileSync(join(cache, name), 'utf8');
-  writeFileSync(join(cache, name), kept.replace('"shop"', '"from the cache"'));
+  const cached = readFileSync(join(cache, name), 'utf8');
+  writeFileSync(join(cache, name), cached.replace('"shop"', '"from the cache"'));
   assert.equal(
     (await loadRuntime({ cwd: root, product: 'from the cache' }).catch((error: SvcError) => error)).constructor.name,
     'SvcError',
@@ -135,7 +135,7 @@ test('what is transpiled once is kept, follows its content, and survives a broke
   assert.equal(readdirSync(cache).length, 1);
 });
 
-test('a config in TypeScript imports files, packages and Node beside it', async () => {
+test('a config in TypeScript imports files, packages and Node modules', async () => {
   const root = folder({
     'svc.config.ts': `import { join } from 'node:path';\nimport name, { env } from './product.ts';\nimport url from 'some-url';\nconst here: string = import.meta.url;\nexport default { product: name + '-' + join('a', 'b').length, env, databases: { main: { dialect: 'postgresql', url: { [env]: url + (here.endsWith('svc.config.ts') ? '1' : '0') } } } };\n`,
     'product.ts': `export const env: string = 'dev';\nexport default 'shop' as string;\n`,
@@ -149,7 +149,7 @@ test('a config in TypeScript imports files, packages and Node beside it', async 
   }
 });
 
-test('a function is told the environment from outside', async () => {
+test('a config function receives the environment', async () => {
   const root = folder({
     'svc.config.ts': `export default async ({ env }: { env?: string }) => ({ product: 'p-' + (env ?? 'none'), env: 'dev' });\n`,
   });
@@ -157,7 +157,7 @@ test('a function is told the environment from outside', async () => {
   assert.equal((await loadRuntime({ cwd: root, env: 'prd' })).product, 'p-prd');
 });
 
-test('.env beside the configuration is read, and does not override', async () => {
+test('.env next to the configuration is read, and does not override', async () => {
   const root = folder({
     '.env': 'SVC_TEST_A=file\nSVC_TEST_B=file\n',
     'svc.config.ts': `export default { product: process.env.SVC_TEST_A + '-' + process.env.SVC_TEST_B, env: 'dev' };\n`,
@@ -168,9 +168,9 @@ test('.env beside the configuration is read, and does not override', async () =>
   delete process.env.SVC_TEST_B;
 });
 
-// ---- refused
+// ---- errors
 
-test('a config that throws is refused with file, line and its own words, cold and warm', async () => {
+test('a config that throws is reported with file, line and message, with and without the cache', async () => {
   const root = folder({
     'node_modules/x/package.json': '{}',
     'svc.config.ts': `interface A { b: string }\nconst a: A = { b: 'c' };\nthrow new Error('no ' + a.b);\n`,
@@ -190,7 +190,7 @@ test('a config that throws is refused with file, line and its own words, cold an
   assert.match((await refused('config_failed', { cwd: broken })).why ?? '', /JSON/);
 });
 
-test('a callback base is an address that links can lead to, and that no token reaches in the clear', async () => {
+test('a callback base must be a valid URL, with https unless it is local', async () => {
   const at = (callbackBase: string) => ({
     cwd: folder({ 'svc.config.json': { ...PLAIN, approvals: { callbackBase } } }),
   });
@@ -211,7 +211,7 @@ test('a callback base is an address that links can lead to, and that no token re
   }
 });
 
-test('what is wrong is said with its path, all at once, and without values', async () => {
+test('all problems are reported at once with their paths, and without values', async () => {
   const config = {
     product: 'sh op',
     databses: {},
@@ -234,8 +234,8 @@ test('what is wrong is said with its path, all at once, and without values', asy
     'databases.main.url:',
     'environments.prd.protected:',
     'approvals.callbackKey:',
-    'approvals.channels.webhook: needs another name',
-    'approvals.channels.broker: needs another name',
+    'approvals.channels.webhook: must have another name',
+    'approvals.channels.broker: must have another name',
     'approvals.channels.broker.type: is missing',
     'approvals.webhook.secrets.https://x/:',
     'plugins[0]:',
@@ -253,7 +253,7 @@ test('what is wrong is said with its path, all at once, and without values', asy
 
 const LINKED = { 'svc.config.json': PLAIN, 'svc/config.json': { product: 'shop', env: 'linked' } };
 
-test('an argument comes before the link, the link before SVC_ENV, SVC_ENV before the configuration', async () => {
+test('an argument overrides the link, the link SVC_ENV, and SVC_ENV the configuration', async () => {
   const linked = folder(LINKED);
   const plain = folder({ 'svc.config.json': PLAIN });
   assert.deepEqual(await loadRuntime({ cwd: linked, env: 'said' }).then((r) => [r.env, r.envFrom]), [
@@ -271,7 +271,7 @@ test('an argument comes before the link, the link before SVC_ENV, SVC_ENV before
   assert.deepEqual(await loadRuntime({ cwd: plain }).then((r) => [r.env, r.envFrom]), ['dev', 'config']);
 });
 
-test('nobody who names an environment, two products, a link that is no link', async () => {
+test('a missing environment, two products and an invalid link are errors', async () => {
   await refused('config_invalid', { cwd: folder({ 'svc.config.json': { product: 'shop' } }) });
   await refused('config_invalid', { cwd: folder({ 'svc.config.json': { env: 'dev' } }) });
   await refused('config_invalid', { cwd: folder({ ...LINKED, 'svc/config.json': { product: 'other', env: 'dev' } }) });
@@ -280,7 +280,7 @@ test('nobody who names an environment, two products, a link that is no link', as
     await refused('file_invalid', { cwd: folder({ ...LINKED, 'svc/config.json': link }) });
 });
 
-test('a protected environment is known as such', async () => {
+test('a protected environment is detected', async () => {
   const root = folder({ 'svc.config.json': { ...PLAIN, environments: { prd: { protected: true } } } });
   assert.equal((await loadRuntime({ cwd: root })).protectedEnv, false);
   assert.equal((await loadRuntime({ cwd: root, env: 'prd' })).protectedEnv, true);
@@ -288,7 +288,7 @@ test('a protected environment is known as such', async () => {
 
 // ---- URLs
 
-test('a URL is asked for when it is needed, and a missing one is named', async () => {
+test('a URL is resolved on first use, and a missing one is named', async () => {
   const root = folder({
     'svc.config.mjs': `export default { product: 'shop', env: 'dev', databases: { map: { dialect: 'postgresql', url: { dev: 'pglite://./.svc/a', prd: process.env.NOT_SET } }, one: { dialect: 'postgresql', url: 'postgresql://h/d' }, none: { dialect: 'postgresql', url: process.env.NOT_SET } } };\n`,
     'deep/er/x': '',
@@ -331,13 +331,13 @@ test('a password is never printed', () => {
 
 // ---- in code
 
-test('TypeScript finds a misspelt name in a configuration', () => {
+test('TypeScript finds a misspelled name in a configuration', () => {
   // @ts-expect-error: databases
   assert.ok(defineConfig({ product: 'shop', databse: {} }));
   assert.ok(defineConfig(({ env = 'dev' }) => ({ product: 'shop', env })));
 });
 
-test('a configuration in code needs no file, and what stands beside it is its own', async () => {
+test('a configuration in code needs no file, and takes product and env from the options', async () => {
   const config = defineConfig({ databases: { main: { dialect: 'postgresql', url: 'postgresql://h/d' } } });
   const runtime = await loadRuntime({ cwd: folder(), product: 'shop', env: 'dev', config });
   assert.deepEqual(
@@ -348,7 +348,7 @@ test('a configuration in code needs no file, and what stands beside it is its ow
   mkdirSync(join(runtime.root, 'svc'));
 });
 
-test('options of a connection that are misspelled, of another type or no time that a timer holds are refused by every dialect', async () => {
+test('every dialect rejects connection options that are misspelled, of a wrong type or too long for a timer', async () => {
   const dialects = new Kernel();
   for (const [name, load] of Object.entries(builtins.dialects)) applyPlugin(dialects, (await load()).default, name);
   for (const [name, url] of [
@@ -371,7 +371,10 @@ test('options of a connection that are misspelled, of another type or no time th
       return error.why ?? '';
     };
     const bad = { conectTimeoutMs: 1, connectTimeoutMs: 3e9 };
-    assert.match(await why(bad), /no option "conectTimeoutMs"; did you mean connectTimeoutMs\?.*3000000000 and must be/);
+    assert.match(
+      await why(bad),
+      /no option "conectTimeoutMs"; did you mean connectTimeoutMs\?.*3000000000 and must be/,
+    );
     for (const connectTimeoutMs of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '1000', null]) {
       assert.match(await why({ connectTimeoutMs } as ConnectOptions), /^connectTimeoutMs is .* whole number from 1 to/);
     }
@@ -382,7 +385,7 @@ test('options of a connection that are misspelled, of another type or no time th
   }
 });
 
-test('a driver that is nowhere is told with where it was looked for, and one of the project is found', async () => {
+test('a missing driver is reported with the searched folders, and one of the project is found', async () => {
   const root = folder({ 'node_modules/own-driver/index.js': 'exports.own = true;' });
   const driver = (name: string): Driver<object> => ({ name, package: name, load: () => import(name) });
   assert.equal(((await loadDriver(driver('own-driver'), root)) as { own?: true }).own, true);

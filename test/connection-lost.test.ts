@@ -1,30 +1,30 @@
 import * as assert from 'node:assert/strict';
-import type { Target } from '../core/migration/target.ts';
 import type { Dialect } from '../core/dialect.ts';
 import { migration } from '../core/migration/builder.ts';
 import { drift, withoutUnknownReferences } from '../core/migration/drift.ts';
+import { historyModel } from '../core/migration/history.ts';
 import { historyTable, type Journal } from '../core/migration/history-table.ts';
+import { migrate, rollback } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { resolveMigration } from '../core/migration/resolve.ts';
-import { migrate, rollback } from '../core/migration/migrate.ts';
-import { historyModel } from '../core/migration/history.ts';
 import { status } from '../core/migration/status.ts';
+import type { Target } from '../core/migration/target.ts';
 import type { CreateCollection } from '../core/schema/operation.ts';
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
-import { connectAdapter } from './kit/adapter.ts';
 import { freshKeyspace, unavailable as noCassandra } from './kit/cassandra.ts';
 import { cutConnection } from './kit/cut-connection.ts';
-import { definedInCode } from './kit/defined.ts';
 import { committingEngines } from './kit/engines.ts';
-import type { TestDatabase } from './suites/test-database.ts';
+import { definedInCode } from './kit/migrations.ts';
 import { freshMongo, missing as noMongo } from './kit/mongodb.ts';
-import { runOperations } from './suites/run-operations.ts';
-import { expectError } from './suites/expect-error.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
+import { runOperations } from './suites/run-operations.ts';
+import type { TestDatabase } from './suites/test-database.ts';
 
-// A run is cut off before and behind each of its statements: the next one finds out what took effect, on tables that svc did not
-// make too, and finishes.
+// A run loses its connection before and after each of its statements. The next run determines what took effect, also on
+// tables not created by svc, and finishes.
 
 const id = { name: 'id', type: 'integer', primaryKey: true } as const;
 const legacy: readonly CreateCollection[] = [
@@ -37,8 +37,8 @@ const second = migration('20260102_000000_second')
   .createCollection('orders', [id, { name: 'user', type: 'integer' }])
   .addField('users', { name: 'c', type: 'integer' })
   .build();
-/** Where each of them takes its time. */
-const little = migration('20260102_000000_second').addField('users', { name: 'b', type: 'integer' }).build();
+/** SQL for a slow statement on each engine. */
+const legacySmall = migration('20260102_000000_second').addField('users', { name: 'b', type: 'integer' }).build();
 const usersId = {
   name: 'orders_user',
   type: 'foreignKey',
@@ -46,12 +46,12 @@ const usersId = {
   references: { table: 'users', columns: ['id'] },
 } as const;
 const teamsId = { ...usersId, name: 'users_team', columns: ['team'], references: { table: 'teams', columns: ['id'] } };
-/** The foreign key to a table of which nobody told svc goes, and another one comes. */
+/** Replaces a foreign key to a table unknown to svc. */
 const keys = migration('20260103_000000_keys')
   .dropConstraint('users', 'users_team', { was: teamsId })
   .addConstraint('orders', usersId)
   .build();
-/** Two statements, of which the first does more than to change the type. */
+/** Two statements, the first of which changes more than the type. */
 const crossed = migration('20260104_000000_crossed')
   .createCollection('crossed', [id, { name: 'n', type: 'integer' }])
   .modifyField('crossed', 'n', { type: 'enum', enumValues: ['1', '2'], unique: true }, { was: { type: 'integer' } })
@@ -83,7 +83,12 @@ const engines: readonly Engine[] = [
     withUrl: (body: (url: string) => Promise<void>) => engine.withUrl(body),
   })),
   { dialect: mongodb, missing: noMongo, migrations: [first, second], withUrl: withFresh(freshMongo) },
-  { dialect: cassandra, missing: noCassandra, migrations: [first, little], withUrl: withFresh(() => freshKeyspace()) },
+  {
+    dialect: cassandra,
+    missing: noCassandra,
+    migrations: [first, legacySmall],
+    withUrl: withFresh(() => freshKeyspace()),
+  },
 ];
 
 const SLOW = { timeoutMs: 300_000 };
@@ -93,7 +98,7 @@ for (const { dialect, missing, migrations, withUrl } of engines) {
   const defined = migrations.map(definedInCode);
   const on = (name: string, body: (adapter: Target) => Promise<void>) => async () =>
     withUrl(async (url) => {
-      const adapter = await connectAdapter(dialect, url);
+      const adapter = await connectTarget(dialect, url);
       try {
         await runOperations(dialect, adapter.connection, legacy);
         if (hasKeys)
@@ -110,26 +115,28 @@ for (const { dialect, missing, migrations, withUrl } of engines) {
         await adapter.connection.close();
       }
     });
-  /** Every place at which a run can be cut off, each on a database of its own; gives how many there were. */
-  const everywhere = async (body: (adapter: Target, at: number) => Promise<boolean>): Promise<number> => {
+  /** Loses the connection at every possible statement, each time on a new database; returns the number of statements. */
+  const atEveryStatement = async (body: (adapter: Target, at: number) => Promise<boolean>): Promise<number> => {
     for (let at = 1; ; at += 1) {
-      let isThrough = false;
-      await on(`cut off at ${at}`, async (adapter) => {
-        isThrough = !(await body(adapter, at));
+      let isCompleted = false;
+      await on(`connection lost at ${at}`, async (adapter) => {
+        isCompleted = !(await body(adapter, at));
       })();
-      if (isThrough) return at - 1;
+      if (isCompleted) return at - 1;
     }
   };
   const name = (what: string) => `${dialect.name}: ${what}`;
   if (missing !== undefined) {
-    test.skip(name('runs that are cut off'), missing);
+    test.skip(name('lost connections'), missing);
     continue;
   }
 
   test(
-    name('cut off before or behind any statement, the next run finishes, on tables that svc did not make too'),
+    name(
+      'after a connection lost before or after any statement the next run finishes, also on tables not created by svc',
+    ),
     async () => {
-      const places = await everywhere(async (adapter, at) => {
+      const places = await atEveryStatement(async (adapter, at) => {
         const connection = cutConnection(adapter.connection, at);
         if (await through(migrate({ ...adapter, connection }, defined, { allowDestructive: true }))) return false;
         await migrate(adapter, defined, { allowDestructive: true });
@@ -142,11 +149,11 @@ for (const { dialect, missing, migrations, withUrl } of engines) {
   );
 
   test(
-    name('a rollback that is cut off at any statement is finished by the next run'),
+    name('the next run finishes a rollback whose connection was lost at any statement'),
     async () => {
       const [one, two] = defined;
       assert.ok(one && two);
-      await everywhere(async (adapter, at) => {
+      await atEveryStatement(async (adapter, at) => {
         await migrate(adapter, [one, two]);
         const connection = cutConnection(adapter.connection, at);
         if (await through(rollback({ ...adapter, connection }))) return false;
@@ -164,7 +171,7 @@ for (const { dialect, missing, migrations, withUrl } of engines) {
   );
 
   test(
-    name('a journal of an older SDK, which tells nothing of the table, leaves it to a person'),
+    name('a journal of an older SDK without the table needs a decision'),
     on('older', async (adapter) => {
       const one = [definedInCode(first)];
       const connection = cutConnection(adapter.connection, 1);
@@ -174,7 +181,7 @@ for (const { dialect, missing, migrations, withUrl } of engines) {
       assert.ok(stored?.record.journal?.before);
       const { before: _, ...journal }: Journal = stored.record.journal;
       assert.ok(await store.replace(first.tag, stored.version, { ...stored.record, journal }));
-      // Whatever is the same twice is run again, and nobody is asked.
+      // An idempotent statement runs again without a decision.
       if (journal.steps.every(({ statements }) => statements.every(({ idempotent }) => idempotent))) {
         await migrate(adapter, one);
       } else {
@@ -187,7 +194,7 @@ for (const { dialect, missing, migrations, withUrl } of engines) {
   );
 }
 
-/** The catalog is what the history says, of the tables that it knows, and these fields have been added. */
+/** Asserts that the catalog matches the history's model of its tables, and that these fields have been added. */
 async function assertWhole(adapter: Target, ...added: readonly string[]): Promise<void> {
   const model = await historyModel(adapter);
   const found = await adapter.connection.introspect([...model.keys()]);

@@ -6,21 +6,21 @@ import type { Json } from '../core/json.ts';
 import { MigrationHelpers } from '../core/migration/builder.ts';
 import { drift, withoutUnknownReferences } from '../core/migration/drift.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
-import { migrate, rollback } from '../core/migration/migrate.ts';
 import { historyModel } from '../core/migration/history.ts';
+import { migrate, rollback } from '../core/migration/migrate.ts';
 import { previewMigrate } from '../core/migration/preview.ts';
-import type { ConstraintDefinition } from '../core/schema/operation.ts';
 import type { Target } from '../core/migration/target.ts';
-import { definedInCode } from './kit/defined.ts';
+import type { ConstraintDefinition } from '../core/schema/operation.ts';
 import { committingEngines, sqlEngines } from './kit/engines.ts';
+import { definedInCode } from './kit/migrations.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 
 const catalog = ({ connection }: Target) => connection.introspect();
 const rows = async ({ connection }: Target, text: string) => connection.query(text);
 
-/** A call, and its way back: the catalog after `down` is the catalog before the call, and `up` leads forth again. */
-async function thereAndBack(adapter: Target, call: () => Promise<SchemaResult>): Promise<SchemaResult> {
+/** Runs a call, rolls it back and applies it again: each time the catalog is as it was before. */
+async function assertReversible(adapter: Target, call: () => Promise<SchemaResult>): Promise<SchemaResult> {
   const before = await catalog(adapter);
   const result = await call();
   const after = await catalog(adapter);
@@ -40,14 +40,14 @@ for (const engine of sqlEngines) {
     test.skip(`${engine.name}: the schema API`, engine.missing);
     continue;
   }
-  const { quote, odd, oneWay } = engine.words;
+  const { quote, approximated, readOnly } = engine.sql;
   const on = (name: string, body: (db: Database, adapter: Target, again: () => Promise<Target>) => Promise<void>) =>
     test(`${engine.name}: ${name}`, () =>
       engine.withDatabase((adapter, again) => body(new Database(adapter), adapter, again)));
 
-  on('every operation is a migration, applied at once, with its way back', async (db, adapter) => {
+  on('every operation is a migration, applied at once, that can be rolled back', async (db, adapter) => {
     const { schema } = db;
-    const go = (call: () => Promise<SchemaResult>) => thereAndBack(adapter, call);
+    const go = (call: () => Promise<SchemaResult>) => assertReversible(adapter, call);
     const { migration: created } = await go(() =>
       schema.create(
         'users',
@@ -119,7 +119,7 @@ for (const engine of sqlEngines) {
     assert.deepEqual([...(await catalog(adapter)).keys()], ['orders']);
   });
 
-  on('everything the API did is rolled back to nothing', async (db, adapter) => {
+  on('all changes through the API can be rolled back', async (db, adapter) => {
     await db.schema.create('a', { id: { type: 'integer', primaryKey: true } });
     await db.schema.addField('a', 'b', 'string');
     await db.schema.createIndex('a', ['b']);
@@ -128,7 +128,7 @@ for (const engine of sqlEngines) {
     assert.equal((await catalog(adapter)).size, 0);
   });
 
-  on('a name that tables share is told as taken, and not as a table that exists', async (db, adapter) => {
+  on('a taken database-wide name is reported as such, not as an existing table', async (db, adapter) => {
     const { schema } = db;
     const id = { type: 'integer', primaryKey: true } as const;
     const shared = adapter.dialect.capabilities.names.databaseWideNames !== undefined;
@@ -158,7 +158,7 @@ for (const engine of sqlEngines) {
     await schema.createIndex('other', ['a'], { name: 'freed' });
   });
 
-  on('a refused call changes nothing and records nothing', async (db, adapter) => {
+  on('a rejected call changes nothing and records nothing', async (db, adapter) => {
     await db.schema.create('a', { id: { type: 'integer', primaryKey: true } });
     assert.match(
       (await expectError(db.schema.create('a', { id: 'integer' }), 'collection_exists')).message,
@@ -174,7 +174,7 @@ for (const engine of sqlEngines) {
     assert.deepEqual([...((await catalog(adapter)).get('a')?.fields.keys() ?? [])], ['id']);
   });
 
-  on('two connections see what the other one made', async (db, _adapter, again) => {
+  on('two connections see the changes of each other', async (db, _adapter, again) => {
     const other = new Database(await again());
     await db.schema.create('a', { id: { type: 'integer', primaryKey: true } });
     await other.schema.addField('a', 'x', 'text');
@@ -183,7 +183,7 @@ for (const engine of sqlEngines) {
     await expectError(db.schema.dropField('a', 'y'), 'field_unknown');
   });
 
-  on('calls at the same time are applied one after the other', async (db, adapter) => {
+  on('concurrent calls are applied one after the other', async (db, adapter) => {
     await Promise.all(
       Array.from({ length: 8 }, (_, index) =>
         db.schema.create(`t${index}`, { id: { type: 'integer', primaryKey: true } }),
@@ -195,7 +195,7 @@ for (const engine of sqlEngines) {
     );
   });
 
-  on('the same name in one second gets a tag of its own', async (db) => {
+  on('the same name within one second gets another tag', async (db) => {
     const tags = [];
     for (let round = 0; round < 3; round++) {
       tags.push((await db.schema.create('a', { id: { type: 'integer', primaryKey: true } })).migration.tag);
@@ -204,35 +204,38 @@ for (const engine of sqlEngines) {
     assert.equal(new Set(tags).size, 3);
   });
 
-  on('tags sort in the order of the calls, whatever their names', async (db) => {
-    const made = [
+  on('tags sort in the order of the calls, regardless of their names', async (db) => {
+    const calls = [
       await db.schema.create('zebra', { id: { type: 'integer', primaryKey: true } }),
       await db.schema.addField('zebra', 'a', 'text'),
       await db.schema.create('ape', { id: { type: 'integer', primaryKey: true } }),
     ].map(({ migration }) => migration.tag);
-    assert.deepEqual(made, [...made].sort());
+    assert.deepEqual(calls, [...calls].sort());
   });
 
-  on('a dropped table that svc did not make says what is not brought back, or that nothing is', async (db, adapter) => {
-    await rows(adapter, `CREATE TABLE legacy (id integer, ${odd.column}, CONSTRAINT legacy_pkey PRIMARY KEY (id))`);
+  on('dropping a table not created by svc reports what a rollback does not restore', async (db, adapter) => {
+    await rows(
+      adapter,
+      `CREATE TABLE legacy (id integer, ${approximated.column}, CONSTRAINT legacy_pkey PRIMARY KEY (id))`,
+    );
     const { migration } = await db.schema.drop('legacy');
-    assert.match(migration.lossy?.join() ?? '', odd.told);
-    await rows(adapter, `CREATE TABLE sums (id integer, ${oneWay.column}, CONSTRAINT sums_pkey PRIMARY KEY (id))`);
-    const { migration: forGood } = await db.schema.drop('sums');
-    assert.match(forGood.irreversible ?? '', oneWay.why);
-    await expectError(new MigrationEngine(adapter).down(forGood), 'irreversible');
+    assert.match(migration.lossy?.join() ?? '', approximated.warning);
+    await rows(adapter, `CREATE TABLE sums (id integer, ${readOnly.column}, CONSTRAINT sums_pkey PRIMARY KEY (id))`);
+    const { migration: irreversible } = await db.schema.drop('sums');
+    assert.match(irreversible.irreversible ?? '', readOnly.why);
+    await expectError(new MigrationEngine(adapter).down(irreversible), 'irreversible');
   });
 
   on(
-    'tables that svc did not make come and go, and whoever comes later knows what is there',
+    'tables not created by svc appear and disappear, and later connections see the current ones',
     async (db, adapter, again) => {
       for (const name of ['orders', 'notes', 'teams'])
         await rows(adapter, `CREATE TABLE ${name} (id integer, CONSTRAINT ${name}_pkey PRIMARY KEY (id))`);
       const newcomer = async (): Promise<Database> => {
         const other = await again();
-        const told = await historyModel(other);
-        const known = new Map([...(await catalog(other))].filter(([name]) => told.has(name)));
-        assert.deepEqual(await drift(other.connection, told, withoutUnknownReferences(known, told)), []);
+        const laterModel = await historyModel(other);
+        const known = new Map([...(await catalog(other))].filter(([name]) => laterModel.has(name)));
+        assert.deepEqual(await drift(other.connection, laterModel, withoutUnknownReferences(known, laterModel)), []);
         return new Database(other);
       };
       const fields = { id: { type: 'integer', primaryKey: true }, team: 'integer' };
@@ -261,7 +264,7 @@ for (const engine of sqlEngines) {
     },
   );
 
-  on('ifNotExists records a table that is equal, and refuses one that differs', async (db, adapter) => {
+  on('ifNotExists records an equal table, and rejects a different one', async (db, adapter) => {
     const options = { sqlOptions: { ifNotExists: true } };
     await rows(
       adapter,
@@ -278,7 +281,7 @@ for (const engine of sqlEngines) {
     );
     assert.deepEqual(statements, []);
     assert.equal((await new MigrationEngine(adapter).down(migration)).status, 'rolled_back');
-    assert.ok((await catalog(adapter)).has('old'), 'the rollback took away what svc did not make');
+    assert.ok((await catalog(adapter)).has('old'), 'the rollback dropped a table not created by svc');
     await db.schema.create('fresh', { id: { type: 'integer', primaryKey: true } }, options);
     await db.schema.addField('old', 'more', 'text');
   });
@@ -316,9 +319,12 @@ for (const engine of sqlEngines) {
       (await rows(adapter, 'SELECT name FROM users ORDER BY id')).map(({ name }) => name),
       ['Ada Lovelace!1', 'Alan !2', 'kept'],
     );
-    const stamped = await rows(adapter, `SELECT id FROM users WHERE ${quote('updatedAt')} > '2021-01-01' ORDER BY id`);
+    const timestamped = await rows(
+      adapter,
+      `SELECT id FROM users WHERE ${quote('updatedAt')} > '2021-01-01' ORDER BY id`,
+    );
     assert.deepEqual(
-      stamped.map(({ id }) => Number(id)),
+      timestamped.map(({ id }) => Number(id)),
       [1, 2],
     );
     assert.deepEqual(
@@ -347,7 +353,7 @@ for (const engine of sqlEngines) {
     await expectError(db.update({ table: 'users', data: { lst: 'x' }, all: true }), 'field_unknown');
   });
 
-  on('what $CONCAT gives is a value of its field, or refused', async (db, adapter) => {
+  on('the result of $CONCAT must be valid for its field', async (db, adapter) => {
     await db.schema.create('fits', {
       id: { type: 'integer', primaryKey: true },
       word: { type: 'enum', enumValues: ['a', 'b', 'é', '20'] },
@@ -357,8 +363,8 @@ for (const engine of sqlEngines) {
     const upper = 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11';
     const key = quote('key');
     await rows(adapter, `INSERT INTO fits (id, word, ${key}, part) VALUES (1, 'a', '${upper.toLowerCase()}', '2')`);
-    const had = () => rows(adapter, `SELECT word, ${key} AS k, part FROM fits`);
-    const before = await had();
+    const storedValues = () => rows(adapter, `SELECT word, ${key} AS k, part FROM fits`);
+    const before = await storedValues();
     const set = (field: string, ...$CONCAT: Json[]) =>
       db.update({ table: 'fits', data: { [field]: { $CONCAT } }, all: true });
     for (const wrong of ['2', '1', 'B', 'b ', 'e', ''])
@@ -366,14 +372,14 @@ for (const engine of sqlEngines) {
     await expectError(set('word', 'part'), 'data_violates');
     for (const wrong of ['garbage', '', `${upper}0`])
       await expectError(set('key', { $literal: wrong }), 'data_violates');
-    assert.deepEqual(await had(), before);
+    assert.deepEqual(await storedValues(), before);
     assert.deepEqual(await set('word', 'part', '0'), { matched: 1, modified: 1 });
     assert.deepEqual(await set('key', { $literal: upper }), { matched: 1, modified: 0 });
     assert.deepEqual(await set('key', { $literal: `B${upper.slice(1)}` }), { matched: 1, modified: 1 });
-    assert.deepEqual(await had(), [{ word: '20', k: `b${upper.slice(1).toLowerCase()}`, part: '2' }]);
+    assert.deepEqual(await storedValues(), [{ word: '20', k: `b${upper.slice(1).toLowerCase()}`, part: '2' }]);
   });
 
-  on('"now" in db.update is the clock of the engine', async (db, adapter) => {
+  on('"now" in db.update is the time of the engine', async (db, adapter) => {
     const clock = { day: 'date', time: 'time', wall: 'datetime', at: 'timestamp' };
     await db.schema.create('t', { id: { type: 'integer', primaryKey: true }, ...clock });
     await rows(adapter, "INSERT INTO t (id, at) VALUES (1, '2020-01-01'), (2, '2037-01-01')");
@@ -387,7 +393,7 @@ for (const engine of sqlEngines) {
     );
   });
 
-  on('db.update finds numbers of single precision, and sets one that is there to no other', async (db, adapter) => {
+  on('db.update matches numbers of single precision, and does not change their value', async (db, adapter) => {
     await db.schema.create('marks', { id: { type: 'integer', primaryKey: true }, f: 'float', n: 'integer' });
     await rows(adapter, 'INSERT INTO marks (id, f) VALUES (1, 1.1), (2, 2.5), (3, NULL), (4, -0.1)');
     const matched = async (where: Record<string, Json>) =>
@@ -397,13 +403,13 @@ for (const engine of sqlEngines) {
     assert.equal(await matched({ f: { $in: [1.1, -0.1, 7] } }), 2);
     assert.equal(await matched({ f: { $gt: 1.1 } }), 1);
     assert.equal(await matched({ f: { $lte: -0.1 } }), 1);
-    assert.equal(await matched({ f: { $lt: 1e300 } }), 3, 'beyond what it can hold');
+    assert.equal(await matched({ f: { $lt: 1e300 } }), 3, 'beyond its range');
     const again = { table: 'marks', data: { f: 1.1 }, where: { id: { $lte: 2 } } };
     assert.deepEqual(await db.update(again), { matched: 2, modified: 1 });
     assert.deepEqual(await db.update(again), { matched: 2, modified: 0 });
   });
 
-  on('db.update compares JSON as JSON, however it is written', async (db, adapter) => {
+  on('db.update compares JSON by value, not by text', async (db, adapter) => {
     await db.schema.create('papers', {
       id: { type: 'integer', primaryKey: true },
       data: 'json',
@@ -430,10 +436,10 @@ for (const engine of sqlEngines) {
 
 for (const engine of committingEngines) {
   if (engine.missing !== undefined) {
-    test.skip(`${engine.name}: what a result tells of statements`, engine.missing);
+    test.skip(`${engine.name}: the statements of a result`, engine.missing);
     continue;
   }
-  test(`${engine.name}: a result tells the statements that were sent, with what the catalog adds to them`, () =>
+  test(`${engine.name}: a result lists the statements that were sent, with the attributes from the catalog`, () =>
     engine.withDatabase(async (adapter) => {
       await rows(
         adapter,
@@ -452,16 +458,16 @@ for (const engine of committingEngines) {
         down: [],
       };
       const [planned] = await previewMigrate(adapter, [definedInCode(more)]);
-      const told: string[] = [];
+      const laterModel: string[] = [];
       await migrate(adapter, [definedInCode(more)], {
         onEvent: (event) => {
-          if (event.type === 'finished') told.push(...event.statements);
+          if (event.type === 'finished') laterModel.push(...event.statements);
         },
       });
       assert.deepEqual(
-        told,
+        laterModel,
         planned?.statements.map(({ text }) => text),
       );
-      assert.match(told[1] ?? '', /varchar\(200\) GENERATED ALWAYS AS/);
+      assert.match(laterModel[1] ?? '', /varchar\(200\) GENERATED ALWAYS AS/);
     }));
 }

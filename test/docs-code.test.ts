@@ -7,8 +7,7 @@ import { promisify } from 'node:util';
 import { readSchemaFile } from '../config/project/schema-file.ts';
 import { Kernel } from '../core/kernel.ts';
 import { applyPlugin } from '../core/plugin.ts';
-import { type DocsBlock, docsBlocks } from './kit/docs-blocks.ts';
-import { docsPlugin } from './kit/docs-plugin.ts';
+import { type DocsBlock, docsBlocks, importDocsPlugin } from './kit/docs-blocks.ts';
 import { PRELUDE } from './kit/docs-prelude.ts';
 import { folder } from './kit/folder.ts';
 import { test } from './kit/test.ts';
@@ -21,10 +20,10 @@ import { test } from './kit/test.ts';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const blocks = docsBlocks();
 const COMPILED = ['ts', 'js'];
-/** Other languages: run by a test of their own, or only to be looked at. */
+/** Other languages: run by another test, or not run. */
 const OTHER = ['sh', 'text', 'json', 'python', 'go', 'mermaid'];
 
-/** Where the block stands in its page is where its lines stand in the file. */
+/** Pads a block so that its lines have the same numbers in the file as on the page. */
 function source({ page, line, language, text }: DocsBlock): { readonly name: string; readonly text: string } {
   const name = `${page.replaceAll('/', '-')}.${line}.m${language}`;
   return { name, text: `${'\n'.repeat(line)}${text}\nexport {};\n` };
@@ -41,7 +40,7 @@ function project(): string {
     'tsconfig.json': { compilerOptions: { ...options, declaration: false }, include: ['*.ts', '*.mts', '*.mjs'] },
     'prelude.ts': PRELUDE,
     'package.json': { type: 'module' },
-    // What a block imports from its own folder.
+    // Modules that a block imports from its folder.
     'dialect.ts': "import type { Dialect } from '@svc/sdk';\nexport declare const abacus: Dialect;",
     'index.ts': "import { definePlugin } from '@svc/sdk';\nexport default definePlugin({ name: 'own', apply() {} });",
     'client.ts':
@@ -55,7 +54,7 @@ function project(): string {
   return path;
 }
 
-test('every block has a language that something is done with', () => {
+test('every block has a known language', () => {
   const strange = blocks.filter(({ language }) => ![...COMPILED, ...OTHER].includes(language));
   assert.deepEqual(
     strange.map(({ page, line, language }) => `${page}:${line} ${language}`),
@@ -80,7 +79,7 @@ test('TypeScript and JavaScript compile against the public types', async () => {
   );
 });
 
-test('JSON is JSON, and a schema file one that can be read', async () => {
+test('JSON is valid, and so are schema files', async () => {
   for (const { page, line, text } of blocks.filter(({ language }) => language === 'json')) {
     const value: unknown = JSON.parse(text);
     if (!Array.isArray(value)) continue;
@@ -90,20 +89,20 @@ test('JSON is JSON, and a schema file one that can be read', async () => {
   }
 });
 
-/** Whole ones: not those that are put together from several files. */
+/** Complete plugins, not those assembled from several files. */
 const plugins = blocks.filter(({ text }) => /^export default definePlugin\(/m.test(text) && !/ from '\.\//.test(text));
 
-test('plugins can be applied, and do what they say', async () => {
+test('plugins can be applied, and register what they should', async () => {
   assert.ok(plugins.length >= 5);
   for (const block of plugins) {
     const at = `${block.page}:${block.line}`;
-    const plugin = await docsPlugin(block);
+    const plugin = await importDocsPlugin(block);
     const { registers, taps } = applyPlugin(new Kernel(), plugin, at);
     assert.ok(Object.keys({ ...registers, ...taps }).length > 0, `${at} does nothing`);
   }
 });
 
-test('hooks.md lists every hook, and no other', () => {
+test('hooks.md lists exactly the hooks', () => {
   const page = readFileSync(join(root, 'docs', 'reference', 'hooks.md'), 'utf8');
   const written = [...page.matchAll(/^\| `([\w:]+)` \|/gm)].map((match) => match[1]);
   assert.deepEqual(written, Object.keys(new Kernel().hooks));

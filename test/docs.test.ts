@@ -2,7 +2,7 @@ import * as assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { table } from '../cli/table.ts';
+import { table } from '../cli/command-list.ts';
 import { FIELD_TYPES } from '../core/schema/model.ts';
 import { outdated } from '../docs/generate.ts';
 import { test } from './kit/test.ts';
@@ -13,7 +13,7 @@ const pages = readdirSync(docs, { recursive: true, encoding: 'utf8' }).filter(
 );
 const page = (name: string) => readFileSync(join(docs, name), 'utf8');
 
-test('what comes from the source is as it was written from it', async () => {
+test('generated parts match the source', async () => {
   assert.deepEqual(
     (await outdated()).map(([page]) => page),
     [],
@@ -21,7 +21,7 @@ test('what comes from the source is as it was written from it', async () => {
   );
 });
 
-test('every command is listed, and no other', () => {
+test('exactly the commands are listed', () => {
   const written = [...page('reference/commands.md').matchAll(/^\| `svc ([a-z ]+?)(?: [<-].*)?` \|/gm)].map(
     (match) => match[1],
   );
@@ -36,7 +36,7 @@ test('every field type is listed', () => {
   );
 });
 
-test('links lead somewhere', () => {
+test('links are valid', () => {
   for (const name of pages) {
     const links = [...page(name).matchAll(/\]\((?!https:)([^)#]+)/g)].map((match) => match[1] ?? '');
     assert.deepEqual(

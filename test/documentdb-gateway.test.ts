@@ -5,11 +5,11 @@ import { connect } from 'node:net';
 import { Binary, Long } from 'bson';
 import { type Document, type MongoClient, MongoServerError } from 'mongodb';
 import { freshMongo, missing } from './kit/mongodb.ts';
-import { mongoProxy } from './kit/mongodb-proxy.ts';
+import { startMongoProxy } from './kit/mongodb-proxy.ts';
 import { test } from './kit/test.ts';
-import { cut, decode, readRequest, writeRequest } from './servers/documentdb/wire.ts';
+import { decode, readRequest, splitMessages, writeRequest } from './servers/documentdb/wire.ts';
 
-// What stands in for MongoDB where no mongod is, through the official driver: a test of a dialect says as much as this does.
+// Tests the gateway that replaces a missing mongod, through the official driver: the dialect tests rely on it.
 
 interface Stored extends Document {
   readonly _id?: string | number | Binary;
@@ -23,7 +23,7 @@ const on = (name: string, body: (db: Database, client: MongoClient, url: string)
     async () => {
       const database = await freshMongo();
       try {
-        await database.on((client, own) => body(client.db(own), client, database.url));
+        await database.on((client, address) => body(client.db(address), client, database.url));
       } finally {
         await database.drop();
       }
@@ -37,7 +37,7 @@ const codeOf = (work: Promise<unknown>): Promise<number | string> =>
     (error: unknown) => (error instanceof MongoServerError ? Number(error.code) : String(error)),
   );
 
-/** Whether it is the gateway: on a mongod its own tests have nothing to say. */
+/** Whether the server is the gateway; these tests do not apply to a mongod. */
 async function isGateway(): Promise<boolean> {
   const database = await freshMongo();
   return database.on(async (client, name) => (await client.db(name).command({ buildInfo: 1 })).gateway !== undefined);
@@ -46,38 +46,38 @@ async function isGateway(): Promise<boolean> {
 if (missing) test.skip('the gateway to DocumentDB', missing);
 else if (!(await isGateway())) test.skip('the gateway to DocumentDB', 'a mongod was found, which is preferred');
 else {
-  on('it says what it is', async (db) => {
+  on('it identifies itself', async (db) => {
     const { gateway } = await db.command({ buildInfo: 1 });
     assert.match(gateway, /^DocumentDB \S+ on PostgreSQL 1[0-9.]+$/);
     assert.equal((await db.command({ hello: 1 })).gateway, gateway);
   });
 
-  on('collections, indexes and documents as the driver asks for them', async (db) => {
+  on('collections, indexes and documents as the driver requests them', async (db) => {
     const validator = { $jsonSchema: { bsonType: 'object', required: ['n'], properties: { n: { bsonType: 'int' } } } };
     await db.createCollection('made', { validator });
     const [listed] = await db.listCollections({ name: 'made' }).toArray();
     assert.deepEqual((listed as Document).options.validator, validator);
     await db.command({ collMod: 'made', validationLevel: 'moderate' });
-    const made = db.collection('made');
-    await made.createIndex({ n: 1, m: -1 }, { unique: true, name: 'both' });
-    await made.createIndex({ at: 1 }, { expireAfterSeconds: 60 });
-    await made.createIndex({ m: 1 }, { partialFilterExpression: { m: { $gte: '' } } });
+    const created = db.collection('made');
+    await created.createIndex({ n: 1, m: -1 }, { unique: true, name: 'both' });
+    await created.createIndex({ at: 1 }, { expireAfterSeconds: 60 });
+    await created.createIndex({ m: 1 }, { partialFilterExpression: { m: { $gte: '' } } });
     assert.deepEqual(
-      (await made.indexes()).map(({ name }) => name),
+      (await created.indexes()).map(({ name }) => name),
       ['_id_', 'both', 'at_1', 'm_1'],
     );
-    await made.bulkWrite([
+    await created.bulkWrite([
       { insertOne: { document: { n: 1 } } },
       { updateOne: { filter: { n: 2 }, update: { $set: { m: 'x' } }, upsert: true } },
       { deleteOne: { filter: { n: 1 } } },
     ]);
-    await made.updateMany({}, [{ $set: { both: { $concat: ['$m', '!'] } } }]);
-    const found = await made.findOneAndUpdate({ n: 2 }, { $inc: { n: 5 } }, { returnDocument: 'after' });
+    await created.updateMany({}, [{ $set: { both: { $concat: ['$m', '!'] } } }]);
+    const found = await created.findOneAndUpdate({ n: 2 }, { $inc: { n: 5 } }, { returnDocument: 'after' });
     assert.equal(found?.n, 7);
     assert.equal(found?.both, 'x!');
-    assert.deepEqual(await made.distinct('m'), ['x']);
-    assert.equal(await made.countDocuments(), 1);
-    await made.rename('other');
+    assert.deepEqual(await created.distinct('m'), ['x']);
+    assert.equal(await created.countDocuments(), 1);
+    await created.rename('other');
     assert.deepEqual(
       (await db.listCollections().toArray()).map(({ name }) => name),
       ['other'],
@@ -87,7 +87,7 @@ else {
     assert.deepEqual(await db.listCollections().toArray(), []);
   });
 
-  on('every value comes back as it was sent', async (db) => {
+  on('every value is read back as it was sent', async (db) => {
     const values = {
       _id: new Binary(Buffer.from([1, 2, 3]), 0),
       long: Long.fromString('9007199254740993'),
@@ -101,7 +101,7 @@ else {
     assert.deepEqual(found?.at, new Date(1));
   });
 
-  on('its error codes are those of MongoDB', async (db) => {
+  on('its error codes are MongoDB error codes', async (db) => {
     await db.createCollection('there', { validator: { n: { $type: 'int' } } });
     const there = db.collection<Stored>('there');
     await there.insertOne({ _id: 1, n: 1 });
@@ -140,7 +140,7 @@ else {
     assert.equal(await there.countDocuments(), 2);
   });
 
-  on('cursors give every document once, over many pages and side by side', async (db) => {
+  on('concurrent cursors return every document once, over many pages', async (db) => {
     const many = db.collection<Stored>('many');
     await many.insertMany(Array.from({ length: 3000 }, (_, _id) => ({ _id, text: 'x'.repeat(100) })));
     for (let index = 0; index < 60; index += 1) await db.createCollection(`c${index}`);
@@ -169,7 +169,7 @@ else {
     assert.equal(await many.countDocuments(), 3000);
   });
 
-  test('twenty clients at once, and what they add up is there', async () => {
+  test('the increments of twenty concurrent clients add up', async () => {
     const database = await freshMongo();
     try {
       await Promise.all(
@@ -179,7 +179,7 @@ else {
             for (let round = 0; round < 5; round += 1) {
               await documents.insertOne({ who, round });
               await documents.updateOne({ _id: 'sum' }, { $inc: { n: 1 } }, { upsert: true }).catch(async (error) => {
-                // Two who find nothing both insert.
+                // Two clients that find no document both insert one.
                 if (error.code !== 11000) throw error;
                 await documents.updateOne({ _id: 'sum' }, { $inc: { n: 1 } });
               });
@@ -197,9 +197,9 @@ else {
     }
   });
 
-  on('a write that is sent twice is applied once', async (db, _client, url) => {
+  on('a repeated write is applied once', async (db, _client, url) => {
     const { hostname, port } = new URL(url);
-    const write = {
+    const update = {
       update: 'counted',
       updates: [{ q: { _id: 'one' }, u: { $inc: { n: 1 } }, upsert: true }],
       lsid: { id: new Binary(Buffer.from(randomUUID().replaceAll('-', ''), 'hex'), 4) },
@@ -208,30 +208,31 @@ else {
     };
     const socket = connect(Number(port), hostname);
     for (const id of [1, 2]) {
-      socket.write(writeRequest(id, write));
+      socket.write(writeRequest(id, update));
       let bytes: Buffer = Buffer.alloc(0);
-      while (cut(bytes).messages.length === 0) bytes = Buffer.concat([bytes, (await once(socket, 'data'))[0]]);
-      const { command } = readRequest(cut(bytes).messages[0]!);
+      while (splitMessages(bytes).messages.length === 0)
+        bytes = Buffer.concat([bytes, (await once(socket, 'data'))[0]]);
+      const { command } = readRequest(splitMessages(bytes).messages[0]!);
       assert.equal(Number(command.n), 1, JSON.stringify(decode(Buffer.from(bytes.subarray(21)))));
     }
     socket.destroy();
     assert.equal((await db.collection<Stored>('counted').findOne({ _id: 'one' }))?.n, 1);
   });
 
-  on('the driver sends again what had no answer, and it happens once', async (db, _client, url) => {
-    let lost = 0;
-    const proxy = await mongoProxy(url, ({ name }) => (name === 'update' && ++lost === 1 ? 'lose' : 'pass'));
+  on('the driver retries a write without a reply, and it is applied once', async (db, _client, url) => {
+    let lostReply = 0;
+    const proxy = await startMongoProxy(url, ({ name }) => (name === 'update' && ++lostReply === 1 ? 'lose' : 'pass'));
     const { MongoClient } = await import('mongodb');
     const client = new MongoClient(proxy.url);
     const counted = client.db(db.databaseName).collection<Stored>('counted');
     await counted.updateOne({ _id: 'one' }, { $inc: { n: 1 } }, { upsert: true });
-    assert.equal(lost, 2);
+    assert.equal(lostReply, 2);
     assert.equal((await counted.findOne({ _id: 'one' }))?.n, 1);
     await client.close();
     await proxy.close();
   });
 
-  on('a transaction is seen whole or not at all', async (db, client) => {
+  on('other clients see all of a transaction or nothing', async (db, client) => {
     const documents = db.collection<Stored>('documents');
     await documents.insertOne({ _id: 'a', n: 0 });
     const session = client.startSession();
@@ -254,7 +255,7 @@ else {
     await session.endSession();
   });
 
-  on('of two transactions that write one document the later one is told to try again', async (db, client) => {
+  on('of two transactions that write one document, the later one gets a transient error', async (db, client) => {
     const documents = db.collection<Stored>('documents');
     await documents.insertOne({ _id: 'a', n: 0 });
     const [one, other] = [client.startSession(), client.startSession()];
@@ -262,9 +263,9 @@ else {
     other.startTransaction();
     await documents.findOne({}, { session: other });
     await documents.updateOne({ _id: 'a' }, { $inc: { n: 1 } }, { session: one });
-    const late = documents.updateOne({ _id: 'a' }, { $inc: { n: 1 } }, { session: other }).catch((error) => error);
+    const latecomer = documents.updateOne({ _id: 'a' }, { $inc: { n: 1 } }, { session: other }).catch((error) => error);
     await one.commitTransaction();
-    const error = await late;
+    const error = await latecomer;
     assert.equal(error.code, 112);
     assert.ok(error.hasErrorLabel('TransientTransactionError'));
     await Promise.all([one.endSession(), other.endSession()]);
@@ -282,7 +283,7 @@ else {
     assert.equal((await documents.findOne({ _id: 'a' }))?.n, 5);
   });
 
-  test('what is no message of the protocol ends the connection, and nobody else notices', async () => {
+  test('an invalid message closes its connection and affects no other', async () => {
     const database = await freshMongo();
     const { hostname, port } = new URL(database.url);
     const socket = connect(Number(port), hostname);

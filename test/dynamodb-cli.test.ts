@@ -2,8 +2,7 @@ import * as assert from 'node:assert/strict';
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
 import { freshPrefix, put, scan } from './kit/dynamodb.ts';
 import { ownDynamodb, unavailable } from './kit/own-dynamodb.ts';
-import { type Project, project } from './kit/project.ts';
-import { ok } from './kit/shop.ts';
+import { assertExit, type Project, project } from './kit/project.ts';
 import { test } from './kit/test.ts';
 
 const missing = unavailable();
@@ -34,13 +33,16 @@ else {
             indexes: { users: [{ name: 'users_mail', columns: ['mail'] }] },
           },
         ]);
-        ok(await svc('db', 'schema', 'generate'));
+        assertExit(await svc('db', 'schema', 'generate'));
         assert.equal(files().length, 1);
-        assert.match(ok(await svc('db', 'migrate', '--dry-run')).stdout, /CreateTable users \(partition key id S\)/);
-        ok(await svc('db', 'migrate', 'status', '--check'), 4);
-        assert.match(ok(await svc('db', 'migrate')).stdout, /^1 migration, 2 steps/);
-        assert.equal(ok(await svc('db', 'migrate')).stdout, 'Nothing to do in main (dev).\n');
-        assert.match(ok(await svc('db', 'schema', 'check')).stdout, /^OK {2}main/);
+        assert.match(
+          assertExit(await svc('db', 'migrate', '--dry-run')).stdout,
+          /CreateTable users \(partition key id S\)/,
+        );
+        assertExit(await svc('db', 'migrate', 'status', '--check'), 4);
+        assert.match(assertExit(await svc('db', 'migrate')).stdout, /^1 migration, 2 steps/);
+        assert.equal(assertExit(await svc('db', 'migrate')).stdout, 'Nothing to do in main (dev).\n');
+        assert.match(assertExit(await svc('db', 'schema', 'check')).stdout, /^OK {2}main/);
 
         const connection = await dynamodb.connect(url, {});
         await put(connection, 'users', { id: 'a', mail: 'a@b' });
@@ -52,12 +54,12 @@ else {
             indexes: { users: [{ name: 'users_mail', columns: ['mail'] }] },
           },
         ]);
-        ok(await svc('db', 'schema', 'generate', '--name', 'kinds'));
-        ok(await svc('db', 'migrate'));
+        assertExit(await svc('db', 'schema', 'generate', '--name', 'kinds'));
+        assertExit(await svc('db', 'migrate'));
         assert.deepEqual(await scan(connection, 'users'), [{ id: 'a', mail: 'a@b', kind: 'person' }]);
-        ok(await svc('db', 'migrate', 'rollback'));
+        assertExit(await svc('db', 'migrate', 'rollback'));
         assert.deepEqual(await scan(connection, 'users'), [{ id: 'a', mail: 'a@b' }]);
-        ok(await svc('db', 'migrate', 'rollback'));
+        assertExit(await svc('db', 'migrate', 'rollback'));
         assert.equal((await connection.introspect()).size, 0);
         await connection.close();
       }),
@@ -93,17 +95,17 @@ else {
             },
           }),
         );
-        const pulled = ok(await svc('db', 'schema', 'pull'));
+        const pulled = assertExit(await svc('db', 'schema', 'pull'));
         assert.match(pulled.stderr, /attributes outside its keys/);
         assert.equal(files().length, 1);
-        ok(await svc('db', 'migrate', 'baseline'));
-        assert.match(ok(await svc('db', 'schema', 'check')).stdout, /^OK {2}main/);
+        assertExit(await svc('db', 'migrate', 'baseline'));
+        assert.match(assertExit(await svc('db', 'schema', 'check')).stdout, /^OK {2}main/);
         const entries = JSON.parse(read('svc/database/schema.json'));
         entries[0].tables.orders.total = { type: 'integer' };
         schema(entries);
-        ok(await svc('db', 'schema', 'generate', '--name', 'totals'));
-        ok(await svc('db', 'migrate'));
-        assert.match(ok(await svc('db', 'schema', 'check')).stdout, /^OK {2}main/);
+        assertExit(await svc('db', 'schema', 'generate', '--name', 'totals'));
+        assertExit(await svc('db', 'migrate'));
+        assert.match(assertExit(await svc('db', 'schema', 'check')).stdout, /^OK {2}main/);
         assert.ok((await connection.introspect(['orders'])).get('orders')?.fields.has('total'), prefix);
         await connection.close();
       }),

@@ -16,7 +16,7 @@ import {
   encodeValue,
   plainDecimal,
 } from '../plugins/dialects/dynamodb/data/attribute.ts';
-import { convertValue } from '../plugins/dialects/dynamodb/data/convert.ts';
+import { convertValue } from '../plugins/dialects/dynamodb/data/convert-value.ts';
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
 import { sortText } from '../plugins/dialects/dynamodb/records/record-item.ts';
 import { test } from './kit/test.ts';
@@ -39,7 +39,7 @@ const KEY = {
   sortKey: { name: 'at', type: 'N' },
 } as const;
 
-function refusal(operation: Operation, before: SchemaModel = new Map()): SvcError {
+function rejectionOf(operation: Operation, before: SchemaModel = new Map()): SvcError {
   try {
     dynamodb.compile(operation, before);
   } catch (error) {
@@ -111,7 +111,7 @@ test('options that AWS rejects are rejected before anything runs, with a remedy'
     [{ sortKey: KEY.sortKey }, 'not_supported'],
   ];
   for (const [options, code] of bad) {
-    const error = refusal(table(options));
+    const error = rejectionOf(table(options));
     assert.equal(error.code, code, JSON.stringify(options));
     assert.ok(error.why && error.next.length > 0, JSON.stringify(options));
   }
@@ -127,7 +127,7 @@ test('unsupported features are rejected with a reason and an alternative', () =>
   const index = { name: 'byMail', partitionKey: { name: 'mail', type: 'S' } } as const;
   const before = apply(new Map(), table({ ...KEY, globalSecondaryIndexes: [index], ttlAttribute: 'until' }));
   const collection = 'events';
-  const refused: readonly [Operation, RegExp][] = [
+  const rejected: readonly [Operation, RegExp][] = [
     [{ type: 'renameCollection', collection, to: 'others' }, /cannot rename a table/],
     [{ type: 'addField', collection, field: { name: 'u', type: 'string', unique: true } }, /unique/],
     [{ type: 'addField', collection, field: { name: 'u', type: 'integer', autoGenerate: true } }, /no sequences/],
@@ -153,8 +153,8 @@ test('unsupported features are rejected with a reason and an alternative', () =>
       /no constraints/,
     ],
   ];
-  for (const [operation, why] of refused) {
-    const error = refusal(operation, before);
+  for (const [operation, why] of rejected) {
+    const error = rejectionOf(operation, before);
     assert.equal(error.code, 'not_supported', JSON.stringify(operation));
     assert.match(error.why ?? '', why);
     assert.ok(error.next[0]);

@@ -20,10 +20,10 @@ const users = (from: number) =>
       },
     },
   });
-const count = (id: string) => ({ TableName: 'effects', Key: { id: { S: id } } });
-const counted = (id: string) =>
+const counterKey = (id: string) => ({ TableName: 'effects', Key: { id: { S: id } } });
+const incrementCounter = (id: string) =>
   JSON.stringify({
-    UpdateItem: { ...count(id), UpdateExpression: 'ADD times :one', ExpressionAttributeValues: { ':one': { N: '1' } } },
+    UpdateItem: { ...counterKey(id), UpdateExpression: 'ADD times :one', ExpressionAttributeValues: { ':one': { N: '1' } } },
   });
 
 const migrations: readonly Migration[] = [
@@ -42,8 +42,8 @@ const migrations: readonly Migration[] = [
     .build(),
   migration('20260102_000000_items')
     .raw('dynamodb', users(0), { check: JSON.stringify({ GetItem: { TableName: 'users', Key: { id: { N: '19' } } } }) })
-    .raw('dynamodb', counted('once'), {
-      check: JSON.stringify({ GetItem: { ...count('once'), ConsistentRead: true } }),
+    .raw('dynamodb', incrementCounter('once'), {
+      check: JSON.stringify({ GetItem: { ...counterKey('once'), ConsistentRead: true } }),
     })
     .build(),
   migration('20260103_000000_moves')
@@ -80,7 +80,7 @@ async function expire(prefix: string, port: number): Promise<void> {
   client.destroy();
 }
 
-async function isWhole({ connection }: Target): Promise<void> {
+async function assertData({ connection }: Target): Promise<void> {
   assert.deepEqual(await scan(connection, 'effects'), [{ id: 'once', times: 1 }]);
   const items = await scan(connection, 'users');
   assert.equal(items.length, 20);
@@ -96,16 +96,16 @@ else {
     dialect: dynamodb,
     migrations,
     connect: { leaseMs: 4000 },
-    least: 50,
-    points: 14,
-    fresh: async () => {
+    minMessages: 50,
+    killPoints: 14,
+    createDatabase: async () => {
       const { prefix, url, drop } = freshPrefix(server.port);
       return {
         url,
         drop,
-        isWhole,
-        expire: () => expire(prefix, server.port),
-        async passage(fate) {
+        assertData,
+        expireLease: () => expire(prefix, server.port),
+        async startProxy(fate) {
           const proxy = await startProxy(server.port, ({ number }) => fate(number));
           return { ...proxy, url: `dynamodb://127.0.0.1:${proxy.port}/${prefix}` };
         },

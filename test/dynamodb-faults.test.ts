@@ -10,18 +10,18 @@ import { apply } from '../core/schema/apply.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
 import type { Operation } from '../core/schema/operation.ts';
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
-import { connectAdapter } from './kit/adapter.ts';
-import { definedInCode } from './kit/defined.ts';
 import { bareClient, freshPrefix, put, scan } from './kit/dynamodb.ts';
 import { type ProxiedRequest, type ProxyAction, startProxy } from './kit/dynamodb-proxy.ts';
+import { definedInCode } from './kit/migrations.ts';
 import { ownDynamodb, unavailable } from './kit/own-dynamodb.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 import { freePort } from './suites/free-port.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
 const missing = unavailable();
-if (missing) test.skip('bad days of DynamoDB', missing);
+if (missing) test.skip('faults on DynamoDB', missing);
 else {
   const server = await ownDynamodb();
   test.after(() => server.kill());
@@ -103,40 +103,40 @@ else {
         { error: 'InternalServerError', status: 500 },
       ];
       for (const proxyAction of ACTIONS) {
-        const struck = new Set<string>();
+        const failedOnce = new Set<string>();
         let armed = false;
         await through(
           ({ action, body }) => {
             // Only the first request of each action on each table.
             const what = `${action} ${/"TableName":"[^"]*\.(\w+)"/.exec(body)?.[1]}`;
-            if (!armed || struck.has(what)) return 'pass';
-            struck.add(what);
+            if (!armed || failedOnce.has(what)) return 'pass';
+            failedOnce.add(what);
             return proxyAction;
           },
           async (connection) => {
             armed = true;
             await connection.withLock(async (epoch) => {
-              const again = (action: string) => struck.delete(action);
+              const failAgain = (action: string) => failedOnce.delete(action);
               await connection.ensureTables([anyDefinition(things)]);
               const store = connection.records(things);
               const write = recordWrite(things, { id: 'a', n: 1 });
               const written = await connection.run([{ transactional: true, statements: [], writes: [write] }], epoch);
               assert.equal(written.failure, undefined);
-              again('TransactWriteItems _svc_things');
+              failAgain('TransactWriteItems _svc_things');
               assert.equal(await store.replace('a', 1, { id: 'a', n: 2 }), 'replaced');
               assert.equal((await store.get('a'))?.version, 2);
-              again('TransactWriteItems _svc_things');
+              failAgain('TransactWriteItems _svc_things');
               assert.equal(await store.insert({ id: 'b', n: 1 }), 'inserted');
-              again('TransactWriteItems _svc_things');
+              failAgain('TransactWriteItems _svc_things');
               assert.equal(await store.remove('b', 1), 'removed');
               let model = await run(connection, create, undefined, epoch);
-              struck.add('PutItem users');
+              failedOnce.add('PutItem users');
               for (let id = 0; id < 60; id += 1) await put(connection, 'users', { id, age: id });
               const kind = { name: 'kind', type: 'string', default: 'x' };
               model = await run(connection, { type: 'addField', collection: 'users', field: kind }, model, epoch);
               const collection = model.get('users');
               assert.ok(collection);
-              again('BatchExecuteStatement undefined');
+              failAgain('BatchExecuteStatement undefined');
               const job = { table: 'users', collection, key: 'k', where: [], set: [{ field: 'kind', value: 'y' }] };
               assert.deepEqual(await connection.update(job), { matched: 60, modified: 60 });
               const index = { collection: 'users', index: 'users_kind' };
@@ -147,7 +147,7 @@ else {
               await run(connection, { type: 'dropCollection', collection: 'users' }, model, epoch);
               assert.equal((await connection.introspect()).size, 0);
             });
-            assert.ok(struck.size >= 10, [...struck].join(', '));
+            assert.ok(failedOnce.size >= 10, [...failedOnce].join(', '));
           },
         );
       }
@@ -161,8 +161,8 @@ else {
     const proxy = await startProxy(server.port, ({ action }) =>
       throttled && action === 'BatchExecuteStatement' ? { error: 'ProvisionedThroughputExceededException' } : 'pass',
     );
-    const adapter = await connectAdapter(dynamodb, `dynamodb://127.0.0.1:${proxy.port}/${fresh.prefix}`, {
-      patienceMs: 1500,
+    const adapter = await connectTarget(dynamodb, `dynamodb://127.0.0.1:${proxy.port}/${fresh.prefix}`, {
+      retryTimeoutMs: 1500,
     });
     try {
       const { connection } = adapter;
@@ -223,7 +223,7 @@ else {
     const proxy = await startProxy(server.port, actionFor);
     const url = `dynamodb://127.0.0.1:${proxy.port}/${fresh.prefix}`;
     const connection = await dynamodb.connect(url, {});
-    const impatient = await dynamodb.connect(url, { patienceMs: 1 });
+    const impatient = await dynamodb.connect(url, { retryTimeoutMs: 1 });
     try {
       const model = await run(connection, { ...create, name: 'others' }, await run(connection, create));
       rounds = 0;
@@ -281,7 +281,7 @@ else {
     );
     await silent.close();
     const mortal = await ownDynamodb();
-    const connection = await dynamodb.connect(mortal.url('x'), { patienceMs: 500 });
+    const connection = await dynamodb.connect(mortal.url('x'), { retryTimeoutMs: 500 });
     await connection.introspect();
     await mortal.kill();
     await expectError(connection.introspect(), 'connection_failed');
@@ -364,7 +364,7 @@ else {
     );
     const sleeper = await dynamodb.connect(`dynamodb://127.0.0.1:${proxy.port}/${fresh.prefix}`, {
       leaseMs: 4000,
-      patienceMs: 300,
+      retryTimeoutMs: 300,
     });
     const other = await dynamodb.connect(fresh.url, { leaseMs: 4000 });
     try {
@@ -482,29 +482,29 @@ else {
   });
 
   test('an item that another client keeps changing is reported', async () => {
-    let meddle = async () => {};
+    let interfere = async () => {};
     await through(
       async ({ action }): Promise<ProxyAction> => {
-        if (action === 'BatchExecuteStatement') await meddle();
+        if (action === 'BatchExecuteStatement') await interfere();
         return 'pass';
       },
       async (connection, prefix) => {
-        const beside = await dynamodb.connect(`dynamodb://127.0.0.1:${server.port}/${prefix}`, {});
+        const otherClient = await dynamodb.connect(`dynamodb://127.0.0.1:${server.port}/${prefix}`, {});
         try {
           const model = await run(connection, create);
           const collection = model.get('users');
           assert.ok(collection);
           let age = 0;
-          meddle = async () => {
+          interfere = async () => {
             age += 1;
-            await put(beside, 'users', { id: 1, age });
+            await put(otherClient, 'users', { id: 1, age });
           };
-          await meddle();
+          await interfere();
           const job = { table: 'users', collection, key: 'k', where: [], set: [{ field: 'age', value: 0 }] };
           const error = await expectError(connection.update(job), 'check_failed');
           assert.match(error.message, /keeps changing/);
         } finally {
-          await beside.close();
+          await otherClient.close();
         }
       },
     );
@@ -523,7 +523,7 @@ else {
         ).then(() => {
           done = true;
         });
-        await waitUntil(() => done, 'the other one did not give up');
+        await waitUntil(() => done, 'the other process did not give up');
         await waiting;
       });
       await other.withLock(async () => {});

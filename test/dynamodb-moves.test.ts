@@ -11,12 +11,12 @@ import { apply } from '../core/schema/apply.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
 import type { NamedFieldDefinition, Operation } from '../core/schema/operation.ts';
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
-import { connectAdapter } from './kit/adapter.ts';
-import { definedInCode } from './kit/defined.ts';
 import { bareClient, freshPrefix, scan } from './kit/dynamodb.ts';
 import { type ProxyAction, startProxy } from './kit/dynamodb-proxy.ts';
-import { migratorsOf } from './kit/migrators.ts';
+import { definedInCode } from './kit/migrations.ts';
+import { prepareMigrators } from './kit/migrators.ts';
 import { ownDynamodb, unavailable } from './kit/own-dynamodb.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 
@@ -477,10 +477,10 @@ else {
       );
       // In the order of the scan; the saved position is before the last item.
       const order = (await scan(connection, 'users')).map(({ id }) => Number(id));
-      const stopped = async (id: string, what: string) => {
+      const stopped = async (id: string, job: string) => {
         const last = JSON.stringify({ id: N(order[3] ?? 0) });
-        const standing = JSON.stringify({ segments: [{ last, done: false }], seen: 4, matched: 4, changed: 4 });
-        const Item = { id: S(id), what: S(what), standing: S(standing), at: N(Date.now()) };
+        const position = JSON.stringify({ segments: [{ last, done: false }], scanned: 4, matched: 4, changed: 4 });
+        const Item = { id: S(id), job: S(job), position: S(position), at: N(Date.now()) };
         await connection.query(JSON.stringify({ PutItem: { TableName: '_svc_state', Item } }));
       };
       const collection = model().get('users');
@@ -514,13 +514,13 @@ else {
 
   test('an item deleted during an update stays deleted, and a changed one is read again', async () => {
     const fresh = freshPrefix(server.port);
-    const beside = await dynamodb.connect(fresh.url, {});
+    const otherClient = await dynamodb.connect(fresh.url, {});
     let struck = false;
     const proxy = await startProxy(server.port, async ({ action }): Promise<ProxyAction> => {
       if (action === 'BatchExecuteStatement' && !struck) {
         struck = true;
-        await beside.query(JSON.stringify({ DeleteItem: { TableName: 'users', Key: { id: N(1) } } }));
-        await items(beside, 'users', [{ id: N(2), n: S('new') }]);
+        await otherClient.query(JSON.stringify({ DeleteItem: { TableName: 'users', Key: { id: N(1) } } }));
+        await items(otherClient, 'users', [{ id: N(2), n: S('new') }]);
       }
       return 'pass';
     });
@@ -541,13 +541,13 @@ else {
         [1, 2, 3].map((id) => ({ id: N(id), n: S('old') })),
       );
       await run({ type: 'renameField', collection: 'users', from: 'n', to: 'm' });
-      assert.deepEqual(await sorted(beside, 'users'), [
+      assert.deepEqual(await sorted(otherClient, 'users'), [
         { id: 2, m: 'new' },
         { id: 3, m: 'old' },
       ]);
     } finally {
       await connection.close();
-      await beside.close();
+      await otherClient.close();
       await proxy.close();
       await fresh.drop();
     }
@@ -580,23 +580,23 @@ else {
           .build(),
         migration('20260102_000000_b').addField('users', { name: 'kind', type: 'string', default: 'x' }).build(),
       ];
-      const told: Progress[] = [];
-      const adapter = await connectAdapter(dynamodb, fresh.url, {
+      const progress: Progress[] = [];
+      const adapter = await connectTarget(dynamodb, fresh.url, {
         leaseMs: 4000,
-        onProgress: (one) => void told.push(one),
+        onProgress: (one) => void progress.push(one),
       });
       try {
         await migrate(adapter, [definedInCode(migrations[0]!)]);
         await load(fresh.prefix, server.port, 8_000);
-        const start = await migratorsOf('dynamodb', migrations);
+        const start = await prepareMigrators('dynamodb', migrations);
         // Slow enough to save its position several times.
         const { child: doomed } = start(fresh.url, 0, { connect: { leaseMs: 4000, itemsPerSecond: 2000 } });
         const reached = await killedAfter(doomed, 4_000);
         assert.ok(reached >= 4_000 && reached < 8_000, String(reached));
         await migrate(adapter, migrations.map(definedInCode));
-        const [first] = told;
+        const [first] = progress;
         assert.ok(first && first.done > 1000, `it began again: ${JSON.stringify(first)}`);
-        assert.equal(told.at(-1)?.done, 8_000);
+        assert.equal(progress.at(-1)?.done, 8_000);
         const left = {
           TableName: 'users',
           Select: 'COUNT',

@@ -20,9 +20,9 @@ else {
     async () => {
       const fresh = freshPrefix(port);
       const connection = await dynamodb.connect(fresh.url, { leaseMs: 4000 });
-      const beside = bareClient(port);
+      const observer = bareClient(port);
       const statuses = async () => {
-        const { Table } = await beside.send(new DescribeTableCommand({ TableName: `${fresh.prefix}.users` }));
+        const { Table } = await observer.send(new DescribeTableCommand({ TableName: `${fresh.prefix}.users` }));
         return [Table?.TableStatus, ...(Table?.GlobalSecondaryIndexes ?? []).map(({ IndexStatus }) => IndexStatus)];
       };
       try {
@@ -63,7 +63,7 @@ else {
           assert.equal((await connection.introspect()).size, 0);
         });
       } finally {
-        beside.destroy();
+        observer.destroy();
         await connection.close();
         await fresh.drop();
       }

@@ -1,7 +1,7 @@
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
-import { storeOn } from './kit/approval-place.ts';
 import { dynamodbSyntax, freshPrefix } from './kit/dynamodb.ts';
 import { ownDynamodb, unavailable } from './kit/own-dynamodb.ts';
+import { storeUnderTest } from './kit/store-under-test.ts';
 import { test } from './kit/test.ts';
 import { dialectSuite } from './suites/dialect-suite.ts';
 import { recordStoreSuite } from './suites/record-store-suite.ts';
@@ -18,10 +18,10 @@ else {
     createDatabase: async () => freshPrefix(server.port),
     ...dynamodbSyntax,
     skip: {
-      'who watches hears of what its definition tells, and of nothing else':
+      'a watcher is notified of the records that notifyOn selects':
         'DynamoDB has no change notifications; streams are left to the application',
     },
-    cases: 20,
+    randomSchemas: 20,
   });
-  recordStoreSuite(test, { ...storeOn(dynamodb, async () => freshPrefix(server.port)), name: 'DynamoDB' });
+  recordStoreSuite(test, { ...storeUnderTest(dynamodb, async () => freshPrefix(server.port)), name: 'DynamoDB' });
 }

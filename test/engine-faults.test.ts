@@ -1,20 +1,19 @@
 import * as assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { background } from './kit/background.ts';
+import { startCli } from './kit/cli.ts';
+import { errorText } from './kit/command-error.ts';
 import { engines, sqlEngines, type TestEngine } from './kit/engines.ts';
-import { type Project, project } from './kit/project.ts';
-import { QUICK } from './kit/quick.ts';
-import { refusedText } from './kit/refused-command.ts';
-import { ok, users } from './kit/shop.ts';
+import { LIFTOFF_ONLY } from './kit/node-flags.ts';
+import { assertExit, type Project, project, users } from './kit/project.ts';
 import { test } from './kit/test.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
-// Interruptions, crowds and readers that go away, through the real command line.
+// Interruptions, concurrent runs and closed pipes, through the real command line.
 
 const MIGRATIONS = 'svc/database/migrations/main';
 const SLOW = { timeoutMs: 240_000 };
 const raw = (statement: string, more: object = {}) => ({ type: 'raw', dialect: 'postgresql', statement, ...more });
-/** Takes as long as nobody has written into the table `gate`. */
+/** Waits until there is a row in the table `gate`. */
 const WAITS = raw('DO $$ BEGIN WHILE NOT EXISTS (SELECT FROM gate) LOOP PERFORM pg_sleep(0.02); END LOOP; END $$');
 const [FIRST, SECOND] = ['20260101_000000_first', '20260102_000000_second'];
 
@@ -52,18 +51,18 @@ for (const engine of sqlEngines) {
     test.skip(`${engine.name}: bad days`, engine.missing);
     continue;
   }
-  const { here } = engine.words;
+  const { currentSchema } = engine.sql;
   const dialect = engine.dialect.name;
 
   test(
-    `${engine.name}: Ctrl-C between two migrations keeps the first, and the next run goes on`,
+    `${engine.name}: Ctrl-C between two migrations keeps the first, and the next run continues`,
     onEngine(engine, async (shop, query) => {
       // The hook sends the signal while the first migration is about to run.
       shop.write(
         'stop.mjs',
         `let sent = false;
         export default { name: 'stop', api: 1, apply: (kernel) => kernel.hooks['migration:up'].tapPromise('stop', async () => {
-          if (sent || process.env.GO_ON) return;
+          if (sent || process.env.CONTINUE) return;
           sent = true;
           const heard = new Promise((settle) => process.once('SIGINT', settle));
           process.kill(process.pid, 'SIGINT');
@@ -74,26 +73,26 @@ for (const engine of sqlEngines) {
       shop.write('svc.config.json', { ...config, plugins: ['./stop.mjs'] });
       write(shop, FIRST, [raw('CREATE TABLE a (i int)', { dialect })]);
       write(shop, SECOND, [raw('CREATE TABLE b (i int)', { dialect })]);
-      const text = refusedText(await shop.svc('db', 'migrate'), 130, 'interrupted');
+      const text = errorText(await shop.svc('db', 'migrate'), 130, 'interrupted');
       assert.match(text, /1 of 2 migrations are finished/);
-      assert.deepEqual(await tables(query, here), ['a']);
+      assert.deepEqual(await tables(query, currentSchema), ['a']);
       shop.write('svc.config.json', config);
-      assert.match(ok(await shop.svc('db', 'migrate')).stdout, /^1 migration,/);
-      assert.deepEqual(await tables(query, here), ['a', 'b']);
+      assert.match(assertExit(await shop.svc('db', 'migrate')).stdout, /^1 migration,/);
+      assert.deepEqual(await tables(query, currentSchema), ['a', 'b']);
     }),
     SLOW,
   );
 
   const many = engine.name === 'pglite' ? 4 : 16;
   test(
-    `${engine.name}: ${many} times svc db migrate at once apply everything once and all end with 0`,
+    `${engine.name}: ${many} concurrent svc db migrate apply everything once and all exit with 0`,
     onEngine(engine, async (shop, query) => {
       write(shop, FIRST, [raw('CREATE TABLE a (i int)', { dialect }), raw('INSERT INTO a VALUES (1)', { dialect })]);
       write(shop, SECOND, [raw('INSERT INTO a VALUES (2)', { dialect, transaction: false })]);
       const ended = await Promise.all(
         Array.from({ length: many }, () => shop.svc('db', 'migrate', '--json', '--lock-timeout', '180')),
       );
-      const applied = ended.map((ran) => JSON.parse(ok(ran).stdout).databases[0].migrations.length);
+      const applied = ended.map((ran) => JSON.parse(assertExit(ran).stdout).databases[0].migrations.length);
       assert.equal(
         applied.reduce((sum, one) => sum + one, 0),
         2,
@@ -104,27 +103,27 @@ for (const engine of sqlEngines) {
   );
 
   test(
-    `${engine.name}: a reader that went away before migrate wrote its line does not stop it`,
+    `${engine.name}: a pipe closed before migrate writes to it does not stop the run`,
     onEngine(engine, async (shop, query) => {
       write(shop, FIRST, [raw('CREATE TABLE a (i int)', { dialect })]);
       for (const args of [
         ['db', 'migrate'],
         ['db', 'migrate', 'status', '--json'],
       ]) {
-        const running = background(args, shop.root, engine.name === 'pglite' ? [QUICK] : []);
+        const running = startCli(args, shop.root, engine.name === 'pglite' ? [LIFTOFF_ONLY] : []);
         running.child.stdout?.destroy();
         const { status, stderr } = await running.ended;
         assert.equal(status, 0, stderr);
         assert.doesNotMatch(stderr, /EPIPE|error|bug/);
       }
-      assert.deepEqual(await tables(query, here), ['a']);
-      assert.equal(ok(await shop.svc('db', 'migrate')).stdout, 'Nothing to do in main (dev).\n');
+      assert.deepEqual(await tables(query, currentSchema), ['a']);
+      assert.equal(assertExit(await shop.svc('db', 'migrate')).stdout, 'Nothing to do in main (dev).\n');
     }),
     SLOW,
   );
 
   test(
-    `${engine.name}: in a pipe nothing is coloured, nor on a terminal that is dumb`,
+    `${engine.name}: output to a pipe or a dumb terminal is not coloured`,
     onEngine(engine, async (shop) => {
       shop.schema(users);
       for (const args of [
@@ -133,7 +132,7 @@ for (const engine of sqlEngines) {
         ['migrate', 'status'],
         ['migrate', 'rollback'],
       ]) {
-        const { stdout, stderr } = ok(await shop.svc('db', ...args));
+        const { stdout, stderr } = assertExit(await shop.svc('db', ...args));
         assert.ok(!`${stdout}${stderr}`.includes('\u001b'), args.join(' '));
       }
     }),
@@ -154,98 +153,104 @@ for (const engine of engines.filter(({ name, missing }) => name === 'postgresql'
     );
 
   test(
-    'postgresql: Ctrl-C lets the migration that runs finish and commits it; the next run goes on',
+    'postgresql: after Ctrl-C the current migration finishes and commits; the next run continues',
     onEngine(engine, async (shop, query) => {
       await query('CREATE TABLE gate (i int)');
       write(shop, FIRST, [raw('CREATE TABLE a (i int)'), WAITS]);
       write(shop, SECOND, [raw('CREATE TABLE b (i int)')]);
-      const running = background(['db', 'migrate'], shop.root);
+      const running = startCli(['db', 'migrate'], shop.root);
       await waiting(query);
       running.child.kill('SIGINT');
-      await running.shows('stopping after what runs now');
+      await running.untilStderr('stopping after what runs now');
       await query('INSERT INTO gate VALUES (1)');
-      const text = refusedText(await running.ended, 130, 'interrupted');
+      const text = errorText(await running.ended, 130, 'interrupted');
       assert.match(text, /1 of 2 migrations are finished[\s\S]*svc db migrate/);
       assert.deepEqual(await tables(query), ['a']);
-      assert.match(ok(await shop.svc('db', 'migrate', '--lock-timeout', '1')).stdout, /^1 migration,/);
+      assert.match(assertExit(await shop.svc('db', 'migrate', '--lock-timeout', '1')).stdout, /^1 migration,/);
       assert.deepEqual(await tables(query), ['a', 'b']);
     }),
     SLOW,
   );
 
   test(
-    'postgresql: Ctrl-C in a migration of steps journals the one that runs; the next run goes on with the one after it',
+    'postgresql: after Ctrl-C in a non-transactional migration the current step is journaled; the next run continues after it',
     onEngine(engine, async (shop, query) => {
       await query('CREATE TABLE gate (i int)');
-      const apart = (statement: string) => raw(statement, { transaction: false });
+      const outsideTransaction = (statement: string) => raw(statement, { transaction: false });
       write(shop, FIRST, [
-        apart('CREATE TABLE a (i int)'),
+        outsideTransaction('CREATE TABLE a (i int)'),
         { ...WAITS, transaction: false },
-        apart('INSERT INTO a VALUES (3)'),
+        outsideTransaction('INSERT INTO a VALUES (3)'),
       ]);
-      const running = background(['db', 'migrate'], shop.root);
+      const running = startCli(['db', 'migrate'], shop.root);
       await waiting(query);
       running.child.kill('SIGTERM');
-      await running.shows('stopping after what runs now');
+      await running.untilStderr('stopping after what runs now');
       await query('INSERT INTO gate VALUES (1)');
       assert.match(
-        refusedText(await running.ended, 130, 'interrupted'),
+        errorText(await running.ended, 130, 'interrupted'),
         /2 of 3 steps of "20260101_000000_first" are committed and journaled/,
       );
       assert.deepEqual(await query('SELECT i FROM a'), []);
-      assert.match(ok(await shop.svc('db', 'migrate', 'status')).stdout, /\[!\] 20260101_000000_first {2}interrupted/);
-      ok(await shop.svc('db', 'migrate', '--lock-timeout', '1'));
+      assert.match(
+        assertExit(await shop.svc('db', 'migrate', 'status')).stdout,
+        /\[!\] 20260101_000000_first {2}interrupted/,
+      );
+      assertExit(await shop.svc('db', 'migrate', '--lock-timeout', '1'));
       assert.deepEqual(await query('SELECT i FROM a'), [{ i: 3 }]);
-      assert.match(ok(await shop.svc('db', 'migrate', 'status', '--check')).stdout, /^OK/);
+      assert.match(assertExit(await shop.svc('db', 'migrate', 'status', '--check')).stdout, /^OK/);
     }),
     SLOW,
   );
 
   test(
-    'postgresql: a rollback killed between its steps is finished by the same command, which takes back nothing more',
+    'postgresql: a rollback killed between its steps is finished by the same command, which rolls back nothing more',
     onEngine(engine, async (shop, query) => {
       await query('CREATE TABLE gate (i int)');
-      const apart = (statement: string, more = {}) => raw(statement, { transaction: false, ...more });
+      const outsideTransaction = (statement: string, more = {}) => raw(statement, { transaction: false, ...more });
       write(shop, FIRST, [raw('CREATE TABLE a (i int)')], [raw('DROP TABLE a')]);
       write(
         shop,
         SECOND,
-        [apart('CREATE TABLE b (i int)')],
-        [apart(WAITS.statement, { check: 'SELECT 1 FROM gate' }), apart('DROP TABLE b')],
+        [outsideTransaction('CREATE TABLE b (i int)')],
+        [outsideTransaction(WAITS.statement, { check: 'SELECT 1 FROM gate' }), outsideTransaction('DROP TABLE b')],
       );
-      ok(await shop.svc('db', 'migrate'));
-      const running = background(['db', 'migrate', 'rollback'], shop.root);
+      assertExit(await shop.svc('db', 'migrate'));
+      const running = startCli(['db', 'migrate', 'rollback'], shop.root);
       await waiting(query);
-      const beside = ok(await shop.svc('db', 'migrate', 'status'));
-      assert.match(beside.stdout, /^PENDING 1[\s\S]*\[>\] 20260102_000000_second {2}rollback running: step 1 of 2/);
-      assert.doesNotMatch(beside.stderr, /next/);
+      const whileRunning = assertExit(await shop.svc('db', 'migrate', 'status'));
+      assert.match(
+        whileRunning.stdout,
+        /^PENDING 1[\s\S]*\[>\] 20260102_000000_second {2}rollback running: step 1 of 2/,
+      );
+      assert.doesNotMatch(whileRunning.stderr, /next/);
       running.child.kill('SIGKILL');
       await running.ended;
-      const told = ok(await shop.svc('db', 'migrate', 'status'));
-      assert.match(told.stdout, /\[!\] 20260102_000000_second {2}rollback interrupted at step 1 of 2/);
-      assert.match(told.stderr, /next {2}svc db migrate resolve 20260102_000000_second --retry/);
+      const interrupted = assertExit(await shop.svc('db', 'migrate', 'status'));
+      assert.match(interrupted.stdout, /\[!\] 20260102_000000_second {2}rollback interrupted at step 1 of 2/);
+      assert.match(interrupted.stderr, /next {2}svc db migrate resolve 20260102_000000_second --retry/);
       await query('INSERT INTO gate VALUES (1)');
-      refusedText(await shop.svc('db', 'migrate', 'rollback', '-n', '2'), 6, 'migration_half_done');
-      const shown = ok(await shop.svc('db', 'migrate', 'rollback'));
-      assert.match(shown.stderr, /in this order:\n {2}20260102_000000_second\n/);
-      assert.match(shown.stdout, /^1 migration rolled back/);
+      errorText(await shop.svc('db', 'migrate', 'rollback', '-n', '2'), 6, 'migration_half_done');
+      const rollbackRun = assertExit(await shop.svc('db', 'migrate', 'rollback'));
+      assert.match(rollbackRun.stderr, /in this order:\n {2}20260102_000000_second\n/);
+      assert.match(rollbackRun.stdout, /^1 migration rolled back/);
       assert.deepEqual(await tables(query), ['a']);
     }),
     SLOW,
   );
 
   test(
-    'postgresql: Ctrl-C twice ends at once, leaves nothing of the migration and no lock',
+    'postgresql: a second Ctrl-C exits at once; the migration is rolled back and the lock released',
     onEngine(engine, async (shop, query) => {
       await query('CREATE TABLE gate (i int)');
       write(shop, FIRST, [raw('CREATE TABLE a (i int)'), WAITS]);
-      const running = background(['db', 'migrate'], shop.root);
+      const running = startCli(['db', 'migrate'], shop.root);
       await waiting(query);
       running.child.kill('SIGINT');
-      await running.shows('stopping after what runs now');
+      await running.untilStderr('stopping after what runs now');
       running.child.kill('SIGINT');
       assert.equal((await running.ended).status, 130);
-      // The server notices by itself that its client is gone, though the gate is still shut.
+      // The server detects that its client is gone, although the statement still waits.
       await waitUntil(
         async () =>
           (
@@ -257,7 +262,7 @@ for (const engine of engines.filter(({ name, missing }) => name === 'postgresql'
       );
       assert.deepEqual(await tables(query), []);
       await query('INSERT INTO gate VALUES (1)');
-      ok(await shop.svc('db', 'migrate', '--lock-timeout', '1'));
+      assertExit(await shop.svc('db', 'migrate', '--lock-timeout', '1'));
       assert.deepEqual(await tables(query), ['a']);
     }),
     SLOW,
@@ -266,7 +271,7 @@ for (const engine of engines.filter(({ name, missing }) => name === 'postgresql'
 
 for (const engine of engines.filter(({ name }) => name === 'pglite')) {
   test(
-    'pglite: while another process has the folder, a migrator waits and others are refused',
+    'pglite: while another process uses the folder, a migrator waits and other commands are rejected',
     async () => {
       await engine.withUrl(async (url, connect) => {
         const shop = project({ main: url });
@@ -277,18 +282,18 @@ for (const engine of engines.filter(({ name }) => name === 'pglite')) {
           ['schema', 'check'],
           ['migrate', '--dry-run'],
         ]) {
-          const text = refusedText(await shop.svc('db', ...args), 7, 'database_in_use');
+          const text = errorText(await shop.svc('db', ...args), 7, 'database_in_use');
           assert.match(text, new RegExp(`process ${process.pid}`));
         }
-        refusedText(await shop.svc('db', 'migrate', '--lock-timeout', '0.2'), 7, 'database_in_use');
-        const left = background(['db', 'migrate'], shop.root, [QUICK]);
-        await left.shows('waiting for it');
+        errorText(await shop.svc('db', 'migrate', '--lock-timeout', '0.2'), 7, 'database_in_use');
+        const left = startCli(['db', 'migrate'], shop.root, [LIFTOFF_ONLY]);
+        await left.untilStderr('Waiting for another process');
         left.child.kill('SIGINT');
-        refusedText(await left.ended, 130, 'interrupted');
-        const waits = background(['db', 'migrate'], shop.root, [QUICK]);
-        await waits.shows('waiting for it');
+        errorText(await left.ended, 130, 'interrupted');
+        const waits = startCli(['db', 'migrate'], shop.root, [LIFTOFF_ONLY]);
+        await waits.untilStderr('Waiting for another process');
         await connection.close();
-        assert.match(ok(await waits.ended).stdout, /^1 migration,/);
+        assert.match(assertExit(await waits.ended).stdout, /^1 migration,/);
         assert.ok(!existsSync(`${new URL(url).pathname}.lock`));
       });
     },

@@ -1,22 +1,22 @@
 import * as assert from 'node:assert/strict';
-import type { Target } from '../core/migration/target.ts';
 import type { Connection } from '../core/dialect.ts';
 import { SvcError } from '../core/errors.ts';
 import type { Kernel } from '../core/kernel.ts';
 import { baseline } from '../core/migration/baseline.ts';
 import { migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
+import { historyModel } from '../core/migration/history.ts';
 import { auditTable } from '../core/migration/history-table.ts';
+import { migrate, rollback } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { previewMigrate, previewRollback } from '../core/migration/preview.ts';
 import { RESOLUTIONS, resolveMigration } from '../core/migration/resolve.ts';
-import { migrate, rollback } from '../core/migration/migrate.ts';
-import { historyModel } from '../core/migration/history.ts';
 import { status } from '../core/migration/status.ts';
-import { definedInCode } from './kit/defined.ts';
+import type { Target } from '../core/migration/target.ts';
 import { committingEngines, sqlEngines } from './kit/engines.ts';
-import { expectError } from './suites/expect-error.ts';
+import { definedInCode } from './kit/migrations.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
 const users = migration('20260101_000000_create_users')
@@ -44,7 +44,7 @@ const files = (...migrations: Migration[]) => migrations.map(definedInCode);
 
 const tables = async ({ connection }: Target) => [...(await connection.introspect()).keys()].sort();
 
-/** Two branches change one field; the newer is applied before the older is merged. */
+/** Two branches change one field, and the newer migration is applied before the older one is merged. */
 const branches = [
   migration('20260101_000000_base').createCollection('u', [
     { name: 'id', type: 'integer', primaryKey: true },
@@ -60,7 +60,7 @@ for (const engine of sqlEngines) {
     test.skip(`${engine.name}: migrations`, engine.missing);
     continue;
   }
-  const { quote, syntaxError } = engine.words;
+  const { quote, syntaxError } = engine.sql;
   const dialect = engine.dialect.name;
   const on = (name: string, body: (adapter: Target, again: () => Promise<Target>, kernel: Kernel) => Promise<void>) =>
     test(`${engine.name}: ${name}`, () => engine.withDatabase(body));
@@ -79,7 +79,7 @@ for (const engine of sqlEngines) {
     assert.equal((await runner.up(users)).status, 'completed');
   });
 
-  on('history tells what was applied, in the order of application', async (adapter) => {
+  on('the history lists the applied migrations, in the order of application', async (adapter) => {
     const runner = new MigrationEngine(adapter);
     assert.deepEqual(await runner.getHistory(), []);
     for (const one of all) await runner.up(one);
@@ -112,72 +112,81 @@ for (const engine of sqlEngines) {
     );
   });
 
-  on('down of one that is not the last works where it fits, and is refused where it does not', async (adapter) => {
-    const runner = new MigrationEngine(adapter);
-    for (const one of all) await runner.up(one);
-    assert.equal((await runner.down(age)).status, 'rolled_back');
-    const refusal = await expectError(runner.down(users), 'not_reversible_now');
-    assert.match(refusal.why ?? '', /orders_user_id_fkey/);
-    assert.deepEqual(await tables(adapter), ['orders', 'users']);
-  });
+  on(
+    'down of a migration that is not the last one works if it fits the later ones, and is rejected otherwise',
+    async (adapter) => {
+      const runner = new MigrationEngine(adapter);
+      for (const one of all) await runner.up(one);
+      assert.equal((await runner.down(age)).status, 'rolled_back');
+      const refusal = await expectError(runner.down(users), 'not_reversible_now');
+      assert.match(refusal.why ?? '', /orders_user_id_fkey/);
+      assert.deepEqual(await tables(adapter), ['orders', 'users']);
+    },
+  );
 
-  on('down of one that is not the last is refused where it would take what a later one made', async (adapter) => {
-    const runner = new MigrationEngine(adapter);
-    const id = { name: 'id', type: 'integer', primaryKey: true } as const;
-    const x = { name: 'x', type: 'string', length: 20 } as const;
-    const numbered = [
-      (tag: string) => migration(tag).createCollection('t', [id]),
-      (tag: string) => migration(tag).renameCollection('t', 'archive'),
-      (tag: string) => migration(tag).createCollection('t', [id, x]),
-      (tag: string) => migration(tag).modifyField('t', 'x', { length: 40 }, { was: { length: 20 } }),
-      (tag: string) => migration(tag).modifyField('t', 'x', { length: 60 }, { was: { length: 40 } }),
-      (tag: string) => migration(tag).addField('archive', x),
-      (tag: string) => migration(tag).renameField('archive', 'x', 'y'),
-      (tag: string) => migration(tag).addField('archive', x),
-    ].map((make, index) => make(`2026010${index + 1}_000000_one`).build());
-    for (const one of numbered) await runner.up(one);
-    const before = await adapter.connection.introspect();
-    for (const [index, words] of [
-      [0, /table t is missing/],
-      [3, /length is 20, expected 60/],
-      [5, /"archive\.x" does not exist/],
-    ] as const) {
-      const { why, next } = await expectError(runner.down(numbered[index] as Migration), 'not_reversible_now');
-      assert.match(why ?? '', words);
-      assert.match(next[0] ?? '', new RegExp(`rollback -n ${7 - index}$`));
-    }
-    assert.deepEqual(await adapter.connection.introspect(), before);
-    assert.equal((await runner.getHistory()).length, numbered.length);
-  });
+  on(
+    'down of a migration that is not the last one is rejected if it would drop what a later one created',
+    async (adapter) => {
+      const runner = new MigrationEngine(adapter);
+      const id = { name: 'id', type: 'integer', primaryKey: true } as const;
+      const x = { name: 'x', type: 'string', length: 20 } as const;
+      const numbered = [
+        (tag: string) => migration(tag).createCollection('t', [id]),
+        (tag: string) => migration(tag).renameCollection('t', 'archive'),
+        (tag: string) => migration(tag).createCollection('t', [id, x]),
+        (tag: string) => migration(tag).modifyField('t', 'x', { length: 40 }, { was: { length: 20 } }),
+        (tag: string) => migration(tag).modifyField('t', 'x', { length: 60 }, { was: { length: 40 } }),
+        (tag: string) => migration(tag).addField('archive', x),
+        (tag: string) => migration(tag).renameField('archive', 'x', 'y'),
+        (tag: string) => migration(tag).addField('archive', x),
+      ].map((make, index) => make(`2026010${index + 1}_000000_one`).build());
+      for (const one of numbered) await runner.up(one);
+      const before = await adapter.connection.introspect();
+      for (const [index, words] of [
+        [0, /table t is missing/],
+        [3, /length is 20, expected 60/],
+        [5, /"archive\.x" does not exist/],
+      ] as const) {
+        const { why, next } = await expectError(runner.down(numbered[index] as Migration), 'not_reversible_now');
+        assert.match(why ?? '', words);
+        assert.match(next[0] ?? '', new RegExp(`rollback -n ${7 - index}$`));
+      }
+      assert.deepEqual(await adapter.connection.introspect(), before);
+      assert.equal((await runner.getHistory()).length, numbered.length);
+    },
+  );
 
-  on('down of one that is not the last sees what later ones did to a table that svc did not make', async (adapter) => {
-    const runner = new MigrationEngine(adapter);
-    await adapter.connection.query('CREATE TABLE legacy (id integer primary key)');
-    const [one, renamed, again, other] = [
-      (tag: string) => migration(tag).addField('legacy', { name: 'x', type: 'integer' }),
-      (tag: string) => migration(tag).renameField('legacy', 'x', 'y'),
-      (tag: string) => migration(tag).addField('legacy', { name: 'x', type: 'integer' }),
-      (tag: string) => migration(tag).addField('legacy', { name: 'z', type: 'integer' }),
-    ].map((make, index) => make(`2026010${index + 1}_000000_one`).build()) as [
-      Migration,
-      Migration,
-      Migration,
-      Migration,
-    ];
-    for (const migration of [one, renamed, again, other]) await runner.up(migration);
-    const { why } = await expectError(runner.down(one), 'not_reversible_now');
-    assert.match(why ?? '', /20260102_000000_one.*20260103_000000_one/);
-    assert.equal((await runner.down(again)).status, 'rolled_back');
-  });
+  on(
+    'down of a migration that is not the last one includes later changes to a table not created by svc',
+    async (adapter) => {
+      const runner = new MigrationEngine(adapter);
+      await adapter.connection.query('CREATE TABLE legacy (id integer primary key)');
+      const [one, renamed, again, other] = [
+        (tag: string) => migration(tag).addField('legacy', { name: 'x', type: 'integer' }),
+        (tag: string) => migration(tag).renameField('legacy', 'x', 'y'),
+        (tag: string) => migration(tag).addField('legacy', { name: 'x', type: 'integer' }),
+        (tag: string) => migration(tag).addField('legacy', { name: 'z', type: 'integer' }),
+      ].map((make, index) => make(`2026010${index + 1}_000000_one`).build()) as [
+        Migration,
+        Migration,
+        Migration,
+        Migration,
+      ];
+      for (const migration of [one, renamed, again, other]) await runner.up(migration);
+      const { why } = await expectError(runner.down(one), 'not_reversible_now');
+      assert.match(why ?? '', /20260102_000000_one.*20260103_000000_one/);
+      assert.equal((await runner.down(again)).status, 'rolled_back');
+    },
+  );
 
-  on('another migration under an applied tag is refused', async (adapter) => {
+  on('a different migration with an applied tag is rejected', async (adapter) => {
     const runner = new MigrationEngine(adapter);
     await runner.up(users);
     await expectError(runner.up({ ...users, up: [] }), 'migration_edited');
     await expectError(runner.down({ ...users, down: [] }), 'migration_edited');
   });
 
-  on('a table that exists is refused with `already exists`, known to svc or not', async (adapter) => {
+  on('creating an existing table is rejected, whether svc created it or not', async (adapter) => {
     const runner = new MigrationEngine(adapter);
     await runner.up(users);
     const twice = migration('20260109_000000_again')
@@ -185,18 +194,18 @@ for (const engine of sqlEngines) {
       .build();
     assert.match((await expectError(runner.up(twice), 'collection_exists')).message, /already exists/);
     await adapter.connection.query('CREATE TABLE foreign_one (id integer primary key)');
-    const made = migration('20260109_000001_other')
+    const created = migration('20260109_000001_other')
       .createCollection('foreign_one', [{ name: 'id', type: 'integer', primaryKey: true }])
       .build();
-    assert.match((await expectError(runner.up(made), 'collection_exists')).message, /already exists/);
+    assert.match((await expectError(runner.up(created), 'collection_exists')).message, /already exists/);
     assert.deepEqual(
       (await runner.getHistory()).map(({ tag }) => tag),
       [users.tag],
     );
   });
 
-  on('a migration that fails at its third step of five says so, and what stays of it', async (adapter) => {
-    const bad = migration('20260104_000000_bad')
+  on('a migration that fails at its third step of five reports the step and what remains of it', async (adapter) => {
+    const failing = migration('20260104_000000_bad')
       .createCollection('a', [{ name: 'id', type: 'integer', primaryKey: true }])
       .createCollection('b', [{ name: 'id', type: 'integer', primaryKey: true }])
       .raw(dialect, 'SELEC 1', { down: 'SELECT 1' })
@@ -205,18 +214,18 @@ for (const engine of sqlEngines) {
       .build();
     const whole = engine.dialect.capabilities.transactionalDdl;
     const error = await expectError(
-      migrate(adapter, files(...all, bad)),
+      migrate(adapter, files(...all, failing)),
       whole ? 'migration_failed' : 'migration_half_done',
     );
     assert.match(error.where ?? '', /step 3 of 5: SELEC 1/);
     assert.match(error.why ?? '', syntaxError);
     assert.match(error.state ?? '', whole ? /None of it took effect; 3 of 4/ : /2 of 5 steps are committed/);
     assert.deepEqual(await tables(adapter), whole ? ['orders', 'users'] : ['a', 'b', 'orders', 'users']);
-    const report = await status(adapter, files(...all, bad));
+    const report = await status(adapter, files(...all, failing));
     assert.deepEqual([report.state, report.completed], [whole ? 'PENDING' : 'FAILED', 3]);
   });
 
-  on('a decision that is not kept is not carried out', async (adapter) => {
+  on('a decision that cannot be stored is not carried out', async (adapter) => {
     const runner = new MigrationEngine(adapter);
     await runner.up(users);
     await resolveMigration(adapter, users.tag, 'failed');
@@ -241,76 +250,87 @@ for (const engine of sqlEngines) {
     assert.equal((await resolveMigration(adapter, users.tag, 'forget')).status, 'forgotten');
   });
 
-  on('what later ones build on stays in the history, and one that lost it says how to go on', async (adapter) => {
-    const runner = new MigrationEngine(adapter);
-    const renamed = migration('20260103_000000_years').renameField('users', 'age', 'years').build();
-    for (const one of [users, age, renamed]) await runner.up(one);
-    for (const action of ['forget', 'failed', 'rolled-back'] as const) {
-      const { message, next } = await expectError(resolveMigration(adapter, age.tag, action), 'not_reversible_now');
-      assert.match(message, /"20260103_000000_years" depends on it/);
-      assert.deepEqual(next, [`That one first: svc db migrate resolve ${renamed.tag} --${action}`]);
-    }
-    assert.ok((await historyModel(adapter)).get('users')?.fields.has('years'));
-    await adapter.connection.query(`DELETE FROM _svc_migrations WHERE tag = '${age.tag}'`);
-    const { next, where } = await expectError(rollback(adapter), 'field_unknown');
-    assert.equal(where, `${renamed.tag} up[0]`);
-    assert.match(next[0] ?? '', new RegExp(`^svc db migrate resolve ${renamed.tag} --forget`));
-    await resolveMigration(adapter, renamed.tag, 'forget');
-    assert.deepEqual((await baseline(adapter, files(users, age, renamed))).tags, [age.tag, renamed.tag]);
-  });
-
-  if (!committingEngines.includes(engine))
-    on('text outside a transaction that the server refuses as it stands leaves nothing half done', async (adapter) => {
-      const alone = (statement: string) =>
-        migration('20260104_000000_alone').raw(dialect, statement, { down: 'SELECT 1', transaction: false }).build();
-      for (const [text, code] of [
-        ['CREATE INDEX CONCURRENTLY i ON nothere (a)', 'collection_unknown'],
-        ['SELEC 1', 'migration_failed'],
-        ['CREATE TABLE x (); VACUUM', 'migration_failed'],
-      ] as const) {
-        const error = await expectError(migrate(adapter, files(users, alone(text))), code);
-        assert.match(error.state ?? '', /^None of it took effect/, text);
+  on(
+    'a migration that later ones depend on stays in the history, and an error about a missing one explains what to do',
+    async (adapter) => {
+      const runner = new MigrationEngine(adapter);
+      const renamed = migration('20260103_000000_years').renameField('users', 'age', 'years').build();
+      for (const one of [users, age, renamed]) await runner.up(one);
+      for (const action of ['forget', 'failed', 'rolled-back'] as const) {
+        const { message, next } = await expectError(resolveMigration(adapter, age.tag, action), 'not_reversible_now');
+        assert.match(message, /"20260103_000000_years" depends on it/);
+        assert.deepEqual(next, [`Resolve that one first: svc db migrate resolve ${renamed.tag} --${action}`]);
       }
-      assert.deepEqual(await tables(adapter), ['users']);
-      assert.equal((await status(adapter, files(users, alone('SELECT 1')))).state, 'PENDING');
-      const committed = alone('DO $$ BEGIN CREATE TABLE kept (); COMMIT; PERFORM 1 FROM nothere; END $$');
-      await expectError(migrate(adapter, files(users, committed)), 'migration_half_done');
-      assert.deepEqual(await tables(adapter), ['kept', 'users']);
-    });
+      assert.ok((await historyModel(adapter)).get('users')?.fields.has('years'));
+      await adapter.connection.query(`DELETE FROM _svc_migrations WHERE tag = '${age.tag}'`);
+      const { next, where } = await expectError(rollback(adapter), 'field_unknown');
+      assert.equal(where, `${renamed.tag} up[0]`);
+      assert.match(next[0] ?? '', new RegExp(`^svc db migrate resolve ${renamed.tag} --forget`));
+      await resolveMigration(adapter, renamed.tag, 'forget');
+      assert.deepEqual((await baseline(adapter, files(users, age, renamed))).tags, [age.tag, renamed.tag]);
+    },
+  );
 
   if (!committingEngines.includes(engine))
-    on('a rollback that rows refuse is done by hand and recorded, when the catalog shows it', async (adapter) => {
-      const { connection } = adapter;
-      const b = { name: 'b', type: 'integer', required: true } as const;
-      const made = migration('20260101_000000_p')
-        .createCollection('p', [{ name: 'id', type: 'integer', primaryKey: true }, b])
-        .build();
-      const dropped = migration('20260102_000000_drop').dropField('p', 'b', { was: b }).build();
-      await migrate(adapter, files(made, dropped), { allowDestructive: true });
-      await connection.query('INSERT INTO p VALUES (1)');
-      const { next } = await expectError(rollback(adapter), 'data_violates');
-      assert.ok(
-        next.some((line) => line.endsWith(`svc db migrate resolve ${dropped.tag} --rolled-back`)),
-        next.join(),
-      );
-      assert.ok(!next.some((line) => /default/.test(line)));
-      const standing = await expectError(resolveMigration(adapter, dropped.tag, 'rolled-back'), 'drift');
-      assert.match(standing.why ?? '', /p\.b is missing/);
-      await connection.query('ALTER TABLE p ADD b integer');
-      await connection.query('UPDATE p SET b = 7');
-      await connection.query('ALTER TABLE p ALTER b SET NOT NULL');
-      assert.equal((await resolveMigration(adapter, dropped.tag, 'rolled-back')).status, 'rolled_back');
-      assert.deepEqual((await status(adapter, files(made, dropped))).completed, 1);
-      assert.equal((await rollback(adapter)).migrations[0]?.tag, made.tag);
-    });
+    on(
+      'raw text outside a transaction that the server rejects before running it does not interrupt the migration',
+      async (adapter) => {
+        const outsideTransaction = (statement: string) =>
+          migration('20260104_000000_alone').raw(dialect, statement, { down: 'SELECT 1', transaction: false }).build();
+        for (const [text, code] of [
+          ['CREATE INDEX CONCURRENTLY i ON nothere (a)', 'collection_unknown'],
+          ['SELEC 1', 'migration_failed'],
+          ['CREATE TABLE x (); VACUUM', 'migration_failed'],
+        ] as const) {
+          const error = await expectError(migrate(adapter, files(users, outsideTransaction(text))), code);
+          assert.match(error.state ?? '', /^None of it took effect/, text);
+        }
+        assert.deepEqual(await tables(adapter), ['users']);
+        assert.equal((await status(adapter, files(users, outsideTransaction('SELECT 1')))).state, 'PENDING');
+        const committed = outsideTransaction(
+          'DO $$ BEGIN CREATE TABLE kept (); COMMIT; PERFORM 1 FROM nothere; END $$',
+        );
+        await expectError(migrate(adapter, files(users, committed)), 'migration_half_done');
+        assert.deepEqual(await tables(adapter), ['kept', 'users']);
+      },
+    );
 
-  on('one that was marked as failed when it was through is not told to be run on', async (adapter) => {
+  if (!committingEngines.includes(engine))
+    on(
+      'a rollback that rows prevent can be done by hand, and recorded once the catalog confirms it',
+      async (adapter) => {
+        const { connection } = adapter;
+        const b = { name: 'b', type: 'integer', required: true } as const;
+        const created = migration('20260101_000000_p')
+          .createCollection('p', [{ name: 'id', type: 'integer', primaryKey: true }, b])
+          .build();
+        const dropped = migration('20260102_000000_drop').dropField('p', 'b', { was: b }).build();
+        await migrate(adapter, files(created, dropped), { allowDestructive: true });
+        await connection.query('INSERT INTO p VALUES (1)');
+        const { next } = await expectError(rollback(adapter), 'data_violates');
+        assert.ok(
+          next.some((line) => line.endsWith(`svc db migrate resolve ${dropped.tag} --rolled-back`)),
+          next.join(),
+        );
+        assert.ok(!next.some((line) => /default/.test(line)));
+        const driftError = await expectError(resolveMigration(adapter, dropped.tag, 'rolled-back'), 'drift');
+        assert.match(driftError.why ?? '', /p\.b is missing/);
+        await connection.query('ALTER TABLE p ADD b integer');
+        await connection.query('UPDATE p SET b = 7');
+        await connection.query('ALTER TABLE p ALTER b SET NOT NULL');
+        assert.equal((await resolveMigration(adapter, dropped.tag, 'rolled-back')).status, 'rolled_back');
+        assert.deepEqual((await status(adapter, files(created, dropped))).completed, 1);
+        assert.equal((await rollback(adapter)).migrations[0]?.tag, created.tag);
+      },
+    );
+
+  on('the error for a finished migration that was marked as failed does not suggest resuming it', async (adapter) => {
     await migrate(adapter, files(users));
     await resolveMigration(adapter, users.tag, 'failed');
     for (const work of [migrate(adapter, files(users)), resolveMigration(adapter, users.tag, 'retry')]) {
       const error = await work.then(
         () => assert.fail('not refused'),
-        (thrown: SvcError) => thrown,
+        (hookError: SvcError) => hookError,
       );
       assert.deepEqual(
         error.next.map((line) => / --\S+/.exec(line)?.[0]),
@@ -337,7 +357,7 @@ for (const engine of sqlEngines) {
   });
 
   on(
-    'what would become something else behind a newer file is refused, and one behind both settles it',
+    'a migration that would produce a different schema after a newer one is rejected, and a migration after both resolves it',
     async (adapter) => {
       const [base, older, newer, settled] = branches;
       await migrate(adapter, files(base, newer));
@@ -362,7 +382,7 @@ for (const engine of sqlEngines) {
     },
   );
 
-  on('--to stops at a tag, and an unknown one is refused', async (adapter) => {
+  on('--to stops at a tag, and an unknown tag is rejected', async (adapter) => {
     await migrate(adapter, files(...all), { to: age.tag });
     assert.equal((await status(adapter, files(...all))).completed, 2);
     await expectError(migrate(adapter, files(...all), { to: 'nope' }), 'migration_unknown');
@@ -376,7 +396,7 @@ for (const engine of sqlEngines) {
       await expectError(adapter.connection.query(`SELECT 1 FROM ${table}`), 'collection_unknown');
   });
 
-  on('edited and missing files stop the run before anything', async (adapter) => {
+  on('edited and missing files stop the run before any step', async (adapter) => {
     await migrate(adapter, files(users, age));
     await expectError(migrate(adapter, files({ ...users, up: [] }, age, orders)), 'migration_edited');
     await expectError(migrate(adapter, files(age, orders)), 'migration_missing');
@@ -393,7 +413,7 @@ for (const engine of sqlEngines) {
     assert.equal(report.state, 'FAILED');
   });
 
-  on('one older than what is applied runs after a branch merge, with a notice', async (adapter) => {
+  on('a migration older than the applied ones runs after a branch merge, with a notice', async (adapter) => {
     await migrate(adapter, files(users, orders));
     const notices: string[] = [];
     await migrate(adapter, files(...all), {
@@ -406,7 +426,7 @@ for (const engine of sqlEngines) {
     );
   });
 
-  on('rollback takes back the last ones, or all after a tag', async (adapter) => {
+  on('rollback reverts the last migrations, or all after a tag', async (adapter) => {
     await migrate(adapter, files(...all));
     assert.deepEqual(
       (await previewRollback(adapter)).map(({ tag }) => tag),
@@ -431,37 +451,40 @@ for (const engine of sqlEngines) {
     assert.deepEqual((await rollback(adapter)).migrations, []);
   });
 
-  on('a rollback that stopped names the migration that stays, and takes back no more than that', async (adapter) => {
-    const gated = migration('20260102_000000_gated')
-      .raw(dialect, 'INSERT INTO gate VALUES (1)', { down: 'DELETE FROM gate' })
-      .build();
-    const [one, two, three] = ['one', 'two', 'three'].map((name, index) =>
-      migration(`2026010${[1, 3, 4][index]}_000000_${name}`)
-        .createCollection(name, [{ name: 'id', type: 'integer', primaryKey: true }])
-        .build(),
-    );
-    assert.ok(one && two && three);
-    await adapter.connection.query('CREATE TABLE gate (i integer)');
-    await migrate(adapter, files(one, gated, two, three));
-    await adapter.connection.query('DROP TABLE gate');
-    const { state, next } = await expectError(rollback(adapter, { count: 3 }), 'collection_unknown');
-    assert.match(state ?? '', /2 of 3 migrations are rolled back/);
-    assert.deepEqual(
-      next.filter((line) => /again|rollback/.test(line)),
-      [`Correct "${gated.tag}" or what blocks it, then run svc db migrate rollback --to ${one.tag}`],
-    );
-    await adapter.connection.query('CREATE TABLE gate (i integer)');
-    for (const taken of [[gated.tag], []]) {
-      const { migrations } = await rollback(adapter, { to: one.tag });
-      assert.deepEqual(
-        migrations.map(({ tag }) => tag),
-        taken,
+  on(
+    'a rollback that stops names the remaining migration, and a repeated one reverts no more than that',
+    async (adapter) => {
+      const blocked = migration('20260102_000000_gated')
+        .raw(dialect, 'INSERT INTO gate VALUES (1)', { down: 'DELETE FROM gate' })
+        .build();
+      const [one, two, three] = ['one', 'two', 'three'].map((name, index) =>
+        migration(`2026010${[1, 3, 4][index]}_000000_${name}`)
+          .createCollection(name, [{ name: 'id', type: 'integer', primaryKey: true }])
+          .build(),
       );
-    }
-    assert.deepEqual(await tables(adapter), ['gate', 'one']);
-  });
+      assert.ok(one && two && three);
+      await adapter.connection.query('CREATE TABLE gate (i integer)');
+      await migrate(adapter, files(one, blocked, two, three));
+      await adapter.connection.query('DROP TABLE gate');
+      const { state, next } = await expectError(rollback(adapter, { count: 3 }), 'collection_unknown');
+      assert.match(state ?? '', /2 of 3 migrations are rolled back/);
+      assert.deepEqual(
+        next.filter((line) => /again|rollback/.test(line)),
+        [`Correct "${blocked.tag}" or what blocks it, then run svc db migrate rollback --to ${one.tag}`],
+      );
+      await adapter.connection.query('CREATE TABLE gate (i integer)');
+      for (const taken of [[blocked.tag], []]) {
+        const { migrations } = await rollback(adapter, { to: one.tag });
+        assert.deepEqual(
+          migrations.map(({ tag }) => tag),
+          taken,
+        );
+      }
+      assert.deepEqual(await tables(adapter), ['gate', 'one']);
+    },
+  );
 
-  on('two rollbacks of one migration at once take back one', async (adapter, again) => {
+  on('two concurrent rollbacks of one migration roll back one', async (adapter, again) => {
     await migrate(adapter, files(...all));
     const other = await again();
     let first = true;
@@ -485,7 +508,7 @@ for (const engine of sqlEngines) {
     .createCollection('other', [{ name: 'id', type: 'integer', primaryKey: true }])
     .build();
 
-  on('a table that was there before a migration with ifNotExists stays when that is rolled back', async (adapter) => {
+  on('the rollback of a migration with ifNotExists keeps a table that existed before', async (adapter) => {
     await adapter.connection.query('CREATE TABLE customers (id integer, CONSTRAINT customers_pkey PRIMARY KEY (id))');
     await adapter.connection.query('INSERT INTO customers VALUES (1)');
     await migrate(adapter, files(there, mixed));
@@ -496,7 +519,7 @@ for (const engine of sqlEngines) {
     await runner.down(there);
     assert.deepEqual(await adapter.connection.query('SELECT id FROM customers'), [{ id: 1 }]);
 
-    // And where another migration made it, which takes it back itself; or the same one, the second time.
+    // Also if another migration created it, or an earlier step of the same one.
     await adapter.connection.query('DROP TABLE customers');
     await migrate(adapter, files(there, mixed));
     await rollback(adapter);
@@ -506,7 +529,7 @@ for (const engine of sqlEngines) {
   });
 
   on(
-    'what an older version did not record of ifNotExists is found out from the history, or refused',
+    'the effect of ifNotExists, which older versions did not record, is derived from the history, or the rollback is rejected',
     async (adapter) => {
       await adapter.connection.query('CREATE TABLE customers (id integer, CONSTRAINT customers_pkey PRIMARY KEY (id))');
       await migrate(adapter, files(there, mixed));
@@ -514,7 +537,7 @@ for (const engine of sqlEngines) {
       await adapter.connection.query(`UPDATE _svc_meta SET ${quote('version')} = 2`);
       assert.match((await expectError(previewRollback(adapter), 'irreversible')).message, /"customers"/);
       assert.match((await expectError(rollback(adapter), 'irreversible')).message, /"customers"/);
-      // The lock brings the new column.
+      // Taking the lock adds the new column.
       await migrate(adapter, files(there, mixed, users));
       await expectError(rollback(adapter, { to: there.tag }), 'irreversible');
       await resolveMigration(adapter, users.tag, 'forget');
@@ -524,7 +547,7 @@ for (const engine of sqlEngines) {
     },
   );
 
-  on('an empty file is not applied: it could not be edited any more', async (adapter) => {
+  on('an empty migration is not applied, because it could not be edited afterwards', async (adapter) => {
     await expectError(
       migrate(adapter, files(users, { tag: '20260110_000000_todo', name: 'todo', up: [], down: [] })),
       'migration_invalid',
@@ -549,7 +572,7 @@ for (const engine of sqlEngines) {
     assert.equal((await status(adapter, files(users, age, drop))).pending, 0);
   });
 
-  on('what a run makes itself holds nothing that could be lost', async (adapter, again) => {
+  on('dropping a table that the same run creates is not destructive', async (adapter, again) => {
     const drop = migration('20260106_000000_drop')
       .renameCollection('users', 'people')
       .dropField('people', 'age', { was: { type: 'integer' } })
@@ -573,7 +596,7 @@ for (const engine of sqlEngines) {
     await other.connection.close();
   });
 
-  on('a refused confirmation changes nothing', async (adapter) => {
+  on('a declined confirmation changes nothing', async (adapter) => {
     await assert.rejects(migrate(adapter, files(users), { confirm: () => Promise.reject(new Error('no')) }), /no/);
     assert.deepEqual(await tables(adapter), []);
   });
@@ -591,7 +614,7 @@ for (const engine of sqlEngines) {
   });
 
   on(
-    'a hook that migrates the database it runs for is refused instead of waiting for itself',
+    'a hook that migrates its own database is rejected instead of waiting for itself',
     async (adapter, _again, kernel) => {
       kernel.hooks['migration:up'].tapPromise('test', async () => {
         await new MigrationEngine(adapter).up(age);
@@ -602,7 +625,7 @@ for (const engine of sqlEngines) {
     },
   );
 
-  on('a database of another product is refused, and taken over when asked', async (adapter, again) => {
+  on('a database of another product is rejected, and taken over on request', async (adapter, again) => {
     await migrate(adapter, files(users));
     const other = { ...(await again()), product: 'bank' };
     await expectError(status(other, []), 'database_foreign');
@@ -611,7 +634,7 @@ for (const engine of sqlEngines) {
     assert.equal((await status(other, files(users))).state, 'OK');
   });
 
-  on('a history of a newer version is refused', async (adapter) => {
+  on('a history of a newer version is rejected', async (adapter) => {
     await migrate(adapter, files(users));
     await adapter.connection.query(`UPDATE _svc_meta SET ${quote('version')} = ${quote('version')}`);
     const store = adapter.connection.records((await import('../core/migration/history-table.ts')).metaTable);
@@ -622,7 +645,7 @@ for (const engine of sqlEngines) {
     await expectError(migrate(adapter, files(users, age)), 'history_newer');
   });
 
-  on('baseline records what is there, and refuses what is not', async (adapter) => {
+  on('baseline records migrations whose tables exist, and rejects others', async (adapter) => {
     await expectError(baseline(adapter, files(users)), 'drift');
     await adapter.connection.query(
       'CREATE TABLE users (id integer, email varchar(100) NOT NULL, CONSTRAINT users_pkey PRIMARY KEY (id), CONSTRAINT users_email_key UNIQUE (email))',
@@ -636,7 +659,7 @@ for (const engine of sqlEngines) {
     assert.deepEqual(await tables(adapter), ['users']);
   });
 
-  on('a table that svc did not make can be changed, and what was done to it is replayed', async (adapter) => {
+  on('a table not created by svc can be changed, and its changes are replayed', async (adapter) => {
     await adapter.connection.query('CREATE TABLE legacy (id integer, CONSTRAINT legacy_pkey PRIMARY KEY (id))');
     const change = migration('20260107_000000_legacy').addField('legacy', { name: 'note', type: 'text' }).build();
     await migrate(adapter, files(change));
@@ -650,7 +673,7 @@ for (const engine of sqlEngines) {
     assert.deepEqual([...((await adapter.connection.introspect()).get('legacy')?.fields.keys() ?? [])], ['id']);
   });
 
-  on('a table that was changed before it was adopted is recorded as it has become', async (adapter, again) => {
+  on('a table changed before its adoption is recorded with the changes', async (adapter, again) => {
     await adapter.connection.query('CREATE TABLE legacy (id integer, CONSTRAINT legacy_pkey PRIMARY KEY (id))');
     const add = (tag: string, name: string) => migration(tag).addField('legacy', { name, type: 'text' }).build();
     const adopt = (...names: string[]) =>
@@ -665,13 +688,13 @@ for (const engine of sqlEngines) {
     await expectError(baseline(adapter, files(adopt())), 'drift');
     await baseline(adapter, files(adopt('note')));
     await migrate(await again(), files(adopt('note'), add('20260110_000000_more', 'more')));
-    const told = (await historyModel(await again())).get('legacy');
-    assert.deepEqual([...(told?.fields.keys() ?? [])], ['id', 'note', 'more']);
+    const replayed = (await historyModel(await again())).get('legacy');
+    assert.deepEqual([...(replayed?.fields.keys() ?? [])], ['id', 'note', 'more']);
     await rollback(adapter);
     await expectError(rollback(adapter), 'irreversible');
   });
 
-  on('what was recorded and never run is not rolled back, whatever is decided about it', async (adapter) => {
+  on('a migration recorded but never run is not rolled back, whatever the decision', async (adapter) => {
     await adapter.connection.query(
       'CREATE TABLE users (id integer, email varchar(100) NOT NULL, CONSTRAINT users_pkey PRIMARY KEY (id), CONSTRAINT users_email_key UNIQUE (email))',
     );
@@ -688,7 +711,7 @@ for (const engine of sqlEngines) {
   });
 
   if (!committingEngines.includes(engine)) continue;
-  on('a change of a table that svc did not make goes on where it stopped', async (adapter, again) => {
+  on('a change of a table not created by svc resumes where it stopped', async (adapter, again) => {
     await adapter.connection.query(
       'CREATE TABLE legacy (id integer, note varchar(10), CONSTRAINT legacy_pkey PRIMARY KEY (id))',
     );
@@ -709,7 +732,7 @@ for (const engine of sqlEngines) {
     );
   });
 
-  on('a run that is to stop begins nothing behind the text of a user that is under way', async (adapter, again) => {
+  on('a run that is asked to stop starts no step after the current raw statement', async (adapter, again) => {
     await migrate(adapter, files(users));
     const [first, second] = ['a', 'b'].map((field, index) =>
       migration(`2026010${index + 7}_000000_${field}`)

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from './kit/test.ts';
 
-// Approvals and agents are a preview, and each of their exports says so.
+// Approvals and agents are experimental, and each of their exports is marked as such.
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const PREVIEW = /^(core\/(agent|approval|tool)\/|config\/sdk\/(agents?|approvals|gate)\.ts$)/;
@@ -17,8 +17,8 @@ interface Exported {
 
 const sourceOf = (path: string) => readFileSync(join(root, path), 'utf8');
 
-/** What a file hands on from others, by the names it has there. */
-function handedOn(path: string): readonly Exported[] {
+/** The re-exports of a file: exported name and source. */
+function reexports(path: string): readonly Exported[] {
   return [...sourceOf(path).matchAll(EXPORTS)].flatMap(([, names = '', from = '']) =>
     names
       .split(',')
@@ -27,10 +27,10 @@ function handedOn(path: string): readonly Exported[] {
   );
 }
 
-/** Its own comment, from wherever it is declared; undefined where it has none. */
+/** The doc comment of its declaration, followed through re-exports; undefined if it has none. */
 function commentOf({ name, path }: Exported): string | undefined {
-  const onward = handedOn(path).find((one) => one.name === name);
-  if (onward) return commentOf(onward);
+  const reexport = reexports(path).find((one) => one.name === name);
+  if (reexport) return commentOf(reexport);
   const source = sourceOf(path);
   const declaration = new RegExp(`^export (?:async )?(?:interface|type|class|function|const) ${name}\\b`, 'm');
   const at = source.search(declaration);
@@ -38,12 +38,12 @@ function commentOf({ name, path }: Exported): string | undefined {
   return /\/\*\*(?:(?!\*\/)[\s\S])*\*\/\n$/.exec(source.slice(0, at))?.[0];
 }
 
-test('every export of approvals and agents says that it is a preview', () => {
-  const exported = handedOn('config/sdk/exports.ts').filter(({ path }) => PREVIEW.test(path));
+test('every export of approvals and agents is marked @experimental', () => {
+  const exported = reexports('config/sdk/exports.ts').filter(({ path }) => PREVIEW.test(path));
   assert.ok(exported.length > 60);
-  const silent = exported.filter((one) => !/@experimental\b/.test(commentOf(one) ?? ''));
+  const unmarked = exported.filter((one) => !/@experimental\b/.test(commentOf(one) ?? ''));
   assert.deepEqual(
-    silent.map(({ name, path }) => `${name} in ${path}`),
+    unmarked.map(({ name, path }) => `${name} in ${path}`),
     [],
   );
 });

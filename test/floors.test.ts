@@ -4,7 +4,7 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from './kit/test.ts';
 
-/** Lowest first: a floor for each folder of core. A file belongs to the first floor that matches; every file has one. */
+/** Lowest floor first. A file belongs to the first floor that matches; every file must have one. */
 const FLOORS: readonly [name: string, files: RegExp][] = [
   ['ground', /^core\/(errors|json|nearest|on-abort|registry|url|version)\.ts$/],
   ['schema', /^core\/schema\//],
@@ -19,11 +19,11 @@ const FLOORS: readonly [name: string, files: RegExp][] = [
   ['cli', /^cli\//],
 ];
 
-/** What plugins may import of core: contracts and rules, never an engine. */
+/** The core modules that plugins may import: contracts and rules, never an engine. */
 const FOR_PLUGINS =
   /^core\/([a-z-]+\.ts$|schema\/|tool\/|approval\/(channel|display|request)\.ts$|agent\/model\.ts$|migration\/(migration|history-table)\.ts$)/;
 
-/** What core may import beside Node: a driver or a transport is the business of a plugin. */
+/** The packages that core may import in addition to Node; drivers and transports belong in plugins. */
 const CORE_PACKAGES = ['tapable', 'uuid', 'ajv', '@opentelemetry/api'];
 const DIALECTS = /\b(postgres(ql)?|pglite|mysql|mariadb|mongodb|dynamodb|cassandra|sqlite)\b/i;
 
@@ -37,8 +37,8 @@ const IMPORTS = [
 interface Source {
   readonly file: string;
   readonly text: string;
-  /** Files of ours, from the root. */
-  readonly ours: readonly string[];
+  /** The imported source files, relative to the root. */
+  readonly internal: readonly string[];
   readonly packages: readonly string[];
 }
 
@@ -55,7 +55,7 @@ function read(file: string): Source {
   return {
     file,
     text,
-    ours: specifiers.filter((one) => one.startsWith('.') && one.endsWith('.ts')).map(path),
+    internal: specifiers.filter((one) => one.startsWith('.') && one.endsWith('.ts')).map(path),
     packages: specifiers.filter((one) => !one.startsWith('.') && !one.startsWith('node:')),
   };
 }
@@ -68,38 +68,38 @@ function each(check: (source: Source) => string[]): void {
   assert.deepEqual(sources.flatMap(check), []);
 }
 
-test('there is something to check, and imports are found', () => {
+test('source files and their imports are found', () => {
   assert.ok(sources.length > 20);
-  assert.ok(sources.some(({ file, ours }) => file === 'core/kernel.ts' && ours.includes('core/dialect.ts')));
+  assert.ok(sources.some(({ file, internal }) => file === 'core/kernel.ts' && internal.includes('core/dialect.ts')));
 });
 
 test('every file is on a floor', () => {
   each(({ file }) => (floor(file) < 0 ? [file] : []));
 });
 
-test('imports go down only', () => {
-  each(({ file, ours }) => ours.filter((one) => floor(one) > floor(file)).map((one) => `${file} -> ${one}`));
+test('files only import lower floors', () => {
+  each(({ file, internal }) => internal.filter((one) => floor(one) > floor(file)).map((one) => `${file} -> ${one}`));
 });
 
-test('config and plugins do not import each other, but for the list of built-in plugins', () => {
-  each(({ file, ours }) =>
-    ours
+test('config and plugins do not import each other, except for the list of built-in plugins', () => {
+  each(({ file, internal }) =>
+    internal
       .filter((one) => /^(plugins|config)\//.test(one) && /^(plugins|config)\//.test(file))
       .filter((one) => one.split('/')[0] !== file.split('/')[0] && file !== 'config/load/builtin.ts')
       .map((one) => `${file} -> ${one}`),
   );
 });
 
-test('plugins import contracts and the kernel, never an engine', () => {
-  each(({ file, ours }) =>
+test('plugins import contracts and the kernel, but no engine', () => {
+  each(({ file, internal }) =>
     file.startsWith('plugins/')
-      ? ours.filter((one) => one.startsWith('core/') && !FOR_PLUGINS.test(one)).map((one) => `${file} -> ${one}`)
+      ? internal.filter((one) => one.startsWith('core/') && !FOR_PLUGINS.test(one)).map((one) => `${file} -> ${one}`)
       : [],
   );
 });
 
-test('no file imports itself by way of others', () => {
-  const imports = new Map(sources.map(({ file, ours }) => [file, ours]));
+test('there are no circular imports', () => {
+  const imports = new Map(sources.map(({ file, internal }) => [file, internal]));
   const done = new Set<string>();
   const circles: string[] = [];
   const visit = (file: string, path: readonly string[]): void => {
@@ -113,23 +113,23 @@ test('no file imports itself by way of others', () => {
   assert.deepEqual(circles, []);
 });
 
-test('a dialect imports no other dialect, but for MariaDB, which is a variant of MySQL', () => {
+test('a dialect imports no other dialect, except MariaDB, a variant of MySQL', () => {
   const own = (file: string) => /^plugins\/dialects\/(?!shared\/|sql\/)[^/]+\//.exec(file)?.[0];
-  each(({ file, ours }) =>
-    ours
+  each(({ file, internal }) =>
+    internal
       .filter((one) => own(one) !== undefined && file.startsWith('plugins/') && own(one) !== own(file))
       .filter((one) => !(file.startsWith('plugins/dialects/mariadb/') && one.startsWith('plugins/dialects/mysql/'))),
   );
 });
 
-test('what SQL dialects share names none of them', () => {
+test('the code that SQL dialects share names none of them', () => {
   each(({ file, text }) => {
     const lines = file.startsWith('plugins/dialects/sql/') ? text.split('\n') : [];
     return lines.flatMap((line, index) => (DIALECTS.test(line) ? [`${file}:${index + 1} ${line.trim()}`] : []));
   });
 });
 
-test('no file asks which dialect it is', () => {
+test('no file checks the name of its dialect', () => {
   each(({ file, text }) => (/dialect(\.name)?\s*[!=]==?\s*['"]/.test(text) ? [file] : []));
 });
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { type GeneratedMigration, type GenerateOptions, generate, modelFromFiles } from '../config/project/generate.ts';
 import { formatMigration, type MigrationFile } from '../config/project/migration-files.ts';
-import { nextTag } from '../config/project/migration-tag.ts';
+import { nextTag } from '../config/project/migration-name.ts';
 import { schemaEntry } from '../config/project/schema-file.ts';
 import { writeNewFiles } from '../config/project/write-files.ts';
 import { SvcError } from '../core/errors.ts';
@@ -13,9 +13,9 @@ import { isTag } from '../core/migration/tag.ts';
 import { applyAll } from '../core/schema/apply.ts';
 import type { Declaration } from '../core/schema/declaration/declaration.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
-import { definedInCode } from './kit/defined.ts';
 import { folder } from './kit/folder.ts';
 import { readMigrations } from './kit/load.ts';
+import { definedInCode } from './kit/migrations.ts';
 import { test } from './kit/test.ts';
 
 const FOLDER = 'svc/database/migrations/main';
@@ -24,7 +24,7 @@ const id = { type: 'Integer', primaryKey: true, autoGenerate: true } as const;
 
 type Options = Partial<Omit<GenerateOptions, 'entry'>>;
 
-function make(
+function generateFrom(
   tables: Declaration['tables'],
   options: Options & { more?: Partial<Declaration> } = {},
 ): Promise<GeneratedMigration[]> {
@@ -33,11 +33,11 @@ function make(
   return generate({ dialect: postgresql, files: [], entry, now: AT, rename: [], drop: [], ...rest });
 }
 
-/** The files that generated migrations would be. */
+/** Generated migrations as migration files. */
 const filesOf = (generated: readonly GeneratedMigration[]): MigrationFile[] =>
   generated.map(({ file, migration }) => ({ file, ...definedInCode(migration) }));
 
-async function refused(work: Promise<unknown>): Promise<SvcError> {
+async function rejectionOf(work: Promise<unknown>): Promise<SvcError> {
   const error = await work.then(
     () => undefined,
     (reason: unknown) => reason,
@@ -46,7 +46,7 @@ async function refused(work: Promise<unknown>): Promise<SvcError> {
   return error;
 }
 
-test('names that PostgreSQL keeps once in a database are refused before a migration is written', async () => {
+test('names that must be unique in a PostgreSQL database are rejected before a migration is written', async () => {
   const table = { id, n: 'integer', email: { type: 'String', unique: true } } as const;
   const clashes: Partial<Declaration>[] = [
     { indexes: { a: [{ name: 'same', columns: ['n'] }], b: [{ name: 'same', columns: ['n'] }] } },
@@ -55,16 +55,16 @@ test('names that PostgreSQL keeps once in a database are refused before a migrat
     { constraints: { a: [{ name: 'b_pkey', type: 'unique', columns: ['n'] }] } },
   ];
   for (const more of clashes) {
-    const refusal = await refused(make({ a: table, b: table }, { more }));
+    const refusal = await rejectionOf(generateFrom({ a: table, b: table }, { more }));
     assert.equal(refusal.code, 'name_invalid');
     assert.match(refusal.message, /used twice: by "a" and "b"/);
   }
   const check = { name: 'same', type: 'check', columns: ['n'], expression: 'n > 0' } as const;
-  await make({ a: table, b: table }, { more: { constraints: { a: [check], b: [check] } } });
+  await generateFrom({ a: table, b: table }, { more: { constraints: { a: [check], b: [check] } } });
 });
 
 test('a new table: its migration with up, down, tag and statements', async () => {
-  const [one, ...others] = await make({ users: { id, email: { type: 'String', length: 200, unique: true } } });
+  const [one, ...others] = await generateFrom({ users: { id, email: { type: 'String', length: 200, unique: true } } });
   assert.equal(others.length, 0);
   assert.equal(one?.file, `${FOLDER}/20261120_103000_create_users.json`);
   assert.equal(one?.migration.tag, '20261120_103000_create_users');
@@ -83,7 +83,7 @@ test('a new table: its migration with up, down, tag and statements', async () =>
   assert.match(one?.statements[0]?.text ?? '', /CREATE TABLE/);
 });
 
-test('what was generated and read back leaves nothing to generate', async () => {
+test('after reading the generated migrations back there is nothing to generate', async () => {
   const tables = {
     teams: { id, name: { type: 'string', required: true } },
     users: {
@@ -96,7 +96,7 @@ test('what was generated and read back leaves nothing to generate', async () => 
     indexes: { users: [{ columns: ['team', { name: 'at', order: 'desc' }] }] },
     constraints: { users: [{ type: 'check' as const, expression: 'id > 0' }] },
   };
-  const first = await make(tables, { more });
+  const first = await generateFrom(tables, { more });
   const root = folder();
   writeNewFiles(
     root,
@@ -107,11 +107,11 @@ test('what was generated and read back leaves nothing to generate', async () => 
     files.map(({ migration: { $schema: _, ...migration } }) => migration),
     first.map(({ migration }) => JSON.parse(JSON.stringify(migration))),
   );
-  assert.deepEqual(await make(tables, { more, files }), []);
+  assert.deepEqual(await generateFrom(tables, { more, files }), []);
 });
 
-test('a migration points at the JSON Schema of the package, which a workspace has further up', async () => {
-  const [{ migration } = assert.fail()] = await make({ t: { id: { type: 'integer', primaryKey: true } } });
+test('a migration references the JSON Schema of the package, which is in a parent folder in a workspace', async () => {
+  const [{ migration } = assert.fail()] = await generateFrom({ t: { id: { type: 'integer', primaryKey: true } } });
   const schemaOf = (root: string): string => JSON.parse(formatMigration(root, migration)).$schema;
   assert.equal(schemaOf(folder()), '../../../../node_modules/@svc/sdk/dist/schema.json');
   const workspace = folder({ 'node_modules/@svc/sdk/dist/schema.json': '{}', 'packages/db/package.json': '{}' });
@@ -119,10 +119,10 @@ test('a migration points at the JSON Schema of the package, which a workspace ha
   assert.ok(existsSync(join(member, 'svc/database/migrations/main', schemaOf(member))));
 });
 
-test('the way back of every generated migration leads back', async () => {
-  const first = filesOf(await make({ users: { id, name: 'string' }, logs: { id, line: 'text' } }));
+test('down of every generated migration restores the previous schema', async () => {
+  const first = filesOf(await generateFrom({ users: { id, name: 'string' }, logs: { id, line: 'text' } }));
   const before = modelFromFiles(first);
-  const second = await make(
+  const second = await generateFrom(
     { users: { id, nick: 'string', age: 'smallint' } },
     { files: first, rename: ['users.name:nick'] },
   );
@@ -133,17 +133,17 @@ test('the way back of every generated migration leads back', async () => {
   assert.deepEqual(model, applyAll([], before));
 });
 
-test('a drop says that rows do not come back', async () => {
-  const files = filesOf(await make({ users: { id, name: 'string' }, logs: { id } }));
-  const [one] = await make({ users: { id } }, { files });
+test('a drop warns that a rollback does not restore the rows', async () => {
+  const files = filesOf(await generateFrom({ users: { id, name: 'string' }, logs: { id } }));
+  const [one] = await generateFrom({ users: { id } }, { files });
   assert.deepEqual(one?.migration.lossy?.length, 2);
   assert.ok(one?.statements.some(({ destructive }) => destructive));
   assert.ok(one?.migration.down.some(({ type }) => type === 'createCollection'));
 });
 
-test('what rows may refuse is told, and only of tables that may have rows', async () => {
-  const files = filesOf(await make({ users: { id, name: 'string', age: 'integer' } }));
-  const [one] = await make(
+test('data-dependent risks are reported, only for tables that may have rows', async () => {
+  const files = filesOf(await generateFrom({ users: { id, name: 'string', age: 'integer' } }));
+  const [one] = await generateFrom(
     {
       users: {
         id,
@@ -162,10 +162,10 @@ test('what rows may refuse is told, and only of tables that may have rows', asyn
   );
 });
 
-test('that a required field cannot come back beside rows is told when its drop is generated', async () => {
+test('generating the drop of a required field warns that rows prevent its rollback', async () => {
   const users = { id, age: 'integer', city: { type: 'string', required: true } } as const;
-  const files = filesOf(await make({ users }));
-  const [dropped] = await make({ users: { id } }, { files });
+  const files = filesOf(await generateFrom({ users }));
+  const [dropped] = await generateFrom({ users: { id } }, { files });
   assert.deepEqual(dropped?.rollbackRisks, [
     'users.city is required and has no default: existing rows have no value for it',
   ]);
@@ -173,7 +173,7 @@ test('that a required field cannot come back beside rows is told when its drop i
 
 test('names of migrations follow the change', async () => {
   const users = { id, name: 'string' } as const;
-  const base = filesOf(await make({ users }));
+  const base = filesOf(await generateFrom({ users }));
   const cases: [Declaration['tables'], string, Options?][] = [
     [{ users: { ...users, age: 'integer' } }, 'add_age_to_users'],
     [{ users: { id } }, 'drop_name_from_users'],
@@ -187,40 +187,40 @@ test('names of migrations follow the change', async () => {
     [{ users: { ...users, age: 'integer' } }, 'a_b_c', { name: 'a b/c' }],
   ];
   for (const [tables, name, options] of cases) {
-    const made = await make(tables, { files: base, ...options });
+    const results = await generateFrom(tables, { files: base, ...options });
     assert.deepEqual(
-      made.map(({ migration }) => migration.name),
+      results.map(({ migration }) => migration.name),
       [name],
     );
   }
 });
 
-test('a like pair of names is never dropped and added without a decision', async () => {
-  const files = filesOf(await make({ users: { id, name: 'string', bio: 'string' } }));
+test('a pair of similar names is never dropped and added without a decision', async () => {
+  const files = filesOf(await generateFrom({ users: { id, name: 'string', bio: 'string' } }));
   const tables = { users: { id, full_name: 'string', about: 'string' } };
-  const error = await refused(make(tables, { files }));
+  const error = await rejectionOf(generateFrom(tables, { files }));
   assert.equal(error.code, 'rename_undecided');
   assert.ok(error.next.includes('--rename users.name:full_name or --drop users.name'), error.next.join('\n'));
-  const lines = filesOf(await make({ "It's Lines": { id, qty: 'integer' } }));
-  const quoted = await refused(make({ "It's Lines": { id, quantity: 'integer' } }, { files: lines }));
+  const lines = filesOf(await generateFrom({ "It's Lines": { id, qty: 'integer' } }));
+  const quoted = await rejectionOf(generateFrom({ "It's Lines": { id, quantity: 'integer' } }, { files: lines }));
   assert.deepEqual(quoted.next, [`--rename 'It'\\''s Lines.qty:quantity' or --drop 'It'\\''s Lines.qty'`]);
-  const [one] = await make(tables, { files, rename: ['users.name:full_name'], drop: ['users.bio'] });
+  const [one] = await generateFrom(tables, { files, rename: ['users.name:full_name'], drop: ['users.bio'] });
   assert.deepEqual(
     new Set(one?.migration.up.map(({ type }) => type)),
     new Set(['renameField', 'dropField', 'addField']),
   );
 });
 
-test('renamedFrom in the schema file decides too, once and for all', async () => {
-  const files = filesOf(await make({ users: { id, name: 'string' } }));
+test('renamedFrom in the schema file also decides, permanently', async () => {
+  const files = filesOf(await generateFrom({ users: { id, name: 'string' } }));
   const tables = { users: { id, nick: { type: 'string', renamedFrom: 'name' } } };
-  const second = await make(tables, { files });
+  const second = await generateFrom(tables, { files });
   assert.deepEqual(second[0]?.migration.up, [{ type: 'renameField', collection: 'users', from: 'name', to: 'nick' }]);
-  assert.deepEqual(await make(tables, { files: [...files, ...filesOf(second)] }), []);
+  assert.deepEqual(await generateFrom(tables, { files: [...files, ...filesOf(second)] }), []);
 });
 
-const steps = (made: readonly GeneratedMigration[]): string[] =>
-  made.flatMap(({ migration }) =>
+const steps = (results: readonly GeneratedMigration[]): string[] =>
+  results.flatMap(({ migration }) =>
     migration.up.map((one) => {
       if (one.type === 'renameField') return `${one.collection}.${one.from} to ${one.to}`;
       if (one.type === 'renameCollection') return `${one.collection} to ${one.to}`;
@@ -229,9 +229,9 @@ const steps = (made: readonly GeneratedMigration[]): string[] =>
     }),
   );
 
-test('a rename to a name that is there already takes it: what had it goes, and a swap is a swap', async () => {
+test('a rename to an existing name drops its previous owner, and two names can be swapped', async () => {
   const table = { id, x: 'string', y: 'string' } as const;
-  const files = filesOf(await make({ a: table, b: table }));
+  const files = filesOf(await generateFrom({ a: table, b: table }));
   const cases: [Declaration['tables'], string[], string[]][] = [
     [{ a: { id, y: 'string' }, b: table }, ['a.x:y'], ['drop a.y', 'a.x to y']],
     [{ b: table }, ['a:b'], ['drop b', 'a to b']],
@@ -239,40 +239,40 @@ test('a rename to a name that is there already takes it: what had it goes, and a
     [{ a: table, b: table }, ['a:b', 'b:a'], ['a to svc_rename_1', 'b to a', 'svc_rename_1 to b']],
   ];
   for (const [tables, rename, expected] of cases) {
-    const made = await make(tables, { files, rename });
-    assert.deepEqual(steps(made), expected);
-    const after = modelFromFiles([...files, ...filesOf(made)]);
+    const results = await generateFrom(tables, { files, rename });
+    assert.deepEqual(steps(results), expected);
+    const after = modelFromFiles([...files, ...filesOf(results)]);
     assert.deepEqual([...after.keys()].sort(), Object.keys(tables));
-    assert.deepEqual(applyAll(made[0]?.migration.down ?? [], after), new Map(modelFromFiles(files)));
+    assert.deepEqual(applyAll(results[0]?.migration.down ?? [], after), new Map(modelFromFiles(files)));
   }
 });
 
-test('a renamedFrom whose name was there before is asked about, and the flags decide', async () => {
-  const files = filesOf(await make({ a: { id, x: 'string', y: 'string' } }));
+test('a renamedFrom whose target existed before is a question, which the flags can answer', async () => {
+  const files = filesOf(await generateFrom({ a: { id, x: 'string', y: 'string' } }));
   const tables = { a: { id, y: { type: 'string', renamedFrom: 'x' } } };
-  const gone = await refused(make(tables, { files }));
-  assert.equal(gone.code, 'rename_undecided');
-  assert.deepEqual(gone.next, ['--rename a.x:y (drops the previous a.y) or --drop a.x']);
-  assert.deepEqual(steps(await make(tables, { files, rename: ['a.x:y'] })), ['drop a.y', 'a.x to y']);
-  assert.deepEqual(steps(await make(tables, { files, drop: ['a.x'] })), ['drop a.x']);
+  const removed = await rejectionOf(generateFrom(tables, { files }));
+  assert.equal(removed.code, 'rename_undecided');
+  assert.deepEqual(removed.next, ['--rename a.x:y (drops the previous a.y) or --drop a.x']);
+  assert.deepEqual(steps(await generateFrom(tables, { files, rename: ['a.x:y'] })), ['drop a.y', 'a.x to y']);
+  assert.deepEqual(steps(await generateFrom(tables, { files, drop: ['a.x'] })), ['drop a.x']);
 
   const both = { a: { id, x: 'string', y: 'string', z: { type: 'string', renamedFrom: 'x' } } };
-  const stays = await refused(make(both, { files }));
+  const stays = await rejectionOf(generateFrom(both, { files }));
   assert.deepEqual(stays.next, ['--rename a.x:z or remove "renamedFrom" from a.z']);
-  assert.deepEqual(steps(await make(both, { files, rename: ['a.x:z'] })), ['a.x to z', 'addField']);
-  assert.deepEqual(steps(await make(both, { files, askRename: async () => 'drop' })), ['addField']);
+  assert.deepEqual(steps(await generateFrom(both, { files, rename: ['a.x:z'] })), ['a.x to z', 'addField']);
+  assert.deepEqual(steps(await generateFrom(both, { files, promptRename: async () => 'drop' })), ['addField']);
   const swapped = { a: { ...both.a, z: 'string' } };
-  assert.deepEqual(steps(await make(swapped, { files, rename: ['a.x:z'] })), ['a.x to z', 'addField']);
+  assert.deepEqual(steps(await generateFrom(swapped, { files, rename: ['a.x:z'] })), ['a.x to z', 'addField']);
 });
 
-test('a drop that is said wins over a renamedFrom', async () => {
-  const files = filesOf(await make({ a: { id, x: 'string' } }));
+test('an explicit drop takes precedence over renamedFrom', async () => {
+  const files = filesOf(await generateFrom({ a: { id, x: 'string' } }));
   const tables = { a: { id, y: { type: 'string', renamedFrom: 'x' } } };
-  assert.deepEqual(steps(await make(tables, { files, drop: ['a.x'] })), ['drop a.x', 'addField']);
+  assert.deepEqual(steps(await generateFrom(tables, { files, drop: ['a.x'] })), ['drop a.x', 'addField']);
 });
 
-test('flags that contradict each other or the schema file are refused', async () => {
-  const files = filesOf(await make({ a: { id, x: 'string', y: 'string' }, b: { id } }));
+test('flags that contradict each other or the schema file are rejected', async () => {
+  const files = filesOf(await generateFrom({ a: { id, x: 'string', y: 'string' }, b: { id } }));
   const tables = { a: { id, z: 'string', y: 'string' }, b: { id } };
   const cases: Options[] = [
     { rename: ['a.x:z', 'a.x:y'] },
@@ -285,80 +285,83 @@ test('flags that contradict each other or the schema file are refused', async ()
     { drop: ['b'] },
   ];
   for (const flags of cases) {
-    assert.equal((await refused(make(tables, { files, ...flags }))).code, 'usage', JSON.stringify(flags));
+    assert.equal((await rejectionOf(generateFrom(tables, { files, ...flags }))).code, 'usage', JSON.stringify(flags));
   }
   const replaced = { files, rename: ['a.x:y', 'a.x:y'], drop: ['a.y'] };
-  assert.deepEqual(steps(await make({ a: { id, y: 'string' }, b: { id } }, replaced)), ['drop a.y', 'a.x to y']);
+  assert.deepEqual(steps(await generateFrom({ a: { id, y: 'string' }, b: { id } }, replaced)), [
+    'drop a.y',
+    'a.x to y',
+  ]);
 });
 
-test('whoever can be asked is asked about each name that is gone', async () => {
-  const files = filesOf(await make({ users: { id, name: 'string', bio: 'string' } }));
-  const asked: string[] = [];
-  const [one] = await make(
+test('an interactive user is asked about each removed name', async () => {
+  const files = filesOf(await generateFrom({ users: { id, name: 'string', bio: 'string' } }));
+  const questions: string[] = [];
+  const [one] = await generateFrom(
     { users: { id, a: 'string', b: 'string' } },
     {
       files,
-      askRename: async (pairs) => {
-        asked.push(`${pairs[0]?.from}: ${pairs.map(({ to }) => to).join(' ')}`);
+      promptRename: async (pairs) => {
+        questions.push(`${pairs[0]?.from}: ${pairs.map(({ to }) => to).join(' ')}`);
         return pairs[0]?.from === 'name' ? (pairs.find(({ to }) => to === 'b') ?? 'drop') : 'drop';
       },
     },
   );
-  assert.deepEqual(asked, ['name: a b', 'bio: a']);
+  assert.deepEqual(questions, ['name: a b', 'bio: a']);
   assert.deepEqual(one?.migration.up.map(({ type }) => type).sort(), ['addField', 'dropField', 'renameField']);
 });
 
 test('a table and a field of it are renamed by flags, names with dots and colons included', async () => {
-  const files = filesOf(await make({ 'a.b': { id, 'x:y': 'string' } }));
-  const [one] = await make({ 'c:d': { id, 'z.z': 'string' } }, { files, rename: ['c:d.x:y:z.z', 'a.b:c:d'] });
+  const files = filesOf(await generateFrom({ 'a.b': { id, 'x:y': 'string' } }));
+  const [one] = await generateFrom({ 'c:d': { id, 'z.z': 'string' } }, { files, rename: ['c:d.x:y:z.z', 'a.b:c:d'] });
   assert.deepEqual(one?.migration.up, [
     { type: 'renameCollection', collection: 'a.b', to: 'c:d' },
     { type: 'renameField', collection: 'c:d', from: 'x:y', to: 'z.z' },
   ]);
 });
 
-test('a flag that fits nothing is refused, and so is the drop of what no file created', async () => {
-  const files = filesOf(await make({ users: { id } }));
+test('a flag that matches nothing is rejected, and so is the drop of a table that no file created', async () => {
+  const files = filesOf(await generateFrom({ users: { id } }));
   const tables = { users: { id, nick: 'string' } };
-  assert.equal((await refused(make(tables, { files, rename: ['users.nam:nick'] }))).code, 'usage');
-  const table = await refused(make(tables, { files, drop: ['legacy'] }));
+  assert.equal((await rejectionOf(generateFrom(tables, { files, rename: ['users.nam:nick'] }))).code, 'usage');
+  const table = await rejectionOf(generateFrom(tables, { files, drop: ['legacy'] }));
   assert.equal(table.code, 'collection_unknown');
   assert.ok(table.next.includes('svc db schema pull'));
-  assert.equal((await refused(make(tables, { files, drop: ['users.legacy'] }))).code, 'field_unknown');
+  assert.equal((await rejectionOf(generateFrom(tables, { files, drop: ['users.legacy'] }))).code, 'field_unknown');
   const renamed = { files, rename: ['users:user'], drop: ['users.id'] };
-  assert.ok((await refused(make({ user: { id } }, renamed))).next.includes('Did you mean --drop user.id?'));
+  assert.ok((await rejectionOf(generateFrom({ user: { id } }, renamed))).next.includes('Did you mean --drop user.id?'));
 });
 
-test('what the engine cannot do is refused before anything is written', async () => {
-  const error = await refused(make({ ['n'.repeat(64)]: { id } }));
+test('unsupported operations are rejected before anything is written', async () => {
+  const error = await rejectionOf(generateFrom({ ['n'.repeat(64)]: { id } }));
   assert.equal(error.code, 'name_invalid');
-  assert.equal((await refused(make({ t: { id, cents: 'decimal' } }))).code, 'field_invalid');
+  assert.equal((await rejectionOf(generateFrom({ t: { id, cents: 'decimal' } }))).code, 'field_invalid');
 });
 
-test('a statement that cannot be in a transaction gets a migration of its own', async () => {
-  const files = filesOf(await make({ users: { id, name: 'string' } }));
-  const made = await make(
+test('a statement that cannot run in a transaction gets a separate migration', async () => {
+  const files = filesOf(await generateFrom({ users: { id, name: 'string' } }));
+  const results = await generateFrom(
     { users: { id, name: 'string', age: 'integer' }, logs: { id, line: 'text' } },
     { files, concurrently: true, more: { indexes: { users: [{ columns: ['name'] }], logs: [{ columns: ['line'] }] } } },
   );
-  const alone = made.filter(({ statements }) => statements.some(({ transactional }) => !transactional));
-  assert.equal(alone.length, 1);
+  const nonTransactional = results.filter(({ statements }) => statements.some(({ transactional }) => !transactional));
+  assert.equal(nonTransactional.length, 1);
   assert.deepEqual(
-    alone[0]?.migration.up.map((operation) => operation.type === 'createIndex' && operation.collection),
+    nonTransactional[0]?.migration.up.map((operation) => operation.type === 'createIndex' && operation.collection),
     ['users'],
   );
-  const tags = made.map(({ migration }) => migration.tag);
+  const tags = results.map(({ migration }) => migration.tag);
   assert.deepEqual(tags, [...new Set(tags)].sort());
 });
 
-test('a tag is never below the newest file', async () => {
+test('a tag is never older than that of the newest file', async () => {
   const files: MigrationFile[] = [
     { file: 'f', ...definedInCode({ tag: '20991231_235959_far', name: 'far', up: [], down: [] }) },
   ];
-  const [one] = await make({ users: { id } }, { files });
+  const [one] = await generateFrom({ users: { id } }, { files });
   assert.equal(one?.migration.tag, '21000101_000000_create_users');
   const last: MigrationFile[] = [{ file: 'f', ...definedInCode({ tag: 'zzz', name: 'zzz', up: [], down: [] }) }];
-  assert.equal((await refused(make({ users: { id } }, { files: last }))).code, 'tag_invalid');
+  assert.equal((await rejectionOf(generateFrom({ users: { id } }, { files: last }))).code, 'tag_invalid');
   fc.assert(
     fc.property(
       fc.string(),
@@ -373,14 +376,16 @@ test('a tag is never below the newest file', async () => {
   );
 });
 
-test('a file that changes a table no file created is named', async () => {
+test('the error for a change of a table that no file created names the file', async () => {
   const migration: Migration = {
     tag: 'a',
     name: 'a',
     up: [{ type: 'dropField', collection: 'ghosts', field: 'x' }],
     down: [],
   };
-  const error = await refused(make({}, { files: [{ file: `${FOLDER}/a.json`, ...definedInCode(migration) }] }));
+  const error = await rejectionOf(
+    generateFrom({}, { files: [{ file: `${FOLDER}/a.json`, ...definedInCode(migration) }] }),
+  );
   assert.equal(error.code, 'collection_unknown');
   assert.equal(error.where, `${FOLDER}/a.json up[0]`);
   assert.ok(error.next.some((line) => line.includes('svc db schema pull')));
@@ -389,45 +394,40 @@ test('a file that changes a table no file created is named', async () => {
 const good = { tag: 'a', name: 'a', up: [], down: [] };
 
 const BAD_FILES: readonly [what: string, files: Record<string, string | object>, code: string, where: string][] = [
-  ['what is not JSON', { 'a.json': '{\n  "tag": "a",\n}' }, 'migration_invalid', 'a.json:3:1'],
+  ['invalid JSON', { 'a.json': '{\n  "tag": "a",\n}' }, 'migration_invalid', 'a.json:3:1'],
   [
-    'a name that stands twice',
+    'a duplicate name',
     { 'a.json': '{ "tag": "a",\n"up": [], "down": [], "up": [] }' },
     'migration_invalid',
     'a.json:2:23',
   ],
-  ['a tag that is not the name of the file', { 'b.json': good }, 'migration_invalid', 'b.json:2:3'],
+  ['a tag that differs from the file name', { 'b.json': good }, 'migration_invalid', 'b.json:2:3'],
+  ['an unknown operation', { 'a.json': { ...good, up: [{ type: 'explode' }] } }, 'migration_invalid', 'a.json:6:7'],
   [
-    'an operation nobody knows',
-    { 'a.json': { ...good, up: [{ type: 'explode' }] } },
-    'migration_invalid',
-    'a.json:6:7',
-  ],
-  [
-    'a property missing deep inside',
+    'a missing nested property',
     { 'a.json': { ...good, up: [{ type: 'createCollection', name: 'x', fields: [{ name: 'y' }] }] } },
     'migration_invalid',
     'a.json:9:9',
   ],
-  ['a property nobody knows', { 'a.json': { ...good, ups: [] } }, 'migration_invalid', 'a.json:6:3'],
-  ['two files of one tag', { 'a.json': good, 'a.mjs': '' }, 'tag_taken', 'a.mjs'],
-  ['a name that is no tag', { 'a b.json': good }, 'tag_invalid', 'a b.json'],
+  ['an unknown property', { 'a.json': { ...good, ups: [] } }, 'migration_invalid', 'a.json:6:3'],
+  ['two files with one tag', { 'a.json': good, 'a.mjs': '' }, 'tag_taken', 'a.mjs'],
+  ['a file name that is not a valid tag', { 'a b.json': good }, 'tag_invalid', 'a b.json'],
   ['a module that throws', { 'a.mjs': 'throw new Error("no");' }, 'migration_invalid', 'a.mjs'],
   ['a module without a default export', { 'a.mjs': 'export const x = 1;' }, 'migration_invalid', 'a.mjs'],
 ];
 
 for (const [what, files, code, where] of BAD_FILES) {
-  test(`a migration file: ${what} is refused with its place`, async () => {
+  test(`a migration file: ${what} is rejected with its position`, async () => {
     const root = folder(
       Object.fromEntries(Object.entries(files).map(([name, content]) => [`${FOLDER}/${name}`, content])),
     );
-    const error = await refused(readMigrations(root, 'main'));
+    const error = await rejectionOf(readMigrations(root, 'main'));
     assert.equal(error.code, code, `${error.message} ${error.why}`);
     assert.equal(error.where, `${FOLDER}/${where}`);
   });
 }
 
-test('migration files are read in tag order, of every kind, and nothing else is', async () => {
+test('migration files of every type are read in tag order, and no other files', async () => {
   const root = folder({
     [`${FOLDER}/b.json`]: { tag: 'b', up: [], down: [] },
     [`${FOLDER}/a.ts`]:
@@ -447,9 +447,9 @@ test('migration files are read in tag order, of every kind, and nothing else is'
   assert.deepEqual(await readMigrations(root, 'other'), []);
 });
 
-test('new files are all written or none, and never over what is there', async () => {
+test('all new files are written or none, and no existing file is overwritten', async () => {
   const root = folder({ 'b.json': 'mine' });
-  const error = await refused(
+  const error = await rejectionOf(
     Promise.resolve().then(() =>
       writeNewFiles(root, [
         { file: 'a.json', text: '1' },
@@ -467,7 +467,7 @@ test('new files are all written or none, and never over what is there', async ()
     ]),
   );
   assert.deepEqual(readdirSync(root).sort(), ['b.json', 'blocked']);
-  symlinkSync('nowhere', join(root, 'late.json')); // looks free and is not: as if somebody came in between
+  symlinkSync('nowhere', join(root, 'late.json')); // looks free but is not, as after a concurrent write
   assert.throws(() =>
     writeNewFiles(root, [
       { file: 'a.json', text: '1' },

@@ -7,13 +7,13 @@ import { previewMigrate, previewRollback } from '../core/migration/preview.ts';
 import { status } from '../core/migration/status.ts';
 import type { Target } from '../core/migration/target.ts';
 import { cutConnection } from './kit/cut-connection.ts';
-import { definedInCode } from './kit/defined.ts';
 import { sqlEngines } from './kit/engines.ts';
-import { expectError } from './suites/expect-error.ts';
+import { definedInCode } from './kit/migrations.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
 
-// What migrate and rollback do beside a migration that was interrupted: they show it, finish it where that is the way
-// they go, and take nothing back and apply nothing that nobody asked for.
+// How migrate and rollback treat an interrupted migration: they show it, finish it if it went in their direction, and
+// neither apply nor roll back anything else.
 
 const id = { name: 'id', type: 'integer', primaryKey: true } as const;
 const table = (tag: string, name: string): Migration => migration(tag).createCollection(name, [id]).build();
@@ -22,7 +22,7 @@ const two = table('20260102_000000_two', 'two');
 
 for (const engine of sqlEngines) {
   if (engine.missing !== undefined) {
-    test.skip(`${engine.name}: beside an interrupted migration`, engine.missing);
+    test.skip(`${engine.name}: an interrupted migration`, engine.missing);
     continue;
   }
   const on = (name: string, body: (adapter: Target, again: () => Promise<Target>) => Promise<void>) =>
@@ -31,8 +31,8 @@ for (const engine of sqlEngines) {
         await adapter.connection.query('CREATE TABLE gate (way varchar(9))');
         await body(adapter, again);
       }));
-  /** In the middle of it stands a statement outside of a transaction, on every engine. */
-  const through = (way: string) =>
+  /** A statement outside a transaction, on every engine. */
+  const insertOutsideTransaction = (way: string) =>
     ({
       type: 'raw',
       dialect: engine.dialect.name,
@@ -45,12 +45,12 @@ for (const engine of sqlEngines) {
     name: 'three',
     up: [
       { type: 'createCollection', name: 'three', fields: [id] },
-      through('up'),
+      insertOutsideTransaction('up'),
       { type: 'createCollection', name: 'last', fields: [id] },
     ],
     down: [
       { type: 'dropCollection', collection: 'last' },
-      through('down'),
+      insertOutsideTransaction('down'),
       { type: 'dropCollection', collection: 'three' },
     ],
   };
@@ -59,38 +59,38 @@ for (const engine of sqlEngines) {
   const more = [...defined, definedInCode(four)];
 
   const { transactionalDdl } = engine.dialect.capabilities;
-  /** Cut off behind that statement, which is in the third migration from `from` on. */
-  const cut = (adapter: Target, from: Migration = three): Target => {
-    const apart = transactionalDdl ? 1 : from === one ? 4 : 2;
-    return { ...adapter, connection: cutConnection(adapter.connection, 2 * apart) };
+  /** Loses the connection after that statement, which is in the third migration, if the run starts at `from`. */
+  const losingConnection = (adapter: Target, from: Migration = three): Target => {
+    const statementsBefore = transactionalDdl ? 1 : from === one ? 4 : 2;
+    return { ...adapter, connection: cutConnection(adapter.connection, 2 * statementsBefore) };
   };
   const tables = async ({ connection }: Target) =>
     [...(await connection.introspect()).keys()].filter((name) => name !== 'gate').sort();
   const states = async (adapter: Target) => (await status(adapter, more)).entries.map(({ state }) => state);
   const tags = ({ migrations }: Awaited<ReturnType<typeof rollback>>) =>
     migrations.map((done) => [done.tag, done.status]);
-  const interruptedBack = async (adapter: Target): Promise<void> => {
+  const interruptRollback = async (adapter: Target): Promise<void> => {
     await migrate(adapter, defined);
-    const { next } = await expectError(rollback(cut(adapter)), 'connection_lost');
+    const { next } = await expectError(rollback(losingConnection(adapter)), 'connection_lost');
     assert.ok(next.at(-1)?.endsWith(`svc db migrate rollback --to ${two.tag}`));
     assert.deepEqual(await states(adapter), ['completed', 'completed', 'interrupted', 'pending']);
   };
 
-  on('what a process is at is running, and interrupted once nobody has the lock', async (adapter, again) => {
-    await interruptedBack(adapter);
+  on('the migration of a live process is running, and interrupted once the lock is free', async (adapter, again) => {
+    await interruptRollback(adapter);
     const other = await again();
     await other.connection.withLock(async () => {
       const { state, entries } = await status(adapter, defined);
       assert.equal(state, 'PENDING');
-      assert.deepEqual([entries[2]?.state, entries[2]?.back], ['running', true]);
+      assert.deepEqual([entries[2]?.state, entries[2]?.rollingBack], ['running', true]);
     });
     const { state, entries } = await status(adapter, defined);
     assert.equal(state, 'FAILED');
-    assert.deepEqual([entries[2]?.state, entries[2]?.back], ['interrupted', true]);
+    assert.deepEqual([entries[2]?.state, entries[2]?.rollingBack], ['interrupted', true]);
   });
 
-  on('a rollback that was interrupted is the one that the same command shows and finishes', async (adapter) => {
-    await interruptedBack(adapter);
+  on('the same command shows and finishes an interrupted rollback', async (adapter) => {
+    await interruptRollback(adapter);
     const shown: string[] = [];
     assert.deepEqual(
       tags(
@@ -109,8 +109,8 @@ for (const engine of sqlEngines) {
     assert.deepEqual(await tables(adapter), ['one', 'two']);
   });
 
-  on('a count beside an interrupted rollback is refused, the place to go back to is not', async (adapter) => {
-    await interruptedBack(adapter);
+  on('after an interrupted rollback a count is rejected, --to is accepted', async (adapter) => {
+    await interruptRollback(adapter);
     const before = await tables(adapter);
     const { next } = await expectError(rollback(adapter, { count: 2 }), 'migration_half_done');
     assert.match(next.join(), /rollback --to <tag>/);
@@ -127,11 +127,15 @@ for (const engine of sqlEngines) {
     assert.deepEqual(await tables(adapter), ['one']);
   });
 
-  on('a rollback does not go on with a migration that was interrupted on its way up', async (adapter, again) => {
-    await expectError(migrate(cut(adapter, one), defined), 'connection_lost');
+  on('a rollback does not resume an interrupted migration', async (adapter, again) => {
+    await expectError(migrate(losingConnection(adapter, one), defined), 'connection_lost');
     const before = await tables(adapter);
-    const ways = [() => rollback(adapter), () => previewRollback(adapter), () => rollback(adapter, { to: one.tag })];
-    for (const way of ways) {
+    const directions = [
+      () => rollback(adapter),
+      () => previewRollback(adapter),
+      () => rollback(adapter, { to: one.tag }),
+    ];
+    for (const way of directions) {
       const { state } = await expectError(way(), 'migration_half_done');
       assert.match(state ?? '', /^Nothing was changed; \d of 3 of its steps are committed\.$/);
     }
@@ -144,7 +148,7 @@ for (const engine of sqlEngines) {
       rollback(adapter, {
         confirm: async () => {
           await rollback(other);
-          await expectError(migrate(cut(other), defined), 'connection_lost');
+          await expectError(migrate(losingConnection(other), defined), 'connection_lost');
         },
       }),
       'migration_half_done',
@@ -152,8 +156,8 @@ for (const engine of sqlEngines) {
     assert.deepEqual((await states(adapter)).slice(0, 3), ['completed', 'completed', 'interrupted']);
   });
 
-  on('migrate finishes a rollback that was interrupted, and applies it again when it is run again', async (adapter) => {
-    await interruptedBack(adapter);
+  on('migrate finishes an interrupted rollback, and the next migrate applies the migration again', async (adapter) => {
+    await interruptRollback(adapter);
     assert.deepEqual(
       (await previewMigrate(adapter, more)).map(({ tag, direction }) => [tag, direction]),
       [[three.tag, 'down']],
@@ -172,35 +176,37 @@ for (const engine of sqlEngines) {
     ]);
   });
 
-  on(
-    'a migration that was interrupted is the first that is shown, and those that need it can follow',
-    async (adapter) => {
-      await migrate(adapter, defined.slice(0, 2));
-      await expectError(migrate(cut(adapter), defined), 'connection_lost');
-      const astray = migration('20260105_000000_astray').addField('nowhere', { name: 'a', type: 'integer' }).build();
-      const { state } = await expectError(migrate(adapter, [...more, definedInCode(astray)]), 'collection_unknown');
-      assert.match(
-        state ?? '',
-        /^The interrupted migrations are finished: 20260103_000000_three\. Nothing else was changed\.$/,
-      );
-      await rollback(adapter);
-      await adapter.connection.query('DELETE FROM gate');
-      await expectError(migrate(cut(adapter), defined), 'connection_lost');
-      const planned = await previewMigrate(adapter, more);
-      assert.deepEqual(
-        planned.map(({ tag, direction }) => [tag, direction]),
-        [
-          [three.tag, 'up'],
-          [four.tag, 'up'],
-        ],
-      );
-      assert.ok(planned[0]?.statements.every(({ text }) => !/CREATE TABLE.*three/s.test(text)));
-      const run = await migrate(adapter, more, { confirm: async () => {} });
-      assert.deepEqual(tags(run), [
-        [three.tag, 'completed'],
-        [four.tag, 'completed'],
-      ]);
-      assert.deepEqual(await tables(adapter), ['last', 'one', 'three', 'two']);
-    },
-  );
+  on('an interrupted migration is shown first, and those that depend on it can follow', async (adapter) => {
+    await migrate(adapter, defined.slice(0, 2));
+    await expectError(migrate(losingConnection(adapter), defined), 'connection_lost');
+    const wrongDirection = migration('20260105_000000_astray')
+      .addField('nowhere', { name: 'a', type: 'integer' })
+      .build();
+    const { state } = await expectError(
+      migrate(adapter, [...more, definedInCode(wrongDirection)]),
+      'collection_unknown',
+    );
+    assert.match(
+      state ?? '',
+      /^The interrupted migrations are finished: 20260103_000000_three\. Nothing else was changed\.$/,
+    );
+    await rollback(adapter);
+    await adapter.connection.query('DELETE FROM gate');
+    await expectError(migrate(losingConnection(adapter), defined), 'connection_lost');
+    const planned = await previewMigrate(adapter, more);
+    assert.deepEqual(
+      planned.map(({ tag, direction }) => [tag, direction]),
+      [
+        [three.tag, 'up'],
+        [four.tag, 'up'],
+      ],
+    );
+    assert.ok(planned[0]?.statements.every(({ text }) => !/CREATE TABLE.*three/s.test(text)));
+    const run = await migrate(adapter, more, { confirm: async () => {} });
+    assert.deepEqual(tags(run), [
+      [three.tag, 'completed'],
+      [four.tag, 'completed'],
+    ]);
+    assert.deepEqual(await tables(adapter), ['last', 'one', 'three', 'two']);
+  });
 }

@@ -10,19 +10,19 @@ import type { Target } from '../core/migration/target.ts';
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
-import { connectAdapter } from './kit/adapter.ts';
 import { freshKeyspace, unavailable as noCassandra } from './kit/cassandra.ts';
-import { definedInCode } from './kit/defined.ts';
 import { freshPrefix } from './kit/dynamodb.ts';
-import type { TestDatabase } from './suites/test-database.ts';
+import { definedInCode } from './kit/migrations.ts';
 import { freshMongo, missing as noMongo } from './kit/mongodb.ts';
 import { unavailable as noDynamodb, ownDynamodb } from './kit/own-dynamodb.ts';
-import { expectError } from './suites/expect-error.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
+import type { TestDatabase } from './suites/test-database.ts';
 
 /*
- * Where each step stands alone many of them are given to the engine at once. A run that is interrupted ends all the same
- * behind the one that had begun, in whatever migration that is.
+ * Where every step commits by itself, a run sends many steps to the engine at once. An interrupted run still ends after
+ * the step that had started, in whichever migration that is.
  */
 
 const ID = { name: 'id', type: 'integer', primaryKey: true } as const;
@@ -39,7 +39,7 @@ const THREE = '20260103_000000_three';
 
 const tables = async ({ connection }: Target) => [...(await connection.introspect()).keys()].sort();
 
-/** A run that is interrupted at an event. */
+/** Interrupts a run at an event. */
 async function interrupted(adapter: Target, at: (event: RunEvent) => boolean): Promise<string> {
   const stop = new AbortController();
   const onEvent = (event: RunEvent) => at(event) && stop.abort();
@@ -67,7 +67,7 @@ const engines: readonly Engine[] = [
 ];
 
 for (const { dialect, missing, fresh } of engines) {
-  const name = `${dialect.name}: an interrupted run ends behind the step that had begun, and the next one finishes`;
+  const name = `${dialect.name}: an interrupted run ends after the step that had started, and the next run finishes`;
   if (missing !== undefined) {
     test.skip(name, missing);
     continue;
@@ -76,10 +76,10 @@ for (const { dialect, missing, fresh } of engines) {
     name,
     async () => {
       const { url, drop } = await fresh();
-      const adapter = await connectAdapter(dialect, url);
+      const adapter = await connectTarget(dialect, url);
       try {
         const kernel = new Kernel();
-        const tapped = await connectAdapter(dialect, url, { kernel });
+        const tapped = await connectTarget(dialect, url, { kernel });
         const stop = new AbortController();
         kernel.hooks['migration:up'].tap('stop', () => stop.abort());
         const announced = await expectError(migrate(tapped, defined, { signal: stop.signal }), 'interrupted');

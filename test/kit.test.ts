@@ -20,7 +20,7 @@ async function testFile(text: string): Promise<string> {
   return file;
 }
 
-/** Runs a TypeScript file in a process of its own. */
+/** Runs a TypeScript file in its own process. */
 function node(...args: string[]): Promise<{ status: number | null; output: string; stdout: string }> {
   return new Promise((settle) => {
     const child = execFile(process.execPath, ['--import', 'tsx', ...args], (_error, stdout, stderr) => {
@@ -29,7 +29,7 @@ function node(...args: string[]): Promise<{ status: number | null; output: strin
   });
 }
 
-const cases: [name: string, text: string, status: number, closing: string, output: RegExp][] = [
+const cases: [name: string, text: string, status: number, summary: string, output: RegExp][] = [
   ['a good file', `test('a', () => {}); test('b', async () => {});`, 0, '2 passed, 0 failed, 0 skipped', /Passed/],
   [
     'a top-level await before the first test',
@@ -53,7 +53,7 @@ const cases: [name: string, text: string, status: number, closing: string, outpu
     /"a"[\s\S]*broken/,
   ],
   [
-    'a test that throws no Error',
+    'a test that throws a value other than an Error',
     `test('a', () => { throw 'broken'; }); test('b', () => {});`,
     1,
     '1 passed, 1 failed, 0 skipped',
@@ -61,17 +61,17 @@ const cases: [name: string, text: string, status: number, closing: string, outpu
   ],
   [
     'a before hook that throws',
-    `test.before(() => { throw new Error('no ground'); }); test('a', () => {});`,
+    `test.before(() => { throw new Error('the hook failed'); }); test('a', () => {});`,
     1,
     '0 passed, 1 failed, 0 skipped',
-    /before hook failed[\s\S]*no ground/,
+    /before hook failed[\s\S]*the hook failed/,
   ],
   [
     'an after hook that throws',
-    `test.after(() => { throw new Error('no way back'); }); test('a', () => {});`,
+    `test.after(() => { throw new Error('the hook failed'); }); test('a', () => {});`,
     1,
     '1 passed, 1 failed, 0 skipped',
-    /after hook failed[\s\S]*no way back/,
+    /after hook failed[\s\S]*the hook failed/,
   ],
   [
     'a test that hangs with something open',
@@ -81,7 +81,7 @@ const cases: [name: string, text: string, status: number, closing: string, outpu
     /"slow" did not end within 20 ms/,
   ],
   [
-    'a test that waits for what never comes',
+    'a test that waits forever',
     `test('idle', () => new Promise(() => {}), { timeoutMs: 20 });`,
     1,
     '0 passed, 1 failed, 0 skipped',
@@ -131,7 +131,7 @@ const cases: [name: string, text: string, status: number, closing: string, outpu
     /"inner" was declared after/,
   ],
   [
-    'a rejection nobody handles',
+    'an unhandled rejection',
     `test('a', async () => { Promise.reject(new Error('stray')); await new Promise((go) => setTimeout(go, 1000)); });`,
     1,
     '0 passed, 1 failed, 0 skipped',
@@ -146,16 +146,16 @@ const cases: [name: string, text: string, status: number, closing: string, outpu
   ],
 ];
 
-for (const [name, text, status, closing, output] of cases) {
+for (const [name, text, status, summary, expected] of cases) {
   test(name, async () => {
     const result = await node(await testFile(text));
-    assert.match(result.output, output);
-    const said = /^# .*\.test\.ts: (.+)$/m.exec(result.stdout)?.[1];
-    assert.deepEqual({ status: result.status, closing: said }, { status, closing }, result.output);
+    assert.match(result.output, expected);
+    const printed = /^# .*\.test\.ts: (.+)$/m.exec(result.stdout)?.[1];
+    assert.deepEqual({ status: result.status, summary: printed }, { status, summary }, result.output);
   });
 }
 
-test('the runner adds up, prints failures in full, and ends with one line', async () => {
+test('the runner totals the results, prints failures in full, and ends with one line', async () => {
   const good = await testFile(`test('a', () => {}); test.skip('b', 'no server');`);
   const bad = await testFile(`test('c', () => { throw new Error('broken'); }); test('d', () => {});`);
   const { status, output, stdout } = await node(runner, good, bad);
@@ -166,7 +166,7 @@ test('the runner adds up, prints failures in full, and ends with one line', asyn
   assert.equal(status, 1);
 });
 
-test('the runner fails where a file was killed before its closing line, and where no file is meant', async () => {
+test('the runner fails if a file is killed before its summary line, and if no file matches', async () => {
   const killed = await testFile(`test('a', () => process.kill(process.pid, 'SIGKILL'));`);
   const { status, stdout } = await node(runner, killed);
   assert.match(stdout, /ended with SIGKILL\n0 passed, 1 failed, 0 skipped\n$/);
@@ -176,7 +176,7 @@ test('the runner fails where a file was killed before its closing line, and wher
   assert.equal(none.status, 1);
 });
 
-test('the runner succeeds where all passed', async () => {
+test('the runner succeeds if all tests pass', async () => {
   const { status, stdout } = await node(runner, await testFile(`test('a', () => {});`));
   assert.match(stdout, /1 passed, 0 failed, 0 skipped\n$/);
   assert.equal(status, 0);

@@ -8,7 +8,7 @@ interface Item {
   readonly value: number;
 }
 
-test('the merged lists equal the sorted whole, and no more is read than needed', async () => {
+test('the merged lists equal the sorted items, and no more items are read than needed', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.uniqueArray(fc.nat(500), { maxLength: 60 }), { minLength: 1, maxLength: 16 }),
@@ -34,7 +34,7 @@ test('the merged lists equal the sorted whole, and no more is read than needed',
           all.slice(0, size).map(({ value }) => value),
         );
         const share = Math.ceil(size / lists.length) + 8;
-        assert.ok(read <= found.length + lists.length * share, `${read} were read for ${found.length}`);
+        assert.ok(read <= found.length + lists.length * share, `${read} items were read for ${found.length}`);
       },
     ),
     { numRuns: 2000 },

@@ -5,8 +5,8 @@ import { applyPlugin } from '../core/plugin.ts';
 import aiSdk from '../plugins/models/ai-sdk/index.ts';
 import scripted from '../plugins/models/scripted.ts';
 import { ModelServer } from './kit/model-server.ts';
-import { modelSuite } from './suites/model-suite.ts';
 import { test } from './kit/test.ts';
+import { modelSuite } from './suites/model-suite.ts';
 
 const kernel = new Kernel();
 applyPlugin(kernel, aiSdk, 'test');
@@ -23,20 +23,20 @@ for (const [name, model] of [
       const baseURL = await server.listen();
       const headers = { 'retry-after-ms': '1' };
       for (const { fails, calls, ...said } of turns) {
-        if (fails === 'refused')
-          server.answers.push({ status: 500, headers, body: { error: { message: 'Out of order.' } } });
+        if (fails === 'error')
+          server.replies.push({ status: 500, headers, body: { error: { message: 'Out of order.' } } });
         else
-          server.answers.push({
+          server.replies.push({
             ...said,
             ...(calls && {
               calls: calls.map(({ tool, parameters }, at) => ({ id: `call_${at}`, name: tool, args: parameters })),
             }),
-            ...(fails === 'cut' && { cut: true }),
+            ...(fails === 'disconnect' && { disconnects: true }),
           });
       }
       return {
         provider: await kernel.models.get(name)({ model, settings: { baseURL, apiKey: 'none' } }),
-        asked: () => server.asked.map(({ body }) => JSON.stringify(body)),
+        requests: () => server.requests.map(({ body }) => JSON.stringify(body)),
         close: () => server.close(),
       };
     },
@@ -46,20 +46,20 @@ for (const [name, model] of [
 modelSuite(test, {
   name: 'scripted',
   skip: {
-    'parameters that are no JSON are handed on as they are': 'a script has its parameters as values',
-    'a turn that breaks off is an error': 'a script is there or it is not',
+    'parameters that are not JSON are returned as text': 'a script contains parameters as values',
+    'a turn that is cut off is an error': 'a script is never truncated',
   },
   async open(turns) {
-    const asked: string[] = [];
+    const requests: string[] = [];
     const script = turns.map(({ text = '', calls = [], fails }) => (conversation: Conversation) => {
       if (fails) throw new Error('Out of order.');
-      asked.push(JSON.stringify([conversation, 'refund']));
+      requests.push(JSON.stringify([conversation, 'refund']));
       return {
         text,
         calls: calls.map(({ tool, parameters }) => ({ tool, parameters: JSON.parse(parameters) as Json })),
       };
     });
     const provider = await kernel.models.get('scripted')({ model: 'demo', settings: { turns: script } });
-    return { provider, asked: () => asked, close: async () => {} };
+    return { provider, requests: () => requests, close: async () => {} };
   },
 });

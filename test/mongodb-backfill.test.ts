@@ -2,10 +2,10 @@ import * as assert from 'node:assert/strict';
 import { migration } from '../core/migration/builder.ts';
 import { migrate } from '../core/migration/migrate.ts';
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
-import { connectAdapter } from './kit/adapter.ts';
-import { definedInCode } from './kit/defined.ts';
-import { migratorsOf } from './kit/migrators.ts';
+import { definedInCode } from './kit/migrations.ts';
+import { prepareMigrators } from './kit/migrators.ts';
 import { freshMongo, missing } from './kit/mongodb.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
 
 /** SVC_TEST_DOCUMENTS=1000000 takes minutes. */
@@ -29,7 +29,7 @@ else
       const database = await freshMongo();
       try {
         const defined = migrations.map(definedInCode);
-        const first = await connectAdapter(mongodb, database.url, { leaseMs: 2000 });
+        const first = await connectTarget(mongodb, database.url, { leaseMs: 2000 });
         await migrate(first, defined.slice(0, 1));
         await first.connection.close();
         await database.on(async (client, name) => {
@@ -38,22 +38,22 @@ else
             await users.insertMany(Array.from({ length: BATCH }, (_, index) => ({ n: n + index })));
           }
         });
-        const start = await migratorsOf('mongodb', migrations);
+        const start = await prepareMigrators('mongodb', migrations);
         const { child, ended } = start(database.url, 0, { connect: { leaseMs: 2000, batchSize: BATCH } });
-        let told = 0;
+        let reported = 0;
         child.stdout?.on('data', (chunk) => {
-          told = Math.max(told, ...[...String(chunk).matchAll(/done (\d+)/g)].map(([, done]) => Number(done)));
-          if (told >= DOCUMENTS / 3) child.kill('SIGKILL');
+          reported = Math.max(reported, ...[...String(chunk).matchAll(/done (\d+)/g)].map(([, done]) => Number(done)));
+          if (reported >= DOCUMENTS / 3) child.kill('SIGKILL');
         });
         await ended;
         const filled = () =>
           database.on((client, name) => client.db(name).collection('users').countDocuments({ kind: 'person' }));
         const before = await filled();
-        assert.ok(before >= told && before < DOCUMENTS, `${before} of ${told} and more`);
+        assert.ok(before >= reported && before < DOCUMENTS, `${before} of ${reported} and more`);
 
         const progress: number[] = [];
         let total = 0;
-        const adapter = await connectAdapter(mongodb, database.url, {
+        const adapter = await connectTarget(mongodb, database.url, {
           leaseMs: 2000,
           batchSize: BATCH,
           onProgress: (step) => {

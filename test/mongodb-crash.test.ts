@@ -4,7 +4,7 @@ import type { Migration } from '../core/migration/migration.ts';
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
 import { killSuite } from './kit/kill-suite.ts';
 import { freshMongo, type MongoTestDatabase, missing } from './kit/mongodb.ts';
-import { mongoProxy } from './kit/mongodb-proxy.ts';
+import { startMongoProxy } from './kit/mongodb-proxy.ts';
 import { test } from './kit/test.ts';
 
 const DOCUMENTS = 20;
@@ -55,7 +55,7 @@ const migrations: readonly Migration[] = [
     .dropCollection('doomed', { was: { fields: [key] } })
     .build(),
 ];
-const isWhole = (database: MongoTestDatabase): Promise<void> =>
+const assertComplete = (database: MongoTestDatabase): Promise<void> =>
   database.on(async (client, name) => {
     const db = client.db(name);
     assert.deepEqual(await db.collection('effects').find().toArray(), [{ _id: 'once', times: 1 }]);
@@ -87,15 +87,15 @@ else {
     dialect: mongodb,
     migrations,
     connect: { leaseMs: 2000, batchSize: 7 },
-    least: 50,
-    points: 10,
-    fresh: async () => {
+    minMessages: 50,
+    killPoints: 10,
+    createDatabase: async () => {
       const database = await freshMongo();
       return {
         ...database,
-        isWhole: () => isWhole(database),
-        expire: () => expire(database),
-        passage: (fate) => mongoProxy(database.url, ({ number }) => fate(number)),
+        assertData: () => assertComplete(database),
+        expireLease: () => expire(database),
+        startProxy: (fate) => startMongoProxy(database.url, ({ number }) => fate(number)),
       };
     },
   });

@@ -10,29 +10,29 @@ import { resolveMigration } from '../core/migration/resolve.ts';
 import { anyDefinition, type RecordDefinition, recordWrite } from '../core/records.ts';
 import type { Operation } from '../core/schema/operation.ts';
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
-import { connectAdapter } from './kit/adapter.ts';
-import { definedInCode } from './kit/defined.ts';
-import { migratorsOf } from './kit/migrators.ts';
+import { withClockAhead } from './kit/clock-ahead.ts';
+import { definedInCode } from './kit/migrations.ts';
+import { prepareMigrators } from './kit/migrators.ts';
 import { freshMongo, missing } from './kit/mongodb.ts';
-import { type Fate, mongoProxy, type Passing } from './kit/mongodb-proxy.ts';
-import { slept } from './kit/slept.ts';
+import { type ProxiedCommand, type ProxyAction, startMongoProxy } from './kit/mongodb-proxy.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
 import { freePort } from './suites/free-port.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
-// A server that is down, slow or dies, a primary that steps down, an owner of the lock that dies or sleeps.
+// A server that is down, slow or dies; a primary that steps down; a lock owner that dies or sleeps.
 
 const LEASE_MS = 2000;
 const SLOW = { timeoutMs: 180_000 };
 
-async function refusal(work: Promise<unknown>): Promise<SvcError> {
+async function rejectionOf(work: Promise<unknown>): Promise<SvcError> {
   try {
     await work;
   } catch (error) {
     if (isSvcError(error)) return error;
     throw error;
   }
-  throw new Error('a refusal was expected');
+  throw new Error('an error was expected');
 }
 
 const tables = migration('20260101_000000_tables')
@@ -53,7 +53,7 @@ const orders = migration('20260103_000000_orders')
 const NUMBERS = { n: { $gte: { $numberDouble: '-Infinity' } } };
 
 /** Whether a command on a collection of svc has no time limit. Writing a new epoch to records needs none. */
-function isUnbounded(name: string, target: string, command: Document): boolean {
+function hasNoTimeLimit(name: string, target: string, command: Document): boolean {
   if (!target.startsWith('_svc_')) return false;
   if (name === 'find') return !command.maxTimeMS;
   if (!['insert', 'update', 'delete', 'findAndModify'].includes(name)) return false;
@@ -70,13 +70,13 @@ const notes: RecordDefinition<{ readonly id: string; readonly n: number }> = {
 
 /** On a database with 500 documents in `users`, through a proxy that decides the fate of each command. */
 async function withProxy(
-  decide: (passing: Passing) => Fate | undefined,
+  decide: (passing: ProxiedCommand) => ProxyAction | undefined,
   body: (url: string, direct: string, count: (filter: object) => Promise<number>) => Promise<void>,
 ): Promise<void> {
   const database = await freshMongo();
-  const proxy = await mongoProxy(database.url, decide);
+  const proxy = await startMongoProxy(database.url, decide);
   try {
-    const adapter = await connectAdapter(mongodb, database.url);
+    const adapter = await connectTarget(mongodb, database.url);
     await new MigrationEngine(adapter).up(tables);
     await adapter.connection.close();
     const documents = Array.from({ length: 500 }, (_, n) => ({ n }));
@@ -90,15 +90,15 @@ async function withProxy(
   }
 }
 
-if (missing) test.skip('bad days of MongoDB', missing);
+if (missing) test.skip('faults on MongoDB', missing);
 else {
   test('no server, a server that does not answer, an invalid URL', async () => {
     const port = await freePort();
-    const down = await refusal(mongodb.connect(`mongodb://127.0.0.1:${port}/shop`, { connectTimeoutMs: 300 }));
+    const down = await rejectionOf(mongodb.connect(`mongodb://127.0.0.1:${port}/shop`, { connectTimeoutMs: 300 }));
     assert.equal(down.code, 'connection_failed');
     assert.equal(down.state, 'Nothing was changed.');
-    const silent = await mongoProxy('mongodb://127.0.0.1:1/shop', () => 'hang');
-    const nothing = await refusal(mongodb.connect(silent.url, { connectTimeoutMs: 300 }));
+    const silent = await startMongoProxy('mongodb://127.0.0.1:1/shop', () => 'hang');
+    const nothing = await rejectionOf(mongodb.connect(silent.url, { connectTimeoutMs: 300 }));
     assert.equal(nothing.code, 'connection_failed');
     await silent.close();
     for (const url of [
@@ -108,28 +108,28 @@ else {
       'mongodb://user:p%zz@/x',
       'mongodb://a:se%cret@host/x',
     ]) {
-      const error = await refusal(mongodb.connect(url, { connectTimeoutMs: 300 }));
+      const error = await rejectionOf(mongodb.connect(url, { connectTimeoutMs: 300 }));
       assert.equal(error.code, 'url_invalid', url);
       assert.doesNotMatch(JSON.stringify([error.message, error.why, error.next]), /se%cret|p%zz/);
     }
     assert.equal(mongodb.identify('mongodb://u:p@B:1,a/shop?x=1'), 'mongodb:a:27017,b:1/shop');
-    const option = await refusal(mongodb.connect('mongodb://host/shop', { leaseMs: -1 }));
+    const option = await rejectionOf(mongodb.connect('mongodb://host/shop', { leaseMs: -1 }));
     assert.equal(option.code, 'config_invalid');
   });
 
   test('credentials that are wrong, missing, or not supported by the server', async () => {
     const database = await freshMongo();
     const seen: string[] = [];
-    const refusedWith = async (code: number, command: string, user: string) => {
-      const proxy = await mongoProxy(database.url, ({ name }) => {
+    const rejectedWith = async (code: number, command: string, user: string) => {
+      const proxy = await startMongoProxy(database.url, ({ name }) => {
         seen.push(name);
         return name === command ? { code, errmsg: `no such command: '${name}'` } : 'pass';
       });
       try {
         const url = proxy.url.replace('//', `//${user}`);
-        const error = await refusal(
+        const error = await rejectionOf(
           (async () => {
-            const { connection } = await connectAdapter(mongodb, url, { connectTimeoutMs: 2000 });
+            const { connection } = await connectTarget(mongodb, url, { connectTimeoutMs: 2000 });
             await connection.introspect().finally(() => connection.close());
           })(),
         );
@@ -140,15 +140,15 @@ else {
       }
     };
     try {
-      const wrong = await refusedWith(18, 'saslStart', 'ann:s3cret@');
+      const wrong = await rejectedWith(18, 'saslStart', 'ann:s3cret@');
       assert.equal(wrong.code, 'authentication_failed');
       assert.match(wrong.next?.join() ?? '', /authSource/);
       assert.equal(wrong.state, 'Nothing was changed.');
-      const useless = await refusedWith(59, 'saslStart', 'ann:s3cret@');
+      const useless = await rejectedWith(59, 'saslStart', 'ann:s3cret@');
       assert.equal(useless.code, 'authentication_failed');
       assert.match(useless.next?.join() ?? '', /[Ll]eave user and password out/);
       // Without a user the driver does not authenticate, and the first command that needs a user fails.
-      const missing = await refusedWith(13, 'listCollections', '');
+      const missing = await rejectedWith(13, 'listCollections', '');
       assert.equal(missing.code, 'permission_denied', seen.join());
       assert.match(missing.next?.join() ?? '', /user/);
     } finally {
@@ -159,7 +159,7 @@ else {
   test(
     'after a primary stepped down or a connection broke, the command is sent again and takes effect once',
     async () => {
-      const fates = new Map<string, Fate[]>([
+      const fates = new Map<string, ProxyAction[]>([
         ['collMod', [{ code: 189 }, 'lose']],
         ['update users', ['lose', { code: 11600 }, 'lose', { code: 89 }]],
         // The cursor of a server that was restarted.
@@ -176,7 +176,7 @@ else {
           return fate;
         },
         async (url, _direct, count) => {
-          const adapter = await connectAdapter(mongodb, url, { batchSize: 100, leaseMs: 10_000 });
+          const adapter = await connectTarget(mongodb, url, { batchSize: 100, leaseMs: 10_000 });
           const result = await new MigrationEngine(adapter).up(
             migration('20260103_000000_all')
               .addField('users', { name: 'kind', type: 'text', default: 'person', required: true })
@@ -204,13 +204,13 @@ else {
           return gone ? 'lose' : 'pass';
         },
         async (url, direct, count) => {
-          const adapter = await connectAdapter(mongodb, url, { batchSize: 100, leaseMs: LEASE_MS });
-          const error = await refusal(new MigrationEngine(adapter).up(filled));
+          const adapter = await connectTarget(mongodb, url, { batchSize: 100, leaseMs: LEASE_MS });
+          const error = await rejectionOf(new MigrationEngine(adapter).up(filled));
           assert.ok(['connection_lost', 'lock_lost'].includes(error.code), error.code);
           await adapter.connection.close();
           gone = false;
           updates = 10;
-          const next = await connectAdapter(mongodb, direct, { leaseMs: LEASE_MS });
+          const next = await connectTarget(mongodb, direct, { leaseMs: LEASE_MS });
           await migrate(next, [tables, filled].map(definedInCode));
           assert.equal(await count({ kind: 'person' }), 500);
           await next.connection.close();
@@ -226,13 +226,15 @@ else {
       await withProxy(
         () => 'pass',
         async (_url, direct, count) => {
-          const adapter = await connectAdapter(mongodb, direct, { leaseMs: LEASE_MS });
+          const adapter = await connectTarget(mongodb, direct, { leaseMs: LEASE_MS });
           const index = migration('20260103_000000_index')
             .createIndex('users', 'users_n', [{ name: 'n' }], { unique: true })
             .build();
-          const racing = await mongoProxy(direct, ({ name }) => (name === 'createIndexes' ? { code: 11000 } : 'pass'));
-          const late = await connectAdapter(mongodb, racing.url, { leaseMs: LEASE_MS });
-          const error = await refusal(new MigrationEngine(late).up(index));
+          const racing = await startMongoProxy(direct, ({ name }) =>
+            name === 'createIndexes' ? { code: 11000 } : 'pass',
+          );
+          const late = await connectTarget(mongodb, racing.url, { leaseMs: LEASE_MS });
+          const error = await rejectionOf(new MigrationEngine(late).up(index));
           assert.equal(error.code, 'data_violates');
           await late.connection.close();
           await racing.close();
@@ -254,12 +256,14 @@ else {
           const index = migration('20260103_000000_index')
             .createIndex('users', 'users_n', [{ name: 'n' }], { unique: true })
             .build();
-          const adapter = await connectAdapter(mongodb, direct, { leaseMs: LEASE_MS });
+          const adapter = await connectTarget(mongodb, direct, { leaseMs: LEASE_MS });
           const build = { name: 'users_n', key: { n: 1 }, unique: true, partialFilterExpression: NUMBERS };
           await adapter.connection.query(JSON.stringify({ createIndexes: 'users', indexes: [build] }));
-          const failing = await mongoProxy(direct, ({ name }) => (name === 'createIndexes' ? { code: 11000 } : 'pass'));
-          const late = await connectAdapter(mongodb, failing.url, { leaseMs: LEASE_MS });
-          const error = await refusal(new MigrationEngine(late).up(index));
+          const failing = await startMongoProxy(direct, ({ name }) =>
+            name === 'createIndexes' ? { code: 11000 } : 'pass',
+          );
+          const late = await connectTarget(mongodb, failing.url, { leaseMs: LEASE_MS });
+          const error = await rejectionOf(new MigrationEngine(late).up(index));
           assert.equal(error.code, 'migration_half_done');
           assert.match(error.why ?? '', /11000: refused on the way/);
           await late.connection.close();
@@ -289,7 +293,7 @@ else {
             return known || !command.commitQuorum ? 'pass' : { answer: { ok: 0, code: 40415, errmsg: unknown } };
           },
           async (url) => {
-            const adapter = await connectAdapter(mongodb, url, { leaseMs: LEASE_MS });
+            const adapter = await connectTarget(mongodb, url, { leaseMs: LEASE_MS });
             const { connection } = adapter;
             const [hello] = await connection.query('{ "hello": 1 }');
             const hasMembers = hello?.setName !== undefined || hello?.msg === 'isdbgrid';
@@ -318,12 +322,12 @@ else {
       await withProxy(
         () => 'pass',
         async (_url, direct) => {
-          const adapter = await connectAdapter(mongodb, direct, { leaseMs: LEASE_MS });
+          const adapter = await connectTarget(mongodb, direct, { leaseMs: LEASE_MS });
           const engine = new MigrationEngine(adapter);
           const write = (command: object) => adapter.connection.query(JSON.stringify(command));
-          const theirs = { insert: 'orders', documents: [{ theirs: true }] };
-          const isTheirs = async () => {
-            const error = await refusal(engine.up(orders));
+          const others = { insert: 'orders', documents: [{ theirs: true }] };
+          const isOthers = async () => {
+            const error = await rejectionOf(engine.up(orders));
             assert.equal(error.code, 'collection_exists');
             assert.match(error.message, /already exists/);
             assert.deepEqual(
@@ -336,30 +340,30 @@ else {
             );
           };
           // The server rejects the create command.
-          const refusing = await mongoProxy(direct, ({ name }) => (name === 'create' ? { code: 13 } : 'pass'));
-          const first = await connectAdapter(mongodb, refusing.url, { leaseMs: LEASE_MS });
-          assert.equal((await refusal(new MigrationEngine(first).up(orders))).code, 'permission_denied');
+          const refusing = await startMongoProxy(direct, ({ name }) => (name === 'create' ? { code: 13 } : 'pass'));
+          const first = await connectTarget(mongodb, refusing.url, { leaseMs: LEASE_MS });
+          assert.equal((await rejectionOf(new MigrationEngine(first).up(orders))).code, 'permission_denied');
           await first.connection.close();
           await refusing.close();
           assert.deepEqual(await write({ find: '_svc_registry', filter: { _id: 'orders' } }), []);
-          await write(theirs);
-          await isTheirs();
+          await write(others);
+          await isOthers();
           await write({ drop: 'orders' });
           // The state after a process died between announcement and creation.
           const [create] = mongodb.compile(orders.up[0] as Operation, new Map()) as [Statement];
           const { entry } = create.run as { entry: string };
-          await write({ insert: '_svc_registry', documents: [{ _id: 'orders', entry, making: true, _epoch: 1 }] });
-          await write(theirs);
-          await isTheirs();
+          await write({ insert: '_svc_registry', documents: [{ _id: 'orders', entry, creating: true, _epoch: 1 }] });
+          await write(others);
+          await isOthers();
           await write({ drop: 'orders' });
           // Servers before MongoDB 7 report an equal collection as existing: it is the one of the lost attempt.
           let sent = 0;
-          const old = await mongoProxy(direct, ({ name }) => {
+          const old = await startMongoProxy(direct, ({ name }) => {
             if (name !== 'create') return 'pass';
             sent += 1;
             return sent === 1 ? 'lose' : { code: 48 };
           });
-          const last = await connectAdapter(mongodb, old.url, { leaseMs: LEASE_MS });
+          const last = await connectTarget(mongodb, old.url, { leaseMs: LEASE_MS });
           assert.equal((await new MigrationEngine(last).up(orders)).status, 'completed');
           assert.equal(sent, 2);
           await last.connection.close();
@@ -374,41 +378,41 @@ else {
   test(
     'without a majority commands time out, and an unconfirmed write may have been applied',
     async () => {
-      const patient: string[] = [];
+      const unlimited: string[] = [];
       let late: string | undefined;
       await withProxy(
         ({ name, command }) => {
           const target = String(command[name]);
-          if (name === 'commitTransaction' ? !command.writeConcern?.wtimeout : isUnbounded(name, target, command)) {
-            patient.push(`${name} ${target}`);
+          if (name === 'commitTransaction' ? !command.writeConcern?.wtimeout : hasNoTimeLimit(name, target, command)) {
+            unlimited.push(`${name} ${target}`);
           }
           return late === `${name} ${target}` ? 'unconfirmed' : 'pass';
         },
         async (url, direct, count) => {
-          const adapter = await connectAdapter(mongodb, url, { leaseMs: LEASE_MS });
+          const adapter = await connectTarget(mongodb, url, { leaseMs: LEASE_MS });
           const engine = new MigrationEngine(adapter);
           await adapter.connection.withLock(() => adapter.connection.ensureTables([anyDefinition(notes)]));
           const store = adapter.connection.records(notes);
           assert.equal(await store.insert({ id: 'a', n: 1 }), 'inserted');
           late = 'update _svc_notes';
-          const told = await refusal(store.replace('a', 1, { id: 'a', n: 2 }));
-          assert.equal(told.code, 'connection_lost');
-          assert.match(told.why ?? '', /^64: waiting for replication timed out/);
+          const unconfirmed = await rejectionOf(store.replace('a', 1, { id: 'a', n: 2 }));
+          assert.equal(unconfirmed.code, 'connection_lost');
+          assert.match(unconfirmed.why ?? '', /^64: waiting for replication timed out/);
           assert.deepEqual(await store.get('a'), { record: { id: 'a', n: 2 }, version: 2 });
           late = 'delete _svc_notes';
-          assert.equal((await refusal(store.remove('a', 2))).code, 'connection_lost');
+          assert.equal((await rejectionOf(store.remove('a', 2))).code, 'connection_lost');
           assert.equal(await store.get('a'), undefined);
           late = 'update _svc_registry';
-          assert.equal((await refusal(engine.up(filled))).code, 'connection_lost');
+          assert.equal((await rejectionOf(engine.up(filled))).code, 'connection_lost');
           await adapter.connection.close();
           late = undefined;
-          const next = await connectAdapter(mongodb, direct, { leaseMs: LEASE_MS });
+          const next = await connectTarget(mongodb, direct, { leaseMs: LEASE_MS });
           await migrate(next, [tables, filled].map(definedInCode));
           assert.equal(await count({ kind: 'person' }), 500);
           await next.connection.close();
         },
       );
-      assert.deepEqual([...new Set(patient)], []);
+      assert.deepEqual([...new Set(unlimited)], []);
     },
     SLOW,
   );
@@ -426,7 +430,7 @@ else {
           return { answer: { cursor: { id: Long.ZERO, ns: 'config.collections', firstBatch } } };
         },
         async (url, _direct, count) => {
-          const adapter = await connectAdapter(mongodb, url, { leaseMs: LEASE_MS });
+          const adapter = await connectTarget(mongodb, url, { leaseMs: LEASE_MS });
           const engine = new MigrationEngine(adapter);
           const was = { type: 'integer' } as const;
           const changes = [
@@ -436,12 +440,12 @@ else {
           ];
           const before = await adapter.connection.introspect();
           for (const change of changes) {
-            const error = await refusal(engine.up(change));
+            const error = await rejectionOf(engine.up(change));
             assert.equal(error.code, 'not_supported', change.tag);
             assert.match(error.why ?? '', /The collection is sharded by "n.deep", "other"\.$/);
           }
           key = undefined;
-          assert.equal((await refusal(engine.up(changes[0]!))).code, 'permission_denied');
+          assert.equal((await rejectionOf(engine.up(changes[0]!))).code, 'permission_denied');
           assert.deepEqual(await adapter.connection.introspect(), before);
           assert.equal(await count({ n: { $type: 'int' } }), 500);
           key = { n: 1 };
@@ -463,18 +467,18 @@ else {
       await withProxy(
         () => 'pass',
         async (_url, direct, count) => {
-          const adapter = await connectAdapter(mongodb, direct, { leaseMs: LEASE_MS });
+          const adapter = await connectTarget(mongodb, direct, { leaseMs: LEASE_MS });
           const retry = ({ tag }: typeof filled) => resolveMigration(adapter, tag, 'retry');
           const write = (command: object) => adapter.connection.query(JSON.stringify(command));
           const remove = (n: string) => write({ delete: 'users', deletes: [{ q: { n }, limit: 1 }] });
           /** Up to the final validator, which the server rejects at first. */
           const withLate = async (change: typeof filled, documents: readonly object[]) => {
             let validators = 0;
-            const proxy = await mongoProxy(direct, ({ name }) =>
+            const proxy = await startMongoProxy(direct, ({ name }) =>
               name === 'collMod' && ++validators === 2 ? { code: 13 } : 'pass',
             );
-            const first = await connectAdapter(mongodb, proxy.url, { leaseMs: LEASE_MS });
-            const error = await refusal(new MigrationEngine(first).up(change));
+            const first = await connectTarget(mongodb, proxy.url, { leaseMs: LEASE_MS });
+            const error = await rejectionOf(new MigrationEngine(first).up(change));
             assert.match(error.why ?? '', /^step 3 of 3: .*refused on the way/);
             await first.connection.close();
             await proxy.close();
@@ -490,9 +494,9 @@ else {
             { n: 600, kind: 'late' },
             { n: 12_345, kind: 'late' },
           ];
-          const error = await refusal(withLate(text, late));
+          const error = await rejectionOf(withLate(text, late));
           assert.equal(error.code, 'migration_half_done');
-          assert.match(error.why ?? '', / 1 have a value in "n" that is not a valid string(3): _id /);
+          assert.match(error.why ?? '', / 1 have a value in "n" that is not a valid string\(3\): _id /);
           assert.equal(await count({ n: '600' }), 1);
           await remove('12345');
           assert.equal((await retry(text)).status, 'completed');
@@ -503,9 +507,9 @@ else {
             { n: '700', kind: 'late' },
             { n: '701', kind: 'newer', sort: 'older' },
           ];
-          const left = await refusal(withLate(moved, both));
+          const left = await rejectionOf(withLate(moved, both));
           assert.equal(left.code, 'migration_half_done');
-          assert.match(left.why ?? '', / 1 still have a value in "kind", which is "sort" now: _id /);
+          assert.match(left.why ?? '', / 1 still have a value in "kind", which is now "sort": _id /);
           assert.equal(await count({ sort: 'late' }), 2);
           await remove('701');
           assert.equal((await retry(moved)).status, 'completed');
@@ -523,11 +527,11 @@ else {
       const database = await freshMongo();
       try {
         const [one, other] = await Promise.all(
-          [1, 2].map(() => connectAdapter(mongodb, database.url, { leaseMs: LEASE_MS })),
+          [1, 2].map(() => connectTarget(mongodb, database.url, { leaseMs: LEASE_MS })),
         );
         await one!.connection.withLock(async (epoch) => {
           const clock = performance.now();
-          const waiting = await refusal(other!.connection.withLock(async () => {}, { timeoutMs: LEASE_MS * 2 }));
+          const waiting = await rejectionOf(other!.connection.withLock(async () => {}, { timeoutMs: LEASE_MS * 2 }));
           assert.equal(waiting.code, 'lock_timeout');
           assert.ok(performance.now() - clock > LEASE_MS * 1.5);
           const outcome = await one!.connection.run([{ transactional: true, statements: [], writes: [] }], epoch);
@@ -562,11 +566,11 @@ else {
     async () => {
       const database = await freshMongo();
       let refusing = true;
-      const proxy = await mongoProxy(database.url, ({ name, command }) =>
+      const proxy = await startMongoProxy(database.url, ({ name, command }) =>
         refusing && name === 'update' && command.updates[0].multi ? { code: 13 } : 'pass',
       );
       try {
-        const adapter = await connectAdapter(mongodb, proxy.url, { leaseMs: LEASE_MS });
+        const adapter = await connectTarget(mongodb, proxy.url, { leaseMs: LEASE_MS });
         await adapter.connection.withLock(() => adapter.connection.ensureTables([anyDefinition(notes)]));
         await database.on((client, name) =>
           client
@@ -574,7 +578,7 @@ else {
             .collection('_svc_lock')
             .updateOne({}, { $set: { owner: 'the dead', ttlMs: 0 } }),
         );
-        const error = await refusal(adapter.connection.withLock(async () => {}));
+        const error = await rejectionOf(adapter.connection.withLock(async () => {}));
         assert.equal(error.code, 'permission_denied');
         refusing = false;
         assert.equal(await adapter.connection.withLock(async (epoch) => epoch, { timeoutMs: LEASE_MS * 5 }), 3);
@@ -591,22 +595,22 @@ else {
     'an owner whose renewals are lost writes nothing once another one has the lock',
     async () => {
       const database = await freshMongo();
-      let mute = false;
-      const proxy = await mongoProxy(database.url, ({ name, command }) =>
-        mute && name === 'update' && command.update === '_svc_lock' ? { code: 50 } : 'pass',
+      let renewalsLost = false;
+      const proxy = await startMongoProxy(database.url, ({ name, command }) =>
+        renewalsLost && name === 'update' && command.update === '_svc_lock' ? { code: 50 } : 'pass',
       );
       try {
-        const old = await connectAdapter(mongodb, proxy.url, { leaseMs: LEASE_MS });
-        const next = await connectAdapter(mongodb, database.url, { leaseMs: LEASE_MS });
+        const old = await connectTarget(mongodb, proxy.url, { leaseMs: LEASE_MS });
+        const next = await connectTarget(mongodb, database.url, { leaseMs: LEASE_MS });
         const write = (id: string, n: number, version?: number) => [
           { transactional: true, statements: [], writes: [recordWrite(notes, { id, n }, version)] },
         ];
         await old.connection.withLock(async (epoch) => {
           await old.connection.ensureTables([anyDefinition(notes)]);
           assert.equal((await old.connection.run(write('a', 1), epoch)).committed, 1);
-          mute = true;
+          renewalsLost = true;
           await next.connection.withLock(async (later) => {
-            mute = false;
+            renewalsLost = false;
             assert.equal(later, epoch + 1);
             for (const late of [write('a', 2, 1), write('b', 2)]) {
               const { failure, committed } = await old.connection.run(late, epoch);
@@ -614,8 +618,8 @@ else {
               assert.equal(isSvcError(failure?.error) && failure.error.code, 'lock_lost');
             }
             const create = mongodb.compile({ type: 'createCollection', name: 't', fields: [] }, new Map());
-            const made = await old.connection.run([{ transactional: false, statements: create, writes: [] }], epoch);
-            assert.equal(isSvcError(made.failure?.error) && made.failure.error.code, 'lock_lost');
+            const created = await old.connection.run([{ transactional: false, statements: create, writes: [] }], epoch);
+            assert.equal(isSvcError(created.failure?.error) && created.failure.error.code, 'lock_lost');
             const store = old.connection.records(notes);
             assert.equal(await store.replace('a', 1, { id: 'a', n: 3 }, { epoch }), 'stale');
             assert.deepEqual((await store.get('a'))?.record, { id: 'a', n: 1 });
@@ -638,8 +642,8 @@ else {
       withProxy(
         () => 'pass',
         async (_url, direct, count) => {
-          const old = await connectAdapter(mongodb, direct, { leaseMs: 60_000 });
-          const next = await connectAdapter(mongodb, direct, { leaseMs: LEASE_MS });
+          const old = await connectTarget(mongodb, direct, { leaseMs: 60_000 });
+          const next = await connectTarget(mongodb, direct, { leaseMs: LEASE_MS });
           await old.connection.withLock(async (epoch) => {
             const drop = mongodb.compile(
               { type: 'dropField', collection: 'users', field: 'n' },
@@ -649,7 +653,7 @@ else {
             const over = { update: '_svc_lock', updates: [{ q: {}, u: { $set: { ttlMs: 0 } } }] };
             await next.connection.query(JSON.stringify(over));
             await next.connection.withLock(async () => {});
-            const { failure, committed } = await slept(60_000, () =>
+            const { failure, committed } = await withClockAhead(60_000, () =>
               old.connection.run([{ transactional: false, statements: drop, writes: [] }], epoch),
             );
             assert.equal(isSvcError(failure?.error) && failure.error.code, 'lock_lost');
@@ -667,8 +671,8 @@ else {
     async () => {
       const database = await freshMongo();
       try {
-        const old = await connectAdapter(mongodb, database.url, { leaseMs: 60_000 });
-        const next = await connectAdapter(mongodb, database.url, { leaseMs: LEASE_MS });
+        const old = await connectTarget(mongodb, database.url, { leaseMs: 60_000 });
+        const next = await connectTarget(mongodb, database.url, { leaseMs: LEASE_MS });
         await old.connection.withLock(async (epoch) => {
           await old.connection.ensureTables([anyDefinition(notes)]);
           const first = [{ transactional: true, statements: [], writes: [recordWrite(notes, { id: 'a', n: 1 })] }];
@@ -700,7 +704,7 @@ else {
       const later = migration('20260103_000000_later')
         .addField('users', { name: 'late', type: 'text', default: 'x' })
         .build();
-      const start = await migratorsOf('mongodb', [tables, filled, later]);
+      const start = await prepareMigrators('mongodb', [tables, filled, later]);
       let sleeper: ChildProcess | undefined;
       let asleep = false;
       try {
@@ -716,7 +720,7 @@ else {
             const sleeping = start(url, 0, { connect: { leaseMs: LEASE_MS, batchSize: 100 } });
             sleeper = sleeping.child;
             await waitUntil(() => asleep, 'the migrator never began to fill the field');
-            const adapter = await connectAdapter(mongodb, direct, { leaseMs: LEASE_MS });
+            const adapter = await connectTarget(mongodb, direct, { leaseMs: LEASE_MS });
             const report = await migrate(adapter, [tables, filled].map(definedInCode));
             assert.deepEqual(
               report.migrations.map(({ tag }) => tag),

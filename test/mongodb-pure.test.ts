@@ -11,7 +11,7 @@ import type { MongoStep } from '../plugins/dialects/mongodb/compile/step.ts';
 import { fieldRule } from '../plugins/dialects/mongodb/compile/validator.ts';
 import { toSvcError } from '../plugins/dialects/mongodb/connection/errors.ts';
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
-import { moves } from './kit/arbitrary.ts';
+import { arbitraryMoves } from './kit/arbitrary-schema.ts';
 import { test } from './kit/test.ts';
 import { applyMoves, CHOICES, FIELDS } from './suites/random-schema.ts';
 
@@ -35,7 +35,7 @@ test('a rule that svc creates reads back as a field with the same rule', () => {
 
 test('a registry entry restores the collection', () => {
   fc.assert(
-    fc.property(moves(25), (list) => {
+    fc.property(arbitraryMoves(25), (list) => {
       for (const collection of applyMoves(list).model.values()) {
         assert.deepEqual(collectionFromEntry(collection.name, registryEntry(collection)), collection);
       }
@@ -47,7 +47,7 @@ test('a registry entry restores the collection', () => {
 test('every step is JSON and repeatable, and the last of an operation has the registry entry', () => {
   const choices = { ...CHOICES, check: (field: string) => JSON.stringify({ $ne: [`$${field}`, null] }), sql: true };
   fc.assert(
-    fc.property(moves(25, choices), (list) => {
+    fc.property(arbitraryMoves(25, choices), (list) => {
       let model: SchemaModel = new Map();
       for (const operation of applyMoves(list, new Map(), choices).operations) {
         let statements: ReturnType<typeof mongodb.compile>;
@@ -60,10 +60,10 @@ test('every step is JSON and repeatable, and the last of an operation has the re
         }
         for (const { run, idempotent, transactional, text } of statements) {
           assert.deepEqual(JSON.parse(JSON.stringify(run)), run, text);
-          assert.equal(idempotent === true, (run as { do?: string }).do !== 'create');
+          assert.equal(idempotent === true, run.kind !== 'create');
           assert.equal(transactional, false);
         }
-        const last = statements.at(-1)?.run as unknown as MongoStep & { readonly entry?: string };
+        const last = statements.at(-1)?.run as MongoStep & { readonly entry?: string };
         if (operation.type === 'renameCollection') assert.equal(last.entry, registryEntry(after.get(operation.to)!));
         else if (operation.type !== 'dropCollection' && operation.type !== 'raw') {
           const name = operation.type === 'createCollection' ? operation.name : operation.collection;
@@ -76,9 +76,9 @@ test('every step is JSON and repeatable, and the last of an operation has the re
   );
 });
 
-test('an unavailable primary is an outage, reported by itself or by a router', () => {
+test('an unavailable primary is an outage, reported by the primary or by a router', () => {
   const ofCode = (code: number, errorLabels: string[] = []) =>
-    new MongoServerError({ message: 'told by the server', code, errorLabels });
+    new MongoServerError({ message: 'from the server', code, errorLabels });
   for (const code of [6, 7, 43, 89, 91, 133, 134, 189, 10107, 11600]) {
     assert.ok(isOutage(toSvcError(ofCode(code))), `${code}`);
   }

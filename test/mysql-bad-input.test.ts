@@ -1,14 +1,14 @@
 import * as assert from 'node:assert/strict';
-import type { Target } from '../core/migration/target.ts';
 import type { ErrorCode } from '../core/errors.ts';
-import type { Migration } from '../core/migration/migration.ts';
 import { migrate } from '../core/migration/migrate.ts';
+import type { Migration } from '../core/migration/migration.ts';
+import type { Target } from '../core/migration/target.ts';
 import type { FieldChanges, NamedFieldDefinition, Operation } from '../core/schema/operation.ts';
-import { connectAdapter } from './kit/adapter.ts';
-import { definedInCode } from './kit/defined.ts';
 import { committingEngines } from './kit/engines.ts';
-import { expectError } from './suites/expect-error.ts';
+import { definedInCode } from './kit/migrations.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
 
 const id: NamedFieldDefinition = { name: 'id', type: 'integer', primaryKey: true };
 const table = (name: string, ...fields: NamedFieldDefinition[]): Operation => ({
@@ -42,7 +42,7 @@ interface Bad {
   readonly up: readonly Operation[];
   readonly before?: string;
   readonly code: ErrorCode;
-  readonly says: RegExp;
+  readonly message: RegExp;
 }
 
 const modify = (field: string, changes: FieldChanges): Operation => ({
@@ -58,62 +58,77 @@ const foreign = (name: string, columns: string[], to: string, target: string[]):
   constraint: { name, type: 'foreignKey', columns, references: { table: to, columns: target } },
 });
 
-/** Each stops before it has changed anything, or is undone as a whole: the server keeps every statement atomic. */
+/** Each fails before it changes anything, or is rolled back: every statement is atomic. */
 const BAD: readonly Bad[] = [
-  { what: 'a table that exists', up: [table('users')], code: 'collection_exists', says: /already exists/ },
+  { what: 'a table that exists', up: [table('users')], code: 'collection_exists', message: /already exists/ },
   {
-    what: 'a table that somebody else made',
+    what: 'a table that svc did not create',
     before: 'CREATE TABLE theirs (i int)',
     up: [table('theirs')],
     code: 'collection_exists',
-    says: /already exists/,
+    message: /already exists/,
   },
   {
     what: 'a field of another case',
     up: [add({ name: 'TEAM', type: 'integer' })],
     code: 'field_exists',
-    says: /already exists/,
+    message: /already exists/,
   },
   {
     what: 'a required field over rows',
     up: [add({ name: 'n', type: 'timestamp', required: true })],
     code: 'data_violates',
-    says: /rows that are there/,
+    message: /rows that are there/,
   },
-  { what: 'required over nulls', up: [modify('team', { required: true })], code: 'data_violates', says: /1138|1265/ },
+  {
+    what: 'required over nulls',
+    up: [modify('team', { required: true })],
+    code: 'data_violates',
+    message: /1138|1265/,
+  },
   {
     what: 'unique over duplicates',
     up: [modify('team', { unique: true })],
     code: 'data_violates',
-    says: /1062|duplicate/i,
+    message: /1062|duplicate/i,
   },
   {
     what: 'a unique index over duplicates',
     up: [{ type: 'createIndex', collection: 'users', index: 'u', columns: [{ name: 'team' }], unique: true }],
     code: 'data_violates',
-    says: /1062/,
+    message: /1062/,
   },
-  { what: 'a shorter text', up: [modify('word', { length: 2 })], code: 'data_violates', says: /1265|1406/ },
-  { what: 'words as numbers', up: [modify('word', { type: 'integer' })], code: 'data_violates', says: /whole numbers/ },
-  { what: 'words as JSON', up: [modify('word', { type: 'json' })], code: 'data_violates', says: /3140|4025/ },
-  { what: 'JSON that is no array', up: [modify('team', { type: 'array' })], code: 'data_violates', says: /3819|4025/ },
+  { what: 'a shorter text', up: [modify('word', { length: 2 })], code: 'data_violates', message: /1265|1406/ },
+  {
+    what: 'words as numbers',
+    up: [modify('word', { type: 'integer' })],
+    code: 'data_violates',
+    message: /whole numbers/,
+  },
+  { what: 'words as JSON', up: [modify('word', { type: 'json' })], code: 'data_violates', message: /3140|4025/ },
+  {
+    what: 'JSON that is not an array',
+    up: [modify('team', { type: 'array' })],
+    code: 'data_violates',
+    message: /3819|4025/,
+  },
   {
     what: 'a value of an enum that rows have',
     up: [modify('mood', { enumValues: ['good'] })],
     code: 'data_violates',
-    says: /none of good/,
+    message: /not one of good/,
   },
   {
-    what: 'an enum without the words of rows',
+    what: 'an enum without the values of rows',
     up: [modify('word', { type: 'enum', enumValues: ['1', '2'] })],
     code: 'data_violates',
-    says: /none of 1, 2/,
+    message: /not one of 1, 2/,
   },
   {
-    what: 'a foreign key over orphans',
+    what: 'a foreign key over orphaned rows',
     up: [foreign('f', ['team'], 'teams', ['id'])],
     code: 'data_violates',
-    says: /1452/,
+    message: /1452/,
   },
   {
     what: 'a foreign key of another type',
@@ -130,10 +145,10 @@ const BAD: readonly Bad[] = [
       },
     ],
     code: 'constraint_invalid',
-    says: /./,
+    message: /./,
   },
   {
-    what: 'a check that rows break',
+    what: 'a check that rows violate',
     up: [
       {
         type: 'addConstraint',
@@ -142,10 +157,10 @@ const BAD: readonly Bad[] = [
       },
     ],
     code: 'data_violates',
-    says: /3819|4025/,
+    message: /3819|4025/,
   },
   {
-    what: 'a check on what is not there',
+    what: 'a check on an unknown field',
     up: [
       {
         type: 'addConstraint',
@@ -154,19 +169,19 @@ const BAD: readonly Bad[] = [
       },
     ],
     code: 'field_unknown',
-    says: /1054/,
+    message: /1054/,
   },
   {
     what: 'a migration without operations',
     up: [],
     code: 'migration_invalid',
-    says: /no operations|applied as it is/i,
+    message: /no operations|applied as it is/i,
   },
   {
     what: 'the only field',
     up: [{ type: 'dropField', collection: 'teams', field: 'id' }],
     code: 'not_supported',
-    says: /one column/,
+    message: /one column/,
   },
 ];
 
@@ -176,17 +191,17 @@ for (const engine of committingEngines) {
     continue;
   }
   test(
-    `${engine.name}: bad input is refused with its reason and changes nothing`,
+    `${engine.name}: bad input is rejected with its reason and changes nothing`,
     () =>
       engine.withUrl(async (url) => {
-        const adapter = await connectAdapter(engine.dialect, url, { allowCopy: true });
+        const adapter = await connectTarget(engine.dialect, url, { allowCopy: true });
         const { connection } = adapter;
         try {
           await migrate(adapter, [definedInCode(users)]);
           await connection.query(
             "INSERT INTO users VALUES (1, 7, 'word', 'good'), (2, 7, 'more', 'bad'), (3, NULL, NULL, NULL)",
           );
-          for (const [index, { what, up, before, code, says }] of BAD.entries()) {
+          for (const [index, { what, up, before, code, message }] of BAD.entries()) {
             if (before !== undefined) await connection.query(before);
             const was = await everything(adapter);
             const next = migration(`20260202_0000${String(index).padStart(2, '0')}_next`, up);
@@ -194,7 +209,7 @@ for (const engine of committingEngines) {
             const error = await expectError(bad, code).catch((other) => {
               throw new Error(`${what}: ${other.code} ${other.message} ${other.why ?? ''}`);
             });
-            assert.match(`${error.message} ${error.why ?? ''}`, says, what);
+            assert.match(`${error.message} ${error.why ?? ''}`, message, what);
             assert.match(error.state ?? '', /^(Nothing|None of it took effect)/, what);
             assert.ok(error.next.length > 0, what);
             assert.deepEqual(await everything(adapter), was, what);

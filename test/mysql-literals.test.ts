@@ -3,25 +3,25 @@ import fc from 'fast-check';
 import type { Json } from '../core/json.ts';
 import { defineCollection } from '../core/schema/define.ts';
 import { mariadbTraits } from '../plugins/dialects/mariadb/dialect.ts';
+import { canonicalDefault } from '../plugins/dialects/mysql/catalog/defaults.ts';
+import { textAfter, withoutOuterParentheses } from '../plugins/dialects/mysql/catalog/show-create-table.ts';
 import { createGrammar } from '../plugins/dialects/mysql/compile/grammar.ts';
 import {
+  parseString,
   parseTextExpression,
   quoteIdentifier,
-  parseString,
   quoteLiteral,
   textExpression,
   unescapeString,
 } from '../plugins/dialects/mysql/compile/literal.ts';
 import { tokenize } from '../plugins/dialects/mysql/compile/raw.ts';
-import { canonicalDefault } from '../plugins/dialects/mysql/catalog/defaults.ts';
-import { textAfter, withoutOuterParentheses } from '../plugins/dialects/mysql/catalog/show-create-table.ts';
 import { readType } from '../plugins/dialects/mysql/compile/types.ts';
-import { updateSql } from '../plugins/dialects/mysql/data/update.ts';
-import { isBefore, type Version, parseVersion } from '../plugins/dialects/mysql/variant.ts';
-import { holds } from './kit/schema-laws.ts';
+import { updateSql } from '../plugins/dialects/mysql/compile/update-sql.ts';
+import { isBefore, parseVersion, type Version } from '../plugins/dialects/mysql/variant.ts';
+import { checkProperty } from './kit/schema-laws.ts';
 import { test } from './kit/test.ts';
 
-/** Texts with much that ends, hides or escapes. */
+/** Strings with quotes, comments and escapes. */
 const nasty = fc.string({
   unit: fc.oneof(
     fc.constantFrom("'", '"', '`', '\\', '\0', '\n', '\x1a', '%', '(', ')', ';', '--', '/*', '😀'),
@@ -29,20 +29,23 @@ const nasty = fc.string({
   ),
 });
 
-test('a text comes back from its literal, whatever is in it', () => {
-  holds(
+test('a string is parsed back from its literal, whatever it contains', () => {
+  checkProperty(
     fc.property(nasty, (value) => {
       assert.equal(parseString(quoteLiteral(value)), value);
       assert.equal(parseTextExpression(textExpression(value)), value);
       // As MySQL's catalog has it: escaped once more.
-      assert.equal(parseString(unescapeString(quoteLiteral(value).replaceAll('\\', '\\\\').replaceAll("'", "\\'"))), value);
+      assert.equal(
+        parseString(unescapeString(quoteLiteral(value).replaceAll('\\', '\\\\').replaceAll("'", "\\'"))),
+        value,
+      );
     }),
     2_000,
   );
 });
 
 test('a literal and a name are one token each, and nothing in them ends a statement', () => {
-  holds(
+  checkProperty(
     fc.property(nasty, nasty, (value, name) => {
       const found = [...tokenize(`${quoteLiteral(value)} ${quoteIdentifier(name)} ;`)];
       assert.deepEqual(
@@ -54,7 +57,7 @@ test('a literal and a name are one token each, and nothing in them ends a statem
   );
 });
 
-test('parentheses are taken away only around the whole, and words are found only outside of quotes', () => {
+test('only parentheses around the whole are removed, and words are found only outside quotes', () => {
   for (const [written, plain] of [
     ['((`a` > 0))', '`a` > 0'],
     ['(`a`) or (`b`)', '(`a`) or (`b`)'],
@@ -81,8 +84,8 @@ test('a decimal default is what the server rounds it to', () => {
     assert.equal(canonicalDefault(value, { type: 'decimal', scale }), rounded, value);
 });
 
-test('labels of an enum come back from its column type', () => {
-  holds(
+test('the values of an enum are parsed back from its column type', () => {
+  checkProperty(
     fc.property(fc.uniqueArray(nasty, { minLength: 1, maxLength: 5 }), (values) => {
       const type = `enum(${values.map(quoteLiteral).join(',')})`;
       assert.deepEqual(readType(type, 'utf8mb4'), { type: 'enum', enumValues: values });
@@ -100,7 +103,7 @@ test('versions are read and compared by number', () => {
   assert.ok(!isBefore([8, 0, 17], [8, 0, 17]));
 });
 
-test('JSON is compared by a server that can, and by no other', () => {
+test('JSON is only compared by a server that can', () => {
   const grammar = createGrammar(mariadbTraits);
   const collection = defineCollection({ name: 't', fields: [{ name: 'd', type: 'json' }] });
   const update = (version: Version, operator: 'eq' | 'gt', value: Json) =>
@@ -108,13 +111,13 @@ test('JSON is compared by a server that can, and by no other', () => {
       { grammar, traits: mariadbTraits, version },
       { table: 't', collection, key: 'k', set: [], where: [{ field: 'd', operator, value }] },
     );
-  const refuses = (work: () => unknown, why: RegExp) =>
+  const rejects = (work: () => unknown, why: RegExp) =>
     assert.throws(work, (error: Error & { code?: string; why?: string }) => {
       assert.equal(error.code, 'not_supported');
       return why.test(error.why ?? '');
     });
   assert.match(update([10, 7, 0], 'eq', [1]).update, /json_equals\(`d`, '\[1\]'\)/);
-  refuses(() => update([10, 6, 0], 'eq', [1]), /since version 10\.7\.0/);
-  refuses(() => update([10, 7, 0], 'gt', 1), /as a string/);
+  rejects(() => update([10, 6, 0], 'eq', [1]), /since version 10\.7\.0/);
+  rejects(() => update([10, 7, 0], 'gt', 1), /as a string/);
   assert.match(update([10, 6, 0], 'eq', null).update, /`d` IS NULL/);
 });

@@ -2,35 +2,35 @@ import * as assert from 'node:assert/strict';
 import type { ErrorCode } from '../core/errors.ts';
 import { migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/engine.ts';
+import { migrate } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { previewMigrate } from '../core/migration/preview.ts';
 import { resolveMigration } from '../core/migration/resolve.ts';
-import { migrate } from '../core/migration/migrate.ts';
+import type { Target } from '../core/migration/target.ts';
 import { applyAll } from '../core/schema/apply.ts';
 import type { FieldType } from '../core/schema/model.ts';
 import type { FieldChanges, NamedFieldDefinition, Operation } from '../core/schema/operation.ts';
-import type { Target } from '../core/migration/target.ts';
 import { mysql, mysqlTraits } from '../plugins/dialects/mysql/dialect.ts';
 import { preflight } from '../plugins/dialects/mysql/run/preflight.ts';
-import { connectAdapter } from './kit/adapter.ts';
-import { definedInCode } from './kit/defined.ts';
 import { committingEngines } from './kit/engines.ts';
-import { expectError } from './suites/expect-error.ts';
+import { definedInCode } from './kit/migrations.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
 
-// What is refused before the first step of a run, because nothing would take back what stands before it.
+// Failures that are reported before the first step of a run, because earlier steps are not rolled back.
 
 const key = { name: 'id', type: 'integer', primaryKey: true } as const;
 const first = migration('20260101_000000_first')
   .createCollection('big', [key, { name: 's', type: 'string', length: 20 }, { name: 'n', type: 'integer' }])
   .createCollection('parents', [key])
   .build();
-/** Behind a step that nobody would miss if it were refused. */
+/** A migration that starts with a harmless step. */
 const second = () => migration('20260102_000000_second').addField('parents', { name: 'a', type: 'integer' });
 
 for (const engine of committingEngines) {
   if (engine.missing !== undefined) {
-    test.skip(`${engine.name}: what is foreseen`, engine.missing);
+    test.skip(`${engine.name}: preflight`, engine.missing);
     continue;
   }
   const on = (name: string, body: (adapter: Target, url: string) => Promise<void>) =>
@@ -52,11 +52,11 @@ for (const engine of committingEngines) {
     references: { table: 'parents', columns: ['id'] },
   } as const;
 
-  on('a copy that stands behind other steps is refused before any of them', async (adapter) => {
+  on('a table copy in a later step is rejected before any step', async (adapter) => {
     const copies = [
       second().addConstraint('big', foreignKey),
       second().modifyField('big', 's', { type: 'text' }),
-      // Whatever it is called by then.
+      // Even after a rename.
       second().renameCollection('big', 'huge').renameField('huge', 's', 'v').modifyField('huge', 'v', { type: 'text' }),
     ].map((one) => one.build());
     for (const one of copies) {
@@ -71,9 +71,9 @@ for (const engine of committingEngines) {
       [{ type: 'text' }, /Nobody could write to it.* MODIFY COLUMN `s` longtext/],
       [words, /Nobody could read it or write to it.* MODIFY COLUMN `s` enum/],
     ] as const) {
-      const alone = migration('20260102_000000_second').modifyField('big', 's', changes).build();
-      const behind = second().modifyField('big', 's', changes).build();
-      for (const one of [alone, behind])
+      const onlyChange = migration('20260102_000000_second').modifyField('big', 's', changes).build();
+      const later = second().modifyField('big', 's', changes).build();
+      for (const one of [onlyChange, later])
         assert.match((await expectError(migrate(adapter, all(one)), 'copy_required')).why ?? '', who);
     }
     const third = migration('20260103_000000_third').modifyField('big', 's', { type: 'text' }).build();
@@ -85,7 +85,7 @@ for (const engine of committingEngines) {
     assert.deepEqual(left, []);
   });
 
-  on('a check that the run drops hides nothing that stands behind it', async (adapter) => {
+  on('a check that the run drops does not hide a copy in a later step', async (adapter) => {
     const positive = { name: 'c', type: 'check', expression: 'n > 0', columns: ['n'] } as const;
     const checked = migration('20260102_000000_checked')
       .createCollection('checked', [key, { name: 'n', type: 'integer' }])
@@ -107,7 +107,7 @@ for (const engine of committingEngines) {
     assert.deepEqual(await fields(adapter, 'checked'), ['id', 'm']);
   });
 
-  on('what nobody could foresee is told at its step, with what it takes to go on', async (adapter, url) => {
+  on('an unforeseeable failure is reported at its step, with what to do next', async (adapter, url) => {
     const late = second()
       .raw(engine.dialect.name, 'INSERT INTO parents (id) VALUES (1)')
       .modifyField('parents', 'a', { type: 'text' })
@@ -119,7 +119,7 @@ for (const engine of committingEngines) {
     );
     assert.match(refusal.next[0] ?? '', /--allow-copy/);
     assert.match(refusal.next.join('\n'), new RegExp(`resolve ${late.tag} --retry`));
-    const allowing = await connectAdapter(engine.dialect, url, { allowCopy: true });
+    const allowing = await connectTarget(engine.dialect, url, { allowCopy: true });
     try {
       assert.equal((await resolveMigration(allowing, late.tag, 'retry')).status, 'completed');
     } finally {
@@ -127,17 +127,17 @@ for (const engine of committingEngines) {
     }
   });
 
-  on('rows that a required field without a default would meet are told before any step', async (adapter) => {
+  on('existing rows for a required field without a default are reported before any step', async (adapter) => {
     const demand = second().addField('big', { name: 'r', type: 'integer', required: true }).build();
     const refusal = await expectError(migrate(adapter, all(demand)), 'data_violates');
     assert.equal(refusal.state, 'Nothing was changed.');
     assert.deepEqual(await fields(adapter, 'parents'), ['id']);
   });
 
-  on('rows that the server refuses at a step are told before any step', async (adapter, url) => {
+  on('rows that the server rejects at a step are reported before any step', async (adapter, url) => {
     const { connection } = adapter;
     await connection.query("UPDATE big SET n = 7, s = 'long enough' WHERE id > 1");
-    const allowing = await connectAdapter(engine.dialect, url, { allowCopy: true });
+    const allowing = await connectTarget(engine.dialect, url, { allowCopy: true });
     const check = { name: 'c', type: 'check', expression: 'n > 7', columns: ['n'] } as const;
     // A field that the table gets before it hides none of them.
     const wide = () => second().addField('big', { name: 'w', type: 'integer' });
@@ -159,7 +159,7 @@ for (const engine of committingEngines) {
         assert.deepEqual(await fields(adapter, 'parents'), ['id']);
         assert.deepEqual(await fields(adapter, 'big'), ['id', 's', 'n']);
       }
-      // What the run itself corrects before it, or makes.
+      // Rows that the run itself corrects first, and tables that it creates.
       const corrected = raw('INSERT INTO parents (id) VALUES (7)').addConstraint('big', foreignKey).build();
       await migrate(allowing, all(corrected));
       const renamed = migration('20260103_000000_third')
@@ -182,8 +182,8 @@ for (const engine of committingEngines) {
     }
   });
 
-  on('a foreign key between types that the server does not join is refused before any step', async (adapter, url) => {
-    const allowing = await connectAdapter(engine.dialect, url, { allowCopy: true });
+  on('a foreign key between incompatible types is rejected before any step', async (adapter, url) => {
+    const allowing = await connectTarget(engine.dialect, url, { allowCopy: true });
     const child = (type: FieldType, parent: string) =>
       migration('20260102_000000_second')
         .createCollection('children', [key, { name: 'p', type }])
@@ -222,34 +222,34 @@ for (const engine of committingEngines) {
         })
         .build();
       await migrate(allowing, all(recipe));
-      const keyed = migration('20260103_000000_third').addConstraint('big', foreignKey).build();
-      await migrate(allowing, all(recipe, keyed));
+      const addForeignKey = migration('20260103_000000_third').addConstraint('big', foreignKey).build();
+      await migrate(allowing, all(recipe, addForeignKey));
       const widen = () => migration('20260104_000000_fourth').addField('children', { name: 'a', type: 'integer' });
       for (const [table, field] of [
         ['parents', 'id'],
         ['big', 'n'],
       ] as const) {
         const widened = widen().modifyField(table, field, { type: 'bigint' }).build();
-        const refusal = await expectError(migrate(allowing, all(recipe, keyed, widened)), 'field_in_use');
+        const refusal = await expectError(migrate(allowing, all(recipe, addForeignKey, widened)), 'field_in_use');
         assert.match(refusal.why ?? '', /The foreign key "f" of "big"/);
         assert.equal(refusal.state, 'Nothing was changed.');
       }
-      const anew = widen()
+      const readded = widen()
         .dropConstraint('big', 'f')
         .modifyField('parents', 'id', { type: 'bigint' })
         .modifyField('big', 'n', { type: 'bigint' })
         .addConstraint('big', foreignKey)
         .build();
-      await migrate(allowing, all(recipe, keyed, anew));
+      await migrate(allowing, all(recipe, addForeignKey, readded));
     } finally {
       await allowing.connection.close();
     }
   });
 
-  on('values that the new type does not take are told before any step', async (adapter, url) => {
+  on('values that the new type does not have are reported before any step', async (adapter, url) => {
     await adapter.connection.query('UPDATE big SET n = id');
     const change = (one: string[]) => ({ type: 'enum' as const, enumValues: one });
-    const allowing = await connectAdapter(engine.dialect, url, { allowCopy: true });
+    const allowing = await connectTarget(engine.dialect, url, { allowCopy: true });
     try {
       const demand = second()
         .modifyField('big', 'n', change(['1', '2']))
@@ -257,7 +257,7 @@ for (const engine of committingEngines) {
       const refusal = await expectError(migrate(allowing, all(demand), { allowDestructive: true }), 'data_violates');
       assert.equal(refusal.state, 'Nothing was changed.');
       assert.deepEqual(await fields(adapter, 'parents'), ['id']);
-      // Rows that the run itself corrects before it are none of its business.
+      // Rows that the run itself corrects first do not count.
       const corrected = second()
         .raw(engine.dialect.name, 'UPDATE big SET n = 2 WHERE n = 3')
         .modifyField('big', 'n', change(['1', '2']))
@@ -277,7 +277,7 @@ for (const engine of committingEngines) {
     }
   });
 
-  on('values that do not fit a changed type are told before any step', async (adapter, url) => {
+  on('values that do not fit a changed type are reported before any step', async (adapter, url) => {
     const fits: readonly [Omit<NamedFieldDefinition, 'name'>, bad: string, good: string, FieldChanges][] = [
       [{ type: 'bigint' }, '2147483648', '-2147483648', { type: 'integer' }],
       [{ type: 'bigint' }, '-9223372036854775808', '9999', { type: 'decimal', precision: 6, scale: 2 }],
@@ -303,7 +303,7 @@ for (const engine of committingEngines) {
     const goods = fits.map(([, , good]) => good);
     const bads = fits.map(([, bad]) => bad);
     await adapter.connection.query(`INSERT INTO odd VALUES (1, ${goods.join(', ')}), (2, ${bads.join(', ')})`);
-    const allowing = await connectAdapter(engine.dialect, url, { allowCopy: true });
+    const allowing = await connectTarget(engine.dialect, url, { allowCopy: true });
     const changing = (chosen: readonly number[]) =>
       chosen.reduce(
         (made, index) => made.modifyField('odd', names[index] ?? '', fits[index]?.[3] ?? {}),
@@ -324,7 +324,7 @@ for (const engine of committingEngines) {
     }
   });
 
-  on('a table at which another database points is not dropped behind other steps', async (adapter) => {
+  on('a table that another database references is not dropped after other steps', async (adapter) => {
     const { connection } = adapter;
     const [row] = await connection.query('SELECT DATABASE() AS name');
     const other = `${row?.name}_o`;
@@ -343,7 +343,7 @@ for (const engine of committingEngines) {
       assert.equal(refusal.state, 'Nothing was changed.');
       assert.match(refusal.why ?? '', new RegExp(`far.* of .*${other}.*pointing`));
       assert.deepEqual([...((await connection.introspect()).get('big')?.constraints.keys() ?? [])], ['near']);
-      // What a user does before it in the run nobody can tell.
+      // After a raw statement, the references are unknown.
       const freed = migration('20260102_000000_second').raw(
         engine.dialect.name,
         `ALTER TABLE ${other}.pointing DROP FOREIGN KEY far`,
@@ -355,37 +355,37 @@ for (const engine of committingEngines) {
     }
   });
 
-  on('a plan shows what will be sent, so that run by hand it keeps as much', async (adapter) => {
+  on('a plan shows the SQL that will be sent, so that running it by hand keeps every attribute', async (adapter) => {
     const { connection } = adapter;
-    const shown = async () => String((await connection.query('SHOW CREATE TABLE big'))[0]?.['Create Table']);
+    const showCreate = async () => String((await connection.query('SHOW CREATE TABLE big'))[0]?.['Create Table']);
     await connection.query("ALTER TABLE big MODIFY s varchar(20) COLLATE utf8mb4_bin COMMENT 'keep'");
     const change = second()
       .modifyField('big', 's', { length: 60 })
       .renameField('big', 'n', 'm')
-      // How that looks by then nobody knows yet.
+      // Its definition at that point is unknown.
       .modifyField('big', 'm', { type: 'bigint' })
       .build();
-    const was = await shown();
+    const before = await showCreate();
     const [planned] = await previewMigrate(adapter, all(change));
     const texts = planned?.statements.map(({ text }) => text) ?? [];
-    assert.equal(await shown(), was);
+    assert.equal(await showCreate(), before);
     assert.equal(texts[3], 'ALTER TABLE `big` MODIFY COLUMN `m` bigint NULL');
     for (const text of texts) await connection.query(text);
-    assert.match(await shown(), /`s` varchar\(60\) .*COLLATE utf8mb4_bin .*COMMENT 'keep'/);
+    assert.match(await showCreate(), /`s` varchar\(60\) .*COLLATE utf8mb4_bin .*COMMENT 'keep'/);
   });
 
-  on('nothing is refused of what would have passed', async (adapter, url) => {
+  on('a run that would succeed is not rejected', async (adapter, url) => {
     const copying = (tag: string) => migration(tag).modifyField('big', 's', { type: 'text' });
-    // Empty by then, made anew by then, or allowed.
+    // Empty by then, created again by then, or allowed.
     const emptied = second().raw(engine.dialect.name, 'DELETE FROM big').build();
     await migrate(adapter, all(emptied, copying('20260103_000000_third').build()));
     await adapter.connection.query('INSERT INTO big (id) VALUES (1)');
-    const anew = migration('20260104_000000_anew')
+    const recreated = migration('20260104_000000_recreated')
       .dropCollection('big')
       .createCollection('big', [key, { name: 's', type: 'string', length: 20 }])
       .modifyField('big', 's', { type: 'text' })
       .build();
-    const defined = all(emptied, copying('20260103_000000_third').build(), anew);
+    const defined = all(emptied, copying('20260103_000000_third').build(), recreated);
     await migrate(adapter, defined, { allowDestructive: true });
     await adapter.connection.query('INSERT INTO big (id) VALUES (1)');
     const back = migration('20260105_000000_back')
@@ -393,7 +393,7 @@ for (const engine of committingEngines) {
       .modifyField('big', 's', { type: 'string', length: 30 })
       .build();
     await expectError(migrate(adapter, [...defined, definedInCode(back)], { allowDestructive: true }), 'copy_required');
-    const allowing = await connectAdapter(engine.dialect, url, { allowCopy: true });
+    const allowing = await connectTarget(engine.dialect, url, { allowCopy: true });
     try {
       await migrate(allowing, [...defined, definedInCode(back)], { allowDestructive: true });
     } finally {
@@ -403,22 +403,22 @@ for (const engine of committingEngines) {
   });
 }
 
-test('a server that tells no tables apart by case is given names in lower case only', async () => {
+test('a server that ignores the case of table names only gets names in lower case', async () => {
   const asking = { traits: mysqlTraits, version: [8, 4, 0], allowCopy: false, foldsTableNames: true } as const;
-  const never = () => Promise.reject(new Error('nothing has to be asked'));
+  const never = () => Promise.reject(new Error('no query is needed'));
   const model = applyAll([{ type: 'createCollection', name: 'people', fields: [key] }]);
-  const told = (...operations: Operation[]) =>
+  const failureOf = (...operations: Operation[]) =>
     preflight(
       { ...asking, exec: never },
       operations.flatMap((operation) => mysql.compile(operation, model)),
     );
   const lower: Operation = { type: 'createCollection', name: 'orders', fields: [key] };
-  assert.equal(await told(lower), undefined);
+  assert.equal(await failureOf(lower), undefined);
   for (const operation of [
     { type: 'createCollection', name: 'Orders', fields: [key] },
     { type: 'renameCollection', collection: 'people', to: 'Persons' },
   ] as const) {
-    const refusal = (await told(lower, operation))?.error as Error & { code?: string };
+    const refusal = (await failureOf(lower, operation))?.error as Error & { code?: string };
     assert.equal(refusal.code, 'name_invalid');
     assert.match(refusal.message, /"Orders"|"Persons"/);
   }

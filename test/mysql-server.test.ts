@@ -3,29 +3,30 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { Connection, Dialect, Segment } from '../core/dialect.ts';
+import type { Connection, Dialect } from '../core/dialect.ts';
 import { isSvcError } from '../core/errors.ts';
 import { migration } from '../core/migration/builder.ts';
-import { resolveMigration } from '../core/migration/resolve.ts';
 import { migrate } from '../core/migration/migrate.ts';
+import { resolveMigration } from '../core/migration/resolve.ts';
 import { anyDefinition, type RecordDefinition, recordUpdate, recordWrite } from '../core/records.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
 import type { Operation } from '../core/schema/operation.ts';
 import { mariadb, mariadbVariant } from '../plugins/dialects/mariadb/dialect.ts';
+import type { MysqlSegment } from '../plugins/dialects/mysql/compile/statement.ts';
 import { createDialect, mysql, mysqlVariant } from '../plugins/dialects/mysql/dialect.ts';
 import type { DriverConnection } from '../plugins/dialects/mysql/variant.ts';
-import { connectAdapter } from './kit/adapter.ts';
-import { definedInCode } from './kit/defined.ts';
+import { definedInCode } from './kit/migrations.ts';
 import { type FreshDatabase, freshDatabase } from './kit/mysql.ts';
-import { expectError } from './suites/expect-error.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
-import { waitUntil } from './suites/wait-until.ts';
 import { find } from './servers/find.ts';
-import { servers } from './servers/state.ts';
+import { startedServers } from './servers/state.ts';
+import { expectError } from './suites/expect-error.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
-// MySQL and MariaDB alike: what a server says no to, a lock that is waited for, and a session that is lost.
+// MySQL and MariaDB: errors of the server, waiting for a lock, and a lost session.
 
-const coded =
+const hasCode =
   (code: string, words = /./) =>
   (error: unknown) =>
     isSvcError(error) && error.code === code && words.test(`${error.message} ${error.why}`);
@@ -40,12 +41,12 @@ const rows: RecordDefinition<Row> = {
   columns: { id: { type: 'string' }, n: { type: 'bigint' } },
   indexes: [],
 };
-const insert = (id: string): Segment => ({
+const insert = (id: string): MysqlSegment => ({
   transactional: true,
   statements: [],
   writes: [recordWrite(rows, { id, n: 0 })],
 });
-const change = (id: string, n: number, version: number): Segment => ({
+const change = (id: string, n: number, version: number): MysqlSegment => ({
   transactional: true,
   statements: [],
   writes: [recordUpdate(rows, { id, n }, version)],
@@ -53,7 +54,7 @@ const change = (id: string, n: number, version: number): Segment => ({
 
 for (const dialect of [mysql, mariadb]) {
   const name = dialect.name as 'mysql' | 'mariadb';
-  const flavour = name === 'mysql' ? mysqlVariant : mariadbVariant;
+  const variant = name === 'mysql' ? mysqlVariant : mariadbVariant;
   const found = await find(name);
   const on = (what: string, body: (database: FreshDatabase) => Promise<void>) => {
     if ('missing' in found) return void test.skip(`${name}: ${what}`, found.missing);
@@ -66,16 +67,16 @@ for (const dialect of [mysql, mariadb]) {
       }
     });
   };
-  const compiled = (operation: Operation, model: SchemaModel = new Map()): Segment[] =>
+  const compiled = (operation: Operation, model: SchemaModel = new Map()): MysqlSegment[] =>
     dialect
       .compile(operation, model)
       .map((statement) => ({ transactional: statement.transactional, statements: [statement], writes: [] }));
-  const table = (table: string): Segment[] =>
+  const table = (table: string): MysqlSegment[] =>
     compiled({ type: 'createCollection', name: table, fields: [{ name: 'id', type: 'integer', primaryKey: true }] });
-  const raw = (statement: string): Segment[] => compiled({ type: 'raw', dialect: dialect.name, statement });
+  const raw = (statement: string): MysqlSegment[] => compiled({ type: 'raw', dialect: dialect.name, statement });
   const tables = async (connection: Connection) => [...(await connection.introspect()).keys()].sort();
 
-  on('a wrong address, database, user or dialect is told with its code', async ({ url }) => {
+  on('a wrong address, database, user or dialect is reported with its code', async ({ url }) => {
     const other = (change: (url: URL) => void) => {
       const changed = new URL(url);
       change(changed);
@@ -83,37 +84,37 @@ for (const dialect of [mysql, mariadb]) {
     };
     await assert.rejects(
       other((to) => (to.port = '1')),
-      coded('connection_failed', /ECONNREFUSED/),
+      hasCode('connection_failed', /ECONNREFUSED/),
     );
     await assert.rejects(
       other((to) => (to.hostname = 'no-such-host.invalid')),
-      coded('connection_failed'),
+      hasCode('connection_failed'),
     );
     await assert.rejects(
       other((to) => (to.pathname = '/no_such_db')),
-      coded('database_missing', /1049/),
+      hasCode('database_missing', /1049/),
     );
     await assert.rejects(
       other((to) => {
         to.username = 'nobody_here';
         to.password = 's3cret';
       }),
-      (error) => coded('authentication_failed')(error) && !JSON.stringify(error).includes('s3cret'),
+      (error) => hasCode('authentication_failed')(error) && !JSON.stringify(error).includes('s3cret'),
     );
     await assert.rejects(
       other((to) => (to.pathname = '/')),
-      coded('url_invalid', /no database/),
+      hasCode('url_invalid', /no database/),
     );
-    await assert.rejects(dialect.connect('postgresql://x/y', {}), coded('url_invalid'));
+    await assert.rejects(dialect.connect('postgresql://x/y', {}), hasCode('url_invalid'));
     await assert.rejects(
       dialect.connect(url, { schema: 'public' }),
-      coded('config_invalid', /its URL specifies where tables live/),
+      hasCode('config_invalid', /its URL specifies where tables live/),
     );
     const [wrong, why] = name === 'mysql' ? [mariadb, /not MariaDB but/] : [mysql, /not MySQL but/];
-    await assert.rejects(wrong.connect(url.replace(/^mariadb:/, 'mysql:'), {}), coded('config_invalid', why));
+    await assert.rejects(wrong.connect(url.replace(/^mariadb:/, 'mysql:'), {}), hasCode('config_invalid', why));
   });
 
-  on('a server whose certificate nobody knows is told before anything was sent', async ({ url }) => {
+  on('an untrusted certificate is reported before anything is sent', async ({ url }) => {
     const named = new URL(url);
     named.hostname = 'localhost';
     named.searchParams.set('tls', 'verify');
@@ -122,9 +123,9 @@ for (const dialect of [mysql, mariadb]) {
   });
 
   if (name === 'mysql') {
-    on('a certificate that is known and is of another server is refused', async ({ url }) => {
+    on('a trusted certificate of another server is rejected', async ({ url }) => {
       await expectError(dialect.connect(`${url}?tls=verify`, {}), 'url_invalid');
-      const own = servers().find((server) => server.engine === 'mysql' && url.startsWith(server.url));
+      const own = startedServers().find((server) => server.engine === 'mysql' && url.startsWith(server.url));
       if (!own) return;
       const script = fileURLToPath(new URL('./kit/connect.ts', import.meta.url));
       const connecting = spawnSync(
@@ -136,7 +137,7 @@ for (const dialect of [mysql, mariadb]) {
     });
   }
 
-  on('a user who may only read is told what is missing, and can look', async ({ url, query }) => {
+  on('a read-only user gets the missing privileges, and can read', async ({ url, query }) => {
     const user = `r${process.pid}${Math.random().toString(36).slice(2, 8)}`;
     await query('CREATE TABLE t (id int PRIMARY KEY)');
     await query(
@@ -150,24 +151,24 @@ for (const dialect of [mysql, mariadb]) {
       assert.deepEqual(await tables(connection), ['t']);
       await assert.rejects(
         connection.withLock(async () => {}),
-        coded('permission_denied', /1142/),
+        hasCode('permission_denied', /1142/),
       );
       await connection.withLock(async () => {}).catch(() => undefined);
       await query('CREATE TABLE c (id int PRIMARY KEY, t int, CONSTRAINT f FOREIGN KEY (t) REFERENCES t (id))');
-      // Not that there are none.
+      // Not that the catalog is empty.
       if (name === 'mariadb')
-        await assert.rejects(connection.introspect(), coded('permission_denied', /more than SELECT/));
+        await assert.rejects(connection.introspect(), hasCode('permission_denied', /more than SELECT/));
       await query(`GRANT REFERENCES ON ${new URL(url).pathname.slice(1)}.* TO ${user}`);
       const seeing = await dialect.connect(reading.href, {});
       assert.ok((await seeing.introspect()).get('c')?.constraints.has('f'));
       await query('CREATE TRIGGER watcher BEFORE INSERT ON t FOR EACH ROW SET NEW.id = 1');
-      const beside = async (one: Connection) => (await one.unsupportedObjects()).map(({ what }) => what).join();
-      assert.match(await beside(seeing), /^may have triggers, which its user cannot see/);
+      const unsupported = async (one: Connection) => (await one.unsupportedObjects()).map(({ what }) => what).join();
+      assert.match(await unsupported(seeing), /^may have triggers, which its user cannot see/);
       const escaped = `\`${new URL(url).pathname.slice(1).replaceAll('_', '\\_')}\`.*`;
       await query(`GRANT TRIGGER ON ${escaped} TO ${user}`);
       await seeing.close();
       const all = await dialect.connect(reading.href, {});
-      assert.match(await beside(all), /^has the trigger watcher/);
+      assert.match(await unsupported(all), /^has the trigger watcher/);
       await all.close();
       const other = await dialect.connect(url, {});
       await other.withLock(async () => {}, { timeoutMs: 0 });
@@ -177,46 +178,49 @@ for (const dialect of [mysql, mariadb]) {
     }
   });
 
-  on('a killed step of a user who may not look is told with what is missing, and can be retried', async (database) => {
-    const { url, query } = database;
-    const user = `r${process.pid}${Math.random().toString(36).slice(2, 8)}`;
-    const schema = new URL(url).pathname.slice(1);
-    await query(
-      `CREATE USER ${user} IDENTIFIED BY 'pw'; GRANT ALTER, CREATE, DROP, INDEX, REFERENCES, SELECT, INSERT, UPDATE, DELETE ON ${schema}.* TO ${user}`,
-    );
-    const granted = new URL(url);
-    granted.username = user;
-    granted.password = 'pw';
-    const adapter = await connectAdapter(dialect, granted.href);
-    try {
-      const first = migration('20260101_000000_first')
-        .createCollection('t', [
-          { name: 'id', type: 'integer', primaryKey: true },
-          { name: 'n', type: 'integer' },
-        ])
-        .addConstraint('t', { name: 't_n', type: 'check', columns: ['n'], expression: 'n > 0' })
-        .build();
-      const second = migration('20260102_000000_second')
-        .addField('t', { name: 'more', type: 'integer' })
-        .raw(name, 'INSERT INTO t (id, n) VALUES (1, 1), (2, 1)')
-        .createIndex('t', 'once', [{ name: 'n' }], { unique: true })
-        .build();
-      await migrate(adapter, [definedInCode(first)]);
-      const both = [first, second].map(definedInCode);
-      await assert.rejects(migrate(adapter, both), coded('migration_half_done'));
+  on(
+    'a killed step of a user who cannot read the catalog reports the missing privileges, and can be retried',
+    async (database) => {
+      const { url, query } = database;
+      const user = `r${process.pid}${Math.random().toString(36).slice(2, 8)}`;
+      const schema = new URL(url).pathname.slice(1);
       await query(
-        `DELETE FROM t WHERE id = 2; UPDATE _svc_migrations SET status = 'applying', error = NULL WHERE tag = '${second.tag}'`,
+        `CREATE USER ${user} IDENTIFIED BY 'pw'; GRANT ALTER, CREATE, DROP, INDEX, REFERENCES, SELECT, INSERT, UPDATE, DELETE ON ${schema}.* TO ${user}`,
       );
-      const refusal = await expectError(migrate(adapter, both), 'permission_denied');
-      assert.match(refusal.next.join(), /CREATE TEMPORARY TABLES/);
-      assert.equal((await resolveMigration(adapter, second.tag, 'retry')).status, 'completed');
-    } finally {
-      await adapter.connection.close();
-      await query(`DROP USER ${user}`);
-    }
-  });
+      const granted = new URL(url);
+      granted.username = user;
+      granted.password = 'pw';
+      const adapter = await connectTarget(dialect, granted.href);
+      try {
+        const first = migration('20260101_000000_first')
+          .createCollection('t', [
+            { name: 'id', type: 'integer', primaryKey: true },
+            { name: 'n', type: 'integer' },
+          ])
+          .addConstraint('t', { name: 't_n', type: 'check', columns: ['n'], expression: 'n > 0' })
+          .build();
+        const second = migration('20260102_000000_second')
+          .addField('t', { name: 'more', type: 'integer' })
+          .raw(name, 'INSERT INTO t (id, n) VALUES (1, 1), (2, 1)')
+          .createIndex('t', 'once', [{ name: 'n' }], { unique: true })
+          .build();
+        await migrate(adapter, [definedInCode(first)]);
+        const both = [first, second].map(definedInCode);
+        await assert.rejects(migrate(adapter, both), hasCode('migration_half_done'));
+        await query(
+          `DELETE FROM t WHERE id = 2; UPDATE _svc_migrations SET status = 'applying', error = NULL WHERE tag = '${second.tag}'`,
+        );
+        const refusal = await expectError(migrate(adapter, both), 'permission_denied');
+        assert.match(refusal.next.join(), /CREATE TEMPORARY TABLES/);
+        assert.equal((await resolveMigration(adapter, second.tag, 'retry')).status, 'completed');
+      } finally {
+        await adapter.connection.close();
+        await query(`DROP USER ${user}`);
+      }
+    },
+  );
 
-  on('a session that is ended by the server frees the lock and says so', async ({ url, query }) => {
+  on('a session that the server ends releases the lock and reports it', async ({ url, query }) => {
     const first = await dialect.connect(url, {});
     const second = await dialect.connect(url, {});
     const outcome = first.withLock(async () => {
@@ -225,13 +229,13 @@ for (const dialect of [mysql, mariadb]) {
       await second.withLock(async () => {}, { timeoutMs: 5000 });
       await first.now();
     });
-    await assert.rejects(outcome, coded('connection_lost'));
-    await assert.rejects(first.now(), coded('connection_lost'));
+    await assert.rejects(outcome, hasCode('connection_lost'));
+    await assert.rejects(first.now(), hasCode('connection_lost'));
     await first.close();
     await second.close();
   });
 
-  on('the lock has one holder: the next one waits, is told, gives up or is interrupted', async ({ url }) => {
+  on('the lock has one holder: the next one waits, reports it, gives up or is interrupted', async ({ url }) => {
     const [first, second] = await Promise.all([dialect.connect(url, {}), dialect.connect(url, {})]);
     let waited = 0;
     let epoch = 0;
@@ -242,14 +246,14 @@ for (const dialect of [mysql, mariadb]) {
       };
       await assert.rejects(
         second.withLock(async () => {}, { timeoutMs: 10, onWait }),
-        coded('lock_timeout'),
+        hasCode('lock_timeout'),
       );
       const stop = new AbortController();
       const interrupted = second.withLock(async () => {}, {
         onWait: () => stop.abort(),
         signal: stop.signal,
       });
-      await assert.rejects(interrupted, coded('interrupted'));
+      await assert.rejects(interrupted, hasCode('interrupted'));
     });
     assert.equal(waited, 1);
     assert.equal(await second.withLock(async (next) => next), epoch + 1);
@@ -273,27 +277,27 @@ for (const dialect of [mysql, mariadb]) {
         epoch,
       );
       assert.equal(failing.committed, 1);
-      assert.ok(coded('collection_exists', /already exists/)(failing.failure?.error));
+      assert.ok(hasCode('collection_exists', /already exists/)(failing.failure?.error));
       assert.deepEqual([failing.failure?.statement, failing.failure?.rolledBack], [0, true]);
-      assert.equal((await store.get('a'))?.record.n, 2, 'what stood before the statement is committed');
+      assert.equal((await store.get('a'))?.record.n, 2, 'the writes before the statement are committed');
 
       const stale = await connection.run([insert('c'), ...table('t4'), change('a', 9, 2), ...table('t5')], epoch);
       assert.equal(stale.committed, 2);
-      assert.ok(coded('lock_lost')(stale.failure?.error));
+      assert.ok(hasCode('lock_lost')(stale.failure?.error));
       const over = await connection.run([insert('d'), ...table('t6')], epoch - 1);
       assert.equal(over.committed, 0);
-      assert.ok(coded('lock_lost')(over.failure?.error));
+      assert.ok(hasCode('lock_lost')(over.failure?.error));
       assert.equal(await store.get('d'), undefined);
-      const behind = await connection.run([change('a', 4, 3), insert('e'), ...table('t7')], epoch - 1);
-      assert.equal(behind.committed, 0);
-      assert.ok(coded('lock_lost')(behind.failure?.error));
+      const outdated = await connection.run([change('a', 4, 3), insert('e'), ...table('t7')], epoch - 1);
+      assert.equal(outdated.committed, 0);
+      assert.ok(hasCode('lock_lost')(outdated.failure?.error));
       assert.deepEqual([(await store.get('a'))?.record.n, await store.get('e')], [2, undefined]);
       assert.deepEqual(await tables(connection), ['t1', 't2', 't4']);
     });
     await connection.close();
   });
 
-  on('what the server does not understand stops a packet where it stands, and nothing before it', async ({ url }) => {
+  on('a syntax error stops a packet at its statement, and nothing before it', async ({ url }) => {
     const connection = await dialect.connect(url, {});
     await connection.withLock(async (epoch) => {
       await connection.ensureTables([rows as never]);
@@ -307,7 +311,7 @@ for (const dialect of [mysql, mariadb]) {
         epoch,
       );
       assert.equal(outcome.committed, 4);
-      assert.ok(coded('migration_failed', /1064/)(outcome.failure?.error), String(outcome.failure?.error));
+      assert.ok(hasCode('migration_failed', /1064/)(outcome.failure?.error), String(outcome.failure?.error));
       assert.deepEqual([outcome.failure?.statement, outcome.failure?.rolledBack], [0, true]);
       assert.equal((await connection.records(rows).get('a'))?.record.n, 1);
       assert.equal((await connection.records(rows).get('b'))?.record.n, 0);
@@ -318,7 +322,7 @@ for (const dialect of [mysql, mariadb]) {
     await connection.close();
   });
 
-  on('a session that is ended within a packet has journaled what it did', async ({ url, query }) => {
+  on('a session that ends within a packet has journaled its work', async ({ url, query }) => {
     await query('CREATE TABLE t (id int PRIMARY KEY)');
     const connection = await dialect.connect(url, { lockTimeoutMs: 60_000 });
     const busy = await dialect.connect(url, {});
@@ -334,10 +338,10 @@ for (const dialect of [mysql, mariadb]) {
     await waitUntil(async () => (await query(`${there} AND state LIKE '%metadata lock%'`)).length > 0, 'nobody waits');
     await query(`KILL ${session?.id}`);
     const { committed, failure } = await left;
-    // Its client hears of the end before its statement does, to which the lock may still be granted.
+    // The client is notified before the statement ends, and the lock may still be granted to it.
     await waitUntil(async () => (await query(there)).length === 0, 'the session does not end');
     assert.equal(committed, 0, 'it cannot know');
-    assert.ok(coded('connection_lost')(failure?.error), String(failure?.error));
+    assert.ok(hasCode('connection_lost')(failure?.error), String(failure?.error));
     await busy.query('COMMIT');
     const next = await dialect.connect(url, {});
     await next.withLock(async (epoch) => {
@@ -349,7 +353,7 @@ for (const dialect of [mysql, mariadb]) {
     await Promise.all([connection.close(), busy.close(), next.close()]);
   });
 
-  on('data changes of a user commit together with their write, or not at all', async ({ url, query }) => {
+  on('raw data changes commit together with their write, or not at all', async ({ url, query }) => {
     await query('CREATE TABLE t (id int PRIMARY KEY)');
     const connection = await dialect.connect(url, {});
     await connection.withLock(async (epoch) => {
@@ -369,10 +373,10 @@ for (const dialect of [mysql, mariadb]) {
       );
       assert.deepEqual([shown?.quoted, shown?.ended].map(Number), [1, 0]);
       const [again] = raw('INSERT INTO t VALUES (3); INSERT INTO t VALUES (1)');
-      const with2 = { ...again, writes: [recordWrite(rows, { id: 'b', n: 1 })] } as Segment;
+      const with2 = { ...again, writes: [recordWrite(rows, { id: 'b', n: 1 })] } as MysqlSegment;
       const failing = await connection.run([insert('c'), with2], epoch);
       assert.equal(failing.committed, 1);
-      assert.ok(coded('data_violates', /^(?!.*'1').*1062/)(failing.failure?.error));
+      assert.ok(hasCode('data_violates', /^(?!.*'1').*1062/)(failing.failure?.error));
       assert.deepEqual(
         (await query('SELECT id FROM t ORDER BY id')).map(({ id }) => Number(id)),
         [1, 2],
@@ -382,13 +386,13 @@ for (const dialect of [mysql, mariadb]) {
     await connection.close();
   });
 
-  on('data changes of a user outside of a transaction are undone where they stop', async ({ url, query }) => {
+  on('raw data changes outside a transaction are rolled back when they fail', async ({ url, query }) => {
     await query('CREATE TABLE a (n int NOT NULL); CREATE TABLE b (n int)');
     await query('INSERT INTO a VALUES (0); INSERT INTO b VALUES (0)');
     const [connection, busy] = [await dialect.connect(url, { lockRetries: 1 }), await dialect.connect(url, {})];
-    const apart = (statement: string): Segment[] =>
+    const outsideTransaction = (statement: string): MysqlSegment[] =>
       compiled({ type: 'raw', dialect: dialect.name, statement, transaction: false });
-    const both = apart('UPDATE a SET n = n + 1; UPDATE b SET n = n + 1');
+    const both = outsideTransaction('UPDATE a SET n = n + 1; UPDATE b SET n = n + 1');
     const counts = async () =>
       (await query('SELECT a.n AS a, b.n AS b FROM a, b')).map(({ a, b }) => [a, b].map(Number));
     try {
@@ -399,18 +403,22 @@ for (const dialect of [mysql, mariadb]) {
         await busy.query('SELECT n FROM b FOR UPDATE');
         const waited = await connection.run([insert('a'), ...both, change('a', 1, 1)], epoch);
         assert.equal(waited.committed, 1);
-        assert.ok(coded('migration_failed', /1205/)(waited.failure?.error));
+        assert.ok(hasCode('migration_failed', /1205/)(waited.failure?.error));
         assert.equal(waited.failure?.transient, true);
         assert.deepEqual(await counts(), [[0, 0]], 'tried twice');
         await busy.query('ROLLBACK');
         const failing = await connection.run(
-          [change('a', 2, 1), ...apart('UPDATE a SET n = n + 1; INSERT INTO a VALUES (NULL)'), change('a', 3, 2)],
+          [
+            change('a', 2, 1),
+            ...outsideTransaction('UPDATE a SET n = n + 1; INSERT INTO a VALUES (NULL)'),
+            change('a', 3, 2),
+          ],
           epoch,
         );
         assert.equal(failing.committed, 1);
-        assert.ok(coded('data_violates', /1048/)(failing.failure?.error));
+        assert.ok(hasCode('data_violates', /1048/)(failing.failure?.error));
         assert.deepEqual(await counts(), [[0, 0]]);
-        assert.equal((await store.get('a'))?.record.n, 2, 'what stood before it is committed');
+        assert.equal((await store.get('a'))?.record.n, 2, 'the write before it is committed');
         const through = await connection.run([...both, change('a', 3, 2)], epoch);
         assert.deepEqual([through.committed, through.failure], [2, undefined]);
         assert.deepEqual(await counts(), [[1, 1]]);
@@ -420,7 +428,7 @@ for (const dialect of [mysql, mariadb]) {
     }
   });
 
-  on('what a rollback cannot undo is not tried again', async ({ url, query }) => {
+  on('a statement that cannot be rolled back is not retried', async ({ url, query }) => {
     await query('CREATE TABLE a (n int) ENGINE = MyISAM; CREATE TABLE b (n int)');
     await query('INSERT INTO a VALUES (0); INSERT INTO b VALUES (0)');
     const [connection, busy] = [await dialect.connect(url, { lockRetries: 1 }), await dialect.connect(url, {})];
@@ -431,7 +439,7 @@ for (const dialect of [mysql, mariadb]) {
         const statement = 'UPDATE a SET n = n + 1; UPDATE b SET n = n + 1';
         const both = compiled({ type: 'raw', dialect: dialect.name, statement, transaction });
         const { failure } = await connection.run(both, 0);
-        assert.ok(coded('migration_failed', /1205/)(failure?.error));
+        assert.ok(hasCode('migration_failed', /1205/)(failure?.error));
         assert.deepEqual([failure?.transient, failure?.rolledBack], [false, false]);
         assert.deepEqual(
           (await query('SELECT n FROM a')).map(({ n }) => Number(n)),
@@ -443,50 +451,56 @@ for (const dialect of [mysql, mariadb]) {
     }
   });
 
-  on('a required timestamp is what its definition says, whatever the server makes of one', async ({ url, query }) => {
-    /** As MariaDB is up to 10.9 where nobody has said otherwise. */
-    const implicit = (query?: DriverConnection['query']): Dialect =>
-      createDialect({
-        ...flavour,
-        async open(address, settings) {
-          const wire = await flavour.open(address, settings);
-          await wire.query('SET SESSION explicit_defaults_for_timestamp = 0');
-          return { ...wire, query: (text) => (query && /explicit.* = 1/.test(text) ? query(text) : wire.query(text)) };
-        },
-      });
-    const connection = await implicit().connect(url, {});
-    const fields = [{ name: 'at', type: 'timestamp', required: true }] as const;
-    await connection.run(compiled({ type: 'createCollection', name: 't', fields }), 0);
-    const found = await query(
-      "SELECT column_default AS d, extra AS x FROM information_schema.columns WHERE table_schema = DATABASE() AND column_name = 'at'",
-    );
-    assert.deepEqual(
-      found.map(({ d, x }) => [d, x]),
-      [[null, '']],
-    );
-    await connection.close();
-    const refusing = implicit(() =>
-      Promise.reject(Object.assign(new Error('It is read-only.'), { errno: 1238, sqlState: 'HY000' })),
-    );
-    await assert.rejects(
-      refusing.connect(url, {}),
-      coded('not_supported', /explicit_defaults_for_timestamp is OFF.*1238/),
-    );
-  });
+  on(
+    'a required timestamp has only its own definition, whatever the server adds by default',
+    async ({ url, query }) => {
+      /** The default of MariaDB before 10.10. */
+      const implicit = (query?: DriverConnection['query']): Dialect =>
+        createDialect({
+          ...variant,
+          async open(address, settings) {
+            const driver = await variant.open(address, settings);
+            await driver.query('SET SESSION explicit_defaults_for_timestamp = 0');
+            return {
+              ...driver,
+              query: (text) => (query && /explicit.* = 1/.test(text) ? query(text) : driver.query(text)),
+            };
+          },
+        });
+      const connection = await implicit().connect(url, {});
+      const fields = [{ name: 'at', type: 'timestamp', required: true }] as const;
+      await connection.run(compiled({ type: 'createCollection', name: 't', fields }), 0);
+      const found = await query(
+        "SELECT column_default AS d, extra AS x FROM information_schema.columns WHERE table_schema = DATABASE() AND column_name = 'at'",
+      );
+      assert.deepEqual(
+        found.map(({ d, x }) => [d, x]),
+        [[null, '']],
+      );
+      await connection.close();
+      const refusing = implicit(() =>
+        Promise.reject(Object.assign(new Error('It is read-only.'), { errno: 1238, sqlState: 'HY000' })),
+      );
+      await assert.rejects(
+        refusing.connect(url, {}),
+        hasCode('not_supported', /explicit_defaults_for_timestamp is OFF.*1238/),
+      );
+    },
+  );
 
-  on('a statement that gives the lock up is found out before anything is recorded', async ({ url }) => {
+  on('a statement that releases the lock is detected before anything is recorded', async ({ url }) => {
     const connection = await dialect.connect(url, {});
     await connection.withLock(async (epoch) => {
       await connection.ensureTables([rows as never]);
       const outcome = await connection.run([insert('a'), ...raw('DO RELEASE_ALL_LOCKS()'), change('a', 1, 1)], epoch);
-      assert.ok(coded('lock_lost')(outcome.failure?.error));
+      assert.ok(hasCode('lock_lost')(outcome.failure?.error));
       assert.equal((await connection.records(rows).get('a'))?.record.n, 0);
     });
     await connection.close();
   });
 
   on(
-    'a record write outwaits a lock that another session keeps for longer than the session allows',
+    'a record write is retried while another session holds a lock for longer than the lock wait time-out',
     async ({ url, query }) => {
       const [writer, other] = [await dialect.connect(url, {}), await dialect.connect(url, {})];
       try {
@@ -499,13 +513,13 @@ for (const dialect of [mysql, mariadb]) {
         const attempts = new Set<unknown>();
         writing.catch(() => undefined);
         await waitUntil(async () => {
-          // Whoever asks again within a tenth of a second is told what was told before.
+          // The server caches this view for 100 ms.
           await wait(150);
           const waiting =
             "SELECT trx_id AS id FROM information_schema.innodb_trx WHERE trx_query LIKE 'UPDATE%_svc_rows%'";
           for (const { id } of await query(waiting)) attempts.add(String(id));
           return attempts.size > 1;
-        }, 'It was not tried again.');
+        }, 'It was not retried.');
         await other.query('ROLLBACK');
         assert.equal(await writing, 'replaced');
       } finally {
@@ -515,17 +529,17 @@ for (const dialect of [mysql, mariadb]) {
     },
   );
 
-  on('a table that others use is waited for in short turns', async ({ url, query }) => {
+  on('a statement waits in short intervals for a table that others use', async ({ url, query }) => {
     await query('CREATE TABLE t (id int PRIMARY KEY)');
     const busy = await dialect.connect(url, {});
     const connection = await dialect.connect(url, { lockRetries: 0 });
     await busy.query('BEGIN');
     await busy.query('SELECT * FROM t');
     const [drop] = compiled({ type: 'dropCollection', collection: 't' }, await busy.introspect());
-    const refused = await connection.run([drop as Segment], 0);
-    assert.ok(coded('migration_failed', /1205/)(refused.failure?.error));
-    const patient = await dialect.connect(url, {});
-    const waiting = patient.run([drop as Segment], 0);
+    const refused = await connection.run([drop as MysqlSegment], 0);
+    assert.ok(hasCode('migration_failed', /1205/)(refused.failure?.error));
+    const retried = await dialect.connect(url, {});
+    const waiting = retried.run([drop as MysqlSegment], 0);
     await waitUntil(
       async () =>
         (await query("SELECT 1 FROM information_schema.processlist WHERE state LIKE '%metadata lock%'")).length > 0,
@@ -533,12 +547,12 @@ for (const dialect of [mysql, mariadb]) {
     );
     await busy.query('COMMIT');
     assert.equal((await waiting).failure, undefined);
-    await Promise.all([connection.close(), busy.close(), patient.close()]);
+    await Promise.all([connection.close(), busy.close(), retried.close()]);
   });
 
   if (name === 'mariadb') {
-    // As it is from 11.8 on where nobody says otherwise.
-    on('a row that another session changes after it was read is tried again', async ({ url, query }) => {
+    // The default since 11.8.
+    on('a statement is retried if another session changed a row after it was read', async ({ url, query }) => {
       await query('CREATE TABLE t (n int); INSERT INTO t VALUES (0)');
       const [connection, busy] = [await dialect.connect(url, {}), await dialect.connect(url, {})];
       const [gate] = (await query('SELECT UUID() AS gate')).map(({ gate }) => `'${gate}'`);
@@ -551,7 +565,7 @@ for (const dialect of [mysql, mariadb]) {
           async () =>
             (await query("SELECT 1 FROM information_schema.processlist WHERE state = 'User lock' AND db = DATABASE()"))
               .length > 0,
-          'nobody waits behind what it read',
+          'nobody waits after the read',
         );
         await busy.query('UPDATE t SET n = 10');
         await busy.query(`SELECT RELEASE_LOCK(${gate})`);
@@ -566,38 +580,35 @@ for (const dialect of [mysql, mariadb]) {
     });
   }
 
-  on(
-    'a client that is gone leaves what it had begun to the server, and the lock is free only then',
-    async ({ url, query }) => {
-      await query('CREATE TABLE t (id int PRIMARY KEY)');
-      const first = await dialect.connect(url, {});
-      const second = await dialect.connect(url, {});
-      const blocker = await dialect.connect(url, {});
-      await blocker.query('BEGIN');
-      await blocker.query('SELECT * FROM t');
-      const [row] = await first.query('SELECT connection_id() AS id');
-      const left = first
-        .withLock((epoch) => first.run(raw('ALTER TABLE t ADD COLUMN a int'), epoch))
-        .catch((error) => error);
-      await waitUntil(
-        async () =>
-          (
-            await query(
-              `SELECT 1 FROM information_schema.processlist WHERE id = ${row?.id} AND state LIKE '%metadata lock%'`,
-            )
-          ).length > 0,
-        'the statement does not wait',
-      );
-      await query(`KILL ${row?.id}`);
-      await second.withLock(async () => {}, { timeoutMs: 5000 });
-      await left;
-      await blocker.query('COMMIT');
-      assert.deepEqual([...((await second.introspect()).get('t')?.fields.keys() ?? [])], ['id']);
-      await Promise.all([first.close(), second.close(), blocker.close()]);
-    },
-  );
+  on('the lock of a lost client is free only after the server ended its statement', async ({ url, query }) => {
+    await query('CREATE TABLE t (id int PRIMARY KEY)');
+    const first = await dialect.connect(url, {});
+    const second = await dialect.connect(url, {});
+    const blocker = await dialect.connect(url, {});
+    await blocker.query('BEGIN');
+    await blocker.query('SELECT * FROM t');
+    const [row] = await first.query('SELECT connection_id() AS id');
+    const left = first
+      .withLock((epoch) => first.run(raw('ALTER TABLE t ADD COLUMN a int'), epoch))
+      .catch((error) => error);
+    await waitUntil(
+      async () =>
+        (
+          await query(
+            `SELECT 1 FROM information_schema.processlist WHERE id = ${row?.id} AND state LIKE '%metadata lock%'`,
+          )
+        ).length > 0,
+      'the statement does not wait',
+    );
+    await query(`KILL ${row?.id}`);
+    await second.withLock(async () => {}, { timeoutMs: 5000 });
+    await left;
+    await blocker.query('COMMIT');
+    assert.deepEqual([...((await second.introspect()).get('t')?.fields.keys() ?? [])], ['id']);
+    await Promise.all([first.close(), second.close(), blocker.close()]);
+  });
 
-  on('an update says how many rows matched and how many it made others', async ({ url, query }) => {
+  on('an update returns how many rows matched and how many it changed', async ({ url, query }) => {
     await query(
       "CREATE TABLE t (id int PRIMARY KEY, a varchar(20), b varchar(20), n int, at datetime(3) NULL) COLLATE utf8mb4_general_ci; INSERT INTO t VALUES (1, 'x', NULL, 1, NULL), (2, 'X', 'y', 2, NULL), (3, NULL, NULL, NULL, NULL)",
     );
@@ -630,7 +641,11 @@ for (const dialect of [mysql, mariadb]) {
       where: [],
     };
     await connection.update(swapped);
-    assert.equal((await query('SELECT a FROM t WHERE id = 2'))[0]?.a, `X'-\\y`, 'who reads a field goes first');
+    assert.equal(
+      (await query('SELECT a FROM t WHERE id = 2'))[0]?.a,
+      `X'-\\y`,
+      'an assignment that reads a field goes first',
+    );
     const circle = {
       ...job,
       set: [
@@ -639,7 +654,7 @@ for (const dialect of [mysql, mariadb]) {
       ],
       where: [],
     };
-    await assert.rejects(connection.update(circle), coded('update_invalid'));
+    await assert.rejects(connection.update(circle), hasCode('update_invalid'));
     const missing = {
       ...job,
       set: [{ field: 'n', value: 2 }],

@@ -6,21 +6,21 @@ import { join } from 'node:path';
 import { migration } from '../core/migration/builder.ts';
 import { migrate } from '../core/migration/migrate.ts';
 import { status } from '../core/migration/status.ts';
-import { bundled } from './kit/bundled.ts';
-import { definedInCode } from './kit/defined.ts';
+import { bundleScript } from './kit/bundle.ts';
 import { committingEngines } from './kit/engines.ts';
 import { folder } from './kit/folder.ts';
-import { expectError } from './suites/expect-error.ts';
+import { definedInCode } from './kit/migrations.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
-// A migrator that is frozen in the middle keeps its lock. Somebody ends its session, another one finishes, and when it
-// thaws it finds that it has nothing to say any more.
+// A suspended migrator keeps its lock. After its session is killed another migrator finishes, and the first one writes
+// nothing when it is resumed.
 
-const script = await bundled('migrator.ts');
+const script = await bundleScript('migrator.ts');
 
 for (const engine of committingEngines) {
-  const title = `${engine.name}: a frozen migrator keeps the lock until its session is ended, and does no harm when it thaws`;
+  const title = `${engine.name}: a suspended migrator keeps the lock until its session is killed, and writes nothing when resumed`;
   if (engine.missing !== undefined) {
     test.skip(title, engine.missing);
     continue;
@@ -43,35 +43,35 @@ for (const engine of committingEngines) {
             .build(),
         ];
         const defined = migrations.map(definedInCode);
-        const [keeper, other] = [await connect(), await connect()];
-        await keeper.connection.query(`SELECT GET_LOCK('${gate}', 0)`);
+        const [lockOwner, other] = [await connect(), await connect()];
+        await lockOwner.connection.query(`SELECT GET_LOCK('${gate}', 0)`);
         const file = join(folder({}), 'migrations.json');
         writeFileSync(file, JSON.stringify(migrations));
         const child = spawn(process.execPath, [script, name, url, file], {
           stdio: ['ignore', 'ignore', 'pipe'],
         });
-        let told = '';
+        let output = '';
         child.stderr.on('data', (chunk) => {
-          told += chunk;
+          output += chunk;
         });
         const closed = once(child, 'close');
         let session = 0;
         await waitUntil(async () => {
-          const [row] = await keeper.connection.query(
+          const [row] = await lockOwner.connection.query(
             `SELECT id AS id FROM information_schema.processlist WHERE info LIKE '%${gate}%' AND state LIKE '%lock%' AND id <> connection_id()`,
           );
           session = Number(row?.id ?? 0);
           return session > 0;
-        }, 'the migrator does not come to the gate');
+        }, 'the migrator does not reach the gate');
         child.kill('SIGSTOP');
         await expectError(migrate(other, defined, { lockTimeoutMs: 100 }), 'lock_timeout');
-        await keeper.connection.query(`KILL ${session}`);
-        await keeper.connection.query(`SELECT RELEASE_LOCK('${gate}')`);
+        await lockOwner.connection.query(`KILL ${session}`);
+        await lockOwner.connection.query(`SELECT RELEASE_LOCK('${gate}')`);
         await migrate(other, defined, { lockTimeoutMs: 20_000 });
         child.kill('SIGCONT');
         const [code] = await closed;
         assert.equal(code, 1);
-        assert.match(told, /^connection_lost/);
+        assert.match(output, /^connection_lost/);
         assert.equal((await status(other, defined)).state, 'OK');
         assert.deepEqual(await other.connection.query('SELECT what FROM effects'), [{ what: 'once' }]);
       }),

@@ -1,39 +1,39 @@
 import * as assert from 'node:assert/strict';
 import type { Dialect } from '../core/dialect.ts';
 import { migration } from '../core/migration/builder.ts';
-import type { Migration } from '../core/migration/migration.ts';
 import { migrate } from '../core/migration/migrate.ts';
+import type { Migration } from '../core/migration/migration.ts';
 import { status } from '../core/migration/status.ts';
 import { mariadbVariant } from '../plugins/dialects/mariadb/dialect.ts';
 import { createDialect, mysqlVariant } from '../plugins/dialects/mysql/dialect.ts';
 import type { Variant } from '../plugins/dialects/mysql/variant.ts';
-import { connectAdapter } from './kit/adapter.ts';
-import { definedInCode } from './kit/defined.ts';
 import { committingEngines } from './kit/engines.ts';
-import { expectError } from './suites/expect-error.ts';
+import { definedInCode } from './kit/migrations.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
 
-// A network that goes away under an open session says the same as one that was never there, and means something else.
+// A lost network reports the same codes as an unreachable one, with a different meaning.
 
-const FLAVOURS: Readonly<Record<string, Variant>> = { mysql: mysqlVariant, mariadb: mariadbVariant };
+const VARIANTS: Readonly<Record<string, Variant>> = { mysql: mysqlVariant, mariadb: mariadbVariant };
 const CODES = ['ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'];
 
-/** The server does what it is told with this word in it, and nobody hears that it did. */
-function unheard(flavour: Variant, word: string, code: string): Dialect {
+/** Loses the response to the statement that contains this word. */
+function withLostAnswer(variant: Variant, word: string, code: string): Dialect {
   return createDialect({
-    ...flavour,
+    ...variant,
     async open(address, settings) {
-      const wire = await flavour.open(address, settings);
+      const driver = await variant.open(address, settings);
       let lost: Error | undefined;
       return {
-        ...wire,
+        ...driver,
         async query(text) {
           if (lost) throw lost;
-          const results = await wire.query(text);
+          const results = await driver.query(text);
           if (!text.includes(word)) return results;
-          // As Node has it: its number is below zero.
+          // Negative, as in Node.
           lost = Object.assign(new Error(`read ${code}`), { code, errno: -110, syscall: 'read', fatal: true });
-          wire.close();
+          driver.close();
           throw lost;
         },
       };
@@ -42,9 +42,9 @@ function unheard(flavour: Variant, word: string, code: string): Dialect {
 }
 
 for (const engine of committingEngines) {
-  const flavour = FLAVOURS[engine.name] as Variant;
+  const variant = VARIANTS[engine.name] as Variant;
   if (engine.missing !== undefined) {
-    test.skip(`${engine.name}: a network that goes away`, engine.missing);
+    test.skip(`${engine.name}: a lost network`, engine.missing);
     continue;
   }
   const far = migration('20260101_000000_far')
@@ -56,7 +56,7 @@ for (const engine of committingEngines) {
   const all: readonly Migration[] = [far, atomic];
   const defined = all.map(definedInCode);
 
-  test(`${engine.name}: a network that goes away in a run leaves open what was done, and the next run finds out`, async () => {
+  test(`${engine.name}: after a lost network during a run, the next run finds out what was done`, async () => {
     for (const code of CODES) {
       for (const [word, state] of [
         ['CREATE TABLE `far`', /the next run continues from there/],
@@ -64,7 +64,7 @@ for (const engine of committingEngines) {
       ] as const) {
         await engine.withUrl(async (url, connect) => {
           if (word.startsWith('INSERT')) await migrate(await connect(), defined.slice(0, 1));
-          const adapter = await connectAdapter(unheard(flavour, word, code), url);
+          const adapter = await connectTarget(withLostAnswer(variant, word, code), url);
           const refusal = await expectError(migrate(adapter, defined), 'connection_lost');
           await adapter.connection.close();
           assert.match(refusal.state ?? '', state);
@@ -78,10 +78,10 @@ for (const engine of committingEngines) {
     }
   });
 
-  test(`${engine.name}: a network that was never there is told as that`, async () => {
+  test(`${engine.name}: an unreachable network is reported as such`, async () => {
     for (const code of CODES) {
       const never = createDialect({
-        ...flavour,
+        ...variant,
         open: () => Promise.reject(Object.assign(new Error(`connect ${code}`), { code, errno: -110 })),
       });
       await engine.withUrl(async (url) => void (await expectError(never.connect(url, {}), 'connection_failed')));

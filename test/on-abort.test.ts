@@ -5,7 +5,7 @@ import { MemoryStore } from '../plugins/stores/memory.ts';
 import { test } from './kit/test.ts';
 import { Bank, compileTestTools, createGate, openApprovalProcess, refund, startCall } from './suites/approval-setup.ts';
 
-// One signal may cancel hundreds of calls of a user.
+// One signal may cancel hundreds of calls.
 
 test('a removed callback is not called, and the same function may be added twice', () => {
   const stop = new AbortController();
@@ -20,11 +20,11 @@ test('a removed callback is not called, and the same function may be added twice
 });
 
 test('calls that share a signal cause no leak warning, and all are cancelled', async () => {
-  const warned: string[] = [];
-  const hear = ({ name }: Error) => void warned.push(name);
-  process.on('warning', hear);
-  const office = await openApprovalProcess(new MemoryStore());
-  const gate = createGate(office, compileTestTools(new Bank().tool()));
+  const warnings: string[] = [];
+  const onWarning = ({ name }: Error) => void warnings.push(name);
+  process.on('warning', onWarning);
+  const app = await openApprovalProcess(new MemoryStore());
+  const gate = createGate(app, compileTestTools(new Bank().tool()));
   const stop = new AbortController();
   const pending = await Promise.all(
     Array.from({ length: 40 }, () => startCall(gate, refund(), { signal: stop.signal })),
@@ -32,9 +32,9 @@ test('calls that share a signal cause no leak warning, and all are cancelled', a
   stop.abort('over');
   const outcomes = await Promise.all(pending.map(({ outcome }) => outcome));
   assert.ok(outcomes.every(({ status }) => status === 'cancelled'));
-  await office.service.close();
+  await app.service.close();
   // Node emits warnings in a later tick.
   await tick();
-  process.off('warning', hear);
-  assert.deepEqual(warned, []);
+  process.off('warning', onWarning);
+  assert.deepEqual(warnings, []);
 });

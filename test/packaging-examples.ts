@@ -7,13 +7,13 @@ import { stripVTControlCharacters } from 'node:util';
 import { folder } from './kit/folder.ts';
 import { test } from './kit/test.ts';
 
-/** The examples that are packages, as strangers have them: with the packed package from a registry, and their own tests. */
+/** Tests the example packages as users get them: with the packed package installed, and their own tests. */
 
 const examples = join(dirname(dirname(fileURLToPath(import.meta.url))), 'examples');
 const names = readdirSync(examples).filter((name) => existsSync(join(examples, name, 'package.json')));
 const npm = { timeoutMs: 5 * 60_000 };
 
-/** A workspace of them all: one installation serves every one. */
+/** One workspace for all examples, so that dependencies are installed once. */
 const workspace = folder();
 
 function run(cwd: string, command: string, ...args: string[]): Promise<string> {
@@ -26,7 +26,7 @@ function run(cwd: string, command: string, ...args: string[]): Promise<string> {
 }
 
 test(
-  'they install with the packed package',
+  'the examples install with the packed package',
   async () => {
     const pack = ['pack', '--json', '--ignore-scripts', '--pack-destination', workspace];
     const [packed] = JSON.parse(await run(dirname(examples), 'npm', ...pack));
@@ -51,32 +51,32 @@ for (const name of names) {
     async () => {
       const output = await run(join(workspace, 'examples', name), 'npm', 'test');
       assert.match(output, /^# fail 0$/m, output);
-      // A suite that was skipped says why, and so does this run.
+      // Prints the reason of a skipped suite.
       for (const line of output.match(/^# skipped: .+$/gm) ?? []) console.log(line);
     },
     npm,
   );
 
-  test(`${name} is listed, and its README says what it is`, () => {
+  test(`${name} is listed and has a README`, () => {
     assert.ok(readFileSync(join(examples, 'README.md'), 'utf8').includes(`(${name}/README.md)`), 'examples/README.md');
     assert.match(readFileSync(join(examples, name, 'README.md'), 'utf8'), /^# .+\n\n[A-Z]/);
   });
 }
 
-test('the Slack channel is as short as it is said to be', () => {
+test('the Slack channel is as short as documented', () => {
   const lines = readFileSync(join(examples, 'channel-slack', 'src', 'channel.ts'), 'utf8')
     .trimEnd()
     .split('\n');
   assert.ok(lines.length < 60, `${lines.length} lines`);
 });
 
-test('the dialect for SQLite is as short as it is said to be', () => {
+test('the SQLite dialect is as short as documented', () => {
   const source = join(examples, 'dialect-sqlite', 'src');
   const lines = readdirSync(source).flatMap((name) => readFileSync(join(source, name), 'utf8').trimEnd().split('\n'));
   assert.ok(lines.length < 200, `${lines.length} lines`);
 });
 
-/** A suite under another runner, which gives a test a name and a function; one case fails, so that it is seen to be told. */
+/** A suite under another test runner; one case fails, to check the report. */
 const RUNNERS = {
   uvu: {
     imports: "import { test } from 'uvu';",
@@ -94,19 +94,22 @@ const RUNNERS = {
 
 for (const [name, { imports, after, command, counts }] of Object.entries(RUNNERS)) {
   test(
-    `a suite runs under ${name}, and says what the contract asks for`,
+    `a suite runs under ${name} and reports the rule of the contract`,
     async () => {
       const cwd = join(workspace, `under-${name}`);
       mkdirSync(cwd);
       writeFileSync(join(cwd, 'suite.test.mjs'), `${imports}\n${SUITE}${after}\n`);
       const [program, ...args] = command;
       const output = await run(cwd, program, ...args).then(
-        (said) => assert.fail(`it did not fail: ${said}`),
+        (output) => assert.fail(`it did not fail: ${output}`),
         (error: Error) => stripVTControlCharacters(error.message),
       );
       assert.match(output, counts);
-      assert.match(output, /# skipped: SQLite: pages go through everything once, both ways: it is left out here/);
-      assert.match(output, /The contract asks: Every column comes back with the type/);
+      assert.match(
+        output,
+        /# skipped: SQLite: pages contain every record once, in both directions: it is left out here/,
+      );
+      assert.match(output, /The contract requires: Every column comes back with the type/);
     },
     npm,
   );
@@ -121,7 +124,7 @@ import { sqlite } from '../examples/dialect-sqlite/dist/src/index.js';
 
 recordStoreSuite(test, {
   name: 'SQLite',
-  skip: { 'pages go through everything once, both ways': 'it is left out here' },
+  skip: { 'pages contain every record once, in both directions': 'it is left out here' },
   async fresh() {
     const folder = mkdtempSync(join(process.cwd(), 'db-'));
     const connect = async () => {

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from './kit/test.ts';
 
-/** What a stranger does with the package: install it into an empty folder, and use the command line and the API. */
+/** Uses the package as a new user does: installs it into an empty folder, and uses the command line and the API. */
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const npm = { timeoutMs: 5 * 60_000 };
@@ -20,8 +20,8 @@ let tarball = '';
 async function run(cwd: string, command: string, ...args: string[]): Promise<string> {
   return new Promise((settle, reject) => {
     const child = execFile(command, args, { cwd, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
-      const said = `${command} ${args.join(' ')}\n${stdout}${stderr}`;
-      if (error) reject(new Error(`status ${child.exitCode}: ${said}`));
+      const output = `${command} ${args.join(' ')}\n${stdout}${stderr}`;
+      if (error) reject(new Error(`status ${child.exitCode}: ${output}`));
       else settle(stdout);
     });
     child.stdin?.end();
@@ -42,19 +42,19 @@ test(
     );
     tarball = join(folder, packed.filename);
     const paths: string[] = packed.files.map((file: { path: string }) => file.path);
-    const strange = paths.filter(
+    const unexpected = paths.filter(
       (path) =>
         !/^(dist\/.+\.(c?js|d\.ts|json)|dist\/THIRD-PARTY\.txt|docs\/([a-z-]+\/)?[A-Za-z-]+\.md|examples\/[a-z-]+\/(src\/[a-z]+\.ts|README\.md)|(README|CONTRIBUTING)\.md|package\.json|LICENSE)$/.test(
           path,
         ),
     );
-    assert.deepEqual(strange, []);
+    assert.deepEqual(unexpected, []);
     assert.ok(packed.unpackedSize < 4_400_000, `${packed.unpackedSize} bytes`);
   },
   npm,
 );
 
-test('nothing in it is of this machine, nothing is a test', async () => {
+test('the package contains no paths of this machine and no tests', async () => {
   await mkdir(join(folder, 'content'));
   await run(folder, 'tar', '-xzf', tarball, '-C', join(folder, 'content'));
   for (const entry of await readdir(join(folder, 'content'), { recursive: true, withFileTypes: true })) {
@@ -64,7 +64,7 @@ test('nothing in it is of this machine, nothing is a test', async () => {
     for (const path of [root, homedir(), tmpdir()]) {
       assert.ok(path === '/' || !text.includes(`${path}/`), `${file} contains ${path}/`);
     }
-    // The suites for whoever writes a plugin are part of it, and two plugins to copy from.
+    // It includes the test suites for plugin authors, and two example plugins.
     assert.doesNotMatch(
       file.slice(folder.length).replace('/dist/test/kit/', '/dist/').replace('/package/examples/', '/package/'),
       /\.test\.|\/(test|kit|bench|examples)\//,
@@ -73,7 +73,7 @@ test('nothing in it is of this machine, nothing is a test', async () => {
 });
 
 test(
-  'it installs into an empty folder, and svc init makes a project',
+  'it installs into an empty folder, and svc init creates a project',
   async () => {
     await mkdir(app);
     const readme = await readFile(join(root, 'README.md'), 'utf8');

@@ -14,7 +14,7 @@ process.stdout.write('open');
 process.stdin.once('data', () => connection.close().then(() => process.exit(0)));
 `;
 
-async function holding(url: string): Promise<ChildProcess> {
+async function startHolder(url: string): Promise<ChildProcess> {
   const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', holder, url], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
@@ -29,13 +29,13 @@ test(
   async () => {
     const { url, drop } = await freshFolder();
     try {
-      const first = await holding(url);
+      const first = await startHolder(url);
       await assert.rejects(postgresql.connect(url, {}), inUse);
       const waiting = postgresql.connect(url, { busyTimeoutMs: 20_000 });
       first.stdin!.write('x');
       await (await waiting).close();
 
-      const second = await holding(url);
+      const second = await startHolder(url);
       second.kill('SIGKILL');
       await once(second, 'exit');
       assert.ok(existsSync(`${new URL(url).pathname}.lock`));

@@ -1,7 +1,7 @@
 import { quoteIdentifier } from '../plugins/dialects/postgresql/compile/grammar.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
-import { storeOn } from './kit/approval-place.ts';
 import { freshFolder } from './kit/pglite.ts';
+import { storeUnderTest } from './kit/store-under-test.ts';
 import { test } from './kit/test.ts';
 import { dialectSuite } from './suites/dialect-suite.ts';
 import { recordStoreSuite } from './suites/record-store-suite.ts';
@@ -12,6 +12,6 @@ dialectSuite(test, {
   name: 'PGlite',
   dialect: postgresql,
   createDatabase: freshFolder,
-  cases: 20,
+  randomSchemas: 20,
 });
-recordStoreSuite(test, { ...storeOn(postgresql, freshFolder), name: 'PGlite' });
+recordStoreSuite(test, { ...storeUnderTest(postgresql, freshFolder), name: 'PGlite' });

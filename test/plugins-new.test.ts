@@ -16,7 +16,7 @@ const cwd = folder();
 symlinkSync(join(root, 'node_modules'), join(cwd, 'node_modules'));
 const packages = KINDS.map((kind) => `svc-${kind}-my-first`);
 
-test('svc plugins new writes a package of each kind', async () => {
+test('svc plugins new creates a package of each kind', async () => {
   for (const kind of KINDS) {
     const { status, stdout, stderr } = await svc(['plugins', 'new', kind, 'my-first', '--json'], {
       cwd,
@@ -34,9 +34,9 @@ test('svc plugins new writes a package of each kind', async () => {
 });
 
 test(
-  'what it wrote compiles under strict rules',
+  'the created packages compile under strict rules',
   async () => {
-    // One program over the three, against the sources instead of an installed package.
+    // One program for all three, compiled against the sources instead of an installed package.
     const tsconfig = JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8'));
     const paths = Object.entries<string[]>(tsconfig.compilerOptions.paths).map(
       ([name, [file = '']]) => [name, [join(root, file)]] as const,
@@ -60,13 +60,13 @@ test(
 );
 
 test(
-  'its suite runs, and says what is left to do',
+  'the suite of a created package runs and reports what is left to implement',
   async () => {
     for (const name of packages) {
       const file = join(cwd, name, 'test/suite.test.ts');
       const { status, output } = await node('--import', import.meta.resolve('tsx'), file);
       assert.equal(status, 1, output);
-      assert.match(output, /The contract asks: /, name);
+      assert.match(output, /The contract requires: /, name);
       assert.match(output, /To do in (src\/index|test\/suite\.test)\.ts: /, name);
       assert.doesNotMatch(output, /^# tests 0$/m, name);
     }
@@ -74,7 +74,7 @@ test(
   SLOW,
 );
 
-test('what is there is not overwritten, and a name or kind that cannot be is refused', async () => {
+test('existing files are not overwritten, and an invalid name or kind is rejected', async () => {
   const before = readdirSync(cwd);
   const again = await svc(['plugins', 'new', 'channel', 'my-first'], { cwd });
   assert.notEqual(again.status, 0);

@@ -36,7 +36,7 @@ const raw = (statement: string): Operation => ({ type: 'raw', dialect: 'postgres
 
 for (const engine of engines) {
   if (engine.missing !== undefined) {
-    test.skip(`${engine.name}: what others made`, engine.missing);
+    test.skip(`${engine.name}: objects of other programs`, engine.missing);
     continue;
   }
   const on = (name: string, body: (adapter: Target) => Promise<void>) =>
@@ -114,17 +114,17 @@ for (const engine of engines) {
     assert.deepEqual(update, { matched: 1, modified: 1 });
 
     await done(connection, raw(remedy), { type: 'renameField', collection: 'accounts', from: 'feeling', to: 'felt' });
-    const felt: Field = {
+    const feelings: Field = {
       name: 'felt',
       type: 'enum',
       enumValues: ['sad', "it's $svc$"],
       required: true,
       default: 'sad',
     };
-    assert.deepEqual((await connection.introspect()).get('accounts')?.fields.get('felt'), felt);
+    assert.deepEqual((await connection.introspect()).get('accounts')?.fields.get('felt'), feelings);
     await done(connection, { type: 'renameCollection', collection: 'accounts', to: 'people' });
     await done(connection, raw(remedy.replaceAll('accounts', 'people').replaceAll('feeling', 'felt')));
-    assert.deepEqual((await connection.introspect()).get('people')?.fields.get('felt'), felt);
+    assert.deepEqual((await connection.introspect()).get('people')?.fields.get('felt'), feelings);
     assert.deepEqual(
       (await connection.unsupportedObjects()).filter(({ field }) => field === 'felt'),
       [],
@@ -140,13 +140,13 @@ for (const engine of engines) {
        CREATE INDEX spelled ON users (lower(note || phone));
        CREATE INDEX noted ON users (lower(note))`,
     );
-    const standing = () =>
+    const objectsOfUsers = () =>
       connection.query(
         `SELECT indexrelid::regclass::text AS name FROM pg_index WHERE indrelid = 'users'::regclass
          UNION ALL SELECT conname FROM pg_constraint WHERE conrelid = 'users'::regclass
          UNION ALL SELECT attname FROM pg_attribute WHERE attrelid = 'users'::regclass ORDER BY 1`,
       );
-    const before = await standing();
+    const before = await objectsOfUsers();
     const users = (await connection.introspect()).get('users');
     assert.ok(users);
     // The model of migrations that do not describe them.
@@ -173,7 +173,7 @@ for (const engine of engines) {
       const error = await dropped(field);
       assert.ok(isSvcError(error) && error.code === 'field_in_use', field);
       assert.ok(error.why?.endsWith(` by ${what}: no migration declares this. ${remedy}`), error.why);
-      assert.deepEqual(await standing(), before, field);
+      assert.deepEqual(await objectsOfUsers(), before, field);
     }
     for (const [, , remedy] of uses) await connection.query(remedy);
     assert.equal(await dropped('deleted_at', 'note', 'low', 'tag'), undefined);
@@ -291,19 +291,19 @@ for (const engine of engines) {
       'kinds_named_check',
     ]);
     await connection.normalize(model);
-    const told = (await connection.unsupportedObjects()).map(
+    const unsupported = (await connection.unsupportedObjects()).map(
       ({ what }) => /constraint "(\w+)", which (.*)$/.exec(what) ?? [],
     );
-    assert.deepEqual(told.flatMap(([, name, why]) => (name === undefined ? [] : [`${name}: ${why}`])).sort(), [
-      'kinds_check: is NO INHERIT; svc makes a plain one',
-      'kinds_codes_check: svc does not make: it is on a type that svc does not make',
-      'kinds_data_check: svc does not make: it is on a type that svc does not make',
-      'kinds_tags_check: svc does not make: it is on a type that svc does not make',
-      'late: svc does not make: it is a trigger',
+    assert.deepEqual(unsupported.flatMap(([, name, why]) => (name === undefined ? [] : [`${name}: ${why}`])).sort(), [
+      'kinds_check: is NO INHERIT; svc creates a plain one',
+      'kinds_codes_check: svc cannot create: it is on a type that svc cannot create',
+      'kinds_data_check: svc cannot create: it is on a type that svc cannot create',
+      'kinds_tags_check: svc cannot create: it is on a type that svc cannot create',
+      'late: svc cannot create: it is a trigger',
     ]);
   });
 
-  on('whatever is read incompletely is reported', async ({ connection }) => {
+  on('everything that is read incompletely is reported', async ({ connection }) => {
     const [{ version } = {}] = await connection.query("SELECT current_setting('server_version_num')::int AS version");
     const partly = Number(version) >= 150000;
     await connection.query(
@@ -320,18 +320,18 @@ for (const engine of engines) {
        CREATE TABLE of_extension (id integer PRIMARY KEY);
        ALTER EXTENSION plpgsql ADD TABLE of_extension`,
     );
-    const told = (await connection.unsupportedObjects()).map(({ collection, field, what }) =>
+    const unsupported = (await connection.unsupportedObjects()).map(({ collection, field, what }) =>
       [collection, field, what].filter(Boolean).join(' '),
     );
-    const shared = 'takes its values from the sequence counted, which other fields use too; svc makes one for each';
-    assert.deepEqual(told.sort(), [
-      'a has the index "sorted", which svc does not make: it has its own collation',
+    const shared = 'takes its values from the sequence counted, which other fields use too; svc creates one for each';
+    assert.deepEqual(unsupported.sort(), [
+      'a has the index "sorted", which svc cannot create: it has its own collation',
       'a high is computed from other columns',
       `a id ${shared}`,
       'a low is computed from other columns',
       `b id ${shared}`,
-      ...(partly ? ['c has the constraint "partly", which sets only some of its fields; svc makes a plain one'] : []),
-      'of_extension belongs to the extension plpgsql, which svc does not make',
+      ...(partly ? ['c has the constraint "partly", which sets only some of its fields; svc creates a plain one'] : []),
+      'of_extension belongs to the extension plpgsql, which svc cannot create',
     ]);
     const model = await connection.introspect();
     assert.deepEqual([...model.keys()], ['a', 'b', 'c']);

@@ -8,8 +8,8 @@ import { migrate } from '../core/migration/migrate.ts';
 import type { Target } from '../core/migration/target.ts';
 import type { NamedFieldDefinition, Operation } from '../core/schema/operation.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
-import { definedInCode } from './kit/defined.ts';
 import { engines } from './kit/engines.ts';
+import { definedInCode } from './kit/migrations.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 
@@ -39,7 +39,7 @@ const CONTROL_IN_DISGUISE = [
   "SELECT 1$a$'$a$; COMMIT; SELECT 1 --'",
 ];
 
-test('no disguise hides the end of a transaction in raw text', () => {
+test('transaction control in raw text is detected in any disguise', () => {
   for (const text of CONTROL_IN_DISGUISE) {
     throwsRefusal(() => rawText(text), 'migration_invalid', text);
     throwsRefusal(() => rawText('SELECT 1', { check: text, transaction: false }), 'migration_invalid', text);
@@ -142,7 +142,12 @@ for (const engine of engines) {
 
   on('a segment that commits by itself and then fails does not count as committed', async ({ connection }) => {
     await connection.withLock(async (epoch) => {
-      const marked = (run: string) => ({ text: run, run: [run], transactional: true, destructive: false });
+      const marked = (run: string) => ({
+        text: run,
+        run: { kind: 'raw', sql: run },
+        transactional: true,
+        destructive: false,
+      });
       const outcome = await connection.run(
         [
           {
@@ -249,13 +254,13 @@ for (const engine of engines) {
   on('settings of raw text outside a transaction do not outlive it either', async (adapter) => {
     const asked = "SELECT current_setting('search_path') AS path, current_setting('lock_timeout') AS wait";
     const [before] = await adapter.connection.query(asked);
-    const apart = migration('20260101_000000_apart')
+    const outsideTransaction = migration('20260101_000000_apart')
       .raw('postgresql', "SELECT set_config('search_path', '', false), set_config('lock_timeout', '9s', false)", {
         transaction: false,
         down: 'SELECT 1',
       })
       .build();
-    assert.equal((await new MigrationEngine(adapter).up(apart)).status, 'completed');
+    assert.equal((await new MigrationEngine(adapter).up(outsideTransaction)).status, 'completed');
     const [after] = await adapter.connection.query(asked);
     assert.equal(after?.path, before?.path);
     if (engine.name === 'postgresql') assert.equal(after?.wait, before?.wait);

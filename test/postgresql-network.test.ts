@@ -11,9 +11,9 @@ import { rollback } from '../core/migration/migrate.ts';
 import { openServer } from '../plugins/dialects/postgresql/connection/server.ts';
 import { settingsOf } from '../plugins/dialects/postgresql/connection/settings.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
-import { connectAdapter } from './kit/adapter.ts';
-import { cutProxy } from './kit/cut-proxy.ts';
+import { startFaultProxy } from './kit/fault-proxy.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 import { freePort } from './suites/free-port.ts';
@@ -30,21 +30,21 @@ const through = (url: string, port: number): string => {
   return changed.href;
 };
 
-const away = 'a network that fails under an open session is a lost connection';
-if (missing !== undefined) test.skip(away, missing);
+const removed = 'a network that fails under an open session is a lost connection';
+if (missing !== undefined) test.skip(removed, missing);
 else {
-  test(away, async () => {
+  test(removed, async () => {
     const { url, query, drop } = await freshDatabase();
     try {
       for (const code of ['ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH']) {
         const session = await openServer(url, settingsOf({}));
-        const asked = expectError(session.exec(`SELECT pg_sleep(60) AS ${code}`), 'connection_lost');
-        const isAsked = `SELECT 1 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60) AS ${code}'`;
-        await waitUntil(async () => (await query(isAsked)).length > 0, 'the server was never asked');
+        const pending = expectError(session.exec(`SELECT pg_sleep(60) AS ${code}`), 'connection_lost');
+        const isRequested = `SELECT 1 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60) AS ${code}'`;
+        await waitUntil(async () => (await query(isRequested)).length > 0, 'the server never received the request');
         const { stream } = (session.client as unknown as { readonly connection: { readonly stream: Socket } })
           .connection;
         stream.destroy(Object.assign(new Error(`read ${code}`), { code, errno: -110, syscall: 'read' }));
-        assert.match((await asked).why ?? '', new RegExp(code));
+        assert.match((await pending).why ?? '', new RegExp(code));
         await expectError(session.exec('SELECT 1'), 'connection_lost');
         await session.close();
       }
@@ -54,7 +54,7 @@ else {
   });
 }
 
-/** Loses the connection before the answer to COMMIT: the outcome is unknown until the next run. */
+/** Loses the connection before the response to COMMIT: the outcome is unknown until the next run. */
 for (const [when, applied] of [
   ['before', false],
   ['after', true],
@@ -66,16 +66,16 @@ for (const [when, applied] of [
   }
   test(name, async () => {
     const { url, query, drop } = await freshDatabase();
-    const proxy = await cutProxy(Number(new URL(url).port || 5432));
+    const proxy = await startFaultProxy(Number(new URL(url).port || 5432));
     try {
-      const adapter = await connectAdapter(postgresql, through(url, proxy.port));
+      const adapter = await connectTarget(postgresql, through(url, proxy.port));
       const engine = new MigrationEngine(adapter);
       await engine.getHistory();
-      proxy.cut('CREATE TABLE "public"."users"', when);
+      proxy.disconnectOn('CREATE TABLE "public"."users"', when);
       await expectError(engine.up(users), 'connection_lost');
       await adapter.connection.close().catch(() => undefined);
 
-      const again = await connectAdapter(postgresql, url);
+      const again = await connectTarget(postgresql, url);
       try {
         assert.equal((await new MigrationEngine(again).up(users)).status, applied ? 'skipped' : 'completed');
         assert.deepEqual(await query('SELECT tag, status, seq::int FROM _svc_migrations'), [
@@ -91,14 +91,14 @@ for (const [when, applied] of [
   });
 }
 
-const lostAnswer = 'a rollback whose answer was lost rolls back nothing further when it is resumed';
+const lostAnswer = 'a rollback whose response was lost rolls back nothing more when resumed';
 if (missing !== undefined) test.skip(lostAnswer, missing);
 else {
   test(lostAnswer, async () => {
     const { url, query, drop } = await freshDatabase();
-    const proxy = await cutProxy(Number(new URL(url).port || 5432));
+    const proxy = await startFaultProxy(Number(new URL(url).port || 5432));
     try {
-      const adapter = await connectAdapter(postgresql, through(url, proxy.port));
+      const adapter = await connectTarget(postgresql, through(url, proxy.port));
       const engine = new MigrationEngine(adapter);
       await engine.up(users);
       await engine.up(
@@ -106,12 +106,12 @@ else {
           .createCollection('orders', [{ name: 'id', type: 'integer', primaryKey: true }])
           .build(),
       );
-      proxy.cut('DROP TABLE "public"."orders"', 'after');
+      proxy.disconnectOn('DROP TABLE "public"."orders"', 'after');
       const { next } = await expectError(rollback(adapter), 'connection_lost');
       assert.deepEqual(next, [`svc db migrate rollback --to ${users.tag}    it finds out what was committed.`]);
       await adapter.connection.close().catch(() => undefined);
 
-      const again = await connectAdapter(postgresql, url);
+      const again = await connectTarget(postgresql, url);
       try {
         assert.deepEqual((await rollback(again, { to: users.tag })).migrations, []);
         assert.deepEqual(await query("SELECT tag, status FROM _svc_migrations WHERE status = 'completed'"), [
@@ -133,7 +133,7 @@ for (const [mode, ignored] of [
   ['transaction', ''],
   ['transaction', 'options'],
 ] as const) {
-  const name = `PgBouncer in ${mode} mode${ignored && ', which drops the settings of a connection,'} is refused before anything runs`;
+  const name = `PgBouncer in ${mode} mode${ignored && ', which drops the settings of a connection,'} is rejected before anything runs`;
   const why = missing ?? (bouncer ? undefined : 'pgbouncer is not installed');
   if (why !== undefined) {
     test.skip(name, why);
@@ -143,7 +143,7 @@ for (const [mode, ignored] of [
     const { url, query, drop } = await freshDatabase();
     const pooler = await startPooler(url, mode, ignored);
     try {
-      const connecting = connectAdapter(postgresql, through(url, pooler.port));
+      const connecting = connectTarget(postgresql, through(url, pooler.port));
       await expectError(
         connecting.then((adapter) => new MigrationEngine(adapter).up(users)),
         'pooler_unsupported',

@@ -1,4 +1,11 @@
 import * as assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { TLSSocket } from 'node:tls';
 import pg from 'pg';
 import type { Connection } from '../core/dialect.ts';
 import { isSvcError } from '../core/errors.ts';
@@ -8,7 +15,6 @@ import type { SchemaModel } from '../core/schema/model.ts';
 import type { Operation } from '../core/schema/operation.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
 import { freshDatabase, type PostgresqlTestDatabase, unavailable } from './kit/postgresql.ts';
-import { selfSigned } from './kit/self-signed.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 import { waitUntil } from './suites/wait-until.ts';
@@ -25,10 +31,10 @@ const on = (name: string, body: (database: PostgresqlTestDatabase) => Promise<vo
     }
   });
 };
-const coded =
-  (code: string, words = /./) =>
+const hasCode =
+  (code: string, args = /./) =>
   (error: unknown) =>
-    isSvcError(error) && error.code === code && words.test(`${error.message} ${error.why}`);
+    isSvcError(error) && error.code === code && args.test(`${error.message} ${error.why}`);
 
 async function run(connection: Connection, operation: Operation, model: SchemaModel = new Map()) {
   const statements = postgresql.compile(operation, model);
@@ -44,21 +50,21 @@ on('a wrong address, database or user is reported with its code', async ({ url }
   };
   await assert.rejects(
     other((to) => (to.port = '1')),
-    coded('connection_failed', /ECONNREFUSED/),
+    hasCode('connection_failed', /ECONNREFUSED/),
   );
   await assert.rejects(
     other((to) => (to.hostname = 'no-such-host.invalid')),
-    coded('connection_failed'),
+    hasCode('connection_failed'),
   );
   await assert.rejects(
     other((to) => (to.pathname = '/no_such_db')),
-    coded('database_missing', /3D000/),
+    hasCode('database_missing', /3D000/),
   );
   await assert.rejects(
     other((to) => (to.username = 'nobody_here')),
-    coded('authentication_failed', /28000/),
+    hasCode('authentication_failed', /28000/),
   );
-  await assert.rejects(postgresql.connect('mysql://x', {}), coded('url_invalid'));
+  await assert.rejects(postgresql.connect('mysql://x', {}), hasCode('url_invalid'));
 });
 
 on('a server without TLS, or with an untrusted certificate, is reported before anything is sent', async ({ url }) => {
@@ -79,7 +85,7 @@ on('a server without TLS, or with an untrusted certificate, is reported before a
 
 test('a URL with an unknown parameter or an invalid escape is rejected', () => {
   for (const url of ['postgresql://host/100%', 'pglite://./a%zz', 'postgresql://host/shop?schema=app']) {
-    assert.throws(() => postgresql.identify(url), coded('url_invalid'), url);
+    assert.throws(() => postgresql.identify(url), hasCode('url_invalid'), url);
   }
 });
 
@@ -93,7 +99,7 @@ on('a session that the server ends frees the lock and reports it', async ({ url,
     await second.withLock(async () => {}, { timeoutMs: 5000 });
     await first.now();
   });
-  await assert.rejects(outcome, coded('connection_lost', /57P01/));
+  await assert.rejects(outcome, hasCode('connection_lost', /57P01/));
   await expectError(first.now(), 'connection_lost');
   await first.close().catch(() => undefined);
   await second.close();
@@ -130,19 +136,22 @@ on('settings of a database neither end a session of svc nor change what it reads
     ...(version >= 170000 && { transaction_timeout: ['1h', '0'] }),
   };
   const [{ name } = assert.fail()] = await query('SELECT quote_ident(current_database()) AS name');
-  for (const [setting, [theirs]] of Object.entries(wanted)) {
-    await query(`ALTER DATABASE ${name} SET ${setting} = '${theirs}'`);
+  for (const [setting, [defaults]] of Object.entries(wanted)) {
+    await query(`ALTER DATABASE ${name} SET ${setting} = '${defaults}'`);
   }
   await query('CREATE TABLE t (u uuid)');
   const connection = await postgresql.connect(url, {});
-  const look = async () => {
+  const readSettings = async () => {
     const columns = Object.keys(wanted).map((setting) => `current_setting('${setting}') AS ${setting}`);
     const [row] = await connection.query(`SELECT ${columns}`);
-    assert.deepEqual({ ...row }, Object.fromEntries(Object.entries(wanted).map(([key, [, ours]]) => [key, ours])));
+    assert.deepEqual(
+      { ...row },
+      Object.fromEntries(Object.entries(wanted).map(([key, [, effective]]) => [key, effective])),
+    );
     assert.equal((await connection.introspect()).get('t')?.fields.get('u')?.type, 'uuid');
   };
   try {
-    await look();
+    await readSettings();
     await connection.withLock((epoch) =>
       connection.run(
         [
@@ -155,7 +164,7 @@ on('settings of a database neither end a session of svc nor change what it reads
         epoch,
       ),
     );
-    await look();
+    await readSettings();
   } finally {
     await connection.close();
   }
@@ -165,9 +174,9 @@ on('a schema whose name would end a PL/pgSQL block is rejected', async ({ url, q
   await query('CREATE SCHEMA "a$svc1$b"');
   const error = await expectError(postgresql.connect(url, { schema: 'a$svc$; SELECT 1; --' }), 'config_invalid');
   assert.match(error.message, /a\$svc\$/);
-  const own = new URL(url);
-  own.searchParams.set('options', '-c search_path="a$svc1$b"');
-  await expectError(postgresql.connect(own.href, {}), 'config_invalid');
+  const isolated = new URL(url);
+  isolated.searchParams.set('options', '-c search_path="a$svc1$b"');
+  await expectError(postgresql.connect(isolated.href, {}), 'config_invalid');
 });
 
 on('an array that became json becomes an array again', async ({ url, query }) => {
@@ -202,16 +211,16 @@ on('the options of a URL are combined with the settings that svc needs', async (
   await query(
     'CREATE SCHEMA app; CREATE TABLE app.t (id integer); CREATE SCHEMA other; CREATE TABLE other.o (id integer)',
   );
-  const own = new URL(url);
-  own.searchParams.set('options', '-c search_path=app -c work_mem=5MB -c lock_timeout=1h');
-  const asked = ['search_path', 'work_mem', 'lock_timeout', 'client_min_messages'];
+  const isolated = new URL(url);
+  isolated.searchParams.set('options', '-c search_path=app -c work_mem=5MB -c lock_timeout=1h');
+  const names = ['search_path', 'work_mem', 'lock_timeout', 'client_min_messages'];
   for (const [schema, path] of [
     [undefined, 'app'],
     ['other', '"other"'],
   ] as const) {
-    const connection = await postgresql.connect(own.href, schema === undefined ? {} : { schema });
+    const connection = await postgresql.connect(isolated.href, schema === undefined ? {} : { schema });
     try {
-      const [row] = await connection.query(`SELECT ${asked.map((name) => `current_setting('${name}') AS ${name}`)}`);
+      const [row] = await connection.query(`SELECT ${names.map((name) => `current_setting('${name}') AS ${name}`)}`);
       assert.deepEqual(
         { ...row },
         { search_path: path, work_mem: '5MB', lock_timeout: '500ms', client_min_messages: 'warning' },
@@ -236,7 +245,7 @@ on(
     await query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET search_path = "Early", public`);
     await connected();
     await query('CREATE SCHEMA "Early"');
-    await assert.rejects(connected(), coded('config_invalid', /"public".*"Early"/));
+    await assert.rejects(connected(), hasCode('config_invalid', /"public".*"Early"/));
     await connected({ schema: 'public' });
     const early = await postgresql.connect(url, { schema: 'Early' });
     await early.ensureTables([anyDefinition(metaTable)]);
@@ -254,13 +263,13 @@ on('a locked table is waited for in short intervals', async ({ url, query }) => 
   const model = await connection.introspect();
   const add: Operation = { type: 'addField', collection: 't', field: { name: 'a', type: 'integer' } };
   const outcome = await run(connection, add, model);
-  assert.ok(coded('migration_failed', /55P03/)(outcome.failure?.error));
+  assert.ok(hasCode('migration_failed', /55P03/)(outcome.failure?.error));
   assert.equal(outcome.failure?.statement, 0);
-  const patient = await postgresql.connect(url, { lockTimeoutMs: 20, lockRetries: 50 });
-  const waiting = run(patient, add, model);
+  const waitingUpdate = await postgresql.connect(url, { lockTimeoutMs: 20, lockRetries: 50 });
+  const waiting = run(waitingUpdate, add, model);
   await busy.query('COMMIT');
   assert.equal((await waiting).failure, undefined);
-  await Promise.all([connection.close(), busy.close(), patient.close()]);
+  await Promise.all([connection.close(), busy.close(), waitingUpdate.close()]);
 });
 
 on('an update waits longer for locked rows than a schema change does', async ({ url, query }) => {
@@ -307,15 +316,15 @@ on('an index is built concurrently, and an invalid one is dropped', async ({ url
   });
   const [statement] = postgresql.compile(create(true), model);
   assert.equal(statement?.transactional, false);
-  assert.ok(coded('data_violates')((await run(connection, create(true), model)).failure?.error));
+  assert.ok(hasCode('data_violates')((await run(connection, create(true), model)).failure?.error));
   assert.deepEqual(await query("SELECT 1 FROM pg_class WHERE relname = 'i'"), []);
   assert.equal((await run(connection, create(false), model)).failure, undefined);
   assert.ok((await connection.introspect()).get('t')?.indexes.has('i'));
   await connection.close();
 });
 
-for (const mending of [false, true]) {
-  const what = mending ? 'by what goes on after a crash' : 'by one that wants its name';
+for (const isRepair of [false, true]) {
+  const what = isRepair ? 'by a resumed run' : 'by a run that needs its name';
   on(`an index that another session is building is left alone ${what}`, async ({ url, query }) => {
     await query('CREATE TABLE t (id integer); CREATE TABLE other (id integer)');
     const connection = await postgresql.connect(url, {});
@@ -326,7 +335,7 @@ for (const mending of [false, true]) {
       await writer.query('BEGIN; INSERT INTO t VALUES (1)');
       const building = owner.query('CREATE INDEX CONCURRENTLY i ON t (id)');
       const found = () => query("SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass('i')");
-      await waitUntil(async () => (await found()).length === 1, 'The index was not begun.');
+      await waitUntil(async () => (await found()).length === 1, 'The index build was not started.');
       const create = (collection: string) => {
         const operation: Operation = {
           type: 'createIndex',
@@ -337,12 +346,12 @@ for (const mending of [false, true]) {
         };
         const [statement] = postgresql.compile(operation, new Map());
         assert.ok(statement?.repair !== undefined);
-        const statements = [mending ? { ...statement, run: statement.repair } : statement];
+        const statements = [isRepair ? { ...statement, run: statement.repair } : statement];
         return connection.run([{ transactional: false, statements, writes: [] }], 0);
       };
 
       const error = (await create('other')).failure?.error;
-      assert.equal(isSvcError(error) ? error.code : error, mending ? undefined : 'collection_exists');
+      assert.equal(isSvcError(error) ? error.code : error, isRepair ? undefined : 'collection_exists');
       assert.deepEqual(await found(), [{ valid: false }]);
 
       const run = create('t');
@@ -355,7 +364,7 @@ for (const mending of [false, true]) {
       await writer.query('COMMIT');
       await building;
       const late = (await run).failure?.error;
-      assert.equal(isSvcError(late) ? late.code : late, mending ? undefined : 'collection_exists');
+      assert.equal(isSvcError(late) ? late.code : late, isRepair ? undefined : 'collection_exists');
       assert.deepEqual(await found(), [{ valid: true }]);
     } finally {
       await Promise.all([writer.end(), owner.end(), connection.close()]);
@@ -372,13 +381,13 @@ on('a read-only user gets an error with the missing privileges', async ({ url, q
   const connection = await postgresql.connect(reading.href, {});
   await assert.rejects(
     connection.withLock(async () => {}),
-    coded('permission_denied', /42501/),
+    hasCode('permission_denied', /42501/),
   );
   await connection.close();
   await query(`DROP ROLE ${role}`);
 });
 
-on('whatever the model cannot describe of a table is reported', async ({ url, query }) => {
+on('everything that the model cannot describe of a table is reported', async ({ url, query }) => {
   await query(
     'CREATE TABLE t (id serial PRIMARY KEY, price money, at timestamptz, low integer GENERATED ALWAYS AS (1) STORED); CREATE INDEX e ON t ((id + 1)); CREATE VIEW v AS SELECT 1; CREATE TABLE p (id int) PARTITION BY RANGE (id); CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (1) TO (2)',
   );
@@ -392,10 +401,10 @@ on('whatever the model cannot describe of a table is reported', async ({ url, qu
     autoGenerate: true,
     required: true,
   });
-  const told = (await connection.unsupportedObjects())
+  const unsupported = (await connection.unsupportedObjects())
     .map(({ collection, field }) => `${collection}.${field ?? ''}`)
     .sort();
-  assert.deepEqual(told, ['p.', 't.', 't.at', 't.low', 't.price', 'v.']);
+  assert.deepEqual(unsupported, ['p.', 't.', 't.at', 't.low', 't.price', 'v.']);
   await connection.close();
 });
 
@@ -428,3 +437,27 @@ on('a record write is retried until the lock of another session is released', as
     await connection.close();
   }
 });
+
+/** The SSLRequest message of the PostgreSQL protocol. */
+const SSL_REQUEST = 8;
+
+/** A server that offers TLS to PostgreSQL clients with a self-signed certificate; undefined without openssl. */
+async function selfSigned(): Promise<{ readonly port: number; close(): void } | undefined> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-tls-'));
+  const [key, cert] = [join(folder, 'key'), join(folder, 'cert')];
+  const args = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=localhost', '-days', '1'];
+  const isCreated = spawnSync('openssl', [...args, '-keyout', key, '-out', cert]).status === 0;
+  const pair = isCreated && { key: readFileSync(key), cert: readFileSync(cert) };
+  rmSync(folder, { recursive: true });
+  if (!pair) return undefined;
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', (names) => {
+      if (names.length !== SSL_REQUEST) return void socket.destroy();
+      socket.write('S');
+      new TLSSocket(socket, { isServer: true, ...pair }).on('error', () => socket.destroy());
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { port: (server.address() as AddressInfo).port, close: () => void server.close() };
+}

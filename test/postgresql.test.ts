@@ -1,7 +1,7 @@
 import { quoteIdentifier } from '../plugins/dialects/postgresql/compile/grammar.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
-import { storeOn } from './kit/approval-place.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
+import { storeUnderTest } from './kit/store-under-test.ts';
 import { test } from './kit/test.ts';
 import { dialectSuite } from './suites/dialect-suite.ts';
 import { recordStoreSuite } from './suites/record-store-suite.ts';
@@ -15,6 +15,6 @@ else
     name: 'PostgreSQL',
     dialect: postgresql,
     createDatabase: freshDatabase,
-    cases: 60,
+    randomSchemas: 60,
   });
-recordStoreSuite(test, { ...storeOn(postgresql, freshDatabase, missing), name: 'PostgreSQL' });
+recordStoreSuite(test, { ...storeUnderTest(postgresql, freshDatabase, missing), name: 'PostgreSQL' });

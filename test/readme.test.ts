@@ -15,8 +15,8 @@ import {
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { LIFTOFF_ONLY } from './kit/node-flags.ts';
 import { freshFolder } from './kit/pglite.ts';
-import { QUICK } from './kit/quick.ts';
 import { test } from './kit/test.ts';
 
 /**
@@ -47,14 +47,14 @@ const blocks = blocksOf(readme);
 const folder = mkdtempSync(join(tmpdir(), 'svc-readme-'));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A project with the built package in its node_modules, as an installation would leave it. */
+/** A project with the built package in its node_modules, like after an installation. */
 async function project(name: string): Promise<string> {
   const path = join(folder, name);
   mkdirSync(join(path, 'node_modules', '.bin'), { recursive: true });
   for (const scope of ['@svc', '@electric-sql']) mkdirSync(join(path, 'node_modules', scope));
   symlinkSync(root, join(path, 'node_modules', '@svc', 'sdk'));
-  // Where npm has a link, which packaging.ts sees.
-  const command = `#!/bin/sh\nexec "${process.execPath}" ${QUICK} "${cli}" "$@"\n`;
+  // npm creates a link here, which packaging.ts tests.
+  const command = `#!/bin/sh\nexec "${process.execPath}" ${LIFTOFF_ONLY} "${cli}" "$@"\n`;
   writeFileSync(join(path, 'node_modules', '.bin', 'svc'), command, { mode: 0o755 });
   for (const name of ['@electric-sql/pglite', '@types']) {
     symlinkSync(join(root, 'node_modules', name), join(path, 'node_modules', name));
@@ -74,7 +74,7 @@ function run(cwd: string, command: string, answer = ''): Promise<string> {
   });
 }
 
-/** npx looks the package up in ways that cost a second each; the path leads to the same file. */
+/** Replaces npx, whose lookup takes a second, with the path of the same file. */
 function commands(text: string): string[] {
   return text
     .trim()
@@ -82,7 +82,7 @@ function commands(text: string): string[] {
     .map((line) => line.replace(/^npx /, ''));
 }
 
-/** Times and durations are not the same twice. */
+/** Replaces times and durations, which vary. */
 function shape(text: string): string {
   return text.trim().replace(/\d+/g, '0');
 }
@@ -92,7 +92,7 @@ test('the package is built', () => {
   chmodSync(cli, 0o755);
 });
 
-test('every block says how it is run', () => {
+test('every block is annotated with how it runs', () => {
   for (const { language, word } of blocks) {
     const known =
       language === 'sh' ? ['', 'clone', 'install', 'existing'].includes(word) : word !== '' || language === 'text';
@@ -101,14 +101,14 @@ test('every block says how it is run', () => {
   assert.equal(blocks.length, readme.match(/^```\w/gm)?.length);
 });
 
-test('what it tells to run in a clone is what the CI runs', () => {
+test('the commands for a clone are those of the CI', () => {
   const ci = readFileSync(join(root, '.ci', 'run'), 'utf8');
   const lines = blocks.filter(({ word }) => word === 'clone').flatMap(({ text }) => commands(text));
   assert.ok(lines.length > 0);
   for (const line of lines) assert.ok(ci.includes(`bash -c '${line}'`), line);
 });
 
-test('its links lead somewhere', () => {
+test('its links are valid', () => {
   const links = [...readme.matchAll(/\]\(([^)#]+)\)/g)].map((match) => match[1] ?? '');
   assert.deepEqual(
     links.filter((link) => !existsSync(join(root, link))),
@@ -156,7 +156,7 @@ for (const name of tutorials) {
         if (word === 'install') continue;
         if (language === 'sh') {
           for (const command of commands(text)) printed = await run(path, command, answer && `${answer}\n`);
-          // What is typed is on the terminal, but not in the output.
+          // The input is on the terminal, but not in the output.
           if (answer) printed = printed.replace(/: (?=completed|rejected)/, `: ${answer}\n`);
         } else if (language === 'text') assert.equal(shape(printed), shape(text));
         else writeFileSync(join(path, word), text);

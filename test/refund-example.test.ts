@@ -4,33 +4,33 @@ import { folder } from './kit/folder.ts';
 import { terminal } from './kit/terminal.ts';
 import { test } from './kit/test.ts';
 
-// What the first minute shows: the agent stops at its gate, and what is typed decides.
+// The agent stops at its gate, and the typed answer decides.
 
 const script = fileURLToPath(new URL('../examples/refund/run.ts', import.meta.url));
 const QUESTION = 'Pay 20 EUR? [y]es, [n]o, or another amount: ';
 
 const cases = [
   {
-    says: 'yes',
+    summary: 'yes',
     keys: ['y'],
-    shows: ['it pays 20 EUR for order 1234, approved by you', '{"paid":20}', 'approved by you'],
+    expected: ['it pays 20 EUR for order 1234, approved by you', '{"paid":20}', 'approved by you'],
   },
   {
-    says: 'yes, but less, after an amount that the tool does not take',
+    summary: 'yes, but less, after an amount that the tool does not take',
     keys: ['50', '15'],
-    shows: ['it pays 15 EUR for order 1234, approved by you', '{"paid":15}', 'approved by you'],
+    expected: ['it pays 15 EUR for order 1234, approved by you', '{"paid":15}', 'approved by you'],
   },
   {
-    says: 'no',
+    summary: 'no',
     keys: ['n'],
-    shows: ['"error":"approval_rejected"', 'Not without a return slip.', 'rejected by you'],
+    expected: ['"error":"approval_rejected"', 'Not without a return slip.', 'rejected by you'],
     never: 'The handler runs',
   },
 ] as const;
 
-for (const { says, keys, shows, ...more } of cases) {
+for (const { summary, keys, expected, ...more } of cases) {
   test(
-    `the refund example on a terminal: ${says}`,
+    `the refund example on a terminal: ${summary}`,
     async () => {
       const cwd = await folder();
       const screen = terminal([], { cwd, script });
@@ -40,7 +40,7 @@ for (const { says, keys, shows, ...more } of cases) {
       }
       assert.equal(await screen.ended, 0, screen.shown());
       const shown = screen.shown();
-      for (const text of [...shows, 'The run is completed.']) assert.ok(shown.includes(text), `${text}\n${shown}`);
+      for (const text of [...expected, 'The run is completed.']) assert.ok(shown.includes(text), `${text}\n${shown}`);
       if ('never' in more) assert.ok(!shown.includes(more.never), shown);
       assert.equal(shown.split(QUESTION).length - 1 >= keys.length, true, 'asked once for each answer');
     },

@@ -8,7 +8,7 @@ import { diff } from '../core/schema/diff.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
 import { NO_RENAMES, orderedRenames } from '../core/schema/rename/renames.ts';
 import { undecidedRenames } from '../core/schema/rename/undecided.ts';
-import { holds } from './kit/schema-laws.ts';
+import { checkProperty } from './kit/schema-laws.ts';
 import { test } from './kit/test.ts';
 import { HOSTILE_NAMES, PLAIN_NAMES } from './suites/random-schema.ts';
 
@@ -116,7 +116,7 @@ test('a renamed table keeps the names of its indexes and constraints', () => {
   };
   assert.deepEqual(generated(renamed, before), ['renameCollection']);
   const after = resolveDeclaration(renamed, before).model;
-  assert.deepEqual(generated(renamed, after), [], 'and a second time there is nothing to do');
+  assert.deepEqual(generated(renamed, after), [], 'the second run finds nothing to do');
 });
 
 test('indexes and foreign keys follow a renamed field', () => {
@@ -148,7 +148,7 @@ test('a chain of renames is applied once', () => {
 test('an old renamedFrom is ignored, a current one is applied, and one that may be either is ambiguous', () => {
   const key = { type: 'integer', primaryKey: true } as const;
   const from = (renamedFrom: string) => ({ type: 'text', renamedFrom }) as const;
-  const field = (name: string, to: string, ambiguity: 'replaces' | 'stays') => [
+  const field = (name: string, to: string, ambiguity: 'newNameExists' | 'oldNameDeclared') => [
     { kind: 'field', collection: 't', from: name, to, ambiguity },
   ];
   const cases: [
@@ -156,32 +156,44 @@ test('an old renamedFrom is ignored, a current one is applied, and one that may 
     before: Declaration['tables'][string],
     after: Declaration['tables'][string],
     renames: object,
-    doubtful: object,
+    ambiguous: object,
   ][] = [
     ['done', { y: 'text' }, { y: from('x') }, {}, []],
     ['both stay', { x: 'text', y: 'text' }, { x: 'text', y: from('x') }, {}, []],
-    ['new beside one that stays', { x: 'text' }, { x: 'text', y: from('x') }, {}, field('x', 'y', 'stays')],
-    ['gone beside one that stays', { x: 'text', y: 'text' }, { y: from('x') }, {}, field('x', 'y', 'replaces')],
-    ['one of two claims is over', { x: 'text', y: 'text' }, { y: from('x'), z: from('x') }, { x: 'z' }, []],
+    [
+      'new next to one that remains',
+      { x: 'text' },
+      { x: 'text', y: from('x') },
+      {},
+      field('x', 'y', 'oldNameDeclared'),
+    ],
+    [
+      'removed next to one that remains',
+      { x: 'text', y: 'text' },
+      { y: from('x') },
+      {},
+      field('x', 'y', 'newNameExists'),
+    ],
+    ['one of two claims is obsolete', { x: 'text', y: 'text' }, { y: from('x'), z: from('x') }, { x: 'z' }, []],
     ['a chain', { x: 'text', y: 'text' }, { y: from('x'), z: from('y') }, { x: 'y', y: 'z' }, []],
     [
-      'a chain whose first name stays',
+      'a chain whose first name remains',
       { x: 'text', y: 'text' },
       { x: 'text', y: from('x'), z: from('y') },
       {},
-      field('y', 'z', 'stays'),
+      field('y', 'z', 'oldNameDeclared'),
     ],
   ];
-  for (const [what, before, after, renames, doubtful] of cases) {
+  for (const [what, before, after, renames, ambiguous] of cases) {
     const previous = resolveDeclaration({ tables: { t: { id: key, ...before } } }).model;
     const declared = resolveDeclaration({ tables: { t: { id: key, ...after } } }, previous);
     assert.deepEqual(Object.fromEntries(declared.renames.fields.get('t') ?? []), renames, what);
-    assert.deepEqual(declared.ambiguous, doubtful, what);
+    assert.deepEqual(declared.ambiguous, ambiguous, what);
   }
   const tables = resolveDeclaration({ tables: { a: { id: key }, b: { id: key } } }).model;
   assert.deepEqual(
     resolveDeclaration({ tables: { b: { id: key } }, options: { b: { renamedFrom: 'a' } } }, tables).ambiguous,
-    [{ kind: 'collection', collection: 'b', from: 'a', to: 'b', ambiguity: 'replaces' }],
+    [{ kind: 'collection', collection: 'b', from: 'a', to: 'b', ambiguity: 'newNameExists' }],
   );
 });
 
@@ -214,8 +226,8 @@ const REFUSED: readonly [name: string, code: ErrorCode, change: object, path: re
     { tables: { t: { id: { type: 'text', lenght: 3 } } } },
     ['tables', 't', 'id', 'lenght'],
   ],
-  ['a field that is no definition', 'field_invalid', { tables: { t: { id: 5 } } }, ['tables', 't', 'id']],
-  ['a table that is no object', 'schema_invalid', { tables: { t: [] } }, ['tables', 't']],
+  ['a field without a valid definition', 'field_invalid', { tables: { t: { id: 5 } } }, ['tables', 't', 'id']],
+  ['a table that is not an object', 'schema_invalid', { tables: { t: [] } }, ['tables', 't']],
   ['a table without primary key', 'schema_invalid', { tables: { t: { id: 'text' } } }, ['tables', 't']],
   [
     'a table of svc',
@@ -262,25 +274,25 @@ const REFUSED: readonly [name: string, code: ErrorCode, change: object, path: re
     ['constraints', 'users', 0, 'type'],
   ],
   [
-    'a check over nothing',
+    'a check without columns',
     'constraint_invalid',
     { ...SHOP, constraints: { ...SHOP.constraints, users: [{ type: 'check', expression: '' }] } },
     ['constraints', 'users', 0, 'expression'],
   ],
   [
-    'a foreign key to nowhere',
+    'a foreign key to an unknown table',
     'collection_unknown',
     { tables: { t: { id: { type: 'integer', primaryKey: true, references: { table: 'u', column: 'id' } } } } },
     ['tables', 't', 'id', 'references'],
   ],
   [
-    'a foreign key to no field',
+    'a foreign key to an unknown field',
     'field_unknown',
     { tables: { t: { id: { type: 'integer', primaryKey: true, references: { table: 't', column: 'di' } } } } },
     ['tables', 't', 'id', 'references'],
   ],
   [
-    'a foreign key to what is not unique',
+    'a foreign key to a field that is not unique',
     'constraint_invalid',
     {
       tables: {
@@ -360,9 +372,9 @@ test('renames in any order, with cycles and chains, result in the right names', 
         .shuffledSubarray([...names], { minLength: from.length, maxLength: from.length })
         .map((to) => from.map((old, at) => [old, to[at] ?? old] as const)),
     );
-  holds(
+  checkProperty(
     fc.property(permuted, (renames) => {
-      // New names differ from the names that stay.
+      // New names differ from the remaining ones.
       const staying = names.filter((name) => !renames.some(([from, to]) => from === name || to === name));
       const present = new Map([...staying, ...renames.map(([from]) => from)].map((name) => [name, name]));
       for (const [from, to] of orderedRenames(renames, present.keys())) {

@@ -51,7 +51,7 @@ const SHOP: readonly Operation[] = [
 ];
 const shop = applyAll(SHOP);
 
-function refused(code: ErrorCode, work: () => unknown): SvcError {
+function assertRejected(code: ErrorCode, work: () => unknown): SvcError {
   try {
     work();
   } catch (error) {
@@ -59,11 +59,11 @@ function refused(code: ErrorCode, work: () => unknown): SvcError {
     assert.equal(error.code, code, `${error.message} ${error.why ?? ''}`);
     assert.ok(
       error.message.length > 0 && (error.why ?? '') + error.next.join('') !== '',
-      'a refusal says why or what next',
+      'an error has a reason or a next step',
     );
     return error;
   }
-  throw new Error(`was not refused with ${code}`);
+  throw new Error(`was not rejected with ${code}`);
 }
 
 const at = { collection: 'orders' } as const;
@@ -113,7 +113,12 @@ const OPERATIONS: readonly [name: string, code: ErrorCode, operation: Operation,
     { type: 'createCollection', name: 'x', fields: [], options: { mongoOptions: { capped: true } } },
   ],
   ['an unknown table', 'collection_unknown', { type: 'dropCollection', collection: 'user' }, /"users"/],
-  ['a table others point at', 'collection_referenced', { type: 'dropCollection', collection: 'users' }, /orders_user/],
+  [
+    'a table that others reference',
+    'collection_referenced',
+    { type: 'dropCollection', collection: 'users' },
+    /orders_user/,
+  ],
   ['a rename onto a table', 'collection_exists', { type: 'renameCollection', collection: 'users', to: 'orders' }],
   [
     'a field that exists',
@@ -125,7 +130,7 @@ const OPERATIONS: readonly [name: string, code: ErrorCode, operation: Operation,
   ['a field of an index', 'field_in_use', { type: 'dropField', ...at, field: 'total' }, /orders_total/],
   ['a field of a foreign key', 'field_in_use', { type: 'dropField', ...at, field: 'user' }, /orders_user/],
   [
-    'a field a foreign key points at',
+    'a field that a foreign key references',
     'field_in_use',
     { type: 'dropField', collection: 'users', field: 'id' },
     /orders_user/,
@@ -139,7 +144,7 @@ const OPERATIONS: readonly [name: string, code: ErrorCode, operation: Operation,
     /primary key/,
   ],
   [
-    'a key that is relied on',
+    'a key that a foreign key needs',
     'key_in_use',
     { type: 'modifyField', collection: 'users', field: 'id', changes: { primaryKey: false } },
     /orders_user/,
@@ -150,7 +155,7 @@ const OPERATIONS: readonly [name: string, code: ErrorCode, operation: Operation,
     { type: 'addField', collection: 'users', field: { name: 'part', type: 'integer', primaryKey: true } },
   ],
   [
-    'a type that no longer compares',
+    'a type that no longer matches its reference',
     'constraint_invalid',
     { type: 'modifyField', ...at, field: 'user', changes: { type: 'uuid' } },
     /uuid/,
@@ -172,14 +177,14 @@ const OPERATIONS: readonly [name: string, code: ErrorCode, operation: Operation,
     'index_exists',
     { type: 'createIndex', ...at, index: 'orders_total', columns: [{ name: 'id' }] },
   ],
-  ['an index over nothing', 'schema_invalid', { type: 'createIndex', ...at, index: 'i', columns: [] }],
+  ['an index over an unknown field or none', 'schema_invalid', { type: 'createIndex', ...at, index: 'i', columns: [] }],
   [
     'an index over a field twice',
     'schema_invalid',
     { type: 'createIndex', ...at, index: 'i', columns: [{ name: 'id' }, { name: 'id' }] },
   ],
   [
-    'an index in no order',
+    'an index with an invalid order',
     'schema_invalid',
     { type: 'createIndex', ...at, index: 'i', columns: [{ name: 'id', order: 'up' }] },
   ],
@@ -202,7 +207,7 @@ const OPERATIONS: readonly [name: string, code: ErrorCode, operation: Operation,
     /already has a primary key/,
   ],
   [
-    'a foreign key to nowhere',
+    'a foreign key to an unknown table',
     'collection_unknown',
     {
       type: 'addConstraint',
@@ -212,7 +217,7 @@ const OPERATIONS: readonly [name: string, code: ErrorCode, operation: Operation,
     /"users"/,
   ],
   [
-    'a foreign key to what is not unique',
+    'a foreign key to a field that is not unique',
     'constraint_invalid',
     {
       type: 'addConstraint',
@@ -227,7 +232,7 @@ const OPERATIONS: readonly [name: string, code: ErrorCode, operation: Operation,
     /unique/,
   ],
   [
-    'a foreign key of uneven length',
+    'a foreign key with unequal numbers of columns',
     'constraint_invalid',
     {
       type: 'addConstraint',
@@ -260,7 +265,7 @@ const OPERATIONS: readonly [name: string, code: ErrorCode, operation: Operation,
 for (const [name, code, operation, words] of OPERATIONS) {
   test(`rejected: ${name}`, () => {
     const draft = new Map(shop);
-    const error = refused(code, () => applyInPlace(draft, operation));
+    const error = assertRejected(code, () => applyInPlace(draft, operation));
     assert.deepEqual(draft, shop, 'nothing was changed');
     if (words) assert.match([error.message, error.why, ...error.next].join('\n'), words);
   });
@@ -284,7 +289,7 @@ const FIELDS: readonly [
   ['a precision of a float', 'field_invalid', { type: 'float', precision: 4 }, ['precision']],
   ['a scale over the precision', 'field_invalid', { type: 'decimal', precision: 4, scale: 5 }, ['scale']],
   ['a scale alone', 'field_invalid', { type: 'decimal', scale: 5 }, ['scale']],
-  ['a scale that is not whole', 'field_invalid', { type: 'decimal', precision: 5, scale: 0.5 }, ['scale']],
+  ['a scale that is not an integer', 'field_invalid', { type: 'decimal', precision: 5, scale: 0.5 }, ['scale']],
   ['an enum without values', 'field_invalid', { type: 'enum' }, ['enumValues']],
   ['an enum with no values', 'field_invalid', { type: 'enum', enumValues: [] }, ['enumValues']],
   ['an enum value twice', 'field_invalid', { type: 'enum', enumValues: ['a', 'b', 'a'] }, ['enumValues', 2]],
@@ -300,17 +305,22 @@ const FIELDS: readonly [
   ['a bigint out of range', 'field_invalid', { type: 'bigint', default: '9223372036854775808' }, ['default']],
   ['a number for a boolean', 'field_invalid', { type: 'boolean', default: 1 }, ['default']],
   ['now for a string that is too short', 'field_invalid', { type: 'string', length: 2, default: 'now' }, ['default']],
-  ['a date that is none', 'field_invalid', { type: 'date', default: 'tomorrow' }, ['default']],
-  ['a default that is no value', 'field_invalid', { type: 'enum', enumValues: ['a'], default: 'b' }, ['default']],
+  ['an invalid date', 'field_invalid', { type: 'date', default: 'tomorrow' }, ['default']],
+  [
+    'a default that is not a valid value',
+    'field_invalid',
+    { type: 'enum', enumValues: ['a'], default: 'b' },
+    ['default'],
+  ],
   ['an item that does not fit', 'field_invalid', { type: 'array', items: 'integer', default: [1, 'x'] }, ['default']],
   ['an empty expression', 'field_invalid', { type: 'integer', default: { $expression: ' ' } }, ['default']],
-  ['bytes that are no base64', 'field_invalid', { type: 'blob', default: '\\x48' }, ['default']],
+  ['bytes that are not base64', 'field_invalid', { type: 'blob', default: '\\x48' }, ['default']],
   ['too many bytes', 'field_invalid', { type: 'binary', length: 4, default: 'SGVsbG8=' }, ['default']],
 ];
 
 for (const [name, code, definition, path] of FIELDS) {
   test(`rejected: a field with ${name}`, () => {
-    const error = refused(code, () => defineField('f', definition as FieldDefinition, 't'));
+    const error = assertRejected(code, () => defineField('f', definition as FieldDefinition, 't'));
     assert.match(error.message, /"t\.f"/);
     assert.deepEqual(error.details.path, path);
   });
@@ -356,7 +366,7 @@ test('an index is normalized', () => {
   assert.deepEqual(index, { name: 'i', columns: [{ name: 'a' }, { name: 'b', order: 'desc' }] });
 });
 
-test('timestamps adds two fields and is not kept as an option', () => {
+test('timestamps adds two fields and is not stored as an option', () => {
   const model = applyAll([
     { type: 'createCollection', name: 't', fields: [], options: { timestamps: true, sqlOptions: { unlogged: true } } },
   ]);
@@ -417,7 +427,7 @@ test('a foreign key is dropped before and added after a change of the key it ref
 test('options of a table cannot be changed', () => {
   const with_ = (unlogged: boolean) =>
     applyAll([{ type: 'createCollection', name: 't', fields: [], options: { sqlOptions: { unlogged } } }]);
-  refused('options_cannot_change', () => diff(with_(false), with_(true)));
+  assertRejected('options_cannot_change', () => diff(with_(false), with_(true)));
 });
 
 test('options follow the rename of a field they name, and prevent dropping it', () => {
@@ -434,15 +444,15 @@ test('options follow the rename of a field they name, and prevent dropping it', 
     cassandraOptions: { partitionKey: ['b'] },
     dynamoOptions: { partitionKey: { name: 'b', type: 'S' } },
   });
-  refused('field_in_use', () => apply(renamed, { type: 'dropField', collection: 't', field: 'b' }));
+  assertRejected('field_in_use', () => apply(renamed, { type: 'dropField', collection: 't', field: 'b' }));
 });
 
 test('data loss is described in words', () => {
-  const said = (operation: Operation) => dataLossWarnings(operation, shop).join();
-  assert.match(said({ type: 'dropCollection', collection: 'orders' }), /Rows of orders cannot be restored/);
-  assert.match(said({ type: 'dropField', ...at, field: 'note' }), /Values of orders\.note/);
+  const messages = (operation: Operation) => dataLossWarnings(operation, shop).join();
+  assert.match(messages({ type: 'dropCollection', collection: 'orders' }), /Rows of orders cannot be restored/);
+  assert.match(messages({ type: 'dropField', ...at, field: 'note' }), /Values of orders\.note/);
   const change = (collection: string, field: string, changes: object) =>
-    said({ type: 'modifyField', collection, field, changes });
+    messages({ type: 'modifyField', collection, field, changes });
   assert.match(change('users', 'email', { length: 50 }), /length 100 to 50/);
   assert.match(change('users', 'mood', { enumValues: ['good'] }), /with bad/);
   assert.match(change('orders', 'total', { scale: 1 }), /decimal\(10, 2\) to decimal\(10, 1\)/);
@@ -474,28 +484,31 @@ test('any external value can be validated as an operation', () => {
   for (const value of [null, undefined, 5, 'x', [], () => 0, { type: 'nope' }, { type: '__proto__' }, deep]) {
     assert.ok(operationProblems(value).length > 0);
   }
-  const said = (value: unknown) => operationProblems(value).join('\n');
+  const messages = (value: unknown) => operationProblems(value).join('\n');
   assert.match(
-    said({ type: 'createCollection', name: 't', fields: [{ type: 'text' }] }),
+    messages({ type: 'createCollection', name: 't', fields: [{ type: 'text' }] }),
     /fields\[0\]\.name is missing/,
   );
   assert.match(
-    said({ type: 'dropField', collection: 't', field: 'f', cascade: true }),
+    messages({ type: 'dropField', collection: 't', field: 'f', cascade: true }),
     /cascade is not a known property/,
   );
   assert.match(
-    said({ type: 'modifyField', collection: 't', field: 'f', changes: { lenght: 1 } }),
+    messages({ type: 'modifyField', collection: 't', field: 'f', changes: { lenght: 1 } }),
     /changes\.lenght .*"length"/,
   );
   assert.match(
-    said({ type: 'addConstraint', collection: 't', constraint: { type: 'unique', columns: 'a' } }),
+    messages({ type: 'addConstraint', collection: 't', constraint: { type: 'unique', columns: 'a' } }),
     /constraint\.columns is string/,
   );
   assert.match(
-    said({ type: 'addConstraint', collection: 't', constraint: { type: 'unique', columns: [] } }),
+    messages({ type: 'addConstraint', collection: 't', constraint: { type: 'unique', columns: [] } }),
     /constraint\.name is missing/,
   );
-  assert.match(said({ type: 'createCollection', name: 't', fields: [], options: { sqlOptons: {} } }), /"sqlOptions"/);
+  assert.match(
+    messages({ type: 'createCollection', name: 't', fields: [], options: { sqlOptons: {} } }),
+    /"sqlOptions"/,
+  );
 });
 
 test('applying operations takes linear time with ten thousand tables', () => {

@@ -1,13 +1,12 @@
 import * as assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { Ajv } from 'ajv';
 import fc from 'fast-check';
+import { jsonSchema } from '../config/project/json-schema.ts';
 import { formatJson } from '../config/project/json-text.ts';
 import { readSchemaFile, SCHEMA_FILE, schemaFileWith } from '../config/project/schema-file.ts';
 import { SvcError } from '../core/errors.ts';
 import { FIELD_PROPERTIES } from '../core/schema/field.ts';
 import { FIELD_TYPES } from '../core/schema/model.ts';
-import { OPERATION_TYPES } from '../core/schema/operation.ts';
 import { folder } from './kit/folder.ts';
 import { test } from './kit/test.ts';
 
@@ -19,7 +18,7 @@ async function declared(text: string) {
   return entry.declare(new Map());
 }
 
-async function refused(work: Promise<unknown>): Promise<SvcError> {
+async function rejectionOf(work: Promise<unknown>): Promise<SvcError> {
   const error = await work.then(
     () => undefined,
     (reason: unknown) => reason,
@@ -30,11 +29,12 @@ async function refused(work: Promise<unknown>): Promise<SvcError> {
 
 const users = (fields: string) =>
   `[\n  { "db": "main", "tables": {\n    "users": {\n      "id": "integer",\n${fields}\n    }\n  } }\n]`;
-const keyed = (fields: string) => users(fields).replace('"integer"', '{ "type": "Integer", "primaryKey": true }');
+const usersWithKey = (fields: string) =>
+  users(fields).replace('"integer"', '{ "type": "Integer", "primaryKey": true }');
 
 const BAD: readonly [what: string, text: string, code: string, place: string, words: RegExp][] = [
   ['an empty file', '', 'schema_invalid', ':1:1', /value is expected/],
-  ['what is not JSON', '[\n  { "db": main }\n]', 'schema_invalid', ':2:11', /unknown word/],
+  ['invalid JSON', '[\n  { "db": main }\n]', 'schema_invalid', ':2:11', /unknown word/],
   ['a comment', '[\n  // tables\n]', 'schema_invalid', ':2:3', /Comments/],
   [
     'a comma before the end',
@@ -45,12 +45,12 @@ const BAD: readonly [what: string, text: string, code: string, place: string, wo
   ],
   ['a missing comma', '[\n  { "db": "main"\n    "tables": {} }\n]', 'schema_invalid', ':3:5', /comma is expected/],
   ['single quotes', "[{ 'db': 1 }]", 'schema_invalid', ':1:4', /./],
-  ['a string without end', '[{ "db": "main }]', 'schema_invalid', ':1:10', /string is not closed/],
+  ['an unterminated string', '[{ "db": "main }]', 'schema_invalid', ':1:10', /string is not closed/],
   ['a second value', '[]\n[]', 'schema_invalid', ':2:1', /text after the end/],
   ['an object instead of the list', '{ "db": "main", "tables": {} }', 'schema_invalid', ':1:1', /expected an array/],
   ['an entry without tables', '[\n  { "db": "main" }\n]', 'schema_invalid', ':2:3', /tables is missing/],
   [
-    'a name nobody knows',
+    'an unknown name',
     '[\n  { "db": "main", "tables": {}, "index": {} }\n]',
     'schema_invalid',
     ':2:33',
@@ -63,7 +63,7 @@ const BAD: readonly [what: string, text: string, code: string, place: string, wo
     ':4:3',
     /./,
   ],
-  ['a field twice', keyed('      "id": "integer"'), 'schema_invalid', ':5:7', /./],
+  ['a field twice', usersWithKey('      "id": "integer"'), 'schema_invalid', ':5:7', /./],
   ['an escaped name twice', '[{ "db": "main", "d\\u0062": 1, "tables": {} }]', 'schema_invalid', ':1:18', /./],
   ['a database that is not configured', '[{ "db": "mian", "tables": {} }]', 'database_unknown', ':1:4', /main/],
   [
@@ -73,40 +73,40 @@ const BAD: readonly [what: string, text: string, code: string, place: string, wo
     ':2:4',
     /./,
   ],
-  ['an unknown type', keyed('      "age": { "type": "integr" }'), 'field_type_unknown', ':5:16', /integer/],
-  ['an unknown type in short', keyed('      "age": "integr"'), 'field_type_unknown', ':5:7', /integer/],
+  ['an unknown type', usersWithKey('      "age": { "type": "integr" }'), 'field_type_unknown', ':5:16', /integer/],
+  ['an unknown type in short', usersWithKey('      "age": "integr"'), 'field_type_unknown', ':5:7', /integer/],
   [
     'an unknown property',
-    keyed('      "age": { "type": "integer", "uniqe": true }'),
+    usersWithKey('      "age": { "type": "integer", "uniqe": true }'),
     'field_invalid',
     ':5:35',
     /unique/,
   ],
   [
-    'a length that is no number',
-    keyed('      "name": { "type": "string", "length": "9" }'),
+    'a length that is not a number',
+    usersWithKey('      "name": { "type": "string", "length": "9" }'),
     'field_invalid',
     ':5:35',
     /number/,
   ],
   [
     'a decimal whose scale is too large',
-    keyed('      "a": { "type": "decimal", "precision": 3, "scale": 4 }'),
+    usersWithKey('      "a": { "type": "decimal", "precision": 3, "scale": 4 }'),
     'field_invalid',
     ':5:49',
     /scale/,
   ],
   [
     'a default that does not fit',
-    keyed('      "on": { "type": "boolean", "default": "yes" }'),
+    usersWithKey('      "on": { "type": "boolean", "default": "yes" }'),
     'field_invalid',
     ':5:34',
     /boolean/,
   ],
-  ['a primary key missing', users('      "name": "string"'), 'schema_invalid', ':3:5', /primary/],
+  ['a missing primary key', users('      "name": "string"'), 'schema_invalid', ':3:5', /primary/],
   [
-    'a foreign key to nowhere',
-    keyed('      "team": { "type": "integer", "references": { "table": "teams", "column": "id" } }'),
+    'a foreign key to an unknown table',
+    usersWithKey('      "team": { "type": "integer", "references": { "table": "teams", "column": "id" } }'),
     'collection_unknown',
     ':5:36',
     /teams/,
@@ -115,21 +115,21 @@ const BAD: readonly [what: string, text: string, code: string, place: string, wo
 
 for (const [what, text, code, place, words] of BAD) {
   test(`rejects ${what}, with line and column`, async () => {
-    const error = await refused(declared(text));
+    const error = await rejectionOf(declared(text));
     assert.equal(error.code, code, error.message);
     assert.equal(error.where, `${SCHEMA_FILE}${place}`);
     assert.match([error.message, error.why, ...error.next].join(' '), words);
-    assert.ok(error.next.length > 0 || error.why, 'it says what to do, or why');
+    assert.ok(error.next.length > 0 || error.why, 'it has a next step or a reason');
   });
 }
 
 test('a position counts all kinds of line breaks, but not the byte order mark', async () => {
-  const error = await refused(declared(`\ufeff[\r\n  { "db": "main", "tables": { "a": { "x": "nope" } } }\r\n]`));
+  const error = await rejectionOf(declared(`\ufeff[\r\n  { "db": "main", "tables": { "a": { "x": "nope" } } }\r\n]`));
   assert.equal(error.where, `${SCHEMA_FILE}:2:38`);
 });
 
 test('the error for a missing file names the command that creates one', async () => {
-  const error = await refused(readSchemaFile(folder(), ['main']));
+  const error = await rejectionOf(readSchemaFile(folder(), ['main']));
   assert.equal(error.code, 'schema_missing');
   assert.ok(error.next.includes('svc init'));
 });
@@ -149,8 +149,10 @@ test('type names match in any letter case, other names are not restricted', asyn
   );
 });
 
-test('a colon or a quote inside a string is not taken for a name', async () => {
-  const { model } = await declared(keyed('      "note": { "type": "text", "default": "a\\": \\"b\\": {\\"c\\":1}" }'));
+test('a colon or a quote inside a string is not parsed as a name', async () => {
+  const { model } = await declared(
+    usersWithKey('      "note": { "type": "text", "default": "a\\": \\"b\\": {\\"c\\":1}" }'),
+  );
   assert.equal(model.get('users')?.fields.get('note')?.default, 'a": "b": {"c":1}');
 });
 
@@ -181,13 +183,26 @@ test('formatting does not change the JSON', () => {
 });
 
 test('the published JSON Schema matches the code', () => {
-  const { definitions } = JSON.parse(readFileSync(join(import.meta.dirname, '../config/schema.json'), 'utf8'));
+  const { definitions } = JSON.parse(JSON.stringify(jsonSchema()));
   assert.deepEqual(definitions.type.anyOf[0].enum, FIELD_TYPES);
   assert.deepEqual(
     definitions.operation.anyOf.map(
       (operation: { properties: { type: { const: string } } }) => operation.properties.type.const,
     ),
-    OPERATION_TYPES,
+    [
+      'createCollection',
+      'dropCollection',
+      'renameCollection',
+      'addField',
+      'dropField',
+      'renameField',
+      'modifyField',
+      'createIndex',
+      'dropIndex',
+      'addConstraint',
+      'dropConstraint',
+      'raw',
+    ],
   );
   assert.deepEqual(
     Object.keys(definitions.namedField.properties).sort(),
@@ -195,3 +210,33 @@ test('the published JSON Schema matches the code', () => {
   );
   assert.match('DateTime', new RegExp(definitions.type.anyOf[1].pattern));
 });
+
+const validate = new Ajv({ allowUnionTypes: true }).compile(jsonSchema());
+const migrationOf = (operation: object) => ({ tag: 't', up: [operation], down: [] });
+const column = { type: 'createIndex', collection: 'a', index: 'i', columns: [{ name: 'x', order: 'Desc' }] };
+const rename = { type: 'renameField', collection: 'a', from: 'x', to: 'y' };
+const entry = { db: 'main', tables: { a: { id: 'UUID', n: { type: 'Decimal', precision: 5, scale: 0 } } } };
+
+for (const [what, value, isValid] of [
+  ['a schema file', [entry], true],
+  ['an entry without tables', [{ db: 'main' }], false],
+  ['an unknown type', [{ db: 'main', tables: { a: { id: 'integr' } } }], false],
+  ['a field with an unknown property', [{ db: 'main', tables: { a: { id: { type: 'uuid', uniqe: true } } } }], false],
+  ['a constraint without a name', [{ ...entry, constraints: { a: [{ type: 'unique', columns: ['n'] }] } }], true],
+  ['a constraint of two types', [{ ...entry, constraints: { a: [{ type: 'check', columns: ['n'] }] } }], false],
+  ['an index in any letter case', migrationOf(column), true],
+  ['an index with the options of an engine', migrationOf({ ...column, mongoOptions: { expireAfterSeconds: 5 } }), true],
+  ['an index without columns', migrationOf({ ...column, columns: [] }), false],
+  ['a rename that converts', migrationOf({ ...rename, strategy: 'copy', changes: { length: null } }), true],
+  ['an unknown strategy', migrationOf({ ...rename, strategy: 'move' }), false],
+  [
+    'a constraint without a name in an operation',
+    migrationOf({ type: 'addConstraint', collection: 'a', constraint: { type: 'unique', columns: ['n'] } }),
+    false,
+  ],
+  ['a tag with a space', { tag: 'a b', up: [], down: [] }, false],
+] as const) {
+  test(`the published JSON Schema ${isValid ? 'accepts' : 'rejects'} ${what}`, () => {
+    assert.equal(validate(value), isValid, JSON.stringify(validate.errors));
+  });
+}

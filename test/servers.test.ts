@@ -1,14 +1,14 @@
 import * as assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from './kit/test.ts';
-import { waitUntil } from './suites/wait-until.ts';
 import { type Engine, title } from './servers/engine.ts';
 import { find } from './servers/find.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
-/** Writes a word where nobody else looks, reads it again, and removes what it made. */
+/** Writes a word to a database of its own, reads it back, and removes the database. */
 type RoundTrip = (url: string, name: string, word: string) => Promise<unknown>;
 
-/** Each through the driver that the dialect, or the channel, uses. */
+/** Each uses the driver of the dialect or broker. */
 const ROUND_TRIPS: Readonly<Record<Engine, RoundTrip>> = {
   async postgresql(url, name, word) {
     const { default: pg } = await import('pg');
@@ -95,7 +95,7 @@ const ROUND_TRIPS: Readonly<Record<Engine, RoundTrip>> = {
           },
         ],
       });
-      // One that is there at once would leave all waiting untested.
+      // An index that is active at once would leave all waiting untested.
       assert.equal((await table())?.GlobalSecondaryIndexes?.[0]?.IndexStatus, 'CREATING');
       return (await client.getItem({ TableName: name, Key: { id: { S: 'a' } }, ConsistentRead: true })).Item?.word?.S;
     } finally {
@@ -136,7 +136,7 @@ const ROUND_TRIPS: Readonly<Record<Engine, RoundTrip>> = {
 };
 
 for (const [engine, roundTrip] of Object.entries(ROUND_TRIPS) as [Engine, RoundTrip][]) {
-  const name = `${title(engine)}: what is written is read again through its driver`;
+  const name = `${title(engine)}: its driver reads back what it has written`;
   const found = await find(engine);
   if ('missing' in found) test.skip(name, found.missing);
   else

@@ -5,17 +5,17 @@ import { fileURLToPath } from 'node:url';
 import { freshKeyspace } from './kit/cassandra.ts';
 import { cleanEnv, scripted } from './kit/cli.ts';
 import { freshPrefix } from './kit/dynamodb.ts';
-import type { TestDatabase } from './suites/test-database.ts';
 import { freshMongo } from './kit/mongodb.ts';
 import { freshDatabase as freshMysql } from './kit/mysql.ts';
 import { freshDatabase } from './kit/postgresql.ts';
 import { test } from './kit/test.ts';
 import { find } from './servers/find.ts';
+import type { TestDatabase } from './suites/test-database.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** A place of its own on each engine that is there. */
-const places: Readonly<Record<string, (url: string) => TestDatabase | Promise<TestDatabase>>> = {
+/** A new database on each available engine. */
+const databases: Readonly<Record<string, (url: string) => TestDatabase | Promise<TestDatabase>>> = {
   postgresql: () => freshDatabase(),
   mysql: (url) => freshMysql(url),
   mariadb: (url) => freshMysql(url),
@@ -26,7 +26,7 @@ const places: Readonly<Record<string, (url: string) => TestDatabase | Promise<Te
 
 const missing: string[] = [];
 const servers = new Map<string, string>();
-for (const engine of Object.keys(places)) {
+for (const engine of Object.keys(databases)) {
   const found = await find(engine as Parameters<typeof find>[0]);
   if ('missing' in found) missing.push(found.missing);
   else servers.set(engine, found.url);
@@ -40,7 +40,7 @@ else
       const fresh: [string, TestDatabase][] = [];
       try {
         for (const [engine, url] of servers) {
-          const make = places[engine];
+          const make = databases[engine];
           if (make) fresh.push([engine, await make(url)]);
         }
         const urls = Object.fromEntries(fresh.map(([engine, { url }]) => [`${engine.toUpperCase()}_URL`, url]));

@@ -50,7 +50,7 @@ test('a failed request does not affect the others', async () => {
 });
 
 for (const engine of engines) {
-  const name = `${engine.name}: writes at the same time are each answered for themselves`;
+  const name = `${engine.name}: concurrent writes each get their own result`;
   if (engine.missing !== undefined) test.skip(name, engine.missing);
   else
     test(name, () =>
@@ -63,7 +63,7 @@ for (const engine of engines) {
           ),
         );
         const refused = inserts.filter(({ status }) => status === 'rejected');
-        assert.equal(refused.length, 4, 'each with a NUL character');
+        assert.equal(refused.length, 4, 'each error is about a NUL character');
         const inserted = inserts.filter((one) => one.status === 'fulfilled' && one.value === 'inserted');
         assert.equal(inserted.length, 90, 'each name once');
         const changes = await Promise.all(
@@ -78,7 +78,7 @@ for (const engine of engines) {
 }
 
 for (const engine of engines) {
-  const name = `${engine.name}: statements that the session has forgotten are prepared anew`;
+  const name = `${engine.name}: statements that the session no longer has are prepared again`;
   if (engine.missing !== undefined) test.skip(name, engine.missing);
   else
     test(name, () =>
@@ -104,7 +104,7 @@ for (const engine of engines) {
       }),
     );
 
-  const plan = `${engine.name}: a plan made while a table was small does not go through all of it later`;
+  const plan = `${engine.name}: a plan from when a table was small does not scan all of it later`;
   if (engine.missing !== undefined) test.skip(plan, engine.missing);
   else
     test(plan, () =>

@@ -1,15 +1,15 @@
 import * as assert from 'node:assert/strict';
 import { SvcError } from '../core/errors.ts';
-import { type DeclareCase, suite, type UnderTest } from './suites/suite.ts';
 import { test } from './kit/test.ts';
+import { type DeclareCase, suite, type UnderTest } from './suites/suite.ts';
 
-interface Ran {
+interface SuiteRun {
   readonly failures: readonly [name: string, message: string][];
   readonly limits: readonly (number | undefined)[];
 }
 
-/** Declares a suite on a runner that knows nothing but a name and a function, and runs it. */
-async function run(under: UnderTest, declare: (on: DeclareCase) => void): Promise<Ran> {
+/** Declares a suite on a runner that takes only a name and a function, and runs it. */
+async function run(under: UnderTest, declare: (on: DeclareCase) => void): Promise<SuiteRun> {
   const cases: [string, () => Promise<void>, number | undefined][] = [];
   suite((name, body, timeoutMs) => cases.push([name, body, timeoutMs]), under, declare);
   const failures: [string, string][] = [];
@@ -17,7 +17,7 @@ async function run(under: UnderTest, declare: (on: DeclareCase) => void): Promis
   return { failures, limits: cases.map(([, , limit]) => limit) };
 }
 
-test('a case that fails says what the contract asks for, then what differed', async () => {
+test('a case that fails reports the rule of the contract, then the difference', async () => {
   const refusal = new SvcError('not_supported', 'It cannot.', { why: 'It is small.', next: ['Grow.'] });
   const { failures } = await run({ name: 'Abacus' }, (on) => {
     on('it counts', () => assert.equal(1 + 1, 3), { promise: 'One and one are two.' });
@@ -26,11 +26,11 @@ test('a case that fails says what the contract asks for, then what differed', as
   });
   const [[first, counted], [second, refused]] = failures as [[string, string], [string, string]];
   assert.deepEqual([first, second, failures.length], ['Abacus: it counts', 'Abacus: it knows its name', 2]);
-  assert.match(counted, /^The contract asks: One and one are two\.\n\nExpected values[\s\S]*2 !== 3/);
-  assert.equal(refused, 'The contract asks: it knows its name.\n\nnot_supported: It cannot. It is small. Grow.');
+  assert.match(counted, /^The contract requires: One and one are two\.\n\nExpected values[\s\S]*2 !== 3/);
+  assert.equal(refused, 'The contract requires: it knows its name.\n\nnot_supported: It cannot. It is small. Grow.');
 });
 
-test('a case ends in time, and before the runner ends it', async () => {
+test('a case times out before the runner does', async () => {
   const { failures, limits } = await run({ name: 'Abacus' }, (on) => {
     on('it waits', () => new Promise(() => {}), { timeoutMs: 20 });
   });
@@ -38,24 +38,27 @@ test('a case ends in time, and before the runner ends it', async () => {
   assert.ok((limits[0] ?? 0) > 20);
 });
 
-test('a case is skipped with a reason, which its runner hears', async () => {
-  const heard: string[] = [];
+test('a skipped case is reported to the runner with its reason', async () => {
+  const skipped: string[] = [];
   const declared: string[] = [];
   const runner = Object.assign((name: string) => void declared.push(name), {
-    skipped: (name: string, reason: string) => void heard.push(`${name}: ${reason}`),
+    skipped: (name: string, reason: string) => void skipped.push(`${name}: ${reason}`),
   });
   const cases = (on: DeclareCase) => {
     on('it counts', () => {});
     on('it sings', () => {});
   };
   suite(runner, { name: 'Abacus', skip: { 'it sings': 'it is made of wood' } }, cases);
-  assert.deepEqual([declared, heard], [['Abacus: it counts'], ['Abacus: it sings: it is made of wood']]);
+  assert.deepEqual([declared, skipped], [['Abacus: it counts'], ['Abacus: it sings: it is made of wood']]);
   suite(runner, { name: 'Slate', skip: 'nobody has one' }, cases);
-  assert.deepEqual(heard.slice(1), ['Slate: it counts: nobody has one', 'Slate: it sings: nobody has one']);
-  assert.throws(() => suite(runner, { name: 'Abacus', skip: { 'it sigs': 'a slip' } }, cases), /no case: it sigs\./);
+  assert.deepEqual(skipped.slice(1), ['Slate: it counts: nobody has one', 'Slate: it sings: nobody has one']);
+  assert.throws(
+    () => suite(runner, { name: 'Abacus', skip: { 'it sigs': 'a slip' } }, cases),
+    /unknown cases: it sigs\./,
+  );
 });
 
-test('without anybody who hears it, what is skipped is printed', async () => {
+test('a skipped case is printed if the runner has no `skipped`', async () => {
   const { log } = console;
   const printed: string[] = [];
   console.log = (line: string) => void printed.push(line);

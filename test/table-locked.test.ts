@@ -3,21 +3,21 @@ import { migration } from '../core/migration/builder.ts';
 import { migrate } from '../core/migration/migrate.ts';
 import type { RunOptions } from '../core/migration/preview.ts';
 import { status } from '../core/migration/status.ts';
-import { connectAdapter } from './kit/adapter.ts';
-import { definedInCode } from './kit/defined.ts';
 import { sqlEngines } from './kit/engines.ts';
-import { expectError } from './suites/expect-error.ts';
+import { definedInCode } from './kit/migrations.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
 
-// A table that another session keeps for longer than a migrator is willing to wait.
+// A table that another session locks for longer than the lock time-out of a migrator.
 
 for (const engine of sqlEngines.filter(({ name }) => name !== 'pglite')) {
   if (engine.missing !== undefined) {
-    test.skip(`${engine.name}: a table that another session keeps`, engine.missing);
+    test.skip(`${engine.name}: a table that another session locks`, engine.missing);
     continue;
   }
 
-  test(`${engine.name}: a step that had to wait too long is run by the next migrate, and those before it only once`, () =>
+  test(`${engine.name}: a step that times out on a lock is run by the next migrate, and the steps before it only once`, () =>
     engine.withUrl(async (url, connect) => {
       const other = await connect();
       await other.connection.query('CREATE TABLE a (id int)');
@@ -31,7 +31,7 @@ for (const engine of sqlEngines.filter(({ name }) => name !== 'pglite')) {
           .raw(...insert(2))
           .build(),
       ].map(definedInCode);
-      const impatient = await connectAdapter(engine.dialect, url, { lockRetries: 0, lockTimeoutMs: 10 });
+      const impatient = await connectTarget(engine.dialect, url, { lockRetries: 0, lockTimeoutMs: 10 });
       try {
         await other.connection.query('BEGIN');
         await other.connection.query('SELECT * FROM b');
@@ -51,7 +51,7 @@ for (const engine of sqlEngines.filter(({ name }) => name !== 'pglite')) {
       }
     }));
 
-  test(`${engine.name}: a run that is interrupted while it waits for a table waits no longer`, () =>
+  test(`${engine.name}: an interrupted run stops waiting for a table`, () =>
     engine.withUrl(async (url, connect) => {
       const other = await connect();
       await other.connection.query('CREATE TABLE b (id int)');
@@ -61,7 +61,7 @@ for (const engine of sqlEngines.filter(({ name }) => name !== 'pglite')) {
           .createCollection('c', [{ name: 'id', type: 'integer' }])
           .build(),
       ].map(definedInCode);
-      const waiting = await connectAdapter(engine.dialect, url, { lockRetries: 1_000_000, lockTimeoutMs: 10 });
+      const waiting = await connectTarget(engine.dialect, url, { lockRetries: 1_000_000, lockTimeoutMs: 10 });
       const stop = new AbortController();
       const onEvent: RunOptions['onEvent'] = ({ type }) => type === 'started' && stop.abort();
       try {

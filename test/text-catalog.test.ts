@@ -56,8 +56,8 @@ test('a table is recreated where ALTER TABLE is not sufficient, and its rows are
     name: 'a',
     fields: [{ name: 'id', type: 'integer', primaryKey: true }],
   };
-  const [made] = compileTextCatalog(SYNTAX, RULES, create, new Map());
-  const { model, unsupportedObjects } = readTextCatalog(SYNTAX, [String(made?.text)]);
+  const [created] = compileTextCatalog(SYNTAX, RULES, create, new Map());
+  const { model, unsupportedObjects } = readTextCatalog(SYNTAX, [String(created?.text)]);
   assert.deepEqual(unsupportedObjects, []);
   const field = { name: 'n', type: 'integer' } as const;
   const texts = (operation: Operation) => compileTextCatalog(SYNTAX, RULES, operation, model).map(({ text }) => text);
@@ -72,7 +72,7 @@ test('a table is recreated where ALTER TABLE is not sufficient, and its rows are
     rebuilt?.text ?? '',
     /^CREATE TABLE "_svc_rebuilt"[\s\S]*INSERT INTO "_svc_rebuilt" \("id"\) SELECT "id" FROM "a";\nDROP TABLE "a";\n/,
   );
-  assert.deepEqual((rebuilt?.run as { must?: unknown } | undefined)?.must, ["SELECT why FROM dangling('a')"]);
+  assert.deepEqual(rebuilt?.run.mustBeEmpty, ["SELECT why FROM dangling('a')"]);
 });
 
 test('text that is more than one expression is rejected', () => {

@@ -7,7 +7,7 @@ import { mysql } from '../plugins/dialects/mysql/dialect.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
 import { test } from './kit/test.ts';
 
-// What has to be allowed: a change by which values lose something and no server says so.
+// Changes that need permission: values lose a part, and no server reports it.
 
 type Definition = Omit<NamedFieldDefinition, 'name'>;
 const string: Definition = { type: 'string' };
@@ -48,7 +48,7 @@ for (const dialect of [postgresql, mysql, mariadb]) {
       [list('integer'), list('bigint')],
       [list('datetime'), list('text')],
     ];
-    // Where the server writes six digits of it.
+    // Where the server prints six digits of a float.
     const float: [Definition, Definition][] = (['text', 'json'] as const).map((type) => [{ type: 'float' }, { type }]);
     (dialect === postgresql ? safe : losing).push(...float);
     for (const [from, to] of losing) assert.ok(isDestructive(dialect, from, to), JSON.stringify([from, to]));

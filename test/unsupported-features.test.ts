@@ -4,7 +4,7 @@ import { apply, applyAll } from '../core/schema/apply.ts';
 import { invert } from '../core/schema/invert.ts';
 import type { Operation } from '../core/schema/operation.ts';
 import { operationProblems } from '../core/schema/operation-problems.ts';
-import { assertSupported, type Feature, requiredFeatures } from '../core/schema/unsupported.ts';
+import { assertSupported, type Feature, requiredFeatures } from '../core/schema/unsupported-features.ts';
 import { test } from './kit/test.ts';
 
 const model = applyAll([

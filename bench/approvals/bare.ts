@@ -8,7 +8,7 @@ const BODY = {
   parameters: { orderId: '1234', amount: 20, note: 'Arrived broken, the customer wants it back.' },
 };
 
-/** The least that keeps a decision: the statements alone, sent with `pg`, one connection for each of `width`. */
+/** The minimum that stores a decision: the bare statements, sent with `pg` over `width` connections. */
 export class Bare {
   readonly #clients: pg.Client[];
   #count = 0;

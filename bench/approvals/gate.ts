@@ -9,11 +9,11 @@ import type { AgentRuntime } from '../../core/agent/agent-runtime.ts';
 import type { Run, RunEvent } from '../../core/agent/run.ts';
 import { decide } from '../../core/approval/decide.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
-import { AgentHost, agentOf } from '../../test/kit/agent-host.ts';
+import { AgentHost, agentDefinition } from '../../test/kit/agent-host.ts';
 import { dropDatabases, freshDatabase } from '../database.ts';
 import { postgresql } from '../engine.ts';
 import { machineFacts } from '../machine.ts';
-import { keep } from '../report.ts';
+import { saveResult } from '../report.ts';
 import { table } from '../table.ts';
 import { Bare } from './bare.ts';
 import {
@@ -26,37 +26,37 @@ import {
   type Spread,
   serviceOn,
   spread,
-  stored,
+  storeRequest,
   toolsWith,
 } from './stage.ts';
 
 /*
- * What approvals cost, with the least that PostgreSQL allows (bare `pg`) beside: `npm run bench -- gate [name…]`. Times
- * of a machine that does something else meanwhile say little; only all of it writes results/gate.md.
+ * The cost of approvals, compared with bare `pg`: `npm run bench -- gate [name…]`. Run it on an idle machine. Only a
+ * complete run writes results/gate.md.
  */
 
-type Row = readonly [what: string, measured: string, aim: string, isReached?: boolean];
-const wanted = process.argv.slice(2);
+type Row = readonly [name: string, measured: string, target: string, isReached?: boolean];
+const selected = process.argv.slice(2);
 const rows: Row[] = [];
 const ms = ({ p50, p95, p99 }: Spread): string =>
   `p50 ${p50.toFixed(2)}, p95 ${p95.toFixed(2)}, p99 ${p99.toFixed(2)} ms`;
 
-const lineOf = ([what, measured, aim, isReached]: Row): readonly string[] => [
-  what,
+const lineOf = ([name, measured, target, isReached]: Row): readonly string[] => [
+  name,
   measured,
-  aim,
+  target,
   isReached === undefined ? '' : isReached ? 'reached' : 'MISSED',
 ];
 
 async function measure(name: string, work: (url: string) => Promise<readonly Row[]>): Promise<void> {
-  if (wanted.length > 0 && !wanted.includes(name)) return;
-  const found = await work(await freshDatabase(postgresql, `svc_bench_approvals_${process.pid}`));
-  for (const row of found) console.error(lineOf(row).join(' | '));
-  rows.push(...found);
+  if (selected.length > 0 && !selected.includes(name)) return;
+  const results = await work(await freshDatabase(postgresql, `svc_bench_approvals_${process.pid}`));
+  for (const row of results) console.error(lineOf(row).join(' | '));
+  rows.push(...results);
 }
 
 const refundAgent = (approvalTimeout = 300_000) =>
-  agentOf([{ calls: [{ tool: 'refund', parameters: PARAMETERS }] }, { text: 'Done.' }], {
+  agentDefinition([{ calls: [{ tool: 'refund', parameters: PARAMETERS }] }, { text: 'Done.' }], {
     tag: `payouts-${approvalTimeout}`,
     tools: [
       {
@@ -73,20 +73,20 @@ const refundAgent = (approvalTimeout = 300_000) =>
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** Bytes that are in use, whatever the process has kept of what it once used. */
-function held(): number {
+/** Bytes in use after garbage collection; unlike the resident size, without freed memory. */
+function usedMemory(): number {
   collectGarbage();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
 
-/** The first that a run of it waits for. */
+/** The first request that the run waits for. */
 async function requestOf(run: AsyncIterable<RunEvent>): Promise<ApprovalRequest> {
   for await (const event of run) if (event.type === 'approval_requested') return event.request;
-  throw new Error('a run ended without asking anybody');
+  throw new Error('the run ended without a request');
 }
 
-const yes = (service: Awaited<ReturnType<typeof serviceOn>>, { requestId, executionId }: ApprovalRequest) =>
+const approve = (service: Awaited<ReturnType<typeof serviceOn>>, { requestId, executionId }: ApprovalRequest) =>
   decide(service, { executionId, signal: 'approve', payload: { requestId } }, { actor: 'bench' });
 
 try {
@@ -97,14 +97,14 @@ try {
     const gate = svc.gate({ agentTag: 'payouts', tools: [refundTool(() => 1, false)] });
     const rounds = 200_000;
     const bare = async (parameters: unknown) => {
-      const checked = tool?.validate(parameters);
-      return checked?.ok ? tool?.handler({} as never, checked.parameters) : undefined;
+      const validated = tool?.validate(parameters);
+      return validated?.ok ? tool?.handler({} as never, validated.parameters) : undefined;
     };
     const call = nextCall();
     const time = async (work: () => Promise<unknown>): Promise<number> => {
-      const began = performance.now();
+      const startedAt = performance.now();
       for (let round = 0; round < rounds; round++) await work();
-      return ((performance.now() - began) / rounds) * 1000;
+      return ((performance.now() - startedAt) / rounds) * 1000;
     };
     const times = { gate: [] as number[], bare: [] as number[] };
     for (let turn = 0; turn < 7; turn++) {
@@ -112,13 +112,13 @@ try {
       times.gate.push(await time(() => gate.run(call)));
     }
     await svc.close();
-    const [with_, without] = [spread(times.gate).p50, spread(times.bare).p50];
+    const [gated, plain] = [spread(times.gate).p50, spread(times.bare).p50];
     return [
       [
-        'a tool without approval, over its handler',
-        `${(with_ - without).toFixed(2)} µs (${with_.toFixed(2)} − ${without.toFixed(2)})`,
+        'a tool without approval, compared with its handler alone',
+        `${(gated - plain).toFixed(2)} µs (${gated.toFixed(2)} − ${plain.toFixed(2)})`,
         '1 µs',
-        with_ - without <= 1,
+        gated - plain <= 1,
       ],
     ];
   });
@@ -132,17 +132,17 @@ try {
     const bare = await Bare.open(url, 1);
     const times = { run: [] as number[], named: [] as number[], bare: [] as number[] };
     for (let round = 0; round < 1_000; round++) {
-      let began = performance.now();
-      const first = await stored(gate, nextCall());
-      times.run.push(performance.now() - began);
-      began = performance.now();
-      const second = await stored(gate, nextCall({ toolCallId: 'call_1' }));
-      times.named.push(performance.now() - began);
-      began = performance.now();
+      let startedAt = performance.now();
+      const first = await storeRequest(gate, nextCall());
+      times.run.push(performance.now() - startedAt);
+      startedAt = performance.now();
+      const second = await storeRequest(gate, nextCall({ toolCallId: 'call_1' }));
+      times.named.push(performance.now() - startedAt);
+      startedAt = performance.now();
       await bare.create();
-      times.bare.push(performance.now() - began);
+      times.bare.push(performance.now() - startedAt);
       for (const { request, outcome } of [first, second]) {
-        await yes(service, request);
+        await approve(service, request);
         await outcome;
       }
     }
@@ -151,7 +151,7 @@ try {
     const [run, named] = [spread(times.run.slice(50)), spread(times.named.slice(50))];
     return [
       ['start to stored and waiting', ms(run), 'p50 1 ms', run.p50 <= 1],
-      ['the same, the caller names the call', ms(named), 'p50 1 ms', named.p50 <= 1],
+      ['the same, with a toolCallId of the caller', ms(named), 'p50 1 ms', named.p50 <= 1],
       ['bare pg: one insert', ms(spread(times.bare.slice(50))), ''],
     ];
   });
@@ -160,27 +160,27 @@ try {
     const service = await serviceOn(await connect(url));
     const other = await serviceOn(await connect(url));
     const width = 64;
-    const leave = new AbortController();
+    const detach = new AbortController();
     const { DETACH } = await import('../../core/approval/call.ts');
     const gate = gateOn(
       service,
       toolsWith(() => 'paid'),
     );
-    const whole = async () => {
-      const { request, outcome } = await stored(gate, nextCall());
-      await yes(other, request);
+    const runOnce = async () => {
+      const { request, outcome } = await storeRequest(gate, nextCall());
+      await approve(other, request);
       await outcome;
     };
-    await perSecond(500, width, whole);
-    const finished = await perSecond(6_000, width, whole);
+    await perSecond(500, width, runOnce);
+    const finished = await perSecond(6_000, width, runOnce);
     const created = await perSecond(6_000, width, async () => {
       const request = await new Promise<ApprovalRequest>((resolve) => {
-        gate.call(nextCall(), { signal: leave.signal, onRequested: resolve }).catch(() => undefined);
+        gate.call(nextCall(), { signal: detach.signal, onRequested: resolve }).catch(() => undefined);
       });
-      leave.signal.throwIfAborted();
-      await yes(other, request);
+      detach.signal.throwIfAborted();
+      await approve(other, request);
     });
-    leave.abort(DETACH);
+    detach.abort(DETACH);
     await service.close();
     await other.close();
     const bare = await Bare.open(url, 16);
@@ -191,9 +191,14 @@ try {
     });
     await bare.close();
     return [
-      ['create, decide and run (the run of the last goes on), a second', created.toFixed(0), '2,000', created >= 2_000],
-      ['create, decide, finish, a second', finished.toFixed(0), '1,200', finished >= 1_200],
-      ['bare pg, 16 connections: insert and two updates, a second', bareRate.toFixed(0), ''],
+      [
+        'create and decide (the last runs may still be unfinished), per second',
+        created.toFixed(0),
+        '2,000',
+        created >= 2_000,
+      ],
+      ['create, decide, finish, per second', finished.toFixed(0), '1,200', finished >= 1_200],
+      ['bare pg, 16 connections: insert and two updates, per second', bareRate.toFixed(0), ''],
     ];
   });
 
@@ -201,14 +206,14 @@ try {
     const host = await AgentHost.open(await connect(url));
     const other = await AgentHost.open(await connect(url));
     const payouts = host.define(refundAgent());
-    const whole = async () => {
+    const runOnce = async () => {
       const run = host.run(payouts);
       await other.decide(await requestOf(run));
       const { status } = await run.result;
       if (status !== 'completed') throw new Error(`a run is ${status}`);
     };
-    await perSecond(300, 64, whole);
-    const rate = await perSecond(3_000, 64, whole);
+    await perSecond(300, 64, runOnce);
+    const rate = await perSecond(3_000, 64, runOnce);
     const client = new pg.Client({ connectionString: url });
     await client.connect();
     const size = async () => {
@@ -223,9 +228,9 @@ try {
     await host.close();
     await other.close();
     return [
-      ['runs of an agent begun, decided and finished, a second', rate.toFixed(0), '1,200', rate >= 1_200],
+      ['agent runs started, decided and finished, per second', rate.toFixed(0), '1,200', rate >= 1_200],
       [
-        `bytes of a waiting run of an agent, of ${count.toLocaleString('en')}, indexes and all`,
+        `bytes per waiting agent run (${count.toLocaleString('en')} runs), including indexes`,
         bytes.toFixed(0),
         '2,400',
         bytes <= 2_400,
@@ -244,16 +249,16 @@ try {
       waiter.send('go');
       const [{ request }] = (await once(waiter, 'message')) as [{ request: ApprovalRequest }];
       const ended = once(waiter, 'message');
-      const began = performance.timeOrigin + performance.now();
-      await yes(service, request);
-      const [{ began: handler }] = (await ended) as [{ began: number }];
-      times.push(handler - began);
+      const startedAt = performance.timeOrigin + performance.now();
+      await approve(service, request);
+      const [{ startedAt: handler }] = (await ended) as [{ startedAt: number }];
+      times.push(handler - startedAt);
     }
     waiter.disconnect();
     await service.close();
     const wake = spread(times.slice(50));
     const isReached = wake.p50 <= 2.5 && wake.p99 <= 8;
-    return [['decision to handler, in another process', ms(wake), 'p50 2.5, p99 8 ms', isReached]];
+    return [['decision to handler in another process', ms(wake), 'p50 2.5, p99 8 ms', isReached]];
   });
 
   await measure('size', async (url) => {
@@ -269,45 +274,45 @@ try {
     );
     await client.query('VACUUM FULL _svc_approvals');
     const [count, before] = [5_000, await size()];
-    await perSecond(count, 64, () => stored(gate, nextCall()));
+    await perSecond(count, 64, () => storeRequest(gate, nextCall()));
     const after = await size();
     await client.end();
     await service.close();
     await backend.close();
-    return [['bytes of a waiting request, indexes and all', String(Math.round((after - before) / count)), '']];
+    return [['bytes per waiting request, including indexes', String(Math.round((after - before) / count)), '']];
   });
 
   await measure('crowd', async (url) => {
     const host = await AgentHost.open(await connect(url));
-    const late: number[] = [];
-    // The server's clock is that of this machine.
-    host.kernel.hooks.approvalDecided.tap('bench', ({ timeout }) => void late.push(Date.now() - Date.parse(timeout)));
-    const agents = Array.from({ length: 120 }, (_, at) => host.define(refundAgent(20_000 + at * 500)));
+    const delays: number[] = [];
+    // The server runs on this machine, so both use one clock.
+    host.kernel.hooks.approvalDecided.tap('bench', ({ timeout }) => void delays.push(Date.now() - Date.parse(timeout)));
+    const agents = Array.from({ length: 120 }, (_, index) => host.define(refundAgent(20_000 + index * 500)));
     const runs: Run[] = [];
-    let begun = 0;
-    const before = held();
-    const began = performance.now();
+    let started = 0;
+    const before = usedMemory();
+    const startedAt = performance.now();
     await perSecond(10_000, 64, async () => {
-      const run = host.run(agents[begun++ % agents.length] as AgentRuntime);
+      const run = host.run(agents[started++ % agents.length] as AgentRuntime);
       runs.push(run);
       await requestOf(run);
     });
-    const made = performance.now() - began;
-    const more = (held() - before) / 2 ** 20;
+    const elapsed = performance.now() - startedAt;
+    const megabytes = (usedMemory() - before) / 2 ** 20;
     await Promise.all(runs.map(({ result }) => result));
     await host.close();
     return [
       [
-        'what 10,000 runs of an agent hold while they wait in one process',
-        `${more.toFixed(0)} MB (made in ${(made / 1000).toFixed(1)} s)`,
+        'memory of 10,000 waiting agent runs in one process',
+        `${megabytes.toFixed(0)} MB (started in ${(elapsed / 1000).toFixed(1)} s)`,
         '200 MB',
-        more <= 200,
+        megabytes <= 200,
       ],
       [
-        'each decided after its own deadline, spread over 60 s',
-        `${ms(spread(late))}, last ${Math.max(...late)} ms`,
+        'expiry after the deadline, deadlines spread over 60 s',
+        `${ms(spread(delays))}, last ${Math.max(...delays)} ms`,
         '100 ms',
-        Math.max(...late) <= 100,
+        Math.max(...delays) <= 100,
       ],
     ];
   });
@@ -318,7 +323,7 @@ try {
     table(['', 'measured', 'aim', ''], rows.map(lineOf)),
   ].join('\n\n');
   console.log(text);
-  if (wanted.length === 0) await keep('gate.md', text);
+  if (selected.length === 0) await saveResult('gate.md', text);
 } finally {
   await dropDatabases();
 }

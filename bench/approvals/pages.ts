@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { StorageBackend } from '../../core/approval/backend.ts';
-import { listApprovals } from '../../core/approval/list.ts';
+import { listApprovals } from '../../core/approval/list-approvals.ts';
 import { newRequestId } from '../../core/approval/request.ts';
 import { type ApprovalRow, EXPIRY_SHARDS } from '../../core/approval/schema.ts';
 import type { Dialect } from '../../core/dialect.ts';
@@ -20,33 +20,33 @@ import { freshMongo } from '../../test/kit/mongodb.ts';
 import { freshDatabase as freshMysql } from '../../test/kit/mysql.ts';
 import { ownDynamodb } from '../../test/kit/own-dynamodb.ts';
 import { freshDatabase } from '../../test/kit/postgresql.ts';
-import { lasting } from '../../test/servers/engines/cassandra.ts';
+import { longLivedJvm } from '../../test/servers/engines/cassandra.ts';
 import { find } from '../../test/servers/find.ts';
 import type { TestDatabase } from '../../test/suites/test-database.ts';
-import { keep } from '../report.ts';
+import { saveResult } from '../report.ts';
 import { table } from '../table.ts';
-import { gateOn, nextCall, perSecond, serviceOn, spread, stored, toolsWith } from './stage.ts';
+import { gateOn, nextCall, perSecond, serviceOn, spread, storeRequest, toolsWith } from './stage.ts';
 
 /*
  * A page of 100,000 waiting requests, by every declared index, on every engine: `npm run bench -- pages
- * [--waiting=100000] [engine…]`. Requests are copies of one that the gate made, each with an id, an execution and a
- * deadline of its own, written by the store itself. Only all of it writes results/pages.md.
+ * [--waiting=100000] [engine…]`. The requests are copies of one that the gate created, each with its own id, execution
+ * and deadline, written directly to the store. Only a complete run writes results/pages.md.
  */
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
   options: { waiting: { type: 'string' }, rounds: { type: 'string' } },
 });
-const MANY = 100_000;
-const waiting = Number(flags.waiting ?? MANY);
+const DEFAULT_WAITING = 100_000;
+const waiting = Number(flags.waiting ?? DEFAULT_WAITING);
 const rounds = Number(flags.rounds ?? 60);
 const LIMIT_MS = 50;
 const HOUR_MS = 3_600_000;
 
 const onServer = (name: 'mysql' | 'mariadb') => async (): Promise<TestDatabase> => {
-  const found = await find(name);
-  if ('missing' in found) throw new Error(found.missing);
-  return freshMysql(found.url);
+  const server = await find(name);
+  if ('missing' in server) throw new Error(server.missing);
+  return freshMysql(server.url);
 };
 
 const ENGINES: Readonly<Record<string, { readonly dialect: Dialect; fresh(): Promise<TestDatabase> }>> = {
@@ -57,15 +57,15 @@ const ENGINES: Readonly<Record<string, { readonly dialect: Dialect; fresh(): Pro
   cassandra: {
     dialect: cassandra,
     async fresh() {
-      // The one of the tests is started for minutes, with half of what makes Java fast left out.
+      // The node of the tests is not usable here: its JVM flags trade throughput for a fast start.
       const folder = mkdtempSync(join(tmpdir(), 'svc-cassandra-'));
-      const node = new CassandraNode('127.0.0.2', '127.0.0.2', folder, lasting('2g'));
+      const node = new CassandraNode('127.0.0.2', '127.0.0.2', folder, longLivedJvm('2g'));
       await node.start();
-      const own = await freshKeyspace([node.point]);
+      const database = await freshKeyspace([node.point]);
       return {
-        url: own.url,
+        url: database.url,
         async drop() {
-          await own.close();
+          await database.close();
           await node.kill();
           rmSync(folder, { recursive: true, force: true });
         },
@@ -76,11 +76,11 @@ const ENGINES: Readonly<Record<string, { readonly dialect: Dialect; fresh(): Pro
     dialect: dynamodb,
     async fresh() {
       const server = await ownDynamodb();
-      const own = freshPrefix(server.port);
+      const database = freshPrefix(server.port);
       return {
-        url: own.url,
+        url: database.url,
         async drop() {
-          await own.drop();
+          await database.drop();
           await server.kill();
         },
       };
@@ -97,19 +97,19 @@ async function pagesOn(
     toolsWith(() => 'paid'),
     24 * HOUR_MS,
   );
-  const { request } = await stored(gate, nextCall());
-  const one = await service.read(request.requestId);
-  if (!one) throw new Error('the request is not in the store');
-  let at = 0;
+  const { request } = await storeRequest(gate, nextCall());
+  const template = await service.read(request.requestId);
+  if (!template) throw new Error('the request is not in the store');
+  let count = 0;
   const filled = await perSecond(waiting, 64, () => {
-    at += 1;
+    count += 1;
     const row: ApprovalRow = {
-      ...one.record,
+      ...template.record,
       requestId: newRequestId(),
-      agentTag: `agent ${at % 10}`,
-      executionId: `exe_${at % 1000}`,
-      shard: at % EXPIRY_SHARDS,
-      expiresAt: new Date(one.record.expiresAt.getTime() + at),
+      agentTag: `agent ${count % 10}`,
+      executionId: `exe_${count % 1000}`,
+      shard: count % EXPIRY_SHARDS,
+      expiresAt: new Date(template.record.expiresAt.getTime() + count),
     };
     return service.rows.insert(row);
   });
@@ -123,32 +123,32 @@ async function pagesOn(
   ];
   const times: number[][] = [];
   for (const page of pages) {
-    const took: number[] = [];
-    // The first are of a server that was never asked.
+    const pageTimes: number[] = [];
+    // The negative rounds warm up the server.
     for (let round = -rounds; round < rounds; round++) {
-      const began = performance.now();
+      const startedAt = performance.now();
       await page();
-      if (round >= 0) took.push(performance.now() - began);
+      if (round >= 0) pageTimes.push(performance.now() - startedAt);
     }
-    times.push(took);
+    times.push(pageTimes);
   }
   await service.close();
   return { filled, times };
 }
 
-const found: string[][] = [];
+const results: string[][] = [];
 for (const name of positionals.length > 0 ? positionals : Object.keys(ENGINES)) {
   const engine = ENGINES[name];
-  if (!engine) throw new Error(`there is no engine ${name}: choose of ${Object.keys(ENGINES).join(', ')}`);
+  if (!engine) throw new Error(`unknown engine ${name}: choose from ${Object.keys(ENGINES).join(', ')}`);
   const { url, drop } = await engine.fresh();
   const backend = await engine.dialect.connect(url, {});
   try {
     const { filled, times } = await pagesOn(backend);
-    const cells = times.map((took) => {
-      const { p50, p95 } = spread(took);
+    const cells = times.map((pageTimes) => {
+      const { p50, p95 } = spread(pageTimes);
       return `${p50.toFixed(1)}, ${p95.toFixed(1)}${p95 > LIMIT_MS ? ' MISSED' : ''}`;
     });
-    found.push([name, ...cells, `${filled.toFixed(0)}/s`]);
+    results.push([name, ...cells, `${filled.toFixed(0)}/s`]);
     console.error(`${name}: ${cells.join(' | ')}`);
   } finally {
     await backend.close();
@@ -158,8 +158,8 @@ for (const name of positionals.length > 0 ? positionals : Object.keys(ENGINES)) 
 const HEAD = ['', '100 by status', 'by agent', 'by execution', 'by expiry', '1,000 by status', 'written'];
 const text = [
   '# Measured with `npm run bench -- pages`',
-  `A page of ${waiting.toLocaleString('en')} waiting requests: p50 and p95 of ${rounds}, in ms (aim: p95 of at most ${LIMIT_MS}).`,
-  table(HEAD, found),
+  `A page of ${waiting.toLocaleString('en')} waiting requests: p50 and p95 of ${rounds}, in ms (target: p95 of at most ${LIMIT_MS}).`,
+  table(HEAD, results),
 ].join('\n\n');
 console.log(text);
-if (positionals.length === 0 && waiting === MANY) await keep('pages.md', text);
+if (positionals.length === 0 && waiting === DEFAULT_WAITING) await saveResult('pages.md', text);

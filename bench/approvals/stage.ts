@@ -55,7 +55,7 @@ export function nextCall(more: Partial<GateCall> = {}): GateCall {
 }
 
 /** Resolves when the request is stored and waits. */
-export function stored(
+export function storeRequest(
   gate: ApprovalGate,
   call: GateCall,
 ): Promise<{ request: ApprovalRequest; outcome: Promise<unknown> }> {
@@ -78,20 +78,20 @@ export function spread(values: readonly number[]): Spread {
   return { p50: at(0.5), p95: at(0.95), p99: at(0.99) };
 }
 
-/** Runs work that is always `width` at once, each in a lane of its own; gives how many were done in a second. */
+/** Runs `work` `total` times in `width` concurrent lanes; returns the number per second. */
 export async function perSecond(
   total: number,
   width: number,
   work: (lane: number) => Promise<unknown>,
 ): Promise<number> {
   let left = total;
-  const began = performance.now();
-  const walk = async (lane: number): Promise<void> => {
+  const startedAt = performance.now();
+  const runLane = async (lane: number): Promise<void> => {
     while (left > 0) {
       left -= 1;
       await work(lane);
     }
   };
-  await Promise.all(Array.from({ length: width }, (_, lane) => walk(lane)));
-  return (total / (performance.now() - began)) * 1000;
+  await Promise.all(Array.from({ length: width }, (_, lane) => runLane(lane)));
+  return (total / (performance.now() - startedAt)) * 1000;
 }

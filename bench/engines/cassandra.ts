@@ -2,7 +2,6 @@ import type { Client } from 'cassandra-driver';
 import { historyTable } from '../../core/migration/history-table.ts';
 import type { Migration } from '../../core/migration/migration.ts';
 import { anyDefinition } from '../../core/records.ts';
-import type { Step } from '../../plugins/dialects/cassandra/compile/step.ts';
 import { cassandra } from '../../plugins/dialects/cassandra/dialect.ts';
 import { lockTableColumn } from '../../plugins/dialects/cassandra/records/lock-partition.ts';
 import { encodeColumn } from '../../plugins/dialects/cassandra/records/record-values.ts';
@@ -24,9 +23,9 @@ export function cassandraBench(): BenchEngine {
   };
 }
 
-/** As the dialect's own. */
+/** The values of the dialect. */
 const PAGE = 1000;
-const AT_ONCE = 64;
+const CONCURRENCY = 64;
 
 async function bare(client: Client): Promise<Bare> {
   await client.connect();
@@ -34,21 +33,21 @@ async function bare(client: Client): Promise<Bare> {
   return {
     async migrate(migrations) {
       await client.execute(HISTORY);
-      let done: Text[] = [];
+      let done: Statement[] = [];
       for (const [index, one] of migrations.entries()) {
-        await write(send, [...done, text(one, index + 1, 'applying')]);
-        const run = cassandra.compile(one.up[0] as never, new Map())[0]?.run as unknown as Step;
-        if (run.kind !== 'ddl') throw new Error(`${one.tag} is no DDL`);
-        // The driver waits until the nodes agree.
+        await write(send, [...done, historyWrite(one, index + 1, 'applying')]);
+        const run = cassandra.compile(one.up[0] as never, new Map())[0]?.run;
+        if (run?.kind !== 'ddl') throw new Error(`${one.tag} compiles to no DDL statement`);
+        // The driver waits for schema agreement.
         await client.execute(run.cql);
-        done = [text(one, index + 1, 'completed')];
+        done = [historyWrite(one, index + 1, 'completed')];
       }
       await write(send, done);
     },
     async load(rows) {
       await client.execute('CREATE TABLE load (id int PRIMARY KEY, name text)');
       const ids = Array.from({ length: rows }, (_, id) => id);
-      await many(ids, (id) => send('INSERT INTO load (id, name) VALUES (?, ?)', [id, `n${id}`]));
+      await forEachConcurrently(ids, (id) => send('INSERT INTO load (id, name) VALUES (?, ?)', [id, `n${id}`]));
     },
     async backfill() {
       await client.execute('ALTER TABLE load ADD IF NOT EXISTS kind text');
@@ -65,7 +64,7 @@ async function bare(client: Client): Promise<Bare> {
         const update = 'UPDATE load USING TIMESTAMP ? SET kind = ? WHERE id = ?';
         const open = page.rows.filter(({ kind }) => kind === null);
         filled += open.length;
-        await many(open, ({ written, id }) => send(update, [written, 'person', id]));
+        await forEachConcurrently(open, ({ written, id }) => send(update, [written, 'person', id]));
         pageState = page.pageState ?? undefined;
       } while (pageState !== undefined);
       return filled;
@@ -74,26 +73,33 @@ async function bare(client: Client): Promise<Bare> {
   };
 }
 
-interface Text {
+interface Statement {
   readonly cql: string;
   readonly values: unknown[];
 }
 
 type Send = (cql: string, values: unknown[]) => Promise<unknown>;
 
-/** A migration's row stands beside the others, so that both writes are one lightweight transaction. */
-async function write(send: Send, texts: readonly Text[]): Promise<void> {
-  const [only] = texts;
-  if (only && texts.length === 1) return void (await send(only.cql, only.values));
-  const cql = `BEGIN BATCH ${texts.map((one) => `${one.cql};`).join(' ')} APPLY BATCH`;
+/** The history rows share a partition, so that several writes fit into one lightweight transaction. */
+async function write(send: Send, statements: readonly Statement[]): Promise<void> {
+  const [only] = statements;
+  if (only && statements.length === 1) return void (await send(only.cql, only.values));
+  const cql = `BEGIN BATCH ${statements.map((one) => `${one.cql};`).join(' ')} APPLY BATCH`;
   await send(
     cql,
-    texts.flatMap(({ values }) => values),
+    statements.flatMap(({ values }) => values),
   );
 }
 
 const definition = anyDefinition(historyTable);
-const TYPES = { string: 'text', text: 'text', json: 'text', bigint: 'bigint', integer: 'int', double: 'double' };
+const TYPES = {
+  string: 'text',
+  text: 'text',
+  json: 'text',
+  bigint: 'bigint',
+  integer: 'int',
+  double: 'double',
+};
 const HISTORY = `CREATE TABLE "_svc_migrations" (scope text, kind text, key text, "_version" bigint, ${Object.entries(
   definition.columns,
 )
@@ -103,7 +109,7 @@ const HISTORY = `CREATE TABLE "_svc_migrations" (scope text, kind text, key text
   )
   .join(', ')}, PRIMARY KEY (scope, kind, key))`;
 
-function text(one: Migration, seq: number, status: 'applying' | 'completed'): Text {
+function historyWrite(one: Migration, seq: number, status: 'applying' | 'completed'): Statement {
   const { migration, ...rest } = rowOf(one, seq, status);
   const row = status === 'applying' ? { ...rest, migration } : rest;
   const entries = Object.entries(row);
@@ -125,10 +131,10 @@ function text(one: Migration, seq: number, status: 'applying' | 'completed'): Te
   };
 }
 
-async function many<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
+async function forEachConcurrently<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
   let next = 0;
   const worker = async () => {
     while (next < items.length) await work(items[next++] as T);
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  await Promise.all(Array.from({ length: CONCURRENCY }, worker));
 }

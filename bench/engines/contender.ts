@@ -1,30 +1,30 @@
 import type { Dialect } from '../../core/dialect.ts';
 import type { Migration } from '../../core/migration/migration.ts';
 
-/** A server of an engine, and the same work done on it by its driver alone. */
+/** A server of an engine, and the same work done with its driver alone. */
 export interface BenchEngine {
   readonly dialect: Dialect;
-  /** What answers, for the facts. */
+  /** Description of the server, for the report. */
   readonly server: string;
-  /** A database of its own. */
+  /** A new, empty database. */
   fresh(): Promise<BenchDatabase>;
   close(): Promise<void>;
 }
 
 export interface BenchDatabase {
   readonly url: string;
-  /** The driver, connected: what is measured begins behind that. */
+  /** The connected driver; connecting is not measured. */
   bare(): Promise<Bare>;
   drop(): Promise<void>;
 }
 
-/** Written by hand in the quickest way that the driver has and that gives the same result. */
+/** Hand-written, the fastest way to the same result with the driver. */
 export interface Bare {
-  /** Each statement with its history writes: one that says that it starts, and one that it is done, together where it can be. */
+  /** Runs each statement with two history writes, started and completed, combined where possible. */
   migrate(migrations: readonly Migration[]): Promise<void>;
-  /** A table `load` of that many rows, whose `name` has a value and whose `kind` has none. */
+  /** Fills a table `load` with that many rows that have a `name` but no `kind`. */
   load(rows: number): Promise<void>;
-  /** Gives every row that has no `kind` one, in the batches that the dialect sends, and tells how many those were. */
+  /** Sets `kind` in every row without one, in the same batches as the dialect; returns the number of rows. */
   backfill(): Promise<number>;
   close(): Promise<void>;
 }

@@ -18,7 +18,7 @@ import { ownDynamodb } from '../../test/kit/own-dynamodb.ts';
 import type { Bare, BenchDatabase, BenchEngine } from './contender.ts';
 import { rowOf } from './row.ts';
 
-/** A DynamoDB Local of its own, where tables are active at once: no wait hides what we add. */
+/** A separate DynamoDB Local whose tables are active at once, so that no waiting hides the overhead of svc. */
 export async function dynamodbBench(): Promise<BenchEngine> {
   const server = await ownDynamodb();
   return {
@@ -35,7 +35,7 @@ function database(port: number): BenchDatabase {
 }
 
 async function createTable(client: DynamoDBClient, TableName: string, key: string, type: 'N' | 'S'): Promise<void> {
-  const { TableDescription: made } = await client.send(
+  const { TableDescription } = await client.send(
     new CreateTableCommand({
       TableName,
       BillingMode: 'PAY_PER_REQUEST',
@@ -43,7 +43,7 @@ async function createTable(client: DynamoDBClient, TableName: string, key: strin
       KeySchema: [{ AttributeName: key, KeyType: 'HASH' }],
     }),
   );
-  let status = made?.TableStatus;
+  let status = TableDescription?.TableStatus;
   while (status !== 'ACTIVE') {
     status = (await client.send(new DescribeTableCommand({ TableName }))).Table?.TableStatus;
   }
@@ -132,7 +132,7 @@ async function bare(client: DynamoDBClient, prefix: string): Promise<Bare> {
   };
 }
 
-/** As the dialect's sweep has them. */
+/** The values of the dialect's table scan. */
 const SEGMENTS = 4;
 const PAGE = 500;
 const BATCH = 25;

@@ -1,105 +1,109 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { migratorsOf } from '../../test/kit/migrators.ts';
-import { keep } from '../report.ts';
+import { prepareMigrators } from '../../test/kit/migrators.ts';
+import { saveResult } from '../report.ts';
 import { table } from '../table.ts';
 import { ENGINES } from './engines.ts';
 import { backfill } from './load.ts';
 
 /*
- * A default for a million rows, fewer on DynamoDB Local: `npm run bench -- large [--rows=1000000] [engine…]`. The migrator is killed at a third,
- * the next one goes on from there; what both held in memory is read while they work. Only all of it writes
+ * A default for a million rows, fewer on DynamoDB Local: `npm run bench -- large [--rows=1000000] [engine…]`. The
+ * migrator is killed at a third and another one resumes; the memory of both is sampled. Only a complete run writes
  * results/large.md.
  */
 
 const { values: flags, positionals } = parseArgs({ allowPositionals: true, options: { rows: { type: 'string' } } });
 const MILLION = 1_000_000;
 /** DynamoDB Local writes some 1,300 items a second. */
-const MOST: Readonly<Record<string, number>> = { dynamodb: 150_000 };
-const LOOK_MS = 250;
+const MAX_ROWS: Readonly<Record<string, number>> = { dynamodb: 150_000 };
+const SAMPLE_INTERVAL_MS = 250;
 
-interface Ran {
+interface RunResult {
   readonly ms: number;
-  /** What it had told as done, first and last, of how many tellings. */
+  /** The first and the last reported number of completed rows, and the number of reports. */
   readonly first: number;
   readonly last: number;
-  readonly told: number;
-  /** The most that it held in each third of its time, in MB. */
-  readonly held: readonly number[];
+  readonly reports: number;
+  /** Peak resident memory in each third of the run, in MB. */
+  readonly memory: readonly number[];
 }
 
 const kilobytes = /^VmRSS:\s+(\d+)/m;
 
-/** One migrator, which is killed once it has told so many rows. */
-async function run(start: Awaited<ReturnType<typeof migratorsOf>>, url: string, killAt = Infinity): Promise<Ran> {
-  const begun = performance.now();
+/** Runs one migrator and kills it once it has reported `killAt` rows. */
+async function run(
+  start: Awaited<ReturnType<typeof prepareMigrators>>,
+  url: string,
+  killAt = Infinity,
+): Promise<RunResult> {
+  const startedAt = performance.now();
   const { child, ended } = start(url);
   const done: number[] = [];
-  const held: number[] = [];
-  const look = setInterval(() => {
+  const memory: number[] = [];
+  const sampler = setInterval(() => {
     try {
       const [, size] = kilobytes.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? [];
-      if (size !== undefined) held.push(Number(size) / 1024);
+      if (size !== undefined) memory.push(Number(size) / 1024);
     } catch {
-      // It has ended.
+      // The process has ended.
     }
-  }, LOOK_MS);
+  }, SAMPLE_INTERVAL_MS);
   child.stdout?.on('data', (chunk) => {
-    for (const [, told] of String(chunk).matchAll(/done (\d+)/g)) done.push(Number(told));
+    for (const [, rows] of String(chunk).matchAll(/done (\d+)/g)) done.push(Number(rows));
     if ((done.at(-1) ?? 0) >= killAt) child.kill('SIGKILL');
   });
   const { code, err } = await ended;
-  clearInterval(look);
+  clearInterval(sampler);
   if (code !== 0 && killAt === Infinity) throw new Error(err);
-  const third = Math.ceil(held.length / 3);
+  const third = Math.ceil(memory.length / 3);
   return {
-    ms: performance.now() - begun,
+    ms: performance.now() - startedAt,
     first: done[0] ?? 0,
     last: done.at(-1) ?? 0,
-    told: done.length,
-    held: [0, 1, 2].map((part) => Math.round(Math.max(...held.slice(part * third, (part + 1) * third), 0))),
+    reports: done.length,
+    memory: [0, 1, 2].map((part) => Math.round(Math.max(...memory.slice(part * third, (part + 1) * third), 0))),
   };
 }
 
-/** More by the end than it was in the first third: what it keeps of each row would show. */
-const MOST_GROWN = 1.5;
+/** The allowed growth from the first to the last third: memory that grows with the rows would exceed it. */
+const MAX_GROWTH = 1.5;
 
-function checked(name: string, runs: readonly Ran[], left: number): void {
-  if (left > 0) throw new Error(`${name}: ${count(left)} rows were left over`);
-  for (const { held } of runs) {
-    const [first = 0, , last = 0] = held;
-    if (last > MOST_GROWN * first) throw new Error(`${name}: it held ${held.join(', ')} MB`);
+function assertResult(name: string, runs: readonly RunResult[], left: number): void {
+  if (left > 0) throw new Error(`${name}: ${count(left)} rows were not filled`);
+  for (const { memory } of runs) {
+    const [first = 0, , last = 0] = memory;
+    if (last > MAX_GROWTH * first) throw new Error(`${name}: memory grew: ${memory.join(', ')} MB`);
   }
 }
 
 const count = (number: number): string => number.toLocaleString('en');
-const found: string[][] = [];
+const results: string[][] = [];
 for (const name of positionals.length > 0 ? positionals : Object.keys(ENGINES)) {
   const engine = await ENGINES[name]?.();
-  if (!engine) throw new Error(`there is no engine ${name}: choose of ${Object.keys(ENGINES).join(', ')}`);
-  const rows = Number(flags.rows ?? MOST[name] ?? MILLION);
+  if (!engine) throw new Error(`unknown engine ${name}: choose from ${Object.keys(ENGINES).join(', ')}`);
+  const rows = Number(flags.rows ?? MAX_ROWS[name] ?? MILLION);
   const database = await engine.fresh();
   const bare = await database.bare();
   try {
-    console.error(`${name}: writes ${count(rows)} rows`);
+    console.error(`${name}: writing ${count(rows)} rows`);
     await bare.load(rows);
-    const start = await migratorsOf(name, [backfill]);
-    console.error(`${name}: fills them, and is killed at a third`);
+    const start = await prepareMigrators(name, [backfill]);
+    console.error(`${name}: filling them, until killed at a third`);
     const killed = await run(start, database.url, rows / 3);
-    console.error(`${name}: killed at ${count(killed.last)}; goes on`);
+    console.error(`${name}: killed at ${count(killed.last)}; resuming`);
     const rest = await run(start, database.url);
     const left = await bare.backfill();
     const line = [
       `${name}: ${engine.server}`,
       `${count(killed.last)} of ${count(rows)}`,
       count(rest.first),
-      `${killed.told + rest.told}`,
-      [killed, rest].map(({ held }) => `${held.join(', ')} MB`).join('; '),
+      `${killed.reports + rest.reports}`,
+      [killed, rest].map(({ memory }) => `${memory.join(', ')} MB`).join('; '),
       `${count(Math.round((killed.last / killed.ms) * 1000))}/s; ${count(Math.round(((rest.last - killed.last) / rest.ms) * 1000))}/s`,
       count(left),
     ];
-    checked(name, [killed, rest], left);
-    found.push(line);
+    assertResult(name, [killed, rest], left);
+    results.push(line);
     console.error(line.join(' | '));
   } finally {
     await bare.close();
@@ -107,13 +111,21 @@ for (const name of positionals.length > 0 ? positionals : Object.keys(ENGINES)) 
     await engine.close();
   }
 }
-const head = ['', 'killed at', 'the next first told', 'times told', 'held, by thirds of its time', 'rows', 'left over'];
+const head = [
+  '',
+  'killed at',
+  'first report after resuming',
+  'reports',
+  'memory, by thirds of the run',
+  'rows',
+  'not filled',
+];
 const text = [
   '# Measured with `npm run bench -- large`',
   '',
-  'A default for as many rows. The migrator is killed at a third; another one goes on. Each a process of its own.',
+  'A default for that many rows. The migrator is killed at a third, and another process resumes.',
   '',
-  table(head, found),
+  table(head, results),
 ].join('\n');
 console.log(text);
-if (positionals.length === 0 && flags.rows === undefined) await keep('large.md', text);
+if (positionals.length === 0 && flags.rows === undefined) await saveResult('large.md', text);

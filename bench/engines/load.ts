@@ -1,7 +1,7 @@
 import { migration } from '../../core/migration/builder.ts';
 import type { Migration } from '../../core/migration/migration.ts';
 
-/** One table each, with a key and a text. */
+/** Migrations of one table each, with a key and a string. */
 export function createMigrations(count: number): readonly Migration[] {
   return Array.from({ length: count }, (_, index) => {
     const number = String(index + 1).padStart(5, '0');

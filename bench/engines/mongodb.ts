@@ -2,7 +2,6 @@ import { type Document, MongoClient } from 'mongodb';
 import { historyTable } from '../../core/migration/history-table.ts';
 import type { Migration } from '../../core/migration/migration.ts';
 import { createIndexesSpec } from '../../plugins/dialects/mongodb/compile/indexes.ts';
-import type { MongoStep } from '../../plugins/dialects/mongodb/compile/step.ts';
 import { mongodb } from '../../plugins/dialects/mongodb/dialect.ts';
 import { freshMongo, missing } from '../../test/kit/mongodb.ts';
 import type { Bare, BenchEngine } from './contender.ts';
@@ -21,7 +20,7 @@ export function mongodbBench(): BenchEngine {
   };
 }
 
-/** As the dialect's own. */
+/** The value of the dialect. */
 const BATCH = 1000;
 
 async function bare(url: string): Promise<Bare> {
@@ -34,13 +33,16 @@ async function bare(url: string): Promise<Bare> {
       await rows.createIndex({ seq: 1, _id: 1 });
       let done: Document[] = [];
       for (const [index, one] of migrations.entries()) {
-        await rows.bulkWrite([...done, { insertOne: { document: written(one, index + 1, 'applying') } }] as never);
+        await rows.bulkWrite([
+          ...done,
+          { insertOne: { document: historyDocument(one, index + 1, 'applying') } },
+        ] as never);
         const [statement] = mongodb.compile(one.up[0] as never, new Map());
-        const step = statement?.run as unknown as MongoStep;
-        if (step.do !== 'create') throw new Error(`${one.tag} creates no collection`);
+        const step = statement?.run;
+        if (step?.kind !== 'create') throw new Error(`${one.tag} creates no collection`);
         await db.command({ create: step.collection, validator: step.validator });
         await db.command({ createIndexes: step.collection, indexes: step.indexes.map(createIndexesSpec) });
-        const { migration: _, tag: _id, ...completed } = written(one, index + 1, 'completed');
+        const { migration: _, tag: _id, ...completed } = historyDocument(one, index + 1, 'completed');
         done = [
           { updateOne: { filter: { _id: one.tag, _version: 1 }, update: { $set: { ...completed, _version: 2 } } } },
         ];
@@ -77,9 +79,9 @@ async function bare(url: string): Promise<Bare> {
   };
 }
 
-function written(one: Migration, seq: number, status: 'applying' | 'completed'): Document {
+function historyDocument(one: Migration, seq: number, status: 'applying' | 'completed'): Document {
   const row: Document = { _id: one.tag, ...rowOf(one, seq, status), _version: 1 };
-  // As text, like ours: keys of a migration may be no keys of MongoDB.
+  // As text, like svc: keys of a migration may be invalid as MongoDB field names.
   row.migration = JSON.stringify(one);
   if (row.journal) row.journal = JSON.stringify(row.journal);
   return row;

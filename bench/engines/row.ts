@@ -2,7 +2,7 @@ import type { HistoryRow } from '../../core/migration/history-table.ts';
 import { checksum, type Migration } from '../../core/migration/migration.ts';
 import type { RecordValues } from '../../core/records.ts';
 
-/** What svc writes into the history of a migration of one step, before it and behind it. */
+/** The history row that svc writes before and after a migration of one step. */
 export function rowOf(migration: Migration, seq: number, status: 'applying' | 'completed'): RecordValues {
   const done = status === 'completed';
   const row: Omit<HistoryRow, 'journal'> & { journal: object | null } = {
@@ -22,7 +22,7 @@ export function rowOf(migration: Migration, seq: number, status: 'applying' | 'c
     sdk_version: '0.1.0',
     applied_by: 'bench',
     epoch: 1,
-    // What a killed run goes on with: about as long as the migration itself.
+    // The journal that a killed run resumes from: about as long as the migration itself.
     journal: done ? null : { direction: 'up', steps: migration.up },
     started: !done,
     found: null,

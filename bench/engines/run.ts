@@ -1,23 +1,22 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { migrate } from '../../core/migration/migrate.ts';
-import { connectAdapter } from '../../test/kit/adapter.ts';
-import { definedInCode } from '../../test/kit/defined.ts';
+import { definedInCode } from '../../test/kit/migrations.ts';
+import { connectTarget } from '../../test/kit/target.ts';
 import { type Race, race, ratios, type Spread, spread } from '../race.ts';
-import { keep } from '../report.ts';
+import { saveResult } from '../report.ts';
 import { table } from '../table.ts';
 import type { Bare, BenchDatabase, BenchEngine } from './contender.ts';
 import { ENGINES } from './engines.ts';
 import { backfill, createMigrations } from './load.ts';
 
 /*
- * What svc adds to an engine's own work, within one process: connecting is done before the clock starts, and whoever is
- * measured against it does the same with the driver alone.
+ * The overhead of svc within one process, compared with the bare driver doing the same work. Connecting is not measured.
  */
 
 const SVC = 'svc';
 const BARE = 'bare driver';
-const MOST = 1.15;
+const MAX_RATIO = 1.15;
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
@@ -34,12 +33,12 @@ const rows = Number(flags.rows ?? (flags.quick ? 10_000 : 100_000));
 const COUNT = Number(flags.count ?? 200);
 
 async function timed(work: () => Promise<unknown>): Promise<number> {
-  const begun = performance.now();
+  const startedAt = performance.now();
   await work();
-  return performance.now() - begun;
+  return performance.now() - startedAt;
 }
 
-/** A round of one of both, on a database of its own. */
+/** One round of a contender, on a new database. */
 function lap(engine: BenchEngine, run: (database: BenchDatabase, bare: Bare) => Promise<number>) {
   return async (): Promise<number> => {
     const database = await engine.fresh();
@@ -56,13 +55,13 @@ function lap(engine: BenchEngine, run: (database: BenchDatabase, bare: Bare) => 
   };
 }
 
-function ours(engine: BenchEngine, defined: Parameters<typeof migrate>[1]) {
+function runSvc(engine: BenchEngine, defined: Parameters<typeof migrate>[1]) {
   return async ({ url }: BenchDatabase): Promise<number> => {
-    const adapter = await connectAdapter(engine.dialect, url);
+    const target = await connectTarget(engine.dialect, url);
     try {
-      return await timed(() => migrate(adapter, defined));
+      return await timed(() => migrate(target, defined));
     } finally {
-      await adapter.connection.close();
+      await target.connection.close();
     }
   };
 }
@@ -72,7 +71,7 @@ async function measureMigrations(engine: BenchEngine): Promise<Race> {
   return race(
     `${COUNT} migrations on ${engine.dialect.name}`,
     [
-      { name: SVC, lap: lap(engine, ours(engine, migrations.map(definedInCode))) },
+      { name: SVC, lap: lap(engine, runSvc(engine, migrations.map(definedInCode))) },
       { name: BARE, lap: lap(engine, (_, bare) => timed(() => bare.migrate(migrations))) },
     ],
     rounds,
@@ -87,7 +86,7 @@ async function measureBackfill(engine: BenchEngine): Promise<Race> {
         name: SVC,
         lap: lap(engine, async (database, bare) => {
           await bare.load(rows);
-          return ours(engine, [definedInCode(backfill)])(database);
+          return runSvc(engine, [definedInCode(backfill)])(database);
         }),
       },
       {
@@ -105,27 +104,27 @@ async function measureBackfill(engine: BenchEngine): Promise<Race> {
 const spreadText = ({ median, min, max }: Spread, digits: number): string =>
   `${median.toFixed(digits)} (${min.toFixed(digits)} to ${max.toFixed(digits)})`;
 
-function line(name: string, result: Race, what: (ms: number) => string, aim?: number): string[] {
+function line(name: string, result: Race, format: (ms: number) => string, aim?: number): string[] {
   for (const [one, why] of result.failures) return [name, `${one} failed: ${why.split('\n')[0]}`, '', '', ''];
-  const [own, other] = [SVC, BARE].map((one) => spread(result.times.get(one) ?? []));
+  const [svc, other] = [SVC, BARE].map((one) => spread(result.times.get(one) ?? []));
   const ratio = ratios(result, SVC, BARE);
-  if (!own || !other || !ratio) return [name, 'not measured', '', '', ''];
+  if (!svc || !other || !ratio) return [name, 'not measured', '', '', ''];
   const reached = aim === undefined ? '' : ratio.median <= aim ? 'reached' : 'MISSED';
-  return [name, what(own.median), what(other.median), spreadText(ratio, 2), reached];
+  return [name, format(svc.median), format(other.median), spreadText(ratio, 2), reached];
 }
 
 const perSecond = (ms: number): string => `${Math.round((rows / ms) * 1000).toLocaleString('en')}/s`;
-const migrating: string[][] = [];
-const filling: string[][] = [];
+const migrationLines: string[][] = [];
+const backfillLines: string[][] = [];
 const named = [...positionals, ...(flags.only?.split(',') ?? [])];
 for (const name of named.length > 0 ? named : Object.keys(ENGINES)) {
   const engine = await ENGINES[name]?.();
-  if (!engine) throw new Error(`there is no engine ${name}`);
+  if (!engine) throw new Error(`unknown engine ${name}`);
   try {
-    migrating.push(
-      line(`${name}: ${engine.server}`, await measureMigrations(engine), (ms) => `${ms.toFixed(0)} ms`, MOST),
+    migrationLines.push(
+      line(`${name}: ${engine.server}`, await measureMigrations(engine), (ms) => `${ms.toFixed(0)} ms`, MAX_RATIO),
     );
-    if (rows > 0) filling.push(line(name, await measureBackfill(engine), perSecond));
+    if (rows > 0) backfillLines.push(line(name, await measureBackfill(engine), perSecond));
   } finally {
     await engine.close();
   }
@@ -133,17 +132,17 @@ for (const name of named.length > 0 ? named : Object.keys(ENGINES)) {
 const text = [
   '# Measured with `npm run bench -- engines`',
   '',
-  `Node ${process.version}, ${availableParallelism()} cores, ${rounds} rounds; ratios round by round, median (least to most).`,
+  `Node ${process.version}, ${availableParallelism()} cores, ${rounds} rounds; ratios round by round, median (minimum to maximum).`,
   '',
   `## ${COUNT} migrations of one table each`,
   '',
-  'The driver alone sends the same statements, and the same row of the history before and behind each, in one request where that can be.',
+  'The bare driver sends the same statements and the same history row before and after each, combined into one request where possible.',
   '',
-  table(['', SVC, BARE, `times ${BARE}`, `at most ${MOST}`], migrating),
+  table(['', SVC, BARE, `times ${BARE}`, `at most ${MAX_RATIO}`], migrationLines),
   '',
   `## A default for ${rows.toLocaleString('en')} rows`,
   '',
-  table(['', SVC, BARE, `times ${BARE}`, ''], filling),
+  table(['', SVC, BARE, `times ${BARE}`, ''], backfillLines),
 ].join('\n');
 console.log(text);
-if (named.length === 0 && Object.keys(flags).length === 0) await keep('engines.md', text);
+if (named.length === 0 && Object.keys(flags).length === 0) await saveResult('engines.md', text);

@@ -1,8 +1,8 @@
-// The database of DATABASE_URL by the driver that the tools take: pg, and mysql2 for both of the others.
-const given = process.env.DATABASE_URL;
-export const isPostgres = given.startsWith('postgres');
-export const isMariadb = given.startsWith('mariadb:');
-export const url = given.replace(/^mariadb:/, 'mysql:');
+// Connects to DATABASE_URL with the driver that the tools use: pg, or mysql2 for both MySQL and MariaDB.
+const databaseUrl = process.env.DATABASE_URL;
+export const isPostgres = databaseUrl.startsWith('postgres');
+export const isMariadb = databaseUrl.startsWith('mariadb:');
+export const url = databaseUrl.replace(/^mariadb:/, 'mysql:');
 
 export async function connect(options = {}) {
   if (isPostgres) {

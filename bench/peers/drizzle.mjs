@@ -1,4 +1,4 @@
-// drizzle-orm's migrator: every pending migration in one transaction, its own default.
+// drizzle-orm's migrator: every pending migration in one transaction, its default.
 import { connect, isPostgres } from './client.mjs';
 
 const client = await connect();

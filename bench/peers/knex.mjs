@@ -1,4 +1,4 @@
-// knex: a transaction per migration, its own default.
+// knex: a transaction per migration, its default.
 import knex from 'knex';
 import { isPostgres, url } from './client.mjs';
 

@@ -1,4 +1,4 @@
-// kysely's Migrator: every pending migration in one transaction where the engine has one for DDL, its own default.
+// kysely's Migrator: every pending migration in one transaction where DDL is transactional, its default.
 import { promises as fs } from 'node:fs';
 import path from 'node:path';
 import { FileMigrationProvider, Kysely, Migrator, MysqlDialect, PostgresDialect } from 'kysely';

@@ -1,4 +1,4 @@
-// typeorm: every pending migration in one transaction, its own default.
+// typeorm: every pending migration in one transaction, its default.
 import { DataSource } from 'typeorm';
 
 import { isMariadb, isPostgres, url } from './client.mjs';

@@ -1,4 +1,4 @@
-// umzug brings no storage for these engines: the simplest one, a table of names. Migration and row are two commits.
+// umzug has no storage for these engines, so the simplest one: a table of names. Migration and row are two commits.
 import { readFile } from 'node:fs/promises';
 import { Umzug } from 'umzug';
 import { connect, isPostgres } from './client.mjs';

@@ -7,7 +7,7 @@ import { osActor } from '../../core/migration/history-table.ts';
 import { nearest } from '../../core/nearest.ts';
 import { type CommandResult, SvcCommand } from '../base.ts';
 import { canPrompt, choose } from '../prompt.ts';
-import { choiceText, requestLines } from './text.ts';
+import { choiceText, requestLines } from './request-text.ts';
 
 export interface DecisionInput {
   readonly approve: boolean;
@@ -44,7 +44,7 @@ export async function submitDecision(
   return { data: { ...result } };
 }
 
-/** Without a terminal, showing and deciding are two commands. */
+/** The two commands to show and decide a request without a terminal. */
 function revealFirst(requestId: string): string[] {
   return [
     `svc approvals show ${requestId} --reveal --json`,
@@ -105,7 +105,7 @@ export function parseModifiedParams(
   const changes: { [name: string]: Json } = Object.create(null);
   for (const flag of flags) {
     const [, name, text] = /^([^=]+)=([\s\S]*)$/.exec(flag) ?? [];
-    if (name === undefined || text === undefined) throw usageError(`--set takes <parameter>=<value>, not "${flag}".`);
+    if (name === undefined || text === undefined) throw usageError(`--set must be <parameter>=<value>, not "${flag}".`);
     if (properties && !Object.hasOwn(properties, name)) {
       const names = Object.keys(properties);
       const near = nearest(name, names);
@@ -113,7 +113,7 @@ export function parseModifiedParams(
         near ? `Did you mean "${near}"?` : `Its parameters: ${names.join(', ') || 'none'}.`,
       ]);
     }
-    if (name in changes) throw usageError(`--set has "${name}" twice.`);
+    if (name in changes) throw usageError(`--set contains "${name}" twice.`);
     changes[name] = parseValue(name, text, properties?.[name]);
   }
   return changes;
@@ -155,7 +155,7 @@ export abstract class ApprovalsCommand extends SvcCommand {
     const runtime = await this.runtime();
     if (runtime.config.approvals?.store === undefined) {
       throw new SvcError('config_invalid', 'No store is configured for approvals.', {
-        why: 'Without one, requests are in the memory of the process that runs the agents, and no other process can see them.',
+        why: 'Without a store, requests are in the memory of the process that runs the agents, and no other process can read them.',
         next: ["Set approvals: { store: { database: '<tag>' } } in svc.config."],
         ...(runtime.file !== undefined && { where: runtime.file }),
       });

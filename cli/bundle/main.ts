@@ -7,6 +7,6 @@ if (args.length === 1 && (args[0] === '--version' || args[0] === '-v')) {
 } else {
   import('../start.ts')
     .then(({ start }) => start(args))
-    // Everything is closed and written, but a failed driver may have left a timer.
+    // A failed driver may have left a timer that keeps the process alive.
     .then((status) => process.exit(status));
 }

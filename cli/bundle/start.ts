@@ -1,15 +1,18 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
-import { CachedScript } from './cached-script.ts';
+import { Script } from 'node:vm';
+import { cacheFile, readCache, writeCache } from '../../config/load/cache.ts';
 
 /*
  * Replaces ../start.ts in the built package, where the command line is one script. Node would compile that script at
  * every start; each group of commands has its own code cache.
  */
 
-/** File parameters of the scripts, which include a content hash; defined by build.ts. */
+/** File names of the scripts, with a content hash; defined by build.ts. */
 declare const SCRIPT: string;
 declare const MYSQL2: string;
 
@@ -57,7 +60,7 @@ export async function start(args: readonly string[]): Promise<number> {
 /** By package name, or by path in a project. */
 const MARIADB = /^mariadb$|[\\/]node_modules[\\/]mariadb[\\/]/;
 
-/** Drivers that are one large file: mysql2, bundled by us, and mariadb, whose licence does not permit bundling. */
+/** Drivers that are one large file: mysql2, which is bundled, and mariadb, whose license does not permit bundling. */
 function loadDriver(name: string, native: NodeJS.Require): CachedModule | undefined {
   if (name === 'mysql2/promise') return loadCached(join(__dirname, MYSQL2), 'latin1', 'mysql2.v8', MYSQL2);
   if (!MARIADB.test(name)) return undefined;
@@ -82,4 +85,51 @@ function loadCached(path: string, encoding: 'latin1' | 'utf8', cache: string, id
 function groupOf(args: readonly string[]): string {
   const words = args.slice(0, 2).filter((word) => /^[a-z]{1,20}$/.test(word));
   return ['svc', ...words].join('-');
+}
+
+const CHECKSUM_LENGTH = 64;
+
+/** A script with V8's code cache: the next process reuses the compiled functions. */
+export class CachedScript<Run extends (...given: never[]) => void> {
+  readonly run: Run;
+  readonly #script: Script;
+  readonly #file: string | undefined;
+  readonly #isCached: boolean;
+  readonly #identity: string;
+
+  /**
+   * `parameters`: the names of the arguments that `run` passes to the script. `identity`: identifies the content of the
+   * script; default: the content.
+   */
+  constructor(filename: string, encoding: 'latin1' | 'utf8', parameters: string, cache: string, identity?: string) {
+    const source = readFileSync(filename, encoding);
+    this.#identity = identity ?? source;
+    this.#file = cacheFile(__dirname, cache);
+    const wrap = `(function (${parameters}) {`;
+    const data = this.#validData(readCache(this.#file));
+    this.#script = new Script(`${wrap}${source}\n})`, {
+      filename,
+      columnOffset: -wrap.length,
+      ...(data && { cachedData: data }),
+    });
+    this.#isCached = data !== undefined && this.#script.cachedDataRejected !== true;
+    this.run = this.#script.runInThisContext() as Run;
+  }
+
+  /** Call it at the end of the process, when everything needed is compiled. */
+  saveCache(): void {
+    if (this.#isCached) return;
+    const data = this.#script.createCachedData();
+    writeCache(this.#file, Buffer.concat([Buffer.from(this.#checksum(data)), data]));
+  }
+
+  #validData(content: Buffer | undefined): Buffer | undefined {
+    const data = content?.subarray(CHECKSUM_LENGTH);
+    return data && this.#checksum(data) === content?.toString('latin1', 0, CHECKSUM_LENGTH) ? data : undefined;
+  }
+
+  /** V8 compares only the length of the source, so data of another script or damaged data must be detected here. */
+  #checksum(data: Uint8Array): string {
+    return createHash('sha256').update(this.#identity).update(data).digest('hex');
+  }
 }

@@ -123,14 +123,14 @@ async function checkApprovals({ config, database }: Runtime, add: (check: Check)
         name: 'approvals',
         result: store ? 'ok' : 'warn',
         message: `stored ${where}`,
-        ...(!store && { next: NAME_A_STORE }),
+        ...(!store && { next: SET_STORE }),
       });
     },
     add,
   );
 }
 
-const NAME_A_STORE = ["Name a database: approvals: { store: { database: 'main' } }"];
+const SET_STORE = ["Set a database: approvals: { store: { database: 'main' } }"];
 
 async function checkBroker(runtime: Runtime, name: string, add: (check: Check) => void): Promise<void> {
   await tryCheck(
@@ -176,7 +176,7 @@ async function lockCheck(name: string, connection: Connection, add: (check: Chec
   } catch (error) {
     const expected = asSvcError(error);
     if (expected?.code !== 'lock_timeout') throw error;
-    add({ name, result: 'warn', message: expected.message, next: ['Wait until it has finished.'] });
+    add({ name, result: 'warn', message: expected.message, next: ['Wait until the migration has finished.'] });
   }
 }
 
@@ -190,7 +190,7 @@ function historyCheck(
     return {
       name,
       result: 'fail',
-      message: `it belongs to ${found.product}, database ${found.database}, env ${found.env}`,
+      message: `belongs to ${found.product}, database ${found.database}, env ${found.env}`,
       next: ['Check the URL.', 'svc db migrate --adopt    if this product now owns the database'],
     };
   }
@@ -198,7 +198,7 @@ function historyCheck(
     return {
       name,
       result: 'fail',
-      message: `its history has version ${found.version}, but this SDK supports ${HISTORY_VERSION}`,
+      message: `the history has version ${found.version}, but this SDK supports ${HISTORY_VERSION}`,
       next: [`npm install ${manifest.name}@latest`],
     };
   }

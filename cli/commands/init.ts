@@ -16,7 +16,7 @@ export default class Init extends SvcCommand {
   static override usage = Command.Usage({
     description: 'Creates a project with an example schema.',
     details:
-      'Writes svc.config.ts with an embedded PostgreSQL for development, an example schema, package.json and .gitignore, and installs the packages. Existing files are kept. With an existing configuration it writes no link; use svc link.',
+      'Writes svc.config.ts with an embedded PostgreSQL for development, an example schema, package.json and .gitignore, and installs the packages. Does not overwrite existing files. With an existing configuration, writes no link; use svc link.',
     examples: [
       ['A new project in an empty folder', 'svc init'],
       ['Write the files without installing', 'svc init --no-install'],
@@ -40,7 +40,7 @@ export default class Init extends SvcCommand {
     }
 
     const created: string[] = [];
-    const kept: string[] = [];
+    const existing: string[] = [];
     const write = (file: string, text: string): void => {
       const path = join(root, file);
       mkdirSync(dirname(path), { recursive: true });
@@ -49,7 +49,7 @@ export default class Init extends SvcCommand {
         created.push(file);
       } catch (error) {
         if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
-        kept.push(file);
+        existing.push(file);
       }
     };
 
@@ -59,19 +59,19 @@ export default class Init extends SvcCommand {
     if (config === undefined) {
       write('svc.config.ts', configText(product, env));
       write(LINK_FILE, `${JSON.stringify({ product, env }, null, 2)}\n`);
-    } else if (config !== 'package.json') kept.push(config);
+    } else if (config !== 'package.json') existing.push(config);
     write('svc/database/schema.json', SCHEMA);
     const missing = writePackage(root, project, product);
-    (project ? kept : created).push('package.json');
+    (project ? existing : created).push('package.json');
     if (extendGitignore(root)) created.push('.gitignore');
 
     for (const file of created) this.print(`created  ${file}`);
-    for (const file of kept)
+    for (const file of existing)
       this.print(`${missing.length > 0 && file === 'package.json' ? 'extended' : 'kept    '} ${file}`);
     if (!this.skipInstall) await installPackages(root, (line) => this.note(line));
     return {
       // An existing configuration has its own product and environments.
-      data: { ...(config === undefined && { product, env }), created, kept },
+      data: { ...(config === undefined && { product, env }), created, existing },
       nextActions: [
         ...(this.skipInstall ? ['npm install'] : []),
         ...(config !== undefined && this.env !== undefined ? [`npx svc link --env ${env}`] : []),
@@ -90,7 +90,7 @@ function packageOf(root: string): Record<string, unknown> | undefined {
     const found: unknown = JSON.parse(readFileSync(file, 'utf8'));
     if (isPlainObject(found)) return found;
   } catch {
-    // Reported below, as for other values that are not objects.
+    // Reported below, like other values that are not objects.
   }
   throw new SvcError('file_invalid', 'package.json is not a JSON object.', {
     state: 'Nothing was written.',

@@ -10,7 +10,7 @@ export default class Link extends SvcCommand {
   static override paths = [['link']];
   static override usage = Command.Usage({
     description: 'Links this folder to an environment.',
-    details: `Writes ${LINK_FILE} next to the configuration. Commands then use that environment, unless --env names another.`,
+    details: `Writes ${LINK_FILE} next to the configuration. Commands then use that environment, unless --env specifies another.`,
     examples: [['Use staging', 'svc link --env staging']],
   });
 
@@ -24,7 +24,7 @@ export default class Link extends SvcCommand {
     if (known.length > 0 && !known.includes(env)) {
       const near = nearest(env, known);
       throw new SvcError('env_unknown', `No database has a URL for the environment "${env}".`, {
-        why: `The configuration has: ${known.join(', ')}.`,
+        why: `Configured: ${known.join(', ')}.`,
         next: near === undefined ? ['Add a URL for it to the configuration.'] : [`svc link --env ${near}`],
       });
     }

@@ -82,7 +82,7 @@ export abstract class MigratorCommand extends DatabaseCommand {
     return { lockTimeoutMs: parseSeconds('--lock-timeout', this.lockTimeout) ?? 60_000 };
   }
 
-  /** After a dry run, the suggestion is to run the plan. */
+  /** Without `--dry-run`: after a dry run, the suggested command runs the plan. */
   protected override get repeatArgs(): readonly string[] {
     return this.context.args.filter((word) => word !== '--dry-run');
   }
@@ -94,7 +94,7 @@ export abstract class MigratorCommand extends DatabaseCommand {
       ...(this.allowCopy && { allowCopy: true }),
       signal: this.signal,
       onProgress: batchProgress(this),
-      onWait: () => this.note(`Another process has ${label} open: waiting for it …`),
+      onWait: () => this.note(`Waiting for another process that has ${label} open …`),
     });
   }
 }

@@ -30,9 +30,9 @@ export async function consentToMigrate(
   label: string,
   { yes, allowDestructive }: ConsentFlags,
 ): Promise<((plan: readonly PlannedMigration[]) => Promise<void>) | undefined> {
-  const guarded = (await command.runtime()).protectedEnv && !yes;
-  const asking = canPrompt(command) && !yes;
-  if (!guarded && (allowDestructive || !asking)) return undefined;
+  const isGuarded = (await command.runtime()).protectedEnv && !yes;
+  const prompts = canPrompt(command) && !yes;
+  if (!isGuarded && (allowDestructive || !prompts)) return undefined;
   return async (plan) => {
     await command.assertNotProtected(yes);
     const lost = destructiveStatements(plan).map(({ tag, statement }) => `${tag}: ${oneLine(statement)}`);
@@ -44,7 +44,7 @@ export async function consentToMigrate(
   };
 }
 
-/** Returns the check to run on the plan before a rollback: shows it and, on a terminal, asks for confirmation. */
+/** Returns the check to run on the plan before a rollback: shows it and, on a terminal, prompts for confirmation. */
 export function consentToRollback(command: DatabaseCommand, label: string, yes: boolean) {
   return async (plan: readonly PlannedMigration[]): Promise<void> => {
     await command.assertNotProtected(yes);

@@ -10,8 +10,8 @@ export interface PlannedMigrationText {
 }
 
 /**
- * A plan as a script for the engine's shell, with data loss marked in comments. Control characters are escaped on a
- * terminal and kept in a pipe.
+ * A plan as a script for the engine's shell, with data loss marked in comments. Control characters are escaped only on a
+ * terminal.
  */
 export function planText(
   label: string,
@@ -39,7 +39,7 @@ function oneLineComment(text: string): string {
   return text.replace(/\s*[\r\n]+\s*/g, ' ');
 }
 
-/** If the last line ends in a comment, the semicolon goes on a line of its own. */
+/** If the last line ends in a comment, the semicolon is on its own line. */
 function withSemicolon(text: string): string {
   const trimmed = text.trimEnd();
   if (trimmed.endsWith(';')) return trimmed;

@@ -16,7 +16,7 @@ export function progress(command: SvcCommand, label: string, verbose: boolean): 
     if (command.json) return;
     switch (event.type) {
       case 'waiting':
-        command.note(`Another process is migrating ${label}: waiting for it …`);
+        command.note(`Waiting for another process that is migrating ${label} …`);
         return;
       case 'planned':
         total = event.migrations.length;
@@ -39,7 +39,7 @@ export function progress(command: SvcCommand, label: string, verbose: boolean): 
   };
 }
 
-/** Milliseconds between updates: on a status line that is overwritten, and as lines of their own. */
+/** Milliseconds between updates: on a status line that is overwritten, and as separate lines. */
 const UPDATE_MS = { statusLine: 100, lines: 10_000 };
 /** The remaining time is estimated only after this time. */
 const MIN_SAMPLE_MS = 2_000;

@@ -14,7 +14,7 @@ const FILES: Readonly<Record<Kind, (name: string, identifier: string) => PluginF
 
 export const packageName = (kind: Kind, name: string): string => `svc-${kind}-${name}`;
 
-/** A package whose tests run and fail with what is left to do. */
+/** A package whose tests run and fail with a list of unfinished work. */
 export function pluginPackage(kind: Kind, name: string): NewFile[] {
   const folder = packageName(kind, name);
   const identifier = name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
@@ -84,7 +84,7 @@ export default defineConfig({
 });
 \`\`\`
 
-\`npm install && npm test\` builds it and runs the ${kind} suite. Each failing case describes what the contract
-requires and what is left to do.
+\`npm install && npm test\` builds it and runs the ${kind} suite. Each failing case describes a requirement of the contract
+and the work left to do.
 `;
 }

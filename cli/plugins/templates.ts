@@ -1,7 +1,7 @@
 import { PLUGIN_API_VERSION } from '../../core/kernel.ts';
 import { FIELD_TYPES } from '../../core/schema/model.ts';
 
-/** What differs between the kinds of plugin. */
+/** The parts that differ between the kinds of plugin. */
 export interface PluginFiles {
   /** Completes the package description "svc …". */
   readonly what: string;
@@ -25,7 +25,7 @@ const dialectSource = (
   identifier: string,
 ): string => `import { type Connection, type Dialect, definePlugin } from '@svc/sdk';
 
-/** Marks what is still to do; the suite in test/ fails with it. */
+/** Marks unfinished work; the suite in test/ fails with the message. */
 function todo(what: string): never {
   throw new Error(\`To do in src/index.ts: \${what}\`);
 }
@@ -40,7 +40,7 @@ ${FIELD_TYPES.map((type) => `    ${type}: '${type}',`).join('\n')}
     // Whether a transaction can roll back DDL together with the history row.
     transactionalDdl: false,
     names: { max: 63, unit: 'bytes' },
-    // What the engine cannot do, each with a reason and an alternative. The suite then expects the error.
+    // Unsupported features, each with a reason and an alternative. The suite then expects the error.
     unsupported: {},
   },
   compile: (operation) => todo(\`compile: the statements for \${operation.type}, without connecting\`),
@@ -78,7 +78,7 @@ dialectSuite(test, {
   // Cases that cannot pass, each with the reason: skip: { '<case>': '<reason>' },
 });
 
-// Once these pass, add approvalSuite, which takes the same argument.
+// Once these pass, add approvalSuite, which accepts the same argument.
 recordStoreSuite(test, {
   name: '${name}',
   async createStore() {
@@ -109,9 +109,9 @@ export interface Options {
 export function ${identifier}({ url }: Options): Channel {
   return {
     name: '${name}',
-    /** Makes one attempt. Throws if the request did not arrive; a DeliveryFailed sets the time of the next attempt. */
+    /** Makes one attempt. Throws if the request did not arrive; a DeliveryFailed specifies the time of the next attempt. */
     async deliver(delivery, signal) {
-      const body = \`To do in src/index.ts: deliver: \${delivery.requestId}, as its reader should see it\`;
+      const body = \`To do in src/index.ts: deliver: \${delivery.requestId}, in the form for its reader\`;
       // A model's text may mislead: \`displayText\` and \`displayJson\` from '@svc/sdk' make it safe to show.
       await fetch(url, { method: 'POST', body, signal });
     },
@@ -165,7 +165,7 @@ export interface Options {
   readonly url: string;
 }
 
-/** Marks what is still to do; the suite in test/ fails with it. */
+/** Marks unfinished work; the suite in test/ fails with the message. */
 function todo(what: string): never {
   throw new Error(\`To do in src/index.ts: \${what}\`);
 }
@@ -177,8 +177,8 @@ export function ${identifier}({ url }: Options): Broker {
     async publish(event, _signal) {
       todo(\`publish: \${event.name} over \${scheme}, confirmed by the broker\`);
     },
-    /** Passes each message of a queue to \`take\`. A message on which it throws goes to the dead-letter queue. */
-    async consume(queue, _take) {
+    /** Passes each message of a queue to \`handle\`. If that throws, the message goes to the dead-letter queue. */
+    async consume(queue, _handle) {
       return todo(\`consume: \${queue}, until the returned function is called\`);
     },
     async close() {
@@ -190,7 +190,7 @@ export function ${identifier}({ url }: Options): Broker {
 export default definePlugin({
   name: '${name}',
   api: ${PLUGIN_API_VERSION},
-  apply: (kernel) => kernel.brokers.register('${name}', (options) => ${identifier}(options as unknown as Options)),
+  apply: (kernel) => kernel.brokers.register('${name}', ({ url }) => ${identifier}({ url: String(url) })),
 });
 `;
 

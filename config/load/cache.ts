@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/* Caches live in the nearest node_modules. A cache that cannot be read or written only costs time. */
+/* Caches are in the nearest node_modules. A cache that cannot be read or written only costs time. */
 
 /** Path of a named cache; undefined if there is no node_modules. */
 export function cacheFile(folder: string, name: string): string | undefined {

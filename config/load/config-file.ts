@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { isSvcError, SvcError } from '../../core/errors.ts';
 import type { ConfigContext } from '../define.ts';
-import { type LoadSdk, loadModule } from './module.ts';
+import { type LoadSdk, loadModule } from './import-module.ts';
 
 export interface FoundConfig {
   readonly file: string;
@@ -10,7 +10,7 @@ export interface FoundConfig {
   readonly root: string;
 }
 
-/** Finds the named file, or the nearest one from `cwd` upwards. Throws `config_missing`. */
+/** Returns the named file, or the nearest one in `cwd` and its parents. Throws `config_missing`. */
 export function locateConfig(cwd: string, named?: string): FoundConfig {
   const file = named === undefined ? findConfig(cwd) : resolve(cwd, named);
   if (file === undefined) throw missingConfigError(cwd);
@@ -62,7 +62,7 @@ function locationIn(file: string, error: unknown): string | undefined {
   return position ? `${file}:${position[1]}:${position[2]}` : undefined;
 }
 
-/** The places for a configuration in a folder, in order of precedence. */
+/** The file names of a configuration, in order of precedence. */
 export const SEARCH_PLACES = [
   'svc.config.ts',
   'svc.config.mts',
@@ -84,7 +84,7 @@ export const SEARCH_PLACES = [
   'package.json',
 ];
 
-/** Finds the nearest configuration from a folder upwards, reading each folder once. */
+/** Finds the nearest configuration in a folder and its parents, reading each folder once. */
 export function findConfig(from: string): string | undefined {
   for (let folder = from; ; folder = dirname(folder)) {
     const names = new Set(readFolder(folder));
@@ -104,7 +104,7 @@ function readFolder(folder: string): readonly string[] {
   try {
     return readdirSync(folder);
   } catch {
-    return []; // An unreadable folder is skipped; its parents may have a configuration.
+    return []; // Skip an unreadable folder: its parents may contain a configuration.
   }
 }
 

@@ -4,15 +4,15 @@ import { SvcError } from '../../core/errors.ts';
 import { isPlainObject } from '../../core/json.ts';
 import type { Config, DatabaseConfig } from '../define.ts';
 
-/** An environment and where it was set. */
+/** An environment and its source. */
 export interface ChosenEnv {
   readonly env: string;
   readonly from: 'argument' | 'link' | 'SVC_ENV' | 'config';
 }
 
 /**
- * The environment set outside the configuration: by the argument, else the link, else SVC_ENV. Throws `env_conflict`
- * if link and SVC_ENV differ and no argument decides.
+ * The environment set outside the configuration: by the argument, otherwise the link, otherwise SVC_ENV. Throws
+ * `env_conflict` if the link and SVC_ENV differ and there is no argument.
  */
 export function externalEnv(argument: string | undefined, link: Link | undefined): ChosenEnv | undefined {
   if (argument !== undefined) return { env: argument, from: 'argument' };
@@ -20,7 +20,7 @@ export function externalEnv(argument: string | undefined, link: Link | undefined
   const variable = process.env.SVC_ENV || undefined;
   if (linked !== undefined && variable !== undefined && linked !== variable) {
     throw new SvcError('env_conflict', `The link sets "${linked}" and SVC_ENV sets "${variable}".`, {
-      why: 'svc does not guess which database is meant.',
+      why: 'svc does not guess which database to use.',
       next: [`Use --env ${linked} or --env ${variable}.`, 'Unset SVC_ENV.', `svc link --env ${variable}`],
       where: LINK_FILE,
     });
@@ -34,13 +34,13 @@ export function chooseEnv(external: ChosenEnv | undefined, configured: string | 
   if (external) return external;
   if (configured !== undefined) return { env: configured, from: 'config' };
   throw new SvcError('config_invalid', 'No environment is set.', {
-    why: 'None of --env, the link, SVC_ENV and "env" in the configuration names one.',
+    why: 'Neither --env, the link, SVC_ENV nor "env" in the configuration is set.',
     next: ['svc link --env dev', "Add env: 'dev' to the configuration."],
     ...(where !== undefined && { where }),
   });
 }
 
-/** Every environment that a configuration names, its own first. */
+/** All environments in a configuration, its own first. */
 export function configuredEnvs({ env, databases = {}, environments: settings = {} }: Config): string[] {
   const names = new Set(env === undefined ? [] : [env]);
   for (const { url } of Object.values(databases)) {
@@ -84,7 +84,7 @@ export function readLink(root: string): Link | undefined {
 }
 
 function invalidLinkError(file: string, why: string): SvcError {
-  return new SvcError('file_invalid', 'The link to an environment is not readable.', {
+  return new SvcError('file_invalid', 'The link to an environment cannot be read.', {
     why,
     next: ['svc link --env <env>'],
     where: file,
@@ -105,16 +105,14 @@ export function databaseUrl(config: Config, tag: string, database: DatabaseConfi
       Object.hasOwn(url, env) ? `${path}.${env} is undefined.` : `${path} has URLs for: ${known.join(', ') || 'none'}.`,
       [
         Object.hasOwn(url, env)
-          ? 'Set the environment variable that the configuration reads for it.'
+          ? 'Set the environment variable that contains the URL.'
           : `Add ${path}.${env} to the configuration.`,
         ...known.map((name) => `Use --env ${name}.`),
       ],
     );
   }
   if (url === undefined) {
-    throw unknownEnvError(tag, env, `${path} is undefined.`, [
-      'Set the environment variable that the configuration reads for it.',
-    ]);
+    throw unknownEnvError(tag, env, `${path} is undefined.`, ['Set the environment variable that contains the URL.']);
   }
   if (config.env === env) return resolveRelativePath(url, root);
   throw unknownEnvError(

@@ -6,7 +6,7 @@ import { type AppliedPlugin, applyPlugin } from '../../core/plugin.ts';
 import type { Registry } from '../../core/registry.ts';
 import type { Config } from '../define.ts';
 import { builtins } from './builtin.ts';
-import { type Import, importer, type LoadSdk } from './module.ts';
+import { type Import, importer, type LoadSdk } from './import-module.ts';
 
 export interface LoadedPlugin extends AppliedPlugin {
   /** `built in`, `svc.config`, or the package or path in the configuration. */
@@ -39,7 +39,7 @@ export class PluginHost {
     return this.#kernel;
   }
 
-  /** Returns what a configured or built-in plugin registers under a name. Throws `name_unknown`. */
+  /** Returns the value that a configured or built-in plugin registers under a name. Throws `name_unknown`. */
   async find<K extends keyof typeof builtins>(registry: K, name: string): Promise<Registered<K>> {
     const kernel = await this.kernel();
     const entries: Pick<Registry<unknown>, 'has' | 'get' | 'kind' | 'list'> = kernel[registry];

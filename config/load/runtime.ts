@@ -7,7 +7,7 @@ import type { Target } from '../../core/migration/target.ts';
 import { nearest } from '../../core/nearest.ts';
 import type { BrokerConfig, Config, ConfigContext, ConfigFunction, DatabaseConfig } from '../define.ts';
 import { type ChosenEnv, chooseEnv, databaseUrl, externalEnv, readLink } from './env.ts';
-import type { LoadSdk } from './module.ts';
+import type { LoadSdk } from './import-module.ts';
 import { type LoadedPlugin, PluginHost } from './plugins.ts';
 import { assertConfig } from './validate.ts';
 
@@ -15,7 +15,7 @@ export interface RuntimeOptions {
   /** Where the search for a configuration starts. Default: the working directory. */
   readonly cwd?: string;
   readonly configFile?: string;
-  /** A configuration in code; no file is read. `product` and `env` below are then its defaults. */
+  /** A configuration in code, in place of a file. `product` and `env` below are then its defaults. */
   readonly config?: Config | ConfigFunction;
   readonly env?: string;
   readonly product?: string;
@@ -30,7 +30,7 @@ export interface Runtime {
   readonly product: string;
   readonly env: string;
   readonly envFrom: ChosenEnv['from'];
-  /** Commands that change a database need `--yes`. */
+  /** Whether commands that change a database need `--yes`. */
   readonly protectedEnv: boolean;
   /** Database tags in the configuration's order. */
   readonly databases: readonly string[];
@@ -40,7 +40,7 @@ export interface Runtime {
   /** Throws `database_unknown`. */
   database(tag: string): DatabaseConfig;
   dialectOf(tag: string): Promise<Dialect>;
-  /** Returns what is registered under a name: `find('models', 'openai')`. Throws `name_unknown`. */
+  /** Returns a registered value: `find('models', 'openai')`. Throws `name_unknown`. */
   readonly find: PluginHost['find'];
   /** Includes the password. Throws `env_unknown`. */
   urlOf(tag: string): string;
@@ -95,9 +95,9 @@ function resolveProduct(names: readonly (string | undefined)[], where: string | 
     {
       why:
         product === undefined
-          ? 'The history of a database records its product.'
+          ? 'The history of each database records the product.'
           : 'The arguments, the configuration and svc/config.json must name the same product.',
-      next: [product === undefined ? "Add product: '<name>' to the configuration." : 'Correct the one that is wrong.'],
+      next: [product === undefined ? "Add product: '<name>' to the configuration." : 'Correct the wrong one.'],
       ...(where !== undefined && { where }),
     },
   );

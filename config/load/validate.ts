@@ -69,12 +69,12 @@ const channels: Validator = (value, path, problems) => {
     ['broker', 'approvalBroker'],
   ] as const) {
     if (isPlainObject(value) && Object.hasOwn(value, key)) {
-      problems.push(`${join(path, key)}: needs another name: the audit uses this one for ${option}.`);
+      problems.push(`${join(path, key)}: must have another name, because the audit uses this one for ${option}.`);
     }
   }
 };
 
-/** `/approvals/<requestId>/respond?token=…` is appended to it. */
+/** The callback appends `/approvals/<requestId>/respond?token=…`. */
 const callbackBase: Validator = (value, path, problems) => {
   if (typeof value !== 'string' || value === '') return optionalText(value, path, problems);
   const why =

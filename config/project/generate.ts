@@ -8,15 +8,15 @@ import { applyInPlace } from '../../core/schema/apply.ts';
 import { dataDependentRisk, dataLossWarnings } from '../../core/schema/data-risks.ts';
 import type { ResolvedDeclaration } from '../../core/schema/declaration/declare.ts';
 import { diff } from '../../core/schema/diff.ts';
+import { collectionOf } from '../../core/schema/find-or-throw.ts';
 import { invert } from '../../core/schema/invert.ts';
-import { collectionOf } from '../../core/schema/lookup.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
 import { MutableSchema } from '../../core/schema/mutable-schema.ts';
 import { assertDistinctNames } from '../../core/schema/names.ts';
 import type { Operation } from '../../core/schema/operation.ts';
 import { dropKey, type UndecidedRename, undecidedRenames } from '../../core/schema/rename/undecided.ts';
 import { type MigrationFile, migrationPath } from './migration-files.ts';
-import { generatedName, nextTag } from './migration-tag.ts';
+import { generatedName, nextTag } from './migration-name.ts';
 import { parseRenameFlags } from './rename-flags.ts';
 import type { SchemaEntry } from './schema-file.ts';
 
@@ -30,9 +30,9 @@ export interface GenerateOptions {
   readonly drop: readonly string[];
   /** Builds new indexes of existing tables without blocking writes. */
   readonly concurrently?: boolean;
-  /** Asks about a removed name that no flag decides, with the names it may have become. Default: throws `rename_undecided`. */
-  readonly askRename?: (pairs: readonly UndecidedRename[]) => Promise<UndecidedRename | 'drop'>;
-  /** The generated migration creates tables that the files change but never create. */
+  /** Prompts for a removed name without a flag; receives its possible new names. Default: throws `rename_undecided`. */
+  readonly promptRename?: (pairs: readonly UndecidedRename[]) => Promise<UndecidedRename | 'drop'>;
+  /** Generates migrations that create the tables which the files change but never create. */
   readonly adopting?: boolean;
 }
 
@@ -47,7 +47,7 @@ export interface GeneratedMigration {
   readonly rollbackRisks: readonly string[];
 }
 
-/** Generates the migrations from the migration files to the schema file; none if they agree. Uses no database. */
+/** Generates the migrations from the migration files to the schema file; empty if they match. Uses no database. */
 export async function generate(options: GenerateOptions): Promise<GeneratedMigration[]> {
   const { dialect, files, entry, now } = options;
   const before = modelFromFiles(files, options.adopting);
@@ -107,7 +107,7 @@ function createdCollections({ up }: Migration): string[] {
 }
 
 async function resolveRenames(
-  { entry, rename, drop, askRename }: GenerateOptions,
+  { entry, rename, drop, promptRename }: GenerateOptions,
   before: SchemaModel,
 ): Promise<ResolvedDeclaration> {
   const { renames, drops } = parseRenameFlags({ rename, drop }, entry, before);
@@ -118,8 +118,8 @@ async function resolveRenames(
     );
     const [first] = undecided;
     if (!first) return target;
-    if (!askRename) throw undecidedError(undecided);
-    const answer = await askRename(
+    if (!promptRename) throw undecidedError(undecided);
+    const answer = await promptRename(
       undecided.filter((pair) => pair.kind === first.kind && dropKey(pair) === dropKey(first)),
     );
     if (answer === 'drop') drops.add(dropKey(first));
@@ -130,13 +130,13 @@ async function resolveRenames(
 function undecidedError(pairs: readonly UndecidedRename[]): SvcError {
   const flags = pairs.map((pair) => ({
     rename: renameFlag(pair),
-    ...(pair.ambiguity !== 'stays' && { drop: `--drop ${shellQuote(dropKey(pair))}` }),
+    ...(pair.ambiguity !== 'oldNameDeclared' && { drop: `--drop ${shellQuote(dropKey(pair))}` }),
   }));
-  return new SvcError('rename_undecided', 'It is not decided whether names were renamed, or dropped and added.', {
+  return new SvcError('rename_undecided', 'Some names may have been renamed, or dropped and added.', {
     why: pairs.map(describeUndecided).join(' '),
     state: 'Nothing was written.',
     next: pairs.map((pair, index) => {
-      const rename = `${renameFlag(pair)}${pair.ambiguity === 'replaces' ? ` (drops the previous ${newName(pair)})` : ''}`;
+      const rename = `${renameFlag(pair)}${pair.ambiguity === 'newNameExists' ? ` (drops the previous ${newName(pair)})` : ''}`;
       return `${rename} or ${flags[index]?.drop ?? `remove "renamedFrom" from ${newName(pair)}`}`;
     }),
     details: { undecided: pairs.map((pair, index) => ({ ...pair, flags: flags[index] })) },
@@ -147,7 +147,7 @@ function describeUndecided(pair: UndecidedRename): string {
   const [old, name] = [dropKey(pair), newName(pair)];
   if (pair.ambiguity === undefined) return `${old} was removed and ${name} was added.`;
   const declared = `${name} has "renamedFrom": ${JSON.stringify(pair.from)}`;
-  return pair.ambiguity === 'stays'
+  return pair.ambiguity === 'oldNameDeclared'
     ? `${declared} and was added, but ${old} still exists.`
     : `${declared} and existed before; ${old} was removed.`;
 }
@@ -182,7 +182,7 @@ interface PartBuilder {
 function splitIntoMigrations(operations: readonly Operation[], dialect: Dialect, before: SchemaModel): MigrationPart[] {
   const model = new MutableSchema(before);
   const parts: MigrationPart[] = [];
-  const createdHere = new Set<string>();
+  const created = new Set<string>();
   let open: PartBuilder | undefined;
   const close = (): void => {
     if (open) parts.push(finishPart(open, dialect, model));
@@ -198,8 +198,8 @@ function splitIntoMigrations(operations: readonly Operation[], dialect: Dialect,
     open.down.unshift(...inverse);
     open.lossy.push(...dataLossWarnings(operation, model));
     open.statements.push(...statements);
-    if (operation.type === 'createCollection') createdHere.add(operation.name);
-    else if (operation.type !== 'raw' && !createdHere.has(operation.collection)) {
+    if (operation.type === 'createCollection') created.add(operation.name);
+    else if (operation.type !== 'raw' && !created.has(operation.collection)) {
       open.risks.push(...[dataDependentRisk(operation, model)].filter((why) => why !== undefined));
       // A rollback cannot restore the values of a dropped field. Its other risks depend on rows written later.
       const restored = operation.type === 'dropField' ? inverse.filter(({ type }) => type === 'addField') : [];
@@ -211,10 +211,10 @@ function splitIntoMigrations(operations: readonly Operation[], dialect: Dialect,
   return parts;
 }
 
-/** The engine cannot do it, or an adopted table was referenced before its adoption. */
+/** The engine does not support the rollback, or an adopted table was referenced before its adoption. */
 const IRREVERSIBLE_CODES: ReadonlySet<ErrorCode> = new Set(['not_supported', 'collection_referenced']);
 
-/** Compiles the rollback too. If that fails, the migration is marked irreversible, with the reason. */
+/** Also compiles the rollback. If that fails, marks the migration as irreversible, with the reason. */
 function finishPart(
   { up, down, lossy, risks, rollbackRisks, statements }: PartBuilder,
   dialect: Dialect,

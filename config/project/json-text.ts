@@ -24,7 +24,7 @@ export async function parseJson({ file, text, code }: JsonSource): Promise<unkno
   return value;
 }
 
-/** Parses a text that `parseJson` has accepted before. */
+/** Parses a text that `parseJson` has already accepted. */
 export function parseAcceptedJson(text: string): unknown {
   return JSON.parse(stripBom(text));
 }
@@ -37,7 +37,7 @@ export async function locationOf({ file, text }: JsonSource, path: Path): Promis
   for (let length = path.length; root && length > 0; length--) {
     const found = findNodeAtLocation(root, [...path.slice(0, length)]);
     if (!found) continue;
-    // For a property, its name.
+    // The location of a property is that of its name.
     const name = found.parent?.type === 'property' ? found.parent.children?.[0] : undefined;
     return locationAt(file, bare, (name ?? found).offset);
   }
@@ -72,8 +72,8 @@ function countWrittenKeys(text: string): number {
 }
 
 const PARSE_ERRORS: Readonly<Record<string, string>> = {
-  InvalidSymbol: 'There is an unknown word.',
-  InvalidNumberFormat: 'There is an invalid number.',
+  InvalidSymbol: 'It contains an unknown word.',
+  InvalidNumberFormat: 'It contains an invalid number.',
   PropertyNameExpected: 'A name in double quotes is expected.',
   ValueExpected: 'A value is expected.',
   ColonExpected: 'A colon is expected.',
@@ -85,9 +85,9 @@ const PARSE_ERRORS: Readonly<Record<string, string>> = {
   UnexpectedEndOfComment: 'Comments are not JSON.',
   UnexpectedEndOfString: 'A string is not closed.',
   UnexpectedEndOfNumber: 'A number is incomplete.',
-  InvalidUnicode: 'There is an invalid Unicode escape.',
-  InvalidEscapeCharacter: 'There is an invalid escape sequence.',
-  InvalidCharacter: 'There is an invalid character.',
+  InvalidUnicode: 'It contains an invalid Unicode escape.',
+  InvalidEscapeCharacter: 'It contains an invalid escape sequence.',
+  InvalidCharacter: 'It contains an invalid character.',
 };
 
 async function syntaxError({ file, text, code }: JsonSource, cause: unknown): Promise<SvcError> {
@@ -121,11 +121,11 @@ async function duplicateKeyError({ file, text, code }: JsonSource): Promise<SvcE
 }
 
 function findDuplicateKey(node: Node): Node | undefined {
-  const seen = new Set<unknown>();
+  const names = new Set<unknown>();
   for (const child of node.children ?? []) {
     const name = node.type === 'object' ? child.children?.[0] : undefined;
-    if (name && seen.has(name.value)) return name;
-    seen.add(name?.value);
+    if (name && names.has(name.value)) return name;
+    names.add(name?.value);
     const deeper = findDuplicateKey(child);
     if (deeper) return deeper;
   }
@@ -134,7 +134,7 @@ function findDuplicateKey(node: Node): Node | undefined {
 
 const MAX_WIDTH = 100;
 
-/** Formats JSON compactly: what fits on a line stays on one line. */
+/** Formats JSON compactly: a value that fits on a line is written on one line. */
 export function formatJson(value: unknown): string {
   return `${format(value, '')}\n`;
 }

@@ -4,13 +4,13 @@ import { dirname, extname, join, relative, sep } from 'node:path';
 import { isSvcError, SvcError } from '../../core/errors.ts';
 import { isPlainObject } from '../../core/json.ts';
 import { checksum, type Migration } from '../../core/migration/migration.ts';
-import { migrationProblems } from '../../core/migration/problems.ts';
 import type { DefinedMigration } from '../../core/migration/reconcile.ts';
 import { isTag, nameOfTag } from '../../core/migration/tag.ts';
+import { migrationProblems } from '../../core/migration/validate-migration.ts';
 import type { Path } from '../../core/schema/validate.ts';
 import { version } from '../../core/version.ts';
 import { cacheFile, digest, readCache, writeCache } from '../load/cache.ts';
-import type { LoadSdk } from '../load/module.ts';
+import type { LoadSdk } from '../load/import-module.ts';
 import { formatJson, type JsonSource, locationOf, parseAcceptedJson, parseJson } from './json-text.ts';
 
 /** The folder of a database's migrations, relative to the folder of the configuration. */
@@ -60,7 +60,7 @@ export function migrationFiles(root: string, db: string): { readonly tag: string
 
 /**
  * Reads the migrations of a database in tag order. A JSON file whose text was valid before is parsed on first use.
- * Throws `migration_invalid` with the location, and what `migrationFiles` throws.
+ * Throws `migration_invalid` with the location, and the errors of `migrationFiles`.
  */
 export async function readMigrations(root: string, db: string, loadSdk: LoadSdk): Promise<MigrationFile[]> {
   const cache = new ChecksumCache(root, migrationsFolder(db));
@@ -89,7 +89,7 @@ function withChecksum(file: string, migration: Migration): MigrationFile {
   return { tag: migration.tag, file, checksum: checksum(migration), migration };
 }
 
-/** A file whose text is known to be a valid migration. */
+/** A file whose text was already validated. */
 class CachedMigration implements MigrationFile {
   readonly tag: string;
   readonly checksum: string;
@@ -134,7 +134,7 @@ function assertTag(tag: string, file: string, taken: string | undefined): void {
 }
 
 async function loadMigration(path: string, file: string, loadSdk: LoadSdk): Promise<unknown> {
-  const { loadModule } = await import('../load/module.ts');
+  const { loadModule } = await import('../load/import-module.ts');
   try {
     return await loadModule(path, loadSdk);
   } catch (error) {
@@ -175,7 +175,7 @@ async function assertMigration(value: unknown, file: string, tag: string, source
   });
 }
 
-/** Extracts a path from a problem such as `up[2] fields[0].type is missing.`; words after the path do no harm. */
+/** Extracts a path from a problem such as `up[2] fields[0].type is missing.`; words after the path are harmless. */
 function pathInProblem(problem: string): Path {
   const steps = [...problem.matchAll(/"([^"]+)"|([A-Za-z]\w*)|\[(\d+)\]/g)].slice(0, 12);
   return steps.map(([, quoted, word, index]) => quoted ?? word ?? Number(index));
@@ -198,7 +198,7 @@ export class ChecksumCache {
     this.#stored = parseCache(readCache(this.#file));
   }
 
-  /** Returns the checksum of a migration, if exactly this text was found valid for this tag. */
+  /** Returns the checksum of a migration, if exactly this text was validated for this tag. */
   get(tag: string, text: string): string | undefined {
     const known = this.#stored.get(tag);
     if (known?.[0] !== textDigest(text)) return undefined;
@@ -211,7 +211,7 @@ export class ChecksumCache {
     this.#changed = true;
   }
 
-  /** Drops entries that were not read: their files are gone. */
+  /** Drops entries that were not read: their files no longer exist. */
   save(): void {
     if (!this.#changed && this.#used.size === this.#stored.size) return;
     writeCache(this.#file, JSON.stringify({ version, texts: [...this.#used] }));

@@ -9,7 +9,7 @@ export interface PulledSchema {
   readonly declaration: Declaration;
   /** Tables that a schema file cannot declare. */
   readonly leftOut: readonly string[];
-  /** What is left out and why. */
+  /** Each omission with its reason. */
   readonly warnings: readonly string[];
 }
 
@@ -18,7 +18,7 @@ export interface PullInput {
   readonly found: SchemaModel;
   /** The schema that the migration files produce. */
   readonly files: SchemaModel;
-  /** Whether a table matches the migration files. The catalog alone cannot tell, because it normalizes definitions. */
+  /** Whether a table matches the migration files. The catalog alone does not show this, because it normalizes definitions. */
   isUnchanged(collection: Collection): Promise<boolean>;
 }
 

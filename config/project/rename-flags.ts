@@ -23,19 +23,19 @@ export function parseRenameFlags(
 
 function assertConsistent(renames: readonly UndecidedRename[], drops: ReadonlySet<string>): void {
   const taken = new Set<string>();
-  const gone = new Set(drops);
+  const removed = new Set(drops);
   for (const rename of renames) {
     const { kind, collection, from, to } = rename;
     const name = JSON.stringify([kind, collection, to]);
     const old = dropKey(rename);
-    if (from === to || gone.has(old) || taken.has(name)) {
+    if (from === to || removed.has(old) || taken.has(name)) {
       throw new SvcError('usage', `--rename ${old}:${to} contradicts ${from === to ? 'itself' : 'another flag'}.`, {
         why: 'An old name is renamed once or dropped, and each new name has one old name.',
         state: 'Nothing was written.',
         next: [`--rename ${dropKey({ ...rename, from: '<old name>' })}:<new name>`],
       });
     }
-    gone.add(old);
+    removed.add(old);
     taken.add(name);
   }
 }
@@ -77,7 +77,7 @@ function fieldRename(
   });
 }
 
-/** The previous state of a table in the schema file; undefined if its name was given to another table. */
+/** The previous state of a table in the schema file; undefined if a rename assigns its old name to another table. */
 function tableBefore(name: string, before: SchemaModel, renames: readonly UndecidedRename[]): Collection | undefined {
   const tables = renames.filter(({ kind }) => kind === 'collection');
   const origin = tables.find(({ to }) => to === name)?.from;
@@ -91,19 +91,19 @@ function assertDrop(flag: string, entry: SchemaEntry, before: SchemaModel, renam
     return known ? [{ table, field, known }] : [];
   });
   const known = fields.filter(({ field, known }) => known.fields.has(field));
-  // A name that another table or field takes over is free to be dropped.
+  // A name that another table or field now has can be dropped.
   const isReused = (kind: UndecidedRename['kind'], collection: string, name: string) =>
     renames.some((one) => one.kind === kind && one.collection === collection && one.to === name);
-  const stays = [
+  const isDeclared = [
     ...(before.has(flag) ? [entry.fieldsOf(flag) !== undefined && !isReused('collection', flag, flag)] : []),
     ...known.map(
       ({ table, field }) => entry.fieldsOf(table)?.includes(field) === true && !isReused('field', table, field),
     ),
   ];
-  if (stays.includes(false)) return;
-  if (stays.length > 0) {
+  if (isDeclared.includes(false)) return;
+  if (isDeclared.length > 0) {
     throw new SvcError('usage', `--drop ${flag} does not match the schema file, which still declares it.`, {
-      why: 'Only what the schema file no longer declares is dropped.',
+      why: 'Only a table or field that the schema file no longer declares can be dropped.',
       state: 'Nothing was written.',
       next: ['Remove it from the schema file, or remove the flag.'],
     });
@@ -119,7 +119,7 @@ function assertDrop(flag: string, entry: SchemaEntry, before: SchemaModel, renam
     fields.length > 0 ? 'field_unknown' : 'collection_unknown',
     `--drop ${flag}: no migration file creates it.`,
     {
-      why: 'generate reads the migration files, not a database, and can only drop what they create.',
+      why: 'generate reads the migration files, not a database, and can drop only tables and fields that they create.',
       state: 'Nothing was written.',
       next: [...(near === undefined ? [] : [`Did you mean --drop ${shellQuote(near)}?`]), 'svc db schema pull'],
     },

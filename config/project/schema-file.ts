@@ -75,7 +75,7 @@ function readSource(root: string): JsonSource {
 async function assertEntry(
   db: string,
   databases: readonly string[],
-  seen: ReadonlyMap<string, unknown>,
+  known: ReadonlyMap<string, unknown>,
   source: JsonSource,
   path: Path,
 ): Promise<void> {
@@ -87,7 +87,7 @@ async function assertEntry(
       where: await locationOf(source, path),
     });
   }
-  if (seen.has(db)) {
+  if (known.has(db)) {
     throw new SvcError('schema_invalid', `${SCHEMA_FILE} has two entries for "${db}".`, {
       next: ['Put the tables of a database into one entry.'],
       where: await locationOf(source, path),

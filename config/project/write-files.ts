@@ -50,7 +50,7 @@ export function replaceFile(root: string, { file, text }: NewFile): void {
   }
 }
 
-/** Starts with a dot, so that one left by a killed process is not read as a migration. */
+/** Starts with a dot, so that the file of a killed process is not read as a migration. */
 function temporaryPath(path: string): string {
   return join(dirname(path), `.${process.pid}.${path.slice(dirname(path).length + 1)}.draft`);
 }

@@ -1,6 +1,6 @@
 import type { AgentRuntime } from '../../core/agent/agent-runtime.ts';
 import type { CompiledAgent } from '../../core/agent/define.ts';
-import type { Executions } from '../../core/agent/executions.ts';
+import type { ExecutionService } from '../../core/agent/execution-service.ts';
 import { Run } from '../../core/agent/run.ts';
 import { newExecutionId } from '../../core/approval/request.ts';
 import { SvcError } from '../../core/errors.ts';
@@ -17,7 +17,7 @@ export interface RunRequest {
 /** An agent whose configuration has been read and whose store is open. */
 export interface ReadyAgent {
   readonly agent: AgentRuntime;
-  readonly executions: Executions;
+  readonly executions: ExecutionService;
 }
 
 /** A defined agent. @experimental */
@@ -29,8 +29,8 @@ export interface Agent {
 }
 
 /**
- * What `define` returns: usable at once. Awaiting it checks the agent against the configuration; otherwise the first
- * run does.
+ * The return value of `define`, usable at once. Awaiting it checks the agent against the configuration; otherwise the
+ * first run does.
  * @experimental
  */
 export class DefinedAgent implements Agent, PromiseLike<Agent> {

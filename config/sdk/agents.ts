@@ -5,14 +5,14 @@ import {
   type CompiledAgent,
   compileAgent,
 } from '../../core/agent/define.ts';
-import { Executions } from '../../core/agent/executions.ts';
+import { ExecutionService } from '../../core/agent/execution-service.ts';
 import {
   type ExecutionPage,
   type ExecutionQuery,
   listExecutions,
   pruneExecutions,
   readExecution,
-} from '../../core/agent/list.ts';
+} from '../../core/agent/list-executions.ts';
 import { type RecoveryOptions, RecoveryWorker } from '../../core/agent/recovery-worker.ts';
 import type { Run, RunOutcome } from '../../core/agent/run.ts';
 import { decide, type Signal, type SignalOptions, type SignalResult } from '../../core/approval/decide.ts';
@@ -24,7 +24,7 @@ import { type ApprovalRuntime, approvalSettings, openApprovals, routesFor } from
 interface OpenedStore {
   readonly runtime: Runtime;
   readonly approvals: ApprovalRuntime;
-  readonly executions: Executions;
+  readonly executions: ExecutionService;
 }
 
 /** The agents of a client and their executions. @experimental */
@@ -40,7 +40,7 @@ export class Agents {
 
   /**
    * Defines an agent. Throws `agent_invalid` with every problem and its path, or `agent_taken`. Awaiting the result
-   * also checks what depends on the configuration: the model provider, the broker, the callback for a webhook.
+   * also checks it against the configuration: the model provider, the broker, the callback for a webhook.
    * @example const payouts = svc.agents.define({ tag: 'payouts', model: { provider: 'openai', model: 'gpt-5' }, tools })
    */
   define<const T extends readonly unknown[]>(definition: AgentDefinition<T>): DefinedAgent {
@@ -127,7 +127,7 @@ export class Agents {
     return executions.cancel(executionId, reason);
   }
 
-  /** Removes ended executions that started that long ago; `svc.approvals.prune` removes their requests. Returns the count. */
+  /** Removes ended executions older than `olderThanMs`; `svc.approvals.prune` removes their requests. Returns the count. */
   async prune(options: { readonly olderThanMs: number }): Promise<number> {
     const { executions, approvals } = await this.#open();
     return pruneExecutions(executions, approvals.service.clock, options);
@@ -140,8 +140,8 @@ export class Agents {
     await opened?.executions.close();
   }
 
-  /** Prepares the agent of an execution, if it is defined here. */
-  async #prepareAgentOf({ rows }: Executions, executionId: string): Promise<void> {
+  /** Prepares the agent of an execution, if this process defines it. */
+  async #prepareAgentOf({ rows }: ExecutionService, executionId: string): Promise<void> {
     const found = await rows.get(executionId);
     if (found) await this.#defined.get(found.record.agentTag)?.();
   }
@@ -158,7 +158,7 @@ export class Agents {
     const runtime = await this.#runtime();
     const approvals = await openApprovals(runtime);
     const { backend, service, owner } = approvals;
-    return { runtime, approvals, executions: await Executions.open({ backend, approvals: service, owner }) };
+    return { runtime, approvals, executions: await ExecutionService.open({ backend, approvals: service, owner }) };
   }
 
   async #assertUsable(compiled: CompiledAgent): Promise<void> {

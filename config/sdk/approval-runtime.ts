@@ -82,7 +82,7 @@ function log(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-/** The approval settings of this configuration that a definition can depend on. */
+/** The approval settings that a definition can depend on. */
 export function approvalSettings({ config }: Runtime): ApprovalSettings {
   const { callbackBase, callbackKey } = config.approvals ?? {};
   return {
@@ -100,15 +100,15 @@ export async function routesFor(runtime: Runtime, humanInLoop: HumanInLoop): Pro
   const add = (name: string, channel: Channel) => routes.push(routeTo(runtime, name, channel));
   const { approvalWebhook: url, approvalBroker } = humanInLoop;
   if (url !== undefined) {
-    const make = await runtime.find('channels', 'webhook');
+    const createChannel = await runtime.find('channels', 'webhook');
     const { context = false } = approvals.webhook ?? {};
-    add('webhook', make({ url, secrets: webhookSecrets(url, approvals.webhook?.secrets), context }));
+    add('webhook', createChannel({ url, secrets: webhookSecrets(url, approvals.webhook?.secrets), context }));
   }
   if (approvalBroker) {
-    const make = await runtime.find('channels', 'broker');
+    const createChannel = await runtime.find('channels', 'broker');
     const broker = await runtime.broker(approvalBroker.broker);
     const includeToken = approvals.decisions?.broker === approvalBroker.broker;
-    add('broker', make({ broker, event: approvalBroker.event, includeToken }));
+    add('broker', createChannel({ broker, event: approvalBroker.event, includeToken }));
   }
   for (const [name, { type, ...options }] of Object.entries(approvals.channels ?? {})) {
     add(name, (await runtime.find('channels', type))(options));

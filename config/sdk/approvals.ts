@@ -1,4 +1,4 @@
-import { isRunningIn } from '../../core/agent/list.ts';
+import { isRunningIn } from '../../core/agent/list-executions.ts';
 import {
   type AuditEntry,
   auditTrail,
@@ -8,7 +8,7 @@ import {
 } from '../../core/approval/audit.ts';
 import { isOutage } from '../../core/approval/backend.ts';
 import { decide, type Signal, type SignalOptions, type SignalResult } from '../../core/approval/decide.ts';
-import { type ApprovalPage, type ListQuery, listApprovals } from '../../core/approval/list.ts';
+import { type ApprovalPage, type ListQuery, listApprovals } from '../../core/approval/list-approvals.ts';
 import type { ApprovalRecord } from '../../core/approval/request.ts';
 import type { ApprovalService } from '../../core/approval/service.ts';
 import { toApprovalRecord } from '../../core/approval/state.ts';
@@ -23,7 +23,7 @@ import { errorResponse, openCallback } from './callback/handler.ts';
 export interface ApprovalDetails extends ApprovalRecord {
   /** Proof that the sensitive parameters were shown; pass it with the decision. Only with `reveal`. */
   readonly reviewToken?: string;
-  /** The tool's definition when it was called. */
+  /** The tool's definition at the time of the call. */
   readonly definition?: { readonly description: string; readonly schema: Json };
   /** Every delivery attempt, oldest first. */
   readonly deliveries: readonly DeliveryAttempt[];
@@ -71,7 +71,7 @@ export class Approvals {
     yield* auditTrail(await this.#service(), range);
   }
 
-  /** Removes decided requests that were created that long ago, except those of running executions. Returns the count. */
+  /** Removes decided requests older than `olderThanMs`, except those of running executions. Returns the count. */
   async prune(options: { readonly olderThanMs: number }): Promise<number> {
     const service = await this.#service();
     return pruneApprovals(service, options, isRunningIn(service.backend));
@@ -90,7 +90,7 @@ export class Approvals {
       try {
         respond = await opening;
       } catch (error) {
-        // The client gets an outage as a 503; a configuration error is thrown to the program.
+        // An outage is a 503 for the HTTP client; a configuration error is thrown to the program.
         if (isOutage(error)) return errorResponse(request, error);
         throw error;
       }
@@ -98,7 +98,7 @@ export class Approvals {
     };
   }
 
-  /** Consumes decisions from the broker of `approvals.decisions`. Returns a function that stops, or undefined if none is configured. */
+  /** Consumes decisions from the broker of `approvals.decisions`. Returns a stop function; undefined without such a broker. */
   async takeDecisions(): Promise<(() => Promise<void>) | undefined> {
     return takeDecisions(await this.#runtime());
   }

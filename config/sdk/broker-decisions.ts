@@ -9,7 +9,7 @@ import type { Runtime } from '../load/runtime.ts';
 import { type ApprovalRuntime, openApprovals } from './approval-runtime.ts';
 import { requireCallbackKey, tokenClaims } from './callback/token.ts';
 
-/** A decision as the queue carries it, see docs/reference/approvals.md. */
+/** A decision in the queue, see docs/reference/approvals.md. */
 interface BrokerDecision {
   readonly requestId: string;
   readonly token: string;
@@ -37,8 +37,8 @@ export const decisionQueue = ({ product, env }: { readonly product: string; read
   `svc.approvals.decisions.${product}.${env}`;
 
 /**
- * Consumes decisions from the broker of `approvals.decisions`. Returns a function that stops, or undefined if none is
- * configured. Invalid messages go to the dead-letter queue; during a store outage a decision is retried.
+ * Consumes decisions from the broker of `approvals.decisions`. Returns a stop function; undefined without such a broker.
+ * Invalid messages go to the dead-letter queue; during a store outage a decision is retried.
  */
 export async function takeDecisions(runtime: Runtime): Promise<(() => Promise<void>) | undefined> {
   const { decisions } = runtime.config.approvals ?? {};

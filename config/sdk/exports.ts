@@ -1,8 +1,8 @@
-/** What `@svc/sdk` exports in addition to the client. */
+/** The exports of `@svc/sdk` in addition to the client. */
 
 export type { AgentDefinition, ModelChoice, RunLimits } from '../../core/agent/define.ts';
 export type { ExecutionStatus, RunError, Usage } from '../../core/agent/execution-record.ts';
-export type { ExecutionPage, ExecutionQuery, ExecutionRecord } from '../../core/agent/list.ts';
+export type { ExecutionPage, ExecutionQuery, ExecutionRecord } from '../../core/agent/list-executions.ts';
 export type {
   Conversation,
   ConversationCall,
@@ -29,7 +29,7 @@ export {
 } from '../../core/approval/channel.ts';
 export type { Signal, SignalOptions, SignalResult } from '../../core/approval/decide.ts';
 export { displayJson, displayText, shortenText } from '../../core/approval/display.ts';
-export type { ApprovalPage, ListQuery } from '../../core/approval/list.ts';
+export type { ApprovalPage, ListQuery } from '../../core/approval/list-approvals.ts';
 export type { CallOutcome } from '../../core/approval/outcome.ts';
 export type { DecisionReview, PolicyVerdict, ToolCall, ToolCallReview } from '../../core/approval/policy.ts';
 export type {

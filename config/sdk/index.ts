@@ -6,7 +6,7 @@
 import { Database } from '../../core/database/database.ts';
 import type { ConnectOptions } from '../../core/dialect.ts';
 import { SvcError } from '../../core/errors.ts';
-import type { LoadSdk } from '../load/module.ts';
+import type { LoadSdk } from '../load/import-module.ts';
 import type { RuntimeOptions } from '../load/runtime.ts';
 import { Agents } from './agents.ts';
 import { Approvals } from './approvals.ts';
@@ -15,7 +15,7 @@ import { RuntimeCache } from './runtime-cache.ts';
 
 export * from './exports.ts';
 
-/** What user code gets for `@svc/sdk`: this copy, because a second one would break `instanceof`. */
+/** `@svc/sdk` in user code is this copy, because a second one would break `instanceof`. */
 const loadSdk: LoadSdk = async () => ({ ...(await import('./exports.ts')), DatabaseService, Svc });
 
 /** Omitted options are resolved as in the CLI: the nearest svc.config, the link, SVC_ENV. */
@@ -60,7 +60,7 @@ export interface ConnectRequest {
   readonly options?: ConnectOptions;
 }
 
-/** Connects databases. Usable without a client: `connect` then takes product and env. */
+/** Connects databases. Also works without a client: then pass product and env to `connect`. */
 export class DatabaseService {
   readonly #runtimes: RuntimeCache;
 

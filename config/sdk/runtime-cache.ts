@@ -1,5 +1,5 @@
 import { SvcError } from '../../core/errors.ts';
-import type { LoadSdk } from '../load/module.ts';
+import type { LoadSdk } from '../load/import-module.ts';
 import { loadRuntime, type Runtime, type RuntimeOptions } from '../load/runtime.ts';
 import { closeApprovals } from './approval-runtime.ts';
 
@@ -26,7 +26,7 @@ export class RuntimeCache {
   assertOpen(): void {
     if (!this.#closed) return;
     throw new SvcError('connection_failed', 'The client is closed.', {
-      why: 'close() was called, and nothing would close a connection opened after it.',
+      why: 'close() was called, so a new connection would never be closed.',
       next: ['Create a new client.'],
     });
   }

@@ -23,7 +23,7 @@ interface StepOptions {
   readonly resumed: boolean;
 }
 
-/** Runs the tool calls of a step concurrently, each once it may run. Returns when all have ended or the run stops. */
+/** Runs the tool calls of a step concurrently, each as soon as it may. Returns when all have ended or the run stops. */
 export async function callTools(
   agent: AgentRuntime,
   execution: LeasedExecution,
@@ -115,7 +115,7 @@ function stoppedBeforeCallError(executionId: string): SvcError {
   });
 }
 
-/** The outcome of a call without approval with its result as storable JSON. The gate has converted any other. */
+/** The outcome with its result as storable JSON. The gate has already converted the result of an approved call. */
 function withJsonResult({ tool, parameters }: StepCall, outcome: CallOutcome): CallOutcome {
   if (outcome.requestId !== undefined) return outcome;
   const result = jsonResult(outcome.result);
@@ -124,7 +124,7 @@ function withJsonResult({ tool, parameters }: StepCall, outcome: CallOutcome): C
   return failedOutcome(error, { tool, parameters: parameters as ToolParameters });
 }
 
-/** Whether a call that had started when its process died may be passed to the gate, which knows its own claims. */
+/** Whether a call that had started when its process died may be passed to the gate, which tracks its own claims. */
 async function canRunAgain(agent: AgentRuntime, { tool, requestId }: StepCall): Promise<boolean> {
   return agent.definition.tools.get(tool)?.idempotent === true || agent.hasRequest(requestId);
 }

@@ -9,7 +9,7 @@ import {
 } from '../tool/human-in-loop.ts';
 import { compileTools, type Tool, type ToolList } from '../tool/tool.ts';
 
-/** What `svc.agents.define` takes. @experimental */
+/** The argument of `svc.agents.define`. @experimental */
 export interface AgentDefinition<T extends readonly unknown[] = readonly unknown[]> {
   readonly tag: string;
   /** Default: the tag. */
@@ -47,7 +47,7 @@ export interface CompiledAgent {
   readonly tools: ReadonlyMap<string, Tool>;
   readonly humanInLoop: HumanInLoop;
   readonly limits: { readonly steps: number; readonly durationMs?: number };
-  /** Tools that ask for approval although humanInLoop is not enabled. */
+  /** Tools that require approval although humanInLoop is not enabled. */
   readonly ungatedTools: readonly string[];
 }
 
@@ -101,16 +101,16 @@ export function assertApprovalSettings(agent: CompiledAgent, settings: ApprovalS
   assertNoProblems(approvalSettingsProblems(agent.humanInLoop, settings, ['humanInLoop']), agent);
 }
 
-/** Tools that ask for approval although humanInLoop is not enabled. */
+/** Tools that require approval although humanInLoop is not enabled. */
 export function ungatedTools(tools: ReadonlyMap<string, Tool>, humanInLoop: HumanInLoop): string[] {
   const { enabled, alwaysRequireApproval } = humanInLoop;
   if (enabled) return [];
-  const asksForApproval = ({ tag, requiresConfirmation }: Tool) =>
+  const requiresApproval = ({ tag, requiresConfirmation }: Tool) =>
     requiresConfirmation || alwaysRequireApproval.has(tag);
-  return [...tools.values()].filter(asksForApproval).map(({ tag }) => tag);
+  return [...tools.values()].filter(requiresApproval).map(({ tag }) => tag);
 }
 
-/** Includes the tags of invalid tools, so that a list which names one is not reported as well. */
+/** Includes the tags of invalid tools, so that a list that contains one is not reported as well. */
 function tagsOf(tools: readonly unknown[]): string[] {
   if (!Array.isArray(tools)) return [];
   return tools.flatMap((tool) => (typeof tool?.tag === 'string' ? [tool.tag] : []));

@@ -20,7 +20,7 @@ export interface ExecutionRow {
 }
 
 export interface ExecutionState {
-  /** Counts the writes, so that an owner recognises its own write when the answer was lost. */
+  /** Counts the writes, so that an owner can identify its own write if the response was lost. */
   write: number;
   /** Identifies the last takeover: two attempts of one process have the same owner. */
   readonly claim?: string;

@@ -50,7 +50,7 @@ export class LeasedExecution {
     if (!(await this.#worker.hasLease())) throw executionLostError(this.executionId);
   }
 
-  /** Calls `listener` once a write or a refresh finds that another process asks for cancellation. */
+  /** Calls `listener` once a write or a refresh finds that another process has requested cancellation. */
   onCancelRequested(listener: (reason: string) => void): void {
     this.#onCancelRequested = listener;
     if (this.state.cancel !== undefined) listener(this.state.cancel);
@@ -86,18 +86,18 @@ export class LeasedExecution {
     state.write += 1;
     for (;;) {
       const written = { ...this.#row, ...(this.#finalStatus && { status: this.#finalStatus, owner: '' }) };
-      const answer = await this.#store.replace(executionId, this.#version, { ...written, updatedAt: CLOCK });
-      if (answer === 'replaced') {
-        this.#version += 1;
+      const result = await writeExecution(this.#store, written, this.#version);
+      if ('written' in result) {
+        this.#version = result.written.version;
         return;
       }
-      const found = answer === 'stale' ? await this.#store.get(executionId) : undefined;
+      const found = result.conflict;
       if (!found || found.record.state.claim !== state.claim) throw executionLostError(executionId);
       const { status, owner } = found.record;
       const { write, cancel } = found.record.state;
-      // If the answer to a write is lost, the write is sent again and finds the first one stored.
+      // If the response to a write is lost, the write is sent again although the first attempt was stored.
       const isWritten = write === state.write && status === written.status && owner === written.owner;
-      // Other processes write only the request to cancel into an execution that they do not own.
+      // A process that does not own an execution writes only a cancellation request.
       const isCancelRequest = write === state.write - 1 && owner === this.#row.owner && cancel !== undefined;
       if (!isWritten && !isCancelRequest) throw executionLostError(executionId);
       this.#version = found.version;
@@ -117,10 +117,22 @@ export class LeasedExecution {
   }
 }
 
+/** After a conflict, returns the current row: it may be the one of a write whose response was lost. */
+async function writeExecution(
+  store: RecordStore<ExecutionRow>,
+  record: ExecutionRow,
+  version: number,
+): Promise<{ readonly written: Versioned<ExecutionRow> } | { readonly conflict: Versioned<ExecutionRow> | undefined }> {
+  const { executionId } = record;
+  const result = await store.replace(executionId, version, { ...record, updatedAt: CLOCK });
+  if (result === 'replaced') return { written: { record, version: version + 1 } };
+  return { conflict: result === 'stale' ? await store.get(executionId) : undefined };
+}
+
 export function executionLostError(executionId: string): SvcError {
   return new SvcError('execution_lost', `The execution ${executionId} no longer belongs to this process.`, {
     why: 'Its lease ended before it could be renewed, and another worker may have taken it over.',
-    state: 'Everything it had done is stored. The worker that takes it over resumes from there.',
+    state: 'All completed steps are stored. The worker that takes it over resumes from there.',
   });
 }
 
@@ -179,16 +191,15 @@ export class ExecutionLeases {
       owner: worker.id,
       state: { ...state, write: state.write + 1, claim },
     };
-    const answer = await this.#rows.replace(record.executionId, version, { ...acquired, updatedAt: CLOCK });
-    if (answer !== 'replaced') {
-      // The answer to a first attempt may have been lost.
-      const found = answer === 'stale' ? await this.#rows.get(record.executionId) : undefined;
+    const result = await writeExecution(this.#rows, acquired, version);
+    if ('conflict' in result) {
+      const found = result.conflict;
       if (found?.record.state.claim !== claim || found.version !== version + 1) return undefined;
     }
     return new LeasedExecution(this.#backend, { record: acquired, version: version + 1 }, worker);
   }
 
-  /** Workers that have stopped, and those that are declared dead now because their lease has ended. */
+  /** The ids of dead workers. First declares every worker dead whose lease has ended. */
   async deadWorkers(): Promise<readonly string[]> {
     const alive = await this.#workers.page('byState', { equals: { state: 'alive' }, limit: 1000 });
     const now = (await this.#backend.now()).getTime();
@@ -220,7 +231,7 @@ export class ExecutionLeases {
     await worker?.stop().catch(() => undefined);
   }
 
-  /** Every dead worker: the executions of the first thousand may all belong to agents that this process lacks. */
+  /** Reads all pages: the executions of the first thousand may all belong to agents that this process lacks. */
   async #dead(to?: Date): Promise<readonly string[]> {
     const found: string[] = [];
     const query = { equals: { state: 'dead' }, limit: 1000, ...(to && { to }) } as const;
@@ -228,7 +239,7 @@ export class ExecutionLeases {
     return found;
   }
 
-  /** Forgets a worker. Of several callers that find it lost at once, one starts the next. */
+  /** Drops a worker, unless a concurrent caller has already replaced it. */
   #drop(worker: Promise<Worker>): void {
     if (this.#worker === worker) this.#worker = undefined;
   }

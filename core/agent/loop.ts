@@ -5,7 +5,7 @@ import type { AgentRuntime } from './agent-runtime.ts';
 import { callTools } from './call-tools.ts';
 import type { RunError } from './execution-record.ts';
 import { executionLostError, type LeasedExecution } from './leased-execution.ts';
-import { askModel } from './model-turn.ts';
+import { requestModelTurn } from './model-turn.ts';
 import { type Run, type RunOutcome, runOutcome } from './run.ts';
 import { withSpan } from './telemetry.ts';
 
@@ -51,7 +51,7 @@ async function loop(agent: AgentRuntime, execution: LeasedExecution, run: Run): 
         if (isSvcError(error) && error.code === 'interrupted') return stop(execution, signal);
         throw error;
       }
-      // A cancelled request may mean that the execution was cancelled as well, which a write finds out.
+      // A cancelled request may mean that the execution was cancelled as well. A write detects that.
       if (!signal.aborted && step.calls.some(({ outcome }) => outcome?.status === 'cancelled')) await execution.save();
       if (signal.aborted) return stop(execution, signal);
       if (step.calls.length === 0) return finish(execution, 'completed');
@@ -68,7 +68,9 @@ async function loop(agent: AgentRuntime, execution: LeasedExecution, run: Run): 
     try {
       const attributes = { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': model };
       const next = await withSpan(`chat ${model}`, attributes, async () =>
-        askModel(await agent.model(), agent.definition, state, signal, (text) => run.emit({ type: 'text', text })),
+        requestModelTurn(await agent.model(), agent.definition, state, signal, (text) =>
+          run.emit({ type: 'text', text }),
+        ),
       );
       state.steps.push(next);
     } catch (error) {
@@ -84,7 +86,7 @@ async function loop(agent: AgentRuntime, execution: LeasedExecution, run: Run): 
 async function stop(execution: LeasedExecution, signal: AbortSignal): Promise<RunOutcome> {
   const reason: unknown = signal.reason;
   const kind = detachKind(signal);
-  // Only this attempt was aborted. The next one resumes from what is stored.
+  // Only this attempt was aborted. The next one resumes from the stored steps.
   if (!signal.aborted || kind === 'temporary') throw executionLostError(execution.executionId);
   if (kind === 'final') {
     throw new SvcError('interrupted', 'The client was closed during the run.', {

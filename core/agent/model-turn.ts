@@ -8,8 +8,8 @@ import type { CompiledAgent } from './define.ts';
 import type { ExecutionState, ExecutionStep, StepCall, Usage } from './execution-record.ts';
 import type { Conversation, ModelProvider } from './model.ts';
 
-/** Asks the model for its next turn. An error leaves the execution unchanged, so the turn can be requested again. */
-export async function askModel(
+/** Requests the next turn from the model. An error leaves the execution unchanged, so the turn can be requested again. */
+export async function requestModelTurn(
   provider: ModelProvider,
   agent: CompiledAgent,
   state: ExecutionState,

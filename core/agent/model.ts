@@ -1,6 +1,6 @@
 import type { Json } from '../json.ts';
 
-/** What a model sees of an execution. Never contains a requestId or a token. @experimental */
+/** An execution as sent to the model. Never contains a requestId or a token. @experimental */
 export interface Conversation {
   readonly system: string;
   readonly prompt: string;
@@ -56,7 +56,7 @@ export type ModelEvent =
       readonly providerState?: Json;
     };
 
-/** A model, asked for one turn at a time. An error fails the run; it is never sent to a model. @experimental */
+/** A model that is called for one turn at a time. An error fails the run; it is never sent to a model. @experimental */
 export interface ModelProvider {
   turn(conversation: Conversation, tools: readonly ModelTool[], signal: AbortSignal): AsyncIterable<ModelEvent>;
 }

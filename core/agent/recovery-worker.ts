@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Executions } from './executions.ts';
+import type { ExecutionService } from './execution-service.ts';
 import type { Run } from './run.ts';
 
 /** @experimental */
@@ -12,14 +12,14 @@ export interface RecoveryOptions {
 
 const INTERVAL_MS = 5_000;
 
-/** Takes over executions whose process is gone, until it is stopped. Keeps the process alive. @experimental */
+/** Takes over executions whose process died, until it is stopped. Keeps the process alive. @experimental */
 export class RecoveryWorker {
   /** The runs that the first pass took over, when the worker started. */
   readonly initialRuns: Promise<readonly Run[]>;
   readonly #stop = new AbortController();
   readonly #polling: Promise<void>;
 
-  constructor(executions: Executions, { onRun, onError }: RecoveryOptions, intervalMs = INTERVAL_MS) {
+  constructor(executions: ExecutionService, { onRun, onError }: RecoveryOptions, intervalMs = INTERVAL_MS) {
     const recover = async (): Promise<readonly Run[]> => {
       const runs = await executions.recover();
       for (const run of runs) onRun?.(run);
@@ -38,7 +38,7 @@ export class RecoveryWorker {
     })();
   }
 
-  /** Takes over nothing more. Executions that were taken over continue. */
+  /** Stops taking over executions. Those already taken over continue. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#polling;

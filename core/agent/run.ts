@@ -16,7 +16,7 @@ export type RunEvent =
 export interface ToolResult {
   readonly tool: string;
   readonly status: OutcomeStatus;
-  /** What the model sees. */
+  /** The result sent to the model. */
   readonly result: Json;
   /** Names of the parameters that a human changed before the tool ran. */
   readonly changed?: readonly string[];
@@ -47,7 +47,7 @@ export interface RunStep {
  */
 export class Run implements AsyncIterable<RunEvent> {
   readonly executionId: string;
-  /** Rejects only if the outcome is unknown to this process: the client was closed, or the store does not answer. */
+  /** Rejects only if the outcome is unknown to this process: the client was closed, or the store is unavailable. */
   readonly result: Promise<RunOutcome>;
   #stopped: { readonly reason: unknown } | undefined;
   #attempt: AbortController | undefined;
@@ -108,7 +108,7 @@ export class Run implements AsyncIterable<RunEvent> {
     this.emit({ type: 'finished', outcome });
   }
 
-  /** Rejects the result: this process will not learn the outcome. @internal */
+  /** Rejects the result: this process will not receive the outcome. @internal */
   detach(error: unknown): void {
     if (this.#ended) return;
     this.#ended = { error };
@@ -154,7 +154,7 @@ export class Run implements AsyncIterable<RunEvent> {
   }
 }
 
-/** The outcome that a stored execution amounts to. */
+/** Builds the outcome of a stored execution. */
 export function runOutcome(status: RunOutcome['status'], { steps, error, reason }: ExecutionState): RunOutcome {
   return {
     status,
@@ -188,14 +188,14 @@ export function redactParameters({ parameters, sensitive }: Pick<StepCall, 'para
   );
 }
 
-/** Masks sensitive parameters in a result. Only a result that the SDK made repeats them; a handler's own is unchanged. */
+/** Masks sensitive parameters in a result that the SDK created; a result that a handler returned is unchanged. */
 export function redactResult(call: StepCall, { status, result, changed }: Omit<ToolResult, 'tool'>): ToolResult {
   const { tool, sensitive } = call;
   let redacted = result;
   if (sensitive !== undefined && isPlainObject(result) && 'parameters' in result) {
-    const isOwn = status !== 'completed' || result.error === 'result_not_kept';
+    const isFromSdk = status !== 'completed' || result.error === 'result_not_kept';
     const parameters = (result.parameters ?? null) as Json;
-    if (isOwn) redacted = { ...result, parameters: redactParameters({ parameters, sensitive }) };
+    if (isFromSdk) redacted = { ...result, parameters: redactParameters({ parameters, sensitive }) };
   }
   return { tool, status, result: redacted, ...(changed !== undefined && { changed }) };
 }

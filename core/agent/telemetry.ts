@@ -17,7 +17,7 @@ function telemetry(): Api | null {
   return api;
 }
 
-/** A span of a tool call by OpenTelemetry's conventions for generative AI. Parameters and results are not recorded. */
+/** Runs a tool call in a span that follows OpenTelemetry's GenAI conventions. Records no parameters or results. */
 export function withToolSpan(
   { tool, callId, agentTag }: { readonly tool: string; readonly callId: string | undefined; readonly agentTag: string },
   work: () => Promise<CallOutcome>,

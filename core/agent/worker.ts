@@ -8,7 +8,7 @@ export const LEASE_MS = 15_000;
 
 /**
  * This process as a row in the store: one heartbeat for all its executions. The lease is measured on the monotonic
- * clock from before the heartbeat was sent, so it ends here before it ends for any other process.
+ * clock, starting before the heartbeat is sent, so it ends here before it ends for any other process.
  */
 export class Worker {
   /** Short, because every execution stores it. */
@@ -61,20 +61,20 @@ export class Worker {
     return this.#renewal;
   }
 
-  /** A heartbeat that is stored proves that nobody has declared this worker dead, however late it is. */
+  /** A stored heartbeat proves that no process has declared this worker dead, however late it is. */
   async #sendHeartbeat(): Promise<boolean> {
     if (this.#lost) return false;
     const before = performance.now();
     try {
       this.#beat += 1;
-      const answer = await this.#store.replace(this.id, this.#version, this.#row('alive'));
-      if (answer === 'replaced' || (await this.#isStored())) {
+      const result = await this.#store.replace(this.id, this.#version, this.#row('alive'));
+      if (result === 'replaced' || (await this.#isStored())) {
         this.#version += 1;
         this.#leaseEnd = before + this.#leaseMs;
         return true;
       }
     } catch {
-      // The store does not answer. Until the lease ends, the next heartbeat may succeed.
+      // The store is unavailable. Until the lease ends, the next heartbeat may succeed.
       if (performance.now() < this.#leaseEnd) return true;
     }
     clearInterval(this.#timer);
@@ -83,7 +83,7 @@ export class Worker {
     return false;
   }
 
-  /** Whether this heartbeat was stored by an earlier attempt whose answer was lost. */
+  /** Whether this heartbeat was stored by an earlier attempt whose response was lost. */
   async #isStored(): Promise<boolean> {
     const found = await this.#store.get(this.id);
     return found?.record.state === 'alive' && found.record.beat === this.#beat && found.version === this.#version + 1;
@@ -102,6 +102,6 @@ export async function markDeadIfExpired(backend: StorageBackend, workerId: strin
   if (!found || found.record.state === 'dead') return true;
   const { record, version } = found;
   if ((await backend.now()).getTime() <= record.beatAt.getTime() + record.leaseMs) return false;
-  const answer = await store.replace(workerId, version, { ...record, state: 'dead' });
-  return answer === 'replaced' || answer === 'missing' || (await store.get(workerId))?.record.state === 'dead';
+  const result = await store.replace(workerId, version, { ...record, state: 'dead' });
+  return result === 'replaced' || result === 'missing' || (await store.get(workerId))?.record.state === 'dead';
 }

@@ -9,7 +9,7 @@ import type { ApprovalService, RequestRow } from './service.ts';
 import { toApprovalRecord, toApprovalRequest } from './state.ts';
 import { MAX_TIMEOUT_MS } from './timer-queue.ts';
 
-/** A request as announced, with what its delivery is built from. */
+/** A request to announce, with the data that its delivery is built from. */
 export interface Announcement {
   readonly request: ApprovalRequest;
   /** Digest of the call; a callback token is valid for this call only. */
@@ -93,7 +93,7 @@ async function deliver(
   const { requestId } = announcement.request;
   for (let pause = FIRST_RETRY_MS; ; pause = Math.min(pause * 2, MAX_RETRY_MS)) {
     try {
-      // A decision does not abort an attempt in progress: the audit records how it ended.
+      // A decision does not abort an attempt in progress: its result is recorded in the audit.
       await withTimeout((attemptSignal) => route.deliver(announcement, attemptSignal), service.closing);
       return await recordAttempt(service, requestId, route.channel, null);
     } catch (error) {
@@ -126,7 +126,7 @@ async function withTimeout(work: (signal: AbortSignal) => Promise<void>, signal:
   const either = AbortSignal.any([signal, timeout]);
   let end = () => {};
   const aborted = new Promise<never>((_, reject) => {
-    end = () => reject(timeout.aborted ? new Error(`no answer within ${ATTEMPT_TIMEOUT_MS} ms`) : signal.reason);
+    end = () => reject(timeout.aborted ? new Error(`no response within ${ATTEMPT_TIMEOUT_MS} ms`) : signal.reason);
     if (either.aborted) end();
     else either.addEventListener('abort', end, { once: true });
   });
@@ -163,7 +163,7 @@ async function deliveredChannels(service: ApprovalService, requestId: string): P
   try {
     for await (const { channel, delivered } of deliveriesOf(service, requestId)) if (delivered) found.add(channel);
   } catch {
-    // Delivering twice is better than not at all.
+    // A duplicate delivery is better than none.
   }
   return found;
 }

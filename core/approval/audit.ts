@@ -1,7 +1,7 @@
 import { SvcError } from '../errors.ts';
 import { allRows } from '../records.ts';
 import { callKey } from '../tool/call-digest.ts';
-import { APPROVAL_STATUSES } from './list.ts';
+import { APPROVAL_STATUSES } from './list-approvals.ts';
 import { type ApprovalEvent, minIdAt } from './request.ts';
 import type { ApprovalService, RequestRow } from './service.ts';
 import { toApprovalRecord } from './state.ts';
@@ -88,7 +88,7 @@ export async function* deliveriesOf(service: ApprovalService, requestId: string)
 
 /**
  * Removes ended requests that were created more than `olderThanMs` ago, with their deliveries. Returns how many.
- * Requests of running executions stay: a repeated call without its request would be requested, and run, again.
+ * Keeps requests of running executions: without its request, a repeated call would be requested, and run, again.
  */
 export async function pruneApprovals(
   service: ApprovalService,
@@ -101,7 +101,7 @@ export async function pruneApprovals(
     if (isOpen(row) || (await isRunning(row.record.executionId))) continue;
     if ((await service.rows.remove(row.record.requestId, row.version)) !== 'removed') continue;
     removed += 1;
-    await removeBelongings(service, row);
+    await removeRelatedRows(service, row);
   }
   return removed;
 }
@@ -119,7 +119,7 @@ function isOpen({ record: { status, body } }: RequestRow): boolean {
   return status === 'waiting' || (status === 'approved' && body.outcome === undefined);
 }
 
-async function removeBelongings(service: ApprovalService, { record }: RequestRow): Promise<void> {
+async function removeRelatedRows(service: ApprovalService, { record }: RequestRow): Promise<void> {
   const { requestId, executionId, body } = record;
   if (body.toolCallId !== undefined) {
     const key = callKey(executionId, body.toolCallId);

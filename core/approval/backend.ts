@@ -4,7 +4,7 @@ import { isSvcError, SvcError } from '../errors.ts';
 import { type MetaRow, metaTable } from '../migration/history-table.ts';
 import { type AnyRecordDefinition, anyDefinition, type RecordDefinition, type RecordStore } from '../records.ts';
 
-/** The database or memory store that keeps approvals and executions. */
+/** The database or memory store of approvals and executions. */
 export interface StorageBackend extends Pick<Connection, 'records' | 'ensureTables' | 'withLock' | 'now' | 'close'> {
   /** As `Connection.watch`; resolves to undefined if the backend sends no notifications. */
   watch?(topic: string, notify: (key?: string) => void): Promise<(() => Promise<void>) | undefined>;

@@ -46,11 +46,11 @@ import type { Subscription } from './watcher.ts';
  * The path of a tool call, top to bottom:
  *
  *   policies             driveCall: the tool's settings and the taps decide whether the call needs approval
- *   request stored       createRequest: before anyone hears of it
+ *   request stored       createRequest: before it is announced
  *   announced            #announce: to taps and channels
  *   wait                 #waitForDecision: until a decision, the deadline or an abort
  *   decision or expiry   written by decide.ts or ApprovalService.expire, in any process
- *   claim                #claim: after the policies have seen the final parameters
+ *   claim                #claim: after the policies are evaluated with the final parameters
  *   handler              #runTool
  *   result               #storeResult
  *
@@ -76,7 +76,7 @@ export interface GatedTool {
 const DEFAULT_LEASE_MS = 30_000;
 const STORE_RETRY_MS = 1_000;
 
-/** Runs a call that needs approval, or may need it: policies may ask for it, and a resumed call may have a request. */
+/** Runs a call that needs or may need approval: policies may require it, and a resumed call may have a request. */
 export async function driveCall(
   service: ApprovalService,
   gate: GateOptions,
@@ -126,7 +126,7 @@ export async function driveCall(
   return drive(created);
 }
 
-/** Runs a tool at once. On the path of every ungated call: it validates, calls the handler, and does no more. */
+/** Runs a tool at once. Every ungated call takes this path: it validates, calls the handler, and does no more. */
 export async function runWithoutApproval(
   service: ApprovalService,
   agentTag: string,
@@ -160,7 +160,7 @@ export async function runWithoutApproval(
 /** A stored request. `digest` is absent if the call was not validated again. */
 type ExistingRequest = Omit<CreatedRequest, 'digest'> & Partial<Pick<CreatedRequest, 'digest'>>;
 
-/** What follows a step: the end, a row to continue with, or a wait until the row changes or a moment comes. */
+/** The result of a step: the outcome, the row to continue with, or a wait for a change of the row or a deadline. */
 type Step =
   | { readonly outcome: CallOutcome }
   | { readonly next: RequestRow | 'read' }
@@ -297,7 +297,7 @@ class CallDriver {
     const deadline = record.expiresAt.getTime();
     if (service.clock.msUntil(deadline) <= 0) {
       await service.expire(row);
-      // If the store's clock has not reached the deadline, wait and ask again.
+      // The store's clock may not have reached the deadline: then wait again.
       if (service.clock.msUntil(deadline) <= 0) return { next: 'read' };
     }
     return { waitUntil: performance.now() + service.clock.msUntil(deadline) };
@@ -311,9 +311,10 @@ class CallDriver {
     const { onDecided } = this.#options;
     if (onDecided) void service.runListener('onDecided', () => onDecided(toApprovalRecord(record)));
     const { status, body } = record;
-    // The process that claimed an approved call has told the channels. Of other decisions, possibly nobody has.
-    const isNews = this.#hasWaited || status !== 'approved' || (body.run === 'none' && body.outcome === undefined);
-    if (this.#routes.length > 0 && isNews)
+    // The process that claims an approved call announces its decision. Other decisions may not have been announced.
+    const isUnannounced =
+      this.#hasWaited || status !== 'approved' || (body.run === 'none' && body.outcome === undefined);
+    if (this.#routes.length > 0 && isUnannounced)
       void service.runListener('The announcement', () => announceDecision(service, record, this.#routes));
   }
 
@@ -381,7 +382,7 @@ class CallDriver {
     }
   }
 
-  /** If the store can never take the result, it still stores that the tool ran. */
+  /** If the store can never accept the result, stores only that the tool ran. */
   async #storeResult(claimed: RequestRow, outcome: Outcome): Promise<void> {
     const { tool } = claimed.record.body;
     try {
@@ -420,7 +421,7 @@ class CallDriver {
     return nextStep(await service.write(row, withClosure(record, outcome, PROCESS_NAME, await service.clock.now())));
   }
 
-  /** An outage does not end the call: the store may be back before the deadline. */
+  /** An outage does not end the call: the store may be available again before the deadline. */
   #retryDuringOutage<T>(work: () => Promise<T>): Promise<T> {
     return this.#retry(work, (error) => {
       if (!isOutage(error)) throw error;
@@ -428,7 +429,7 @@ class CallDriver {
     });
   }
 
-  /** The result of a tool exists only in this process: it is offered to the store until that takes it. */
+  /** The result of a tool exists only in this process, so the write is repeated until it succeeds. */
   #retryUntilStored<T>(work: () => Promise<T>): Promise<T> {
     let hasWarned = false;
     return this.#retry(work, (error) => {
@@ -460,7 +461,7 @@ class CallDriver {
   #detached(): SvcError {
     return new SvcError('interrupted', 'The caller detached from the call before it ended.', {
       why: this.#service.closing.aborted ? 'The client was closed.' : 'Its signal was aborted.',
-      state: 'The request stays in the store as it is.',
+      state: 'The request is unchanged.',
       next: ['Make the same call again: it continues with this request.'],
       details: { requestId: this.#requestId },
     });

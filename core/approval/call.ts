@@ -11,8 +11,8 @@ export interface GateCall {
   /** Default: a new id. */
   readonly executionId?: string;
   /**
-   * Names the call in its execution. A call with the same name continues with the request it already has, also after a
-   * crash and even if no policy asks for approval any more. Ignored for a tool that no policy or setting can gate.
+   * Identifies the call in its execution. A repeated call continues with its existing request, also after a crash and
+   * even if no policy requires approval any more. Ignored for a tool that no policy or setting can gate.
    */
   readonly toolCallId?: string;
   /** Id for a new request, chosen by a caller that has stored it with the call; used in place of `toolCallId`. */
@@ -69,7 +69,7 @@ export class Interruption extends Error {
   }
 }
 
-/** Whether a signal detaches from its call, and if the caller may come back; undefined for any other abort. */
+/** Whether a signal detaches from its call, finally or temporarily; undefined for any other abort. */
 export function detachKind(signal: AbortSignal | undefined): 'final' | 'temporary' | undefined {
   if (!signal?.aborted) return undefined;
   const { reason } = signal;
@@ -77,7 +77,7 @@ export function detachKind(signal: AbortSignal | undefined): 'final' | 'temporar
   return reason === DETACH ? 'final' : undefined;
 }
 
-/** Why a call was cancelled, as text that every store can keep. */
+/** Why a call was cancelled, as text that every store accepts. */
 export function abortReason({ reason }: { readonly reason: unknown }): string {
   return truncatedText(reason);
 }

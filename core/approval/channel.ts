@@ -11,7 +11,7 @@ export interface Delivery extends ApprovalRequest {
   readonly description?: string;
   /** The URL to post a decision to. It contains the token, so its bearer can decide. Absent without `approvals.callbackBase`. */
   readonly callbackUrl?: string;
-  /** The token alone, for decisions that return by other means. */
+  /** The token alone, for decisions that are sent by other means. */
   readonly token?: string;
 }
 

@@ -41,7 +41,7 @@ export interface CreatedRequest {
   readonly subscription: Subscription;
 }
 
-/** Stores a request, or returns the one that the call already has. Throws `call_conflict` if that is of another call. */
+/** Stores a request, or returns the existing one. Throws `call_conflict` if that belongs to another call. */
 export async function createRequest(service: ApprovalService, input: RequestInput): Promise<CreatedRequest> {
   const { executionId, tool, parameters } = input;
   const digest = callDigest(executionId, tool.digest, parameters);
@@ -85,7 +85,7 @@ export async function findRequest(service: ApprovalService, call: ValidatedCall)
   }
 }
 
-/** Compares under the definition of the tool that the request was made with. */
+/** Compares by the definition of the tool at the time of the request. */
 async function isSameCall(
   service: ApprovalService,
   { executionId, tool, rawParameters }: ValidatedCall,
@@ -98,7 +98,7 @@ async function isSameCall(
   return validated.ok && callDigest(executionId, body.toolDigest, validated.parameters) === body.digest;
 }
 
-/** The request id of a call. Stored before the request: after a crash in between, no request exists that cannot be found. */
+/** The request id of a call. Stored before the request, so that a crash in between leaves no request that cannot be found. */
 async function reserveRequestId(service: ApprovalService, { executionId, toolCallId }: ValidatedCall): Promise<string> {
   const requestId = newRequestId();
   if (toolCallId === undefined) return requestId;

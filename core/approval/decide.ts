@@ -26,7 +26,7 @@ export interface Signal {
 
 /** @experimental */
 export interface SignalOptions {
-  /** Who decides, as far as the caller knows; stored with the decision. */
+  /** Who decides, according to the caller; stored with the decision. */
   readonly actor?: string;
   /** Where the decision comes from, such as an address or a page; stored with it. Default: this process. */
   readonly from?: string;
@@ -43,7 +43,7 @@ export interface SignalResult {
   readonly decidedAt: string;
 }
 
-/** The codes with which `decide` refuses a decision; any other error is a failure. */
+/** The codes with which `decide` rejects a decision; any other error is a failure. */
 const REFUSAL_CODES = [
   'decision_invalid',
   'decision_refused',
@@ -117,7 +117,7 @@ export async function decide(
   }
 }
 
-/** The decision to store. Throws if it is refused. */
+/** The decision to store. Throws if it is rejected. */
 async function validateDecision(
   service: ApprovalService,
   record: ApprovalRow,
@@ -156,7 +156,7 @@ async function validateDecision(
     review.refuse('A beforeDecision hook failed.');
   }
   if (review.refusal === undefined) return verdict;
-  throw new SvcError('decision_refused', 'The decision was refused.', {
+  throw new SvcError('decision_refused', 'The decision was rejected.', {
     why: review.refusal,
     state: 'The request is still waiting.',
   });
@@ -225,7 +225,7 @@ function invalidDecision(problems: readonly Problem[]): SvcError {
 }
 
 function invalidParameters(problems: readonly ParameterProblem[]): SvcError {
-  return new SvcError('approval_parameters_invalid', 'The modified parameters do not fit the tool.', {
+  return new SvcError('approval_parameters_invalid', 'The modified parameters do not match the schema of the tool.', {
     why: `${problemsText(problems)}.`,
     state: 'The request is still waiting.',
     details: { problems },
@@ -234,7 +234,7 @@ function invalidParameters(problems: readonly ParameterProblem[]): SvcError {
 
 /** The same error for a missing request and for one of another execution, so that guessing ids reveals nothing. */
 function unknownRequest(requestId: string): SvcError {
-  return new SvcError('approval_unknown', 'No request of that id belongs to that execution.', {
+  return new SvcError('approval_unknown', 'No request with that id belongs to that execution.', {
     state: 'Nothing was decided.',
     details: { requestId },
   });

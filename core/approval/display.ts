@@ -8,8 +8,8 @@ import type { Json } from '../json.ts';
 const UNSAFE_CHARACTERS = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}/gu;
 
 /**
- * Text from a model, safe to show to a person: invisible and misleading characters are written as `\u{…}`. With
- * `lines`, line breaks and tabs stay.
+ * Text from a model, safe to show to a person: invisible and misleading characters are written as `\u{…}`. `lines`
+ * preserves line breaks and tabs.
  * @experimental
  */
 export function displayText(text: string, { lines = false }: { readonly lines?: boolean } = {}): string {

@@ -26,8 +26,8 @@ export class ApprovalGate {
   /** Resolves to the outcome for the model. Rejects with store errors, `value_invalid` and `call_conflict`. */
   call(call: GateCall, options: CallOptions = {}): Promise<CallOutcome> {
     const gated = this.#tools.get(call.tool);
-    const needsNothing = gated && gated.approvalReason === undefined && options.resumed !== true;
-    if (needsNothing && !this.#service.hooks.beforeToolCall.isUsed()) {
+    const isUngated = gated && gated.approvalReason === undefined && options.resumed !== true;
+    if (isUngated && !this.#service.hooks.beforeToolCall.isUsed()) {
       return runWithoutApproval(this.#service, this.#options.agentTag, gated.tool, call, options);
     }
     return driveCall(this.#service, this.#options, gated, call, options);

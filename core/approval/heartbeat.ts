@@ -1,12 +1,12 @@
 import type { ApprovalService, RequestRow } from './service.ts';
 import { withHeartbeat } from './state.ts';
 
-/** Renews the claim on a running call, so that no other process takes it for lost. */
+/** Renews the claim on a running call, so that no other process considers it lost. */
 export class Heartbeat {
   readonly #service: ApprovalService;
   readonly #timer: NodeJS.Timeout;
   #row: RequestRow;
-  #beating: Promise<void> = Promise.resolve();
+  #pending: Promise<void> = Promise.resolve();
   /** Created on demand: few handlers read their signal. */
   #lost: AbortController | undefined;
 
@@ -26,12 +26,12 @@ export class Heartbeat {
   /** Resolves to the row as it was last written. */
   async stop(): Promise<RequestRow> {
     clearInterval(this.#timer);
-    await this.#beating;
+    await this.#pending;
     return this.#row;
   }
 
   #next(): void {
-    this.#beating = this.#beating.then(() => this.#beat());
+    this.#pending = this.#pending.then(() => this.#beat());
   }
 
   async #beat(): Promise<void> {
@@ -51,7 +51,7 @@ export class Heartbeat {
         this.#lost.abort(new Error('The claim was lost.'));
       }
     } catch {
-      // The store is out of reach: the next beat tries again.
+      // The store is unavailable: the next heartbeat tries again.
     }
   }
 }

@@ -19,7 +19,7 @@ interface CalledTool {
   readonly parameters: ToolParameters;
 }
 
-/** Why a tool did not run, or why it is not known whether it did. */
+/** Why a tool did not run, or may not have run. */
 export type NotRunCode =
   | 'approval_rejected'
   | 'approval_cancelled'
@@ -56,7 +56,7 @@ export function notRunOutcome(error: NotRunCode, { tool, parameters }: CalledToo
   };
 }
 
-/** The stored form of an outcome. Results made by the gate repeat the parameters, which the row has already. */
+/** The stored form of an outcome. Results created by the gate repeat the parameters, which the row already contains. */
 export function withoutParameters({ status, result }: Outcome): Outcome {
   if (status === 'completed' || !isPlainObject(result)) return { status, result };
   const { parameters, ...rest } = result;
@@ -68,7 +68,7 @@ export function withParameters({ status, result }: Outcome, { parameters }: Pick
   return { status, result: status === 'completed' || !isPlainObject(result) ? result : { ...result, parameters } };
 }
 
-/** The call names no known tool or has invalid parameters: nothing ran and no request was created. */
+/** The tool is unknown or the parameters are invalid: nothing ran and no request was created. */
 export function invalidOutcome(error: string, message: string, tool: string): Outcome {
   return { status: 'invalid', result: { error, message, tool } };
 }
@@ -118,7 +118,7 @@ const MAX_RESULT_BYTES = 256 * 1024;
 export function storableOutcome(outcome: Outcome, tool: string): Outcome {
   const { status, result } = outcome;
   if (status !== 'completed') return outcome;
-  if (isTooDeep(result)) return resultNotStored(outcome, tool, 'nested too deep');
+  if (isTooDeep(result)) return resultNotStored(outcome, tool, 'nested too deeply');
   return Buffer.byteLength(JSON.stringify(result)) > MAX_RESULT_BYTES ? resultNotStored(outcome, tool) : outcome;
 }
 

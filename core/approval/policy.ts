@@ -33,7 +33,7 @@ export class ToolCallReview {
     return this.#verdict;
   }
 
-  /** The reason of the first tap that gave the current verdict. */
+  /** The reason of the first tap that returned the current verdict. */
   get reason(): string | undefined {
     return this.#reason;
   }
@@ -53,7 +53,7 @@ export class ToolCallReview {
   }
 }
 
-/** Passed to taps on `beforeDecision`, which may refuse a decision because of who makes it. @experimental */
+/** Passed to taps on `beforeDecision`, which may reject a decision because of who makes it. @experimental */
 export class DecisionReview {
   readonly request: ApprovalRecord;
   readonly decision: { readonly approved: boolean; readonly actor: string; readonly modifiedParams?: ToolParameters };

@@ -88,7 +88,7 @@ export const newExecutionId = (): string => `exe_${v7()}`;
 
 const REQUEST_ID = /^apr_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Any other text is the id of no request, and some stores reject it as a key. */
+/** Some stores reject any other text as a key. */
 export const isRequestId = (text: string): boolean => REQUEST_ID.test(text);
 
 /** The smallest possible id of a moment: a bound for page queries. */

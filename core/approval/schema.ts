@@ -6,10 +6,10 @@ import type { ApprovalEvent, ApprovalStatus, Outcome, RejectionCause, ToolRun } 
 /** Version of the tables in this file. A store with a higher version belongs to a newer SDK. */
 export const APPROVALS_VERSION = 1;
 
-/** Index ranges that requests are spread over by expiry. */
+/** The number of shards of the index by expiry. */
 export const EXPIRY_SHARDS = 16;
 
-/** A row of `_svc_approvals`. What an index needs is a column; everything else is in `body`. */
+/** A row of `_svc_approvals`. Indexed values are columns; everything else is in `body`. */
 export interface ApprovalRow {
   readonly requestId: string;
   readonly status: ApprovalStatus;

@@ -44,7 +44,7 @@ interface ApprovalServiceOptions {
   readonly log?: (line: string) => void;
 }
 
-/** The requests of one store: every write goes through here, and overdue requests are expired. */
+/** The requests of one store. Makes every write, and expires overdue requests. */
 export class ApprovalService {
   readonly backend: StorageBackend;
   readonly hooks: ApprovalHooks;
@@ -187,7 +187,7 @@ export class ApprovalService {
     }
   }
 
-  /** Expires all overdue requests, those of other processes too. Returns how many were found. */
+  /** Expires all overdue requests, including those of other processes. Returns how many were found. */
   async sweep(): Promise<number> {
     const due = new Date(await this.clock.readNow());
     let found = 0;
@@ -233,7 +233,7 @@ export class ApprovalService {
     await stored;
   }
 
-  /** Validates against the definition that a request was made with. Throws `approval_stale` if it is not in the store. */
+  /** Validates against a stored definition of the tool. Throws `approval_stale` if it is not in the store. */
   async validateParameters(toolDigest: string, parameters: unknown): Promise<ParameterValidation> {
     let validate = this.#validators.get(toolDigest);
     if (!validate) {
@@ -261,7 +261,7 @@ export class ApprovalService {
     this.#sweepTimer.unref();
   }
 
-  /** Ends all waits in this process; the requests stay in the store. Running tools finish and their results are stored. */
+  /** Ends all waits in this process; the stored requests are unchanged. Running tools finish, and their results are stored. */
   async close(): Promise<void> {
     this.#closing.abort();
     clearTimeout(this.#sweepTimer);

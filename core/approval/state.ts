@@ -59,7 +59,7 @@ export function withCancellation(
   return next(row, { status: 'cancelled' }, body, { type: 'cancelled', at, by });
 }
 
-/** A policy denied the call before anyone was asked: stored so that it appears in lists. */
+/** A policy denied the call, so nobody reviews it. Stored so that it appears in lists. */
 export function withDenial(row: ApprovalRow, reason: string, now: number): ApprovalRow {
   const at = iso(now);
   const decision: StoredDecision = { at, by: 'policy', cause: 'policy', reason };

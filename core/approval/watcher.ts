@@ -117,7 +117,7 @@ export class RequestWatcher {
     try {
       for (const requestId of await this.#changedRequests()) this.notify(requestId);
     } catch {
-      // The store is out of reach: the next poll tries again.
+      // The store is unavailable: the next poll tries again.
     }
     if (this.#subscribers.size === 0 || this.#pollTimer) return;
     const took = performance.now() - began;

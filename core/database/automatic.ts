@@ -13,12 +13,12 @@ import { invertAll } from '../schema/invert.ts';
 import type { SchemaModel } from '../schema/model.ts';
 import { MutableSchema } from '../schema/mutable-schema.ts';
 import type { NameLimit } from '../schema/names.ts';
-import type { Operation } from '../schema/operation.ts';
+import type { Operation, OperationType } from '../schema/operation.ts';
 
 export interface SchemaResult {
   readonly migration: Migration;
   readonly durationMs: number;
-  /** What was sent to the database. */
+  /** The statements sent to the database. */
   readonly statements: readonly string[];
 }
 
@@ -26,13 +26,13 @@ export interface SchemaResult {
 interface SchemaRequest {
   /** The name part of the migration's tag, such as `add_email_to_users`. */
   readonly name: string;
-  /** The operation whose properties the migration object carries. */
+  /** The operation whose properties are copied to the migration object. */
   readonly operation: Operation;
   /** Operations that must run before it. */
   readonly prerequisites?: (model: SchemaModel) => readonly Operation[];
 }
 
-/** Turns schema API calls into migrations. Tag and rollback are computed under the lock, from the schema at that time. */
+/** Turns schema API calls into migrations. Tag and rollback are computed under the lock. */
 export class AutomaticMigrations {
   readonly #target: Target;
   #cached: { readonly history: History; readonly epoch: number } | undefined;
@@ -70,7 +70,7 @@ function automaticMigration(request: SchemaRequest, model: SchemaModel, history:
   const up = [...(request.prerequisites?.(model) ?? []), operation];
   const down = invertAll(up, model);
   const lossy = dataLossWarnings(operation, model);
-  // Tags grow with the order of application: exported to files, the migrations run in tag order.
+  // Tags increase in order of application, because exported migrations run in tag order.
   const tag = availableTag(request.name, new Date(), (tag) => history.records.has(tag), history.lastApiTag);
   return {
     tag,
@@ -83,7 +83,7 @@ function automaticMigration(request: SchemaRequest, model: SchemaModel, history:
   };
 }
 
-/** The properties of the operation that an automatic migration carries itself. */
+/** The properties of the operation that are copied to the migration object. */
 function operationProperties(operation: Operation): Partial<Migration> {
   switch (operation.type) {
     case 'createCollection':
@@ -92,14 +92,20 @@ function operationProperties(operation: Operation): Partial<Migration> {
     case 'dropField':
     case 'modifyField':
       return { collection: operation.collection, field: operation.field };
+    case 'dropCollection':
+    case 'renameCollection':
+    case 'renameField':
+    case 'createIndex':
+    case 'dropIndex':
+    case 'addConstraint':
+    case 'dropConstraint':
+      return { collection: operation.collection };
     case 'raw':
       return {};
-    default:
-      return { collection: operation.collection };
   }
 }
 
-/** Adds the tables that the operation needs and svc did not create to the model, as the catalog has them. */
+/** Adds tables that the operation needs but svc did not create to the model, as introspected. */
 async function loadUnmanagedTables(
   operation: Operation,
   model: MutableSchema,
@@ -112,6 +118,22 @@ async function loadUnmanagedTables(
   return new Set(found.keys());
 }
 
+/** Whether a rollback recreates a dropped object from the model alone. */
+const DROPS_DATA: Readonly<Record<OperationType, boolean>> = {
+  createCollection: false,
+  dropCollection: true,
+  renameCollection: false,
+  addField: false,
+  dropField: true,
+  renameField: false,
+  modifyField: false,
+  createIndex: false,
+  dropIndex: false,
+  addConstraint: false,
+  dropConstraint: false,
+  raw: false,
+};
+
 /** Makes the migration irreversible if its rollback cannot be compiled, and lists what a rollback would not restore. */
 async function withRollbackLimits(
   migration: Migration,
@@ -121,13 +143,13 @@ async function withRollbackLimits(
 ): Promise<Migration> {
   const reason = await irreversibleReason(migration, model, target);
   if (reason !== undefined) return { ...migration, down: [], irreversible: reason };
-  if (!migration.up.some(({ type }) => type === 'dropCollection' || type === 'dropField')) return migration;
+  if (!migration.up.some(({ type }) => DROPS_DATA[type])) return migration;
   const objects = (await target.connection.unsupportedObjects()).filter(
     ({ collection }) => collection === undefined || unmanaged.has(collection),
   );
   const lossy = objects.map(({ collection, field, what }) => {
     const place = field === undefined ? `table ${collection}` : `field ${collection}.${field}`;
-    return `The ${collection === undefined ? 'database' : place} ${what}: that is not brought back.`;
+    return `The ${collection === undefined ? 'database' : place} ${what}, which a rollback does not restore.`;
   });
   return lossy.length === 0 ? migration : { ...migration, lossy: [...(migration.lossy ?? []), ...lossy] };
 }

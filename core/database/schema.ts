@@ -70,7 +70,7 @@ export class SchemaOperations {
     });
   }
 
-  /** Also drops the indexes and constraints that use the field; a rollback restores them. The field's values are lost. */
+  /** Also drops the indexes and constraints that use the field; a rollback restores them, but not the values. */
   async dropField(table: string, field: string): Promise<SchemaResult> {
     validated('dropField', { table, field }, { table: 'string', field: 'string' });
     return this.#migrations.run({

@@ -4,7 +4,7 @@ import { type ErrorCode, SvcError } from '../errors.ts';
 import { canonicalJson, isPlainObject, type Json } from '../json.ts';
 import { assertArguments, deepCopy } from '../migration/arguments.ts';
 import { nearest } from '../nearest.ts';
-import { normalizeLiteral, TEMPORAL_TYPES } from '../schema/default.ts';
+import { normalizeLiteral, TEMPORAL_TYPES } from '../schema/literal.ts';
 import type { Collection, Field, FieldType } from '../schema/model.ts';
 import { type Shape, shapeProblems } from '../schema/validate.ts';
 
@@ -17,7 +17,7 @@ export interface UpdateRequest {
   readonly data: { readonly [field: string]: Json };
   /** A value, null, or `{ $gt, $gte, $lt, $lte, $ne, $in }` by field. A row must match all of them. */
   readonly where?: { readonly [field: string]: Json };
-  /** Required to update every row: without `where` an update is rejected otherwise. */
+  /** Must be true to update every row: an update with neither `where` nor `all` is rejected. */
   readonly all?: boolean;
 }
 
@@ -36,7 +36,7 @@ export async function updateJob(request: UpdateRequest, connection: Connection):
     throw invalid('An update needs `where`, or `all: true` to update every row.');
   }
   if (where !== undefined && all === true) throw invalid('`where` and `all: true` contradict each other.');
-  if (Object.keys(data).length === 0) throw invalid('`data` names no field.');
+  if (Object.keys(data).length === 0) throw invalid('`data` contains no fields.');
   const collection = (await connection.introspect([table])).get(table);
   if (!collection)
     throw new SvcError('collection_unknown', `The table "${table}" does not exist.`, { state: 'Nothing was changed.' });
@@ -86,7 +86,7 @@ function assignment(field: Field, value: Json, collection: Collection): Assignme
   const { $CONCAT: parts, ...others } = value as Record<string, Json>;
   if (!Array.isArray(parts) || parts.length === 0 || Object.keys(others).length > 0) {
     throw invalid(
-      `${field.name}: $CONCAT takes an array of field names and literal strings, and no other operator next to it.`,
+      `${field.name}: $CONCAT accepts an array of field names and literal strings, and no other operator next to it.`,
     );
   }
   if (!CONCAT_TYPES.has(field.type)) {
@@ -118,7 +118,7 @@ function concatPart(part: unknown, target: Field, collection: Collection): { fie
   if (!field) return { literal: part };
   if (!CONCAT_TYPES.has(field.type)) {
     throw invalid(`${target.name}: $CONCAT cannot read "${part}", which has the type ${field.type}.`, [
-      `It reads fields of these types: ${[...CONCAT_TYPES].join(', ')}.`,
+      `It accepts fields of these types: ${[...CONCAT_TYPES].join(', ')}.`,
       `For the literal text "${part}": { "$literal": ${JSON.stringify(part)} }.`,
     ]);
   }
@@ -138,7 +138,7 @@ function conditions(field: Field, value: Json): Condition[] {
   }
   return operators.map(([operator, operand]): Condition => {
     if (operator === '$in') {
-      if (!Array.isArray(operand)) throw invalid(`${field.name}: $in takes an array.`);
+      if (!Array.isArray(operand)) throw invalid(`${field.name}: $in accepts an array.`);
       const values = (operand as readonly Json[]).map((one) => comparable(one, field));
       return { field: field.name, operator: 'in', value: values };
     }

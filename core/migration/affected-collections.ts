@@ -30,7 +30,16 @@ export function affectedCollections(operation: Operation): readonly string[] {
       return [operation.name];
     case 'renameCollection':
       return [operation.collection, operation.to];
-    default:
+    case 'dropCollection':
+    case 'addField':
+    case 'dropField':
+    case 'renameField':
+    case 'modifyField':
+    case 'createIndex':
+    case 'dropIndex':
+    case 'addConstraint':
+    case 'dropConstraint':
+    case 'raw':
       return requiredCollections(operation);
   }
 }
@@ -65,8 +74,8 @@ export function affectedMembers(operation: Operation): readonly string[] {
 }
 
 /**
- * Tables that the planned migrations create. They are empty until the run is over, so a destructive operation destroys
- * no data there. A table that a raw statement names is dropped from the set: it may contain rows by then.
+ * Tables that the planned migrations create. They stay empty during the run, so a destructive operation destroys no data
+ * there. A table that a raw statement mentions is removed from the set, because the statement may insert rows.
  */
 export class CreatedTables {
   readonly #names = new Set<string>();
@@ -76,7 +85,7 @@ export class CreatedTables {
     return affected.length > 0 && affected.every((name) => this.#names.has(name));
   }
 
-  /** Records a planned operation. One that compiled to no statement found its table already there. */
+  /** Records a planned operation. A create without statements found an existing table. */
   record(operation: Operation, statementCount: number): void {
     switch (operation.type) {
       case 'createCollection':
@@ -93,8 +102,17 @@ export class CreatedTables {
         for (const name of this.#names) if (text.includes(name.toLowerCase())) this.#names.delete(name);
         return;
       }
-      default:
+      case 'addField':
+      case 'dropField':
+      case 'renameField':
+      case 'modifyField':
+      case 'createIndex':
+      case 'dropIndex':
+      case 'addConstraint':
+      case 'dropConstraint':
         return;
+      default:
+        operation satisfies never;
     }
   }
 }

@@ -15,7 +15,7 @@ import { auditWrite } from './resolve.ts';
 import { nameOfTag } from './tag.ts';
 import type { Target } from './target.ts';
 
-/** Records pending migrations as applied without running them. Throws `drift` unless the catalog shows their result. */
+/** Records pending migrations as applied without running them. Throws `drift` unless the catalog matches their result. */
 export async function baseline(
   target: Target,
   defined: readonly DefinedMigration[],
@@ -47,7 +47,7 @@ async function assertPresent({ target, history }: MigrationRun, pending: readonl
     (await history.completedMigrations(connection)).map(({ migration }) => migration),
   );
   const before = new Map(await history.model(connection));
-  // An unmanaged table that a pending migration creates is in the model as the catalog has it.
+  // The model contains unmanaged tables as introspected. A table that a pending migration creates must come from it.
   for (const operation of operations) {
     if (operation.type === 'createCollection' && unmanaged.has(operation.name)) before.delete(operation.name);
   }

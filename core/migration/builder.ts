@@ -9,14 +9,15 @@ import type {
   FieldChanges,
   NamedFieldDefinition,
   Operation,
+  OperationType,
   RenameField,
 } from '../schema/operation.ts';
 import { operationProblems, STRATEGY } from '../schema/operation-problems.ts';
 import { type CreateOptions, INDEX_OPTIONS_PROPERTIES, type IndexOptions } from '../schema/options.ts';
 import { problemText, type Shape, shapeProblems } from '../schema/validate.ts';
 import { checksum, type Migration } from './migration.ts';
-import { migrationProblems } from './problems.ts';
 import { generateUniqueTag, nameOfTag } from './tag.ts';
+import { migrationProblems } from './validate-migration.ts';
 
 export interface RawOptions {
   /** Undoes the statement; without it the migration is irreversible. */
@@ -29,9 +30,8 @@ export interface RawOptions {
 
 interface BuilderStep {
   readonly up: Operation;
-  /** The inverse operations, or the reason why there are none. Called only if `up` is valid. */
+  /** The inverse operations, or the reason why the step has no inverse. Called only if `up` is valid. */
   readonly down: () => readonly Operation[] | string;
-  /** The options of the call, which `optionsShape` describes. */
   readonly options: unknown;
   readonly optionsShape: Shape;
 }
@@ -54,8 +54,8 @@ export function migration(tag: string): MigrationBuilder {
   return new MigrationBuilder(tag);
 }
 
-/** Collects operations and their inverses. It reads no database: `was` describes what a drop or a change replaces. */
-export class MigrationBuilder {
+/** Collects operations and their inverses. Reads no database: pass the definition that a drop or change replaces as `was`. */
+export class MigrationBuilder implements Readonly<Record<OperationType, unknown>> {
   readonly #tag: string;
   readonly #steps: BuilderStep[] = [];
   #description: string | undefined;
@@ -264,10 +264,10 @@ export class MigrationBuilder {
 export const MigrationHelpers = {
   /** Returns `<YYYYMMDD>_<HHMMSS>_<name>` in UTC, at least one second later than the last tag of this process. */
   generateTag: (name: string): string => generateUniqueTag(name),
-  /** Whether the migration can be applied; `problems` gives the reasons if not. */
+  /** Whether the migration can be applied; `problems` returns the reasons if not. */
   validate: (migration: unknown, dialect?: Dialect): boolean => migrationProblems(migration, dialect).length === 0,
-  /** Why `validate` is false. With a dialect (`db.getAdapter().dialect`) also what that engine does not support. */
+  /** Why `validate` is false. With a dialect (`db.getAdapter().dialect`), also checks what the engine supports. */
   problems: migrationProblems,
-  /** sha256, in hex, of the canonical JSON of tag, up and down. Throws `value_invalid` for values JSON cannot represent. */
+  /** sha256, in hex, of the canonical JSON of tag, up and down. Throws `value_invalid` for values JSON lacks. */
   checksum: (migration: Migration): string => checksum(migration),
 } as const;

@@ -8,10 +8,10 @@ import { withRecoveredHistory } from './lock-session.ts';
 import { checksum, type Migration } from './migration.ts';
 import { modelForPlanning, planMigration } from './plan.ts';
 import { planOneRollback } from './plan-down.ts';
-import { migrationProblems } from './problems.ts';
 import { type Resolution, type ResolveReport, resolveMigration } from './resolve.ts';
 import { type EngineResult, runMigration } from './runner.ts';
 import type { Target } from './target.ts';
+import { migrationProblems } from './validate-migration.ts';
 
 export interface HistoryEntry {
   readonly tag: string;
@@ -39,7 +39,7 @@ export interface MigrationStatus {
 export class MigrationEngine {
   readonly #target: Target;
 
-  /** Takes what `db.getAdapter()` returns. */
+  /** Accepts the return value of `db.getAdapter()`. */
   constructor(target: Target) {
     const given: unknown = target;
     if (!isPlainObject(given) || !given.connection || !given.dialect || !given.hooks) {
@@ -50,7 +50,7 @@ export class MigrationEngine {
     this.#target = target;
   }
 
-  /** Applies the migration; `skipped` if it is applied. Throws `migration_edited` if another has its tag. */
+  /** Applies the migration, or returns `skipped` if it is already applied. Throws `migration_edited` if another has its tag. */
   async up(migration: Migration): Promise<EngineResult> {
     const copy = validatedMigration(migration);
     return withRecoveredHistory(this.#target, {}, async (run) => {
@@ -65,8 +65,8 @@ export class MigrationEngine {
   }
 
   /**
-   * Runs the migration's `down`. Also rolls back one that is not the last, if the result is the schema that the others
-   * produce; otherwise throws `not_reversible_now`.
+   * Runs the migration's `down`. A migration that is not the last can be rolled back only if the result is the schema
+   * that the others produce; otherwise throws `not_reversible_now`.
    */
   async down(migration: Migration): Promise<EngineResult> {
     const copy = validatedMigration(migration);
@@ -119,7 +119,7 @@ export class MigrationEngine {
     };
   }
 
-  /** Carries out a person's decision about a migration that stopped half-way. */
+  /** Applies a person's decision about a migration that stopped half-way. */
   resolve(tag: string, action: Resolution): Promise<ResolveReport> {
     return resolveMigration(this.#target, tag, action);
   }
@@ -158,7 +158,7 @@ function assertUniqueTags(migrations: readonly Migration[]): void {
   for (const { tag } of migrations) {
     if (tags.has(tag)) {
       throw new SvcError('tag_taken', `Two of the migrations have the tag "${tag}".`, {
-        next: ['Give each migration a tag of its own, and pass each one once.'],
+        next: ['Give each migration its own tag, and pass each one once.'],
       });
     }
     tags.add(tag);
@@ -170,6 +170,6 @@ function assertSameChecksum(migration: Migration, { row }: HistoryRecord): void 
   throw new SvcError('migration_edited', `Another migration is applied under the tag "${migration.tag}".`, {
     why: 'Its checksum differs from the one in the history.',
     state: 'Nothing was changed.',
-    next: ['Give the changed migration a tag of its own.'],
+    next: ['Give the changed migration its own tag.'],
   });
 }

@@ -10,39 +10,39 @@ import { stepOutcome } from './step-outcome.ts';
 
 type RunFailure = NonNullable<RunOutcome['failure']>;
 
-/** The `state` of an error after which the next run does the rest. */
+/** The `state` of an error after which the next run resumes. */
 export const RESUMES_FROM_JOURNAL = 'The progress is journaled; the next run continues from there.';
 
 const CHANGE_BLOCKING_ROWS = 'Change the rows that block the change.';
 
 /**
- * Records what a failed segment leaves behind, and returns the error to throw. `before` is the history record from
- * before the migration started; `counted` says how many migrations of the run are done.
+ * Records the state after a failed segment, and returns the error to throw. `before` is the history record from
+ * before the migration started; `progress` states how many migrations of the run are done.
  */
 export async function handleFailure(
   run: MigrationRun,
   { planned, segment, firstStatement }: JournaledSegment,
   failure: RunFailure,
   before: HistoryRecord | undefined,
-  counted: string,
+  progress: string,
 ): Promise<SvcError> {
   const record = run.history.records.get(planned.tag);
   const code = isSvcError(failure.error) ? failure.error.code : undefined;
   if (code === 'connection_lost' && isAtomic(planned)) {
-    const state = `At least ${counted}. Each is applied completely or not at all; the next run finds out which.`;
+    const state = `At least ${progress}. Each is applied completely or not at all; the next run determines which.`;
     return migrationError(planned, failure, state, firstStatement);
   }
-  // A retried statement in a transaction is rolled back together with the note that it started.
+  // A retried statement in a transaction is rolled back together with the record of its start.
   const isStarted = record?.row.status === 'applying' || record?.row.status === 'failed';
   const isResumable = code === 'connection_lost' || (isStarted && (code === 'lock_lost' || code === 'interrupted'));
   if (isResumable || (isStarted && segment.statements.length === 0)) {
     return migrationError(planned, failure, RESUMES_FROM_JOURNAL, firstStatement);
   }
-  if (!isStarted) return migrationError(planned, failure, `None of it took effect; ${counted}.`, firstStatement);
+  if (!isStarted) return migrationError(planned, failure, `None of it took effect; ${progress}.`, firstStatement);
   const isNew = before === undefined || before.row.status === 'completed' || before.row.status === 'rolled_back';
   if (isNew && record.row.step === 0 && (failure.rolledBack || (await hadNoEffect(run, planned)))) {
     await restoreRow(run, record, before);
-    return migrationError(planned, failure, `None of it took effect; ${counted}.`, firstStatement);
+    return migrationError(planned, failure, `None of it took effect; ${progress}.`, firstStatement);
   }
   if (failure.transient) {
     const update = { tag: planned.tag, status: 'applying', started: false, epoch: run.epoch } as const;
@@ -52,16 +52,16 @@ export async function handleFailure(
     return migrationError(planned, failure, state, firstStatement);
   }
   const marked = await markFailed(run, planned, record, failureText(failure.error));
-  const next = [...ownNext(planned, failure.error), ...marked.next];
+  const next = [...specificNext(planned, failure.error), ...marked.next];
   return migrationError(planned, { ...failure, error: marked.with({ next }) }, marked.state ?? '', firstStatement);
 }
 
-function ownNext(planned: PlannedMigration, error: unknown): readonly string[] {
+function specificNext(planned: PlannedMigration, error: unknown): readonly string[] {
   if (!isSvcError(error)) return [];
   return isRollbackBlockedByRows(planned, error) ? [CHANGE_BLOCKING_ROWS] : error.next;
 }
 
-/** The text of an error that the history stores. */
+/** The text of an error, to store in the history. */
 function failureText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return isSvcError(error) ? describeError(error) : error.message;
@@ -73,7 +73,7 @@ async function hadNoEffect(run: MigrationRun, planned: PlannedMigration): Promis
   return first !== undefined && (await stepOutcome(run, planned, first)) === 'not done';
 }
 
-/** Marks the migration as failed and returns the error that says what a person can do. */
+/** Marks the migration as failed and returns the error that lists the `resolve` commands. */
 export async function markFailed(
   run: MigrationRun,
   planned: PlannedMigration,
@@ -87,11 +87,11 @@ export async function markFailed(
   throw new Error(`"${row.tag}" is not in the history`);
 }
 
-/** Removes the row, or writes the one from before, as if the migration had not started. */
+/** Removes or restores the row, as if the migration had not started. */
 async function restoreRow(run: MigrationRun, record: HistoryRecord, before: HistoryRecord | undefined): Promise<void> {
   const { tag, name, checksum } = record.row;
   if (before) {
-    // The file may have been edited since the row was written: name and checksum are those of the latest attempt.
+    // The file may have been edited since: store the name and checksum of the latest attempt.
     const update = { ...before.row, name, checksum, journal: null, started: false, epoch: run.epoch };
     await writeUpdate(run, undefined, update, record.version);
     return;
@@ -119,7 +119,7 @@ async function writeUpdate(
   return recordCommitted(run, { update }, {});
 }
 
-/** The error for a failed statement, with the engine's message, the statement and the state that is left. */
+/** The error for a failed statement, with the engine's message, the statement and the resulting state. */
 export function migrationError(
   planned: PlannedMigration,
   { error, statement }: RunFailure,
@@ -129,7 +129,7 @@ export function migrationError(
   const index = statement === undefined ? undefined : firstStatement + statement;
   const text = index === undefined ? undefined : planned.statements[index]?.text;
   const steps = planned.statements.length;
-  const retry = `Correct "${planned.tag}" or what blocks it, then run the command again.`;
+  const retry = `Correct "${planned.tag}" or remove the cause, then run the command again.`;
   const facts = {
     state,
     where: index === undefined ? planned.tag : `${planned.tag}, step ${index + 1} of ${steps}: ${text}`,
@@ -146,7 +146,7 @@ export function migrationError(
   });
 }
 
-/** Existing rows violate what the rollback restores. The file is applied already, so it cannot be changed to fit them. */
+/** Rows violate a constraint that the rollback restores. The applied file cannot be changed. */
 function isRollbackBlockedByRows({ direction }: PlannedMigration, { code }: SvcError): boolean {
   return direction === 'down' && code === 'data_violates';
 }
@@ -156,7 +156,7 @@ function nextFor(planned: PlannedMigration, error: SvcError): readonly string[] 
   if (isRollbackBlockedByRows(planned, error)) {
     return [
       `${CHANGE_BLOCKING_ROWS} Then run the command again.`,
-      `Or do by hand what it would do, with values for those rows, then: svc db migrate resolve ${tag} --rolled-back`,
+      `Or roll back by hand, with values for those rows, then: svc db migrate resolve ${tag} --rolled-back`,
     ];
   }
   const { code, next } = error;

@@ -34,7 +34,7 @@ export interface HistoryRow {
   readonly journal: Journal | null;
   /** The step after `step` was started; only the catalog shows whether it took effect. */
   readonly started: boolean | null;
-  /** Tables of `createCollection … ifNotExists` that existed already; null if it has no such operation, or before version 3. */
+  /** Tables of `ifNotExists` operations that existed already; null without such an operation and before version 3. */
   readonly found: readonly string[] | null;
 }
 

@@ -31,7 +31,7 @@ const ALL_COLUMNS = Object.keys(historyTable.columns) as (keyof HistoryRow)[];
 const SUMMARY_COLUMNS = ALL_COLUMNS.filter((column) => !(OMITTED as readonly string[]).includes(column));
 const COLUMNS_WITH_MIGRATION = [...SUMMARY_COLUMNS, 'migration'] as const;
 
-/** The migration history of one database and the schema it describes. Writers read it under the lock, `status` without. */
+/** The migration history of one database, and the schema it describes. Only writers need the lock to read it. */
 export class History {
   readonly records = new Map<string, HistoryRecord>();
   #model: MutableSchema | undefined;
@@ -99,7 +99,7 @@ export class History {
     return this.#model;
   }
 
-  /** Gives the model to a planner, which changes it. `returnModel` hands it back once the planned migrations have run. */
+  /** Transfers the model to a planner, which changes it. Pass it to `returnModel` once the plan has run. */
   async takeModel(connection: Connection): Promise<MutableSchema> {
     await this.model(connection);
     const model = this.#model ?? new MutableSchema();
@@ -111,7 +111,7 @@ export class History {
     this.#model = model;
   }
 
-  /** Takes over a row that was read or written. */
+  /** Adds or replaces a row that was read or written. */
   set(record: HistoryRecord): void {
     const { row } = record;
     this.records.set(row.tag, record);
@@ -135,7 +135,7 @@ function hasMigration(record: HistoryRecord): record is Required<HistoryRecord> 
   return record.migration !== undefined;
 }
 
-/** Whether an unfinished row is a rollback: only the rollback of a completed migration leaves `applied_at` and open steps. */
+/** Whether an unfinished row is a rollback: only a rollback has `applied_at` and remaining steps. */
 export function isRollback({ applied_at, rolled_back_at, step, steps }: HistorySummary): boolean {
   return applied_at !== null && rolled_back_at === null && step < steps;
 }
@@ -172,7 +172,7 @@ function replayCompleted(migrations: readonly Migration[]): MigrationReplay {
       why: describeError(error),
       state: 'Nothing was changed.',
       next: [
-        `svc db migrate resolve ${tag} --forget    and the same for each migration named after that`,
+        `svc db migrate resolve ${tag} --forget    then repeat for each migration that the next error names`,
         'svc db migrate baseline    records them again, with the missing one',
       ],
       where: error.where ?? String(tag),
@@ -221,12 +221,12 @@ export async function assertDatabaseOwner(target: Target): Promise<Versioned<Met
     {
       why: 'Its _svc_meta table names that owner. A URL in the configuration may point at the wrong server.',
       state: 'Nothing was changed.',
-      next: ['Correct the URL in svc.config.', 'Or take the database over: svc db migrate --adopt'],
+      next: ['Correct the URL in svc.config.', 'Or take over the database: svc db migrate --adopt'],
     },
   );
 }
 
-/** Creates the history tables on first use; with `adopt` also takes over a database of another owner. Needs the lock. */
+/** Creates the history tables on first use; with `adopt`, also takes over a foreign database. Needs the lock. */
 export async function claimDatabase(target: Target, epoch: number, adopt: boolean): Promise<void> {
   const found = adopt ? await assertHistoryVersion(target) : await assertDatabaseOwner(target);
   if (found && isOwnedBy(target, found.record) && found.record.version === HISTORY_VERSION) return;

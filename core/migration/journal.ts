@@ -18,7 +18,7 @@ export interface MigrationRun {
   readonly onFinished?:
     | ((planned: PlannedMigration, record: HistoryRecord, statements: readonly string[]) => void)
     | undefined;
-  /** What was sent for a statement, if it differs from its text. */
+  /** The text sent for a statement, if it differs from the planned text. */
   readonly sentText: Map<Statement, string>;
 }
 
@@ -43,7 +43,7 @@ export interface JournaledSegment {
   readonly startsAt?: RunPosition;
 }
 
-/** The migration, by its index in the plan, and the step of it that run next. */
+/** Where a run continues: the index of the migration in the plan, and the index of its next step. */
 export interface RunPosition {
   readonly migration: number;
   readonly step: number;
@@ -57,9 +57,8 @@ export interface Batch {
 
 /**
  * The next segments of a run, at most `maxSteps` steps. A transactional step commits together with its history update.
- * A statement that cannot run in a transaction goes between two updates, "started" and "done"; the "done" of one and the
- * "started" of the next are the same update. So an atomic migration is one segment, and a single statement outside a
- * transaction is three.
+ * Any other statement goes between two updates, "started" and "done"; the "done" of one is the "started" of the next. So
+ * an atomic migration is one segment, and a single statement outside a transaction is three.
  */
 export function nextBatch(
   run: MigrationRun,
@@ -119,7 +118,7 @@ export function checkpoint(run: MigrationRun, planned: PlannedMigration, step: n
   return { planned, segment, update, firstStatement: statementsBeforeStep(planned, step) };
 }
 
-/** Builds the history updates of one migration: the first writes the whole row, the others only what changes. */
+/** Builds the history updates of one migration: the first writes the whole row, the others only the changes. */
 class JournalWriter {
   readonly #run: MigrationRun;
   readonly #planned: PlannedMigration;
@@ -177,7 +176,7 @@ class JournalWriter {
   }
 }
 
-/** A rollback leaves `found` as the up recorded it. */
+/** A rollback does not change `found`. */
 type FinalRow = Omit<Writable<HistoryRow>, 'found'> & Partial<Pick<HistoryRow, 'found'>>;
 
 /** The history row of a finished migration. */
@@ -213,7 +212,7 @@ export function statementsBeforeStep({ steps }: Pick<PlannedMigration, 'steps'>,
   return steps.slice(0, step).reduce((sum, { statements }) => sum + statements.length, 0);
 }
 
-/** Takes a committed update over into the history, and reports the migration if it is finished. */
+/** Applies a committed update to the history in memory, and reports the migration if it is finished. */
 export function recordCommitted(
   run: MigrationRun,
   { planned, update }: { readonly planned?: PlannedMigration; readonly update?: HistoryUpdate },

@@ -16,7 +16,7 @@ export interface LockSessionOptions extends Pick<LockOptions, 'onWait' | 'signal
   readonly cached?: { readonly history: History; readonly epoch: number } | undefined;
   /** Called before interrupted migrations are finished; throws to prevent it. */
   readonly beforeRecovery?: (history: History) => void;
-  /** Told about each migration, recovered ones included. */
+  /** Receives each migration of the session, recovered ones included. */
   readonly observer?: Pick<MigrationRun, 'onStarted' | 'onFinished'>;
 }
 
@@ -36,10 +36,10 @@ export function withRecoveredHistory<T>(
   });
 }
 
-/** The databases whose lock the current call chain holds: requesting one again would wait for itself. */
+/** The databases whose lock the current call chain holds. Requesting one of them again would deadlock. */
 const heldLocks = new AsyncLocalStorage<ReadonlySet<string>>();
 
-/** Takes the lock, reads the history in whatever state it is, and runs `work`. */
+/** Takes the lock, reads the history without recovery, and runs `work`. */
 export function withLockedHistory<T>(
   target: Target,
   options: LockSessionOptions,
@@ -74,8 +74,8 @@ export function withLockedHistory<T>(
 }
 
 /**
- * Finishes interrupted migrations: this process has the lock, so whoever was running them is dead. A failed one needs a
- * person. Returns the tags that are rolled back now.
+ * Finishes interrupted migrations: this process has the lock, so the process that ran them is dead. Throws for a failed
+ * one, which needs a person's decision. Returns the tags of finished rollbacks.
  */
 async function recoverInterrupted(run: MigrationRun): Promise<ReadonlySet<string>> {
   const rolledBack = new Set<string>();

@@ -39,18 +39,18 @@ export async function migrate(
   const startedAt = performance.now();
   assertDefined(options.to, defined);
 
-  // Read the history without the lock: usually nothing is pending, and what is wrong is reported at once.
+  // Read the history without the lock: usually nothing is pending, and problems are reported at once.
   const history = await readHistory(target, options);
   const reconciled = reconcile(defined, history);
   assertReconciled(reconciled);
   const hasWork = upTo(reconciled.pending, options.to).length > 0 || reconciled.interrupted.length > 0;
   if (!hasWork && !options.adopt) return report([], startedAt);
 
-  // Plan and ask before the lock, so that nobody waits for a person's answer.
+  // Plan and confirm before the lock, so that no other process waits for a person.
   const confirmed = options.confirm && (await planUpAfterRecovery(target, history, defined, options));
   if (confirmed) await options.confirm?.(confirmed);
 
-  // Lock, read the history again, finish what was interrupted, plan on that, and run and record each migration.
+  // Lock, read the history again, finish interrupted migrations, plan, then run and record each migration.
   return runUnderLock(target, options, startedAt, async (current, rolledBack) => {
     for (const tag of rolledBack) notice(options, rollbackFinishedNotice(tag));
     const planned = await planUp(target, current, defined, options, rolledBack);
@@ -85,7 +85,7 @@ export async function rollback(target: Target, options: RollbackOptions = {}): P
   }
 }
 
-/** Takes the lock, recovers, then plans and runs. `plan` gets the recovered history and the tags that were rolled back. */
+/** Takes the lock, recovers, plans and runs. `plan` receives the recovered history and the tags of finished rollbacks. */
 function runUnderLock(
   target: Target,
   options: RunOptions,
@@ -115,7 +115,7 @@ function runUnderLock(
   });
 }
 
-/** Passes what happens to each migration on as events, and collects the finished ones. */
+/** Emits the events of each migration and collects the finished ones. */
 function observe(
   finished: FinishedMigration[],
   onEvent: RunOptions['onEvent'],
@@ -131,7 +131,7 @@ function observe(
   };
 }
 
-/** Adds to a planning error that the recovery has changed the database before it. */
+/** Adds to a planning error that the recovery has already changed the database. */
 function afterRecovery(error: unknown, recovered: readonly FinishedMigration[]): unknown {
   if (recovered.length === 0 || !isSvcError(error)) return error;
   const tags = recovered.map(({ tag }) => tag).join(', ');
@@ -141,7 +141,7 @@ function afterRecovery(error: unknown, recovered: readonly FinishedMigration[]):
   });
 }
 
-/** Names the exact command to repeat: a count would include what this run has already rolled back. */
+/** Adds the exact command to repeat: a count would include the migrations that this run has already rolled back. */
 function withRollbackCommand(next: readonly string[], last: HistoryRecord | undefined): string[] {
   const command = last ? `svc db migrate rollback --to ${last.row.tag}` : 'svc db migrate status';
   const lines = next.map((line) =>
@@ -157,13 +157,14 @@ function notice({ onEvent }: RunOptions, message: string): void {
 const rollbackFinishedNotice = (tag: string): string =>
   `The interrupted rollback of "${tag}" is finished. The migration is pending again; the next run applies it and those after it.`;
 
-/** A notice about pending files that are older than an applied one; undefined if there are none. */
+/** A notice about pending files that are older than an applied one; undefined without such files. */
 function outOfOrderNotice(planned: readonly PlannedMigration[], history: History): string | undefined {
   const files = history.completed().filter(({ row }) => row.origin === 'file');
   const newest = files.reduce((last, { row }) => (row.tag > last ? row.tag : last), '');
   const older = planned.filter(({ tag }) => tag < newest).map(({ tag }) => tag);
   if (older.length === 0) return undefined;
-  return `Older than "${newest}", which is already applied: ${older.join(', ')}. This is normal after a branch merge; the history keeps the order of application.`;
+  const tags = older.join(', ');
+  return `Older than "${newest}", which is already applied: ${tags}. This is normal after a branch merge.`;
 }
 
 function report(migrations: readonly FinishedMigration[], startedAt: number): RunReport {

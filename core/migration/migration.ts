@@ -3,13 +3,13 @@ import { SvcError } from '../errors.ts';
 import { canonicalJson, isPlainObject } from '../json.ts';
 import type { NamedFieldDefinition, Operation, OperationType } from '../schema/operation.ts';
 
-/** A migration as files and the history store it, and as `build()` and `db.schema.*` return it. */
+/** A migration as stored in files and the history, and as returned by `build()` and `db.schema.*`. */
 export interface Migration {
   readonly $schema?: string;
   readonly tag: string;
   readonly name: string;
   readonly description?: string;
-  /** Automatic migrations carry the properties of their operation: `type`, `collection`, `fields`, `field`. */
+  /** Automatic migrations repeat the properties of their operation: `type`, `collection`, `fields`, `field`. */
   readonly type?: OperationType;
   readonly collection?: string;
   readonly fields?: readonly NamedFieldDefinition[];

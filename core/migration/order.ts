@@ -92,7 +92,7 @@ export function assertOrder(completed: readonly AppliedMigration[], pending: rea
       state: 'Nothing was changed.',
       next: [
         ...nextStepsToAlign(differences),
-        `Or, if nothing of it was applied anywhere else, give ${each} a newer tag: the name of the file, and tag in it`,
+        `Or, if not applied to another database, give ${each} a newer tag: rename the file, and change "tag" in it`,
         `Or apply all in order: svc db migrate rollback ${rollbackOption(completed, tagOrderedCount(all))}, then svc db migrate`,
       ],
       details: { tags: older, differences },
@@ -100,15 +100,15 @@ export function assertOrder(completed: readonly AppliedMigration[], pending: rea
   );
 }
 
-/** How to make databases equal again that applied the files in different orders. */
+/** How to align databases that applied the files in different orders. */
 export function nextStepsToAlign(differences: readonly string[]): readonly string[] {
-  const what = differences.length === 1 ? 'the difference' : 'the differences';
-  return [`svc db migrate create <name>    for a migration that settles ${what}, whichever order was applied`];
+  const noun = differences.length === 1 ? 'the difference' : 'the differences';
+  return [`svc db migrate create <name>    for a migration that removes ${noun}, whichever order was applied`];
 }
 
-/** The rollback option that keeps the first `kept` migrations. */
-export function rollbackOption(completed: readonly Pick<AppliedMigration, 'tag'>[], kept: number): string {
-  const last = completed[kept - 1];
+/** The rollback option that keeps the first `count` migrations. */
+export function rollbackOption(completed: readonly Pick<AppliedMigration, 'tag'>[], count: number): string {
+  const last = completed[count - 1];
   return last ? `--to ${last.tag}` : `-n ${completed.length}`;
 }
 
@@ -116,7 +116,7 @@ interface ExportedMigrations {
   /** Completed migrations without a file, in the order of application. */
   readonly migrations: readonly Migration[];
   /** Describes how the schema would differ if all of them ran as files, in tag order. */
-  readonly disorder: readonly string[];
+  readonly outOfOrder: readonly string[];
 }
 
 /** The migrations that `svc db migrate export` writes to files. */
@@ -129,6 +129,6 @@ export async function exportMigrations(
   const completed = (await history.completedMigrations(target.connection)).map(({ migration }) => migration);
   return {
     migrations: completed.filter(({ tag }) => !tagsInFiles.has(tag)),
-    disorder: orderDifferences(completed.map((migration) => ({ tag: migration.tag, origin: 'file', migration }))),
+    outOfOrder: orderDifferences(completed.map((migration) => ({ tag: migration.tag, origin: 'file', migration }))),
   };
 }

@@ -22,7 +22,7 @@ interface PlannedRollback extends PlannedMigration {
   readonly skipped: ReadonlySet<Operation>;
 }
 
-/** The last migration that a rollback keeps, undefined if it keeps none. An interrupted rollback counts as the first. */
+/** The last migration that a rollback keeps, if any. An interrupted rollback counts as the first of `count`. */
 export function lastToKeep(
   history: History,
   { to, count = 1 }: { readonly to?: string; readonly count?: number },
@@ -42,7 +42,7 @@ export function lastToKeep(
   return last;
 }
 
-/** Throws if a migration is being applied or was interrupted: recovering it would change what the rollback means. */
+/** Throws if a migration is being applied or was interrupted: recovering it would change what the rollback covers. */
 export function assertNoneBeingApplied(history: History): void {
   const applying = reconcile([], history).interrupted.find(({ row }) => !isRollback(row));
   if (!applying) return;
@@ -61,7 +61,7 @@ export function assertNoneBeingApplied(history: History): void {
 /** The user may have repeated an interrupted `rollback -n`: counting again would roll back more than intended. */
 function unfinishedRollbackError({ row }: HistoryRecord): SvcError {
   return new SvcError('migration_half_done', `The rollback of "${row.tag}" is not finished, or was interrupted.`, {
-    why: '-n counts from the last applied migration, so what that rollback has already rolled back would be counted again.',
+    why: '-n counts from the last applied migration, so the migrations that this rollback has already undone would be counted again.',
     state: 'Nothing was changed.',
     next: [
       'svc db migrate rollback    finishes it, and rolls back nothing else',
@@ -92,10 +92,10 @@ export async function planDown(
 
 /** The `down` of a file was written for the migrations before it in tag order, not in the order of application. */
 function assertRollbackOrder(planned: readonly PlannedRollback[], completed: readonly AppliedMigration[]): void {
-  const kept = completed.slice(0, completed.length - planned.length);
-  const isOlderThanKept = (tag: string): boolean => kept.some((one) => one.origin === 'file' && one.tag > tag);
-  const suspect = planned.find(({ tag, origin }) => origin === 'file' && isOlderThanKept(tag)) ?? planned.at(-1);
-  if (!suspect || (!isOlderThanKept(suspect.tag) && orderDifferences(kept).length === 0)) return;
+  const remaining = completed.slice(0, completed.length - planned.length);
+  const isOutOfOrder = (tag: string): boolean => remaining.some((one) => one.origin === 'file' && one.tag > tag);
+  const suspect = planned.find(({ tag, origin }) => origin === 'file' && isOutOfOrder(tag)) ?? planned.at(-1);
+  if (!suspect || (!isOutOfOrder(suspect.tag) && orderDifferences(remaining).length === 0)) return;
   const differences = rollbackDifferences(
     planned,
     completed.map(({ migration }) => migration),
@@ -105,7 +105,7 @@ function assertRollbackOrder(planned: readonly PlannedRollback[], completed: rea
     'not_reversible_now',
     `The rollback of "${suspect.tag}" would not restore the schema from before it.`,
     {
-      why: `It was applied after a newer migration, which its down does not know: ${differences.join('; ')}.`,
+      why: `It was applied after a newer migration, which its down does not account for: ${differences.join('; ')}.`,
       state: 'Nothing was changed.',
       next: [
         `Roll that back as well: svc db migrate rollback ${rollbackOption(completed, tagOrderedCount(completed))}`,
@@ -118,7 +118,7 @@ function assertRollbackOrder(planned: readonly PlannedRollback[], completed: rea
 
 /**
  * Compiles the rollback of one migration and applies it to `model`. `completed` is the whole history if the migration
- * is rolled back from the middle of it; the result must then equal a history without it.
+ * is not its last; the result must then equal a history without the migration.
  */
 export async function planOneRollback(
   target: Target,
@@ -139,7 +139,7 @@ export async function planOneRollback(
     });
   } catch (error) {
     if (!isSvcError(error)) throw error;
-    throw new SvcError('not_reversible_now', `"${migration.tag}" cannot be rolled back from the present schema.`, {
+    throw new SvcError('not_reversible_now', `"${migration.tag}" cannot be rolled back from the current schema.`, {
       why: describeError(error),
       state: 'Nothing was changed.',
       next: [
@@ -153,7 +153,7 @@ export async function planOneRollback(
 function assertReversible(migration: Migration, row: Pick<HistorySummary, 'steps' | 'duration_ms'>): void {
   if (row.duration_ms === null) {
     throw new SvcError('irreversible', `The migration "${migration.tag}" was recorded by baseline and never run.`, {
-      why: 'A rollback would destroy what svc did not create.',
+      why: 'A rollback would destroy objects that svc did not create.',
       state: 'Nothing was changed.',
       next: [`svc db migrate resolve ${migration.tag} --forget    removes it from the history and keeps the tables`],
     });
@@ -173,8 +173,8 @@ function createsTemporaryTable(operation: Operation): boolean {
 }
 
 /**
- * Describes where the schema after the rollbacks differs from the schema of the remaining migrations. A `down` may fit
- * only by names that were reused, or may have been written for another order. Throws if the remaining ones do not replay.
+ * Describes where the schema after the rollbacks differs from that of the remaining migrations: a `down` may fit only
+ * names that were reused, or another order. Throws if the remaining migrations do not replay.
  */
 function rollbackDifferences(planned: readonly PlannedRollback[], completed: readonly Migration[]): readonly string[] {
   const tags = new Set(planned.map(({ tag }) => tag));
@@ -186,8 +186,8 @@ function rollbackDifferences(planned: readonly PlannedRollback[], completed: rea
   );
   for (const operation of down) actual.apply(operation);
   for (const name of planned.flatMap(({ skipped }) => [...skipped].flatMap(affectedCollections))) {
-    const kept = expected.model.get(name);
-    if (kept) actual.model.set(name, kept);
+    const collection = expected.model.get(name);
+    if (collection) actual.model.set(name, collection);
     else actual.model.delete(name);
   }
   // The replay has no fields of unmanaged tables: a later migration that names the same member counts as a difference.
@@ -198,10 +198,10 @@ function rollbackDifferences(planned: readonly PlannedRollback[], completed: rea
   );
   const later = completed.slice(completed.findIndex(({ tag }) => tags.has(tag))).filter(({ tag }) => !tags.has(tag));
   const overlapping = later.filter(({ up }) => up.flatMap(affectedMembers).some((name) => members.has(name)));
-  return [...replayDifferences(expected, actual), ...overlapping.map(({ tag }) => `"${tag}" changes the same`)];
+  return [...replayDifferences(expected, actual), ...overlapping.map(({ tag }) => `"${tag}" changes the same objects`)];
 }
 
-/** The drops of tables that an `ifNotExists` operation of the migration found in place. */
+/** The drops of tables that already existed when an `ifNotExists` operation of the migration ran. */
 async function preexistingTableDrops(
   target: Target,
   { tag, up, down }: Migration,

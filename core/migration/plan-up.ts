@@ -12,13 +12,13 @@ export interface PlanUpOptions {
   /** The last migration to apply. */
   readonly to?: string;
   readonly allowDestructive?: boolean;
-  /** Called with the plan before the lock is taken; throws to stop the run. Decides about destructive statements too. */
+  /** Called with the plan before the lock is taken; throws to stop the run, also for destructive statements. */
   readonly confirm?: (plan: readonly PlannedMigration[]) => Promise<void>;
 }
 
 /**
  * Compiles the pending migrations in tag order. A migration in `rolledBack` is one whose rollback was interrupted and
- * finished by the same run: neither it nor what comes after it is applied again.
+ * finished by the same run: neither it nor any later migration is applied.
  */
 export async function planUp(
   target: Target,
@@ -80,7 +80,7 @@ async function planPending(
       {
         state: 'Nothing was changed.',
         next: [
-          `svc db migrate export    writes the API's migrations as files; then remove what ${migration.tag} repeats`,
+          `svc db migrate export    writes the API's migrations as files; then remove the duplicates from ${migration.tag}`,
         ],
         cause: error,
       },
@@ -88,7 +88,7 @@ async function planPending(
   }
 }
 
-/** The API or engine migration that created a table which the file wants to create. */
+/** The API or engine migration that created a table which the file creates too. */
 function creatorOf(file: Migration, history: History): HistoryRecord | undefined {
   const wanted = new Set(
     file.up.flatMap((operation) => (operation.type === 'createCollection' ? [operation.name] : [])),
@@ -111,7 +111,7 @@ function assertNotDestructive(planned: readonly PlannedMigration[]): void {
     {
       why: statements.slice(0, 3).join('; '),
       state: 'Nothing was changed.',
-      next: ['Look first: svc db migrate --dry-run', 'Then: svc db migrate --allow-destructive'],
+      next: ['Preview first: svc db migrate --dry-run', 'Then: svc db migrate --allow-destructive'],
       details: { statements },
     },
   );

@@ -80,7 +80,7 @@ export async function planMigration(
   };
 }
 
-/** Compiles an operation. Adds collections that it is the first to affect to `before`, as undefined if they do not exist. */
+/** Compiles an operation. Adds newly affected collections to `before`, as undefined if they do not exist. */
 async function planOperation(
   target: Target,
   operation: Operation,
@@ -115,7 +115,7 @@ export function allowsExisting(operation: Operation): operation is CreateCollect
   return operation.type === 'createCollection' && operation.options?.sqlOptions?.ifNotExists === true;
 }
 
-/** Whether the table of an `ifNotExists` operation exists. Throws `table_differs` if it does not match the definition. */
+/** Whether the table of an `ifNotExists` operation exists. Throws `table_differs` if its fields differ. */
 async function matchesExisting(
   { connection }: Target,
   operation: CreateCollection,

@@ -37,7 +37,7 @@ export interface RollbackOptions extends RunOptions {
   readonly count?: number;
 }
 
-/** What `migrate` would run, interrupted migrations first. Takes no lock and writes nothing. */
+/** The plan that `migrate` would run, interrupted migrations first. Takes no lock and writes nothing. */
 export async function previewMigrate(
   target: Target,
   defined: readonly DefinedMigration[],
@@ -47,7 +47,7 @@ export async function previewMigrate(
   return withSentText(target, await planUpAfterRecovery(target, history, defined, options));
 }
 
-/** What `rollback` would run, interrupted rollbacks first. Takes no lock and writes nothing. */
+/** The plan that `rollback` would run, interrupted rollbacks first. Takes no lock and writes nothing. */
 export async function previewRollback(target: Target, options: RollbackOptions = {}): Promise<PlannedMigration[]> {
   const history = await readHistory(target, options);
   return withSentText(target, await planDownAfterRecovery(target, history, lastToKeep(history, options)));
@@ -59,7 +59,7 @@ export async function readHistory(target: Target, { adopt }: Pick<RunOptions, 'a
   return History.read(target.connection);
 }
 
-/** What a run would recover, then `planUp` on the history as it will be after that. */
+/** The recovery that a run would perform, followed by `planUp` on the recovered history. */
 export async function planUpAfterRecovery(
   target: Target,
   history: History,
@@ -71,7 +71,7 @@ export async function planUpAfterRecovery(
   return [...recovered, ...(await planUp(target, historyAfter, defined, options, rolledBack))];
 }
 
-/** What a run would recover, then `planDown` on the history as it will be after that. */
+/** The recovery that a run would perform, followed by `planDown` on the recovered history. */
 export async function planDownAfterRecovery(
   target: Target,
   history: History,
@@ -92,7 +92,7 @@ async function planRecovery(
   return { recovered, historyAfter: await History.readAsRecovered(target.connection) };
 }
 
-/** Replaces statement texts by what will be sent, which may depend on the catalog. */
+/** Replaces statement texts with the final ones, which may depend on the catalog. */
 async function withSentText({ connection }: Target, planned: readonly PlannedMigration[]): Promise<PlannedMigration[]> {
   const texts = (await connection.describeStatements?.(planned.flatMap(({ statements }) => statements)))?.values();
   return planned.map((one) => ({
@@ -102,8 +102,8 @@ async function withSentText({ connection }: Target, planned: readonly PlannedMig
 }
 
 /**
- * Throws if the plan made under the lock contains more than the confirmed one. Others may have applied part of it since,
- * so less is fine, but their new tables may contain data that the confirmed plan did not destroy.
+ * Throws if the plan made under the lock contains more than the confirmed one. It may contain less, because others may
+ * have applied part of it; but tables they created may contain data that the confirmed plan would not have destroyed.
  */
 export function assertPlanConfirmed(
   planned: readonly PlannedMigration[],
@@ -112,8 +112,8 @@ export function assertPlanConfirmed(
   if (!confirmed) return;
   const confirmedByTag = new Map(confirmed.map((one) => [one.tag, one]));
   const unconfirmed = planned.find((one) => {
-    const shown = confirmedByTag.get(one.tag);
-    return shown?.checksum !== one.checksum || destructiveStatements(one).length > destructiveStatements(shown).length;
+    const match = confirmedByTag.get(one.tag);
+    return match?.checksum !== one.checksum || destructiveStatements(one).length > destructiveStatements(match).length;
   });
   if (!unconfirmed) return;
   throw new SvcError('check_failed', `The plan has changed since it was shown: "${unconfirmed.tag}" differs.`, {

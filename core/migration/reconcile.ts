@@ -91,7 +91,7 @@ export function assertDefined(tag: string | undefined, defined: readonly Defined
 }
 
 export function unknownMigrationError(tag: string, why: string): SvcError {
-  return new SvcError('migration_unknown', `There is no migration "${tag}" here.`, {
+  return new SvcError('migration_unknown', `There is no migration "${tag}".`, {
     why,
     state: 'Nothing was changed.',
     next: ['svc db migrate status'],

@@ -48,8 +48,8 @@ export async function remainingSteps(target: Target, record: HistoryRecord): Pro
 
 /**
  * Finishes an interrupted migration: runs the journal's compiled steps from the first that is not done. If a step was
- * started, the catalog shows whether it took effect; if it cannot, the migration is marked as failed, unless a person
- * asked to `retry`.
+ * started, the catalog shows whether it took effect. If that remains unknown, the migration is marked as failed, unless
+ * `retry` is true.
  */
 export async function resumeMigration(run: MigrationRun, record: HistoryRecord, retry = false): Promise<void> {
   const stored = await run.target.connection.records(historyTable).get(record.row.tag);
@@ -72,7 +72,7 @@ export async function resumeMigration(run: MigrationRun, record: HistoryRecord, 
   await runMigrations(run, [planned], resumeAt);
 }
 
-/** Waits for what an interrupted statement started, or removes what it left behind. */
+/** Waits until the engine finishes an interrupted statement, or cleans up after it. */
 async function runFollowUp(
   { target, epoch }: MigrationRun,
   planned: PlannedMigration,

@@ -2,14 +2,14 @@ import { isSvcError } from '../errors.ts';
 import { applyInPlace } from '../schema/apply.ts';
 import { defineConstraint } from '../schema/define.ts';
 import { describeDifferences } from '../schema/diff.ts';
-import { collectionOf } from '../schema/lookup.ts';
+import { collectionOf } from '../schema/find-or-throw.ts';
 import type { Collection } from '../schema/model.ts';
 import { MutableSchema } from '../schema/mutable-schema.ts';
 import type { AddConstraint, Operation, RenameField } from '../schema/operation.ts';
 import { requiredCollections } from './affected-collections.ts';
 import type { Migration } from './migration.ts';
 
-/** Replays applied migrations in order. An error names the first operation that does not fit. */
+/** Replays applied migrations in order. An error names the first operation that cannot be applied. */
 export function replayMigrations(migrations: readonly Migration[]): MigrationReplay {
   const replay = new MigrationReplay();
   for (const { tag, up } of migrations) {
@@ -24,7 +24,7 @@ export function replayMigrations(migrations: readonly Migration[]): MigrationRep
   return replay;
 }
 
-/** Describes where two replays differ. An unmanaged table that only `actual` knows is no difference. */
+/** Describes where two replays differ. An unmanaged table that only `actual` contains is not a difference. */
 export function replayDifferences(expected: MigrationReplay, actual: MigrationReplay): string[] {
   const known = [...actual.model].filter(([name]) => expected.model.has(name) || !actual.unmanaged.has(name));
   return describeDifferences(expected.model, new Map(known));
@@ -40,7 +40,7 @@ export class MigrationReplay {
   readonly everUnmanaged = new Set<string>();
   readonly #unmanaged = new Set<string>();
 
-  /** The tables that are unmanaged now, under their present names. */
+  /** The unmanaged tables, under their current names. */
   get unmanaged(): ReadonlySet<string> {
     return this.#unmanaged;
   }
@@ -69,10 +69,18 @@ export class MigrationReplay {
         if (!this.#unmanaged.has(operation.collection)) break;
         this.#renameReferencedField(operation);
         return;
+      case 'addField':
+      case 'dropField':
+      case 'modifyField':
+      case 'createIndex':
+      case 'dropIndex':
+      case 'dropConstraint':
+        if (this.#unmanaged.has(operation.collection)) return;
+        break;
       case 'raw':
         return;
       default:
-        if (this.#unmanaged.has(operation.collection)) return;
+        operation satisfies never;
     }
     applyInPlace(this.model, operation);
   }
@@ -95,7 +103,7 @@ export class MigrationReplay {
       applyInPlace(this.model, operation);
       return;
     }
-    // An unmanaged table has no known key that the foreign key could be checked against.
+    // The keys of an unmanaged table are unknown, so the foreign key cannot be checked.
     const owner = collectionOf(this.model, collection);
     const constraint = defineConstraint(definition, collection, owner.fields.keys());
     this.model.set(collection, { ...owner, constraints: new Map(owner.constraints).set(constraint.name, constraint) });

@@ -27,7 +27,7 @@ interface ResolveOptions extends LockSessionOptions {
 }
 
 /**
- * Carries out a person's decision about a migration that stopped half-way and stores it in `_svc_audit`. `retry` runs
+ * Applies a person's decision about a migration that stopped half-way and stores it in `_svc_audit`. `retry` runs
  * the rest, `applied` and `rolled-back` record what was done by hand, `failed` marks the migration, `forget` removes it
  * from the history. `rolled-back` also accepts a completed migration if the catalog shows that it was undone by hand.
  */
@@ -76,7 +76,7 @@ export function resolveMigration(
 function rowChangedError(tag: string): SvcError {
   return new SvcError('lock_lost', `The migration "${tag}" was not removed from the history: its row has changed.`, {
     why: 'Another process wrote it after it was read under the lock.',
-    state: 'The row is as that process wrote it; the decision is in _svc_audit.',
+    state: 'The row is unchanged; the decision is in _svc_audit.',
     next: ['svc db migrate status'],
   });
 }
@@ -105,16 +105,16 @@ function nothingToRetryError({ tag, step, steps }: HistoryRow): SvcError {
 function assertNotRequired(tag: string, action: Resolution, completed: readonly Migration[]): void {
   const error = replayError(completed.filter((migration) => migration.tag !== tag));
   if (!error || replayError(completed)) return;
-  const { tag: needing } = error.details;
-  throw new SvcError('not_reversible_now', `"${tag}" must stay in the history: "${needing}" depends on it.`, {
+  const { tag: dependent } = error.details;
+  throw new SvcError('not_reversible_now', `"${tag}" must stay in the history: "${dependent}" depends on it.`, {
     why: [`${error.where}: ${error.message}`, error.why].filter(Boolean).join(' '),
     state: 'Nothing was changed.',
-    next: [`That one first: svc db migrate resolve ${needing} --${action}`],
-    details: { tag, needing },
+    next: [`Resolve that one first: svc db migrate resolve ${dependent} --${action}`],
+    details: { tag, dependent },
   });
 }
 
-/** Why these migrations do not replay, undefined if they do. */
+/** Why these migrations cannot be replayed; undefined if they can. */
 function replayError(migrations: readonly Migration[]): SvcError | undefined {
   try {
     replayMigrations(migrations);
@@ -159,7 +159,7 @@ function assertUnedited(row: HistoryRow, defined: readonly DefinedMigration[] = 
   const file = defined.find(({ tag }) => tag === row.tag);
   if (!file || file.checksum === row.checksum) return;
   throw new SvcError('migration_edited', `The migration "${row.tag}" was edited after it was started.`, {
-    why: 'The recorded steps are continued, not those of the edited file.',
+    why: 'Recovery runs the recorded steps, not those of the edited file.',
     state: `Nothing was changed; ${row.step} of ${row.steps} of its steps are committed.`,
     next: [
       'Restore the file from version control, and decide again.',

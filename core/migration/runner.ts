@@ -36,7 +36,7 @@ export interface EngineResult {
   readonly tag: string;
   readonly status: 'completed' | 'skipped' | 'rolled_back';
   readonly durationMs: number;
-  /** What was sent to the database. */
+  /** The statements sent to the database. */
   readonly statements: readonly string[];
 }
 
@@ -107,7 +107,7 @@ class MigrationRunner {
     return nextBatch(this.#run, reachable, this.#position, this.#batchSteps);
   }
 
-  /** Reports the migrations of the batch as started. Without a hook an interruptible dialect does so segment by segment. */
+  /** Reports the migrations of the batch as started. `#shouldStart` does so for an interruptible dialect without a hook. */
   async #announce({ end }: Batch): Promise<void> {
     if (this.#isInterruptible && !this.#hasHook) return;
     const started = end.step > 0 ? end.migration + 1 : end.migration;
@@ -165,8 +165,8 @@ class MigrationRunner {
     const { planned } = stopped;
     const doneCount = this.#planned.indexOf(planned);
     const done = planned.direction === 'up' ? 'applied' : 'rolled back';
-    const counted = `${doneCount} of ${this.#planned.length} migrations are ${done}`;
-    const handled = await handleFailure(this.#run, stopped, failure, before.get(planned.tag), counted);
+    const progress = `${doneCount} of ${this.#planned.length} migrations are ${done}`;
+    const handled = await handleFailure(this.#run, stopped, failure, before.get(planned.tag), progress);
     const error = doneCount > 0 ? handled.with({ details: { changed: true } }) : handled;
     return failure.transient && this.#run.signal?.aborted ? interruptedWhileWaiting(error, planned) : error;
   }

@@ -18,11 +18,11 @@ export interface StatusEntry {
   readonly steps?: number;
   readonly error?: string;
   /** The unfinished migration is being rolled back. */
-  readonly back?: true;
+  readonly rollingBack?: true;
 }
 
 export interface StatusReport {
-  /** FAILED if any entry is interrupted, failed, edited or missing, or if the order of application matters. */
+  /** FAILED if any entry is interrupted, failed, edited or missing, or if `outOfOrder` is not empty. */
   readonly state: 'OK' | 'PENDING' | 'FAILED';
   /** How many migrations are defined; `completed` and `pending` count these too. */
   readonly total: number;
@@ -31,7 +31,7 @@ export interface StatusReport {
   /** The tag applied last, over the whole history. */
   readonly lastApplied?: string;
   /** Describes how the schema differs from the one that the same files produce in tag order. */
-  readonly disorder: readonly string[];
+  readonly outOfOrder: readonly string[];
   /** Recorded migrations in the order of application, then pending ones in tag order. */
   readonly entries: readonly StatusEntry[];
 }
@@ -54,8 +54,8 @@ export async function status(target: Target, defined: readonly DefinedMigration[
     .filter(({ tag }) => !recordedTags.has(tag))
     .map(({ tag, file }): StatusEntry => ({ tag, state: 'pending', ...(file !== undefined && { file }) }));
   const isRunning = recorded.some(({ state }) => state === 'running');
-  const disorder = await historyOrderDifferences(target, history);
-  const isFailed = disorder.length > 0 || recorded.some(({ state }) => state !== 'completed' && state !== 'running');
+  const outOfOrder = await historyOrderDifferences(target, history);
+  const isFailed = outOfOrder.length > 0 || recorded.some(({ state }) => state !== 'completed' && state !== 'running');
   const last = history.completed().at(-1)?.row.tag;
   return {
     state: isFailed ? 'FAILED' : pending.length > 0 || isRunning ? 'PENDING' : 'OK',
@@ -63,7 +63,7 @@ export async function status(target: Target, defined: readonly DefinedMigration[
     completed: defined.length - reconciled.pending.length,
     pending: reconciled.pending.length,
     ...(last !== undefined && { lastApplied: last }),
-    disorder,
+    outOfOrder,
     entries: [...recorded, ...pending],
   };
 }
@@ -102,6 +102,6 @@ function entryOf(row: HistorySummary, state: EntryState, file: string | undefine
     ...(row.applied_at && { appliedAt: row.applied_at }),
     ...(row.duration_ms !== null && { durationMs: row.duration_ms }),
     ...(row.error !== null && { error: row.error }),
-    ...(isUnfinished && isRollback(row) && { back: true }),
+    ...(isUnfinished && isRollback(row) && { rollingBack: true }),
   };
 }

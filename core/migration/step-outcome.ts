@@ -10,7 +10,7 @@ import type { JournalStep } from './history-table.ts';
 import type { MigrationRun } from './journal.ts';
 import type { PlannedMigration } from './plan.ts';
 
-/** Whether a started step took effect: asks the step's own check, or compares the catalog with the model before and after. */
+/** Whether a started step took effect, by its own check or by the catalog compared with the model before and after. */
 export async function stepOutcome(
   run: MigrationRun,
   planned: PlannedMigration,
@@ -32,7 +32,7 @@ export async function stepOutcome(
   return 'unknown';
 }
 
-/** The models before and after an operation; undefined if the operations do not apply to what is known. */
+/** The models before and after an operation; undefined if the operations cannot be applied to `start`. */
 function modelsAround(
   { migration, direction }: PlannedMigration,
   index: number,
@@ -48,7 +48,7 @@ function modelsAround(
   }
 }
 
-/** The journal of an older SDK lacks the model: it follows from the completed migrations, one being rolled back included. */
+/** For a journal of an older SDK. A migration that is being rolled back counts as completed. */
 async function modelBefore({ target, history }: MigrationRun, planned: PlannedMigration): Promise<SchemaModel> {
   const completed = await history.completedMigrations(target.connection);
   const seq = history.records.get(planned.tag)?.row.seq ?? 0;

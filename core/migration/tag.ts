@@ -1,6 +1,6 @@
 import { SvcError } from '../errors.ts';
 
-const TAG = /^(?!\.)[A-Za-z0-9_.-]{1,128}$/;
+export const TAG = /^(?!\.)[A-Za-z0-9_.-]{1,128}$/;
 const TIMESTAMPED = /^\d{8}_\d{6}_(.+)$/;
 
 /** Returns `<YYYYMMDD>_<HHMMSS>_<name>` in UTC; characters that a tag cannot contain become `_`. */
@@ -19,8 +19,8 @@ export function generateTag(name: string, at: Date = new Date()): string {
 let latestTime = 0;
 
 /**
- * Returns a tag of the current time. Two tags of one process never share a second: within one, their names would decide
- * the order in which the migrations run.
+ * Returns a tag of the current time. Two tags of one process never share a second: otherwise their names would determine
+ * the order of the migrations.
  */
 export function generateUniqueTag(name: string): string {
   const time = Math.max(Date.now(), latestTime + 1000);
@@ -38,7 +38,7 @@ export function nameOfTag(tag: string): string {
   return TIMESTAMPED.exec(tag)?.[1] ?? tag;
 }
 
-/** Returns the first tag at or after this time that is not taken and, unless `last` is far in the future, sorts after `last`. */
+/** Returns the first free tag from this time on that sorts after `last`, unless `last` is far in the future. */
 export function availableTag(name: string, at: Date, isTaken: (tag: string) => boolean, last = ''): string {
   for (let time = at.getTime(); ; time += 1000) {
     const tag = generateTag(name, new Date(time));

@@ -19,7 +19,7 @@ export function createMigrationHooks() {
 
 export type MigrationHooks = ReturnType<typeof createMigrationHooks>;
 
-/** A connected database and where it belongs, as `db.getAdapter()` returns it. */
+/** A connected database with its product and environment, as returned by `db.getAdapter()`. */
 export interface Target {
   /** The database's tag in the configuration. */
   readonly database: string;

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../errors.ts';
 import { defineCollection, defineConstraint, defineField, defineIndex } from './define.ts';
 import { applyFieldChanges } from './field.ts';
+import { alreadyExistsError, collectionOf, fieldOf, unknownError } from './find-or-throw.ts';
 import { assertFieldUnused, assertForeignKey, assertKeysIntact, assertPrimaryKey, referencesTo } from './keys.ts';
-import { alreadyExistsError, collectionOf, fieldOf, unknownError } from './lookup.ts';
 import type { Collection, Constraint, Field, Index, SchemaModel } from './model.ts';
 import { MutableSchema } from './mutable-schema.ts';
 import { assertName, assertTableName } from './names.ts';
@@ -178,7 +178,7 @@ function renameField(draft: MutableModel, { collection: name, from, to, changes 
   if (changes) modifyField(draft, { collection: name, field: from, changes });
   const collection = collectionOf(draft, name);
   const field = fieldOf(collection, from);
-  const follow = (column: string) => (column === from ? to : column);
+  const renamed = (column: string) => (column === from ? to : column);
   const fields = [...collection.fields].map(([key, value]): [string, Field] =>
     key === from ? [to, { ...field, name: to }] : [key, value],
   );
@@ -188,13 +188,13 @@ function renameField(draft: MutableModel, { collection: name, from, to, changes 
     fields: new Map(fields),
     indexes: mapValues(collection.indexes, (index) => ({
       ...index,
-      columns: index.columns.map((column) => ({ ...column, name: follow(column.name) })),
+      columns: index.columns.map((column) => ({ ...column, name: renamed(column.name) })),
     })),
     constraints: mapValues(collection.constraints, (constraint) => ({
       ...constraint,
-      columns: constraint.columns.map(follow),
+      columns: constraint.columns.map(renamed),
     })),
-    options: renameFieldsInOptions(collection.options, follow),
+    options: renameFieldsInOptions(collection.options, renamed),
   });
   for (const referrer of referring) {
     const other = collectionOf(draft, referrer);
@@ -204,7 +204,7 @@ function renameField(draft: MutableModel, { collection: name, from, to, changes 
         constraint.type === 'foreignKey' && constraint.references.table === name
           ? {
               ...constraint,
-              references: { ...constraint.references, columns: constraint.references.columns.map(follow) },
+              references: { ...constraint.references, columns: constraint.references.columns.map(renamed) },
             }
           : constraint,
       ),
@@ -267,6 +267,6 @@ function without<V>(map: ReadonlyMap<string, V>, key: string): Map<string, V> {
   return copy;
 }
 
-function mapValues<V>(map: ReadonlyMap<string, V>, follow: (value: V) => V): Map<string, V> {
-  return new Map([...map].map(([key, value]) => [key, follow(value)]));
+function mapValues<V>(map: ReadonlyMap<string, V>, transform: (value: V) => V): Map<string, V> {
+  return new Map([...map].map(([key, value]) => [key, transform(value)]));
 }

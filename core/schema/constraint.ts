@@ -2,16 +2,16 @@ import { SvcError } from '../errors.ts';
 import { type Constraint, type ForeignKey, REFERENTIAL_ACTIONS, type ReferentialAction } from './model.ts';
 import { assertName } from './names.ts';
 import type { ConstraintDefinition } from './operation.ts';
-import { type Path, type Problem, problemText, type Shape, shapeProblems } from './validate.ts';
+import { type ObjectShape, type Path, type Problem, problemText, type Shape, shapeProblems } from './validate.ts';
 
 export const CONSTRAINT_TYPES = ['foreignKey', 'unique', 'check', 'primaryKey'] as const;
 
 const COLUMNS: Shape = { list: 'string' };
 const COMMON = { name: 'string', type: { oneOf: CONSTRAINT_TYPES } } as const;
-const KEY_SHAPE: Shape = { properties: { ...COMMON, columns: COLUMNS }, required: ['type', 'columns'] };
+const KEY_SHAPE: ObjectShape = { properties: { ...COMMON, columns: COLUMNS }, required: ['type', 'columns'] };
 
 /** Shapes by type. `name` is optional because it can be derived. */
-const SHAPES: Readonly<Record<(typeof CONSTRAINT_TYPES)[number], Shape>> = {
+export const CONSTRAINT_SHAPES: Readonly<Record<Constraint['type'], ObjectShape>> = {
   foreignKey: {
     properties: {
       ...COMMON,
@@ -33,7 +33,7 @@ export function constraintProblems(value: unknown, path: Path = []): Problem[] {
     (problem) => problem.path.length === path.length || problem.path[path.length] === 'type',
   );
   if (type.length > 0) return type;
-  return shapeProblems(value, SHAPES[(value as ConstraintDefinition).type], path);
+  return shapeProblems(value, CONSTRAINT_SHAPES[(value as ConstraintDefinition).type], path);
 }
 
 /** A constraint in normal form. A check without `columns` gets those of `fields` that its expression names. */

@@ -1,5 +1,5 @@
 import { applyFieldChanges } from './field.ts';
-import { collectionOf, fieldOf } from './lookup.ts';
+import { collectionOf, fieldOf } from './find-or-throw.ts';
 import type { Field, FieldType, SchemaModel } from './model.ts';
 import type { FieldChanges, Operation } from './operation.ts';
 
@@ -111,6 +111,8 @@ export function dataDependentRisk(operation: Operation, before: SchemaModel): st
     case 'dropConstraint':
     case 'raw':
       return undefined;
+    default:
+      operation satisfies never;
   }
 }
 

@@ -3,8 +3,8 @@ import { SvcError } from '../errors.ts';
 import { applyInPlace } from './apply.ts';
 import { toCreateCollection, toCreateIndex, toFieldDefinition } from './define.ts';
 import { diffField } from './field.ts';
+import { collectionOf } from './find-or-throw.ts';
 import { dependentsOfCollection, primaryKeyFields, sameColumns, uniqueKeys } from './keys.ts';
-import { collectionOf } from './lookup.ts';
 import type { Collection, Constraint, ForeignKey, Index, SchemaModel } from './model.ts';
 import { MutableSchema, referencedTables } from './mutable-schema.ts';
 import type { AddConstraint, Operation } from './operation.ts';
@@ -45,8 +45,8 @@ export function diff(from: SchemaModel, to: SchemaModel, renames: Renames = NO_R
   const changed = pairs.filter(
     ({ before, after }) => !isDeepStrictEqual(before, after) || !areNamesUnchanged(before, names),
   );
-  const kept = new Set(pairs.map(({ after }) => after.name));
-  const added = [...to.values()].filter(({ name }) => !kept.has(name));
+  const paired = new Set(pairs.map(({ after }) => after.name));
+  const added = [...to.values()].filter(({ name }) => !paired.has(name));
   if (changed.length === 0 && removed.length === 0 && added.length === 0) return [];
 
   for (const pair of changed) assertOptionsUnchanged(pair, names);
@@ -140,21 +140,21 @@ function changeFields(script: Script, { before, after }: CollectionPair): void {
   const collection = after.name;
   const successor = (field: string) => names.field(before.name, field);
   const removed = [...before.fields.keys()].filter((field) => successor(field) === undefined);
-  const kept = new Map([...before.fields.keys()].flatMap((old) => newToOld(old, successor(old))));
-  const added = [...after.fields.values()].filter((field) => !kept.has(field.name));
+  const remaining = new Map([...before.fields.keys()].flatMap((old) => newToOld(old, successor(old))));
+  const added = [...after.fields.values()].filter((field) => !remaining.has(field.name));
   const dropRemoved = () => {
     for (const field of removed) emit(script, { type: 'dropField', collection, field });
   };
-  // Some engines have no tables without fields.
-  const nothingKept = kept.size === 0;
-  if (!nothingKept) dropRemoved();
-  const renames = [...kept].map(([name, old]) => [old, name] as const);
+  // Some engines do not allow tables without fields.
+  const replacesAll = remaining.size === 0;
+  if (!replacesAll) dropRemoved();
+  const renames = [...remaining].map(([name, old]) => [old, name] as const);
   for (const [from, to] of orderedRenames(renames, collectionOf(draft, collection).fields.keys())) {
     emit(script, { type: 'renameField', collection, from, to });
   }
   for (const field of added) emit(script, { type: 'addField', collection, field: toFieldDefinition(field) });
-  if (nothingKept) dropRemoved();
-  for (const [name] of kept) {
+  if (replacesAll) dropRemoved();
+  for (const [name] of remaining) {
     const oldField = collectionOf(draft, collection).fields.get(name);
     const newField = after.fields.get(name);
     const changes = oldField && newField && diffField(oldField, newField);
@@ -174,9 +174,9 @@ function createIndexes(script: Script, wanted: Collection): void {
   }
 }
 
-function addConstraints(script: Script, wanted: Collection, takes: (type: Constraint['type']) => boolean): void {
+function addConstraints(script: Script, wanted: Collection, includes: (type: Constraint['type']) => boolean): void {
   for (const constraint of wanted.constraints.values()) {
-    if (!takes(constraint.type)) continue;
+    if (!includes(constraint.type)) continue;
     if (collectionOf(script.draft, wanted.name).constraints.has(constraint.name)) continue;
     emit(script, addConstraint(wanted.name, constraint));
   }
@@ -186,7 +186,7 @@ function addConstraint(collection: string, constraint: Constraint): AddConstrain
   return { type: 'addConstraint', collection, constraint };
 }
 
-/** A table that is kept, before and after. */
+/** A table that exists in both models. */
 export interface CollectionPair {
   readonly before: Collection;
   readonly after: Collection;
@@ -239,9 +239,9 @@ function areKeysUnchanged(columns: readonly string[], pair: CollectionPair, name
     .every(({ source }) => {
       if ('constraint' in source) return isConstraintUnchanged(source.constraint, pair, names);
       if ('index' in source) return isIndexUnchanged(source.index, pair, names);
-      const followed = columns.map((column) => names.field(before.name, column) ?? '');
-      if ('field' in source) return followed.every((column) => after.fields.get(column)?.unique);
-      return sameColumns(new Set(primaryKeyFields(after)), followed);
+      const renamed = columns.map((column) => names.field(before.name, column) ?? '');
+      if ('field' in source) return renamed.every((column) => after.fields.get(column)?.unique);
+      return sameColumns(new Set(primaryKeyFields(after)), renamed);
     });
 }
 

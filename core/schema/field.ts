@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../errors.ts';
 import type { Json } from '../json.ts';
 import { nearest } from '../nearest.ts';
-import { normalizeDefault } from './default.ts';
+import { normalizeDefault } from './literal.ts';
 import { FIELD_TYPES, type Field, type FieldType, fieldType } from './model.ts';
 import { assertName } from './names.ts';
 import type { FieldChanges, FieldDefinition, NamedFieldDefinition } from './operation.ts';
@@ -131,11 +131,11 @@ function isIntegerFrom(value: number, min: number): boolean {
 
 function assertEnumValues(values: readonly string[] | undefined, invalid: InvalidField): void {
   if (values === undefined || values.length === 0) {
-    throw invalid('An enum needs "enumValues", a list of at min one string.', ['enumValues']);
+    throw invalid('An enum needs "enumValues", a list of at least one string.', ['enumValues']);
   }
-  const twice = values.findIndex((value, index) => values.indexOf(value) !== index);
-  if (twice >= 0)
-    throw invalid(`The enum value ${JSON.stringify(values[twice])} is listed twice.`, ['enumValues', twice]);
+  const duplicate = values.findIndex((value, index) => values.indexOf(value) !== index);
+  if (duplicate >= 0)
+    throw invalid(`The enum value ${JSON.stringify(values[duplicate])} is listed twice.`, ['enumValues', duplicate]);
 }
 
 function itemType(input: string, field: string, invalid: InvalidField): FieldType {
@@ -200,6 +200,7 @@ export function applyFieldChanges(field: Field, changes: FieldChanges, table: st
     if (value === null) delete definition[key];
     else definition[key] = value;
   }
+  // `defineField` validates it.
   return defineField(name, definition as unknown as FieldDefinition, table);
 }
 

@@ -1,8 +1,8 @@
 import { applyInPlace } from './apply.ts';
 import { toCreateCollection, toCreateIndex, toFieldDefinition } from './define.ts';
 import { applyFieldChanges, diffField } from './field.ts';
+import { collectionOf, fieldOf, unknownError } from './find-or-throw.ts';
 import { referencesTo } from './keys.ts';
-import { collectionOf, fieldOf, unknownError } from './lookup.ts';
 import type { Collection, Constraint, SchemaModel } from './model.ts';
 import { MutableSchema } from './mutable-schema.ts';
 import type {
@@ -110,8 +110,8 @@ function addConstraint(collection: string, constraint: Constraint): AddConstrain
 
 function invertRename(operation: RenameField, before: SchemaModel): RenameField {
   const { changes, from, to, ...rest } = operation;
-  const [back] = changes ? invertChanges({ collection: operation.collection, field: from, changes }, before) : [];
-  return { ...rest, from: to, to: from, ...(back && { changes: back }) };
+  const [inverse] = changes ? invertChanges({ collection: operation.collection, field: from, changes }, before) : [];
+  return { ...rest, from: to, to: from, ...(inverse && { changes: inverse }) };
 }
 
 /** The changes that undo a change. Empty if it changed nothing. */

@@ -1,5 +1,5 @@
 import { SvcError } from '../errors.ts';
-import { collectionOf, fieldOf, unknownError } from './lookup.ts';
+import { collectionOf, fieldOf, unknownError } from './find-or-throw.ts';
 import type { Collection, Constraint, Field, FieldType, ForeignKey, Index, SchemaModel } from './model.ts';
 import { referringTables } from './mutable-schema.ts';
 import type { DropConstraint, DropIndex } from './operation.ts';
@@ -24,7 +24,7 @@ export function referencesTo(model: SchemaModel, table: string): Reference[] {
   return found;
 }
 
-/** A set of columns with unique values, and what makes them unique. */
+/** A set of columns whose values are unique, and the definition that makes them unique. */
 export interface UniqueKey {
   readonly columns: ReadonlySet<string>;
   readonly source:

@@ -120,7 +120,7 @@ export type FieldTypeName = FieldType | Capitalize<FieldType> | (string & {});
 
 const byLowerCase = new Map<string, FieldType>(FIELD_TYPES.map((type) => [type, type]));
 
-/** Looks a type up by its name in any letter case: schema files write `String`. */
+/** Looks up a type by its name in any letter case: schema files use `String`. */
 export function fieldType(name: string): FieldType | undefined {
   return byLowerCase.get(name.toLowerCase());
 }
@@ -132,26 +132,25 @@ export interface SerializedCollection extends Pick<Collection, 'name' | 'options
   readonly constraints: readonly Constraint[];
 }
 
-export function serializeModel(model: SchemaModel): SerializedCollection[] {
-  return [...model.values()].map(({ name, fields, indexes, constraints, options }) => ({
+export const serializeModel = (model: SchemaModel): SerializedCollection[] =>
+  [...model.values()].map(serializeCollection);
+
+export const deserializeModel = (collections: readonly SerializedCollection[]): SchemaModel =>
+  byName(collections.map(deserializeCollection));
+
+export function serializeCollection({ name, fields, indexes, constraints, options }: Collection): SerializedCollection {
+  return {
     name,
     fields: [...fields.values()],
     indexes: [...indexes.values()],
     constraints: [...constraints.values()],
     options,
-  }));
+  };
 }
 
-export function deserializeModel(collections: readonly SerializedCollection[]): SchemaModel {
-  return byName(
-    collections.map(({ name, fields, indexes, constraints, options }) => ({
-      name,
-      fields: byName(fields),
-      indexes: byName(indexes),
-      constraints: byName(constraints),
-      options,
-    })),
-  );
+export function deserializeCollection(serialized: SerializedCollection): Collection {
+  const { name, fields, indexes, constraints, options } = serialized;
+  return { name, fields: byName(fields), indexes: byName(indexes), constraints: byName(constraints), options };
 }
 
 function byName<T extends { readonly name: string }>(all: readonly T[]): ReadonlyMap<string, T> {

@@ -36,14 +36,14 @@ export function derivedName(
   const full = [table, ...columns, suffix].join('_');
   if (nameLength(full, limit) <= limit.max) return full;
   const ending = `_${createHash('sha256').update(full).digest('hex').slice(0, 8)}`;
-  let kept = '';
+  let prefix = '';
   let length = nameLength(ending, limit);
   for (const character of full) {
     length += nameLength(character, limit);
     if (length > limit.max) break;
-    kept += character;
+    prefix += character;
   }
-  return kept + ending;
+  return prefix + ending;
 }
 
 const nameLength = (name: string, { unit }: NameLimit): number =>
@@ -81,11 +81,11 @@ export function assertNewNamesFree(
   collection: Collection,
   before: Collection | undefined,
 ): void {
-  const had = new Set(before && databaseWideNamesOf(rules, before));
-  const fresh = new Set(databaseWideNamesOf(rules, collection).filter((name) => !had.has(name)));
-  if (fresh.size === 0) return;
+  const previous = new Set(before && databaseWideNamesOf(rules, before));
+  const added = new Set(databaseWideNamesOf(rules, collection).filter((name) => !previous.has(name)));
+  if (added.size === 0) return;
   for (const other of model.values()) {
-    const name = other === collection ? undefined : databaseWideNamesOf(rules, other).find((one) => fresh.has(one));
+    const name = other === collection ? undefined : databaseWideNamesOf(rules, other).find((one) => added.has(one));
     if (name !== undefined) throw nameConflict(engine, name, other.name, collection.name);
   }
 }

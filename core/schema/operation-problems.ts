@@ -3,18 +3,24 @@ import { constraintProblems } from './constraint.ts';
 import { defineCollection, defineConstraint, defineField, defineIndex } from './define.ts';
 import { CHANGES_SHAPE, FIELD_PROPERTIES } from './field.ts';
 import { assertName, assertTableName } from './names.ts';
-import { OPERATION_TYPES, type Operation, type OperationType, type RenameField } from './operation.ts';
+import type { Operation, OperationType, RenameField } from './operation.ts';
 import { INDEX_OPTIONS_PROPERTIES, OPTIONS_SHAPE } from './options.ts';
-import { type Problem, problemText, type Shape, shapeProblems } from './validate.ts';
+import { type ObjectShape, type Problem, problemText, type Shape, shapeProblems } from './validate.ts';
 
-const NAMED_FIELD: Shape = { properties: { name: 'string', ...FIELD_PROPERTIES }, required: ['name', 'type'] };
+export const NAMED_FIELD: ObjectShape = {
+  properties: { name: 'string', ...FIELD_PROPERTIES },
+  required: ['name', 'type'],
+};
 
 /** The columns of an index in operations and in the schema file. */
 export const INDEX_COLUMN: Shape = { properties: { name: 'string', order: 'string' }, required: ['name'] };
 
 export const STRATEGY: Shape = { oneOf: ['copy'] };
 
-const SHAPES: Readonly<Record<OperationType, Shape>> = {
+/** The shape of a constraint depends on its type. */
+export const CONSTRAINT: Shape = { map: 'json' };
+
+export const OPERATION_SHAPES: Readonly<Record<OperationType, ObjectShape>> = {
   createCollection: operation({ name: 'string', fields: { list: NAMED_FIELD } }, { options: OPTIONS_SHAPE }),
   dropCollection: operation({ collection: 'string' }, { cascade: 'boolean' }),
   renameCollection: operation({ collection: 'string', to: 'string' }),
@@ -30,18 +36,17 @@ const SHAPES: Readonly<Record<OperationType, Shape>> = {
     { unique: 'boolean', sqlOptions: { properties: { concurrently: 'boolean' } }, ...INDEX_OPTIONS_PROPERTIES },
   ),
   dropIndex: operation({ collection: 'string', index: 'string' }),
-  // The shape of a constraint depends on its type.
-  addConstraint: operation({ collection: 'string', constraint: { map: 'json' } }),
+  addConstraint: operation({ collection: 'string', constraint: CONSTRAINT }),
   dropConstraint: operation({ collection: 'string', constraint: 'string' }),
   raw: operation({ dialect: 'string', statement: 'string' }, { check: 'string', transaction: 'boolean' }),
 };
 
-function operation(required: Record<string, Shape>, optional: Record<string, Shape> = {}): Shape {
+function operation(required: Record<string, Shape>, optional: Record<string, Shape> = {}): ObjectShape {
   return { properties: { type: 'string', ...required, ...optional }, required: ['type', ...Object.keys(required)] };
 }
 
 /**
- * The places where an external value does not have the shape of an operation. Names and types are not checked here:
+ * Describes where an external value does not match the shape of an operation. Names and types are not checked here:
  * `apply` checks them against a model.
  */
 export function operationProblems(value: unknown): string[] {
@@ -55,10 +60,10 @@ function findProblems(value: unknown): Problem[] {
   const { type } = value as { readonly type?: unknown };
   const [unknownType] = shapeProblems(
     { type },
-    { properties: { type: { oneOf: OPERATION_TYPES } }, required: ['type'] },
+    { properties: { type: { oneOf: Object.keys(OPERATION_SHAPES) } }, required: ['type'] },
   );
   if (unknownType) return [unknownType];
-  const problems = shapeProblems(value, SHAPES[type as OperationType]);
+  const problems = shapeProblems(value, OPERATION_SHAPES[type as OperationType]);
   if (type === 'renameField' && problems.length === 0) return strategyProblems(value as RenameField);
   if (problems.length > 0 || type !== 'addConstraint') return problems;
   const { constraint } = value as { readonly constraint: Record<string, unknown> };

@@ -19,22 +19,6 @@ export type Operation =
 
 export type OperationType = Operation['type'];
 
-/** All operation types. */
-export const OPERATION_TYPES = [
-  'createCollection',
-  'dropCollection',
-  'renameCollection',
-  'addField',
-  'dropField',
-  'renameField',
-  'modifyField',
-  'createIndex',
-  'dropIndex',
-  'addConstraint',
-  'dropConstraint',
-  'raw',
-] as const satisfies readonly OperationType[];
-
 /** A field as a user writes it. The letter case of `type` does not matter. */
 export interface FieldDefinition {
   readonly type: FieldTypeName;

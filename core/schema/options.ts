@@ -11,7 +11,7 @@ export interface CreateOptions {
   readonly cassandraOptions?: CassandraOptions;
 }
 
-/** The options a table keeps after it is created. */
+/** The options that are stored with a table. */
 export type TableOptions = Omit<CreateOptions, 'timestamps'>;
 
 export interface SqlOptions {
@@ -81,7 +81,10 @@ export interface CassandraOptions {
   readonly compaction?: { readonly class: string; readonly [key: string]: Json };
 }
 
-const KEY: Shape = { properties: { name: 'string', type: { oneOf: ['S', 'N', 'B'] } }, required: ['name', 'type'] };
+export const DYNAMO_KEY: Shape = {
+  properties: { name: 'string', type: { oneOf: ['S', 'N', 'B'] } },
+  required: ['name', 'type'],
+};
 const NAMES: Shape = { list: 'string' };
 
 const ENGINE_OPTIONS: Readonly<Record<Exclude<keyof CreateOptions, 'timestamps'>, Shape>> = {
@@ -98,19 +101,22 @@ const ENGINE_OPTIONS: Readonly<Record<Exclude<keyof CreateOptions, 'timestamps'>
   },
   dynamoOptions: {
     properties: {
-      partitionKey: KEY,
-      sortKey: KEY,
+      partitionKey: DYNAMO_KEY,
+      sortKey: DYNAMO_KEY,
       billingMode: 'string',
       readCapacityUnits: 'number',
       writeCapacityUnits: 'number',
       globalSecondaryIndexes: {
         list: {
-          properties: { name: 'string', partitionKey: KEY, sortKey: KEY, projection: 'string' },
+          properties: { name: 'string', partitionKey: DYNAMO_KEY, sortKey: DYNAMO_KEY, projection: 'string' },
           required: ['name', 'partitionKey'],
         },
       },
       localSecondaryIndexes: {
-        list: { properties: { name: 'string', sortKey: KEY, projection: 'string' }, required: ['name', 'sortKey'] },
+        list: {
+          properties: { name: 'string', sortKey: DYNAMO_KEY, projection: 'string' },
+          required: ['name', 'sortKey'],
+        },
       },
       streamEnabled: 'boolean',
       streamViewType: 'string',

@@ -11,9 +11,14 @@ export type Shape =
   | { readonly oneOf: readonly string[] }
   | { readonly list: Shape }
   | { readonly map: Shape }
-  | { readonly properties: Readonly<Record<string, Shape>>; readonly required?: readonly string[] }
+  | ObjectShape
   | { readonly either: readonly [Shape, Shape] }
   | { readonly nullable: Shape };
+
+export interface ObjectShape {
+  readonly properties: Readonly<Record<string, Shape>>;
+  readonly required?: readonly string[];
+}
 
 export type Path = readonly (string | number)[];
 

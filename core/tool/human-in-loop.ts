@@ -2,7 +2,7 @@ import { nearest } from '../nearest.ts';
 import { type Path, type Problem, type Shape, shapeProblems } from '../schema/validate.ts';
 import { addressProblem } from '../url.ts';
 
-/** When a tool call of an agent waits for a human. @experimental */
+/** Which tool calls of an agent need approval, and how reviewers are notified. @experimental */
 export interface HumanInLoopConfig {
   /** Default false: no tool waits for approval, whatever the other options are. */
   readonly enabled?: boolean;

@@ -53,7 +53,7 @@ type JsonType<T extends ParameterType> = {
   object: { readonly [name: string]: Json };
 }[T];
 
-/** Anthropic's rule, the strictest of the providers'. */
+/** Anthropic's rule, the strictest of all providers. */
 const PARAMETER_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 const MAX_PROBLEMS = 20;
 /** JSON Schema keywords whose value is data and not a schema. */
@@ -110,7 +110,7 @@ export function compileParameters(
   };
 }
 
-/** A validator for a stored `schema`: the process that takes a decision may not define the tool. */
+/** A validator for a stored `schema`: the process that accepts a decision might not define the tool. */
 export function parameterValidator(schema: CompiledParameters['schema']): CompiledParameters['validate'] {
   const validate = compileSchema(schemaCompiler(), schema);
   const names = isPlainObject(schema.properties) ? Object.keys(schema.properties) : [];
@@ -171,7 +171,7 @@ function definitionProblems(ajv: Ajv, name: string, definition: unknown, at: Pat
   const { type, required, description, sensitive, default: defaultValue, ...keywords } = definition;
   const problems = shapeProblems({ type, required, description, sensitive, default: defaultValue }, PARAMETER, path);
   if (Array.isArray(required))
-    problems.push({ path: [...path, 'allOf'], text: 'is where [{ required: […] }] belongs' });
+    problems.push({ path: [...path, 'allOf'], text: 'is the place for [{ required: […] }]' });
   problems.push(...referenceProblems(keywords, path));
   if (problems.length > 0) return problems;
   const { required: _, default: __, ...schema } = definition;

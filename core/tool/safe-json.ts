@@ -15,7 +15,7 @@ export type SafeJsonResult =
 
 /**
  * Copies untrusted input into plain JSON without keys that change a prototype. Members that are undefined are left out.
- * Otherwise returns where and why it is not safe JSON, without quoting a value.
+ * Otherwise returns the path and the reason, without quoting a value.
  */
 export function toSafeJson(value: unknown): SafeJsonResult {
   return copy(value, []);
@@ -69,17 +69,21 @@ export function isTooDeep(value: Json, left = MAX_DEPTH): boolean {
 
 /** A deeply frozen copy whose objects have no prototype. */
 export function prototypelessCopy<T extends Json>(value: T): T {
+  return frozenCopy(value) as T;
+}
+
+function frozenCopy(value: Json): Json {
   if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return Object.freeze(value.map(prototypelessCopy)) as unknown as T;
+  if (Array.isArray(value)) return Object.freeze(value.map(frozenCopy));
   const members: Record<string, Json> = Object.create(null);
-  for (const [key, member] of Object.entries(value)) members[key] = prototypelessCopy(member);
-  return Object.freeze(members) as unknown as T;
+  for (const [key, member] of Object.entries(value)) members[key] = frozenCopy(member);
+  return Object.freeze(members);
 }
 
 /** The longest reason or name of a decider, in characters. */
 export const MAX_TEXT_LENGTH = 10_000;
 
-/** A reason or the message of a thrown value, as text that every store can keep. */
+/** A reason or the message of a thrown value, as text that every store accepts. */
 export function truncatedText(value: unknown, maxLength = MAX_TEXT_LENGTH): string {
   return storableText(errorMessage(value).slice(0, maxLength));
 }
@@ -89,7 +93,7 @@ export function frozenClone<T>(value: T): T {
   return deepFreeze(structuredClone(value));
 }
 
-function deepFreeze<T>(value: T): T {
+export function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value;
   for (const member of Object.values(value)) deepFreeze(member);
   return Object.freeze(value);

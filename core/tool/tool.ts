@@ -9,18 +9,18 @@ import {
   type ToolParameters,
 } from './parameters.ts';
 
-/** What a handler receives about its call. @experimental */
+/** The context of a call, passed to its handler. @experimental */
 export interface ToolContext {
   readonly executionId: string;
   /** Absent if the call needed no approval. */
   readonly requestId?: string | undefined;
   readonly agentTag: string;
   readonly toolCallId?: string | undefined;
-  /** The same for every attempt of this call. Send it with a payment, and a retry is not a second payment. */
+  /** The same for every attempt of this call. Send it with a payment, so that a retry does not pay twice. */
   readonly idempotencyKey: string;
   /** Aborts when the run is cancelled or exceeds its time limit. */
   readonly signal: AbortSignal;
-  /** Who approved the call, as far as the channel knows. */
+  /** Who approved the call, if the channel reports it. */
   readonly approvedBy?: string | undefined;
   /** Writes to the log. The model never sees it. */
   log(message: string, data?: Json): void;
@@ -64,7 +64,7 @@ export interface Tool {
   readonly idempotent: boolean;
   /** JSON Schema of the parameters object. */
   readonly schema: { readonly [keyword: string]: Json };
-  /** Covers all but the handler. An approval for another digest is stale. */
+  /** Covers everything except the handler. An approval for another digest is stale. */
   readonly digest: string;
   /** Top-level parameters that are masked outside the call. */
   readonly sensitive: readonly string[];

@@ -3,8 +3,8 @@ import { defineTool, Svc } from '@svc/sdk';
 import { Hono } from 'hono';
 
 /**
- * An application's own endpoint for decisions. It knows who is logged in, takes the decision from its user interface and
- * forwards it as a signal. It needs neither a token nor a callback.
+ * An application's own endpoint for decisions. It authenticates the user, receives the decision from the user interface
+ * and forwards it as a signal. It needs neither a token nor a callback.
  */
 
 const svc = new Svc({ config: { product: 'shop', env: 'dev' } });

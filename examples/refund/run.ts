@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { type ApprovalRequest, defineTool, Svc } from '@svc/sdk';
 
 /**
- * An agent that wants to pay a refund and waits at its gate until a human decides. Its model is scripted, so that the
- * example runs without an API key. A real one needs only `model: { provider: 'openai', model: 'gpt-5' }`.
+ * An agent that calls a refund tool and waits at its gate until a human decides. The model is scripted, so that the
+ * example runs without an API key. For a real one, set `model: { provider: 'openai', model: 'gpt-5' }`.
  */
 
 const here = dirname(fileURLToPath(import.meta.url));

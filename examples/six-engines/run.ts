@@ -43,7 +43,7 @@ interface EngineResult {
   /** Field types as read from the catalog. */
   readonly fields: ReadonlyMap<string, string>;
   readonly indexes: string;
-  readonly left: string;
+  readonly remaining: string;
 }
 
 async function run(engine: string): Promise<EngineResult> {
@@ -57,14 +57,14 @@ async function run(engine: string): Promise<EngineResult> {
   }
   const orders = (await connection.introspect(['orders'])).get('orders');
   for (const one of [...migrations].reverse()) await migrator.down(one);
-  const left = [...(await connection.introspect()).keys()];
+  const remaining = [...(await connection.introspect()).keys()];
   return {
     engine,
     server: connection.server ?? dialect.name,
     durations,
     fields: new Map([...(orders?.fields.values() ?? [])].map(({ name, type }) => [name, dialect.types[type]])),
     indexes: [...(orders?.indexes.keys() ?? [])].join(', '),
-    left: left.length === 0 ? 'nothing' : left.join(', '),
+    remaining: remaining.length === 0 ? 'nothing' : remaining.join(', '),
   };
 }
 
@@ -92,7 +92,7 @@ const rows: string[][] = [
     ...results.map(({ fields }) => fields.get(field) ?? ''),
   ]),
   ['indexes', ...results.map(({ indexes }) => indexes)],
-  ['rolled back, left', ...results.map(({ left }) => left)],
+  ['rolled back, remaining', ...results.map(({ remaining }) => remaining)],
 ];
 const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
 for (const row of rows)

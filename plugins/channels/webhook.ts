@@ -126,6 +126,7 @@ function signatureHeaders(keys: readonly Buffer[], id: string, seconds: number, 
 export default definePlugin({
   name: 'webhook',
   apply(kernel) {
+    // The options documented for the type 'webhook', which nothing checks before.
     kernel.channels.register('webhook', (options) => webhook(options as unknown as WebhookOptions));
   },
 });

@@ -1,16 +1,21 @@
 import type { Connection } from '../../core/dialect.ts';
-import { SvcError } from '../../core/errors.ts';
 import {
+  anyDefinition,
+  buildPage,
   CLOCK,
   ELAPSED,
   type PageQuery,
+  pageIndex,
+  pageStart,
   type RecordDefinition,
   type RecordStore,
   type RecordValue,
   type RecordValues,
+  typedStore,
   type Versioned,
   type Writable,
 } from '../../core/records.ts';
+import { deepFreeze } from '../../core/tool/safe-json.ts';
 import { type Position, SortedIndex } from './sorted-index.ts';
 
 type Stored = Versioned<RecordValues>;
@@ -32,15 +37,14 @@ export class MemoryStore
   }
 
   records<R extends object>(definition: RecordDefinition<R>): RecordStore<R> {
-    const untyped = definition as unknown as RecordDefinition<RecordValues>;
     let table = this.#tables.get(definition.collection);
     if (!table) {
-      table = new Table(untyped, this.#clock, (key) => {
+      table = new Table(anyDefinition(definition), this.#clock, (key) => {
         for (const notify of this.#listeners.get(definition.collection) ?? []) notify(key);
       });
       this.#tables.set(definition.collection, table);
     }
-    return table as unknown as RecordStore<R>;
+    return typedStore(table);
   }
 
   async ensureTables(): Promise<void> {}
@@ -115,33 +119,27 @@ class Table implements RecordStore<RecordValues> {
   }
 
   async page(name: string, query: PageQuery<RecordValues>) {
-    const index = this.#definition.indexes.find((one) => one.name === name);
-    if (!index) throw new Error(`${this.#definition.collection} has no index ${name}`);
-    if (!Number.isInteger(query.limit) || query.limit < 1 || query.limit > 1000) {
-      throw new SvcError('value_invalid', `A page has 1 to 1,000 records, not ${query.limit}.`);
-    }
-    const { equals = {}, from, to, direction, limit, cursor, columns } = query;
-    for (const column of index.equals) {
-      if (equals[column] === undefined) throw new Error(`${name} needs a value for ${column}`);
-    }
+    const index = pageIndex(this.#definition, name, query);
+    const { equals = {}, from, to, direction, limit, columns } = query;
+    const start = pageStart(this.#definition, index, query);
     const sorted = this.#indexes.get(indexKey(name, index.equals, equals as RecordValues));
-    const found: Position[] = [];
+    const found: Stored[] = [];
     const range = {
       from: sortValue(from),
       to: sortValue(to),
-      after: decodeCursor(cursor),
+      ...(start && { after: [sortValue(start.sort) ?? null, start.key] as const }),
       descending: direction === 'desc',
     };
-    for (const position of sorted?.range(range) ?? []) {
-      found.push(position);
+    for (const [, key] of sorted?.range(range) ?? []) {
+      found.push(this.#rows.get(key) as Stored);
       if (found.length > limit) break;
     }
-    const records = found.slice(0, limit).flatMap(([, key]) => {
-      const stored = this.#rows.get(key);
-      return stored ? [columns ? { ...stored, record: pickColumns(stored.record, columns) } : stored] : [];
-    });
-    const last = found.length > limit ? found[limit - 1] : undefined;
-    return { records, ...(last && { cursor: Buffer.from(JSON.stringify(last)).toString('base64url') }) };
+    return buildPage(
+      found,
+      limit,
+      (stored) => (columns ? { ...stored, record: pickColumns(stored.record, columns) } : stored),
+      ({ record }) => ({ sort: record[index.sort] ?? null, key: this.#keyOf(record) }),
+    );
   }
 
   #keyOf(record: Writable<RecordValues>): string {
@@ -190,12 +188,6 @@ class Table implements RecordStore<RecordValues> {
   }
 }
 
-function deepFreeze<T>(value: T): T {
-  if (typeof value !== 'object' || value === null) return value;
-  for (const member of Object.values(value)) deepFreeze(member);
-  return Object.freeze(value);
-}
-
 function pickColumns(record: RecordValues, columns: readonly string[]): RecordValues {
   return Object.fromEntries(columns.map((column) => [column, record[column] ?? null]));
 }
@@ -207,15 +199,4 @@ function indexKey(index: string, equals: readonly string[], values: RecordValues
 function sortValue(value: RecordValue | undefined): Position[0] | undefined {
   if (value instanceof Date) return value.getTime();
   return typeof value === 'object' && value !== null ? JSON.stringify(value) : value;
-}
-
-function decodeCursor(cursor: string | undefined): Position | undefined {
-  if (cursor === undefined) return undefined;
-  try {
-    const [sort, key, ...more] = JSON.parse(Buffer.from(cursor, 'base64url').toString());
-    if (typeof key === 'string' && sort !== undefined && more.length === 0) return [sort, key];
-  } catch {
-    // Reported below, like any other invalid cursor.
-  }
-  throw new SvcError('value_invalid', 'The cursor is not one that a page gave.');
 }

@@ -1,11 +1,11 @@
 import { type AgentRuntime, createAgentRuntime } from '../../core/agent/agent-runtime.ts';
 import { compileAgent } from '../../core/agent/define.ts';
-import { Executions } from '../../core/agent/executions.ts';
+import { ExecutionService } from '../../core/agent/execution-service.ts';
 import type { ScriptedTurn } from '../../core/agent/model.ts';
 import { Run } from '../../core/agent/run.ts';
 import type { StorageBackend } from '../../core/approval/backend.ts';
 import { decide, type Signal } from '../../core/approval/decide.ts';
-import { type ListQuery, listApprovals } from '../../core/approval/list.ts';
+import { type ListQuery, listApprovals } from '../../core/approval/list-approvals.ts';
 import { newExecutionId } from '../../core/approval/request.ts';
 import { ApprovalService } from '../../core/approval/service.ts';
 import { Kernel } from '../../core/kernel.ts';
@@ -20,22 +20,27 @@ const owner = { product: 'shop', env: 'test', database: 'main' };
 export class AgentHost {
   readonly kernel: Kernel;
   readonly service: ApprovalService;
-  readonly executions: Executions;
+  readonly executions: ExecutionService;
   readonly warnings: readonly string[];
 
-  private constructor(kernel: Kernel, service: ApprovalService, executions: Executions, warnings: readonly string[]) {
+  private constructor(
+    kernel: Kernel,
+    service: ApprovalService,
+    executions: ExecutionService,
+    warnings: readonly string[],
+  ) {
     this.kernel = kernel;
     this.service = service;
     this.executions = executions;
     this.warnings = warnings;
   }
 
-  static async open(home: StorageBackend = new MemoryStore(), leaseMs = 15_000): Promise<AgentHost> {
+  static async open(backend: StorageBackend = new MemoryStore(), leaseMs = 15_000): Promise<AgentHost> {
     const kernel = new Kernel();
     applyPlugin(kernel, scripted, 'test');
     const warnings: string[] = [];
     const approvals = await ApprovalService.open({
-      backend: home,
+      backend: backend,
       hooks: kernel.hooks,
       owner,
       warn: (message) => warnings.push(message),
@@ -43,7 +48,7 @@ export class AgentHost {
     return new AgentHost(
       kernel,
       approvals,
-      await Executions.open({ backend: home, approvals, owner, leaseMs }),
+      await ExecutionService.open({ backend: backend, approvals, owner, leaseMs }),
       warnings,
     );
   }
@@ -61,11 +66,11 @@ export class AgentHost {
     return run;
   }
 
-  /** Waits until that many requests wait, and gives them. */
-  async waiting(many: number, query: ListQuery = {}) {
+  /** Waits until `count` requests are waiting, and returns them. */
+  async untilWaiting(count: number, query: ListQuery = {}) {
     await waitUntil(
-      async () => (await listApprovals(this.service, query)).records.length >= many,
-      `There were never ${many} requests that wait`,
+      async () => (await listApprovals(this.service, query)).records.length >= count,
+      `There were never ${count} waiting requests`,
     );
     return (await listApprovals(this.service, query)).records;
   }
@@ -73,9 +78,9 @@ export class AgentHost {
   decide(
     { executionId, requestId }: { readonly executionId: string; readonly requestId: string },
     signal: Signal['signal'] = 'approve',
-    more: Omit<Signal['payload'], 'requestId'> = {},
+    overrides: Omit<Signal['payload'], 'requestId'> = {},
   ) {
-    return decide(this.service, { executionId, signal, payload: { requestId, ...more } });
+    return decide(this.service, { executionId, signal, payload: { requestId, ...overrides } });
   }
 
   async close(): Promise<void> {
@@ -85,9 +90,14 @@ export class AgentHost {
 }
 
 /** An agent whose model replays these turns. */
-export function agentOf(
+export function agentDefinition(
   turns: readonly (ScriptedTurn | ((...a: never[]) => ScriptedTurn))[],
-  more: object = {},
+  overrides: object = {},
 ): object {
-  return { tag: 'payouts', model: { provider: 'scripted', model: 'test', settings: { turns } }, tools: [], ...more };
+  return {
+    tag: 'payouts',
+    model: { provider: 'scripted', model: 'test', settings: { turns } },
+    tools: [],
+    ...overrides,
+  };
 }

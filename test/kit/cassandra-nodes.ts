@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { freemem, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { brief, CASSANDRA, cassandraArguments } from '../servers/engines/cassandra.ts';
+import { CASSANDRA, cassandraArguments, shortLivedJvm } from '../servers/engines/cassandra.ts';
 import { handshake } from '../servers/handshake.ts';
-import { javaFor, maven, mavenMissing } from '../servers/maven.ts';
+import { javaFor, maven, whyMavenUnavailable } from '../servers/maven.ts';
 import { waitUntil } from '../suites/wait-until.ts';
 import { clientOf, DATACENTER } from './cassandra.ts';
 
@@ -17,7 +17,7 @@ export function nodesMissing(count: number): string | undefined {
   if (process.platform !== 'linux') return 'only Linux has every address of 127.0.0.0/8';
   if (freemem() < count * BYTES_EACH)
     return `${count} nodes of Cassandra need ${count} times ${BYTES_EACH / 2 ** 20} MB of free memory`;
-  return mavenMissing(CASSANDRA);
+  return whyMavenUnavailable(CASSANDRA);
 }
 
 /** A node for one test, which can be frozen and killed. */
@@ -29,7 +29,7 @@ export class CassandraNode {
   readonly #jvm: readonly string[];
   #child: ChildProcess | undefined;
 
-  constructor(address: string, seed: string, folder: string, jvm = brief('512m'), datacenter = DATACENTER) {
+  constructor(address: string, seed: string, folder: string, jvm = shortLivedJvm('512m'), datacenter = DATACENTER) {
     this.address = address;
     this.datacenter = datacenter;
     this.#seed = seed;
@@ -105,7 +105,7 @@ export async function withNodes(
   });
   try {
     for (const node of nodes) await node.start();
-    for (const node of nodes) await knows(node, count - 1);
+    for (const node of nodes) await waitForPeers(node, count - 1);
     await body(nodes);
   } finally {
     for (const node of nodes) node.thaw();
@@ -114,13 +114,13 @@ export async function withNodes(
   }
 }
 
-async function knows(node: CassandraNode, others: number): Promise<void> {
+async function waitForPeers(node: CassandraNode, others: number): Promise<void> {
   const client = clientOf([node.point], undefined, node.datacenter);
   try {
     await waitUntil(async () => {
       const { rows } = await client.execute('SELECT schema_version FROM system.peers');
       return rows.filter((row) => row.schema_version !== null).length === others;
-    }, `${node.address} does not know the others`);
+    }, `${node.address} does not know the other nodes`);
   } finally {
     await client.shutdown();
   }

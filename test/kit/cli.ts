@@ -1,14 +1,15 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { QUICK } from './quick.ts';
+import { waitUntil } from '../suites/wait-until.ts';
+import { LIFTOFF_ONLY } from './node-flags.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BUILT = join(ROOT, 'dist/cli/main.cjs');
 const LOADER = import.meta.resolve('tsx');
 
-/** What to spawn for the real CLI, from any folder: the built one, which starts faster, unless a source is newer. */
+/** The command that starts the real CLI: the built one, which starts faster, unless a source is newer. */
 export const command: readonly [string, ...string[]] = isBuilt()
   ? [process.execPath, BUILT]
   : [process.execPath, '--import', LOADER, join(ROOT, 'cli/bundle/main.ts')];
@@ -23,12 +24,12 @@ function isBuilt(): boolean {
   );
 }
 
-/** What to spawn for a script of a test instead. */
+/** The command that starts a script of a test. */
 export function scripted(script: string): readonly [string, ...string[]] {
-  return [process.execPath, QUICK, '--import', LOADER, script];
+  return [process.execPath, LIFTOFF_ONLY, '--import', LOADER, script];
 }
 
-export interface Ran {
+export interface CommandResult {
   readonly status: number | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -43,14 +44,17 @@ export interface RunOptions {
   readonly node?: readonly string[];
 }
 
-/** An environment in which nothing of the tester's own decides. */
+/** The environment without the variables that change the behavior of the CLI. */
 export function cleanEnv(more: RunOptions['env'] = {}): NodeJS.ProcessEnv {
   const { SVC_ENV: _env, NO_COLOR: _color, CI: _ci, FORCE_COLOR: _force, npm_command: _npm, ...rest } = process.env;
   return { ...rest, ...more };
 }
 
-/** Runs the real CLI in a process of its own. */
-export function svc(args: readonly string[], { cwd, env, script, node: options = [] }: RunOptions): Promise<Ran> {
+/** Runs the real CLI in a separate process. */
+export function svc(
+  args: readonly string[],
+  { cwd, env, script, node: options = [] }: RunOptions,
+): Promise<CommandResult> {
   const [node, ...before] = script === undefined ? command : scripted(script);
   return new Promise((settle, fail) => {
     const child = spawn(node, [...options, ...before, ...args], {
@@ -69,4 +73,46 @@ export function svc(args: readonly string[], { cwd, env, script, node: options =
     child.on('error', fail);
     child.on('close', (status) => settle({ status, stdout, stderr }));
   });
+}
+
+export interface RunningCli {
+  readonly child: ChildProcess;
+  readonly ended: Promise<CommandResult>;
+  /** Waits until stderr shows the text. */
+  untilStderr(text: string): Promise<void>;
+  /** The output to stderr so far. */
+  stderr(): string;
+}
+
+/** Starts the real CLI and does not wait for its end. `options` are options of Node. */
+export function startCli(args: readonly string[], cwd: string, options: readonly string[] = []): RunningCli {
+  const [node, ...before] = command;
+  const child = spawn(node, [...options, ...before, ...args], {
+    cwd,
+    env: cleanEnv(),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const ended = new Promise<CommandResult>((settle, fail) => {
+    child.on('error', fail);
+    child.on('close', (status) => settle({ status, stdout, stderr }));
+  });
+  return {
+    child,
+    ended,
+    stderr: () => stderr,
+    untilStderr: (text) =>
+      waitUntil(() => {
+        if (child.exitCode !== null && !stderr.includes(text))
+          throw new Error(`It ended before it printed ${text}: ${stderr}`);
+        return stderr.includes(text);
+      }, `It never printed ${text}`),
+  };
 }

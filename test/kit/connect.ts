@@ -1,4 +1,4 @@
-// Connects in a process of its own and tells what came of it: `node connect.ts <dialect> <url>`.
+// Connects in a separate process and prints the result: `node connect.ts <dialect> <url>`.
 import type { Dialect } from '../../core/dialect.ts';
 import { isSvcError } from '../../core/errors.ts';
 

@@ -1,5 +1,5 @@
 import type { ToolContext } from '../../core/tool/tool.ts';
-import { agentOf } from './agent-host.ts';
+import { agentDefinition } from './agent-host.ts';
 
 const say = { parameters: { what: { type: 'string', required: true } } };
 const call = (tool: string, what: string) => ({ tool, parameters: { what } });
@@ -24,5 +24,5 @@ export function crashAgent(effect: (name: string, ctx: ToolContext) => Promise<v
     { tag: 'note', ...say, idempotent: true, handler: handler('note') },
     { tag: 'pay', ...say, requiresConfirmation: true, handler: handler('pay') },
   ];
-  return agentOf(turns, { tools, humanInLoop: { enabled: true } });
+  return agentDefinition(turns, { tools, humanInLoop: { enabled: true } });
 }

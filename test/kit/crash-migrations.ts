@@ -7,14 +7,14 @@ const effects = migration('20260101_000000_effects')
   .build();
 const orders = [key, { name: 'total', type: 'decimal', precision: 10, scale: 2 }] as const;
 const last = migration('20260105_000000_last').createCollection('orders', orders).build();
-/** What `away` takes away, where the others are left out. */
-const ground = migration('20260106_000000_ground')
+/** Creates what `drops` removes, for parts without the other migrations. */
+const beforeDrops = migration('20260106_000000_ground')
   .createCollection('users', [key, { name: 'email', type: 'string' }, { name: 'age', type: 'integer' }])
   .createIndex('users', 'users_age', [{ name: 'age' }])
   .createIndex('users', 'users_age_email', [{ name: 'age' }, { name: 'email' }])
   .createCollection('orders', orders)
   .build();
-const away = migration('20260107_000000_away')
+const drops = migration('20260107_000000_away')
   .dropIndex('users', 'users_age', { was: { columns: [{ name: 'age' }] } })
   .dropIndex('users', 'users_age_email', { was: { columns: [{ name: 'age' }, { name: 'email' }] } })
   .dropField('users', 'age', { was: { type: 'integer' } })
@@ -30,12 +30,12 @@ const away = migration('20260107_000000_away')
   .dropCollection('doomed', { cascade: true, was: { fields: [key] } })
   .build();
 
-/** When all of them have happened, each once. */
+/** The rows of the table `effects` if everything happened once. */
 const EFFECTS = ['after the index', 'atomic', 'before the index', 'raw'];
 
-const undone = (what: string) => ({ down: `DELETE FROM effects WHERE what = '${what}'` });
+const undo = (what: string) => ({ down: `DELETE FROM effects WHERE what = '${what}'` });
 
-/** Migrations, and what stands in the table `effects` behind them, where they make one. */
+/** Migrations, and the expected rows of the table `effects` if they create it. */
 export interface CrashPart {
   readonly migrations: readonly Migration[];
   readonly effects?: readonly string[];
@@ -43,25 +43,25 @@ export interface CrashPart {
 
 export function crashMigrations(dialect: string): CrashPart {
   return {
-    migrations: [...inAnyOrder(dialect), ...(dialect === 'postgresql' ? [] : [everyKind(dialect), away])],
+    migrations: [...stepMigrations(dialect), ...(dialect === 'postgresql' ? [] : [everyStatement(dialect), drops])],
     effects: EFFECTS,
   };
 }
 
 /**
- * The same in parts that do without each other: interrupting at every statement takes as many runs as there are
- * statements, each of all of them.
+ * The same migrations in independent parts: interrupting at every statement takes one run of a whole part for each
+ * statement.
  */
 export function crashParts(dialect: string): readonly CrashPart[] {
   return [
-    { migrations: inAnyOrder(dialect), effects: EFFECTS },
-    { migrations: [everyKind(dialect)] },
-    { migrations: [ground, away] },
+    { migrations: stepMigrations(dialect), effects: EFFECTS },
+    { migrations: [everyStatement(dialect)] },
+    { migrations: [beforeDrops, drops] },
   ];
 }
 
-/** Steps in a transaction and outside of one, in every order. */
-function inAnyOrder(dialect: string): readonly Migration[] {
+/** Steps inside and outside of a transaction, in every order. */
+function stepMigrations(dialect: string): readonly Migration[] {
   const effect = (what: string) => `INSERT INTO effects VALUES ('${what}')`;
   const concurrently = dialect === 'postgresql' ? { sqlOptions: { concurrently: true } } : {};
   return [
@@ -69,27 +69,27 @@ function inAnyOrder(dialect: string): readonly Migration[] {
     migration('20260102_000000_atomic')
       .createCollection('users', [key, { name: 'email', type: 'string', unique: true }])
       .addField('users', { name: 'age', type: 'integer' })
-      .raw(dialect, effect('atomic'), undone('atomic'))
+      .raw(dialect, effect('atomic'), undo('atomic'))
       .build(),
     migration('20260103_000000_steps')
-      .raw(dialect, effect('before the index'), undone('before the index'))
+      .raw(dialect, effect('before the index'), undo('before the index'))
       .createIndex('users', 'users_age', [{ name: 'age' }], concurrently)
-      .raw(dialect, effect('after the index'), undone('after the index'))
+      .raw(dialect, effect('after the index'), undo('after the index'))
       .createIndex('users', 'users_age_email', [{ name: 'age' }, { name: 'email' }], concurrently)
       .build(),
     migration('20260104_000000_unlocked')
       .raw(
         dialect,
         `INSERT INTO effects SELECT 'raw' FROM (SELECT 1 AS one) AS one WHERE NOT EXISTS (SELECT 1 FROM effects WHERE what = 'raw')`,
-        { transaction: false, check: `SELECT 1 FROM effects WHERE what = 'raw'`, ...undone('raw') },
+        { transaction: false, check: `SELECT 1 FROM effects WHERE what = 'raw'`, ...undo('raw') },
       )
       .build(),
     last,
   ];
 }
 
-/** Where DDL commits by itself: with `away` every kind of statement, of each of which the catalog has to tell whether it happened. */
-function everyKind(dialect: string): Migration {
+/** With `drops`, every kind of statement that commits by itself. The catalog must show whether each has happened. */
+function everyStatement(dialect: string): Migration {
   return migration('20260106_000000_kinds')
     .createCollection('parents', [key, { name: 'code', type: 'string', length: 20 }])
     .createCollection('children', [

@@ -1,112 +1,113 @@
 import * as assert from 'node:assert/strict';
-import type { Target } from '../../core/migration/target.ts';
+import type { Dialect } from '../../core/dialect.ts';
 import { MigrationEngine } from '../../core/migration/engine.ts';
 import { migrate } from '../../core/migration/migrate.ts';
-import { connectAdapter } from './adapter.ts';
+import type { Target } from '../../core/migration/target.ts';
+import { mariadbVariant } from '../../plugins/dialects/mariadb/dialect.ts';
+import { createDialect, mysqlVariant } from '../../plugins/dialects/mysql/dialect.ts';
 import { type CrashPart, crashMigrations, crashParts } from './crash-migrations.ts';
-import { cutDialect } from './cut-dialect.ts';
-import { definedInCode } from './defined.ts';
 import type { TestEngine } from './engines.ts';
-import { allEndWell, migratorsOf } from './migrators.ts';
-import { several } from './several.ts';
+import { mapConcurrently } from './map-concurrently.ts';
+import { assertFullyMigrated, definedInCode } from './migrations.ts';
+import { assertAllSucceed, prepareMigrators } from './migrators.ts';
+import { connectTarget } from './target.ts';
 import { test } from './test.ts';
-import { assertWhole } from './whole.ts';
 
 /** Many processes start one after another. */
 const SLOW = { timeoutMs: 900_000 };
 const ROUNDS = 10;
 
 /**
- * Migrators in processes of their own, killed with SIGKILL at every boundary and at random moments: whatever the
- * moment, the next run ends in a correct state without a person, and everything has happened exactly once.
+ * Kills migrator processes with SIGKILL before every call and at random moments. The next run must reach the correct
+ * state without manual work, and every effect must have happened exactly once.
  */
 export function crashSuite(engine: TestEngine): void {
   if (engine.missing !== undefined) {
     test.skip(`${engine.name}: crashes`, engine.missing);
     return;
   }
-  const whole = crashMigrations(engine.dialect.name);
-  const { migrations } = whole;
-  const starting = migratorsOf(engine.dialect.name, migrations);
+  const allMigrations = crashMigrations(engine.dialect.name);
+  const { migrations } = allMigrations;
+  const prepared = prepareMigrators(engine.dialect.name, migrations);
 
-  const isWhole = async (adapter: Target, { migrations, effects }: CrashPart = whole): Promise<void> => {
-    await assertWhole(adapter, migrations);
+  const assertComplete = async (target: Target, { migrations, effects }: CrashPart = allMigrations): Promise<void> => {
+    await assertFullyMigrated(target, migrations);
     if (!effects) return;
-    const found = await adapter.connection.query('SELECT what FROM effects ORDER BY what');
+    const found = await target.connection.query('SELECT what FROM effects ORDER BY what');
     assert.deepEqual(
       found.map(({ what }) => what),
       effects,
     );
   };
-  const finish = async (adapter: Target, part = whole): Promise<void> => {
-    await migrate(adapter, part.migrations.map(definedInCode), { allowDestructive: true });
-    await isWhole(adapter, part);
+  const finish = async (target: Target, part = allMigrations): Promise<void> => {
+    await migrate(target, part.migrations.map(definedInCode), { allowDestructive: true });
+    await assertComplete(target, part);
   };
 
-  /** `interrupted` ends a migrator at the n-th place and says whether there was one; the next run finishes. Gives how many there were. */
-  const everywhere = async (
+  /** Interrupts runs at point 1, 2, … until `interruptAt` returns false, and finishes each with another run. Returns the number of points. */
+  const interruptEverywhere = async (
     part: CrashPart,
-    interrupted: (url: string, at: number) => Promise<boolean>,
+    interruptAt: (url: string, at: number) => Promise<boolean>,
   ): Promise<number> => {
-    // How many places there are depends on how quickly statements are done: more of them go together then.
-    let isThrough = false;
+    // The number of points depends on the speed of statements: fast ones are sent together.
+    let isFinished = false;
     const places = function* () {
-      for (let at = 1; !isThrough; at++) yield at;
+      for (let at = 1; !isFinished; at++) yield at;
     };
-    const were = await several(places(), async (at) => {
-      let was = false;
+    const interruptions = await mapConcurrently(places(), async (at) => {
+      let wasInterrupted = false;
       await engine.withUrl(async (url, connect) => {
-        was = await interrupted(url, at);
-        isThrough ||= !was;
+        wasInterrupted = await interruptAt(url, at);
+        isFinished ||= !wasInterrupted;
         await finish(await connect(), part).catch((error) => {
           throw new Error(`interrupted at ${at}: ${error}`, { cause: error });
         });
       });
-      return was;
+      return wasInterrupted;
     });
-    return were.filter(Boolean).length;
+    return interruptions.filter(Boolean).length;
   };
 
-  // What was answered before the next call is made changes nothing in between: dying before each covers dying after it.
+  // Nothing happens between a response and the next call, so being killed before each call covers being killed after it.
   test(
-    `${engine.name}: killed before every call to the database, the next run ends whole`,
+    `${engine.name}: after a kill before any call to the database, the next run completes`,
     async () => {
-      const start = await starting;
-      const places = await everywhere(whole, async (url, at) => {
+      const start = await prepared;
+      const places = await interruptEverywhere(allMigrations, async (url, at) => {
         const { code, signal, err } = await start(url, at).ended;
         if (signal !== 'SIGKILL') assert.equal(code, 0, err);
         return signal === 'SIGKILL';
       });
-      assert.ok(places >= 8, `only ${places} places`);
+      assert.ok(places >= 8, `only ${places} points`);
     },
     SLOW,
   );
 
   if (!engine.dialect.capabilities.transactionalDdl) {
     test(
-      `${engine.name}: cut off before every statement of every packet, the next run ends whole`,
+      `${engine.name}: after a lost connection before any statement of any packet, the next run completes`,
       async () => {
         let places = 0;
         for (const part of crashParts(engine.dialect.name)) {
           const defined = part.migrations.map(definedInCode);
-          places += await everywhere(part, async (url, at) => {
+          places += await interruptEverywhere(part, async (url, at) => {
             const { dialect, isCut } = cutDialect(engine.dialect.name, at);
-            const adapter = await connectAdapter(dialect, url);
-            const outcome = await migrate(adapter, defined, { allowDestructive: true }).catch((error) => error);
-            await adapter.connection.close();
+            const target = await connectTarget(dialect, url);
+            const outcome = await migrate(target, defined, { allowDestructive: true }).catch((error) => error);
+            await target.connection.close();
             if (isCut()) assert.equal(outcome.code, 'connection_lost', String(outcome));
             return isCut();
           });
         }
-        assert.ok(places >= 100, `only ${places} places`);
+        assert.ok(places >= 100, `only ${places} points`);
       },
       SLOW,
     );
   }
 
-  /** A migrator that is killed that many milliseconds after it has connected, where it has not ended by then. */
-  const killedAfter = async (ms?: number): Promise<{ died: boolean; applied: number; ranMs: number }> => {
-    const start = await starting;
+  /** Runs a migrator and kills it `ms` milliseconds after it has connected, unless it has ended. */
+  const killAfter = async (ms?: number): Promise<{ died: boolean; applied: number; ranMs: number }> => {
+    const start = await prepared;
     const run = { died: false, applied: 0, ranMs: 0 };
     await engine.withUrl(async (url, connect) => {
       const { child, ready, ended } = start(url);
@@ -118,48 +119,85 @@ export function crashSuite(engine: TestEngine): void {
       run.ranMs = performance.now() - began;
       run.died = signal === 'SIGKILL';
       if (!run.died) assert.equal(code, 0, err);
-      const adapter = await connect();
-      run.applied = (await new MigrationEngine(adapter).getHistory()).length;
-      await finish(adapter);
+      const target = await connect();
+      run.applied = (await new MigrationEngine(target).getHistory()).length;
+      await finish(target);
     });
     return run;
   };
 
   test(
-    `${engine.name}: killed at random moments from its beginning to its end, ten times over`,
+    `${engine.name}: after a kill at ten random moments, the next run completes`,
     async () => {
-      // Two at a time, as those that are killed run.
-      let wholeMs = Math.min(...(await several([1, 2], () => killedAfter())).map(({ ranMs }) => ranMs));
-      const killed = await several(Array.from({ length: ROUNDS }).keys(), async (round) => {
+      // Two at a time, like the killed runs.
+      let fullRunMs = Math.min(...(await mapConcurrently([1, 2], () => killAfter())).map(({ ranMs }) => ranMs));
+      const killedRuns = await mapConcurrently(Array.from({ length: ROUNDS }).keys(), async (round) => {
         for (let tries = 0; tries < 5; tries++) {
-          const run = await killedAfter(((round + Math.random()) / ROUNDS) * wholeMs);
+          const run = await killAfter(((round + Math.random()) / ROUNDS) * fullRunMs);
           if (run.died) return run;
-          wholeMs = Math.min(wholeMs, run.ranMs);
+          fullRunMs = Math.min(fullRunMs, run.ranMs);
         }
-        throw new Error(`five ended before they were killed, the last one within ${Math.round(wholeMs)} ms`);
+        throw new Error(`five runs ended before they were killed, the last one after ${Math.round(fullRunMs)} ms`);
       });
-      // What is in one transaction is not seen before its end.
+      // Nothing of a transaction is visible before its end.
       if (engine.dialect.capabilities.transactionalDdl) return;
-      const far = killed.filter(({ applied }) => applied > 0).length;
-      assert.ok(far >= ROUNDS / 4, `only ${far} of ${ROUNDS} were killed behind their first migration`);
+      const progressed = killedRuns.filter(({ applied }) => applied > 0).length;
+      assert.ok(progressed >= ROUNDS / 4, `only ${progressed} of ${ROUNDS} were killed after their first migration`);
     },
     SLOW,
   );
 
   test(
-    `${engine.name}: two, four and sixteen migrators at once apply everything once and all end well`,
+    `${engine.name}: two, four and sixteen concurrent migrators apply everything once and succeed`,
     async () => {
-      const start = await starting;
+      const start = await prepared;
       for (const many of [2, 4, 16]) {
         await engine.withUrl(async (url, connect) => {
-          await allEndWell(
+          await assertAllSucceed(
             Array.from({ length: many }, () => start(url)),
             migrations,
           );
-          await isWhole(await connect());
+          await assertComplete(await connect());
         });
       }
     },
     SLOW,
   );
+}
+
+/** Statements without an effect: a cut before one equals a cut before the next statement. */
+const WITHOUT_EFFECT = /^\s*(SET|DO|SELECT|BEGIN NOT ATOMIC|END)\b/;
+/** Closes a block, which the server only accepts as a whole. */
+const complete = (text: string): string => (/(^|\n;)BEGIN NOT ATOMIC\b/.test(text) ? `${text}\n;END` : text);
+
+/**
+ * A dialect whose session ends in the middle of a packet: statements before the n-th one with an effect are sent, the
+ * others are not. `isCut` returns whether that statement was reached.
+ */
+function cutDialect(name: string, at: number): { readonly dialect: Dialect; readonly isCut: () => boolean } {
+  const variant = name === 'mysql' ? mysqlVariant : mariadbVariant;
+  let count = 0;
+  const isCutPoint = (statement: string): boolean => {
+    if (WITHOUT_EFFECT.test(statement)) return false;
+    count += 1;
+    return count === at;
+  };
+  const dialect = createDialect({
+    ...variant,
+    async open(address, settings) {
+      const session = await variant.open(address, settings);
+      return {
+        ...session,
+        async query(text) {
+          const statements = text.split(/\n;/);
+          const last = statements.findIndex(isCutPoint);
+          if (last < 0) return session.query(text);
+          if (last > 0) await session.query(complete(statements.slice(0, last).join('\n;')));
+          session.close();
+          throw Object.assign(new Error('The session was cut off.'), { fatal: true });
+        },
+      };
+    },
+  });
+  return { dialect, isCut: () => count >= at };
 }

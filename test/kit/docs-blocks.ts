@@ -1,18 +1,20 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { Plugin } from '../../core/kernel.ts';
+import { folder } from './folder.ts';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
-/** A fenced block of a page: what follows the fence, and its text. */
+/** A fenced block of code on a page. */
 export interface DocsBlock {
-  /** From the root of the repository. */
+  /** The path from the root of the repository. */
   readonly page: string;
-  /** Of the fence, from 1. */
+  /** The line of the fence, from 1. */
   readonly line: number;
   readonly language: string;
-  /** The words behind the language. */
-  readonly word: string;
+  /** The text after the language. */
+  readonly annotation: string;
   readonly text: string;
 }
 
@@ -25,12 +27,21 @@ export function docsBlocks(): readonly DocsBlock[] {
     .filter((name) => name.endsWith('.md') && !name.startsWith('typedoc/'));
   return ['README.md', ...names.sort().map((name) => `docs/${name}`)].flatMap((page) => {
     const content = readFileSync(join(root, page), 'utf8');
-    return [...content.matchAll(FENCE)].map(({ index, 2: language = '', 3: word = '', 4: text = '' }) => ({
+    return [...content.matchAll(FENCE)].map(({ index, 2: language = '', 3: annotation = '', 4: text = '' }) => ({
       page,
       line: content.slice(0, index).split('\n').length,
       language,
-      word,
+      annotation,
       text,
     }));
   });
+}
+
+const SDK = new URL('../../config/sdk/index.ts', import.meta.url).href;
+
+/** Imports the plugin that a block exports, with the SDK of the sources, so that it shares the kernel of the tests. */
+export async function importDocsPlugin({ text }: DocsBlock): Promise<Plugin> {
+  const root = folder({ 'plugin.mts': text.replaceAll("'@svc/sdk'", `'${SDK}'`) });
+  const { default: plugin }: { default: Plugin } = await import(pathToFileURL(join(root, 'plugin.mts')).href);
+  return plugin;
 }

@@ -7,77 +7,77 @@ import { mysql } from '../../plugins/dialects/mysql/dialect.ts';
 import { quoteIdentifier } from '../../plugins/dialects/postgresql/compile/grammar.ts';
 import { postgresql } from '../../plugins/dialects/postgresql/dialect.ts';
 import { find } from '../servers/find.ts';
-import { connectAdapter } from './adapter.ts';
 import type { TestDatabase } from '../suites/test-database.ts';
 import { freshDatabase as freshMysql } from './mysql.ts';
 import { freshFolder } from './pglite.ts';
 import { freshDatabase, unavailable } from './postgresql.ts';
+import { connectTarget } from './target.ts';
 
-/** What tests say to an engine that has no word of its own in SQL. */
-export interface EngineWords {
+/** The SQL of an engine that tests need. */
+export interface EngineSql {
   quote(name: string): string;
-  /** A column of a type that svc reads as another one, and what tells of it. */
-  readonly odd: { readonly column: string; readonly told: RegExp };
-  /** A column that svc reads and cannot make, and why. */
-  readonly oneWay: { readonly column: string; readonly why: RegExp };
-  /** How the server tells an error of syntax. */
+  /** A column whose type svc reads as another one, and the warning about it. */
+  readonly approximated: { readonly column: string; readonly warning: RegExp };
+  /** A column that svc can read but not create, and the reason. */
+  readonly readOnly: { readonly column: string; readonly why: RegExp };
+  /** Matches the syntax error of the server. */
   readonly syntaxError: RegExp;
-  /** The schema of `information_schema` that tables of the test are in. */
-  readonly here: string;
-  /** Two tables as somebody would make them without svc, each thing in them one that svc makes too. */
-  readonly adoptable: string;
+  /** An expression for the schema that contains the tables of a test. */
+  readonly currentSchema: string;
+  /** Two tables created without svc that svc could have created. */
+  readonly existingTables: string;
 }
 
-const POSTGRESQL: EngineWords = {
+const POSTGRESQL: EngineSql = {
   quote: quoteIdentifier,
-  odd: { column: 'address inet', told: /legacy\.address .*inet/ },
-  oneWay: { column: 'total numeric', why: /precision/ },
+  approximated: { column: 'address inet', warning: /legacy\.address .*inet/ },
+  readOnly: { column: 'total numeric', why: /precision/ },
   syntaxError: /42601.*syntax error/,
-  here: 'current_schema()',
-  adoptable: `create table teams (id serial primary key, title varchar(40) not null unique);
+  currentSchema: 'current_schema()',
+  existingTables: `create table teams (id serial primary key, title varchar(40) not null unique);
     create table people (id uuid primary key default gen_random_uuid(), team int references teams (id) on delete cascade,
       mood text check (mood in ('good', 'bad')), born date);
     create index people_born on people (born desc, mood)`,
 };
 
-const MYSQL: EngineWords = {
+const MYSQL: EngineSql = {
   quote: quoteMysql,
-  odd: { column: 'address bit(7)', told: /legacy\.address .*bit/ },
-  oneWay: { column: 'total varchar(20000) CHARACTER SET latin1', why: /16383/ },
+  approximated: { column: 'address bit(7)', warning: /legacy\.address .*bit/ },
+  readOnly: { column: 'total varchar(20000) CHARACTER SET latin1', why: /16383/ },
   syntaxError: /1064/,
-  here: 'database()',
-  adoptable: `create table teams (id int auto_increment primary key, title varchar(40) not null unique);
+  currentSchema: 'database()',
+  existingTables: `create table teams (id int auto_increment primary key, title varchar(40) not null unique);
     create table people (id char(36) character set ascii primary key default (uuid()), team int,
       mood enum('good', 'bad'), born date, foreign key (team) references teams (id) on delete cascade);
     create index people_born on people (born desc, mood)`,
 };
 
-/** An engine that tests run on, whatever dialect it speaks. */
+/** An engine that tests run on. */
 export class TestEngine {
   readonly name: string;
   readonly dialect: Dialect;
-  readonly words: EngineWords;
-  /** Why it cannot be used here. */
+  readonly sql: EngineSql;
+  /** Why it is not available. */
   readonly missing: string | undefined;
   readonly #fresh: () => Promise<TestDatabase>;
 
-  constructor(name: string, dialect: Dialect, fresh: () => Promise<TestDatabase>, missing?: string) {
+  constructor(name: string, dialect: Dialect, createDatabase: () => Promise<TestDatabase>, missing?: string) {
     this.name = name;
     this.dialect = dialect;
-    this.words = dialect === postgresql ? POSTGRESQL : MYSQL;
+    this.sql = dialect === postgresql ? POSTGRESQL : MYSQL;
     this.missing = missing;
-    this.#fresh = fresh;
+    this.#fresh = createDatabase;
   }
 
-  /** Runs a body on the URL of a database of its own; what it connects is closed behind it. */
+  /** Runs `body` with the URL of a new database. Connections are closed afterwards. */
   async withUrl(body: (url: string, connect: (kernel?: Kernel) => Promise<Target>) => Promise<void>): Promise<void> {
     const { url, drop } = await this.#fresh();
     const open: Target[] = [];
     try {
       await body(url, async (kernel = new Kernel()) => {
-        const adapter = await connectAdapter(this.dialect, url, { kernel });
-        open.push(adapter);
-        return adapter;
+        const target = await connectTarget(this.dialect, url, { kernel });
+        open.push(target);
+        return target;
       });
     } finally {
       for (const { connection } of open) await connection.close();
@@ -85,9 +85,9 @@ export class TestEngine {
     }
   }
 
-  /** Runs a body on a connected database of its own; `again` connects to it once more. */
+  /** Runs `body` with a connection to a new database; `connectAgain` opens another one. */
   withDatabase(
-    body: (adapter: Target, again: () => Promise<Target>, kernel: Kernel) => Promise<void>,
+    body: (target: Target, connectAgain: () => Promise<Target>, kernel: Kernel) => Promise<void>,
   ): Promise<void> {
     return this.withUrl(async (_url, connect) => {
       const kernel = new Kernel();
@@ -101,7 +101,7 @@ export const engines: readonly TestEngine[] = [
   new TestEngine('pglite', postgresql, freshFolder),
 ];
 
-/** Engines whose DDL commits by itself. */
+/** Engines whose DDL commits implicitly. */
 export const committingEngines: readonly TestEngine[] = await Promise.all(
   [mysql, mariadb].map(async (dialect) => {
     const found = await find(dialect.name as 'mysql' | 'mariadb');
@@ -111,5 +111,5 @@ export const committingEngines: readonly TestEngine[] = await Promise.all(
   }),
 );
 
-/** Every engine that speaks SQL. */
+/** Every SQL engine. */
 export const sqlEngines: readonly TestEngine[] = [...engines, ...committingEngines];

@@ -2,15 +2,15 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-const made: string[] = [];
+const created: string[] = [];
 process.on('exit', () => {
-  for (const folder of made) rmSync(folder, { recursive: true, force: true });
+  for (const folder of created) rmSync(folder, { recursive: true, force: true });
 });
 
 /** A new folder with these files, outside the checkout; removed when the process ends. Objects are written as JSON. */
 export function folder(files: Readonly<Record<string, string | object>> = {}): string {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-test-')));
-  made.push(root);
+  created.push(root);
   for (const [name, content] of Object.entries(files)) {
     const path = join(root, name);
     mkdirSync(dirname(path), { recursive: true });

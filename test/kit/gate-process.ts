@@ -1,36 +1,36 @@
-// A process with a gate of its own that does what it is told and can be told to die: `gate-process.ts <url> [<where>]`.
+// A process with a gate that executes commands and kills itself at a given point: `gate-process.ts <url> [<point>]`.
 import pg from 'pg';
 import { newRequestId } from '../../core/approval/request.ts';
 import { isSvcError } from '../../core/errors.ts';
 import { Kernel } from '../../core/kernel.ts';
 import { postgresql } from '../../plugins/dialects/postgresql/dialect.ts';
-import { approve, createGate, openApprovalProcess, reject, compileTestTools } from '../suites/approval-setup.ts';
-import type { Order, Report } from './gate-processes.ts';
+import { approve, compileTestTools, createGate, openApprovalProcess, reject } from '../suites/approval-setup.ts';
+import type { GateCommand, GateReply } from './gate-processes.ts';
 
-const [url = '', where = ''] = process.argv.slice(2);
-const [place, count] = where.split(':');
-let reached = 0;
+const [url = '', killArgument = ''] = process.argv.slice(2);
+const [killPoint, count] = killArgument.split(':');
+let timesReached = 0;
 
-/** Dies by SIGKILL: nothing of this process gets to say good-bye. */
-function die(at: string): void {
-  if (at !== place) return;
-  reached += 1;
-  if (reached === Number(count ?? 1)) process.kill(process.pid, 'SIGKILL');
+/** Kills the process without any cleanup. */
+function killAt(at: string): void {
+  if (at !== killPoint) return;
+  timesReached += 1;
+  if (timesReached === Number(count ?? 1)) process.kill(process.pid, 'SIGKILL');
 }
 
-/** Dies before or after its n-th write to the table of approvals, or before its n-th call to the store. */
-function mortal<T extends object>(target: T): T {
+/** Kills the process after its n-th write to the store, or before its n-th call of it. */
+function killable<T extends object>(target: T): T {
   return new Proxy(target, {
     get(object, name) {
       const member = Reflect.get(object, name, object);
       if (typeof member !== 'function') return member;
       return (...args: unknown[]) => {
-        if (name === 'records') return mortal(member.apply(object, args));
-        die('store');
+        if (name === 'records') return killable(member.apply(object, args));
+        killAt('store');
         const result = member.apply(object, args);
         if (name !== 'insert' && name !== 'replace') return result;
         return result.then((answer: unknown) => {
-          die('written');
+          killAt('written');
           return answer;
         });
       };
@@ -41,9 +41,9 @@ function mortal<T extends object>(target: T): T {
 const effects = new pg.Client({ connectionString: url });
 await effects.connect();
 const kernel = new Kernel();
-kernel.hooks.approvalRequested.tap('test', () => die('announced'));
-kernel.hooks.approvalDecided.tap('test', () => die('decided'));
-const office = await openApprovalProcess(mortal(await postgresql.connect(url, {})), kernel);
+kernel.hooks.approvalRequested.tap('test', () => killAt('announced'));
+kernel.hooks.approvalDecided.tap('test', () => killAt('decided'));
+const app = await openApprovalProcess(killable(await postgresql.connect(url, {})), kernel);
 
 const pay = {
   tag: 'refund',
@@ -51,36 +51,36 @@ const pay = {
   requiresConfirmation: true,
   parameters: { order: { type: 'string', required: true }, amount: { type: 'number', required: true } },
   handler: async (ctx: { requestId?: string | undefined; idempotencyKey: string }) => {
-    die('claimed');
+    killAt('claimed');
     await effects.query(`INSERT INTO effects VALUES ($1, $2, $3)`, [ctx.requestId, ctx.idempotencyKey, process.pid]);
-    die('ran');
+    killAt('ran');
     return 'paid';
   },
 } as const;
-const gate = createGate(office, compileTestTools(pay), { leaseMs: 2_000 });
-const idempotent = createGate(office, compileTestTools({ ...pay, idempotent: true }), { leaseMs: 2_000 });
+const gate = createGate(app, compileTestTools(pay), { leaseMs: 2_000 });
+const idempotent = createGate(app, compileTestTools({ ...pay, idempotent: true }), { leaseMs: 2_000 });
 
-async function follow(order: Order): Promise<unknown> {
-  switch (order.do) {
+async function execute(command: GateCommand): Promise<unknown> {
+  switch (command.do) {
     case 'id':
       return newRequestId();
     case 'call':
-      return (order.idempotent ? idempotent : gate).call(order.call, { resumed: order.resumed ?? false });
+      return (command.idempotent ? idempotent : gate).call(command.call, { resumed: command.resumed ?? false });
     case 'approve':
-      return approve(office, order.request, order.modifiedParams);
+      return approve(app, command.request, command.modifiedParams);
     case 'reject':
-      return reject(office, order.request);
+      return reject(app, command.request);
   }
 }
 
-process.on('message', (order: Order & { readonly number: number }) => {
-  const report = (result: Report) => process.send?.({ ...result, number: order.number });
-  follow(order).then(
+process.on('message', (command: GateCommand & { readonly number: number }) => {
+  const report = (result: GateReply) => process.send?.({ ...result, number: command.number });
+  execute(command).then(
     (value) => {
-      die('recorded');
+      killAt('recorded');
       report({ value });
     },
-    (error: unknown) => report({ refused: isSvcError(error) ? error.code : String(error) }),
+    (error: unknown) => report({ error: isSvcError(error) ? error.code : String(error) }),
   );
 });
 process.on('disconnect', () => process.exit());

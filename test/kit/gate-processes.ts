@@ -3,57 +3,57 @@ import { once } from 'node:events';
 import type { GateCall } from '../../core/approval/call.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
 import type { ToolParameters } from '../../core/tool/parameters.ts';
-import { bundled } from './bundled.ts';
+import { bundleScript } from './bundle.ts';
 
-/** What a gate in a process of its own can be told to do. */
-export type Order =
+/** A command for a process with a gate. */
+export type GateCommand =
   | { readonly do: 'id' }
   | { readonly do: 'call'; readonly call: GateCall; readonly resumed?: boolean; readonly idempotent?: boolean }
-  | { readonly do: 'approve'; readonly request: Named; readonly modifiedParams?: ToolParameters }
-  | { readonly do: 'reject'; readonly request: Named };
+  | { readonly do: 'approve'; readonly request: RequestKey; readonly modifiedParams?: ToolParameters }
+  | { readonly do: 'reject'; readonly request: RequestKey };
 
-type Named = Pick<ApprovalRequest, 'requestId' | 'executionId'>;
+type RequestKey = Pick<ApprovalRequest, 'requestId' | 'executionId'>;
 
-export interface Report {
+export interface GateReply {
   readonly value?: unknown;
-  /** The code of a refusal. */
-  readonly refused?: string;
+  /** The code of the error. */
+  readonly error?: string;
 }
 
 export interface GateProcess {
   readonly child: ChildProcess;
-  /** Rejects when the process dies before it answers. */
-  tell(order: Order): Promise<Report>;
+  /** Rejects if the process dies before it replies. */
+  send(command: GateCommand): Promise<GateReply>;
   readonly ended: Promise<NodeJS.Signals | number | null>;
   stop(): Promise<void>;
 }
 
 let script: Promise<string> | undefined;
 
-/** Starts one that dies at `where`: `claimed`, `store:3` (before its third call to the store), … */
-export async function gateProcess(url: string, where = ''): Promise<GateProcess> {
-  script ??= bundled('gate-process.ts');
-  const child = fork(await script, [url, where], { execArgv: [] });
-  const waiting = new Map<number, (report: Report) => void>();
+/** Starts a process that kills itself at a point, such as `claimed` or `store:3` (before its third call of the store). */
+export async function startGateProcess(url: string, killPoint = ''): Promise<GateProcess> {
+  script ??= bundleScript('gate-process.ts');
+  const child = fork(await script, [url, killPoint], { execArgv: [] });
+  const pending = new Map<number, (report: GateReply) => void>();
   let number = 0;
   const ended = once(child, 'exit').then(([code, signal]) => signal ?? code);
   const ready = once(child, 'message');
-  child.on('message', (message: Report & { readonly number: number }) => waiting.get(message.number)?.(message));
+  child.on('message', (message: GateReply & { readonly number: number }) => pending.get(message.number)?.(message));
   await Promise.race([ready, ended]);
   return {
     child,
     ended,
-    tell(order) {
+    send(command) {
       number += 1;
-      const mine = number;
-      const answered = new Promise<Report>((resolve) => {
-        waiting.set(mine, resolve);
+      const ownNumber = number;
+      const reply = new Promise<GateReply>((resolve) => {
+        pending.set(ownNumber, resolve);
       });
-      if (child.connected) child.send({ ...order, number: mine }, () => undefined);
+      if (child.connected) child.send({ ...command, number: ownNumber }, () => undefined);
       return Promise.race([
-        answered,
-        ended.then((how) => {
-          throw new Error(`It ended with ${how}.`);
+        reply,
+        ended.then((status) => {
+          throw new Error(`It ended with ${status}.`);
         }),
       ]);
     },

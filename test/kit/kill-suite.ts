@@ -1,47 +1,46 @@
 import * as assert from 'node:assert/strict';
-import type { Target } from '../../core/migration/target.ts';
 import type { ConnectOptions, Dialect } from '../../core/dialect.ts';
 import { isSvcError } from '../../core/errors.ts';
-import type { Migration } from '../../core/migration/migration.ts';
 import { migrate } from '../../core/migration/migrate.ts';
-import { connectAdapter } from './adapter.ts';
-import { definedInCode } from './defined.ts';
+import type { Migration } from '../../core/migration/migration.ts';
+import type { Target } from '../../core/migration/target.ts';
 import type { TestDatabase } from '../suites/test-database.ts';
-import { allEndWell, type Ended, type Migrator, migratorsOf } from './migrators.ts';
-import { several } from './several.ts';
+import { mapConcurrently } from './map-concurrently.ts';
+import { assertFullyMigrated, definedInCode } from './migrations.ts';
+import { assertAllSucceed, type Migrator, type MigratorResult, prepareMigrators } from './migrators.ts';
+import { connectTarget } from './target.ts';
 import { test } from './test.ts';
-import { assertWhole } from './whole.ts';
 
-/** What goes from a migrator to the server, seen on the way. */
-export interface Passage {
+/** A proxy that counts the messages from a migrator to the server. */
+interface CountingProxy {
   readonly url: string;
   /** Messages so far. */
   count(): number;
   close(): Promise<void>;
 }
 
-export interface KillPlace extends TestDatabase {
-  /** As if the lease of the dead had run out: the waiting itself has rounds of its own. */
-  expire(): Promise<void>;
-  /** What the migrations make of the data is there, once. */
-  isWhole(adapter: Target): Promise<void>;
+interface KillDatabase extends TestDatabase {
+  /** Expires the lease of a killed migrator. Some rounds wait for it to expire instead. */
+  expireLease(): Promise<void>;
+  /** Asserts that the migrations changed the data once. */
+  assertData(target: Target): Promise<void>;
   /**
-   * A way to the server on which each message has a number, from 1 on, and a fate. Absent where nothing can stand between
-   * the driver and the server: then the migrator counts its own questions, and dies before one.
+   * Starts a proxy that forwards or holds each message, numbered from 1. Absent if the driver cannot use a proxy: the
+   * migrator then counts its own queries, and kills itself before one.
    */
-  passage?(fate: (number: number) => 'pass' | 'hang'): Promise<Passage>;
+  startProxy?(actionFor: (number: number) => 'pass' | 'hang'): Promise<CountingProxy>;
 }
 
 export interface KillEngine {
   readonly dialect: Dialect;
   readonly migrations: readonly Migration[];
-  /** What the migrators connect with, and those who go on behind them. */
+  /** The options with which migrators connect. */
   readonly connect: ConnectOptions;
-  fresh(): Promise<KillPlace>;
-  /** Messages of a whole run, at least. */
-  readonly least: number;
-  /** Points of a run at which one is killed; SVC_TEST_KILLS says another number, or `all`. */
-  readonly points: number;
+  createDatabase(): Promise<KillDatabase>;
+  /** The minimum number of messages of a full run. */
+  readonly minMessages: number;
+  /** The number of points at which a migrator is killed. SVC_TEST_KILLS overrides it with a number or `all`. */
+  readonly killPoints: number;
 }
 
 interface Kill {
@@ -49,109 +48,114 @@ interface Kill {
   readonly moment: 'before' | 'after';
 }
 
-const WANTED = process.env.SVC_TEST_KILLS;
+const KILLS = process.env.SVC_TEST_KILLS;
 /** Many processes start, some of them one after another. */
 const SLOW = { timeoutMs: 900_000 };
 const ROUNDS = 10;
-/** Of the random rounds those that wait until the lease of the dead has run out. */
-const WAITING = 2;
+/** The number of random rounds that wait until the lease expires. */
+const LEASE_ROUNDS = 2;
 
 /**
- * Migrators in processes of their own, killed with SIGKILL between one message and the next: whatever the moment, the
- * next run ends in a correct state without a person, and everything has happened exactly once.
+ * Kills migrator processes with SIGKILL between two messages. The next run must reach the correct state without manual
+ * work, and every effect must have happened exactly once.
  */
 export function killSuite(engine: KillEngine): void {
   const { dialect, migrations, connect } = engine;
   const defined = migrations.map(definedInCode);
-  const starting = migratorsOf(dialect.name, migrations);
+  const prepared = prepareMigrators(dialect.name, migrations);
 
-  const connected = async (place: KillPlace, work: (adapter: Target) => Promise<void>): Promise<void> => {
-    const adapter = await connectAdapter(dialect, place.url, connect);
+  const withTarget = async (database: KillDatabase, work: (target: Target) => Promise<void>): Promise<void> => {
+    const target = await connectTarget(dialect, database.url, connect);
     try {
-      await work(adapter);
+      await work(target);
     } finally {
-      await adapter.connection.close();
+      await target.connection.close();
     }
   };
 
-  const isWhole = async (place: KillPlace, adapter: Target): Promise<void> => {
-    await assertWhole(adapter, migrations);
-    await place.isWhole(adapter);
+  const assertComplete = async (database: KillDatabase, target: Target): Promise<void> => {
+    await assertFullyMigrated(target, migrations);
+    await database.assertData(target);
   };
 
-  /** Runs a migrator to its end, or to that point. */
-  const doomed = async (place: KillPlace, kill: Kill | undefined): Promise<Ended & { readonly messages: number }> => {
-    const start = await starting;
-    if (!place.passage) {
-      const ended = await start(place.url, kill?.at, { connect, questions: true }).ended;
+  /** Runs a migrator to its end, or kills it at a point. */
+  const runMigrator = async (
+    database: KillDatabase,
+    kill: Kill | undefined,
+  ): Promise<MigratorResult & { readonly messages: number }> => {
+    const start = await prepared;
+    if (!database.startProxy) {
+      const ended = await start(database.url, kill?.at, { connect, countQueries: true }).ended;
       return { ...ended, messages: Number(/counted (\d+)/.exec(ended.out)?.[1]) };
     }
     let migrator: Migrator | undefined;
-    const passage = await place.passage((number) => {
+    const proxy = await database.startProxy((number) => {
       if (number !== kill?.at) return 'pass';
       migrator?.child.kill('SIGKILL');
-      // The message of a process that died may get there all the same.
+      // A message of a dead process may still arrive.
       return kill.moment === 'before' ? 'hang' : 'pass';
     });
     try {
-      migrator = start(passage.url, 0, { connect });
-      return { ...(await migrator.ended), messages: passage.count() };
+      migrator = start(proxy.url, 0, { connect });
+      return { ...(await migrator.ended), messages: proxy.count() };
     } finally {
-      await passage.close();
+      await proxy.close();
     }
   };
 
-  /** And then another one to its end. */
-  const killed = async (kill?: Kill, expires = true): Promise<{ died: boolean; messages: number }> => {
-    const place = await engine.fresh();
+  /** Runs a migrator, kills it at a point, and finishes with another one. */
+  const killAndFinish = async (kill?: Kill, expires = true): Promise<{ died: boolean; messages: number }> => {
+    const database = await engine.createDatabase();
     try {
-      const { code, signal, err, messages } = await doomed(place, kill);
+      const { code, signal, err, messages } = await runMigrator(database, kill);
       const died = signal === 'SIGKILL';
       if (!died) assert.equal(code, 0, err);
-      if (died && expires) await place.expire();
-      await connected(place, async (adapter) => {
-        await migrate(adapter, defined, { allowDestructive: true, lockTimeoutMs: 120_000 });
-        await isWhole(place, adapter);
+      if (died && expires) await database.expireLease();
+      await withTarget(database, async (target) => {
+        await migrate(target, defined, { allowDestructive: true, lockTimeoutMs: 120_000 });
+        await assertComplete(database, target);
       });
       return { died, messages };
     } catch (error) {
-      const told = kill ? `killed ${kill.moment} message ${kill.at}` : 'undisturbed';
+      const description = kill ? `killed ${kill.moment} message ${kill.at}` : 'undisturbed';
       const why = isSvcError(error) ? ` ${error.why ?? ''} ${error.where ?? ''}` : '';
-      throw new Error(`${told}:${why} ${error instanceof Error ? error.stack : error}`, { cause: error });
+      throw new Error(`${description}:${why} ${error instanceof Error ? error.stack : error}`, { cause: error });
     } finally {
-      await place.drop();
+      await database.drop();
     }
   };
 
   let messages: Promise<number> | undefined;
-  const undisturbed = (): Promise<number> => {
-    messages ??= killed().then((run) => run.messages);
+  const countMessages = (): Promise<number> => {
+    messages ??= killAndFinish().then((run) => run.messages);
     return messages;
   };
 
   test(
-    'killed before and after messages all along, the next run ends whole',
+    'after a kill before or after any message, the next run completes',
     async () => {
-      const all = await undisturbed();
-      assert.ok(all >= engine.least, `only ${all} messages`);
-      const points = WANTED === 'all' ? all : Number(WANTED ?? engine.points);
+      const all = await countMessages();
+      assert.ok(all >= engine.minMessages, `only ${all} messages`);
+      const points = KILLS === 'all' ? all : Number(KILLS ?? engine.killPoints);
       const kills = Array.from({ length: points }, (_, point): Kill[] => {
         const at = Math.max(1, Math.round(((point + 0.5) * all) / points));
         const first: Kill = { at, moment: point % 2 === 0 ? 'before' : 'after' };
-        return WANTED === 'all' ? [first, { at, moment: first.moment === 'before' ? 'after' : 'before' }] : [first];
+        return KILLS === 'all' ? [first, { at, moment: first.moment === 'before' ? 'after' : 'before' }] : [first];
       }).flat();
-      await several(kills, (kill) => killed(kill));
+      await mapConcurrently(kills, (kill) => killAndFinish(kill));
     },
-    WANTED === 'all' ? { timeoutMs: 7_200_000 } : SLOW,
+    KILLS === 'all' ? { timeoutMs: 7_200_000 } : SLOW,
   );
 
   test(
-    'killed ten times at random, ten of ten end whole, also where the lease of the dead has to run out',
+    'after a kill at ten random messages, the next run completes, also if it waits for the lease to expire',
     async () => {
-      // How many messages there are depends on how quickly statements are done: the others end before their end.
-      const most = (await undisturbed()) * 0.7;
+      // The number of messages depends on the speed of statements: a later point might not be reached.
+      const most = (await countMessages()) * 0.7;
       const rounds = Array.from({ length: ROUNDS }, (_, round) => ({ round, at: Math.ceil(Math.random() * most) }));
-      const runs = await several(rounds, ({ round, at }) => killed({ at, moment: 'after' }, round >= WAITING));
+      const runs = await mapConcurrently(rounds, ({ round, at }) =>
+        killAndFinish({ at, moment: 'after' }, round >= LEASE_ROUNDS),
+      );
       const died = runs.filter((run) => run.died).length;
       assert.ok(died >= ROUNDS / 2, `only ${died} of ${ROUNDS} were killed before their end`);
     },
@@ -159,17 +163,17 @@ export function killSuite(engine: KillEngine): void {
   );
 
   test(
-    'two and four migrators at once apply everything once and all end well',
+    'two and four concurrent migrators apply everything once and succeed',
     async () => {
-      const start = await starting;
+      const start = await prepared;
       for (const many of [2, 4]) {
-        const place = await engine.fresh();
+        const database = await engine.createDatabase();
         try {
-          const migrators = Array.from({ length: many }, () => start(place.url, 0, { connect }));
-          await allEndWell(migrators, migrations);
-          await connected(place, (adapter) => isWhole(place, adapter));
+          const migrators = Array.from({ length: many }, () => start(database.url, 0, { connect }));
+          await assertAllSucceed(migrators, migrations);
+          await withTarget(database, (target) => assertComplete(database, target));
         } finally {
-          await place.drop();
+          await database.drop();
         }
       }
     },

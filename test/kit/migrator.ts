@@ -1,18 +1,18 @@
-// A migrator in a process of its own, which can be told to die or to stand still:
+// A migrator process that can kill or freeze itself before the n-th call:
 // `node migrator.ts <dialect> <url> <file of migrations> [n] [options as JSON]`.
 import { readFileSync, writeSync } from 'node:fs';
 import type { ConnectOptions, Dialect } from '../../core/dialect.ts';
 import { isSvcError } from '../../core/errors.ts';
 import { migrate } from '../../core/migration/migrate.ts';
-import { connectAdapter } from './adapter.ts';
-import { definedInCode } from './defined.ts';
+import { definedInCode } from './migrations.ts';
+import { connectTarget } from './target.ts';
 
 export interface MigratorOptions {
   readonly connect?: ConnectOptions;
-  /** Counts the questions of Cassandra's driver instead of the calls to the connection. */
-  readonly questions?: true;
-  /** Stands still at the n-th instead of dying. */
-  readonly stop?: true;
+  /** Counts the queries of Cassandra's driver instead of the calls to the connection. */
+  readonly countQueries?: true;
+  /** Freezes at the n-th call instead of being killed. */
+  readonly freeze?: true;
 }
 
 const DIALECTS: Readonly<Record<string, () => Promise<Dialect>>> = {
@@ -24,55 +24,55 @@ const DIALECTS: Readonly<Record<string, () => Promise<Dialect>>> = {
   cassandra: async () => (await import('../../plugins/dialects/cassandra/dialect.ts')).cassandra,
 };
 
-const [name = '', url = '', file = '', end = '0', told = '{}'] = process.argv.slice(2);
-const { connect = {}, questions, stop } = JSON.parse(told) as MigratorOptions;
+const [name = '', url = '', file = '', killAt = '0', optionsJson = '{}'] = process.argv.slice(2);
+const { connect = {}, countQueries, freeze } = JSON.parse(optionsJson) as MigratorOptions;
 let count = 0;
 
-/** By a signal: nothing of this process gets to say good-bye. */
-function counted(): void {
+/** Kills or freezes the process with a signal, without any cleanup. */
+function countCall(): void {
   count += 1;
-  if (count !== Number(end)) return;
+  if (count !== Number(killAt)) return;
   writeSync(1, 'reached\n');
-  process.kill(process.pid, stop ? 'SIGSTOP' : 'SIGKILL');
+  process.kill(process.pid, freeze ? 'SIGSTOP' : 'SIGKILL');
 }
 
 /** Counts the calls to the database. */
-function mortal<T extends object>(target: T): T {
+function counting<T extends object>(target: T): T {
   return new Proxy(target, {
     get(object, name, _receiver) {
       const member = Reflect.get(object, name, object);
       if (typeof member !== 'function') return member;
       return (...args: unknown[]) => {
-        if (name === 'records') return mortal(member.apply(object, args) as object);
-        counted();
+        if (name === 'records') return counting(member.apply(object, args) as object);
+        countCall();
         return member.apply(object, args);
       };
     },
   });
 }
 
-async function countQuestions(): Promise<void> {
+async function countDriverQueries(): Promise<void> {
   const { Client } = (await import('cassandra-driver')).default;
   const execute = Client.prototype.execute as (...all: unknown[]) => unknown;
   Client.prototype.execute = function (this: unknown, ...all: unknown[]) {
-    counted();
+    countCall();
     return execute.apply(this, all);
   } as typeof Client.prototype.execute;
 }
 
 const dialect = await DIALECTS[name]?.();
 if (!dialect) throw new Error(`there is no dialect ${name}`);
-if (questions) await countQuestions();
-const adapter = await connectAdapter(dialect, url, {
+if (countQueries) await countDriverQueries();
+const target = await connectTarget(dialect, url, {
   busyTimeoutMs: 120_000,
   ...connect,
   onProgress: ({ done, checksOnly }) => void process.stdout.write(`${checksOnly ? 'checked' : 'done'} ${done}\n`),
 });
 try {
-  const connection = questions ? adapter.connection : mortal(adapter.connection);
+  const connection = countQueries ? target.connection : counting(target.connection);
   const defined = JSON.parse(readFileSync(file, 'utf8')).map(definedInCode);
   process.stdout.write('ready\n');
-  const report = await migrate({ ...adapter, connection }, defined, { allowDestructive: true, lockTimeoutMs: 120_000 });
+  const report = await migrate({ ...target, connection }, defined, { allowDestructive: true, lockTimeoutMs: 120_000 });
   process.stdout.write(`applied ${report.migrations.length} counted ${count}\n`);
 } catch (error) {
   process.stderr.write(
@@ -80,5 +80,5 @@ try {
   );
   process.exitCode = 1;
 } finally {
-  await adapter.connection.close();
+  await target.connection.close();
 }

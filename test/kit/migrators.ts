@@ -4,12 +4,12 @@ import { once } from 'node:events';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Migration } from '../../core/migration/migration.ts';
-import { bundled, bundles } from './bundled.ts';
+import { bundleFolder, bundleScript } from './bundle.ts';
 import type { MigratorOptions } from './migrator.ts';
-import { QUICK } from './quick.ts';
+import { LIFTOFF_ONLY } from './node-flags.ts';
 
-export interface Ended {
-  /** Null for one that was killed. */
+export interface MigratorResult {
+  /** Null if it was killed. */
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly out: string;
@@ -18,24 +18,24 @@ export interface Ended {
 
 export interface Migrator {
   readonly child: ChildProcess;
-  /** Connected, or ended. */
+  /** Resolves when it is connected or has ended. */
   readonly ready: Promise<void>;
-  readonly ended: Promise<Ended>;
+  readonly ended: Promise<MigratorResult>;
 }
 
 let script: Promise<string> | undefined;
 
-/** Starts migrators of these migrations in processes of their own; with `end` before the n-th call to the database. */
-export async function migratorsOf(
+/** Returns a function that starts a migrator process, which is killed before the n-th call to the database if `end` is n. */
+export async function prepareMigrators(
   dialect: string,
   migrations: readonly Migration[],
 ): Promise<(url: string, end?: number, options?: MigratorOptions) => Migrator> {
-  script ??= bundled('migrator.ts');
+  script ??= bundleScript('migrator.ts');
   const migrator = await script;
-  const file = join(mkdtempSync(join(bundles(), `${dialect}-`)), 'migrations.json');
+  const file = join(mkdtempSync(join(bundleFolder(), `${dialect}-`)), 'migrations.json');
   writeFileSync(file, JSON.stringify(migrations));
   return (url, end = 0, options = {}) => {
-    const args = [QUICK, migrator, dialect, url, file, String(end), JSON.stringify(options)];
+    const args = [LIFTOFF_ONLY, migrator, dialect, url, file, String(end), JSON.stringify(options)];
     const child = spawn(process.execPath, args, {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -56,8 +56,8 @@ export async function migratorsOf(
   };
 }
 
-/** Migrators at once: each ends well, and together they have applied everything once. */
-export async function allEndWell(started: readonly Migrator[], migrations: readonly Migration[]): Promise<void> {
+/** Asserts that concurrent migrators succeed, and that together they apply every migration once. */
+export async function assertAllSucceed(started: readonly Migrator[], migrations: readonly Migration[]): Promise<void> {
   const ended = await Promise.all(started.map(({ ended }) => ended));
   for (const { code, err } of ended) assert.equal(code, 0, err);
   const applied = ended.map(({ out }) => Number(/applied (\d+)/.exec(out)?.[1]));

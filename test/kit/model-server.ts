@@ -2,37 +2,37 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-/** A turn as a provider would say it: `args` is the text that the model wrote, JSON or not. */
-export interface Said {
+/** A reply of the model: `args` is the text that the model wrote, which may be invalid JSON. */
+export interface ModelReply {
   readonly text?: string;
   readonly reasoning?: string;
   readonly calls?: readonly { readonly id: string; readonly name: string; readonly args: string }[];
-  /** Ends the connection after the text, in the middle of the turn. */
-  readonly cut?: true;
-  /** What the provider says instead of the rest of the turn, as each of them does. */
+  /** Ends the connection after the text, before the end of the turn. */
+  readonly disconnects?: true;
+  /** The message of an error event that the provider sends instead of the rest of the turn. */
   readonly fails?: string;
-  /** The provider stopped at the longest answer. */
+  /** The provider stopped because the maximum length was reached. */
   readonly isTooLong?: true;
 }
 
-export interface Refused {
+export interface ErrorReply {
   readonly status: number;
   readonly body: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface Asked {
+export interface ModelRequest {
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
   readonly body: Record<string, unknown>;
 }
 
-type Format = (said: Said) => readonly (readonly [event: string, data: object])[];
+type Format = (reply: ModelReply) => readonly (readonly [event: string, data: object])[];
 
 /** Speaks the streaming wire formats of OpenAI's Responses API and of Anthropic's Messages API. */
 export class ModelServer {
-  readonly asked: Asked[] = [];
-  readonly answers: (Said | Refused)[] = [];
+  readonly requests: ModelRequest[] = [];
+  readonly replies: (ModelReply | ErrorReply)[] = [];
   readonly #server = createServer((request, response) => void this.#serve(request, response));
 
   async listen(): Promise<string> {
@@ -47,8 +47,8 @@ export class ModelServer {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = request.url ?? '';
-    this.asked.push({ path, headers: request.headers, body: JSON.parse(await text(request)) });
-    const answer = this.answers.shift();
+    this.requests.push({ path, headers: request.headers, body: JSON.parse(await text(request)) });
+    const answer = this.replies.shift();
     const format: Format | undefined = path.endsWith('/responses')
       ? openai
       : path.endsWith('/messages')
@@ -65,13 +65,13 @@ export class ModelServer {
     }
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     const { fails: message } = answer;
-    const events = format(message === undefined ? answer : { ...answer, cut: true });
+    const events = format(message === undefined ? answer : { ...answer, disconnects: true });
     const failure = path.endsWith('/responses')
       ? { type: 'error', sequence_number: events.length, code: 'server_error', message, param: null }
       : { type: 'error', error: { type: 'overloaded_error', message } };
     const all = message === undefined ? events : [...events, ['error', failure] as const];
     for (const [event, data] of all) response.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
-    if (answer.cut) response.destroy();
+    if (answer.disconnects) response.destroy();
     else response.end();
   }
 }
@@ -81,7 +81,7 @@ function pieces(whole: string): string[] {
   return whole.match(/[\s\S]{1,7}/g) ?? [];
 }
 
-const openai: Format = ({ text = '', reasoning, calls = [], cut, isTooLong }) => {
+const openai: Format = ({ text = '', reasoning, calls = [], disconnects, isTooLong }) => {
   const events: [string, object][] = [];
   const send = (type: string, data: object) => events.push([type, { type, sequence_number: events.length, ...data }]);
   const response = { id: 'resp_1', object: 'response', created_at: 1_700_000_000, model: 'gpt-test', output: [] };
@@ -99,7 +99,7 @@ const openai: Format = ({ text = '', reasoning, calls = [], cut, isTooLong }) =>
     for (const delta of pieces(text)) {
       send('response.output_text.delta', { item_id: item.id, output_index: at, content_index: 0, delta });
     }
-    if (cut) return events;
+    if (disconnects) return events;
     const content = [{ type: 'output_text', text, annotations: [] }];
     send('response.output_item.done', { output_index: at, item: { ...item, status: 'completed', content } });
     at += 1;
@@ -134,7 +134,7 @@ const openai: Format = ({ text = '', reasoning, calls = [], cut, isTooLong }) =>
   return events;
 };
 
-const anthropic: Format = ({ text = '', reasoning, calls = [], cut, isTooLong }) => {
+const anthropic: Format = ({ text = '', reasoning, calls = [], disconnects, isTooLong }) => {
   const events: [string, object][] = [];
   const send = (type: string, data: object) => events.push([type, { type, ...data }]);
   const usage = { input_tokens: 11, output_tokens: 1 };
@@ -153,7 +153,7 @@ const anthropic: Format = ({ text = '', reasoning, calls = [], cut, isTooLong })
     for (const piece of pieces(text)) {
       send('content_block_delta', { index, delta: { type: 'text_delta', text: piece } });
     }
-    if (cut) return events;
+    if (disconnects) return events;
     send('content_block_stop', { index });
     index += 1;
   }

@@ -1,20 +1,20 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { Document } from 'mongodb';
-import { cut, type Request, readRequest, writeAnswer } from '../servers/documentdb/wire.ts';
+import { type Request, readRequest, splitMessages, writeAnswer } from '../servers/documentdb/wire.ts';
 
-/** A command on its way to the server; the driver's own looking after the server is not counted. */
-export interface Passing {
+/** A command from the client. Monitoring commands of the driver are not counted. */
+export interface ProxiedCommand {
   readonly number: number;
   readonly name: string;
   readonly command: Document;
 }
 
 /**
- * What becomes of it: it arrives, it never does, its answer is lost with the connection or says that the other members did
- * not confirm it in time, or it is refused with a code, or answered without the server.
+ * What the proxy does with a command: forward it; never reply; forward it and lose the response with the connection, or
+ * add a write concern error to it; reply with an error code; or reply with a document.
  */
-export type Fate =
+export type ProxyAction =
   | 'pass'
   | 'hang'
   | 'lose'
@@ -30,16 +30,19 @@ export interface MongoProxy {
 
 const UNCONFIRMED = { code: 64, errmsg: 'waiting for replication timed out', errInfo: { wtimeout: true } };
 
-const WATCHING: ReadonlySet<string> = new Set(['hello', 'isMaster', 'ismaster']);
+const MONITORING_COMMANDS: ReadonlySet<string> = new Set(['hello', 'isMaster', 'ismaster']);
 
-/** A network between a client and a MongoDB server that looks into every message. */
-export async function mongoProxy(target: string, decide: (passing: Passing) => Fate | undefined): Promise<MongoProxy> {
+/** Starts a proxy to a MongoDB server that injects faults. */
+export async function startMongoProxy(
+  target: string,
+  decide: (command: ProxiedCommand) => ProxyAction | undefined,
+): Promise<MongoProxy> {
   const { hostname, port, pathname } = new URL(target);
   const open = new Set<Socket>();
   let count = 0;
   const server = createServer((client) => {
     const upstream = connect(Number(port || 27017), hostname);
-    let lose = false;
+    let losesAnswer = false;
     let rest: Buffer = Buffer.alloc(0);
     let unconfirmed: Request | undefined;
     let answer: Buffer = Buffer.alloc(0);
@@ -55,37 +58,37 @@ export async function mongoProxy(target: string, decide: (passing: Passing) => F
       });
     }
     upstream.on('data', (data) => {
-      if (lose) return end();
+      if (losesAnswer) return end();
       if (!unconfirmed) return client.write(data);
-      const { messages, rest } = cut(Buffer.concat([answer, data]));
+      const { messages, rest } = splitMessages(Buffer.concat([answer, data]));
       answer = rest;
       const [message] = messages;
       if (!message) return undefined;
-      const told = { ...readRequest(message).command, writeConcernError: UNCONFIRMED };
+      const rewritten = { ...readRequest(message).command, writeConcernError: UNCONFIRMED };
       const request = unconfirmed;
       unconfirmed = undefined;
-      return client.write(writeAnswer(request, told));
+      return client.write(writeAnswer(request, rewritten));
     });
     client.on('data', (chunk) => {
-      const found = cut(Buffer.concat([rest, chunk]));
+      const found = splitMessages(Buffer.concat([rest, chunk]));
       rest = found.rest;
       for (const message of found.messages) {
         const request = readRequest(message);
         const name = Object.keys(request.command)[0] ?? '';
-        const number = WATCHING.has(name) ? 0 : ++count;
-        const fate = number > 0 ? decide({ number, name, command: request.command }) : 'pass';
-        if (fate === 'hang') return;
-        if (typeof fate === 'object' && 'answer' in fate) {
-          client.write(writeAnswer(request, { ok: 1, ...fate.answer }));
+        const number = MONITORING_COMMANDS.has(name) ? 0 : ++count;
+        const action = number > 0 ? decide({ number, name, command: request.command }) : 'pass';
+        if (action === 'hang') return;
+        if (typeof action === 'object' && 'answer' in action) {
+          client.write(writeAnswer(request, { ok: 1, ...action.answer }));
           continue;
         }
-        if (typeof fate === 'object') {
-          const { code, errmsg = 'refused on the way', labels = [] } = fate;
+        if (typeof action === 'object') {
+          const { code, errmsg = 'an injected fault', labels = [] } = action;
           client.write(writeAnswer(request, { ok: 0, code, codeName: `Location${code}`, errmsg, errorLabels: labels }));
           continue;
         }
-        lose ||= fate === 'lose';
-        if (fate === 'unconfirmed') unconfirmed = request;
+        losesAnswer ||= action === 'lose';
+        if (action === 'unconfirmed') unconfirmed = request;
         upstream.write(message);
       }
     });

@@ -3,11 +3,11 @@ import { createConnection } from 'mysql2/promise';
 import type { TestDatabase } from '../suites/test-database.ts';
 
 export interface FreshDatabase extends TestDatabase {
-  /** Beside whatever is under test; BIGINT and dates as text. */
+  /** On a connection of its own. BIGINT and dates are strings. */
   query(text: string): Promise<Record<string, unknown>[]>;
 }
 
-/** A database of its own on the server at that URL, so that files can run side by side. */
+/** Creates a database on a server, so that test files can run in parallel. */
 export async function freshDatabase(server: string): Promise<FreshDatabase> {
   const name = `svc_test_${randomUUID().replaceAll('-', '')}`;
   await on(server, `CREATE DATABASE ${name} CHARACTER SET utf8mb4`);
@@ -20,7 +20,7 @@ export async function freshDatabase(server: string): Promise<FreshDatabase> {
   };
 }
 
-/** The driver of MySQL speaks to MariaDB too. */
+/** The MySQL driver also connects to MariaDB. */
 async function on(url: string, text: string): Promise<Record<string, unknown>[]> {
   const connection = await createConnection({
     uri: url.replace(/^mariadb:/, 'mysql:'),

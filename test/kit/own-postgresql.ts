@@ -5,8 +5,8 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
-import { postgresqlPrograms, postgresqlMissing as unavailable } from '../servers/engines/postgresql.ts';
-import { account, here, isRoot } from '../servers/machine.ts';
+import { postgresqlPrograms, whyPostgresqlUnavailable as unavailable } from '../servers/engines/postgresql.ts';
+import { account, isRoot, localMachine } from '../servers/machine.ts';
 import { freePort } from '../suites/free-port.ts';
 import { waitUntil } from '../suites/wait-until.ts';
 
@@ -30,15 +30,15 @@ export interface OwnServer {
 
 /** `data`: a folder for the data, which must not exist; default a temporary one. */
 export async function ownServer(data?: string): Promise<OwnServer> {
-  const bin = postgresqlPrograms(here);
-  const who = isRoot() ? account(here, 'postgres') : userInfo();
-  if (bin === undefined || who === undefined) throw new Error(unavailable());
-  const home = mkdtempSync(join(tmpdir(), 'svc-own-pg-'));
-  chmodSync(home, 0o777);
-  const folder = data ?? join(home, 'data');
-  const password = join(home, 'password');
+  const bin = postgresqlPrograms(localMachine);
+  const user = isRoot() ? account(localMachine, 'postgres') : userInfo();
+  if (bin === undefined || user === undefined) throw new Error(unavailable());
+  const root = mkdtempSync(join(tmpdir(), 'svc-own-pg-'));
+  chmodSync(root, 0o777);
+  const folder = data ?? join(root, 'data');
+  const password = join(root, 'password');
   writeFileSync(password, PASSWORD);
-  const as = { uid: who.uid, gid: who.gid, cwd: home, env: { PATH: process.env.PATH, LC_ALL: 'C' } };
+  const as = { uid: user.uid, gid: user.gid, cwd: root, env: { PATH: process.env.PATH, LC_ALL: 'C' } };
   await ended(
     spawn(
       join(bin, 'initdb'),
@@ -78,7 +78,7 @@ export async function ownServer(data?: string): Promise<OwnServer> {
       const settings = [
         'fsync=off',
         'dynamic_shared_memory_type=mmap', // Files in /dev/shm would outlive a kill.
-        `unix_socket_directories=${home}`,
+        `unix_socket_directories=${root}`,
         'shared_buffers=16MB',
         'max_wal_size=32MB',
         'min_wal_size=32MB',
@@ -106,7 +106,7 @@ export async function ownServer(data?: string): Promise<OwnServer> {
     },
     async remove() {
       await server.kill();
-      rmSync(home, { recursive: true, force: true });
+      rmSync(root, { recursive: true, force: true });
     },
   };
   await server.start();

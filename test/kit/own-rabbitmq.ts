@@ -5,39 +5,43 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import amqp from 'amqplib';
 import { rabbitmqIn, rabbitmqMissing, urlAt } from '../servers/engines/rabbitmq.ts';
-import { here } from '../servers/machine.ts';
+import { localMachine } from '../servers/machine.ts';
 import { freePort } from '../suites/free-port.ts';
 import { waitUntil } from '../suites/wait-until.ts';
 
-/** Why no server of one's own can be started here, or nothing. */
+/** Why no server can be started here, or undefined. */
 export const ownBrokerMissing = rabbitmqMissing;
 
 const PATIENCE_MS = 180_000;
 
-/** A broker that only this test has, so that it may be killed. */
+/** A broker for one test, which may kill it. */
 export interface OwnBroker {
   readonly url: string;
-  /** Starts it, again on the same data, and waits until it answers. */
+  /** Starts it, a second time on the same data, and waits until it accepts connections. */
   start(): Promise<void>;
-  /** SIGKILL, as when the machine loses power. */
+  /** SIGKILL, which simulates a power failure. */
   kill(): Promise<void>;
   remove(): Promise<void>;
 }
 
-/** One that is not started yet. */
+/** Creates a broker, which is not started yet. */
 export async function ownBroker(): Promise<OwnBroker> {
-  const home = mkdtempSync(join(tmpdir(), 'svc-own-mq-'));
+  const folder = mkdtempSync(join(tmpdir(), 'svc-own-mq-'));
   const [port, distribution, mapper] = [await freePort(), await freePort(), await freePort()];
-  const { before, server, env } = rabbitmqIn(here, home, { port, distribution, mapper });
+  const {
+    portMapper: portMapperCommand,
+    server,
+    env,
+  } = rabbitmqIn(localMachine, folder, { port, distribution, mapper });
   const run = (file: string, args: readonly string[] = []): ChildProcess =>
     spawn(file, args, {
-      cwd: home,
+      cwd: folder,
       env: { PATH: `${process.env.PATH}:/usr/sbin:/sbin`, LC_ALL: 'C.UTF-8', ...env },
-      // A group of its own: the script starts Erlang, which starts helpers.
+      // A separate process group: the script starts Erlang, which starts helpers.
       detached: true,
       stdio: 'ignore',
     });
-  const portMapper = run(before.file, before.args);
+  const portMapper = run(portMapperCommand.file, portMapperCommand.args);
   const url = urlAt(port);
   let running: ChildProcess | undefined;
   const answers = async (): Promise<boolean> => {
@@ -63,7 +67,7 @@ export async function ownBroker(): Promise<OwnBroker> {
     async remove() {
       await broker.kill();
       await end(portMapper);
-      rmSync(home, { recursive: true, force: true });
+      rmSync(folder, { recursive: true, force: true });
     },
   };
   return broker;

@@ -1,12 +1,13 @@
+import * as assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { type Ran, svc } from './cli.ts';
+import { type CommandResult, svc } from './cli.ts';
 import { folder } from './folder.ts';
-import { QUICK } from './quick.ts';
+import { LIFTOFF_ONLY } from './node-flags.ts';
 
 export interface Project {
   readonly root: string;
-  readonly svc: (...args: readonly string[]) => Promise<Ran>;
+  readonly svc: (...args: readonly string[]) => Promise<CommandResult>;
   /** Writes the schema file: tables of `main`, or whole entries. */
   schema(tables: object | readonly object[]): void;
   /** Names of the migration files of a database. */
@@ -38,8 +39,8 @@ export function project(
     mkdirSync(dirname(join(root, file)), { recursive: true });
     writeFileSync(join(root, file), typeof content === 'string' ? content : JSON.stringify(content, null, 2));
   };
-  // Elsewhere it would make V8 forget what it has compiled of the command.
-  const node = Object.values(databases).some((url) => url.startsWith('pglite')) ? [QUICK] : [];
+  // Only for PGlite: the flag disables V8's compile cache of the command.
+  const node = Object.values(databases).some((url) => url.startsWith('pglite')) ? [LIFTOFF_ONLY] : [];
   return {
     root,
     svc: (...args) => svc(args, { cwd: root, env: variables, node }),
@@ -56,8 +57,31 @@ export function project(
   };
 }
 
-/** PostgreSQL has several schemes, the others are called like theirs. */
+/** PostgreSQL has several URL schemes. The other dialects are named like their scheme. */
 function dialectOf(url: string): string {
   const [scheme = ''] = url.split(':');
   return ['mysql', 'mariadb', 'mongodb'].includes(scheme) ? scheme : 'postgresql';
 }
+
+/** Asserts the exit status of a command. */
+export function assertExit(ran: CommandResult, status = 0): CommandResult {
+  assert.equal(ran.status, status, `${ran.stdout}\n${ran.stderr}`);
+  return ran;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: whatever the command printed
+export const json = (ran: CommandResult): any => JSON.parse(ran.stdout);
+
+/** The tag of a migration file. */
+export const tagOf = (file: string | undefined): string =>
+  (file ?? '')
+    .split('/')
+    .at(-1)
+    ?.replace(/\.\w+$/, '') ?? '';
+
+/** A command takes a second, more on a busy machine. */
+export const LONG = { timeoutMs: 120_000 };
+
+export const id = { type: 'Integer', primaryKey: true, autoGenerate: true };
+export const users = { users: { id, email: { type: 'String', required: true, unique: true } } };
+export const withAge = { users: { ...users.users, age: 'Integer' } };

@@ -11,15 +11,15 @@ import type { SchemaModel } from '../../core/schema/model.ts';
 import type { Operation } from '../../core/schema/operation.ts';
 import { operationProblems } from '../../core/schema/operation-problems.ts';
 import type { Renames } from '../../core/schema/rename/renames.ts';
-import { models, moves, related } from './arbitrary.ts';
-import { CHOICES, type AppliedMoves, applyMoves, type SchemaChoices } from '../suites/random-schema.ts';
+import { type AppliedMoves, applyMoves, CHOICES, type SchemaChoices } from '../suites/random-schema.ts';
+import { arbitraryChange, arbitraryModel, arbitraryMoves } from './arbitrary-schema.ts';
 
 type Test = (name: string, body: () => unknown, options: { timeoutMs: number }) => void;
 
 const runs = Number(process.env.SVC_TEST_RUNS ?? '1');
 
-/** Runs a property over seeded random cases; a failing one is shrunk and told with its seed and what went wrong. */
-export function holds<T>(property: fc.IProperty<T>, cases: number): void {
+/** Checks a property with seeded random cases. A failed one is shrunk and reported with its seed. */
+export function checkProperty<T>(property: fc.IProperty<T>, cases: number): void {
   const seed = Number(process.env.SVC_TEST_SEED ?? '20261121');
   const result = fc.check(property, { seed, numRuns: Math.ceil(cases * runs) });
   if (!result.failed) return;
@@ -36,14 +36,14 @@ export function holds<T>(property: fc.IProperty<T>, cases: number): void {
   );
 }
 
-/** What must be true of apply, invert and diff for every schema that these choices can make. */
+/** Tests the laws of apply, invert and diff with random schemas. */
 export function schemaLaws(declareTest: Test, choices: SchemaChoices = CHOICES, cases = 1_000): void {
   const test = (name: string, body: () => unknown) =>
     declareTest(name, body, { timeoutMs: 30_000 * Math.max(1, runs) });
 
   test('diff(a, a) = []', () => {
-    holds(
-      fc.property(models(choices), (model) => {
+    checkProperty(
+      fc.property(arbitraryModel(choices), (model) => {
         assert.deepEqual(diff(model, model), []);
         assert.deepEqual(diff(model, new Map([...model].reverse())), []);
       }),
@@ -51,9 +51,9 @@ export function schemaLaws(declareTest: Test, choices: SchemaChoices = CHOICES, 
     );
   });
 
-  test('diff from nothing makes the model, and diff to nothing takes it away', () => {
-    holds(
-      fc.property(models(choices), (model) => {
+  test('diff from an empty model creates the model, and diff to an empty model drops it', () => {
+    checkProperty(
+      fc.property(arbitraryModel(choices), (model) => {
         assert.deepEqual(applyAll(diff(new Map(), model)), model);
         assert.deepEqual(applyAll(diff(model, new Map()), model), new Map());
       }),
@@ -62,8 +62,8 @@ export function schemaLaws(declareTest: Test, choices: SchemaChoices = CHOICES, 
   });
 
   test('apply(apply(s, op), invert(op, s)) = s', () => {
-    holds(
-      fc.property(moves(40, choices), (list) => {
+    checkProperty(
+      fc.property(arbitraryMoves(40, choices), (list) => {
         let model: SchemaModel = new Map();
         for (const operation of applyMoves(list, model, choices).operations) {
           const after = apply(model, operation);
@@ -75,26 +75,26 @@ export function schemaLaws(declareTest: Test, choices: SchemaChoices = CHOICES, 
     );
   });
 
-  test('fold(a, diff(a, b)) = b with renames, and its way back leads back', () => {
-    holds(
-      fc.property(related(choices), ({ from, model, renames }) => leads(from, model, renames)),
+  test('fold(a, diff(a, b)) = b with renames, and its inverse restores a', () => {
+    checkProperty(
+      fc.property(arbitraryChange(choices), ({ from, model, renames }) => assertDiffLeadsTo(from, model, renames)),
       cases * 4,
     );
   });
 
   test('fold(a, diff(a, b)) = b with some of the renames', () => {
-    holds(
-      fc.property(related(choices), fc.nat(255), ({ from, model, renames }, mask) =>
-        leads(from, model, some(renames, mask)),
+    checkProperty(
+      fc.property(arbitraryChange(choices), fc.nat(255), ({ from, model, renames }, mask) =>
+        assertDiffLeadsTo(from, model, subsetOfRenames(renames, mask)),
       ),
       cases,
     );
   });
 
-  test('fold(a, diff(a, b)) = b of two schemas that know nothing of one another', () => {
-    holds(
-      fc.property(models(choices), models(choices), (from, to) =>
-        leads(from, to, { collections: new Map(), fields: new Map() }),
+  test('fold(a, diff(a, b)) = b of two unrelated schemas', () => {
+    checkProperty(
+      fc.property(arbitraryModel(choices), arbitraryModel(choices), (from, to) =>
+        assertDiffLeadsTo(from, to, { collections: new Map(), fields: new Map() }),
       ),
       cases,
     );
@@ -105,8 +105,8 @@ export function schemaLaws(declareTest: Test, choices: SchemaChoices = CHOICES, 
       ...choices,
       kinds: ['renameCollection', 'renameField', 'swapFields', 'swapCollections'] as const,
     };
-    holds(
-      fc.property(models(choices), moves(10, renaming), (from, list) => {
+    checkProperty(
+      fc.property(arbitraryModel(choices), arbitraryMoves(10, renaming), (from, list) => {
         const { model, renames } = applyMoves(list, from, renaming);
         const kinds = new Set(diff(from, model, renames).map(({ type }) => type));
         for (const type of ['dropCollection', 'dropField', 'modifyField', 'dropIndex'] as const)
@@ -116,9 +116,9 @@ export function schemaLaws(declareTest: Test, choices: SchemaChoices = CHOICES, 
     );
   });
 
-  test('operations are JSON, and mean the same after it', () => {
-    holds(
-      fc.property(models(choices), (model) => {
+  test('operations survive serialization as JSON', () => {
+    checkProperty(
+      fc.property(arbitraryModel(choices), (model) => {
         const operations = JSON.parse(JSON.stringify(diff(new Map(), model))) as Operation[];
         for (const operation of operations) assert.deepEqual(operationProblems(operation), []);
         assert.deepEqual(applyAll(operations), model);
@@ -128,8 +128,8 @@ export function schemaLaws(declareTest: Test, choices: SchemaChoices = CHOICES, 
   });
 
   test('a written field defines the field', () => {
-    holds(
-      fc.property(models(choices), (model) => {
+    checkProperty(
+      fc.property(arbitraryModel(choices), (model) => {
         for (const collection of model.values()) {
           for (const field of collection.fields.values()) {
             const { name, ...definition } = toFieldDefinition(field);
@@ -142,8 +142,8 @@ export function schemaLaws(declareTest: Test, choices: SchemaChoices = CHOICES, 
   });
 
   test('a schema file written from a model declares the model', () => {
-    holds(
-      fc.property(models(choices), (model) => {
+    checkProperty(
+      fc.property(arbitraryModel(choices), (model) => {
         fc.pre([...model.values()].every(hasPrimaryKey));
         const written = JSON.parse(JSON.stringify(declarationOf(model))) as Declaration;
         const declared = resolveDeclaration(written);
@@ -156,7 +156,7 @@ export function schemaLaws(declareTest: Test, choices: SchemaChoices = CHOICES, 
   });
 }
 
-function leads(from: SchemaModel, to: SchemaModel, renames: Renames): void {
+function assertDiffLeadsTo(from: SchemaModel, to: SchemaModel, renames: Renames): void {
   let operations: Operation[];
   try {
     operations = diff(from, to, renames);
@@ -168,14 +168,16 @@ function leads(from: SchemaModel, to: SchemaModel, renames: Renames): void {
   assert.deepEqual(applyAll(invertAll(operations, from), to), from);
 }
 
-function some({ collections, fields }: AppliedMoves['renames'], mask: number): Renames {
-  const kept = new Map([...collections].filter((_, index) => mask & (1 << (index % 8))));
-  const named = new Map([...collections].map(([old, name]) => [name, old]));
+function subsetOfRenames({ collections, fields }: AppliedMoves['renames'], mask: number): Renames {
+  const renamedTables = new Map([...collections].filter((_, index) => mask & (1 << (index % 8))));
+  const oldNames = new Map([...collections].map(([old, name]) => [name, old]));
   return {
-    collections: kept,
-    // A table whose rename is not told is another table: its fields have no past.
+    collections: renamedTables,
+    // Without its rename a table counts as a new one, so its fields were not renamed.
     fields: new Map(
-      [...fields].filter(([name]) => kept.has(named.get(name) ?? '') || (!named.has(name) && !kept.has(name))),
+      [...fields].filter(
+        ([name]) => renamedTables.has(oldNames.get(name) ?? '') || (!oldNames.has(name) && !renamedTables.has(name)),
+      ),
     ),
   };
 }

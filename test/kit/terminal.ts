@@ -2,7 +2,7 @@ import { spawn } from '@lydell/node-pty';
 import { cleanEnv, command, type RunOptions, scripted } from './cli.ts';
 
 export interface Terminal {
-  /** Everything the terminal showed so far. */
+  /** The output of the terminal so far. */
   readonly shown: () => string;
   /** Waits until the terminal shows the text. */
   until(text: string | RegExp): Promise<void>;
@@ -24,18 +24,18 @@ export function terminal(args: readonly string[], { cwd, env, script }: RunOptio
   let shown = '';
   let exited: number | undefined;
   const listeners = new Set<() => void>();
-  const changed = (): void => {
+  const notify = (): void => {
     for (const listener of listeners) listener();
   };
   child.onData((data) => {
     shown += data;
-    changed();
+    notify();
   });
-  const ended = new Promise<number>((settle) => {
+  const ended = new Promise<number>((resolve) => {
     child.onExit(({ exitCode }) => {
       exited = exitCode;
-      settle(exitCode);
-      changed();
+      resolve(exitCode);
+      notify();
     });
   });
   return {
@@ -43,20 +43,20 @@ export function terminal(args: readonly string[], { cwd, env, script }: RunOptio
     type: (keys) => child.write(keys),
     ended,
     until: (text) =>
-      new Promise((settle, fail) => {
-        const late = setTimeout(() => finish(new Error(`The terminal never showed ${text}:\n${shown}`)), PATIENCE_MS);
+      new Promise((resolve, reject) => {
+        const timer = setTimeout(() => finish(new Error(`The terminal never showed ${text}:\n${shown}`)), PATIENCE_MS);
         const finish = (error?: Error): void => {
-          clearTimeout(late);
-          listeners.delete(look);
-          if (error) fail(error);
-          else settle();
+          clearTimeout(timer);
+          listeners.delete(check);
+          if (error) reject(error);
+          else resolve();
         };
-        const look = (): void => {
+        const check = (): void => {
           if (typeof text === 'string' ? shown.includes(text) : text.test(shown)) finish();
           else if (exited !== undefined) finish(new Error(`The command ended before it showed ${text}:\n${shown}`));
         };
-        listeners.add(look);
-        look();
+        listeners.add(check);
+        check();
       }),
   };
 }

@@ -5,7 +5,7 @@ import { withTimeout } from '../suites/suite.ts';
 
 type Body = () => unknown | Promise<unknown>;
 
-/** How long a test may take when it says nothing. Generous, because two test files share the machine. */
+/** The default timeout of a test. Generous, because two test files share the machine. */
 const TEST_TIMEOUT_MS = 120_000;
 /** How long the file's own module may take to load, top-level await included. */
 const LOAD_TIMEOUT_MS = 120_000;
@@ -13,7 +13,7 @@ const LOAD_TIMEOUT_MS = 120_000;
 const OPEN_HANDLES_MS = 5_000;
 
 const file = realpathSync(process.argv[1] ?? '.');
-/** What is run may have been made of another file. */
+/** The file may be a bundle of another one. */
 const title = process.argv[2] ?? relative(process.cwd(), file);
 
 // uvu would start its own run on the next timer, before a top-level await of the file has settled.
@@ -25,7 +25,7 @@ let declared = 0;
 let passed = 0;
 let skipped = 0;
 let phase: 'loading' | 'running' | 'finished' = 'loading';
-/** Failures of the file itself, beside those of its tests. */
+/** Failures of the file itself, in addition to those of its tests. */
 const trouble: string[] = [];
 
 function fail(what: string, error?: unknown): void {
@@ -35,12 +35,12 @@ function fail(what: string, error?: unknown): void {
 }
 
 /**
- * What uvu can report: it trips over what is not an Error and leaves the other tests out, and beside the difference
- * that Node's assertions already tell it prints one of its own, character by character.
+ * Converts an error into one that uvu can report. uvu fails on anything else than an Error and skips the remaining tests,
+ * and it prints a difference of its own in addition to that of Node's assertions.
  */
 function reportable(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(`threw ${String(error)}`);
-  // uvu takes `details` for its own difference, in text; ours are an object.
+  // uvu prints `details` as a textual difference, but SvcError has an object there.
   if (error.name !== 'AssertionError' && !('details' in error)) return error;
   const why = 'why' in error && error.why !== undefined ? ` ${String(error.why)}` : '';
   const plain = new Error(
@@ -92,7 +92,7 @@ function hook(kind: 'before' | 'after', body: Body, timeoutMs: number): void {
 export const test = Object.assign(declare, {
   /** Declares a test that cannot run here; the reason is printed with the result. */
   skip,
-  /** What the suites call it. */
+  /** The name that the suites use. */
   skipped: skip,
   before(body: Body, { timeoutMs = TEST_TIMEOUT_MS }: { timeoutMs?: number } = {}): void {
     hook('before', body, timeoutMs);

@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { type Identity, identify, me } from './process.ts';
+import { identify, type ProcessIdentity, thisProcess } from './process.ts';
 
-/** Where what was downloaded or built is kept, with the state of what runs; outside the repository, one for a user. */
+/** The folder of downloads, builds and state.json: outside the repository, one per user. */
 export function cacheFolder(): string {
   const { SVC_TEST_CACHE, XDG_CACHE_HOME } = process.env;
   const folder = SVC_TEST_CACHE ?? join(XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'svc-test-servers');
@@ -12,48 +12,48 @@ export function cacheFolder(): string {
 }
 
 /**
- * A folder that is there whole or not at all: it is made beside its place and renamed when it is done. What a run that
- * was killed left half made is thrown away first.
+ * Builds a folder atomically: under a temporary name, renamed when complete. Removes the incomplete folders of killed
+ * runs first.
  */
-export async function built(name: string, make: (folder: string) => Promise<void>): Promise<string> {
+export async function buildOnce(name: string, build: (folder: string) => Promise<void>): Promise<string> {
   const finished = join(cacheFolder(), name);
-  const running = making.get(finished);
+  const running = builds.get(finished);
   if (running) return running;
-  const work = makeOnce(finished, name, make).finally(() => making.delete(finished));
-  making.set(finished, work);
+  const work = buildFolder(finished, name, build).finally(() => builds.delete(finished));
+  builds.set(finished, work);
   return work;
 }
 
-/** Two engines may want one folder at once. */
-const making = new Map<string, Promise<string>>();
+/** Two engines may need one folder at once. */
+const builds = new Map<string, Promise<string>>();
 
-async function makeOnce(finished: string, name: string, make: (folder: string) => Promise<void>): Promise<string> {
+async function buildFolder(finished: string, name: string, build: (folder: string) => Promise<void>): Promise<string> {
   if (existsSync(finished)) return finished;
   const unfinished = `${name}.making-`;
   for (const entry of readdirSync(cacheFolder()).filter((other) => other.startsWith(unfinished)))
-    if (!isBeingMade(entry.slice(unfinished.length))) remove(join(cacheFolder(), entry));
-  const folder = join(cacheFolder(), unfinished + written(me()));
+    if (!isBuilderAlive(entry.slice(unfinished.length))) remove(join(cacheFolder(), entry));
+  const folder = join(cacheFolder(), unfinished + identityText(thisProcess()));
   mkdirSync(folder);
   try {
-    await make(folder);
+    await build(folder);
     renameSync(folder, finished);
   } catch (error) {
     remove(folder);
-    // Another run may have been quicker.
+    // Another run may have finished first.
     if (!existsSync(finished)) throw error;
   }
   return finished;
 }
 
-/** Its maker stands in the name of what is being made. */
-const written = ({ pid, started }: Identity): string => `${pid}-${started.replaceAll(/\W/g, '_')}`;
+/** The building process, as part of the folder's temporary name. */
+const identityText = ({ pid, started }: ProcessIdentity): string => `${pid}-${started.replaceAll(/\W/g, '_')}`;
 
-function isBeingMade(maker: string): boolean {
-  const identity = identify(Number.parseInt(maker, 10));
-  return identity !== undefined && written(identity) === maker;
+function isBuilderAlive(builder: string): boolean {
+  const identity = identify(Number.parseInt(builder, 10));
+  return identity !== undefined && identityText(identity) === builder;
 }
 
-/** A program that outlived a killed run may still write there: what it leaves goes the next time. */
+/** A program that outlived a killed run may still write there; the next build removes the rest. */
 function remove(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true, maxRetries: 3 });

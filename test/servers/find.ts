@@ -1,30 +1,30 @@
-import { type Engine, title, usualUrls, variable } from './engine.ts';
+import { defaultUrls, type Engine, title, urlVariable } from './engine.ts';
 import { handshake } from './handshake.ts';
-import { started } from './state.ts';
-import { told } from './told.ts';
+import { errorLine } from './program.ts';
+import { startedUrls } from './state.ts';
 
 export type Found = { readonly url: string } | { readonly missing: string };
 
 /**
- * Where tests find a server of that engine: where the environment says, on its usual port, or where
- * `npm run servers` started it. One that the environment promises and that does not answer is an error, and so is any
- * that is missing under `SVC_TEST_REQUIRE=all`; else what is missing is a reason to skip.
+ * Finds a server of that engine for the tests: at `SVC_TEST_<ENGINE>_URL`, on its default port, or where
+ * `npm run servers` started it. Throws if the configured URL does not answer, or if no server is found under
+ * `SVC_TEST_REQUIRE=all`; otherwise `missing` is the reason to skip.
  */
 export async function find(engine: Engine): Promise<Found> {
-  const promised = process.env[variable(engine)];
-  if (promised !== undefined) {
-    await handshake(engine, promised).catch((error: unknown) => {
-      throw new Error(`${title(engine)}: nothing usable answers where ${variable(engine)} says: ${told(error)}`);
+  const configuredUrl = process.env[urlVariable(engine)];
+  if (configuredUrl !== undefined) {
+    await handshake(engine, configuredUrl).catch((error: unknown) => {
+      throw new Error(`${title(engine)}: no usable server answers at ${urlVariable(engine)}: ${errorLine(error)}`);
     });
-    return { url: promised };
+    return { url: configuredUrl };
   }
   const reasons: string[] = [];
-  for (const url of new Set([...usualUrls(engine), ...started(engine)])) {
+  for (const url of new Set([...defaultUrls(engine), ...startedUrls(engine)])) {
     try {
       await handshake(engine, url);
       return { url };
     } catch (error) {
-      reasons.push(`${address(url)}: ${told(error)}`);
+      reasons.push(`${address(url)}: ${errorLine(error)}`);
     }
   }
   const missing = `${title(engine)}: no server answers (${reasons.join('; ') || 'none was started'})`;

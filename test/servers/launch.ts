@@ -3,30 +3,30 @@ import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { freePort } from '../suites/free-port.ts';
-import { build, lastOf } from './build.ts';
-import { COMPOSE } from './compose.ts';
+import { COMPOSE } from './docker.ts';
 import { handshake } from './handshake.ts';
-import { command } from './machine.ts';
+import { commandOn } from './machine.ts';
 import { identify } from './process.ts';
-import type { Launch, Tell } from './source.ts';
-import { record, type Started } from './state.ts';
+import { lastErrorLines, runProgram } from './program.ts';
+import type { Launch, ReportProgress } from './source.ts';
+import { type StartedServer, saveServer } from './state.ts';
 
-/** Several servers start at once, and beside tests: one that ended is not waited for. */
-const PATIENCE_MS = 300_000;
+/** Long, because several servers start at once on a busy machine; a server that exits fails at once. */
+const START_TIMEOUT_MS = 300_000;
 const POLL_MS = 100;
 
-/** Ports that servers of this process were given and may not listen on yet. */
-const given = new Set<number>();
+/** Ports handed out by this process whose servers may not listen yet. */
+const reservedPorts = new Set<number>();
 
-/** A server that starts as that entry, which grows with what has to be undone; `before` is the port it once had. */
-export function launch(entry: Started, tell: Tell, before?: number): Launch {
+/** Starts a server and records in its state entry what `down` has to undo; `previousPort` is tried first. */
+export function launch(entry: StartedServer, report: ReportProgress, previousPort?: number): Launch {
   let current = entry;
   const log = join(entry.folder, 'log');
   const children: ChildProcess[] = [];
-  let broken: Error | undefined;
-  const grow = (more: Partial<Started>): void => {
+  let failure: Error | undefined;
+  const update = (more: Partial<StartedServer>): void => {
     current = { ...current, ...more };
-    record(current);
+    saveServer(current);
   };
   const environment = (more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv => ({
     PATH: `${process.env.PATH}:/usr/sbin:/sbin`,
@@ -34,26 +34,28 @@ export function launch(entry: Started, tell: Tell, before?: number): Launch {
     LC_ALL: 'C.UTF-8',
     ...more,
   });
-  let first = before;
+  let preferred = previousPort;
   return {
     folder: entry.folder,
-    tell,
-    async port(...usual) {
-      const wanted = [...(first === undefined ? [] : [first]), ...usual].filter((port) => !given.has(port));
-      first = undefined;
+    report,
+    async port(...defaults) {
+      const wanted = [...(preferred === undefined ? [] : [preferred]), ...defaults].filter(
+        (port) => !reservedPorts.has(port),
+      );
+      preferred = undefined;
       for (;;) {
         const port = await freePort(...wanted);
-        if (given.has(port)) continue;
-        given.add(port);
+        if (reservedPorts.has(port)) continue;
+        reservedPorts.add(port);
         return port;
       }
     },
     async run(machine, file, args, { as, env, cwd = '/' } = {}) {
-      const how = command(machine, file, args, as);
-      await build(how.file, how.args, { cwd, env: environment(env), ...how.user });
+      const how = commandOn(machine, file, args, as);
+      await runProgram(how.file, how.args, { cwd, env: environment(env), ...how.user });
     },
     spawn(machine, file, args, { as, env, cwd = '/', signal = 'SIGTERM' } = {}) {
-      const how = command(machine, file, args, as);
+      const how = commandOn(machine, file, args, as);
       const output = openSync(log, 'a');
       const child = spawn(how.file, how.args, {
         cwd,
@@ -64,36 +66,36 @@ export function launch(entry: Started, tell: Tell, before?: number): Launch {
       });
       closeSync(output);
       child.on('error', (error) => {
-        broken ??= error;
+        failure ??= error;
       });
       child.on('exit', (code, cause) => {
-        // Stopped by ourselves, its folder has gone before it.
-        const said = existsSync(log) ? lastOf(readFileSync(log, 'utf8')) : '';
-        broken ??= new Error(`${file} ended with ${cause ?? code}: ${said}`);
+        // After `down` the folder may be gone already.
+        const output = existsSync(log) ? lastErrorLines(readFileSync(log, 'utf8')) : '';
+        failure ??= new Error(`${file} ended with ${cause ?? code}: ${output}`);
       });
       child.unref();
       children.push(child);
       const identity = child.pid === undefined ? undefined : identify(child.pid);
-      if (identity) grow({ processes: [...current.processes, { ...identity, signal }] });
+      if (identity) update({ processes: [...current.processes, { ...identity, signal }] });
     },
-    async answers(engine, url) {
-      const deadline = performance.now() + PATIENCE_MS;
+    async waitForAnswer(engine, url) {
+      const deadline = performance.now() + START_TIMEOUT_MS;
       for (;;) {
-        const refusal = await handshake(engine, url).then(
+        const error = await handshake(engine, url).then(
           () => undefined,
-          (error: Error) => error,
+          (reason: Error) => reason,
         );
-        if (broken) throw broken;
-        if (refusal === undefined) break;
-        if (performance.now() > deadline) throw new Error(`it does not answer at ${url}: ${refusal.message}`);
+        if (failure) throw failure;
+        if (error === undefined) break;
+        if (performance.now() > deadline) throw new Error(`it does not answer at ${url}: ${error.message}`);
         await wait(POLL_MS);
       }
-      if (engine === entry.engine) grow({ url });
+      if (engine === entry.engine) update({ url });
     },
     async compose(service, port) {
       const project = `svc-test-${entry.folder.slice(-8)}`;
-      grow({ project });
-      await build('docker', [...COMPOSE, '--project-name', project, 'up', '--detach', '--quiet-pull', service], {
+      update({ project });
+      await runProgram('docker', [...COMPOSE, '--project-name', project, 'up', '--detach', '--quiet-pull', service], {
         env: { ...process.env, SVC_TEST_PORT: String(port) },
       });
     },

@@ -1,26 +1,26 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { userInfo } from 'node:os';
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
 import { delimiter, join } from 'node:path';
 
-/** Where programs are: this machine, or a Debian of our own in a folder, entered with chroot. */
+/** Where programs run: this machine, or a Debian in a folder of the cache, entered with chroot. */
 export interface Machine {
-  /** Empty for this one. */
+  /** The folder of the Debian; empty for this machine. */
   readonly root: string;
 }
 
-export const here: Machine = { root: '' };
+export const localMachine: Machine = { root: '' };
 
 export const isRoot = (): boolean => userInfo().uid === 0;
 
-/** What a path is called there. */
-export const inside = ({ root }: Machine, path: string): string => path.slice(root.length);
+/** A path as seen from inside the chroot. */
+export const pathInside = ({ root }: Machine, path: string): string => path.slice(root.length);
 
 interface Account {
   readonly uid: number;
   readonly gid: number;
 }
 
-/** A user of that machine, by name; nothing where there is none. */
+/** A user of that machine, or undefined. */
 export function account({ root }: Machine, name: string): Account | undefined {
   const passwd = join(root, '/etc/passwd');
   const line = (existsSync(passwd) ? readFileSync(passwd, 'utf8') : '')
@@ -30,8 +30,8 @@ export function account({ root }: Machine, name: string): Account | undefined {
   return line && { uid: Number(line[2]), gid: Number(line[3]) };
 }
 
-/** How to run a file of that machine from here. */
-export function command(
+/** The command that runs a file of that machine, as that user if this process is root. */
+export function commandOn(
   machine: Machine,
   file: string,
   args: readonly string[],
@@ -39,14 +39,23 @@ export function command(
 ): { file: string; args: readonly string[]; user: Account | undefined } {
   const user = as === undefined || !isRoot() ? undefined : account(machine, as);
   if (machine.root === '') return { file, args, user };
-  const who = user === undefined ? [] : [`--userspec=${user.uid}:${user.gid}`];
-  return { file: 'chroot', args: [...who, machine.root, file, ...args], user: undefined };
+  const userFlags = user === undefined ? [] : [`--userspec=${user.uid}:${user.gid}`];
+  return { file: 'chroot', args: [...userFlags, machine.root, file, ...args], user: undefined };
 }
 
-/** The first of these names that is a program here, with its path. */
-export function program(...names: readonly string[]): string | undefined {
+/** The path of the first of these programs that is installed. */
+export function findProgram(...names: readonly string[]): string | undefined {
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin', '/opt/homebrew/bin'];
   return names
     .flatMap((name) => (name.startsWith('/') ? [name] : folders.map((folder) => join(folder, name))))
     .find((path) => existsSync(path));
+}
+
+/** Parent folder of the servers of this machine. Not the home directory, which the users they run as may not enter. */
+export function serversTempFolder(): string {
+  const { uid, username } = userInfo();
+  const folder = join(tmpdir(), `svc-test-servers-${username}`);
+  mkdirSync(folder, { recursive: true, mode: 0o755 });
+  if (uid >= 0 && statSync(folder).uid !== uid) throw new Error(`${folder} belongs to somebody else`);
+  return folder;
 }

@@ -4,31 +4,33 @@ import { ENGINES, isEngine, title } from './engine.ts';
 import { find } from './find.ts';
 import { handshake } from './handshake.ts';
 import { isAlive } from './process.ts';
-import { servers } from './state.ts';
-import { type Up, up } from './up.ts';
+import { startedServers } from './state.ts';
+import { type UpResult, up } from './up.ts';
 
-const began = performance.now();
-const seconds = (): string => `${((performance.now() - began) / 1000).toFixed(1)} s`;
+const startedAt = performance.now();
+const seconds = (): string => `${((performance.now() - startedAt) / 1000).toFixed(1)} s`;
 const progress = (line: string): void => void process.stderr.write(`${seconds().padStart(8)}  ${line}\n`);
-const onWait = (): void => progress('another run is at it: waiting');
+const onWait = (): void => progress('waiting for another run');
 
 const [verb = '', ...names] = process.argv.slice(2);
 const unknown = names.filter((name) => !isEngine(name));
 const engines = names.length === 0 ? ENGINES : names.filter(isEngine);
 
-if (unknown.length > 0) usage(`There is no engine ${unknown.join(', ')}.`);
+if (unknown.length > 0) usage(`Unknown engine: ${unknown.join(', ')}.`);
 else if (verb === 'up') await bringUp();
 else if (verb === 'down' && names.length === 0) await takeDown();
-else if (verb === 'status') await tellStatus();
-else usage(verb === '' ? '' : `There is no ${process.argv.slice(2).join(' ')}.`);
+else if (verb === 'status') await printStatus();
+else usage(verb === '' ? '' : `Unknown command: ${process.argv.slice(2).join(' ')}.`);
 
-function usage(what: string): void {
-  process.stderr.write(`${what}\nnpm run servers -- up [engine …] | down | status\nEngines: ${ENGINES.join(', ')}\n`);
+function usage(problem: string): void {
+  process.stderr.write(
+    `${problem}\nnpm run servers -- up [engine …] | down | status\nEngines: ${ENGINES.join(', ')}\n`,
+  );
   process.exitCode = 2;
 }
 
 async function bringUp(): Promise<void> {
-  const all = await up(engines, { tell: (engine, what) => progress(`${title(engine)}: ${what}`), onWait });
+  const all = await up(engines, { report: (engine, text) => progress(`${title(engine)}: ${text}`), onWait });
   for (const one of all) console.log(line(one));
   const missing = all.filter((one) => 'missing' in one).length;
   console.log(`${all.length - missing} up, ${missing} missing, in ${seconds()}`);
@@ -40,12 +42,12 @@ async function takeDown(): Promise<void> {
   for (const { engine, from } of stopped) console.log(`${title(engine)}: stopped (was started from ${from})`);
   for (const { engine, users } of left)
     console.log(
-      `${title(engine)}: goes on until its runs end (process ${users.filter(isAlive).map(({ pid }) => pid)})`,
+      `${title(engine)}: runs until its test runs end (process ${users.filter(isAlive).map(({ pid }) => pid)})`,
     );
-  if (stopped.length + left.length === 0) console.log('nothing had been started');
+  if (stopped.length + left.length === 0) console.log('no servers were started');
 }
 
-async function tellStatus(): Promise<void> {
+async function printStatus(): Promise<void> {
   for (const engine of engines) {
     const found = await find(engine).catch((error: Error) => ({ missing: error.message }));
     if ('missing' in found) {
@@ -53,13 +55,15 @@ async function tellStatus(): Promise<void> {
       process.exitCode = 1;
       continue;
     }
-    const own = servers().find(({ url }) => url === found.url);
-    const how = own ? `started from ${own.from}, process ${own.processes.map(({ pid }) => pid)}` : 'not ours';
+    const server = startedServers().find(({ url }) => url === found.url);
+    const how = server
+      ? `started from ${server.from}, process ${server.processes.map(({ pid }) => pid)}`
+      : 'not started by npm run servers';
     console.log(line({ engine, url: found.url, version: await handshake(engine, found.url), how }));
   }
 }
 
-function line(one: Up): string {
+function line(one: UpResult): string {
   if ('missing' in one) return one.missing;
   return `${title(one.engine)} ${one.version}: ${one.url.replace(/\/\/[^/@]*@/, '//')} (${one.how})`;
 }

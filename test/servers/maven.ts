@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { build } from './build.ts';
-import { built, cacheFolder } from './cache.ts';
-import { program } from './machine.ts';
-import type { Tell } from './source.ts';
+import { buildOnce, cacheFolder } from './cache.ts';
+import { findProgram } from './machine.ts';
+import { runProgram } from './program.ts';
+import type { ReportProgress } from './source.ts';
 
 export interface Artifact {
   readonly group: string;
@@ -14,26 +14,26 @@ export interface Artifact {
   readonly java: (major: number) => boolean;
 }
 
-/** Why its files cannot be had or run here, or nothing. */
-export function mavenMissing(artifact: Artifact): string | undefined {
-  if (javaFor(artifact) === undefined) return 'no Java that it runs on is installed';
+/** Why it cannot be fetched or run on this machine, or undefined. */
+export function whyMavenUnavailable(artifact: Artifact): string | undefined {
+  if (javaFor(artifact) === undefined) return 'no suitable Java is installed';
   if (existsSync(join(cacheFolder(), folderOf(artifact)))) return undefined;
-  if (program('mvn') === undefined) return 'Maven (mvn) is not installed';
+  if (findProgram('mvn') === undefined) return 'Maven (mvn) is not installed';
   return undefined;
 }
 
-/** A folder `lib` with the artifact and all it needs. */
-export async function maven(artifact: Artifact, tell: Tell): Promise<string> {
+/** A folder `lib` with the artifact and its dependencies. */
+export async function maven(artifact: Artifact, report: ReportProgress): Promise<string> {
   const { group, name, version } = artifact;
-  const folder = await built(folderOf(artifact), async (making) => {
-    tell(`fetches ${name} ${version} with Maven`);
+  const folder = await buildOnce(folderOf(artifact), async (unfinished) => {
+    report(`fetching ${name} ${version} with Maven`);
     const dependency = `<groupId>${group}</groupId><artifactId>${name}</artifactId><version>${version}</version>`;
     writeFileSync(
-      join(making, 'pom.xml'),
+      join(unfinished, 'pom.xml'),
       `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>svc</groupId>` +
         `<artifactId>svc</artifactId><version>1</version><dependencies><dependency>${dependency}</dependency></dependencies></project>\n`,
     );
-    await build('mvn', ['-B', '-q', 'dependency:copy-dependencies', '-DoutputDirectory=lib'], { cwd: making });
+    await runProgram('mvn', ['-B', '-q', 'dependency:copy-dependencies', '-DoutputDirectory=lib'], { cwd: unfinished });
   });
   return join(folder, 'lib');
 }
@@ -44,15 +44,15 @@ export function javaFor({ java }: Artifact): string | undefined {
   const installed = existsSync('/usr/lib/jvm') ? readdirSync('/usr/lib/jvm').sort() : [];
   const candidates = [
     ...(JAVA_HOME === undefined ? [] : [join(JAVA_HOME, 'bin/java')]),
-    program('java'),
+    findProgram('java'),
     ...installed.map((name) => join('/usr/lib/jvm', name, 'bin/java')),
   ];
   return candidates.find((path) => path !== undefined && existsSync(path) && java(majorOf(path)));
 }
 
 function majorOf(java: string): number {
-  const said = spawnSync(java, ['-version'], { encoding: 'utf8' });
-  const [, first, second] = /version "(\d+)(?:\.(\d+))?/.exec(`${said.stderr}${said.stdout}`) ?? [];
+  const result = spawnSync(java, ['-version'], { encoding: 'utf8' });
+  const [, first, second] = /version "(\d+)(?:\.(\d+))?/.exec(`${result.stderr}${result.stdout}`) ?? [];
   return Number(first === '1' ? second : first);
 }
 

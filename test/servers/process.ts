@@ -2,39 +2,39 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** A process, told from a later one that got its number. */
-export interface Identity {
+/** A process, distinguishable from a later one with the same id. */
+export interface ProcessIdentity {
   readonly pid: number;
-  /** When it began, as the system tells it, with the machine's boot where there is one. */
+  /** Its start time as the system reports it, with the boot id on Linux. */
   readonly started: string;
 }
 
 const STOP_MS = 10_000;
 
-/** Nothing where it has ended, be it as a zombie whose parent has not looked yet. */
-export function identify(pid: number): Identity | undefined {
+/** Undefined if it has ended, including a zombie that its parent has not reaped. */
+export function identify(pid: number): ProcessIdentity | undefined {
   const started = process.platform === 'linux' ? startedOnLinux(pid) : startedElsewhere(pid);
   return started === undefined ? undefined : { pid, started };
 }
 
-export const isAlive = ({ pid, started }: Identity): boolean => identify(pid)?.started === started;
+export const isAlive = ({ pid, started }: ProcessIdentity): boolean => identify(pid)?.started === started;
 
-export function me(): Identity {
+export function thisProcess(): ProcessIdentity {
   const identity = identify(process.pid);
-  if (identity === undefined) throw new Error(`The system does not tell when process ${process.pid} began.`);
+  if (identity === undefined) throw new Error(`The system does not report the start time of process ${process.pid}.`);
   return identity;
 }
 
-/** Ends a process and its group: asked to first, killed after 10 s. One that is not the same any more is left alone. */
-export async function stop(identity: Identity, signal: NodeJS.Signals): Promise<void> {
-  for (const [how, patience] of [
+/** Ends a process: sends the signal, and SIGKILL to its group after 10 s. A process that reuses the id is left alone. */
+export async function stop(identity: ProcessIdentity, signal: NodeJS.Signals): Promise<void> {
+  for (const [sent, timeoutMs] of [
     [signal, STOP_MS],
     ['SIGKILL', STOP_MS],
   ] as const) {
     if (!isAlive(identity)) return;
-    // The group first heard of nothing but its leader's end: only when that is not enough it is killed whole.
-    send(how === 'SIGKILL' ? -identity.pid : identity.pid, how);
-    const deadline = performance.now() + patience;
+    // The first signal goes to the leader only; SIGKILL to the whole group.
+    send(sent === 'SIGKILL' ? -identity.pid : identity.pid, sent);
+    const deadline = performance.now() + timeoutMs;
     while (isAlive(identity) && performance.now() < deadline) await wait(20);
   }
   if (isAlive(identity)) throw new Error(`Process ${identity.pid} does not end.`);
@@ -48,7 +48,7 @@ function send(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Fields 3 and 22 of /proc/<pid>/stat, behind the name, which may contain anything. */
+/** Fields 3 and 22 of /proc/<pid>/stat, counted after the name, which may contain any character. */
 function startedOnLinux(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -1,51 +1,51 @@
 import type { Engine } from './engine.ts';
 import type { Machine } from './machine.ts';
 
-/** Says what is being done, in a few words, to whoever waits. */
-export type Tell = (progress: string) => void;
+/** Reports progress to the waiting user, such as "starting on port 3306". */
+export type ReportProgress = (progress: string) => void;
 
-/** One way to come by a server of an engine. */
+/** One way to get a server of an engine. */
 export interface Source {
   /** As in "from Debian's packages". */
   readonly from: string;
-  /** Why it cannot be had here, or nothing. */
-  missing(): string | undefined;
-  /** Does what takes long, into the cache. */
-  prepare(tell: Tell): Promise<Prepared>;
+  /** Why it cannot be used on this machine, or undefined. */
+  whyUnavailable(): string | undefined;
+  /** Does the slow work (downloads, installation) into the cache. */
+  prepare(report: ReportProgress): Promise<Prepared>;
 }
 
 export interface Prepared {
-  /** In which servers may have their folders. */
+  /** Parent of the servers' folders. */
   readonly folder: string;
-  /** Starts a server and gives its URL as soon as it answers. */
+  /** Starts a server and returns its URL as soon as it answers. */
   start(launch: Launch): Promise<string>;
 }
 
 export interface SpawnOptions {
-  /** A user of that machine to be, where we are root. */
+  /** The user to run as, if this process is root. */
   readonly as?: string | undefined;
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
 }
 
-/** A server that is about to start. */
+/** What a source needs to start one server. */
 export interface Launch {
-  /** Empty and its own; removed when it has stopped. */
+  /** The server's own empty folder; removed when the server has stopped. */
   readonly folder: string;
-  readonly tell: Tell;
-  /** The first of these that is free, else another one; a server that is started again gets the port it had. */
-  port(...usual: readonly number[]): Promise<number>;
-  /** Runs something to its end; throws the last of what it said if it fails. */
+  readonly report: ReportProgress;
+  /** The first of these ports that is free, else another one; a restarted server gets its previous port. */
+  port(...defaults: readonly number[]): Promise<number>;
+  /** Runs a program until it exits; throws the last lines of its output if it fails. */
   run(machine: Machine, file: string, args: readonly string[], options?: SpawnOptions): Promise<void>;
-  /** Starts a process that outlives us; it is in the state file before this returns. */
+  /** Starts a process that outlives this one and records it in the state file before returning. */
   spawn(
     machine: Machine,
     file: string,
     args: readonly string[],
     options?: SpawnOptions & { readonly signal?: NodeJS.Signals },
   ): void;
-  /** Waits until a server of that engine answers there; throws at once when a process has ended. */
-  answers(engine: Engine, url: string): Promise<void>;
-  /** Runs the service of compose.yaml in a project of its own. */
+  /** Waits until a server of that engine answers at the URL; throws at once if its process has ended. */
+  waitForAnswer(engine: Engine, url: string): Promise<void>;
+  /** Runs the service of compose.yaml in its own project. */
   compose(service: string, port: number): Promise<void>;
 }

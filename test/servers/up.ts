@@ -2,84 +2,96 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { stopServer } from './down.ts';
-import { type Engine, title, usualUrls, variable } from './engine.ts';
+import { defaultUrls, type Engine, title, urlVariable } from './engine.ts';
+import { cassandra } from './engines/cassandra.ts';
+import { dynamodb } from './engines/dynamodb.ts';
+import { mariadb } from './engines/mariadb.ts';
+import { mongodb } from './engines/mongodb.ts';
+import { mysql } from './engines/mysql.ts';
+import { postgresql } from './engines/postgresql.ts';
+import { rabbitmq } from './engines/rabbitmq.ts';
 import { handshake } from './handshake.ts';
 import { launch } from './launch.ts';
-import { type Identity, isAlive } from './process.ts';
-import type { Source } from './source.ts';
-import { SOURCES } from './sources.ts';
-import { exclusively, record, type Started, servers } from './state.ts';
-import { told } from './told.ts';
+import { isAlive, type ProcessIdentity } from './process.ts';
+import { errorLine } from './program.ts';
+import type { ReportProgress, Source } from './source.ts';
+import { type StartedServer, saveServer, startedServers, withStateLock } from './state.ts';
 
-export type Up = { readonly engine: Engine } & (
+export type UpResult = { readonly engine: Engine } & (
   | {
       readonly url: string;
       readonly version: string;
-      /** As in "answered where SVC_TEST_MYSQL_URL says". */
+      /** For example "found running" or "started from an installed MySQL". */
       readonly how: string;
     }
   | { readonly missing: string }
 );
 
 export interface UpOptions {
-  /** The run that uses the servers; without one what is started stays until `down`. */
-  readonly user?: Identity;
-  readonly tell: (engine: Engine, progress: string) => void;
+  /** The run that uses the servers; without one, started servers stay until `down`. */
+  readonly user?: ProcessIdentity;
+  readonly report: (engine: Engine, progress: string) => void;
   readonly onWait?: () => void;
 }
 
-/** Finds or brings up a server of each of these engines, all at once. */
-export async function up(engines: readonly Engine[], { user, tell, onWait }: UpOptions): Promise<readonly Up[]> {
-  const claims = { kept: user === undefined, users: user === undefined ? [] : [user] };
-  return exclusively(
-    () => Promise.all(engines.map((engine) => one(engine, claims, (progress) => tell(engine, progress)))),
+/** Finds or starts a server of each of these engines, concurrently. */
+export async function up(
+  engines: readonly Engine[],
+  { user, report, onWait }: UpOptions,
+): Promise<readonly UpResult[]> {
+  const usage = { kept: user === undefined, users: user === undefined ? [] : [user] };
+  return withStateLock(
+    () => Promise.all(engines.map((engine) => findOrStart(engine, usage, (progress) => report(engine, progress)))),
     onWait,
   );
 }
 
-type Claims = Pick<Started, 'kept' | 'users'>;
+type Usage = Pick<StartedServer, 'kept' | 'users'>;
 
-async function one(engine: Engine, claims: Claims, tell: (progress: string) => void): Promise<Up> {
-  const promised = process.env[variable(engine)];
-  if (promised !== undefined) {
-    const how = `where ${variable(engine)} says`;
+async function findOrStart(engine: Engine, usage: Usage, report: ReportProgress): Promise<UpResult> {
+  const configuredUrl = process.env[urlVariable(engine)];
+  if (configuredUrl !== undefined) {
+    const how = `at ${urlVariable(engine)}`;
     try {
-      return { engine, url: promised, version: await handshake(engine, promised), how };
+      return { engine, url: configuredUrl, version: await handshake(engine, configuredUrl), how };
     } catch (error) {
-      return { engine, missing: `${title(engine)}: nothing usable answers ${how}: ${told(error)}` };
+      return { engine, missing: `${title(engine)}: no usable server answers ${how}: ${errorLine(error)}` };
     }
   }
-  const own = servers().find((server) => server.engine === engine);
-  const both = { kept: claims.kept || own?.kept === true, users: [...living(own?.users ?? []), ...claims.users] };
-  if (own) {
-    const version = await answer(own);
+  const started = startedServers().find((server) => server.engine === engine);
+  const merged = {
+    kept: usage.kept || started?.kept === true,
+    users: [...aliveUsers(started?.users ?? []), ...usage.users],
+  };
+  if (started) {
+    const version = await versionIfAlive(started);
     if (version !== undefined) {
-      record({ ...own, ...both });
-      return { engine, url: own.url, version, how: `started before, from ${own.from}` };
+      saveServer({ ...started, ...merged });
+      return { engine, url: started.url, version, how: `started before, from ${started.from}` };
     }
-    tell('does not answer any more, and is started again');
-    await stopServer(own);
+    report('does not answer any more; restarting it');
+    await stopServer(started);
   }
-  for (const url of own ? [] : usualUrls(engine)) {
+  for (const url of started ? [] : defaultUrls(engine)) {
     try {
       return { engine, url, version: await handshake(engine, url), how: 'found running' };
     } catch {
-      // Nobody there, or somebody else: what is started gets another port.
+      // Nothing or another service listens there: a server that is started gets another port.
     }
   }
   const reasons: string[] = [];
   for (const source of SOURCES[engine]) {
-    const missing = source.missing();
-    if (missing !== undefined) {
-      reasons.push(missing);
+    const problem = source.whyUnavailable();
+    if (problem !== undefined) {
+      reasons.push(problem);
       continue;
     }
     try {
-      const url = await start(engine, source, both, tell, own && portOf(own.url));
+      const url = await start(engine, source, merged, report, started && portOf(started.url));
       return { engine, url, version: await handshake(engine, url), how: `started from ${source.from}` };
     } catch (error) {
-      tell(`cannot be had from ${source.from}: ${told(error)}`);
-      reasons.push(`${source.from}: ${told(error)}`);
+      report(`cannot be started from ${source.from}: ${errorLine(error)}`);
+      reasons.push(`${source.from}: ${errorLine(error)}`);
     }
   }
   return { engine, missing: `${title(engine)}: ${reasons.join('; ')}` };
@@ -88,28 +100,28 @@ async function one(engine: Engine, claims: Claims, tell: (progress: string) => v
 async function start(
   engine: Engine,
   source: Source,
-  claims: Claims,
-  tell: (progress: string) => void,
+  usage: Usage,
+  report: ReportProgress,
   port: number | undefined,
 ): Promise<string> {
-  const prepared = await source.prepare(tell);
+  const prepared = await source.prepare(report);
   const folder = join(prepared.folder, `${engine}-${randomUUID().slice(-8)}`);
-  const entry: Started = { engine, url: '', from: source.from, processes: [], folder, ...claims };
-  record(entry);
+  const entry: StartedServer = { engine, url: '', from: source.from, processes: [], folder, ...usage };
+  saveServer(entry);
   mkdirSync(folder, { mode: 0o755 });
   try {
-    return await prepared.start(launch(entry, tell, port));
+    return await prepared.start(launch(entry, report, port));
   } catch (error) {
-    const begun = servers().find((server) => server.folder === folder);
-    await stopServer(begun ?? entry);
+    const recorded = startedServers().find((server) => server.folder === folder);
+    await stopServer(recorded ?? entry);
     throw error;
   }
 }
 
-export const living = (users: readonly Identity[]): readonly Identity[] => users.filter(isAlive);
+const aliveUsers = (users: readonly ProcessIdentity[]): readonly ProcessIdentity[] => users.filter(isAlive);
 
-/** Its version, or nothing where it has died. A second look, because the machine may be busy. */
-async function answer({ engine, url, processes }: Started): Promise<string | undefined> {
+/** Its version, or undefined if it has died. Tries twice, because the machine may be busy. */
+async function versionIfAlive({ engine, url, processes }: StartedServer): Promise<string | undefined> {
   for (let tries = 0; tries < 2 && url !== '' && processes.every(isAlive); tries++) {
     const version = await handshake(engine, url).catch(() => undefined);
     if (version !== undefined) return version;
@@ -118,3 +130,14 @@ async function answer({ engine, url, processes }: Started): Promise<string | und
 }
 
 const portOf = (url: string): number | undefined => Number(/:(\d+)\/?[^:]*$/.exec(url)?.[1]) || undefined;
+
+/** Sources of each engine's server in order of preference; the first available one is used. */
+const SOURCES: Readonly<Record<Engine, readonly Source[]>> = {
+  postgresql,
+  mysql,
+  mariadb,
+  mongodb,
+  dynamodb,
+  cassandra,
+  rabbitmq,
+};

@@ -1,17 +1,17 @@
 import * as assert from 'node:assert/strict';
-import type { HumanInLoop } from '../../core/tool/human-in-loop.ts';
-import { compileTools, type Tool, type ToolDefinition } from '../../core/tool/tool.ts';
 import type { DeliveryRoute } from '../../core/approval/announce.ts';
-import { ApprovalService, type RequestRow } from '../../core/approval/service.ts';
-import type { CallOptions, GateCall } from '../../core/approval/call.ts';
-import { ApprovalGate } from '../../core/approval/gate.ts';
 import type { StorageBackend } from '../../core/approval/backend.ts';
+import type { CallOptions, GateCall } from '../../core/approval/call.ts';
+import { decide, type SignalOptions, type SignalResult } from '../../core/approval/decide.ts';
+import { ApprovalGate } from '../../core/approval/gate.ts';
 import type { CallOutcome } from '../../core/approval/outcome.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
-import type { ToolParameters } from '../../core/tool/parameters.ts';
-import { decide, type SignalResult, type SignalOptions } from '../../core/approval/decide.ts';
+import { ApprovalService, type RequestRow } from '../../core/approval/service.ts';
 import { Kernel } from '../../core/kernel.ts';
 import { type Problem, problemText } from '../../core/schema/validate.ts';
+import type { HumanInLoop } from '../../core/tool/human-in-loop.ts';
+import type { ToolParameters } from '../../core/tool/parameters.ts';
+import { compileTools, type Tool, type ToolDefinition } from '../../core/tool/tool.ts';
 
 export const OWNER = { product: 'shop', env: 'dev', database: 'main' } as const;
 
@@ -21,14 +21,22 @@ export interface ApprovalProcess {
   readonly warnings: string[];
 }
 
-/** What one process has: a service over a connection of its own. */
-export async function openApprovalProcess(home: StorageBackend, kernel: Kernel = new Kernel()): Promise<ApprovalProcess> {
+/** Opens what one process has: an approval service on its own connection. */
+export async function openApprovalProcess(
+  backend: StorageBackend,
+  kernel: Kernel = new Kernel(),
+): Promise<ApprovalProcess> {
   const warnings: string[] = [];
-  const service = await ApprovalService.open({ backend: home, hooks: kernel.hooks, owner: OWNER, warn: (message) => warnings.push(message) });
+  const service = await ApprovalService.open({
+    backend,
+    hooks: kernel.hooks,
+    owner: OWNER,
+    warn: (message) => warnings.push(message),
+  });
   return { service, kernel, warnings };
 }
 
-/** Tools as an agent's definition compiles them. */
+/** Compiles tools as an agent definition does. */
 export function compileTestTools(...definitions: ToolDefinition[]): ReadonlyMap<string, Tool> {
   const problems: Problem[] = [];
   const tools = compileTools(definitions, ['tools'], problems);
@@ -36,12 +44,12 @@ export function compileTestTools(...definitions: ToolDefinition[]): ReadonlyMap<
   return tools;
 }
 
-/** Pays money back, and counts how often it did. */
+/** Has a tool that refunds money, and records every refund. */
 export class Bank {
   readonly paid: ToolParameters[] = [];
   readonly keys: string[] = [];
 
-  tool(more: Partial<ToolDefinition> = {}): ToolDefinition {
+  tool(overrides: Partial<ToolDefinition> = {}): ToolDefinition {
     return {
       tag: 'refund',
       description: 'Pays money back to a customer.',
@@ -56,30 +64,38 @@ export class Bank {
         this.keys.push(ctx.idempotencyKey);
         return { paid: (params as { readonly amount: number }).amount };
       },
-      ...more,
+      ...overrides,
     };
   }
 }
 
-export function humanInLoop(more: Partial<HumanInLoop> = {}): HumanInLoop {
-  return { enabled: true, alwaysRequireApproval: new Set(), approvalTimeout: 60_000, ...more };
+function humanInLoop(overrides: Partial<HumanInLoop> = {}): HumanInLoop {
+  return { enabled: true, alwaysRequireApproval: new Set(), approvalTimeout: 60_000, ...overrides };
 }
 
 export function createGate(
   { service }: ApprovalProcess,
   tools: ReadonlyMap<string, Tool>,
-  more: { humanInLoop?: Partial<HumanInLoop>; routes?: readonly DeliveryRoute[]; leaseMs?: number; agentTag?: string } = {},
+  overrides: {
+    humanInLoop?: Partial<HumanInLoop>;
+    routes?: readonly DeliveryRoute[];
+    leaseMs?: number;
+    agentTag?: string;
+  } = {},
 ): ApprovalGate {
-  const { humanInLoop: changes, agentTag = 'payouts', ...rest } = more;
+  const { humanInLoop: changes, agentTag = 'payouts', ...rest } = overrides;
   return new ApprovalGate(service, { agentTag, tools, humanInLoop: humanInLoop(changes), ...rest });
 }
 
 let calls = 0;
 
-/** A call of the bank's tool with names of its own. */
-export function refund(parameters: unknown = { order: '1234', amount: 20 }, more: Partial<GateCall> = {}): GateCall {
+/** A call of the tool of a `Bank`, with unique ids. */
+export function refund(
+  parameters: unknown = { order: '1234', amount: 20 },
+  overrides: Partial<GateCall> = {},
+): GateCall {
   calls += 1;
-  return { tool: 'refund', parameters, executionId: `exe_${calls}`, toolCallId: `call_${calls}`, ...more };
+  return { tool: 'refund', parameters, executionId: `exe_${calls}`, toolCallId: `call_${calls}`, ...overrides };
 }
 
 export interface PendingCall {
@@ -87,20 +103,20 @@ export interface PendingCall {
   readonly outcome: Promise<CallOutcome>;
 }
 
-/** Puts a call to a gate and gives it back once it waits. */
+/** Starts a call through a gate, and returns it once its request is waiting. */
 export async function startCall(gate: ApprovalGate, call: GateCall, options: CallOptions = {}): Promise<PendingCall> {
-  let heard = (_: ApprovalRequest): void => {};
+  let resolveRequest = (_: ApprovalRequest): void => {};
   const requested = new Promise<ApprovalRequest>((resolve) => {
-    heard = resolve;
+    resolveRequest = resolve;
   });
-  const outcome = gate.call(call, { ...options, onRequested: heard });
+  const outcome = gate.call(call, { ...options, onRequested: resolveRequest });
   const request = await Promise.race([
     requested,
     outcome.then((ended) => {
-      throw new Error(`It never waited: ${JSON.stringify(ended)}`);
+      throw new Error(`It ended without a request: ${JSON.stringify(ended)}`);
     }),
   ]);
-  // Who tests something else does not wait for it.
+  // A test may not wait for the outcome.
   outcome.catch(() => undefined);
   return { request, outcome };
 }
@@ -124,7 +140,10 @@ export function reject(
   return decide(service, { executionId, signal: 'reject', payload }, { actor: 'ann' });
 }
 
-export async function rowOf({ service }: ApprovalProcess, { requestId }: Pick<ApprovalRequest, 'requestId'>): Promise<RequestRow> {
+export async function readRow(
+  { service }: ApprovalProcess,
+  { requestId }: Pick<ApprovalRequest, 'requestId'>,
+): Promise<RequestRow> {
   const row = await service.read(requestId);
   assert.ok(row, `${requestId} is in the store`);
   return row;

@@ -1,11 +1,11 @@
 import * as assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { isRunningIn } from '../../core/agent/list.ts';
+import { isRunningIn } from '../../core/agent/list-executions.ts';
 import { type AuditEntry, auditTrail, pruneApprovals } from '../../core/approval/audit.ts';
 import type { StorageBackend } from '../../core/approval/backend.ts';
-import { decide } from '../../core/approval/decide.ts';
 import { DETACH } from '../../core/approval/call.ts';
-import { APPROVAL_STATUSES, listApprovals } from '../../core/approval/list.ts';
+import { decide } from '../../core/approval/decide.ts';
+import { APPROVAL_STATUSES, listApprovals } from '../../core/approval/list-approvals.ts';
 import { ToolCallReview } from '../../core/approval/policy.ts';
 import { newRequestId } from '../../core/approval/request.ts';
 import { approvals } from '../../core/approval/schema.ts';
@@ -15,16 +15,16 @@ import { Kernel } from '../../core/kernel.ts';
 import { metaTable } from '../../core/migration/history-table.ts';
 import type { ToolParameters } from '../../core/tool/parameters.ts';
 import {
+  type ApprovalProcess,
   approve,
   Bank,
+  compileTestTools,
   createGate,
-  type ApprovalProcess,
   OWNER,
   openApprovalProcess,
+  readRow,
   refund,
   reject,
-  rowOf,
-  compileTestTools,
   startCall,
 } from './approval-setup.ts';
 import { expectError } from './expect-error.ts';
@@ -32,69 +32,69 @@ import { type DeclareCase, suite, type TestFunction } from './suite.ts';
 import type { StoreUnderTest, TestStore } from './test-database.ts';
 import { waitUntil } from './wait-until.ts';
 
-/** A first use makes tables, which takes an engine without a server of its own a while. */
+/** The first use creates tables, which is slow on an embedded engine. */
 const SLOW_MS = 300_000;
 
-type Body = (open: () => Promise<ApprovalProcess>, place: TestStore) => Promise<void>;
+type Body = (open: () => Promise<ApprovalProcess>, testStore: TestStore) => Promise<void>;
 
 /**
- * What approvals promise, on any store. Each case is named after what it prevents; where a fault was seen in a gate
- * elsewhere, the case is that fault.
+ * Tests that approvals keep their guarantees on a store. Many cases are named after a fault found in other approval
+ * gates.
  */
 export function approvalSuite(test: TestFunction, store: StoreUnderTest): void {
   suite(test, store, (declare) => cases(declare, store));
 }
 
 function cases(declare: DeclareCase, store: StoreUnderTest): void {
-  const { patienceMs = 1_000 } = store;
-  let shared: ReturnType<StoreUnderTest['createStore']> | undefined;
-  let left = 0;
+  const { maxWriteMs = 1_000 } = store;
+  let sharedStore: ReturnType<StoreUnderTest['createStore']> | undefined;
+  let remaining = 0;
   const on = (name: string, body: Body): void => {
-    const held = async () => {
-      shared ??= store.createStore();
-      const place = await shared;
-      const offices: ApprovalProcess[] = [];
-      const homes: StorageBackend[] = [];
+    const runCase = async () => {
+      sharedStore ??= store.createStore();
+      const testStore = await sharedStore;
+      const apps: ApprovalProcess[] = [];
+      const backends: StorageBackend[] = [];
       const connect = async () => {
-        const home = await place.connect();
-        homes.push(home);
-        return home;
+        const backend = await testStore.connect();
+        backends.push(backend);
+        return backend;
       };
       try {
         await body(
           async () => {
-            const office = await openApprovalProcess(await connect());
-            offices.push(office);
-            return office;
+            const app = await openApprovalProcess(await connect());
+            apps.push(app);
+            return app;
           },
           { connect },
         );
       } finally {
-        for (const { service } of offices) await service.close();
-        await empty(await connect());
-        for (const home of homes) await home.close();
-        left -= 1;
-        if (left === 0) await place.drop();
+        for (const { service } of apps) await service.close();
+        await removeAllRequests(await connect());
+        for (const backend of backends) await backend.close();
+        remaining -= 1;
+        if (remaining === 0) await testStore.drop();
       }
     };
-    if (declare(name, held, { timeoutMs: SLOW_MS })) left += 1;
+    if (declare(name, runCase, { timeoutMs: SLOW_MS })) remaining += 1;
   };
 
   on('one approval does not release the other calls of its turn', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    const gate = createGate(office, compileTestTools(bank.tool()));
+    const [app, bank] = [await open(), new Bank()];
+    const gate = createGate(app, compileTestTools(bank.tool()));
     const groupId = 'turn_1';
     const executionId = 'exe_turn';
     const pending = await Promise.all(
       [1, 2, 3].map((amount) => startCall(gate, refund({ order: 'a', amount }, { executionId, groupId }))),
     );
-    await approve(office, pending[1]!.request);
+    await approve(app, pending[1]!.request);
     assert.deepEqual((await pending[1]!.outcome).result, { paid: 2 });
     assert.deepEqual(
       bank.paid.map(({ amount }) => amount),
       [2],
     );
-    const { records } = await listApprovals(office.service, { agentTag: 'payouts' });
+    const { records } = await listApprovals(app.service, { agentTag: 'payouts' });
     assert.deepEqual(
       records.map(({ requestId }) => requestId).sort(),
       [pending[0]!.request.requestId, pending[2]!.request.requestId].sort(),
@@ -102,12 +102,12 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     assert.ok(records.every((record) => record.groupId === groupId));
   });
 
-  on('one rejection does not drop the approved calls beside it', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    const gate = createGate(office, compileTestTools(bank.tool()));
+  on('one rejection does not drop the approved calls of its turn', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    const gate = createGate(app, compileTestTools(bank.tool()));
     const [yes, no] = await Promise.all([startCall(gate, refund()), startCall(gate, refund())]);
-    await reject(office, no.request, 'Ask the customer first.');
-    await approve(office, yes.request);
+    await reject(app, no.request, 'Ask the customer first.');
+    await approve(app, yes.request);
     assert.equal((await yes.outcome).status, 'completed');
     assert.deepEqual(await no.outcome, {
       status: 'rejected',
@@ -124,56 +124,56 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
   });
 
   on('the id of a request does not approve it for another execution', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    const gate = createGate(office, compileTestTools(bank.tool()));
+    const [app, bank] = [await open(), new Bank()];
+    const gate = createGate(app, compileTestTools(bank.tool()));
     const { request } = await startCall(gate, refund());
-    await expectError(approve(office, { ...request, executionId: 'exe_other' }), 'approval_unknown');
-    await expectError(approve(office, { ...request, requestId: newRequestId() }), 'approval_unknown');
-    assert.equal((await rowOf(office, request)).record.status, 'waiting');
+    await expectError(approve(app, { ...request, executionId: 'exe_other' }), 'approval_unknown');
+    await expectError(approve(app, { ...request, requestId: newRequestId() }), 'approval_unknown');
+    assert.equal((await readRow(app, request)).record.status, 'waiting');
     assert.equal(bank.paid.length, 0);
   });
 
-  on('an id that no request can have decides nothing, whatever the store takes for a key', async (open) => {
-    const office = await open();
+  on('an invalid request id is unknown, whatever keys the store accepts', async (open) => {
+    const app = await open();
     for (const requestId of ['', 'apr_', 'a\0b', '\ud83d', 'x'.repeat(3_000), 'x'.repeat(70_000)]) {
-      await expectError(approve(office, { requestId, executionId: 'exe_1' }), 'approval_unknown');
-      assert.equal(await office.service.getExpiringIfDue(requestId), undefined);
+      await expectError(approve(app, { requestId, executionId: 'exe_1' }), 'approval_unknown');
+      assert.equal(await app.service.getExpiringIfDue(requestId), undefined);
     }
   });
 
   on('a handler does not run before its approval is stored and claimed', async (open) => {
-    const [office, other, bank] = [await open(), await open(), new Bank()];
+    const [app, other, bank] = [await open(), await open(), new Bank()];
     const seen: string[] = [];
-    const look = bank.tool({
+    const reading = bank.tool({
       handler: async (ctx) => {
-        const { record } = await rowOf(other, { requestId: ctx.requestId! });
+        const { record } = await readRow(other, { requestId: ctx.requestId! });
         seen.push(record.status, record.body.run);
         return ctx.approvedBy;
       },
     });
-    const { request, outcome } = await startCall(createGate(office, compileTestTools(look)), refund());
-    await approve(office, request);
+    const { request, outcome } = await startCall(createGate(app, compileTestTools(reading)), refund());
+    await approve(app, request);
     assert.deepEqual((await outcome).result, 'ann');
     assert.deepEqual(seen, ['approved', 'claimed']);
-    const { record } = await rowOf(other, request);
+    const { record } = await readRow(other, request);
     assert.deepEqual([record.body.run, record.body.outcome], ['done', { status: 'completed', result: 'ann' }]);
   });
 
-  on('declining does not execute the tool, and silence is not a yes', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    const short = createGate(office, compileTestTools(bank.tool()), { humanInLoop: { approvalTimeout: 300 } });
+  on('neither a rejection nor a timeout runs the tool', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    const short = createGate(app, compileTestTools(bank.tool()), { humanInLoop: { approvalTimeout: 300 } });
     const [no, silence] = await Promise.all([
-      startCall(createGate(office, compileTestTools(bank.tool())), refund()),
+      startCall(createGate(app, compileTestTools(bank.tool())), refund()),
       startCall(short, refund()),
     ]);
-    await reject(office, no.request);
+    await reject(app, no.request);
     await Promise.all([no.outcome, silence.outcome]);
     assert.equal(bank.paid.length, 0);
   });
 
-  on('a time-out is not recorded as a human’s no', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    const gate = createGate(office, compileTestTools(bank.tool()), { humanInLoop: { approvalTimeout: 300 } });
+  on('a timeout is not recorded as a rejection by a human', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    const gate = createGate(app, compileTestTools(bank.tool()), { humanInLoop: { approvalTimeout: 300 } });
     const { request, outcome } = await startCall(gate, refund());
     assert.deepEqual(await outcome, {
       status: 'rejected',
@@ -185,71 +185,71 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
       },
       requestId: request.requestId,
     });
-    const { record } = await rowOf(office, request);
+    const { record } = await readRow(app, request);
     assert.deepEqual([record.status, record.body.decision?.cause], ['rejected', 'timeout']);
     assert.ok(record.body.decision!.at >= request.timeout);
-    await expectError(approve(office, request), 'approval_expired');
-    await expectError(reject(office, request), 'approval_expired');
+    await expectError(approve(app, request), 'approval_expired');
+    await expectError(reject(app, request), 'approval_expired');
   });
 
-  on('a late yes to a request that is over does not release the same call asked again', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    const short = createGate(office, compileTestTools(bank.tool()), { humanInLoop: { approvalTimeout: 300 } });
-    const gate = createGate(office, compileTestTools(bank.tool()));
+  on('a late approval of a closed request does not release a new request for the same call', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    const short = createGate(app, compileTestTools(bank.tool()), { humanInLoop: { approvalTimeout: 300 } });
+    const gate = createGate(app, compileTestTools(bank.tool()));
     const call = refund();
     const expired = await startCall(short, { ...call, toolCallId: 'first' });
     assert.equal((await expired.outcome).status, 'rejected');
     const refusedOnce = await startCall(gate, { ...call, toolCallId: 'second' });
-    await reject(office, refusedOnce.request);
+    await reject(app, refusedOnce.request);
     await refusedOnce.outcome;
     const again = await startCall(gate, { ...call, toolCallId: 'third' });
     assert.deepEqual(again.request.parameters, expired.request.parameters);
     assert.equal(new Set([expired, refusedOnce, again].map(({ request }) => request.requestId)).size, 3);
-    await expectError(approve(office, expired.request), 'approval_expired');
-    await expectError(approve(office, refusedOnce.request), 'approval_decided');
-    assert.equal((await rowOf(office, again.request)).record.status, 'waiting');
+    await expectError(approve(app, expired.request), 'approval_expired');
+    await expectError(approve(app, refusedOnce.request), 'approval_decided');
+    assert.equal((await readRow(app, again.request)).record.status, 'waiting');
     assert.equal(bank.paid.length, 0);
-    await approve(office, again.request);
+    await approve(app, again.request);
     assert.equal((await again.outcome).status, 'completed');
     assert.equal(bank.paid.length, 1);
   });
 
-  on('a call that ran is not run again by a later turn', async (open) => {
-    const [office, later, bank] = [await open(), await open(), new Bank()];
+  on('a call that ran does not run again in a later turn', async (open) => {
+    const [app, later, bank] = [await open(), await open(), new Bank()];
     const call = refund();
-    const { request, outcome } = await startCall(createGate(office, compileTestTools(bank.tool())), call);
-    await approve(office, request);
+    const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), call);
+    await approve(app, request);
     const first = await outcome;
     assert.deepEqual(await createGate(later, compileTestTools(bank.tool())).call(call), first);
     assert.equal(bank.paid.length, 1);
   });
 
-  on('a call that a human refused, or that ran, does not run where a policy no longer asks', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
+  on('a call that was rejected or ran does not run again when its policy no longer requires approval', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
     let isOver = true;
-    office.kernel.hooks.beforeToolCall.tap('budget', (review) => {
+    app.kernel.hooks.beforeToolCall.tap('budget', (review) => {
       if (isOver) review.requireApproval('Over the budget.');
     });
-    const gate = createGate(office, compileTestTools(bank.tool({ requiresConfirmation: false })));
+    const gate = createGate(app, compileTestTools(bank.tool({ requiresConfirmation: false })));
     for (const name of [{}, { requestId: newRequestId() }]) {
       isOver = true;
       bank.paid.length = 0;
       const [no, yes, later] = [refund(undefined, name), refund(), refund()];
       const first = await startCall(gate, no);
-      await reject(office, first.request);
-      const told = await first.outcome;
+      await reject(app, first.request);
+      const rejected = await first.outcome;
       const second = await startCall(gate, yes);
-      await approve(office, second.request);
+      await approve(app, second.request);
       const done = await second.outcome;
       const third = await startCall(gate, later);
       isOver = false;
-      assert.deepEqual(await gate.call(no), told);
+      assert.deepEqual(await gate.call(no), rejected);
       assert.deepEqual(await gate.call(yes), done);
       await expectError(gate.call({ ...no, parameters: { order: '1234', amount: 21 } }), 'call_conflict');
       assert.equal(bank.paid.length, 1);
       const again = await startCall(gate, later);
       assert.equal(again.request.requestId, third.request.requestId);
-      await approve(office, again.request);
+      await approve(app, again.request);
       assert.deepEqual(await again.outcome, await third.outcome);
       assert.equal(bank.paid.length, 2);
       assert.equal((await gate.call(refund())).requestId, undefined);
@@ -257,30 +257,32 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     }
   });
 
-  on('a call has one key, whether it had to be asked for or not', async (open) => {
-    const [office, later, bank] = [await open(), await open(), new Bank()];
+  on('a call has the same idempotency key with and without an approval', async (open) => {
+    const [app, later, bank] = [await open(), await open(), new Bank()];
     const call = refund();
-    const { request, outcome } = await startCall(createGate(office, compileTestTools(bank.tool())), call);
-    await approve(office, request);
+    const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), call);
+    await approve(app, request);
     await outcome;
     await createGate(later, compileTestTools(bank.tool({ requiresConfirmation: false }))).call(call);
     assert.equal(bank.keys.length, 2);
     assert.equal(bank.keys[0], bank.keys[1]);
   });
 
-  on('a decision that came before anybody waited is not lost', async (open) => {
-    const [office, later, bank] = [await open(), await open(), new Bank()];
-    const leave = new AbortController();
+  on('a decision that arrives while no process waits is not lost', async (open) => {
+    const [app, later, bank] = [await open(), await open(), new Bank()];
+    const detach = new AbortController();
     const call = refund();
-    const { request, outcome } = await startCall(createGate(office, compileTestTools(bank.tool())), call, { signal: leave.signal });
-    leave.abort(DETACH);
+    const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), call, {
+      signal: detach.signal,
+    });
+    detach.abort(DETACH);
     await expectError(outcome, 'interrupted');
-    await approve(office, request);
+    await approve(app, request);
     assert.equal((await createGate(later, compileTestTools(bank.tool())).call(call)).status, 'completed');
     assert.equal(bank.paid.length, 1);
   });
 
-  on('a restart while waiting loses nothing', async (open) => {
+  on('a request survives a restart of the process that waits for it', async (open) => {
     const [first, bank] = [await open(), new Bank()];
     const call = refund();
     const before = await startCall(createGate(first, compileTestTools(bank.tool())), call);
@@ -294,30 +296,30 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     assert.equal(bank.paid.length, 1);
   });
 
-  on('nobody hears of a request that is not stored', async (open) => {
-    const [office, other, bank] = [await open(), await open(), new Bank()];
+  on('a request is stored before it is announced', async (open) => {
+    const [app, other, bank] = [await open(), await open(), new Bank()];
     const found: string[] = [];
-    office.kernel.hooks.approvalRequested.tapPromise('test', async ({ requestId }) => {
-      found.push((await rowOf(other, { requestId })).record.status);
+    app.kernel.hooks.approvalRequested.tapPromise('test', async ({ requestId }) => {
+      found.push((await readRow(other, { requestId })).record.status);
     });
-    const { request, outcome } = await startCall(createGate(office, compileTestTools(bank.tool())), refund());
+    const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), refund());
     await waitUntil(() => found.length > 0, 'The tap was never called.');
     assert.deepEqual(found, ['waiting']);
-    await reject(office, request);
+    await reject(app, request);
     await outcome;
   });
 
-  on('a decision in another process reaches who waits', async (open) => {
-    const [office, other, bank] = [await open(), await open(), new Bank()];
-    const { request, outcome } = await startCall(createGate(office, compileTestTools(bank.tool())), refund());
+  on('a decision in another process reaches the waiting call', async (open) => {
+    const [app, other, bank] = [await open(), await open(), new Bank()];
+    const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), refund());
     await approve(other, request);
     assert.equal((await outcome).status, 'completed');
   });
 
-  on('the model is told which parameters a human changed, and the tool runs with those', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    const { request, outcome } = await startCall(createGate(office, compileTestTools(bank.tool())), refund());
-    await approve(office, request, { amount: 15, currency: 'EUR' });
+  on('the tool runs with edited parameters, and the result names them', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), refund());
+    await approve(app, request, { amount: 15, currency: 'EUR' });
     assert.deepEqual(await outcome, {
       status: 'completed',
       result: { paid: 15 },
@@ -327,148 +329,150 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     assert.deepEqual(JSON.parse(JSON.stringify(bank.paid)), [{ order: '1234', amount: 15, currency: 'EUR' }]);
   });
 
-  on('an edit that does not fit leaves the request waiting', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    const { request, outcome } = await startCall(createGate(office, compileTestTools(bank.tool())), refund());
+  on('an invalid edit leaves the request waiting', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), refund());
     const hostile = JSON.parse('{ "__proto__": { "amount": 1 }, "constructor": 1 }');
     for (const edit of [{ amount: 'seven' }, { amount: -1 }, { note: 'new' }, { amount: null }, hostile]) {
-      await expectError(approve(office, request, edit), 'approval_parameters_invalid');
+      await expectError(approve(app, request, edit), 'approval_parameters_invalid');
     }
     await expectError(
-      decide(office.service, {
+      decide(app.service, {
         executionId: request.executionId,
         signal: 'reject',
         payload: { requestId: request.requestId, modifiedParams: { amount: 1 } },
       }),
       'decision_invalid',
     );
-    assert.equal((await rowOf(office, request)).record.status, 'waiting');
+    assert.equal((await readRow(app, request)).record.status, 'waiting');
     assert.equal(bank.paid.length, 0);
-    await approve(office, request, { amount: 1 });
+    await approve(app, request, { amount: 1 });
     await outcome;
     assert.equal(bank.paid[0]!.amount, 1);
   });
 
-  on('an edit does not slip past a process that does not define the tool', async (open) => {
-    const [office, elsewhere, bank] = [await open(), await open(), new Bank()];
-    const { request, outcome } = await startCall(createGate(office, compileTestTools(bank.tool())), refund());
-    await expectError(approve(elsewhere, request, { amount: 'seven' }), 'approval_parameters_invalid');
-    await approve(elsewhere, request, { amount: 7 });
+  on('an edit is validated in a process that does not define the tool', async (open) => {
+    const [app, other, bank] = [await open(), await open(), new Bank()];
+    const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), refund());
+    await expectError(approve(other, request, { amount: 'seven' }), 'approval_parameters_invalid');
+    await approve(other, request, { amount: 7 });
     assert.deepEqual((await outcome).result, { paid: 7 });
   });
 
-  on('an edit does not slip past a policy that saw the original', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    office.kernel.hooks.beforeToolCall.tap('limit', (review) => {
+  on('an edit is checked by the policies again', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    app.kernel.hooks.beforeToolCall.tap('limit', (review) => {
       if ((review.call.parameters.amount as number) > 100) review.deny('over the limit');
     });
-    const gate = createGate(office, compileTestTools(bank.tool()));
+    const gate = createGate(app, compileTestTools(bank.tool()));
     const { request, outcome } = await startCall(gate, refund());
-    const error = await expectError(approve(office, request, { amount: 101 }), 'decision_refused');
+    const error = await expectError(approve(app, request, { amount: 101 }), 'decision_refused');
     assert.equal(error.why, 'over the limit');
-    await approve(office, request, { amount: 100 });
+    await approve(app, request, { amount: 100 });
     assert.equal((await outcome).status, 'completed');
     const denied = await gate.call(refund({ order: 'a', amount: 500 }));
     assert.equal(denied.status, 'denied');
-    assert.deepEqual((await listApprovals(office.service, { status: 'rejected' })).records[0]?.cause, 'policy');
+    assert.deepEqual((await listApprovals(app.service, { status: 'rejected' })).records[0]?.cause, 'policy');
     assert.equal(bank.paid.length, 1);
   });
 
-  on('an edit does not slip past a policy that the process of the decider does not have', async (open) => {
-    const [office, elsewhere, bank] = [await open(), await open(), new Bank()];
-    office.kernel.hooks.beforeToolCall.tap('limit', (review) => {
+  on('an edit is checked by a policy that only the waiting process has', async (open) => {
+    const [app, other, bank] = [await open(), await open(), new Bank()];
+    app.kernel.hooks.beforeToolCall.tap('limit', (review) => {
       if ((review.call.parameters.amount as number) > 100) review.deny('over the limit');
     });
-    const { request, outcome } = await startCall(createGate(office, compileTestTools(bank.tool())), refund());
-    assert.equal((await approve(elsewhere, request, { amount: 101 })).status, 'approved');
+    const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), refund());
+    assert.equal((await approve(other, request, { amount: 101 })).status, 'approved');
     const ended = await outcome;
     assert.equal(ended.status, 'denied');
     const { error, reason } = ended.result as { error: string; reason: string };
     assert.deepEqual([error, reason], ['policy_denied', 'over the limit']);
     assert.equal(bank.paid.length, 0);
-    const { record } = await rowOf(elsewhere, request);
+    const { record } = await readRow(other, request);
     assert.deepEqual([record.status, record.body.run], ['approved', 'none']);
   });
 
   on('a policy that throws does not let the tool run', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
+    const [app, bank] = [await open(), new Bank()];
     let broken = false;
-    office.kernel.hooks.beforeToolCall.tap('broken', () => {
+    app.kernel.hooks.beforeToolCall.tap('broken', () => {
       if (broken) throw new Error('secret');
     });
-    const gate = createGate(office, compileTestTools(bank.tool()));
+    const gate = createGate(app, compileTestTools(bank.tool()));
     const { request, outcome } = await startCall(gate, refund());
     broken = true;
-    await approve(office, request);
+    await approve(app, request);
     const ended = await outcome;
     assert.equal(ended.status, 'denied');
     assert.ok(!JSON.stringify(ended).includes('secret'));
     assert.equal((await gate.call(refund())).status, 'denied');
-    // A tool that needs nobody's approval is under the policy as well.
-    const free = createGate(office, compileTestTools(bank.tool({ requiresConfirmation: false })));
+    // The policy also applies to a tool that needs no approval.
+    const free = createGate(app, compileTestTools(bank.tool({ requiresConfirmation: false })));
     assert.equal((await free.call(refund())).status, 'denied');
     assert.equal(bank.paid.length, 0);
-    const { record } = await rowOf(office, request);
+    const { record } = await readRow(app, request);
     assert.deepEqual([record.status, record.body.run], ['approved', 'none']);
   });
 
-  on('taps can only restrict, and cannot change what they see', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    office.kernel.hooks.beforeToolCall.tap('strict', (review) => review.requireApproval('More than nothing.'));
-    office.kernel.hooks.beforeToolCall.tap('late', (review) => {
+  on('taps can only restrict, and cannot modify the call', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    app.kernel.hooks.beforeToolCall.tap('strict', (review) => review.requireApproval('More than nothing.'));
+    app.kernel.hooks.beforeToolCall.tap('late', (review) => {
       assert.ok(review instanceof ToolCallReview);
       assert.throws(() => Object.assign(review.call.parameters, { amount: 1_000_000 }));
     });
-    const gate = createGate(office, compileTestTools(bank.tool({ requiresConfirmation: false })), {
+    const gate = createGate(app, compileTestTools(bank.tool({ requiresConfirmation: false })), {
       humanInLoop: { enabled: false },
     });
     const { request, outcome } = await startCall(gate, refund());
     assert.equal(request.reason, 'More than nothing.');
-    await approve(office, request);
+    await approve(app, request);
     await outcome;
     assert.equal(bank.paid[0]!.amount, 20);
   });
 
-  on('the requester does not approve himself where that is refused', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    office.kernel.hooks.beforeDecision.tap('four eyes', (review) => {
-      if (review.decision.actor === 'bob') review.refuse('He asked for it.');
+  on('a tap can keep requesters from approving their own requests', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    app.kernel.hooks.beforeDecision.tap('four eyes', (review) => {
+      if (review.decision.actor === 'bob') review.refuse('They requested it.');
       if (review.decision.actor === 'eve') throw new Error('who?');
     });
-    const { request, outcome } = await startCall(createGate(office, compileTestTools(bank.tool())), refund());
-    const error = await expectError(approve(office, request, undefined, { actor: 'bob' }), 'decision_refused');
-    assert.equal(error.why, 'He asked for it.');
-    await expectError(approve(office, request, undefined, { actor: 'eve' }), 'decision_refused');
-    await approve(office, request);
+    const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), refund());
+    const error = await expectError(approve(app, request, undefined, { actor: 'bob' }), 'decision_refused');
+    assert.equal(error.why, 'They requested it.');
+    await expectError(approve(app, request, undefined, { actor: 'eve' }), 'decision_refused');
+    await approve(app, request);
     await outcome;
-    assert.equal((await rowOf(office, request)).record.body.decision?.by, 'ann');
+    assert.equal((await readRow(app, request)).record.body.decision?.by, 'ann');
   });
 
-  on('the same decision again is answered alike, and another one is not told that it won', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    const gate = createGate(office, compileTestTools(bank.tool()), { humanInLoop: { approvalTimeout: 2 * patienceMs } });
+  on('a repeated decision gets the same result, and a different one is an error', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    const gate = createGate(app, compileTestTools(bank.tool()), {
+      humanInLoop: { approvalTimeout: 2 * maxWriteMs },
+    });
     const { request, outcome } = await startCall(gate, refund());
-    const answer = await approve(office, request, { amount: 3, currency: 'USD' });
+    const answer = await approve(app, request, { amount: 3, currency: 'USD' });
     await outcome;
-    assert.deepEqual(await approve(office, request, { currency: 'USD', amount: 3 }), answer);
-    await expectError(approve(office, request), 'approval_decided');
-    const error = await expectError(reject(office, request), 'approval_decided');
+    assert.deepEqual(await approve(app, request, { currency: 'USD', amount: 3 }), answer);
+    await expectError(approve(app, request), 'approval_decided');
+    const error = await expectError(reject(app, request), 'approval_decided');
     assert.equal(error.details.status, 'approved');
     await waitUntil(
-      async () => (await office.service.clock.readNow()) > Date.parse(request.timeout),
-      'Its time never came.',
+      async () => (await app.service.clock.readNow()) > Date.parse(request.timeout),
+      'The deadline never passed.',
     );
-    assert.deepEqual(await approve(office, request, { amount: 3, currency: 'USD' }), answer);
+    assert.deepEqual(await approve(app, request, { amount: 3, currency: 'USD' }), answer);
     assert.equal(bank.paid.length, 1);
   });
 
-  on('two different decisions at once do not both win', async (open) => {
-    const [office, other, bank] = [await open(), await open(), new Bank()];
-    const gate = createGate(office, compileTestTools(bank.tool()));
+  on('of two different concurrent decisions, one wins', async (open) => {
+    const [app, other, bank] = [await open(), await open(), new Bank()];
+    const gate = createGate(app, compileTestTools(bank.tool()));
     for (let round = 0; round < 10; round++) {
       const { request, outcome } = await startCall(gate, refund());
       const before = bank.paid.length;
-      const [yes, no] = await Promise.allSettled([approve(office, request), reject(other, request)]);
+      const [yes, no] = await Promise.allSettled([approve(app, request), reject(other, request)]);
       assert.notEqual(yes.status, no.status);
       const ended = await outcome;
       assert.equal(ended.status, yes.status === 'fulfilled' ? 'completed' : 'rejected');
@@ -476,31 +480,31 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     }
   });
 
-  on('the same decision twice at once has one effect', async (open) => {
-    const [office, other, bank] = [await open(), await open(), new Bank()];
-    const gate = createGate(office, compileTestTools(bank.tool()));
+  on('the same decision made twice concurrently has one effect', async (open) => {
+    const [app, other, bank] = [await open(), await open(), new Bank()];
+    const gate = createGate(app, compileTestTools(bank.tool()));
     for (let round = 0; round < 10; round++) {
       const { request, outcome } = await startCall(gate, refund());
-      const answers = await Promise.all([approve(office, request), approve(other, request)]);
+      const answers = await Promise.all([approve(app, request), approve(other, request)]);
       assert.deepEqual(answers[0], answers[1]);
       await outcome;
       assert.equal(bank.paid.length, round + 1);
     }
   });
 
-  on('a decision at the deadline does not win over the clock', async (open) => {
-    const [office, other, bank] = [await open(), await open(), new Bank()];
-    const gate = createGate(office, compileTestTools(bank.tool()), { humanInLoop: { approvalTimeout: 150 } });
+  on('a decision at the deadline counts by the clock of the store', async (open) => {
+    const [app, other, bank] = [await open(), await open(), new Bank()];
+    const gate = createGate(app, compileTestTools(bank.tool()), { humanInLoop: { approvalTimeout: 150 } });
     for (let round = 0; round < 8; round++) {
       const { request, outcome } = await startCall(gate, refund());
       const before = bank.paid.length;
       await waitUntil(
         async () => (await other.service.clock.readNow()) >= Date.parse(request.timeout) - (round - 4),
-        'Its time never came.',
+        'The deadline never passed.',
       );
       const answer = await approve(other, request).catch((error) => error);
       const ended = await outcome;
-      const { record } = await rowOf(office, request);
+      const { record } = await readRow(app, request);
       assert.equal(ended.status, 'decidedAt' in answer ? 'completed' : 'rejected');
       assert.equal(record.body.decision?.cause, 'decidedAt' in answer ? undefined : 'timeout');
       if ('decidedAt' in answer) assert.ok(answer.decidedAt < request.timeout);
@@ -509,36 +513,38 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     }
   });
 
-  on('what was stored for approval and then changed does not run', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    const gate = createGate(office, compileTestTools(bank.tool()));
+  on('a call whose stored parameters were changed does not run', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    const gate = createGate(app, compileTestTools(bank.tool()));
     const { request, outcome } = await startCall(gate, refund({ order: '1234', amount: 42 }));
-    const row = await rowOf(office, request);
+    const row = await readRow(app, request);
     const body = { ...row.record.body, parameters: { ...row.record.body.parameters, amount: 9999 } };
-    await office.service.rows.replace(request.requestId, row.version, { ...row.record, body });
-    await approve(office, request);
+    await app.service.rows.replace(request.requestId, row.version, { ...row.record, body });
+    await approve(app, request);
     assert.equal((await outcome).status, 'stale');
     assert.equal(bank.paid.length, 0);
   });
 
-  on('a decision whose edit was changed in the store does not run', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
+  on('a call whose stored edit was changed does not run', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
     const call = refund();
-    const leave = new AbortController();
-    const { request, outcome } = await startCall(createGate(office, compileTestTools(bank.tool())), call, { signal: leave.signal });
-    leave.abort(DETACH);
+    const detach = new AbortController();
+    const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), call, {
+      signal: detach.signal,
+    });
+    detach.abort(DETACH);
     await expectError(outcome, 'interrupted');
-    await approve(office, request, { amount: 5 });
-    const row = await rowOf(office, request);
+    await approve(app, request, { amount: 5 });
+    const row = await readRow(app, request);
     const decision = { ...row.record.body.decision!, modifiedParams: { amount: 9999 } };
     const changed = { ...row.record, body: { ...row.record.body, decision } };
-    await office.service.rows.replace(request.requestId, row.version, changed);
-    assert.equal((await createGate(office, compileTestTools(bank.tool())).call(call)).status, 'stale');
+    await app.service.rows.replace(request.requestId, row.version, changed);
+    assert.equal((await createGate(app, compileTestTools(bank.tool())).call(call)).status, 'stale');
     assert.equal(bank.paid.length, 0);
   });
 
-  on('a tool that changed or went after it was shown does not run', async (open) => {
-    const [office, later, bank] = [await open(), await open(), new Bank()];
+  on('a tool that was changed or removed after the request does not run', async (open) => {
+    const [app, later, bank] = [await open(), await open(), new Bank()];
     const renamed = compileTestTools(
       bank.tool({
         parameters: { order: { type: 'string', required: true }, cents: { type: 'integer', required: true } },
@@ -551,12 +557,14 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
       [described, true],
       [new Map(), true],
     ] as const) {
-      const leave = new AbortController();
+      const detach = new AbortController();
       const call = refund(undefined, { requestId: newRequestId() });
-      const { request, outcome } = await startCall(createGate(office, compileTestTools(bank.tool())), call, { signal: leave.signal });
-      leave.abort(DETACH);
+      const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), call, {
+        signal: detach.signal,
+      });
+      detach.abort(DETACH);
       await expectError(outcome, 'interrupted');
-      if (decideFirst) await approve(office, request);
+      if (decideFirst) await approve(app, request);
       const ended = await createGate(later, tools).call(call, { resumed: true });
       assert.equal(ended.status, 'stale');
       assert.equal((ended.result as { error: string }).error, 'approval_stale');
@@ -564,116 +572,116 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     assert.equal(bank.paid.length, 0);
   });
 
-  on('the name of a call is not given to another call', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    const gate = createGate(office, compileTestTools(bank.tool()));
+  on('another call with the same id is a conflict', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    const gate = createGate(app, compileTestTools(bank.tool()));
     const call = refund();
     const { request, outcome } = await startCall(gate, call);
     const more = { order: '1234', amount: 9999 };
     await expectError(gate.call({ ...call, parameters: more }), 'call_conflict');
     const [other, described] = [bank.tool({ tag: 'delete_account' }), bank.tool({ description: 'Pays at once.' })];
-    const redeployed = createGate(office, compileTestTools(other, described));
+    const redeployed = createGate(app, compileTestTools(other, described));
     const conflicts = async () => {
       await expectError(redeployed.call({ ...call, tool: 'delete_account' }), 'call_conflict');
       await expectError(redeployed.call({ ...call, parameters: more }), 'call_conflict');
     };
     await conflicts();
-    assert.equal((await rowOf(office, request)).record.status, 'waiting');
-    await approve(office, request);
-    const told = await outcome;
-    assert.deepEqual(told.result, { paid: 20 });
+    assert.equal((await readRow(app, request)).record.status, 'waiting');
+    await approve(app, request);
+    const completed = await outcome;
+    assert.deepEqual(completed.result, { paid: 20 });
     await conflicts();
-    // Of the tool as it is now the same call is answered as it was.
-    assert.deepEqual(await redeployed.call(call), told);
+    // The same call of the redeployed tool gets the stored result.
+    assert.deepEqual(await redeployed.call(call), completed);
     assert.equal(bank.paid.length, 1);
   });
 
-  on('two who attach to one request do not run it twice', async (open) => {
-    const [office, other, bank] = [await open(), await open(), new Bank()];
+  on('two processes that wait for one request run it once', async (open) => {
+    const [app, other, bank] = [await open(), await open(), new Bank()];
     for (let round = 0; round < 5; round++) {
       const call = refund();
-      const here = await startCall(createGate(office, compileTestTools(bank.tool())), call);
+      const here = await startCall(createGate(app, compileTestTools(bank.tool())), call);
       const there = await startCall(createGate(other, compileTestTools(bank.tool())), call);
       assert.equal(here.request.requestId, there.request.requestId);
-      await approve(office, here.request);
+      await approve(app, here.request);
       assert.deepEqual(await here.outcome, await there.outcome);
       assert.equal(bank.paid.length, round + 1);
     }
   });
 
-  on('a crash between approval and run loses neither', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
+  on('a crash between the approval and the run does not lose the call', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
     const call = refund(undefined, { requestId: newRequestId() });
-    const crash = createGate(office, compileTestTools(bank.tool()));
+    const crash = createGate(app, compileTestTools(bank.tool()));
     const dies = async () => {
       throw new Error('died');
     };
     const { request, outcome } = await startCall(crash, call, { beforeRun: dies });
-    await approve(office, request);
+    await approve(app, request);
     await assert.rejects(outcome, /died/);
-    assert.equal((await rowOf(office, request)).record.body.run, 'none');
+    assert.equal((await readRow(app, request)).record.body.run, 'none');
     const later = await open();
     const ended = await createGate(later, compileTestTools(bank.tool())).call(call, { resumed: true });
     assert.equal(ended.status, 'completed');
     assert.equal(bank.paid.length, 1);
   });
 
-  on('a tool that was running when its process died is not run again unsaid', async (open) => {
-    const [office, later, bank] = [await open(), await open(), new Bank()];
+  on('a call whose process died while the tool ran is interrupted, not run again', async (open) => {
+    const [app, later, bank] = [await open(), await open(), new Bank()];
     const call = refund(undefined, { requestId: newRequestId() });
-    await claimedByTheDead(office, bank, call);
+    await claimAndDie(app, bank, call);
     const ended = await createGate(later, compileTestTools(bank.tool())).call(call, { resumed: true });
     assert.equal(ended.status, 'interrupted');
     assert.equal((ended.result as { error: string }).error, 'interrupted');
     assert.equal(bank.paid.length, 0);
-    const { record } = await rowOf(later, { requestId: call.requestId! });
+    const { record } = await readRow(later, { requestId: call.requestId! });
     assert.deepEqual([record.status, record.body.run], ['approved', 'unknown']);
-    // Asked again, it is told the same.
+    // A repeated call gets the same outcome.
     assert.deepEqual(await createGate(later, compileTestTools(bank.tool())).call(call, { resumed: true }), ended);
   });
 
-  on('what ran and failed, or may have run, is told with the parameters it ran with', async (open) => {
-    const [office, later, bank] = [await open(), await open(), new Bank()];
+  on('a failed or interrupted call reports the parameters it ran with', async (open) => {
+    const [app, later, bank] = [await open(), await open(), new Bank()];
     const breaks = bank.tool({
       handler: async () => {
         throw new Error('no answer');
       },
     });
-    const failing = await startCall(createGate(office, compileTestTools(breaks)), refund());
-    await approve(office, failing.request, { amount: 15 });
+    const failing = await startCall(createGate(app, compileTestTools(breaks)), refund());
+    await approve(app, failing.request, { amount: 15 });
     const call = refund(undefined, { requestId: newRequestId() });
-    await claimedByTheDead(office, bank, call, { modifiedParams: { amount: 15 } });
+    await claimAndDie(app, bank, call, { modifiedParams: { amount: 15 } });
     const interrupted = await createGate(later, compileTestTools(bank.tool())).call(call, { resumed: true });
     for (const [outcome, error] of [
       [await failing.outcome, 'tool_failed'],
       [interrupted, 'interrupted'],
     ] as const) {
-      const { message, reason, ...told } = outcome.result as { [name: string]: unknown };
-      assert.deepEqual(told, { error, tool: 'refund', parameters: { order: '1234', amount: 15, currency: 'EUR' } });
+      const { message, reason, ...rest } = outcome.result as { [name: string]: unknown };
+      assert.deepEqual(rest, { error, tool: 'refund', parameters: { order: '1234', amount: 15, currency: 'EUR' } });
       assert.deepEqual(outcome.changed, ['amount']);
     }
   });
 
-  on('an idempotent tool is run again under the same key', async (open) => {
-    const [office, later, bank] = [await open(), await open(), new Bank()];
+  on('an idempotent tool runs again with the same key', async (open) => {
+    const [app, later, bank] = [await open(), await open(), new Bank()];
     let release = () => {};
-    const held = new Promise<void>((resolve) => {
+    const runCase = new Promise<void>((resolve) => {
       release = resolve;
     });
-    // As good as dead: it took effect, and its result is never stored while anybody looks.
+    // Simulates a dead process: the tool took effect, but its result is not stored during the test.
     const hangs = bank.tool({
       idempotent: true,
       handler: async ({ idempotencyKey }) => {
         bank.keys.push(idempotencyKey);
-        await held;
+        await runCase;
       },
     });
     const idempotent = compileTestTools(bank.tool({ idempotent: true }));
     const call = refund(undefined, { requestId: newRequestId() });
     try {
-      const first = await startCall(createGate(office, compileTestTools(hangs)), call);
-      await approve(office, first.request);
-      await waitUntil(() => bank.keys.length === 1, 'It never ran.');
+      const first = await startCall(createGate(app, compileTestTools(hangs)), call);
+      await approve(app, first.request);
+      await waitUntil(() => bank.keys.length === 1, 'The tool never ran.');
       const ended = await createGate(later, idempotent).call(call, { resumed: true });
       assert.deepEqual([ended.status, ended.result], ['completed', { paid: 20 }]);
     } finally {
@@ -689,10 +697,10 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     assert.equal(new Set(bank.keys).size, 2, 'another call, another key');
   });
 
-  on('a claim whose holder is silent is given up, and one that beats is not', async (open) => {
-    const [office, later, bank] = [await open(), await open(), new Bank()];
+  on('a claim without heartbeats expires, and one with heartbeats does not', async (open) => {
+    const [app, later, bank] = [await open(), await open(), new Bank()];
     const dead = refund();
-    await claimedByTheDead(office, bank, dead, { leaseMs: 300 });
+    await claimAndDie(app, bank, dead, { leaseMs: 300 });
     assert.equal((await createGate(later, compileTestTools(bank.tool())).call(dead)).status, 'interrupted');
     let release = () => {};
     const slow = bank.tool({
@@ -702,62 +710,62 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
         }),
     });
     const alive = refund();
-    const here = await startCall(createGate(office, compileTestTools(slow), { leaseMs: 3 * patienceMs }), alive);
-    await approve(office, here.request);
-    const there = createGate(later, compileTestTools(slow), { leaseMs: 3 * patienceMs }).call(alive);
+    const here = await startCall(createGate(app, compileTestTools(slow), { leaseMs: 3 * maxWriteMs }), alive);
+    await approve(app, here.request);
+    const there = createGate(later, compileTestTools(slow), { leaseMs: 3 * maxWriteMs }).call(alive);
     let beats = 0;
     await waitUntil(async () => {
-      beats = (await rowOf(later, here.request)).record.body.claim?.beat ?? 0;
+      beats = (await readRow(later, here.request)).record.body.claim?.beat ?? 0;
       return beats >= 4;
-    }, 'The claim never beat.');
+    }, 'The claim had no heartbeats.');
     release();
     assert.deepEqual(await there, await here.outcome);
     assert.equal((await there).result, 'done');
   });
 
-  on('a deadline that passed while everything was down is a time-out', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
+  on('a deadline that passes while no process runs is a timeout', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
     const call = refund();
-    const gate = createGate(office, compileTestTools(bank.tool()), { humanInLoop: { approvalTimeout: 200 } });
+    const gate = createGate(app, compileTestTools(bank.tool()), { humanInLoop: { approvalTimeout: 200 } });
     const other = refund();
     const pending = [await startCall(gate, call), await startCall(gate, other)];
-    await office.service.close();
+    await app.service.close();
     for (const { outcome } of pending) await expectError(outcome, 'interrupted');
     const later = await open();
     await waitUntil(
       async () => (await later.service.clock.readNow()) > Date.parse(pending[1]!.request.timeout),
-      'Its time never came.',
+      'The deadline never passed.',
     );
-    // Listed by the store's clock, whether anybody has decided it yet or not.
+    // The list uses the clock of the store, whether or not the expiry is stored yet.
     assert.deepEqual((await listApprovals(later.service)).records, []);
     const ended = await createGate(later, compileTestTools(bank.tool())).call(call);
     assert.equal((ended.result as { error: string }).error, 'approval_timeout');
-    // Nobody waits for the other: the next process that opens the store decides it.
+    // No process waits for the other request: the next one that opens the store expires it.
     const next = await open();
     await waitUntil(
-      async () => (await rowOf(next, pending[1]!.request)).record.status === 'rejected',
-      'Nobody decided what was overdue.',
+      async () => (await readRow(next, pending[1]!.request)).record.status === 'rejected',
+      'The overdue request never expired.',
     );
-    assert.equal((await rowOf(next, pending[1]!.request)).record.body.decision?.cause, 'timeout');
+    assert.equal((await readRow(next, pending[1]!.request)).record.body.decision?.cause, 'timeout');
     assert.equal(bank.paid.length, 0);
   });
 
-  on('a megabyte of parameters is not stored', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    const gate = createGate(office, compileTestTools(bank.tool()));
+  on('a megabyte of parameters is rejected', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    const gate = createGate(app, compileTestTools(bank.tool()));
     const ended = await gate.call(refund({ order: 'x'.repeat(1024 * 1024), amount: 1 }));
     assert.equal(ended.status, 'invalid');
     assert.equal((ended.result as { error: string }).error, 'parameters_too_large');
-    assert.deepEqual((await listApprovals(office.service)).records, []);
+    assert.deepEqual((await listApprovals(app.service)).records, []);
     const large = await startCall(gate, refund({ order: 'ä'.repeat(100 * 1024), amount: 1 }));
-    await expectError(approve(office, large.request, { order: 'ä'.repeat(200 * 1024) }), 'parameters_too_large');
-    await approve(office, large.request);
+    await expectError(approve(app, large.request, { order: 'ä'.repeat(200 * 1024) }), 'parameters_too_large');
+    await approve(app, large.request);
     assert.equal((await large.outcome).status, 'completed');
   });
 
-  on('a call that does not fit is told to the model and asked of nobody', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    const gate = createGate(office, compileTestTools(bank.tool()));
+  on('an invalid call is reported to the model and creates no request', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    const gate = createGate(app, compileTestTools(bank.tool()));
     const wrong: [unknown, string][] = [
       [{ order: 5, amount: 1 }, 'invalid_parameters'],
       [{ order: 'a' }, 'invalid_parameters'],
@@ -771,11 +779,11 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     }
     const unknown = await gate.call({ ...refund(), tool: 'wire' });
     assert.equal((unknown.result as { error: string }).error, 'unknown_tool');
-    assert.deepEqual((await listApprovals(office.service)).records, []);
+    assert.deepEqual((await listApprovals(app.service)).records, []);
   });
 
-  on('a channel that fails does not keep the request from being decided', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
+  on('a channel that fails does not block the decision', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
     const delivered: string[] = [];
     const routes = [
       {
@@ -790,23 +798,23 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
         deliver: async ({ request }: { request: { requestId: string } }) => void delivered.push(request.requestId),
       },
     ];
-    const { request, outcome } = await startCall(createGate(office, compileTestTools(bank.tool()), { routes }), refund());
+    const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool()), { routes }), refund());
     const attempts = async () =>
-      (await office.service.deliveries.page('byRequest', { equals: { requestId: request.requestId }, limit: 10 })).records;
+      (await app.service.deliveries.page('byRequest', { equals: { requestId: request.requestId }, limit: 10 })).records;
     await waitUntil(async () => (await attempts()).length >= 2, 'The deliveries were not recorded.');
-    const told = (await attempts()).map(({ record }) => [record.channel, record.delivered]);
-    assert.deepEqual(told.sort(), [
+    const recorded = (await attempts()).map(({ record }) => [record.channel, record.delivered]);
+    assert.deepEqual(recorded.sort(), [
       ['down', false],
       ['up', true],
     ]);
     assert.deepEqual(delivered, [request.requestId]);
-    assert.equal((await listApprovals(office.service)).records.length, 1);
-    await approve(office, request);
+    assert.equal((await listApprovals(app.service)).records.length, 1);
+    await approve(app, request);
     assert.equal((await outcome).status, 'completed');
   });
 
-  on('sensitive parameters are not shown, and nobody decides on them unseen', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
+  on('sensitive parameters are masked, and a decision on them requires a review token', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
     const tool = bank.tool({
       parameters: {
         order: { type: 'string', required: true },
@@ -814,84 +822,86 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
         iban: { type: 'string', sensitive: true },
       },
     });
-    const heard: object[] = [];
-    office.kernel.hooks.approvalRequested.tap('test', (request) => void heard.push(request));
-    office.kernel.hooks.approvalDecided.tap('test', (record) => void heard.push(record));
+    const events: object[] = [];
+    app.kernel.hooks.approvalRequested.tap('test', (request) => void events.push(request));
+    app.kernel.hooks.approvalDecided.tap('test', (record) => void events.push(record));
     const call = refund({ order: 'a', amount: 1, iban: 'DE00SECRET' });
-    const { request, outcome } = await startCall(createGate(office, compileTestTools(tool)), call);
+    const { request, outcome } = await startCall(createGate(app, compileTestTools(tool)), call);
     assert.deepEqual(request.parameters.iban, { masked: true });
-    await expectError(approve(office, request), 'approval_unseen');
-    await expectError(reject(office, request), 'approval_unseen');
-    await expectError(approve(office, request, undefined, { reviewToken: 'guess' }), 'approval_unseen');
-    const reviewToken = (await rowOf(office, request)).record.body.digest;
-    await approve(office, request, { iban: 'DE99SECRET' }, { reviewToken });
+    await expectError(approve(app, request), 'approval_unseen');
+    await expectError(reject(app, request), 'approval_unseen');
+    await expectError(approve(app, request, undefined, { reviewToken: 'guess' }), 'approval_unseen');
+    const reviewToken = (await readRow(app, request)).record.body.digest;
+    await approve(app, request, { iban: 'DE99SECRET' }, { reviewToken });
     assert.equal((await outcome).status, 'completed');
     assert.equal(bank.paid[0]!.iban, 'DE99SECRET');
-    const trail = await trailOf(office);
-    const listed = (await listApprovals(office.service, { status: 'approved' })).records;
-    assert.ok(listed.length === 1 && heard.length === 2);
-    assert.ok(!JSON.stringify([heard, listed, trail]).includes('SECRET'));
+    const trail = await trailOf(app);
+    const listed = (await listApprovals(app.service, { status: 'approved' })).records;
+    assert.ok(listed.length === 1 && events.length === 2);
+    assert.ok(!JSON.stringify([events, listed, trail]).includes('SECRET'));
   });
 
-  on('a cancelled run does not leave a request that could still release its call', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
+  on('the request of a cancelled run can no longer be approved', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
     const stop = new AbortController();
-    const { request, outcome } = await startCall(createGate(office, compileTestTools(bank.tool())), refund(), { signal: stop.signal });
+    const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), refund(), {
+      signal: stop.signal,
+    });
     stop.abort(new Error('The customer called back.'));
     const ended = await outcome;
     assert.equal(ended.status, 'cancelled');
     assert.deepEqual((ended.result as { reason: string }).reason, 'The customer called back.');
-    await expectError(approve(office, request), 'approval_decided');
+    await expectError(approve(app, request), 'approval_decided');
     assert.equal(bank.paid.length, 0);
   });
 
-  on('a handler that throws is told to the model without a secret', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
+  on('the error of a handler reaches the model without its secrets', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
     const failing = bank.tool({
       handler: () => {
         throw new Error('cannot reach postgres://bank:hunter2@db/bank');
       },
     });
-    const { request, outcome } = await startCall(createGate(office, compileTestTools(failing)), refund());
-    await approve(office, request);
+    const { request, outcome } = await startCall(createGate(app, compileTestTools(failing)), refund());
+    await approve(app, request);
     const ended = await outcome;
     assert.equal(ended.status, 'failed');
     assert.ok(!JSON.stringify(ended).includes('hunter2'));
-    assert.equal((await rowOf(office, request)).record.body.run, 'done');
+    assert.equal((await readRow(app, request)).record.body.run, 'done');
   });
 
-  on('what a handler gave is not lost for characters that no store holds', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    const giving = bank.tool({ handler: () => ({ 'k\0': 'a\0b', lone: '\ud800' }) });
+  on('a result with characters that stores reject is not lost', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    const returning = bank.tool({ handler: () => ({ 'k\0': 'a\0b', lone: '\ud800' }) });
     const failing = bank.tool({
       handler: () => {
         throw new Error(`${'x'.repeat(1_999 - 'a\0'.length)}a\0\u{1f600}`);
       },
     });
-    for (const tool of [giving, failing]) {
+    for (const tool of [returning, failing]) {
       const call = refund();
-      const gate = createGate(office, compileTestTools(tool));
+      const gate = createGate(app, compileTestTools(tool));
       const { request, outcome } = await startCall(gate, call);
-      await approve(office, request);
-      const told = await outcome;
-      assert.deepEqual(await gate.call(call), told);
-      if (tool === giving) assert.deepEqual(told.result, { 'k\uFFFD': 'a\uFFFDb', lone: '\uFFFD' });
-      else assert.match((told.result as { message: string }).message, /xa\uFFFD\uFFFD$/);
+      await approve(app, request);
+      const ended = await outcome;
+      assert.deepEqual(await gate.call(call), ended);
+      if (tool === returning) assert.deepEqual(ended.result, { 'k\uFFFD': 'a\uFFFDb', lone: '\uFFFD' });
+      else assert.match((ended.result as { message: string }).message, /xa\uFFFD\uFFFD$/);
     }
   });
 
-  on('a result that is nested too deep for a store is told as that to who asks again', async (open) => {
-    const [office, other, bank] = [await open(), await open(), new Bank()];
+  on('a result nested too deeply for a store is reported as not kept', async (open) => {
+    const [app, other, bank] = [await open(), await open(), new Bank()];
     for (const [depth, isKept] of [
       [65, true],
       [66, false],
       [3_600, false],
     ] as const) {
       const text = `${'['.repeat(depth)}"a\\u0000"${']'.repeat(depth)}`;
-      const gate = createGate(office, compileTestTools(bank.tool({ handler: () => JSON.parse(text) })));
+      const gate = createGate(app, compileTestTools(bank.tool({ handler: () => JSON.parse(text) })));
       const call = refund();
       const { request, outcome } = await startCall(gate, call);
-      await approve(office, request);
+      await approve(app, request);
       const given = JSON.stringify(await outcome.then(({ result }) => result));
       assert.equal(given, text.replace('\\u0000', '\uFFFD'));
       const again = await createGate(other, compileTestTools(bank.tool())).call(call);
@@ -902,74 +912,74 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     assert.deepEqual(bank.paid, []);
   });
 
-  on('a call of the longest parameters comes to an end that is kept, as it was told', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    // Of 91 characters that are one byte each in JSON: packed, two of it are more than an item of DynamoDB holds.
+  on('a call with the longest parameters ends with an outcome that can be stored', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    // 91 different characters of one byte each: two such texts exceed an item of DynamoDB even if compressed.
     const codes = [...randomBytes(255 * 1024)].map((byte) => '#'.charCodeAt(0) + (byte % 91));
     const noise = Buffer.from(codes).toString('latin1').replaceAll('\\', '!');
-    let end: () => unknown = () => 'paid';
+    let handler: () => unknown = () => 'paid';
     let isDenied = false;
-    office.kernel.hooks.beforeToolCall.tap('budget', (review) => {
+    app.kernel.hooks.beforeToolCall.tap('budget', (review) => {
       if (isDenied) review.deny('Over the budget.');
     });
-    const tool = bank.tool({ handler: () => bank.paid.push({}) && end() });
-    const gate = createGate(office, compileTestTools(tool));
-    const told = async (more: { handler?: () => unknown; isDenied?: boolean }) => {
+    const tool = bank.tool({ handler: () => bank.paid.push({}) && handler() });
+    const gate = createGate(app, compileTestTools(tool));
+    const run = async (more: { handler?: () => unknown; isDenied?: boolean }) => {
       const call = refund({ order: noise, amount: 1 });
       const { request, outcome } = await startCall(gate, call);
-      end = more.handler ?? end;
+      handler = more.handler ?? handler;
       isDenied = more.isDenied === true;
-      await approve(office, request);
+      await approve(app, request);
       const first = await outcome;
       isDenied = false;
-      return [first, await gate.call(call), (await rowOf(office, request)).record.body.run] as const;
+      return [first, await gate.call(call), (await readRow(app, request)).record.body.run] as const;
     };
-    const [first, again, run] = await told({ handler: () => noise });
-    assert.deepEqual([first.status, first.result, run], ['completed', noise, 'done']);
+    const [first, again, runState] = await run({ handler: () => noise });
+    assert.deepEqual([first.status, first.result, runState], ['completed', noise, 'done']);
     assert.equal(again.status, 'completed');
     if (again.result !== noise) assert.equal((again.result as { error: string }).error, 'result_not_kept');
     const throws = () => {
       throw new Error('The bank is closed.');
     };
-    const [failed, ...kept] = await told({ handler: throws });
+    const [failed, ...stored] = await run({ handler: throws });
     assert.equal(failed.status, 'failed');
     assert.equal((failed.result as { parameters: { order: string } }).parameters.order, noise);
-    assert.deepEqual(kept, [failed, 'done']);
-    const [denied, ...closed] = await told({ isDenied: true });
+    assert.deepEqual(stored, [failed, 'done']);
+    const [denied, ...closed] = await run({ isDenied: true });
     assert.deepEqual([denied.status, (denied.result as { reason: string }).reason], ['denied', 'Over the budget.']);
     assert.deepEqual(closed, [denied, 'none']);
     assert.equal(bank.paid.length, 2);
   });
 
-  on('a cancellation and a policy’s no are not lost for characters that no store holds', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    const words = `never mind \0 \ud83d ${'x'.repeat(20_000)}`;
-    const kept = words.slice(0, 10_000).replace('\0', '\uFFFD').replace('\ud83d', '\uFFFD');
-    const gate = createGate(office, compileTestTools(bank.tool()));
+  on('a cancellation or denial with characters that stores reject is not lost', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    const text = `never mind \0 \ud83d ${'x'.repeat(20_000)}`;
+    const stored = text.slice(0, 10_000).replace('\0', '\uFFFD').replace('\ud83d', '\uFFFD');
+    const gate = createGate(app, compileTestTools(bank.tool()));
     const stop = new AbortController();
-    const left = await startCall(gate, refund(), { signal: stop.signal });
-    stop.abort(new Error(words));
-    const cancelled = await left.outcome;
-    assert.deepEqual([cancelled.status, (cancelled.result as { reason: string }).reason], ['cancelled', kept]);
+    const remaining = await startCall(gate, refund(), { signal: stop.signal });
+    stop.abort(new Error(text));
+    const cancelled = await remaining.outcome;
+    assert.deepEqual([cancelled.status, (cancelled.result as { reason: string }).reason], ['cancelled', stored]);
     const { request, outcome } = await startCall(gate, refund());
-    office.kernel.hooks.beforeToolCall.tap('budget', (review) => review.deny(words));
-    await approve(office, request);
+    app.kernel.hooks.beforeToolCall.tap('budget', (review) => review.deny(text));
+    await approve(app, request);
     const denied = await outcome;
-    assert.deepEqual([denied.status, (denied.result as { reason: string }).reason], ['denied', kept]);
+    assert.deepEqual([denied.status, (denied.result as { reason: string }).reason], ['denied', stored]);
     const never = await gate.call(refund());
-    assert.deepEqual([never.status, (never.result as { reason: string }).reason], ['denied', kept]);
+    assert.deepEqual([never.status, (never.result as { reason: string }).reason], ['denied', stored]);
     assert.equal(bank.paid.length, 0);
   });
 
-  on('what waits can be found by agent, execution and age, page by page', async (open) => {
-    const [office, other, bank] = [await open(), await open(), new Bank()];
+  on('waiting requests can be listed by agent, execution and age, page by page', async (open) => {
+    const [app, other, bank] = [await open(), await open(), new Bank()];
     const stop = new AbortController();
     const { signal } = stop;
-    // Ids carry the time of the process that made them, which is not quite the store's.
-    const began = new Date((await office.service.clock.readNow()) - 5_000);
+    // Ids contain the time of the process that created them, which differs slightly from the time of the store.
+    const began = new Date((await app.service.clock.readNow()) - 5_000);
     const outcomes = [];
     for (const agentTag of ['payouts', 'mails', 'payouts', 'payouts', 'mails']) {
-      const gate = createGate(office, compileTestTools(bank.tool()), { agentTag });
+      const gate = createGate(app, compileTestTools(bank.tool()), { agentTag });
       const call = refund(undefined, { executionId: agentTag === 'mails' ? 'exe_mails' : 'exe_payouts' });
       outcomes.push((await startCall(gate, call, { signal })).outcome);
     }
@@ -998,14 +1008,14 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     assert.equal((await listApprovals(other.service, { status: 'cancelled' })).records.length, 5);
   });
 
-  on('the audit tells who decided what, and pruning leaves what is open', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    const gate = createGate(office, compileTestTools(bank.tool()));
+  on('the audit names who decided what, and pruning keeps open requests', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    const gate = createGate(app, compileTestTools(bank.tool()));
     const done = await startCall(gate, refund());
-    await approve(office, done.request, { amount: 2 });
+    await approve(app, done.request, { amount: 2 });
     await done.outcome;
-    const open_ = await startCall(gate, refund());
-    const trail = await trailOf(office);
+    const openCall = await startCall(gate, refund());
+    const trail = await trailOf(app);
     assert.match(trail.find(({ type }) => type === 'approved')?.from ?? '', /^.+:\d+$/);
     const of = (requestId: string) => trail.filter((entry) => entry.requestId === requestId);
     assert.deepEqual(
@@ -1016,54 +1026,54 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     );
     assert.deepEqual(of(done.request.requestId)[1]?.details, { modifiedParams: { amount: 2 } });
     assert.deepEqual(
-      of(open_.request.requestId).map(({ type }) => type),
+      of(openCall.request.requestId).map(({ type }) => type),
       ['requested'],
     );
-    const isRunning = isRunningIn(office.service.backend);
-    assert.equal(await pruneApprovals(office.service, { olderThanMs: 60_000 }, isRunning), 0);
+    const isRunning = isRunningIn(app.service.backend);
+    assert.equal(await pruneApprovals(app.service, { olderThanMs: 60_000 }, isRunning), 0);
     await waitUntil(
-      async () => (await pruneApprovals(office.service, { olderThanMs: 0 }, isRunning)) === 1,
+      async () => (await pruneApprovals(app.service, { olderThanMs: 0 }, isRunning)) === 1,
       'Nothing was pruned.',
     );
-    assert.equal(await office.service.read(done.request.requestId), undefined);
-    assert.equal((await rowOf(office, open_.request)).record.status, 'waiting');
-    await reject(office, open_.request);
-    await open_.outcome;
+    assert.equal(await app.service.read(done.request.requestId), undefined);
+    assert.equal((await readRow(app, openCall.request)).record.status, 'waiting');
+    await reject(app, openCall.request);
+    await openCall.outcome;
   });
 
-  on('what is decided while the audit is read is not told twice', async (open) => {
-    const [office, bank] = [await open(), new Bank()];
-    const gate = createGate(office, compileTestTools(bank.tool()));
+  on('a decision made while the audit is read is not reported twice', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    const gate = createGate(app, compileTestTools(bank.tool()));
     const { request, outcome } = await startCall(gate, refund());
-    const told: string[] = [];
-    for await (const { type } of auditTrail(office.service)) {
-      told.push(type);
+    const types: string[] = [];
+    for await (const { type } of auditTrail(app.service)) {
+      types.push(type);
       if (type !== 'requested') continue;
-      await approve(office, request);
+      await approve(app, request);
       await outcome;
     }
-    assert.deepEqual(told, ['requested', 'approved', 'claimed', 'finished']);
+    assert.deepEqual(types, ['requested', 'approved', 'claimed', 'finished']);
   });
 
-  on('tables of another product or a newer SDK are not used', async (_open, place) => {
-    const home = await place.connect();
-    const { service } = await openApprovalProcess(home);
+  on('tables of another product or a newer SDK are rejected', async (_open, testStore) => {
+    const backend = await testStore.connect();
+    const { service } = await openApprovalProcess(backend);
     await service.close();
     const as = (owner: typeof OWNER | { product: string; env: string; database: string }) =>
-      ApprovalService.open({ backend: home, hooks: new Kernel().hooks, owner });
+      ApprovalService.open({ backend, hooks: new Kernel().hooks, owner });
     await expectError(as({ ...OWNER, product: 'other' }), 'database_foreign');
     await expectError(as({ ...OWNER, env: 'prd' }), 'database_foreign');
-    const found = (await home.records(metaTable).get('approvals'))!;
-    await home.records(metaTable).replace('approvals', found.version, { ...found.record, version: 99 });
+    const found = (await backend.records(metaTable).get('approvals'))!;
+    await backend.records(metaTable).replace('approvals', found.version, { ...found.record, version: 99 });
     await expectError(as(OWNER), 'history_newer');
-    await home.records(metaTable).replace('approvals', found.version + 1, found.record);
+    await backend.records(metaTable).replace('approvals', found.version + 1, found.record);
     await (await as(OWNER)).close();
   });
 }
 
-/** Indexes of some engines lag: what they still show may be gone already. */
-async function empty(home: StorageBackend): Promise<void> {
-  const rows = home.records(approvals);
+/** Removes every request. Indexes of some engines lag, so they may list requests that are gone. */
+async function removeAllRequests(backend: StorageBackend): Promise<void> {
+  const rows = backend.records(approvals);
   for (const status of APPROVAL_STATUSES) {
     for (;;) {
       const { records } = await rows.page('byStatus', { equals: { status }, limit: 1000, columns: ['requestId'] });
@@ -1079,20 +1089,20 @@ async function trailOf({ service }: ApprovalProcess): Promise<AuditEntry[]> {
   return entries;
 }
 
-/** Leaves a call approved and claimed by a process that is gone. */
-async function claimedByTheDead(
-  office: ApprovalProcess,
+/** Leaves a call that is approved and claimed by a dead process. */
+async function claimAndDie(
+  app: ApprovalProcess,
   bank: Bank,
   call: ReturnType<typeof refund>,
   { leaseMs = 60_000, modifiedParams }: { readonly leaseMs?: number; readonly modifiedParams?: ToolParameters } = {},
 ): Promise<void> {
-  const leave = new AbortController();
-  const gate = createGate(office, compileTestTools(bank.tool()));
-  const { request, outcome } = await startCall(gate, call, { signal: leave.signal });
-  leave.abort(DETACH);
+  const detach = new AbortController();
+  const gate = createGate(app, compileTestTools(bank.tool()));
+  const { request, outcome } = await startCall(gate, call, { signal: detach.signal });
+  detach.abort(DETACH);
   await expectError(outcome, 'interrupted');
-  await approve(office, request, modifiedParams);
-  const row = await rowOf(office, request);
+  await approve(app, request, modifiedParams);
+  const row = await readRow(app, request);
   const claim = { token: 'dead', by: 'gone:1', beat: 0, leaseMs };
-  await office.service.write(row, withClaim(row.record, claim, await office.service.clock.now()));
+  await app.service.write(row, withClaim(row.record, claim, await app.service.clock.now()));
 }

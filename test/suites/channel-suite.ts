@@ -2,58 +2,58 @@ import * as assert from 'node:assert/strict';
 import { type Channel, type Delivery, DeliveryFailed } from '../../core/approval/channel.ts';
 import { displayText } from '../../core/approval/display.ts';
 import type { ApprovalRecord } from '../../core/approval/request.ts';
-import { frozenClone } from '../../core/tool/safe-json.ts';
 import { Kernel, type Plugin } from '../../core/kernel.ts';
 import { applyPlugin } from '../../core/plugin.ts';
 import type { ToolParameters as CallParameters } from '../../core/tool/parameters.ts';
+import { frozenClone } from '../../core/tool/safe-json.ts';
 import { expectRejection } from './expect-error.ts';
 import { type GateUnderTest, withGate } from './gate-client.ts';
 import { suite, type TestFunction, type UnderTest } from './suite.ts';
 import { waitUntil } from './wait-until.ts';
 
-/** A channel, and a place where what it delivers arrives. */
+/** A channel, and a receiver of what it delivers. */
 export interface ChannelUnderTest extends UnderTest {
-  /** As its package exports it. */
+  /** The plugin that its package exports. */
   readonly plugin: Plugin;
   /** The name under which the plugin registers the channel. */
   readonly type: string;
-  /** A person must not be shown what deceives; a program must get every character as it was. */
+  /** A person must not see misleading characters; a program must receive every character unchanged. */
   readonly reader: 'person' | 'program';
-  /** What means something in the medium, and must arrive as text: `['<!channel>']` on Slack. */
+  /** Markup of the medium, which must arrive as text: `['<!channel>']` on Slack. */
   readonly markup?: readonly string[];
-  /** A stand-in for the service, of this case alone. */
+  /** Creates a fake of the service for one case. */
   receiver(): Promise<ChannelReceiver>;
 }
 
 export interface ChannelReceiver {
-  /** What `approvals.channels` says beside the `type`. */
+  /** The options in `approvals.channels` other than `type`. */
   readonly options: Readonly<Record<string, unknown>>;
-  /** Texts in the options that no error may quote. */
+  /** Texts in the options that must not occur in an error. */
   readonly secrets: readonly string[];
-  /** Everything that came, oldest first; what was not taken too. */
+  /** Every message, oldest first, including those it did not accept. */
   received(): readonly ChannelMessage[];
-  /** From now on; at first it takes everything. */
-  setBehaviour(as: ReceiverBehaviour): void;
-  /** Nobody answers there any more. Called twice it does nothing. */
+  /** Changes how it responds from now on. It starts as `accepts`. */
+  setBehaviour(behaviour: ReceiverBehaviour): void;
+  /** Stops the receiver. A second call does nothing. */
   close(): void | Promise<void>;
 }
 
 export interface ChannelMessage {
   /** Everything that was sent. */
   readonly raw: string;
-  /** What the reader is shown of it; of a program's message, the JSON that it reads. */
+  /** What the reader sees of it; for a program, the JSON that it reads. */
   readonly displayed: string;
 }
 
-/** `pauses`: refuses, and wants to be left alone for PAUSE_SECONDS, in the words of the service. */
-export type ReceiverBehaviour = 'takes' | 'refuses' | 'pauses' | 'hangs';
+/** `rateLimits`: rejects the message and requests a pause of RETRY_AFTER_SECONDS, as the service does. */
+export type ReceiverBehaviour = 'accepts' | 'fails' | 'rateLimits' | 'hangs';
 
-/** What a receiver that `pauses` asks for: seven seconds. */
+/** The pause that a receiver in the state `rateLimits` requests. */
 export const RETRY_AFTER_SECONDS = 7;
 
 const TOKEN = 'v1.a-token-that-decides';
 const LONG = 40_000;
-/** ANSI, a text direction override, a zero-width space, a null, a tag character: nothing that a person would see. */
+/** ANSI, a text direction override, a zero-width space, a null, a tag character: all of them invisible. */
 const UNSAFE_TEXTS = ['\u001b[2Jgone', '\u202etxt.exe', 'pay\u200bpal', 'nul\u0000l', 'tag\u{e0041}ged'];
 const PLAIN = [
   '"quotes" and \\ and \'',
@@ -63,237 +63,248 @@ const PLAIN = [
   '{{x}} $(y) %s',
 ];
 
-/** What a channel promises, whatever it goes through. */
+/** Tests that a channel fulfills its contract. */
 export function channelSuite(test: TestFunction, channel: ChannelUnderTest): void {
   suite(test, channel, (on) => {
-    const made = (options: ChannelReceiver['options']): Channel => {
+    const createChannel = (options: ChannelReceiver['options']): Channel => {
       const kernel = new Kernel();
       applyPlugin(kernel, channel.plugin, channel.plugin.name);
       return kernel.channels.get(channel.type)(options);
     };
-    const withReceiver = async (body: (to: ChannelReceiver, tested: Channel) => Promise<void>) => {
-      const to = await channel.receiver();
+    const withReceiver = async (body: (receiver: ChannelReceiver, tested: Channel) => Promise<void>) => {
+      const receiver = await channel.receiver();
       try {
-        await body(to, made(to.options));
+        await body(receiver, createChannel(receiver.options));
       } finally {
-        await to.close();
+        await receiver.close();
       }
     };
-    /** Through the gate, as an application uses it. */
-    const throughGate = (to: ChannelReceiver, body: (gate: GateUnderTest) => Promise<void>) =>
+    /** Runs `body` with a gate that uses the channel, as an application does. */
+    const throughGate = (receiver: ChannelReceiver, body: (gate: GateUnderTest) => Promise<void>) =>
       withGate(
         {
           config: { plugins: [channel.plugin] },
-          approvals: { channels: { tested: { type: channel.type, ...to.options } } },
+          approvals: { channels: { tested: { type: channel.type, ...receiver.options } } },
           humanInLoop: { approvalTimeout: 60_000 },
         },
         body,
       );
-    const only = (to: ChannelReceiver): ChannelMessage => {
-      const messages = to.received();
-      assert.equal(messages.length, 1, `${messages.length} messages came of one attempt`);
+    const onlyMessage = (receiver: ChannelReceiver): ChannelMessage => {
+      const messages = receiver.received();
+      assert.equal(messages.length, 1, `one attempt sent ${messages.length} messages`);
       return messages[0] as ChannelMessage;
     };
 
     on(
-      'one attempt brings one message, which says who asks for what',
+      'one attempt sends one message that shows the whole request',
       () =>
-        withReceiver(async (to, tested) => {
-          const asked = delivery({ orderId: '1234', amount: 20.5, items: ['lamp', 'service'], express: true });
-          await tested.deliver(asked, signal());
-          const { displayed: shown, raw } = only(to);
+        withReceiver(async (receiver, tested) => {
+          const request = delivery({ orderId: '1234', amount: 20.5, items: ['lamp', 'service'], express: true });
+          await tested.deliver(request, signal());
+          const { displayed, raw } = onlyMessage(receiver);
           for (const word of ['payouts', 'refund', 'orderId', '1234', 'amount', '20.5', 'lamp', 'service', 'express']) {
-            assert.ok(shown.includes(word), `the message does not show "${word}": ${shown}`);
+            assert.ok(displayed.includes(word), `the message does not show "${word}": ${displayed}`);
           }
-          assert.ok(raw.includes(asked.requestId), 'nothing in the message leads back to the request');
+          assert.ok(raw.includes(request.requestId), 'the message does not contain the request id');
         }),
       { promise: 'deliver() sends one message, with the agent, the tool, every parameter and the id of the request.' },
     );
 
     on(
-      'what is refused has not arrived',
+      'a rejected message is not delivered',
       () =>
-        withReceiver(async (to, tested) => {
-          to.setBehaviour('refuses');
+        withReceiver(async (receiver, tested) => {
+          receiver.setBehaviour('fails');
           await expectRejection(
             tested.deliver(delivery(), signal()),
-            'deliver() resolved, and the request is taken for delivered',
+            'deliver() resolved, so the request counts as delivered',
           );
         }),
-      { promise: 'deliver() throws where the receiver did not take the request.' },
+      { promise: 'deliver() throws if the receiver did not accept the request.' },
     );
 
     on(
-      'who wants a pause gets it',
+      'a rate limit delays the next attempt',
       () =>
-        withReceiver(async (to, tested) => {
-          to.setBehaviour('pauses');
+        withReceiver(async (receiver, tested) => {
+          receiver.setBehaviour('rateLimits');
           const error = await expectRejection(tested.deliver(delivery(), signal()), 'deliver() resolved');
           assert.ok(error instanceof DeliveryFailed, `it threw a ${error.name}: ${error.message}`);
           assert.equal(error.retry, true);
-          // A date has no fractions of a second.
+          // Retry-After as a date has no fractions of a second.
           assert.ok(error.afterMs > (RETRY_AFTER_SECONDS - 2) * 1000, `afterMs is ${error.afterMs}`);
         }),
       {
-        promise: 'A receiver that names a pause is not asked before it is over: DeliveryFailed with `afterMs`, in milliseconds.',
+        promise: 'deliver() throws DeliveryFailed with the requested pause as `afterMs`, in milliseconds.',
       },
     );
 
     on(
       'an attempt ends with its signal',
       () =>
-        withReceiver(async (to, tested) => {
-          to.setBehaviour('hangs');
+        withReceiver(async (receiver, tested) => {
+          receiver.setBehaviour('hangs');
           const attempt = new AbortController();
           const delivering = expectRejection(
             tested.deliver(delivery(), attempt.signal),
             'deliver() resolved without an answer',
           );
           delivering.catch(() => undefined);
-          await waitUntil(() => to.received().length === 1, 'the receiver never got anything');
+          await waitUntil(() => receiver.received().length === 1, 'the receiver never got anything');
           attempt.abort(new Error('the attempt is over'));
           await delivering;
         }),
-      { promise: 'deliver() throws when its AbortSignal says so, and leaves no connection behind.' },
+      { promise: 'deliver() throws when its AbortSignal is aborted, and leaves no open connection.' },
     );
 
     on(
-      'a failed attempt is made again, until it arrives',
+      'a failed attempt is repeated until it succeeds',
       () =>
-        withReceiver(async (to) => {
-          to.setBehaviour('refuses');
-          await throughGate(to, async ({ refund, svc }) => {
+        withReceiver(async (receiver) => {
+          receiver.setBehaviour('fails');
+          await throughGate(receiver, async ({ refund, svc }) => {
             const { request } = await refund();
             const attempts = () => attemptsOf(svc, request.requestId);
             await waitUntil(async () => (await attempts()).length > 0, 'no attempt was recorded');
-            to.setBehaviour('takes');
-            await waitUntil(async () => (await attempts()).includes('delivered'), 'it was not tried again');
+            receiver.setBehaviour('accepts');
+            await waitUntil(async () => (await attempts()).includes('delivered'), 'it was not retried');
             assert.equal((await attempts())[0], 'not_delivered');
-            assert.equal(to.received().length, (await attempts()).length, 'attempts and messages differ');
+            assert.equal(receiver.received().length, (await attempts()).length, 'attempts and messages differ');
           });
         }),
-      { promise: 'A failure is no last word: unless DeliveryFailed says `retry: false`, the gate calls deliver() again.' },
+      { promise: 'The gate calls deliver() again after every error except a DeliveryFailed with `retry: false`.' },
     );
 
     on(
-      'many at once stay apart',
+      'concurrent requests do not mix',
       () =>
-        withReceiver(async (to, tested) => {
+        withReceiver(async (receiver, tested) => {
           const all = Array.from({ length: 8 }, (_, index) =>
             delivery({ amount: 1000 + index }, `apr_number-${index}`),
           );
           await Promise.all(all.map((one) => tested.deliver(one, signal())));
-          const found = to.received().map(({ raw, displayed: shown }) => {
+          const found = receiver.received().map(({ raw, displayed }) => {
             const [one, ...others] = all.filter(({ requestId }) => raw.includes(requestId));
-            assert.ok(one && others.length === 0, `a message speaks of ${others.length + 1} requests: ${raw}`);
-            assert.ok(shown.includes(String(one.parameters.amount)), `another request's parameters: ${shown}`);
+            assert.ok(one && others.length === 0, `a message contains ${others.length + 1} requests: ${raw}`);
+            assert.ok(displayed.includes(String(one.parameters.amount)), `another request's parameters: ${displayed}`);
             return one.requestId;
           });
           assert.deepEqual(found.sort(), all.map(({ requestId }) => requestId).sort());
         }),
-      { promise: 'Every request is a message of its own, however many are delivered at once.' },
+      { promise: 'Every request is a separate message, also if several are delivered concurrently.' },
     );
 
     on(
       'hostile text is harmless',
       () =>
-        withReceiver(async (to, tested) => {
+        withReceiver(async (receiver, tested) => {
           const texts = [...UNSAFE_TEXTS, ...PLAIN, ...(channel.markup ?? [])];
           const parameters = Object.fromEntries(texts.map((text, index) => [`p${index}`, text]));
-          const asked = delivery({ ...parameters, ...Object.fromEntries(UNSAFE_TEXTS.map((name) => [name, 1])) });
-          await tested.deliver({ ...asked, reason: texts.join(' '), agentTag: `payouts ${texts.join(' ')}` }, signal());
-          const { displayed: shown, raw } = only(to);
-          if (channel.reader === 'program') assert.deepEqual(strangers(texts, shown), [], 'not as it was');
-          else assert.equal(displayText(shown, { lines: true }), shown, 'a person is shown characters that deceive');
+          const request = delivery({ ...parameters, ...Object.fromEntries(UNSAFE_TEXTS.map((name) => [name, 1])) });
+          await tested.deliver(
+            { ...request, reason: texts.join(' '), agentTag: `payouts ${texts.join(' ')}` },
+            signal(),
+          );
+          const { displayed, raw } = onlyMessage(receiver);
+          if (channel.reader === 'program')
+            assert.deepEqual(missingTexts(texts, displayed), [], 'some texts were changed');
+          else assert.equal(displayText(displayed, { lines: true }), displayed, 'a person sees misleading characters');
           for (const text of channel.markup ?? []) {
-            assert.ok(!raw.includes(text), `${text} was sent as it is, and means something there`);
+            assert.ok(!raw.includes(text), `${text} was sent unescaped`);
           }
         }),
       {
         promise:
           channel.reader === 'person'
-            ? 'A model writes the parameters: show them with displayText() or displayJson(), and escape what the medium reads as markup.'
-            : 'A program gets every text as it was.',
+            ? 'Parameters are written by a model: show them with displayText() or displayJson(), and escape the markup of the medium.'
+            : 'A program receives every text unchanged.',
       },
     );
 
     on(
-      'what does not fit is marked',
+      'shortened text is marked',
       () =>
-        withReceiver(async (to, tested) => {
+        withReceiver(async (receiver, tested) => {
           const long = `${'x'.repeat(LONG)}and nothing else`;
           await tested.deliver(delivery({ note: long, orderId: '1234' }), signal());
-          const { displayed: shown } = only(to);
-          assert.ok(shown.includes(long) || shown.includes('…'), 'the end is missing and nothing says so');
+          const { displayed } = onlyMessage(receiver);
+          assert.ok(displayed.includes(long) || displayed.includes('…'), 'the text was cut without a mark');
         }),
-      { promise: 'A long request arrives too. What is left out of it is marked with …, as shortenText() does.' },
+      { promise: 'A long request is delivered. Omitted text is marked with …, as shortenText() does.' },
     );
 
     on(
-      'without a way back it is told all the same',
+      'a request without callbackUrl and token is delivered',
       () =>
-        withReceiver(async (to, tested) => {
-          const { callbackUrl, token, description, ...asked } = delivery();
-          await tested.deliver(frozenClone(asked), signal());
-          const { displayed: shown } = only(to);
-          assert.ok(!/\bundefined\b|\[object |\bNaN\b/.test(shown), shown);
-          assert.ok(!shown.includes(TOKEN));
+        withReceiver(async (receiver, tested) => {
+          const { callbackUrl, token, description, ...request } = delivery();
+          await tested.deliver(frozenClone(request), signal());
+          const { displayed } = onlyMessage(receiver);
+          assert.ok(!/\bundefined\b|\[object |\bNaN\b/.test(displayed), displayed);
+          assert.ok(!displayed.includes(TOKEN));
         }),
-      { promise: '`callbackUrl`, `token` and `description` may be absent: svc approvals decides as well.' },
+      { promise: '`callbackUrl`, `token` and `description` may be absent: the command line can decide too.' },
     );
 
     on(
-      'no secret is sent or told',
+      'no secret is sent or in an error',
       () =>
-        withReceiver(async (to, tested) => {
-          const secrets = [...to.secrets, TOKEN];
-          to.setBehaviour('refuses');
+        withReceiver(async (receiver, tested) => {
+          const secrets = [...receiver.secrets, TOKEN];
+          receiver.setBehaviour('fails');
           const errors = [await expectRejection(tested.deliver(delivery(), signal()), 'deliver() resolved')];
-          await to.close();
+          await receiver.close();
           errors.push(
-            await expectRejection(tested.deliver(delivery(), signal()), 'deliver() resolved with nobody there'),
+            await expectRejection(tested.deliver(delivery(), signal()), 'deliver() resolved without a receiver'),
           );
           for (const { message } of errors) {
-            for (const secret of secrets) assert.ok(!message.includes(secret), `an error quotes a secret: ${message}`);
+            for (const secret of secrets)
+              assert.ok(!message.includes(secret), `an error contains a secret: ${message}`);
           }
-          for (const { displayed: shown } of to.received()) {
-            for (const secret of to.secrets) assert.ok(!shown.includes(secret), 'a reader is shown a secret');
+          for (const { displayed } of receiver.received()) {
+            for (const secret of receiver.secrets) assert.ok(!displayed.includes(secret), 'the reader sees a secret');
           }
         }),
-      { promise: 'Errors are kept in the audit: none quotes the token, the callbackUrl or a secret of the options.' },
+      {
+        promise: 'Errors are stored in the audit: none contains the token, the callbackUrl or a secret of the options.',
+      },
     );
 
     on(
-      'sensitive parameters stay here',
+      'sensitive parameters are not sent',
       () =>
-        withReceiver(async (to) => {
+        withReceiver(async (receiver) => {
           const card = '4111-1111-1111-1111';
-          await throughGate(to, async ({ refund }) => {
+          await throughGate(receiver, async ({ refund }) => {
             await refund({ orderId: '1', amount: 2, card });
-            await waitUntil(() => to.received().length > 0, 'nothing came');
+            await waitUntil(() => receiver.received().length > 0, 'nothing was delivered');
           });
-          for (const { raw } of to.received()) assert.ok(!raw.includes(card), 'a sensitive value was sent');
+          for (const { raw } of receiver.received()) assert.ok(!raw.includes(card), 'a sensitive value was sent');
         }),
-      { promise: 'Parameters that a tool calls sensitive come masked, and a channel does not look them up.' },
+      { promise: 'Sensitive parameters arrive masked, and the channel does not look them up.' },
     );
 
     on(
-      'a decision is told, also by another process than the one that delivered',
+      'a decision is reported, also by a process that did not deliver the request',
       () =>
-        withReceiver(async (to, tested) => {
-          assert.ok(tested.onDecided, 'there is no onDecided(): skip this case, and say why nobody is told');
+        withReceiver(async (receiver, tested) => {
+          assert.ok(tested.onDecided, 'there is no onDecided(): skip this case, and give the reason');
           await tested.deliver(delivery(), signal());
-          const before = to.received().length;
-          await tested.onDecided(decided('approved'), signal());
-          const other = made(to.options);
-          for (const status of ['rejected', 'cancelled'] as const) await other.onDecided?.(decided(status), signal());
-          const told = to.received().slice(before);
-          assert.equal(told.length, 3, 'of three decisions not each was told once');
-          for (const { displayed: shown } of told) {
-            assert.ok(channel.reader === 'program' || displayText(shown, { lines: true }) === shown, 'it deceives');
+          const before = receiver.received().length;
+          await tested.onDecided(decisionRecord('approved'), signal());
+          const other = createChannel(receiver.options);
+          for (const status of ['rejected', 'cancelled'] as const)
+            await other.onDecided?.(decisionRecord(status), signal());
+          const reports = receiver.received().slice(before);
+          assert.equal(reports.length, 3, 'not every decision was reported once');
+          for (const { displayed } of reports) {
+            assert.ok(
+              channel.reader === 'program' || displayText(displayed, { lines: true }) === displayed,
+              'a person sees misleading characters',
+            );
           }
         }),
-      { promise: 'onDecided() reports every decision and needs nothing that deliver() remembered.' },
+      { promise: 'onDecided() reports every decision and does not depend on state of deliver().' },
     );
   });
 }
@@ -320,7 +331,7 @@ function delivery(
   });
 }
 
-function decided(status: ApprovalRecord['status']): ApprovalRecord {
+function decisionRecord(status: ApprovalRecord['status']): ApprovalRecord {
   const { product, env, expiresInMs, description, token, callbackUrl, ...request } = delivery();
   const by = `ada ${UNSAFE_TEXTS.join('')}`;
   const at = request.timestamp;
@@ -334,7 +345,7 @@ function decided(status: ApprovalRecord['status']): ApprovalRecord {
   });
 }
 
-/** As long as the gate gives an attempt. */
+/** The timeout that the gate sets for an attempt. */
 const signal = (): AbortSignal => AbortSignal.timeout(15_000);
 
 async function attemptsOf(svc: GateUnderTest['svc'], requestId: string): Promise<string[]> {
@@ -345,8 +356,8 @@ async function attemptsOf(svc: GateUnderTest['svc'], requestId: string): Promise
   return found;
 }
 
-/** Those of the texts that no string of the JSON has in it. */
-function strangers(texts: readonly string[], json: string): readonly string[] {
+/** The texts that no string of the JSON contains. */
+function missingTexts(texts: readonly string[], json: string): readonly string[] {
   const strings: string[] = [];
   JSON.parse(json, (_key, value) => {
     if (typeof value === 'string') strings.push(value);

@@ -4,61 +4,61 @@ import { isSvcError, type SvcError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import { anyDefinition, CLOCK, ELAPSED, type RecordDefinition, recordWrite } from '../../core/records.ts';
 import { apply } from '../../core/schema/apply.ts';
-import { isExpression } from '../../core/schema/default.ts';
 import { describeDifferences, diff } from '../../core/schema/diff.ts';
 import { invert } from '../../core/schema/invert.ts';
+import { isExpression } from '../../core/schema/literal.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
 import type { NameKind } from '../../core/schema/names.ts';
 import type { CreateCollection, NamedFieldDefinition, Operation, Raw } from '../../core/schema/operation.ts';
-import { type Feature, requiredFeatures } from '../../core/schema/unsupported.ts';
-import type { TestDatabase } from './test-database.ts';
-import { runOperations } from './run-operations.ts';
-import { CHOICES, type SchemaMove, applyMoves, randomMoves, type SchemaChoices } from './random-schema.ts';
+import { type Feature, requiredFeatures } from '../../core/schema/unsupported-features.ts';
+import { applyMoves, CHOICES, randomMoves, type SchemaChoices, type SchemaMove } from './random-schema.ts';
 import { type Thing, thing, things } from './record-store-suite.ts';
-import { type DeclareCase, suite, type TestFunction, describeTestError, type UnderTest } from './suite.ts';
+import { runOperations } from './run-operations.ts';
+import { type DeclareCase, describeTestError, suite, type TestFunction, type UnderTest } from './suite.ts';
+import type { TestDatabase } from './test-database.ts';
 import { waitUntil } from './wait-until.ts';
 
-/** A dialect, and what the suite has to say in the words of its engine. */
+/** A dialect, and what the suite needs to know about its engine. */
 export interface DialectUnderTest extends UnderTest {
   readonly dialect: Dialect;
-  /** A database that is new and empty. */
+  /** Creates an empty database. */
   createDatabase(): Promise<TestDatabase>;
-  /** What the suite connects with. */
+  /** Options for `connect`. */
   readonly options?: ConnectOptions;
-  /** Stores rows beside what is under test; a null may be left away where that is what the engine makes of it. */
+  /** Inserts rows independently of the dialect. A null may be omitted if the engine treats it as a missing value. */
   insert(connection: Connection, collection: string, rows: readonly Row[]): Promise<void>;
-  /** All rows, in any order; what has no value is null or missing. */
+  /** Returns all rows, in any order. A field without a value is null or missing. */
   read(connection: Connection, collection: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
-  /** A raw statement that stores a row whose `id` is 7, and the `check` that knows it. */
+  /** A raw statement that inserts a row with the `id` 7, and the `check` that detects it. */
   raw(collection: string, url: string): Pick<Raw, 'statement' | 'check'>;
-  /** Expressions, where the dialect does not refuse them all. */
+  /** Expressions, unless the dialect supports none. */
   readonly syntax?: SqlSyntax;
-  /** How many random schemas; default 20. */
-  readonly cases?: number;
+  /** The number of random schemas; default 20. */
+  readonly randomSchemas?: number;
 }
 
 export type Row = Readonly<Record<string, Json>>;
 
 export interface SqlSyntax {
-  /** A default: 1 and 2 added up. */
+  /** A default: 1 + 2. */
   readonly sum: string;
-  /** A default: the moment. */
+  /** A default: the current time. */
   readonly now: string;
-  /** A check: a field has a value. */
+  /** A check: a field is not null. */
   notNull(field: string): string;
-  /** A check: a number is not negative, and another one not 7. */
+  /** A check: a number is not negative, and another one is not 7. */
   numberRules(number: string, other: string): string;
 }
 
-interface Database {
+interface CaseDatabase {
   readonly url: string;
   readonly connection: Connection;
-  again(options?: ConnectOptions): Promise<Connection>;
+  connectAgain(options?: ConnectOptions): Promise<Connection>;
 }
 
 /**
- * What every dialect must do, whatever its engine. An operation that asks for what the dialect's `refuses` lists must be
- * refused with the reason and the alternative that stand there; every other must work and read back.
+ * Tests that a dialect fulfills its contract. An operation that needs a feature in `capabilities.unsupported` must be
+ * rejected with the reason and the alternative given there. Every other operation must work and read back.
  */
 export function dialectSuite(test: TestFunction, engine: DialectUnderTest): void {
   suite(test, engine, (declare) => cases(declare, engine));
@@ -67,228 +67,243 @@ export function dialectSuite(test: TestFunction, engine: DialectUnderTest): void
 function cases(declare: DeclareCase, engine: DialectUnderTest): void {
   const { dialect } = engine;
   const { names, unsupported } = dialect.capabilities;
-  const words = engine.syntax ?? NO_WORDS;
+  const syntax = engine.syntax ?? NO_SYNTAX;
 
-  const on = (name: string, promise: string, body: (database: Database) => Promise<void>, timeoutMs?: number): void => {
-    const held = async () => {
+  const on = (
+    name: string,
+    promise: string,
+    body: (database: CaseDatabase) => Promise<void>,
+    timeoutMs?: number,
+  ): void => {
+    const runCase = async () => {
       const database = await engine.createDatabase();
       const opened: Connection[] = [];
-      const again = async (options: ConnectOptions = {}) => {
+      const connectAgain = async (options: ConnectOptions = {}) => {
         const connection = await dialect.connect(database.url, { ...engine.options, ...options });
         opened.push(connection);
         return connection;
       };
       try {
-        await body({ url: database.url, connection: await again(), again });
+        await body({ url: database.url, connection: await connectAgain(), connectAgain });
       } finally {
         for (const connection of opened) await connection.close().catch(() => undefined);
         await database.drop();
       }
     };
-    declare(name, held, { promise, ...(timeoutMs !== undefined && { timeoutMs }) });
+    declare(name, runCase, { promise, ...(timeoutMs !== undefined && { timeoutMs }) });
   };
 
   const run = (connection: Connection, operations: readonly Operation[], from?: SchemaModel, epoch?: number) =>
     runOperations(dialect, connection, operations, from, epoch);
-  /** Whether the dialect cannot do it, as it says itself: then it says so before anything has run. */
-  const isRefused = (operation: Operation, model: SchemaModel): boolean => {
-    const asked = [...requiredFeatures(operation, model)].filter((feature) => unsupported[feature]);
-    if (asked.length === 0) return false;
-    const error = thrown(() => dialect.compile(operation, model));
-    const told = `${JSON.stringify(operation)} asks for ${asked}, which is refused`;
-    assert.equal(error.code, 'not_supported', told);
+  /** Whether the operation is unsupported. If so, checks that `compile` rejects it. */
+  const isUnsupported = (operation: Operation, model: SchemaModel): boolean => {
+    const features = [...requiredFeatures(operation, model)].filter((feature) => unsupported[feature]);
+    if (features.length === 0) return false;
+    const error = expectThrown(() => dialect.compile(operation, model));
+    const message = `${JSON.stringify(operation)} needs ${features}, which is unsupported`;
+    assert.equal(error.code, 'not_supported', message);
     assert.ok(
-      asked.some((feature) => unsupported[feature]?.why === error.why && unsupported[feature]?.next === error.next[0]),
-      told,
+      features.some(
+        (feature) => unsupported[feature]?.why === error.why && unsupported[feature]?.next === error.next[0],
+      ),
+      message,
     );
     return true;
   };
-  /** The field without what the dialect refuses; that it refuses it is seen to. */
-  const possible = (field: NamedFieldDefinition): NamedFieldDefinition => {
+  /** The field without the unsupported features. Checks that they are rejected. */
+  const supportedField = (field: NamedFieldDefinition): NamedFieldDefinition => {
     const others = field.primaryKey ? [] : [ID];
     const operation: CreateCollection = { type: 'createCollection', name: 'one', fields: [...others, field] };
-    if (!isRefused(operation, new Map())) return field;
+    if (!isUnsupported(operation, new Map())) return field;
     const { unique, required, autoGenerate, default: value, ...plain } = field;
-    const without = (feature: Feature, kept: Partial<NamedFieldDefinition>): Partial<NamedFieldDefinition> => {
-      const fields = [...others, { ...plain, ...kept }];
-      return requiredFeatures({ ...operation, fields }, new Map()).has(feature) && unsupported[feature] ? {} : kept;
+    const ifSupported = (feature: Feature, part: Partial<NamedFieldDefinition>): Partial<NamedFieldDefinition> => {
+      const fields = [...others, { ...plain, ...part }];
+      return requiredFeatures({ ...operation, fields }, new Map()).has(feature) && unsupported[feature] ? {} : part;
     };
-    const numbered = plain.type === 'uuid' || plain.type === 'string' ? 'generated' : 'generatedInteger';
+    const generation = plain.type === 'uuid' || plain.type === 'string' ? 'generated' : 'generatedInteger';
     const expression = value !== undefined && isExpression(value) ? 'expressionDefault' : 'default';
     return {
       ...plain,
-      ...(unique && without('unique', { unique })),
-      ...(required && without('required', { required })),
-      ...(autoGenerate && without(numbered, { autoGenerate })),
-      ...(value !== undefined && !unsupported.default && without(expression, { default: value })),
+      ...(unique && ifSupported('unique', { unique })),
+      ...(required && ifSupported('required', { required })),
+      ...(autoGenerate && ifSupported(generation, { autoGenerate })),
+      ...(value !== undefined && !unsupported.default && ifSupported(expression, { default: value })),
     };
   };
   const create = (name: string, fields: readonly NamedFieldDefinition[]): CreateCollection => ({
     type: 'createCollection',
     name,
-    fields: fields.map(possible),
+    fields: fields.map(supportedField),
   });
-  const agrees = async (connection: Connection, model: SchemaModel, what = '') =>
+  const assertCatalogMatches = async (connection: Connection, model: SchemaModel, what = '') =>
     assert.deepEqual(describeDifferences(await connection.normalize(model), await connection.introspect()), [], what);
 
   on(
-    'every field type and default reads back as it was made',
-    '`introspect` gives every field and default back as `seen` says of the model it was made from, and `seen` changes nothing that was read.',
+    'every field type and default reads back unchanged',
+    '`introspect` returns every field and default as `normalize` returns them for the model, and `normalize` does not change an introspected model.',
     async ({ connection }) => {
-      await agrees(connection, await run(connection, [create('everything', everyField(words))]));
-      const again = dialect.normalize(await connection.introspect());
-      assert.deepEqual(describeDifferences(again, await connection.introspect()), []);
+      await assertCatalogMatches(connection, await run(connection, [create('everything', everyField(syntax))]));
+      const normalized = dialect.normalize(await connection.introspect());
+      assert.deepEqual(describeDifferences(normalized, await connection.introspect()), []);
     },
   );
 
   on(
-    'every operation and its way back',
-    'Every operation that `capabilities.unsupported` does not name compiles, runs, and reads back as `apply` says; so does its inverse, and the operation once more.',
+    'every operation and its inverse',
+    'Every supported operation compiles, runs, and reads back as `apply` predicts. So does its inverse, and the operation once more.',
     async ({ connection }) => {
-      let model = await run(connection, base(possible));
-      await agrees(connection, model, 'base');
-      for (const operation of steps(words)) {
-        if (!isLegal(operation, model) || isRefused(operation, model)) continue;
-        const told = JSON.stringify(operation);
-        const back = invert(operation, model);
+      let model = await run(connection, baseTables(supportedField));
+      await assertCatalogMatches(connection, model, 'base');
+      for (const operation of operationsToTest(syntax)) {
+        if (!isLegal(operation, model) || isUnsupported(operation, model)) continue;
+        const description = JSON.stringify(operation);
+        const inverse = invert(operation, model);
         let after = await run(connection, [operation], model);
-        await agrees(connection, after, `after ${told}`);
-        if (!isSomeRefused(back, after)) {
-          const before = await run(connection, back, after);
-          await agrees(connection, before, `back from ${told}`);
+        await assertCatalogMatches(connection, after, `after ${description}`);
+        if (!isAnyUnsupported(inverse, after)) {
+          const before = await run(connection, inverse, after);
+          await assertCatalogMatches(connection, before, `after the inverse of ${description}`);
           after = await run(connection, [operation], before);
         }
         model = after;
       }
-      await agrees(connection, model, 'at the end');
+      await assertCatalogMatches(connection, model, 'at the end');
     },
   );
 
-  /** Whether one of operations that follow one another is refused. */
-  const isSomeRefused = (operations: readonly Operation[], from: SchemaModel): boolean => {
+  /** Whether one of several consecutive operations is unsupported. */
+  const isAnyUnsupported = (operations: readonly Operation[], from: SchemaModel): boolean => {
     let model = from;
     for (const operation of operations) {
-      if (isRefused(operation, model)) return true;
+      if (isUnsupported(operation, model)) return true;
       model = apply(model, operation);
     }
     return false;
   };
 
   on(
-    'names that break what treats them as code',
-    'Names are quoted everywhere: one that looks like code is a name like any other, and one that `capabilities.names` rules out is refused with `name_invalid` and the reason of its `problem`.',
+    'names that look like code',
+    'Names are quoted everywhere. A name that `capabilities.names` does not allow is rejected with `name_invalid` and the reason of its `problem`.',
     async ({ connection }) => {
       for (const name of [...HOSTILE, 'x'.repeat(names.max)]) {
-        const legal = (kind: NameKind) => names.problem?.(name, kind) === undefined;
-        const [table, field] = [legal('table') ? name : 'plain', legal('field') ? name : 'plain'];
+        const isAllowed = (kind: NameKind) => names.problem?.(name, kind) === undefined;
+        const [table, field] = [isAllowed('table') ? name : 'plain', isAllowed('field') ? name : 'plain'];
         for (const kind of ['table', 'field'] as const) {
-          if (legal(kind)) continue;
+          if (isAllowed(kind)) continue;
           const fields = [ID, { name: kind === 'field' ? name : 'n', type: 'integer' }];
-          const illegal: Operation = { type: 'createCollection', name: kind === 'table' ? name : 'plain', fields };
-          const error = thrown(() => dialect.compile(illegal, new Map()));
+          const invalidTable: Operation = { type: 'createCollection', name: kind === 'table' ? name : 'plain', fields };
+          const error = expectThrown(() => dialect.compile(invalidTable, new Map()));
           assert.equal(error.code, 'name_invalid', name);
           assert.equal(error.why, names.problem?.(name, kind));
         }
         const enumeration: NamedFieldDefinition = {
           name: 'e',
           type: 'enum',
-          enumValues: [legal('table') ? name : 'plain'],
+          enumValues: [isAllowed('table') ? name : 'plain'],
           unique: true,
-          default: legal('table') ? name : 'plain',
+          default: isAllowed('table') ? name : 'plain',
         };
         let model = await run(connection, [
           {
             type: 'createCollection',
             name: table,
-            fields: [{ name: field, type: 'integer', primaryKey: true }, possible(enumeration)],
+            fields: [{ name: field, type: 'integer', primaryKey: true }, supportedField(enumeration)],
           },
         ]);
         const index: Operation = {
           type: 'createIndex',
           collection: table,
-          index: legal('index') ? `i${name}`.slice(0, 40) : 'i',
+          index: isAllowed('index') ? `i${name}`.slice(0, 40) : 'i',
           columns: [{ name: 'e', order: 'desc' }, { name: field }],
         };
-        if (!isRefused(index, model)) model = await run(connection, [index], model);
+        if (!isUnsupported(index, model)) model = await run(connection, [index], model);
         const found = await connection.introspect([table]);
         assert.deepEqual(describeDifferences(await connection.normalize(model), found), [], name);
         await run(connection, [{ type: 'dropCollection', collection: table }], model);
       }
       const long = 'x'.repeat(names.max + 1);
-      const error = thrown(() => dialect.compile({ type: 'createCollection', name: long, fields: [ID] }, new Map()));
+      const error = expectThrown(() =>
+        dialect.compile({ type: 'createCollection', name: long, fields: [ID] }, new Map()),
+      );
       assert.equal(error.code, 'name_invalid');
     },
   );
 
   on(
-    'random schemas read back as they were made, and so do the differences between them',
-    'After any legal operations the catalog says what the model says. What the engine cannot do beyond `capabilities.unsupported` is refused with a code that says why, and changes nothing; `migration_failed` is none.',
+    'random schemas and the differences between them read back unchanged',
+    'After any legal operations the catalog matches the model. An operation that the engine rejects for another reason than `capabilities.unsupported` fails with a specific code, not with `migration_failed`, and changes nothing.',
     async ({ connection }) => {
       const seed = Number(process.env.SVC_TEST_SEED ?? '20261121');
       const choices: SchemaChoices = {
         ...CHOICES,
-        check: words.notNull,
+        check: syntax.notNull,
         fields: CHOICES.fields.filter(
           ({ type, precision, scale }) => type !== 'decimal' || (precision !== undefined && scale !== undefined),
         ),
       };
-      for (let index = 0; index < (engine.cases ?? 20); index += 1) {
-        const told = `schema ${index} of SVC_TEST_SEED=${seed}`;
+      for (let index = 0; index < (engine.randomSchemas ?? 20); index += 1) {
+        const description = `schema ${index} of SVC_TEST_SEED=${seed}`;
         const first = randomMoves(30, seed + index, choices);
         const second = randomMoves(12, -seed - index, choices);
-        let model = await legal(connection, first, new Map(), choices);
-        await agrees(connection, model, told);
+        let model = await runMoves(connection, first, new Map(), choices);
+        await assertCatalogMatches(connection, model, description);
         const goal = applyMoves(second, model, choices).model;
-        for (const operation of diff(model, goal)) model = (await tried(connection, operation, model)) ?? model;
-        await agrees(connection, model, `${told}, after the difference`);
-        for (const operation of diff(model, new Map())) model = (await tried(connection, operation, model)) ?? model;
+        for (const operation of diff(model, goal)) model = (await runIfAccepted(connection, operation, model)) ?? model;
+        await assertCatalogMatches(connection, model, `${description}, after the difference`);
+        for (const operation of diff(model, new Map()))
+          model = (await runIfAccepted(connection, operation, model)) ?? model;
         for (const table of model.keys())
           model = await run(connection, [{ type: 'dropCollection', collection: table, cascade: true }], model);
-        await agrees(connection, new Map(), `${told}, emptied`);
+        await assertCatalogMatches(connection, new Map(), `${description}, emptied`);
       }
     },
     240_000,
   );
 
-  const legal = async (connection: Connection, list: readonly SchemaMove[], from: SchemaModel, choices: SchemaChoices) => {
+  const runMoves = async (
+    connection: Connection,
+    list: readonly SchemaMove[],
+    from: SchemaModel,
+    choices: SchemaChoices,
+  ) => {
     let model = from;
     for (const operation of applyMoves(list, from, choices).operations)
-      model = (await tried(connection, operation, model)) ?? model;
+      model = (await runIfAccepted(connection, operation, model)) ?? model;
     return model;
   };
-  /** An engine may refuse more than the model does; then nothing may have changed, which the comparison shows. */
-  const tried = async (connection: Connection, operation: Operation, model: SchemaModel) => {
-    // Something before it was refused.
+  /** Runs an operation unless the engine rejects it. The later comparison detects whether a rejected one changed anything. */
+  const runIfAccepted = async (connection: Connection, operation: Operation, model: SchemaModel) => {
+    // An operation that it depends on was rejected.
     if (!isLegal(operation, model)) return undefined;
-    if (isRefused(operation, model)) return undefined;
+    if (isUnsupported(operation, model)) return undefined;
     try {
       return await run(connection, [operation], model);
     } catch (error) {
-      // Refused with a reason that is known, not stumbled over.
+      // A rejection needs a specific code.
       if (!isSvcError(error)) throw error;
       if (error.code !== 'migration_failed') return undefined;
-      throw new Error(`${JSON.stringify(operation)} was stumbled over: ${error.message} ${error.why}`, {
+      throw new Error(`${JSON.stringify(operation)} failed without a specific code: ${error.message} ${error.why}`, {
         cause: error,
       });
     }
   };
 
   on(
-    'a table that exists says so',
-    'Creating what the model has is refused by `compile`, creating what only the engine has by `run`, both with `collection_exists` and a message that contains `already exists`.',
+    'creating an existing table is an error',
+    '`compile` rejects creating a table of the model, `run` rejects creating a table that only the database has, both with `collection_exists` and a message that contains `already exists`.',
     async ({ connection }) => {
       const twice: Operation = { type: 'createCollection', name: 'twice', fields: [ID] };
       const model = await run(connection, [twice]);
       assert.throws(() => dialect.compile(twice, model), /already exists/);
       const answer = await run(connection, [twice]).then(() => 'It was created again.', describeTestError);
       assert.match(answer, /^collection_exists: .*already exists/);
-      await agrees(connection, model);
+      await assertCatalogMatches(connection, model);
     },
   );
 
   on(
-    'rows that do not allow a change are told of',
-    'A change that rows do not allow is refused with `data_violates` and the engine’s words in `why`, and changes nothing.',
+    'rows that violate a change are an error',
+    'A change that existing rows violate is rejected with `data_violates` and the message of the engine in `why`, and changes nothing.',
     async ({ connection }) => {
       const model = await run(connection, [
         create('rows', [
@@ -303,27 +318,27 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
       ]);
       assert.equal(await connection.count('rows', 1), 1);
       assert.equal(await connection.count('rows', 10), 2);
-      const refused: Operation[] = [
+      const violated: Operation[] = [
         { type: 'addField', collection: 'rows', field: { name: 'n', type: 'integer', required: true } },
         { type: 'createIndex', collection: 'rows', index: 'u', columns: [{ name: 'a' }], unique: true },
         { type: 'modifyField', collection: 'rows', field: 'a', changes: { unique: true } },
         { type: 'modifyField', collection: 'rows', field: 'e', changes: { enumValues: ['y'], default: null } },
       ];
-      for (const operation of refused) {
-        if (isRefused(operation, model)) continue;
+      for (const operation of violated) {
+        if (isUnsupported(operation, model)) continue;
         await assert.rejects(
           run(connection, [operation], model),
           (error) => isSvcError(error) && error.code === 'data_violates' && error.why !== undefined,
           JSON.stringify(operation),
         );
       }
-      await agrees(connection, model);
+      await assertCatalogMatches(connection, model);
     },
   );
 
   on(
-    'a raw statement runs where it is meant to, and its check knows',
-    '`compile` gives nothing for a raw statement of another dialect; its own runs as it is written, and its `check` is a query that gives a row once it has taken effect.',
+    'a raw statement runs on its own dialect only, and its check detects it',
+    '`compile` returns nothing for a raw statement of another dialect. A raw statement of the own dialect runs unchanged, and its `check` is a query that returns a row once the statement has taken effect.',
     async ({ connection, url }) => {
       const model = await run(connection, [create('raws', [ID])]);
       const { statement, check = '' } = engine.raw('raws', url);
@@ -331,7 +346,7 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
       assert.deepEqual(await connection.query(check), []);
       const raw: Operation = { type: 'raw', dialect: dialect.name, statement, check };
       assert.equal(dialect.compile(raw, model)[0]?.check, check);
-      // A raw text may give the lock up: who runs one must hold it.
+      // A raw statement may release the lock, so the lock must be held.
       await connection.withLock((epoch) => run(connection, [raw], model, epoch));
       assert.equal((await connection.query(check)).length, 1);
       assert.deepEqual(
@@ -342,8 +357,8 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
   );
 
   on(
-    'an update says how many matched and how many changed',
-    '`update` counts the rows that `where` matches and those of them whose values became others; null is a value that `eq` and `in` can ask for; $CONCAT takes null for an empty text.',
+    'an update counts matched and modified rows',
+    '`update` counts the rows that `where` matches and those whose values changed. `eq` and `in` can match null. $CONCAT treats null as an empty string.',
     async ({ connection }) => {
       const model = await run(connection, [
         create('people', [
@@ -382,8 +397,8 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
   );
 
   on(
-    'an update takes bytes as base64',
-    '`update` takes base64 for a field of bytes, in what it writes and in `where`, and stores the bytes that it stands for.',
+    'an update accepts bytes as base64',
+    '`update` accepts base64 for binary fields, in values and in `where`, and stores the decoded bytes.',
     async ({ connection }) => {
       const model = await run(connection, [
         create('files', [
@@ -415,12 +430,12 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
   );
 
   on(
-    'segments commit one by one, and the first that fails is named',
-    '`run` commits segments in order until one fails: `committed` counts those before it, `failure.statement` names the statement, nothing of the failed segment is left, and `written` has what CLOCK and ELAPSED became.',
+    'segments commit one by one, and the failed statement is named',
+    '`run` commits segments in order until one fails. `committed` counts those before it, `failure.statement` is the index of the statement, the failed segment is rolled back, and `written` contains the values of CLOCK and ELAPSED.',
     async ({ connection }) => {
       await connection.withLock(async (epoch) => {
         await connection.ensureTables([anyDefinition(things)]);
-        /** What a migration is where DDL can be in a transaction, and where it cannot. */
+        /** The segments of a migration, with and without transactional DDL. */
         const segments = (n: number): Segment[] => {
           const statements = dialect.compile(create(`t${n === 3 ? 1 : n}`, [ID]), new Map());
           const writes = [recordWrite(things, { ...thing(`s${n}`, n), expires: CLOCK, took: ELAPSED })];
@@ -433,10 +448,10 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
         };
         const list = [1, 2, 3, 4].map(segments);
         const outcome = await connection.run(list.flat(), epoch);
-        const through = list.slice(0, 2).flat().length;
-        assert.equal(outcome.committed, through);
+        const committed = list.slice(0, 2).flat().length;
+        assert.equal(outcome.committed, committed);
         assert.equal(outcome.failure?.statement, 0);
-        const written = outcome.written[through - 1]?.[0];
+        const written = outcome.written[committed - 1]?.[0];
         assert.ok(written?.expires instanceof Date);
         assert.equal(typeof written.took, 'number');
         assert.deepEqual([...(await connection.introspect()).keys()].sort(), ['t1', 't2']);
@@ -448,8 +463,8 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
 
   if (dialect.capabilities.runsSegmentsSingly)
     on(
-      'a run ends where it is told to',
-      '`run` asks `underway.goesOn` before each segment and, told to stop, ends there: what comes before is committed and told in order, nothing behind it is begun.',
+      'a run stops when the observer stops it',
+      '`run` calls `shouldContinue` before each segment and stops when it returns false. Earlier segments are committed and reported in order, and no later one is started.',
       async ({ connection }) => {
         await connection.withLock(async (epoch) => {
           await connection.ensureTables([anyDefinition(things)]);
@@ -465,20 +480,20 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
             },
           ]);
           const half = segments.length / 2;
-          const asked: number[] = [];
-          const told: RunOutcome['written'][number][] = [];
+          const segmentsAsked: number[] = [];
+          const reported: RunOutcome['written'][number][] = [];
           const outcome = await connection.run(segments, epoch, 0, {
-            shouldContinue: (segment) => asked.push(segment) <= half,
-            onCommitted: (written) => void told.push(written),
+            shouldContinue: (segment) => segmentsAsked.push(segment) <= half,
+            onCommitted: (written) => void reported.push(written),
             shouldRetry: () => true,
             onSent: () => undefined,
           });
-          assert.deepEqual(outcome, { committed: half, written: told });
+          assert.deepEqual(outcome, { committed: half, written: reported });
           assert.deepEqual(
-            asked,
+            segmentsAsked,
             Array.from({ length: half + 1 }, (_, segment) => segment),
           );
-          assert.ok(told.at(-1)?.[0]?.expires instanceof Date);
+          assert.ok(reported.at(-1)?.[0]?.expires instanceof Date);
           assert.deepEqual([...(await connection.introspect()).keys()], ['t1']);
           const store = connection.records(things);
           assert.equal((await store.get('ends 1'))?.record.size, 1);
@@ -491,10 +506,10 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
     );
 
   on(
-    'writes of an epoch that is over lose',
-    '`withLock` counts the epoch up by one each time; writes planned under an earlier one, or on another version of the record, fail with `lock_lost`, and `replace` with that epoch is `stale`.',
-    async ({ connection, again }) => {
-      const other = await again();
+    'writes of an earlier epoch fail',
+    '`withLock` increments the epoch by one each time. Writes with an earlier epoch or another version of the record fail with `lock_lost`, and `replace` with an earlier epoch is `stale`.',
+    async ({ connection, connectAgain }) => {
+      const other = await connectAgain();
       const old = await connection.withLock(async (epoch) => {
         await connection.ensureTables([anyDefinition(things)]);
         return epoch;
@@ -519,19 +534,19 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
   );
 
   on(
-    'one holds the lock, others wait, and a failure lets go',
-    'One holder at a time over all connections; who waits hears `onWait`, is refused with `lock_timeout` when its time is over, and is let in when the work before it ended, well or badly. `isLocked` tells whether there is one.',
-    async ({ connection, again }) => {
-      const other = await again();
+    'the lock has one holder, others wait, and a failure releases it',
+    'The lock has one holder across all connections. While waiting, `withLock` calls `onWait`; it fails with `lock_timeout` after the timeout, and acquires the lock when the holder succeeds or fails. `isLocked` returns whether there is a holder.',
+    async ({ connection, connectAgain }) => {
+      const other = await connectAgain();
       let inside = 0;
       let waited = 0;
-      const enter = (who: Connection) =>
-        who.withLock(
+      const enter = (holder: Connection) =>
+        holder.withLock(
           async () => {
             inside += 1;
             assert.equal(inside, 1);
-            await who.now();
-            await waitUntil(() => waited > 0, 'nobody who waits is told');
+            await holder.now();
+            await waitUntil(() => waited > 0, 'onWait was never called');
             inside -= 1;
           },
           { onWait: () => (waited += 1) },
@@ -555,15 +570,15 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
   );
 
   on(
-    'who waits for the lock and is interrupted is told so, on its own connection too',
-    '`withLock` gives up with `interrupted` once its `signal` aborts, whoever has the lock.',
-    async ({ connection, again }) => {
-      const other = await again();
+    'waiting for the lock can be interrupted, also on the connection that holds it',
+    '`withLock` fails with `interrupted` when its `signal` is aborted, whichever connection holds the lock.',
+    async ({ connection, connectAgain }) => {
+      const other = await connectAgain();
       await connection.withLock(async () => {
-        for (const who of [connection, other]) {
+        for (const holder of [connection, other]) {
           const signal = new AbortController();
           await assert.rejects(
-            who.withLock(async () => {}, { signal: signal.signal, onWait: () => signal.abort() }),
+            holder.withLock(async () => {}, { signal: signal.signal, onWait: () => signal.abort() }),
             (error) => isSvcError(error) && error.code === 'interrupted',
           );
         }
@@ -573,55 +588,55 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
   );
 
   on(
-    'what is under way when the connection closes comes to an end',
-    'A call that is under way when `close` is called settles, one way or the other.',
-    async ({ again }) => {
+    'a pending call settles when the connection closes',
+    'A pending call resolves or rejects when `close` is called.',
+    async ({ connectAgain }) => {
       for (let round = 0; round < 5; round += 1) {
-        const connection = await again();
-        const asked = Promise.allSettled([connection.now(), connection.now()]);
+        const connection = await connectAgain();
+        const pending = Promise.allSettled([connection.now(), connection.now()]);
         await new Promise((sent) => setImmediate(sent));
         await connection.close();
-        await asked;
+        await pending;
       }
     },
   );
 
   on(
-    'who watches hears of what its definition tells, and of nothing else',
-    '`watch` calls its hint with the key of every record that was written and that `tells` of its definition is true for.',
+    'a watcher is notified of the records that notifyOn selects',
+    '`watch` calls its listener with the key of every written record for which `notifyOn` of its definition returns true.',
     async ({ connection }) => {
-      const told: RecordDefinition<Thing> = { ...things, notifyOn: ({ size }) => Number(size) >= 2 };
-      await connection.ensureTables([anyDefinition(told)]);
-      const heard: (string | undefined)[] = [];
-      let ring: () => void = () => {};
+      const definition: RecordDefinition<Thing> = { ...things, notifyOn: ({ size }) => Number(size) >= 2 };
+      await connection.ensureTables([anyDefinition(definition)]);
+      const notified: (string | undefined)[] = [];
+      let resolveLast: () => void = () => {};
       const last = new Promise<void>((resolve) => {
-        ring = resolve;
+        resolveLast = resolve;
       });
-      const stop = await connection.watch?.(told.collection, (key) => {
-        heard.push(key);
-        if (key === 'b') ring();
+      const stop = await connection.watch?.(definition.collection, (key) => {
+        notified.push(key);
+        if (key === 'b') resolveLast();
       });
-      assert.ok(stop, 'there is no watch(): skip this case, and say why nobody is told');
-      const store = connection.records(told);
+      assert.ok(stop, 'there is no watch(): skip this case, and give the reason');
+      const store = connection.records(definition);
       await store.insert(thing('a', 1));
       await store.replace('a', 1, thing('a', 2));
       await store.replace('a', 2, thing('a', 1));
       await store.insert(thing('b', 2));
       await last;
       await stop();
-      assert.deepEqual(heard, ['a', 'b']);
+      assert.deepEqual(notified, ['a', 'b']);
     },
   );
 }
 
-/** Of what a driver gives for bytes: an array of them, or something that tells them. */
+/** Encodes the bytes that a driver returns: an array, or an object with `toString`. */
 const base64Of = (bytes: unknown): string =>
   bytes instanceof Uint8Array
     ? Buffer.from(bytes).toString('base64')
     : String((bytes as Buffer | undefined)?.toString('base64'));
 
-/** For dialects that refuse every expression. */
-const NO_WORDS: SqlSyntax = { sum: '1', now: '1', notNull: () => '1', numberRules: () => '1' };
+/** For dialects that support no expressions. */
+const NO_SYNTAX: SqlSyntax = { sum: '1', now: '1', notNull: () => '1', numberRules: () => '1' };
 
 function isLegal(operation: Operation, model: SchemaModel): boolean {
   try {
@@ -633,14 +648,14 @@ function isLegal(operation: Operation, model: SchemaModel): boolean {
   }
 }
 
-function thrown(work: () => unknown): SvcError {
+function expectThrown(work: () => unknown): SvcError {
   try {
     work();
   } catch (error) {
     if (isSvcError(error)) return error;
     throw error;
   }
-  throw new Error('a refusal was expected, and nothing was refused');
+  throw new Error('an error was expected, but nothing was thrown');
 }
 
 const HOSTILE = [
@@ -658,7 +673,7 @@ const HOSTILE = [
   '%s',
 ];
 
-const everyField = (words: SqlSyntax): readonly NamedFieldDefinition[] => [
+const everyField = (syntax: SqlSyntax): readonly NamedFieldDefinition[] => [
   { name: 'id', type: 'bigint', primaryKey: true, autoGenerate: true },
   { name: 'integer', type: 'integer', default: -5, unique: true },
   { name: 'bigint', type: 'bigint', default: '-9007199254740993' },
@@ -702,28 +717,28 @@ const everyField = (words: SqlSyntax): readonly NamedFieldDefinition[] => [
   { name: 'empty', type: 'binary', default: '' },
   { name: 'blob', type: 'blob', required: true, default: 'SGVsbG8=' },
   { name: 'data', type: 'blob', required: true },
-  { name: 'expression', type: 'integer', default: { $expression: words.sum } },
-  { name: 'said', type: 'timestamp', default: { $expression: words.now } },
+  { name: 'expression', type: 'integer', default: { $expression: syntax.sum } },
+  { name: 'expression_now', type: 'timestamp', default: { $expression: syntax.now } },
 ];
 
 const ID: NamedFieldDefinition = { name: 'id', type: 'integer', primaryKey: true };
-const base = (possible: (field: NamedFieldDefinition) => NamedFieldDefinition): readonly Operation[] => [
+const baseTables = (supportedField: (field: NamedFieldDefinition) => NamedFieldDefinition): readonly Operation[] => [
   {
     type: 'createCollection',
     name: 'users',
     fields: [
       ID,
-      possible({ name: 'email', type: 'string', unique: true, required: true }),
-      possible({ name: 'mood', type: 'enum', enumValues: ['a', 'b'], default: 'a' }),
-      possible({ name: 'n', type: 'integer', default: 3 }),
-      possible({ name: 'createdAt', type: 'timestamp', required: true, default: 'now' }),
+      supportedField({ name: 'email', type: 'string', unique: true, required: true }),
+      supportedField({ name: 'mood', type: 'enum', enumValues: ['a', 'b'], default: 'a' }),
+      supportedField({ name: 'n', type: 'integer', default: 3 }),
+      supportedField({ name: 'createdAt', type: 'timestamp', required: true, default: 'now' }),
     ],
   },
   {
     type: 'createCollection',
     name: 'orders',
     fields: [
-      possible({ ...ID, autoGenerate: true }),
+      supportedField({ ...ID, autoGenerate: true }),
       { name: 'user', type: 'integer' },
       { name: 'amount', type: 'integer' },
       { name: 'total', type: 'decimal', precision: 10, scale: 2 },
@@ -731,8 +746,8 @@ const base = (possible: (field: NamedFieldDefinition) => NamedFieldDefinition): 
   },
 ];
 
-/** Each is run, undone and run again, in this order; what relies on one that is refused is left out. */
-const steps = (words: SqlSyntax): readonly Operation[] => [
+/** Each one runs, is undone and runs connectAgain, in this order. Those that depend on an unsupported one are skipped. */
+const operationsToTest = (syntax: SqlSyntax): readonly Operation[] => [
   {
     type: 'addConstraint',
     collection: 'orders',
@@ -746,7 +761,7 @@ const steps = (words: SqlSyntax): readonly Operation[] => [
   {
     type: 'addConstraint',
     collection: 'orders',
-    constraint: { name: 'positive', type: 'check', expression: words.numberRules('total', 'amount') },
+    constraint: { name: 'positive', type: 'check', expression: syntax.numberRules('total', 'amount') },
   },
   { type: 'addConstraint', collection: 'users', constraint: { name: 'pair', type: 'unique', columns: ['n', 'email'] } },
   {

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** The first of these ports of this machine that nobody listens on, else any. */
+/** Returns the first free port of `wanted`, or any free port. */
 export async function freePort(...wanted: readonly number[]): Promise<number> {
   for (const port of [...wanted, 0]) {
     const server = createServer();
     try {
-      // All addresses: one who listens on another of them may be who answers on localhost.
+      // All addresses: a server on another one may be the one that answers on localhost.
       server.listen({ port, host: '0.0.0.0', exclusive: true });
       await once(server, 'listening');
       const address = server.address();

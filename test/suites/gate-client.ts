@@ -1,6 +1,6 @@
-import { Svc } from '../../config/sdk/index.ts';
 import type { ApprovalsConfig, Config } from '../../config/define.ts';
 import type { Gate } from '../../config/sdk/gate.ts';
+import { Svc } from '../../config/sdk/index.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
 
 export const CALLBACK_KEY = 'a key for tests, of thirty-two bytes or more';
@@ -9,9 +9,9 @@ export const WEBHOOK_SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 export interface GateUnderTest {
   readonly svc: Svc;
   readonly gate: Gate;
-  /** What the tool was called with. */
+  /** The parameters of every call of the tool. */
   readonly refunds: unknown[];
-  /** Puts a call to the gate: what was asked, and how it ends. */
+  /** Starts a call that waits for approval. Returns its request and the promise of its outcome. */
   refund(
     parameters?: object,
   ): Promise<{ readonly request: ApprovalRequest; readonly outcome: Promise<{ status: string; result: unknown }> }>;
@@ -23,7 +23,7 @@ interface Setup {
   readonly humanInLoop?: object;
 }
 
-/** A client whose one tool needs a human, in memory unless the configuration says otherwise. */
+/** Runs `body` with a client that has one tool, which requires approval. The store is in memory by default. */
 export async function withGate(
   { approvals, config, humanInLoop }: Setup,
   body: (gate: GateUnderTest) => Promise<void>,
@@ -63,13 +63,13 @@ export async function withGate(
       gate,
       refunds,
       async refund(parameters = { orderId: '1234', amount: 20 }) {
-        let asked: (request: ApprovalRequest) => void = () => {};
+        let onRequested: (request: ApprovalRequest) => void = () => {};
         const requested = new Promise<ApprovalRequest>((resolve) => {
-          asked = resolve;
+          onRequested = resolve;
         });
-        const outcome = gate.run({ tool: 'refund', parameters }, { onRequested: (request) => asked(request) });
+        const outcome = gate.run({ tool: 'refund', parameters }, { onRequested });
         const early = outcome.then(({ status }) => {
-          throw new Error(`it was ${status} before anybody was asked`);
+          throw new Error(`the call ended as ${status} without a request`);
         });
         early.catch(() => undefined);
         return { request: await Promise.race([requested, early]), outcome };

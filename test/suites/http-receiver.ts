@@ -1,39 +1,47 @@
 import type { ServerResponse } from 'node:http';
-import { type ReceiverBehaviour, type ChannelReceiver, RETRY_AFTER_SECONDS } from './channel-suite.ts';
+import { type ChannelReceiver, RETRY_AFTER_SECONDS, type ReceiverBehaviour } from './channel-suite.ts';
 import { startWebhookReceiver } from './webhook-receiver.ts';
 
-type Answered = Exclude<ReceiverBehaviour, 'hangs'>;
+type HttpBehaviour = Exclude<ReceiverBehaviour, 'hangs'>;
 
 export interface HttpService {
-  /** What `approvals.channels` says beside the `type`, for a service at that URL. */
+  /** The options in `approvals.channels` other than `type`, for a service at this URL. */
   options(url: string): Readonly<Record<string, unknown>>;
   readonly secrets?: readonly string[];
-  /** What the reader is shown of a request with that body. */
+  /** The text that the reader sees of a request with this body. */
   displayed(body: string): string;
-  /** In the service's own words; by default 200, 500, and 429 with Retry-After. */
-  readonly answers?: Readonly<Partial<Record<Answered, (response: ServerResponse) => void>>>;
+  /** The responses of the service. Default: 200, 500, and 429 with Retry-After. */
+  readonly responses?: Readonly<Partial<Record<HttpBehaviour, (response: ServerResponse) => void>>>;
 }
 
-const ANSWERS: Record<Answered, (response: ServerResponse) => void> = {
-  takes: (response) => response.writeHead(200).end(),
-  refuses: (response) => response.writeHead(500).end(),
-  pauses: (response) => response.writeHead(429, { 'retry-after': String(RETRY_AFTER_SECONDS) }).end(),
+const RESPONSES: Record<HttpBehaviour, (response: ServerResponse) => void> = {
+  accepts: (response) => response.writeHead(200).end(),
+  fails: (response) => response.writeHead(500).end(),
+  rateLimits: (response) => response.writeHead(429, { 'retry-after': String(RETRY_AFTER_SECONDS) }).end(),
 };
 
-/** A stand-in for a service that channels reach over HTTP, on a port of this machine. */
-export async function httpReceiver({ options, secrets = [], displayed, answers }: HttpService): Promise<ChannelReceiver> {
-  let behaviour: ReceiverBehaviour = 'takes';
-  const to = await startWebhookReceiver((response) => {
-    if (behaviour !== 'hangs') ({ ...ANSWERS, ...answers })[behaviour](response);
+/** A fake of an HTTP service that a channel delivers to, on a local port. */
+export async function httpReceiver({
+  options,
+  secrets = [],
+  displayed,
+  responses,
+}: HttpService): Promise<ChannelReceiver> {
+  let behaviour: ReceiverBehaviour = 'accepts';
+  const receiver = await startWebhookReceiver((response) => {
+    if (behaviour !== 'hangs') ({ ...RESPONSES, ...responses })[behaviour](response);
   });
   return {
-    options: options(to.url),
+    options: options(receiver.url),
     secrets,
     received: () =>
-      to.received.map(({ headers, body }) => ({ raw: `${JSON.stringify(headers)}\n${body}`, displayed: displayed(body) })),
-    setBehaviour: (as) => {
-      behaviour = as;
+      receiver.received.map(({ headers, body }) => ({
+        raw: `${JSON.stringify(headers)}\n${body}`,
+        displayed: displayed(body),
+      })),
+    setBehaviour: (next) => {
+      behaviour = next;
     },
-    close: () => to.close(),
+    close: () => receiver.close(),
   };
 }

@@ -1,23 +1,30 @@
 /**
- * The suites that say whether a plugin of yours does what its contract asks for.
+ * Test suites for plugins: each checks that an implementation fulfills its contract.
  * @module @svc/sdk/testing
  */
 
 export type { StorageBackend } from '../../core/approval/backend.ts';
 export { approvalSuite } from './approval-suite.ts';
-export { type BrokerMessage, type BrokerClient, type BrokerUnderTest, brokerSuite } from './broker-suite.ts';
+export { type BrokerClient, type BrokerMessage, type BrokerUnderTest, brokerSuite } from './broker-suite.ts';
 export {
-  type ReceiverBehaviour,
   type ChannelMessage,
   type ChannelReceiver,
   type ChannelUnderTest,
   channelSuite,
   RETRY_AFTER_SECONDS,
+  type ReceiverBehaviour,
 } from './channel-suite.ts';
 export { type DialectUnderTest, dialectSuite, type Row, type SqlSyntax } from './dialect-suite.ts';
 export { type HttpService, httpReceiver } from './http-receiver.ts';
 export { type ModelUnderTest, modelSuite, type OpenModel, type ScriptedReply } from './model-suite.ts';
 export { recordStoreSuite } from './record-store-suite.ts';
 export { sqlSyntax } from './sql-syntax.ts';
-export { type DeclareCase, type CaseOptions, ContractBroken, suite, type TestFunction, type UnderTest } from './suite.ts';
+export {
+  type CaseOptions,
+  ContractBroken,
+  type DeclareCase,
+  suite,
+  type TestFunction,
+  type UnderTest,
+} from './suite.ts';
 export type { StoreUnderTest, TestDatabase, TestStore } from './test-database.ts';

@@ -3,25 +3,25 @@ import type { Conversation, ModelEvent, ModelProvider, ModelTool } from '../../c
 import type { Json } from '../../core/json.ts';
 import { suite, type TestFunction, type UnderTest } from './suite.ts';
 
-/** What the model behind a provider says in a turn. */
+/** The reply of a fake model in one turn. */
 export interface ScriptedReply {
   readonly text?: string;
-  /** `parameters` as the model writes them: JSON, or what should have been JSON. */
+  /** `parameters` as the model writes them, which may be invalid JSON. */
   readonly calls?: readonly { readonly tool: string; readonly parameters: string }[];
-  /** It answers with an error, or its answer breaks off after the text. */
-  readonly fails?: 'refused' | 'cut';
+  /** `error`: it responds with an error. `disconnect`: the response is cut off after the text. */
+  readonly fails?: 'error' | 'disconnect';
 }
 
 export interface OpenModel {
   readonly provider: ModelProvider;
-  /** What the model was sent so far, a text for each turn. */
-  asked(): readonly string[];
+  /** The requests that the model received so far, one text per turn. */
+  requests(): readonly string[];
   close(): Promise<void>;
 }
 
 export interface ModelUnderTest extends UnderTest {
-  /** A provider whose model says this, turn by turn: a stand-in on 127.0.0.1 that speaks the wire format of the real one. */
-  open(turns: readonly ScriptedReply[]): Promise<OpenModel>;
+  /** Opens a provider whose model gives these replies: a fake server on 127.0.0.1 with the real wire format. */
+  open(replies: readonly ScriptedReply[]): Promise<OpenModel>;
 }
 
 const TOOL: ModelTool = {
@@ -31,19 +31,19 @@ const TOOL: ModelTool = {
 };
 const START: Conversation = { system: 'You pay money back.', prompt: 'Refund order 1234.', turns: [] };
 
-/** What an agent's run relies on, of whatever provider a model is had from. */
+/** Tests that a model provider fulfills its contract. */
 export function modelSuite(test: TestFunction, model: ModelUnderTest): void {
   suite(test, model, (declare) => {
     const on = (
       name: string,
       promise: string,
-      says: readonly ScriptedReply[],
+      replies: readonly ScriptedReply[],
       body: (open: OpenModel) => Promise<void>,
     ): boolean =>
       declare(
         name,
         async () => {
-          const open = await model.open(says);
+          const open = await model.open(replies);
           try {
             await body(open);
           } finally {
@@ -54,8 +54,8 @@ export function modelSuite(test: TestFunction, model: ModelUnderTest): void {
       );
 
     on(
-      'a turn is its text and its calls, and an end that says what it cost',
-      '`turn` yields `text` in pieces that make the whole, a `tool_call` for each call with the parameters as JSON and an id that is its own in the turn, and `finished` once, last, with whole numbers of tokens.',
+      'a turn yields its text, its calls and its token counts',
+      '`turn` yields the `text` in pieces, a `tool_call` for each call with its parameters as JSON and an id that is unique in the turn, and one `finished` at the end with integer token counts.',
       [{ text: 'I look first, and then I pay.', calls: [call({ amount: 1 }), call({ amount: 2, note: 'it\'s "ß"' })] }],
       async ({ provider }) => {
         const events = await turn(provider);
@@ -68,7 +68,7 @@ export function modelSuite(test: TestFunction, model: ModelUnderTest): void {
             { tool: 'refund', parameters: { amount: 2, note: 'it\'s "ß"' } },
           ],
         );
-        assert.equal(new Set(calls.map(({ id }) => id)).size, 2, 'two calls of one turn have one id');
+        assert.equal(new Set(calls.map(({ id }) => id)).size, 2, 'two calls of one turn have the same id');
         assert.deepEqual(
           events.flatMap(({ type }, at) => (type === 'finished' ? [at] : [])),
           [events.length - 1],
@@ -82,45 +82,45 @@ export function modelSuite(test: TestFunction, model: ModelUnderTest): void {
     );
 
     on(
-      'the model sees what was said and done before, and what a human changed',
-      'The model is sent the system prompt, the prompt, the tools, and of every earlier turn its text, its calls, their results and the names of `changed` parameters; `providerState` of a turn goes back with it.',
+      'the model receives earlier turns, results and the names of changed parameters',
+      'The model receives the system prompt, the prompt, the tools, and for every earlier turn its text, calls, results, names of `changed` parameters and `providerState`.',
       [{ text: 'First.', calls: [call({ amount: 20 })] }, { text: 'Second.' }],
-      async ({ provider, asked }) => {
+      async ({ provider, requests }) => {
         const events = await turn(provider);
         const end = events.at(-1);
-        const [made] = callsOf(events);
-        assert.ok(made && end?.type === 'finished');
+        const [call] = callsOf(events);
+        assert.ok(call && end?.type === 'finished');
         const turns = [
           {
             text: textOf(events),
-            calls: [{ ...made, parameters: { amount: 15 }, result: { paid: 'result-4711' }, changed: ['amount'] }],
+            calls: [{ ...call, parameters: { amount: 15 }, result: { paid: 'result-4711' }, changed: ['amount'] }],
             ...(end.providerState !== undefined && { providerState: end.providerState }),
           },
         ];
         assert.equal(textOf(await turn(provider, { ...START, turns })), 'Second.');
-        const [first = '', second = ''] = asked();
-        for (const said of [START.system, START.prompt, TOOL.tag])
-          assert.ok(first.includes(said), `${said} in ${first}`);
-        for (const said of ['First.', 'result-4711', 'amount'])
-          assert.ok(second.includes(said), `${said} in ${second}`);
+        const [first = '', second = ''] = requests();
+        for (const text of [START.system, START.prompt, TOOL.tag])
+          assert.ok(first.includes(text), `${text} in ${first}`);
+        for (const text of ['First.', 'result-4711', 'amount'])
+          assert.ok(second.includes(text), `${text} in ${second}`);
       },
     );
 
     on(
-      'parameters that are no JSON are handed on as they are',
-      'A call whose parameters cannot be read is a `tool_call` with `malformed: true`, and `parameters` is the text that the model wrote: nothing is guessed, and nothing is thrown.',
+      'parameters that are not JSON are returned as text',
+      'A call with invalid JSON is a `tool_call` with `malformed: true`, and `parameters` is the text that the model wrote.',
       [{ calls: [{ tool: 'refund', parameters: '{"amount": 2' }] }],
       async ({ provider }) => {
-        const [made] = callsOf(await turn(provider));
-        assert.deepEqual([made?.malformed, made?.parameters], [true, '{"amount": 2']);
+        const [call] = callsOf(await turn(provider));
+        assert.deepEqual([call?.malformed, call?.parameters], [true, '{"amount": 2']);
       },
     );
 
-    for (const fails of ['refused', 'cut'] as const) {
+    for (const fails of ['error', 'disconnect'] as const) {
       on(
-        fails === 'refused' ? 'a model that cannot be had is an error' : 'a turn that breaks off is an error',
-        'A turn that the model did not end throws, and yields no `finished`: half a turn is never taken for a whole one.',
-        // Once more than anybody tries again.
+        fails === 'error' ? 'a failed request is an error' : 'a turn that is cut off is an error',
+        '`turn` throws if the model did not end the turn, and yields no `finished`.',
+        // More than any provider retries.
         Array.from({ length: 10 }, () => ({ text: 'I was about to', fails })),
         async ({ provider }) => {
           const { events, error } = await attempt(provider, new AbortController().signal);
@@ -131,9 +131,9 @@ export function modelSuite(test: TestFunction, model: ModelUnderTest): void {
     }
 
     on(
-      'who is no longer wanted stops',
+      'an aborted turn stops',
       'Once its signal is aborted, `turn` throws and yields no `finished`.',
-      [{ text: 'Never heard.' }],
+      [{ text: 'Never received.' }],
       async ({ provider }) => {
         const stop = new AbortController();
         stop.abort(new Error('The run was cancelled.'));
@@ -164,7 +164,7 @@ async function attempt(
     for await (const event of provider.turn(conversation, [TOOL], signal)) events.push(event);
     return { events };
   } catch (error) {
-    return { events, error: error ?? new Error('It threw nothing at all.') };
+    return { events, error: error ?? new Error('It threw undefined.') };
   }
 }
 
@@ -174,6 +174,6 @@ const textOf = (events: readonly ModelEvent[]): string =>
 const callsOf = (events: readonly ModelEvent[]) =>
   events.flatMap((event) => {
     if (event.type !== 'tool_call') return [];
-    const { type: _, ...made } = event;
-    return [made];
+    const { type: _, ...rest } = event;
+    return [rest];
   });

@@ -3,10 +3,10 @@ import { isSvcError } from '../../core/errors.ts';
 import { apply } from '../../core/schema/apply.ts';
 import { areComparable, referencesTo, uniqueKeys } from '../../core/schema/keys.ts';
 import type { Collection, SchemaModel } from '../../core/schema/model.ts';
-import type { ConstraintDefinition, FieldDefinition, Operation } from '../../core/schema/operation.ts';
+import type { ConstraintDefinition, FieldDefinition, Operation, OperationType } from '../../core/schema/operation.ts';
 import type { Renames } from '../../core/schema/rename/renames.ts';
 
-/** Names that break what treats them as code, as patterns, or as keys of plain objects. */
+/** Names that look like code, patterns or properties of objects. */
 export const HOSTILE_NAMES = [
   '__proto__',
   'constructor',
@@ -26,14 +26,14 @@ export const PLAIN_NAMES = ['a', 'b', 'c', 'd', 'users', 'orders'] as const;
 
 export interface SchemaChoices {
   readonly names: readonly string[];
-  /** Definitions a field may get; the default has every type. */
+  /** The definitions to choose from; by default every type. */
   readonly fields: readonly FieldDefinition[];
-  /** Whether foreign keys, checks and table options may come. */
+  /** Whether to generate foreign keys, checks and constraints. */
   readonly sql: boolean;
-  /** An expression over a field; the field's name comes as it is. */
+  /** Returns a check expression for a field, whose name is not quoted yet. */
   readonly check: (field: string) => string;
-  /** Kinds of operation, an entry for each chance. */
-  readonly kinds: readonly Kind[];
+  /** Kinds of moves; a repeated kind is more likely. */
+  readonly kinds: readonly MoveKind[];
 }
 
 export const FIELDS: readonly FieldDefinition[] = [
@@ -69,37 +69,31 @@ export const FIELDS: readonly FieldDefinition[] = [
   { type: 'blob' },
 ];
 
-const KINDS = [
-  'createCollection',
-  'createCollection',
-  'createCollection',
-  'createCollection',
-  'createCollection',
-  'dropCollection',
-  'renameCollection',
-  'addField',
-  'addField',
-  'dropField',
-  'renameField',
-  'modifyField',
-  'modifyField',
-  'retypeField',
-  'createIndex',
-  'dropIndex',
-  'unique',
-  'primaryKey',
-  'check',
-  'foreignKey',
-  'foreignKey',
-  'foreignKey',
-  'dropConstraint',
-  'rekey',
-  'rekey',
-  'swapFields',
-  'swapCollections',
-] as const;
+/** The moves that consist of a single operation, as often as they are likely. */
+const SINGLE = {
+  createCollection: [
+    'createCollection',
+    'createCollection',
+    'createCollection',
+    'createCollection',
+    'createCollection',
+  ],
+  dropCollection: ['dropCollection'],
+  renameCollection: ['renameCollection'],
+  addField: ['addField', 'addField'],
+  dropField: ['dropField'],
+  renameField: ['renameField'],
+  modifyField: ['modifyField', 'modifyField', 'retypeField'],
+  createIndex: ['createIndex'],
+  dropIndex: ['dropIndex'],
+  addConstraint: ['unique', 'primaryKey', 'check', 'foreignKey', 'foreignKey', 'foreignKey'],
+  dropConstraint: ['dropConstraint'],
+  raw: [],
+} as const satisfies Readonly<Record<OperationType, readonly string[]>>;
 
-export type Kind = (typeof KINDS)[number];
+type MoveKind = (typeof SINGLE)[OperationType][number] | 'rekey' | 'swapFields' | 'swapCollections';
+
+const KINDS: readonly MoveKind[] = [...Object.values(SINGLE).flat(), 'rekey', 'rekey', 'swapFields', 'swapCollections'];
 
 export const CHOICES: SchemaChoices = {
   names: [...PLAIN_NAMES, ...HOSTILE_NAMES],
@@ -109,23 +103,23 @@ export const CHOICES: SchemaChoices = {
   kinds: KINDS,
 };
 
-/** A change told by numbers, which mean something for every model: what makes shrinking simple. */
+/** A change encoded as numbers that are valid for every model, which makes shrinking simple. */
 export interface SchemaMove {
-  readonly kind: Kind;
+  readonly kind: MoveKind;
   readonly numbers: readonly number[];
 }
 
-/** As many moves as the seed says, at most `most`: the same for the same seed, on every machine. */
+/** Returns up to `most` moves, the same for the same seed on every machine. */
 export function randomMoves(most: number, seed: number, choices: SchemaChoices = CHOICES): SchemaMove[] {
   const random = generator(seed);
-  const below = (limit: number) => Math.floor(random() * limit);
-  return Array.from({ length: below(most + 1) }, () => ({
-    kind: choices.kinds[below(choices.kinds.length)] ?? 'createCollection',
-    numbers: Array.from({ length: 8 }, () => below(998)),
+  const numberBelow = (limit: number) => Math.floor(random() * limit);
+  return Array.from({ length: numberBelow(most + 1) }, () => ({
+    kind: choices.kinds[numberBelow(choices.kinds.length)] ?? 'createCollection',
+    numbers: Array.from({ length: 8 }, () => numberBelow(998)),
   }));
 }
 
-/** Numbers from 0 to 1: mulberry32, which is good enough for choices. */
+/** A generator of numbers from 0 to 1: mulberry32. */
 function generator(seed: number): () => number {
   let state = seed | 0;
   return () => {
@@ -139,19 +133,23 @@ function generator(seed: number): () => number {
 export interface AppliedMoves {
   readonly from: SchemaModel;
   readonly model: SchemaModel;
-  /** Those that were legal, in order. */
+  /** The legal operations, in order. */
   readonly operations: readonly Operation[];
-  /** Of what was there from the start and still is, under another name. */
+  /** The tables and fields that existed at the start and still exist under another name. */
   readonly renames: Renames;
 }
 
-/** Makes the moves that are legal; the others do not count. */
-export function applyMoves(list: readonly SchemaMove[], from: SchemaModel = new Map(), choices: SchemaChoices = CHOICES): AppliedMoves {
+/** Applies the legal moves and ignores the others. */
+export function applyMoves(
+  moves: readonly SchemaMove[],
+  from: SchemaModel = new Map(),
+  choices: SchemaChoices = CHOICES,
+): AppliedMoves {
   const origins = new Origins(from);
   const operations: Operation[] = [];
   let model = from;
-  for (const move of list) {
-    for (const operation of decoded(move, model, choices)) {
+  for (const move of moves) {
+    for (const operation of decodeMove(move, model, choices)) {
       try {
         model = apply(model, operation);
       } catch (error) {
@@ -165,12 +163,12 @@ export function applyMoves(list: readonly SchemaMove[], from: SchemaModel = new 
   return { from, model, operations, renames: origins.renames() };
 }
 
-function decoded({ kind, numbers }: SchemaMove, model: SchemaModel, choices: SchemaChoices): Operation[] {
+function decodeMove({ kind, numbers }: SchemaMove, model: SchemaModel, choices: SchemaChoices): Operation[] {
   let next = 0;
   const number = () => numbers[next++ % numbers.length] ?? 0;
-  const pick = <T>(list: readonly T[]): T | undefined => list[number() % Math.max(1, list.length)];
+  const pick = <T>(moves: readonly T[]): T | undefined => moves[number() % Math.max(1, moves.length)];
   const name = () => pick(choices.names) ?? 'a';
-  if (kind === 'createCollection') return created(name(), number, choices);
+  if (kind === 'createCollection') return createTableOperations(name(), number, choices);
   const collection = pick([...model.values()]);
   if (!collection) return [];
   const field = pick([...collection.fields.keys()]) ?? 'missing';
@@ -237,7 +235,7 @@ function decoded({ kind, numbers }: SchemaMove, model: SchemaModel, choices: Sch
     case 'dropConstraint':
       return [{ type: kind, ...at, constraint: pick([...collection.constraints.keys()]) ?? 'missing' }];
     case 'rekey':
-      return choices.sql ? rekeyed(model, number, `key ${name()}`) : [];
+      return choices.sql ? replaceKeyOperations(model, number, `key ${name()}`) : [];
     case 'swapFields': {
       const other = pick([...collection.fields.keys()]) ?? field;
       const rename = (from: string, to: string): Operation => ({ type: 'renameField', ...at, from, to });
@@ -251,7 +249,7 @@ function decoded({ kind, numbers }: SchemaMove, model: SchemaModel, choices: Sch
   }
 }
 
-function created(name: string, number: () => number, choices: SchemaChoices): Operation[] {
+function createTableOperations(name: string, number: () => number, choices: SchemaChoices): Operation[] {
   const keys = choices.fields.filter((field) => field.primaryKey);
   const fields = new Map([['id', keys[number() % Math.max(1, keys.length)] ?? { type: 'integer', primaryKey: true }]]);
   for (let count = number() % 5; count > 0; count--) {
@@ -272,8 +270,8 @@ function created(name: string, number: () => number, choices: SchemaChoices): Op
   ];
 }
 
-/** A foreign key stays as it is while the key it relies on becomes another one over the same columns. */
-function rekeyed(model: SchemaModel, number: () => number, name: string): Operation[] {
+/** Replaces the key that a foreign key references with another key over the same columns. */
+function replaceKeyOperations(model: SchemaModel, number: () => number, name: string): Operation[] {
   const references = [...model.keys()].flatMap((table) => referencesTo(model, table));
   const reference = references[number() % Math.max(1, references.length)];
   if (!reference) return [];
@@ -301,7 +299,7 @@ function rekeyed(model: SchemaModel, number: () => number, name: string): Operat
   ];
 }
 
-/** To some key of the target, from fields that can hold its values. */
+/** A foreign key to some key of the target, from fields of matching types. */
 function foreignKey(
   name: string,
   collection: Collection,
@@ -328,7 +326,7 @@ function foreignKey(
   };
 }
 
-/** What became of the tables and fields of a model while operations went over it. */
+/** Tracks the original names of the tables and fields of a model across operations. */
 class Origins {
   readonly #collections: Map<string, { readonly origin: string | undefined; readonly fields: Map<string, string> }>;
 
@@ -358,7 +356,18 @@ class Origins {
       case 'renameField': {
         const fields = this.#collections.get(operation.collection)?.fields;
         if (fields) moveKey(fields, operation.from, operation.to);
+        break;
       }
+      case 'addField':
+      case 'modifyField':
+      case 'createIndex':
+      case 'dropIndex':
+      case 'addConstraint':
+      case 'dropConstraint':
+      case 'raw':
+        break;
+      default:
+        operation satisfies never;
     }
   }
 

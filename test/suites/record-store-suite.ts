@@ -6,36 +6,40 @@ import { suite, type TestFunction } from './suite.ts';
 import type { StoreUnderTest } from './test-database.ts';
 
 /**
- * What every record store must do: history, leases, approvals and executions are built on nothing else. A dialect's
- * is asked for with a place that connects it: `{ connect: () => dialect.connect(url, {}), drop }`.
+ * Tests that a record store fulfills its contract, on which history, leases, approvals and executions are built. The
+ * store of a dialect is created as `{ connect: () => dialect.connect(url, {}), drop }`.
  */
 export function recordStoreSuite(test: TestFunction, store: StoreUnderTest): void {
   suite(test, store, (declare) => {
-    const on = (name: string, promise: string, body: (connect: () => Promise<StorageBackend>) => Promise<void>): void => {
-      const held = async () => {
-        const place = await store.createStore();
-        const homes: StorageBackend[] = [];
+    const declareCase = (
+      name: string,
+      promise: string,
+      body: (connect: () => Promise<StorageBackend>) => Promise<void>,
+    ): void => {
+      const runCase = async () => {
+        const testStore = await store.createStore();
+        const backends: StorageBackend[] = [];
         try {
           await body(async () => {
-            const home = await place.connect();
-            homes.push(home);
-            return home;
+            const backend = await testStore.connect();
+            backends.push(backend);
+            return backend;
           });
         } finally {
-          for (const home of homes) await home.close();
-          await place.drop();
+          for (const backend of backends) await backend.close();
+          await testStore.drop();
         }
       };
-      declare(name, held, { promise });
+      declare(name, runCase, { promise });
     };
 
-    on(
-      'a record is won by one of many',
-      'Of those who insert one key, one hears `inserted` and the others `exists`; of those who replace one version, one hears `replaced` and the others `stale`; versions count from 1; what is not there is `missing`.',
+    declareCase(
+      'of concurrent writers, one wins',
+      'Of concurrent inserts of a key, one gets `inserted` and the others `exists`. Of concurrent replacements of a version, one gets `replaced` and the others `stale`. Versions count from 1. A missing record is `missing`.',
       async (connect) => {
-        const homes = [await connect(), await connect(), await connect()];
-        await homes[0]!.ensureTables([anyDefinition(things)]);
-        const stores = homes.map((home) => home.records(things));
+        const backends = [await connect(), await connect(), await connect()];
+        await backends[0]!.ensureTables([anyDefinition(things)]);
+        const stores = backends.map((backend) => backend.records(things));
         const inserted = await Promise.all(stores.map((one) => one.insert(thing('a', 1))));
         assert.deepEqual(inserted.sort(), ['exists', 'exists', 'inserted']);
         for (let version = 1; version < 20; version += 1) {
@@ -50,14 +54,14 @@ export function recordStoreSuite(test: TestFunction, store: StoreUnderTest): voi
       },
     );
 
-    on(
-      'a record comes back as it was',
-      'Every column comes back with the type and the value it was written with, dates to the millisecond and JSON in any depth; CLOCK becomes the clock of the engine.',
+    declareCase(
+      'a record reads back unchanged',
+      'Every column comes back with the type and value that were written, dates to the millisecond and JSON of any depth. CLOCK becomes the time of the engine.',
       async (connect) => {
-        const home = await connect();
-        await home.ensureTables([anyDefinition(things)]);
-        const records = home.records(things);
-        const moment = new Date(await home.now());
+        const backend = await connect();
+        await backend.ensureTables([anyDefinition(things)]);
+        const records = backend.records(things);
+        const startTime = new Date(await backend.now());
         const written: Thing = {
           id: `it's "a" \\ 😀 \n%_`,
           kind: "'; drop table x --",
@@ -65,7 +69,7 @@ export function recordStoreSuite(test: TestFunction, store: StoreUnderTest): voi
           took: 0.1,
           big: Number.MAX_SAFE_INTEGER,
           done: false,
-          expires: new Date(moment.getTime() + 123),
+          expires: new Date(startTime.getTime() + 123),
           body: { a: [1, "it's", null, { __proto__x: 'y' }], '': 'ß', b: false },
         };
         await records.insert(written);
@@ -73,19 +77,19 @@ export function recordStoreSuite(test: TestFunction, store: StoreUnderTest): voi
         await records.insert(thing('plain', 1));
         assert.deepEqual((await records.get('plain'))?.record, thing('plain', 1));
         assert.equal(await records.replace('plain', 1, { ...thing('plain', 2), expires: CLOCK }), 'replaced');
-        const told = (await records.get('plain'))?.record.expires;
-        assert.ok(told instanceof Date && told >= moment && told <= (await home.now()), `${told}`);
+        const stored = (await records.get('plain'))?.record.expires;
+        assert.ok(stored instanceof Date && stored >= startTime && stored <= (await backend.now()), `${stored}`);
       },
     );
 
-    on(
-      'late is late by the clock of the engine',
-      '`replace` with `before` is `late` where that column of the stored record is not after the clock of the engine, in the same statement; another version is `stale`, late or not.',
+    declareCase(
+      'a deadline counts by the clock of the engine',
+      '`replace` with `before` is `late` if that column of the stored record is not after the time of the engine, checked in the same statement. Another version is `stale`, late or not.',
       async (connect) => {
-        const home = await connect();
-        await home.ensureTables([anyDefinition(things)]);
-        const records = home.records(things);
-        const future = new Date((await home.now()).getTime() + 60_000);
+        const backend = await connect();
+        await backend.ensureTables([anyDefinition(things)]);
+        const records = backend.records(things);
+        const future = new Date((await backend.now()).getTime() + 60_000);
         const guard = { before: 'expires' } as const;
         await records.insert({ ...thing('a', 1), expires: future });
         assert.equal(await records.replace('a', 1, { ...thing('a', 2), expires: new Date(0) }, guard), 'replaced');
@@ -95,17 +99,17 @@ export function recordStoreSuite(test: TestFunction, store: StoreUnderTest): voi
       },
     );
 
-    on(
-      'before its table is there, a store is empty',
-      'What was never ensured has no records: `get` gives undefined, a page is empty, and nothing is made by asking. `ensure` can be repeated, and adds the columns of a newer definition.',
+    declareCase(
+      'a store without a table is empty',
+      'Without a table, `get` returns undefined and a page is empty, and reading creates nothing. `ensureTables` can be repeated, and adds the columns of a newer definition.',
       async (connect) => {
-        const home = await connect();
-        const early = home.records(things);
-        assert.equal(await early.get('a'), undefined);
-        assert.deepEqual((await early.page('bySize', { equals: { kind: 'k' }, limit: 10 })).records, []);
-        await home.ensureTables([anyDefinition(things)]);
-        await home.ensureTables([anyDefinition(things)]);
-        await early.insert(thing('a', 1));
+        const backend = await connect();
+        const emptyRecords = backend.records(things);
+        assert.equal(await emptyRecords.get('a'), undefined);
+        assert.deepEqual((await emptyRecords.page('bySize', { equals: { kind: 'k' }, limit: 10 })).records, []);
+        await backend.ensureTables([anyDefinition(things)]);
+        await backend.ensureTables([anyDefinition(things)]);
+        await emptyRecords.insert(thing('a', 1));
         const newer: RecordDefinition<Thing & { readonly note: string | null }> = {
           ...things,
           columns: { ...things.columns, note: { type: 'text', nullable: true } },
@@ -117,16 +121,16 @@ export function recordStoreSuite(test: TestFunction, store: StoreUnderTest): voi
       },
     );
 
-    on(
-      'pages go through everything once, both ways',
-      'Pages of an index have every record with those values once, ordered by the sort column and then by key, in either direction; `from` and `to` are inclusive; `columns` leaves the others away; the last page has no cursor.',
+    declareCase(
+      'pages contain every record once, in both directions',
+      'Pages of an index contain every record with these values once, ordered by the sort column and then by key, in either direction. `from` and `to` are inclusive, `columns` omits the others, and the last page has no cursor.',
       async (connect) => {
-        const home = await connect();
-        await home.ensureTables([anyDefinition(things)]);
-        const records = home.records(things);
+        const backend = await connect();
+        await backend.ensureTables([anyDefinition(things)]);
+        const records = backend.records(things);
         for (let n = 0; n < 25; n += 1) await records.insert(thing(`k${n}`, n % 7, n === 24 ? 'other' : 'k'));
-        const ascending = await walk(records, { equals: { kind: 'k' }, limit: 5 });
-        const descending = await walk(records, { equals: { kind: 'k' }, limit: 5, direction: 'desc' });
+        const ascending = await readAllPages(records, { equals: { kind: 'k' }, limit: 5 });
+        const descending = await readAllPages(records, { equals: { kind: 'k' }, limit: 5, direction: 'desc' });
         assert.equal(new Set(ascending).size, 24);
         const sorted = Array.from({ length: 24 }, (_, n) => n).sort(
           (a, b) => (a % 7) - (b % 7) || (`k${a}` < `k${b}` ? -1 : 1),
@@ -151,13 +155,13 @@ export function recordStoreSuite(test: TestFunction, store: StoreUnderTest): voi
       },
     );
 
-    on(
-      'a page that cannot be given is refused',
-      'A limit that is not 1 to 1,000 and a cursor that no page gave are refused with `value_invalid`.',
+    declareCase(
+      'an invalid page query is an error',
+      'A limit outside 1 to 1,000 and an unknown cursor are rejected with `value_invalid`.',
       async (connect) => {
-        const home = await connect();
-        await home.ensureTables([anyDefinition(things)]);
-        const records = home.records(things);
+        const backend = await connect();
+        await backend.ensureTables([anyDefinition(things)]);
+        const records = backend.records(things);
         for (const wrong of [{ limit: 0 }, { limit: 1001 }, { limit: 1.5 }, { limit: 5, cursor: 'guess' }]) {
           await assert.rejects(
             async () => records.page('bySize', { equals: { kind: 'k' }, ...wrong }),
@@ -170,15 +174,15 @@ export function recordStoreSuite(test: TestFunction, store: StoreUnderTest): voi
   });
 }
 
-async function walk(records: RecordStore<Thing>, query: PageQuery<Thing>): Promise<string[]> {
-  const seen: string[] = [];
+async function readAllPages(records: RecordStore<Thing>, query: PageQuery<Thing>): Promise<string[]> {
+  const keys: string[] = [];
   let cursor: string | undefined;
   do {
     const page = await records.page('bySize', { ...query, ...(cursor !== undefined && { cursor }) });
-    seen.push(...page.records.map(({ record }) => record.id));
+    keys.push(...page.records.map(({ record }) => record.id));
     cursor = page.cursor;
   } while (cursor !== undefined);
-  return seen;
+  return keys;
 }
 
 /** A record with a column of each type. */

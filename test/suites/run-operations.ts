@@ -3,7 +3,7 @@ import { apply } from '../../core/schema/apply.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
 import type { Operation } from '../../core/schema/operation.ts';
 
-/** Runs operations without a history, statement by statement, and gives the model after them; throws what the engine says. */
+/** Runs operations without a history, statement by statement. Returns the resulting model; throws the error of the engine. */
 export async function runOperations(
   dialect: Dialect,
   connection: Connection,

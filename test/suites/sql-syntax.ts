@@ -1,7 +1,7 @@
 import type { Json } from '../../core/json.ts';
 import type { DialectUnderTest } from './dialect-suite.ts';
 
-/** What the dialect suite has to say to an engine that speaks SQL. */
+/** The SQL that the dialect suite needs, for an engine that supports standard SQL. */
 export function sqlSyntax(
   quote: (name: string) => string,
 ): Required<Pick<DialectUnderTest, 'insert' | 'read' | 'raw' | 'syntax'>> {

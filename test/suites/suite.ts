@@ -1,42 +1,45 @@
 import { isSvcError } from '../../core/errors.ts';
 
 /**
- * The `test` of a runner: uvu's, `node:test`'s, vitest's, or one of your own. A runner that ends a test after a time of
- * its own, as vitest does, takes the third argument for it: milliseconds, a little more than the case gives itself.
+ * The `test` function of a test runner, such as uvu, `node:test` or vitest. `timeoutMs` is slightly longer than the
+ * timeout of the case itself, for runners with a timeout of their own, such as vitest.
  */
 export interface TestFunction {
   (name: string, body: () => Promise<void>, timeoutMs?: number): unknown;
-  /** Hears of a case that is skipped, and why; where it is absent, both are printed. */
+  /** Called for every skipped case; by default the name and the reason are printed. */
   readonly skipped?: (name: string, reason: string) => void;
 }
 
 export interface UnderTest {
-  /** Begins the name of every case. */
+  /** The prefix of every case name. */
   readonly name: string;
-  /** Why nothing can be tried here, or names of cases that cannot hold, each with the reason. */
+  /** Why the whole suite is skipped, or the reasons for single cases, by case name. */
   readonly skip?: string | Readonly<Record<string, string>> | undefined;
 }
 
 export interface CaseOptions {
-  /** The promise that the case holds somebody to, a whole sentence; without it the name of the case says it. */
+  /** The rule of the contract that the case checks, as a sentence. Default: the name of the case. */
   readonly promise?: string;
   /** Default 120,000. */
   readonly timeoutMs?: number;
 }
 
-/** Declares a case; tells whether it is one that runs. */
+/** Declares a case. Returns false if the case is skipped. */
 export type DeclareCase = (name: string, body: () => unknown, options?: CaseOptions) => boolean;
 
 const TIMEOUT_MS = 120_000;
-/** Our own limit is told first. */
+/** The case times out before the runner does, so that its own message is reported. */
 const GRACE_MS = 2_000;
 
-/** A case that failed: what the contract asks for, then what was found instead. */
+/** A failed case: the rule of the contract, then what was found. */
 export class ContractBroken extends Error {
   override readonly name = 'ContractBroken';
 
-  constructor(asks: string, error: unknown) {
-    super(`The contract asks: ${asks}\n\n${describeTestError(error)}`, isAssertion(error) ? undefined : { cause: error });
+  constructor(rule: string, error: unknown) {
+    super(
+      `The contract requires: ${rule}\n\n${describeTestError(error)}`,
+      isAssertion(error) ? undefined : { cause: error },
+    );
     const frames = (error instanceof Error ? error.stack : undefined)
       ?.split('\n')
       .filter((line) => /^ {4}at /.test(line));
@@ -44,46 +47,50 @@ export class ContractBroken extends Error {
   }
 }
 
-/** Declares the cases of a suite on whatever runner `test` belongs to. Throws where `skip` names no case of it. */
-export function suite(test: TestFunction, { name: subject, skip = {} }: UnderTest, declare: (on: DeclareCase) => void): void {
-  const known = new Set<string>();
+/** Declares the cases of a suite with a test runner. Throws if `skip` contains an unknown case. */
+export function suite(
+  test: TestFunction,
+  { name: subject, skip = {} }: UnderTest,
+  declare: (on: DeclareCase) => void,
+): void {
+  const names = new Set<string>();
   declare((name, body, { promise = `${name}.`, timeoutMs = TIMEOUT_MS } = {}) => {
     const title = `${subject}: ${name}`;
     const reason = typeof skip === 'string' ? skip : Object.hasOwn(skip, name) ? skip[name] : undefined;
-    known.add(name);
+    names.add(name);
     if (reason !== undefined) {
       const skipped = test.skipped ?? ((name, reason) => console.log(`# skipped: ${name}: ${reason}`));
       skipped(title, reason);
       return false;
     }
-    const held = async () => {
+    const runCase = async () => {
       try {
         await withTimeout(timeoutMs, `the case "${title}"`, body);
       } catch (error) {
         throw new ContractBroken(promise, error);
       }
     };
-    test(title, held, timeoutMs + GRACE_MS);
+    test(title, runCase, timeoutMs + GRACE_MS);
     return true;
   });
-  const strange = typeof skip === 'string' ? [] : Object.keys(skip).filter((name) => !known.has(name));
-  if (strange.length > 0) {
-    throw new Error(`"skip" names what is no case: ${strange.join(', ')}. The cases are: ${[...known].join(', ')}.`);
+  const unknown = typeof skip === 'string' ? [] : Object.keys(skip).filter((name) => !names.has(name));
+  if (unknown.length > 0) {
+    throw new Error(`"skip" contains unknown cases: ${unknown.join(', ')}. The cases are: ${[...names].join(', ')}.`);
   }
 }
 
-/** It has told everything: its cause would be itself once more. */
+/** The message of an assertion is complete: a cause would repeat it. */
 function isAssertion(error: unknown): boolean {
   return error instanceof Error && error.name === 'AssertionError';
 }
 
-/** An error in a line: its code, what, why and what next. */
+/** An error on one line: code, message, reason and next steps. */
 export function describeTestError(error: unknown): string {
   if (isSvcError(error)) return [`${error.code}: ${error.message}`, error.why, ...error.next].filter(Boolean).join(' ');
   return error instanceof Error ? error.message : `threw ${String(error)}`;
 }
 
-/** Runs a body, and gives up after so many milliseconds: what it still does is then nobody's. */
+/** Runs a function, and rejects after `timeoutMs`. The function is not stopped. */
 export async function withTimeout(timeoutMs: number, what: string, body: () => unknown): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -2,36 +2,36 @@ import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { freePort } from './free-port.ts';
 
-/** A way to a server of TCP that can be shut, so that a broker seems to be gone, or to say nothing more. */
+/** A TCP proxy that can disconnect or freeze, which simulates a broker that is down or does not respond. */
 export interface TcpProxy {
   readonly host: string;
   readonly port: number;
-  /** Ends every connection; nobody comes through any more. */
+  /** Ends every connection and accepts no new one. */
   disconnect(): void;
   connect(): Promise<void>;
-  /** Connections stay and new ones are taken, but nothing passes until it is opened again. */
+  /** Keeps connections and accepts new ones, but forwards nothing until `connect` is called. */
   freeze(): void;
 }
 
-/** Shut at first. */
+/** Creates a proxy, which is disconnected until `connect` is called. */
 export async function startTcpProxy(host: string, port: number): Promise<TcpProxy> {
-  const own = await freePort();
-  const inside = new Set<Socket>();
+  const ownPort = await freePort();
+  const sockets = new Set<Socket>();
   let listening: Server | undefined;
   let isFrozen = false;
 
-  const enter = (client: Socket): void => {
+  const forward = (client: Socket): void => {
     const server = connect(port, host);
     const pairs = [
       [client, server],
       [server, client],
     ] as const;
     for (const [one, other] of pairs) {
-      inside.add(one);
+      sockets.add(one);
       one
         .on('error', () => other.destroy())
         .on('close', () => {
-          inside.delete(one);
+          sockets.delete(one);
           other.destroy();
         });
       one.on('data', (data) => {
@@ -42,18 +42,18 @@ export async function startTcpProxy(host: string, port: number): Promise<TcpProx
   const disconnect = (): void => {
     listening?.close();
     listening = undefined;
-    for (const socket of inside) socket.destroy();
+    for (const socket of sockets) socket.destroy();
   };
 
   return {
     host: '127.0.0.1',
-    port: own,
+    port: ownPort,
     disconnect,
     async connect() {
       isFrozen = false;
-      // What was swallowed meanwhile is lost: whoever was inside begins anew.
+      // What was not forwarded is lost, so existing connections must end.
       disconnect();
-      listening = createServer(enter).listen(own, '127.0.0.1');
+      listening = createServer(forward).listen(ownPort, '127.0.0.1');
       await once(listening, 'listening');
     },
     freeze() {

@@ -1,16 +1,16 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
-/** Waits for a condition, with a deadline. */
+/** Waits until a condition is true. Throws an error with `message` after the timeout. */
 export async function waitUntil(
-  holds: () => boolean | Promise<boolean>,
-  otherwise: string,
-  patienceMs = PATIENCE_MS,
+  condition: () => boolean | Promise<boolean>,
+  message: string,
+  timeoutMs = TIMEOUT_MS,
 ): Promise<void> {
-  const deadline = Date.now() + patienceMs;
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(otherwise);
+  const deadline = Date.now() + timeoutMs;
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error(message);
     await wait(10);
   }
 }

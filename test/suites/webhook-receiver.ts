@@ -9,14 +9,14 @@ export interface Received {
 
 export interface WebhookReceiver {
   readonly url: string;
-  /** Everything that came, in order. */
+  /** Every request, oldest first. */
   readonly received: readonly Received[];
   close(): void;
 }
 
 type Answer = (response: ServerResponse, attempt: number, request: Received) => void;
 
-/** A server that receives webhooks and answers each as it is told: with a status, or as a function does. */
+/** A server that receives webhooks and answers with a status, or with a function. */
 export async function startWebhookReceiver(answer: number | Answer): Promise<WebhookReceiver> {
   const received: Received[] = [];
   const server = createServer(async (request, response) => {

@@ -22,7 +22,7 @@ const model = () =>
     },
   });
 
-/** It keeps nothing: its user stores the messages, here in a row of a table. Without its optional secret. */
+/** It stores nothing: the caller stores the messages, here in a table row. Without its optional secret. */
 export default {
   name: 'AI SDK',
   packages: ['ai'],
@@ -48,19 +48,19 @@ export default {
       await table.put(run, JSON.stringify([...messages, ...result.responseMessages]), waits);
       return waits ? 'waits' : result.text;
     };
-    const kept = async (run) => JSON.parse(await table.get(run));
+    const storedMessages = async (run) => JSON.parse(await table.get(run));
     return {
       start: (run) => step(run, [{ role: 'user', content: promptOf(run) }]),
       async decide(run, { approve }) {
-        const messages = await kept(run);
+        const messages = await storedMessages(run);
         const content = messages
           .flatMap(({ content }) => (Array.isArray(content) ? content : []))
           .filter(({ type }) => type === 'tool-approval-request')
           .map(({ approvalId }) => ({ type: 'tool-approval-response', approvalId, approved: approve }));
         return step(run, [...messages, { role: 'tool', content }]);
       },
-      /** What is stored has no answer to the request: there is nothing to go on with. */
-      recover: async (run) => ((await kept(run)).at(-1).role === 'assistant' ? 'waits' : 'ended'),
+      /** The stored messages contain no answer to the request, so the run cannot continue. */
+      recover: async (run) => ((await storedMessages(run)).at(-1).role === 'assistant' ? 'waits' : 'ended'),
       noEdit: true,
       list: () => table.waiting(),
       tamper: (run) => table.tamper(run),

@@ -4,7 +4,7 @@ import { AMOUNT } from './script.mjs';
 const WAIT_SECONDS = 600;
 const context = {};
 
-/** It has no agents: the gate is the workflow that its documentation shows, a `recv` before the step. */
+/** It has no agents: the gate is the workflow of its documentation, a `recv` before the step. */
 const refund = DBOS.registerWorkflow(
   async (run, amount, seconds = WAIT_SECONDS) => {
     const verdict = await DBOS.recv('decision', seconds);
@@ -20,23 +20,23 @@ const refund = DBOS.registerWorkflow(
 export default {
   name: 'DBOS',
   packages: ['@dbos-inc/dbos-sdk'],
-  async open({ url, effects, again }) {
+  async open({ url, effects, isRestart }) {
     context.effects = effects;
-    // A process has one.
-    if (again) await DBOS.shutdown();
+    // A process has a single instance.
+    if (isRestart) await DBOS.shutdown();
     DBOS.setConfig({ name: 'payouts', systemDatabaseUrl: url, logLevel: 'error', runAdminServer: false });
     await DBOS.launch();
-    const ended = async (run) => String(await DBOS.retrieveWorkflow(run).getResult());
+    const resultOf = async (run) => String(await DBOS.retrieveWorkflow(run).getResult());
     return {
       start: (run) => DBOS.startWorkflow(refund, { workflowID: run })(run, AMOUNT),
       async decide(run, verdict) {
         await DBOS.send(run, verdict, 'decision');
-        return ended(run);
+        return resultOf(run);
       },
-      recover: ended,
+      recover: resultOf,
       async startExpiring(run) {
         await DBOS.startWorkflow(refund, { workflowID: run })(run, AMOUNT, 1);
-        return ended(run);
+        return resultOf(run);
       },
       list: async () => (await DBOS.listWorkflows({ status: 'PENDING' })).length,
       async tamper(run) {

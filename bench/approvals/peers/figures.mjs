@@ -1,40 +1,40 @@
-/** Milliseconds, runs a second, bytes and so on of one contender. */
+/** The figures of one contender; see `Figures` in ../peer.ts. */
 export async function figures(system, { effects }, [rounds, waiting]) {
   const started = [];
   const woken = [];
   for (let round = 0; round < rounds; round++) {
     const run = `lone-${round}`;
-    const began = performance.now();
+    const startedAt = performance.now();
     await system.start(run);
     const decided = performance.now();
-    started.push(decided - began);
+    started.push(decided - startedAt);
     await system.decide(run, { approve: true });
-    woken.push(effects.began.get(run) - decided);
+    woken.push(effects.startedAt.get(run) - decided);
   }
-  const rateBegan = performance.now();
+  const rateStartedAt = performance.now();
   await atOnce(rounds, 16, async (at) => {
     await system.start(`whole-${at}`);
     await system.decide(`whole-${at}`, { approve: true });
   });
-  const rate = (rounds / (performance.now() - rateBegan)) * 1000;
-  // What the rounds have left behind is no room for those that wait.
+  const rate = (rounds / (performance.now() - rateStartedAt)) * 1000;
+  // The space freed by the rounds must not absorb the waiting runs.
   await effects.query('VACUUM FULL');
-  const [held, bytes] = [memory(), await effects.bytes()];
-  const few = Math.min(1_000, waiting);
-  await atOnce(few, 16, (at) => system.start(`waits-${at}`));
-  const each = {
-    bytes: ((await effects.bytes()) - bytes) / few,
-    memory: ((memory() - held) / few) * 1_000,
+  const [memoryBefore, bytes] = [memory(), await effects.bytes()];
+  const sample = Math.min(1_000, waiting);
+  await atOnce(sample, 16, (at) => system.start(`waits-${at}`));
+  const perRun = {
+    bytes: ((await effects.bytes()) - bytes) / sample,
+    memory: ((memory() - memoryBefore) / sample) * 1_000,
   };
-  await atOnce(waiting - few, 16, (at) => system.start(`waits-${few + at}`));
-  const listBegan = performance.now();
+  await atOnce(waiting - sample, 16, (at) => system.start(`waits-${sample + at}`));
+  const listStartedAt = performance.now();
   const listed = await system.list();
   return {
     start: spread(started),
     wake: spread(woken),
     rate,
-    ...each,
-    list: { ms: performance.now() - listBegan, listed, waiting },
+    ...perRun,
+    list: { ms: performance.now() - listStartedAt, listed, waiting },
   };
 }
 

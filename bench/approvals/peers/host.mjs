@@ -4,23 +4,23 @@ import { faults } from './faults.mjs';
 import { figures } from './figures.mjs';
 
 /*
- * One contender in a process of its own: `host.mjs <peer> <url> victim <before|after> <run>`, which dies in its
- * handler, or `… faults`, or `… figures <rounds> <waiting>`. What was found is the last line, as JSON.
+ * One contender in its own process: `host.mjs <peer> <url> victim <before|after> <run>`, which dies in its
+ * handler, or `… faults`, or `… figures <rounds> <waiting>`. Prints the results as JSON in the last line.
  */
 
-const [peer, url, what, ...more] = process.argv.slice(2);
+const [peer, url, job, ...rest] = process.argv.slice(2);
 const { default: contender } = await import(`./${peer}.mjs`);
-const effects = await Effects.open(url, what === 'victim' ? more[0] : undefined);
-const place = { url, effects, contender };
-const system = await contender.open(place);
+const effects = await Effects.open(url, job === 'victim' ? rest[0] : undefined);
+const context = { url, effects, contender };
+const system = await contender.open(context);
 
-if (what === 'victim') {
-  const run = more[1];
+if (job === 'victim') {
+  const run = rest[1];
   await system.start(run);
   await system.decide(run, { approve: true });
   await wait(5_000);
-  throw new Error('It was to die in its handler, and did not.');
+  throw new Error('The handler should have killed the process.');
 }
-const found = what === 'faults' ? await faults(system, place) : await figures(system, place, more.map(Number));
-await new Promise((written) => process.stdout.write(`\n${JSON.stringify(found)}\n`, written));
+const results = job === 'faults' ? await faults(system, context) : await figures(system, context, rest.map(Number));
+await new Promise((written) => process.stdout.write(`\n${JSON.stringify(results)}\n`, written));
 process.exit(0);

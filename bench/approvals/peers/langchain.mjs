@@ -19,10 +19,10 @@ class Scripted extends BaseChatModel {
 
   async _generate(messages) {
     const isLast = messages.at(-1).getType() === 'tool';
-    const asked = messages.find((one) => one.getType() === 'human')?.content ?? '';
+    const prompt = messages.find((one) => one.getType() === 'human')?.content ?? '';
     const message = isLast
       ? new AIMessage(DONE)
-      : new AIMessage({ content: '', tool_calls: [callOf(runIn(String(asked)))] });
+      : new AIMessage({ content: '', tool_calls: [callOf(runIn(String(prompt)))] });
     return { generations: [{ text: '', message }] };
   }
 }
@@ -47,8 +47,8 @@ export default {
       ],
       checkpointer,
     });
-    const place = (run) => ({ configurable: { thread_id: run } });
-    const told = ({ messages, __interrupt__ }) =>
+    const threadOf = (run) => ({ configurable: { thread_id: run } });
+    const responseOf = ({ messages, __interrupt__ }) =>
       __interrupt__ ? 'waits' : `${messages?.at(-2)?.content ?? ''} ${messages?.at(-1)?.content ?? 'nothing'}`;
     const decision = (run, { approve, amount }) => {
       if (!approve) return { type: 'reject', message: 'rejected' };
@@ -56,10 +56,10 @@ export default {
       return { type: 'edit', editedAction: { name: 'refund', args: { orderId: run, amount } } };
     };
     return {
-      start: (run) => agent.invoke({ messages: [{ role: 'user', content: promptOf(run) }] }, place(run)),
+      start: (run) => agent.invoke({ messages: [{ role: 'user', content: promptOf(run) }] }, threadOf(run)),
       decide: async (run, verdict) =>
-        told(await agent.invoke(new Command({ resume: { decisions: [decision(run, verdict)] } }), place(run))),
-      recover: async (run) => told((await agent.invoke(null, place(run))) ?? {}),
+        responseOf(await agent.invoke(new Command({ resume: { decisions: [decision(run, verdict)] } }), threadOf(run))),
+      recover: async (run) => responseOf((await agent.invoke(null, threadOf(run))) ?? {}),
       list: () => listWaiting(checkpointer),
       tamper: (run) => tamper(effects, run),
       close: () => checkpointer.end(),

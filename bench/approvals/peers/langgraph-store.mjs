@@ -1,4 +1,4 @@
-/** It lists checkpoints and not what waits: all are read, and the newest of each thread is looked into. */
+/** It lists checkpoints, not waiting runs: reads all checkpoints and inspects the newest of each thread. */
 export async function listWaiting(checkpointer) {
   const seen = new Set();
   let waiting = 0;
@@ -10,7 +10,7 @@ export async function listWaiting(checkpointer) {
   return waiting;
 }
 
-/** Changes the amount that is stored. */
+/** Changes the stored amount. */
 export async function tamper(effects, run) {
   for (const table of ['checkpoint_blobs', 'checkpoint_writes']) {
     await effects.query(

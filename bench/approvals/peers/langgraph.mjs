@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { listWaiting, tamper } from './langgraph-store.mjs';
 import { callOf, DONE, promptOf, runIn } from './script.mjs';
 
-/** As its documentation has it: `interrupt` in the tool, before the effect. */
+/** As in its documentation: `interrupt` in the tool, before the effect. */
 export default {
   name: 'LangGraph JS',
   packages: ['@langchain/langgraph', '@langchain/langgraph-checkpoint-postgres'],
@@ -34,13 +34,13 @@ export default {
       .addConditionalEdges('model', ({ messages }) => (messages.at(-1).tool_calls?.length ? 'tools' : END))
       .addEdge('tools', 'model')
       .compile({ checkpointer });
-    const place = (run) => ({ configurable: { thread_id: run } });
-    const told = ({ messages, __interrupt__ }) =>
+    const threadOf = (run) => ({ configurable: { thread_id: run } });
+    const responseOf = ({ messages, __interrupt__ }) =>
       __interrupt__ ? 'waits' : `${messages?.at(-2)?.content ?? ''} ${messages?.at(-1)?.content ?? 'nothing'}`;
     return {
-      start: (run) => graph.invoke({ messages: [{ role: 'user', content: promptOf(run) }] }, place(run)),
-      decide: async (run, verdict) => told(await graph.invoke(new Command({ resume: verdict }), place(run))),
-      recover: async (run) => told((await graph.invoke(null, place(run))) ?? {}),
+      start: (run) => graph.invoke({ messages: [{ role: 'user', content: promptOf(run) }] }, threadOf(run)),
+      decide: async (run, verdict) => responseOf(await graph.invoke(new Command({ resume: verdict }), threadOf(run))),
+      recover: async (run) => responseOf((await graph.invoke(null, threadOf(run))) ?? {}),
       list: () => listWaiting(checkpointer),
       tamper: (run) => tamper(effects, run),
       close: () => checkpointer.end(),

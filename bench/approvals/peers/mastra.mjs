@@ -16,7 +16,7 @@ const model = () => {
     const isLast = prompt.at(-1).role === 'tool';
     const { id, name, args } = callOf(runIn(JSON.stringify(prompt).replaceAll('"', ' ')));
     const unified = isLast ? 'stop' : 'tool-calls';
-    const said = [
+    const textParts = [
       { type: 'text-start', id: 't' },
       { type: 'text-delta', id: 't', delta: DONE },
       { type: 'text-end', id: 't' },
@@ -24,7 +24,7 @@ const model = () => {
     const call = [{ type: 'tool-call', toolCallId: id, toolName: name, input: JSON.stringify(args) }];
     const parts = [
       { type: 'stream-start', warnings: [] },
-      ...(isLast ? said : call),
+      ...(isLast ? textParts : call),
       { type: 'finish', finishReason: { unified, raw: unified }, usage: USAGE },
     ];
     const content = isLast ? [{ type: 'text', text: DONE }] : call;
@@ -63,14 +63,18 @@ export default {
     });
     const storage = new PostgresStore({ id: 'store', connectionString: url });
     const agent = new Mastra({ agents: { payouts }, storage, logger: false }).getAgent('payouts');
-    const told = ({ finishReason, text, error }) =>
+    const responseOf = ({ finishReason, text, error }) =>
       error ? `refused: ${error.message ?? error}` : finishReason === 'suspended' ? 'waits' : text || finishReason;
-    const at = (run) => ({ runId: run, toolCallId: callOf(run).id });
+    const callRefOf = (run) => ({ runId: run, toolCallId: callOf(run).id });
     return {
-      start: async (run) => told(await agent.generate(promptOf(run), { runId: run })),
+      start: async (run) => responseOf(await agent.generate(promptOf(run), { runId: run })),
       decide: async (run, { approve }) =>
-        told(await (approve ? agent.approveToolCallGenerate(at(run)) : agent.declineToolCallGenerate(at(run)))),
-      /** It lists what is suspended; nothing goes on of itself. */
+        responseOf(
+          await (approve
+            ? agent.approveToolCallGenerate(callRefOf(run))
+            : agent.declineToolCallGenerate(callRefOf(run))),
+        ),
+      /** It lists suspended runs; none resumes by itself. */
       async recover(run) {
         const { runs } = await agent.listSuspendedRuns({});
         return runs.some(({ runId }) => runId === run) ? 'waits' : 'not listed any more';

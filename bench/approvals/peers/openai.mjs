@@ -20,7 +20,7 @@ const model = {
   },
 };
 
-/** It gives a state as text and leaves it to its user to keep: a row of a table, as anybody would. */
+/** It returns its state as text for the caller to store, here in a table row. */
 export default {
   name: 'OpenAI Agents JS',
   packages: ['@openai/agents'],
@@ -35,22 +35,22 @@ export default {
     });
     const agent = new Agent({ name: 'payouts', model, tools: [refund] });
     const table = await OwnTable.open(effects);
-    const kept = async (id, result) => {
+    const storeResult = async (id, result) => {
       const waits = result.interruptions.length > 0;
       await table.put(id, result.state.toString(), waits);
       return waits ? 'waits' : String(result.finalOutput);
     };
     return {
-      start: async (id) => kept(id, await run(agent, promptOf(id))),
+      start: async (id) => storeResult(id, await run(agent, promptOf(id))),
       async decide(id, { approve }) {
         const state = await RunState.fromString(agent, await table.get(id));
         for (const one of state.getInterruptions()) {
           if (approve) state.approve(one);
           else state.reject(one);
         }
-        return kept(id, await run(agent, state));
+        return storeResult(id, await run(agent, state));
       },
-      recover: async (id) => kept(id, await run(agent, await RunState.fromString(agent, await table.get(id)))),
+      recover: async (id) => storeResult(id, await run(agent, await RunState.fromString(agent, await table.get(id)))),
       noEdit: true,
       list: () => table.waiting(),
       tamper: (id) => table.tamper(id),

@@ -1,4 +1,4 @@
-/** Where a contender that keeps nothing itself leaves its runs. */
+/** Stores the runs of a contender that has no storage. */
 export class OwnTable {
   #effects;
 
@@ -29,7 +29,7 @@ export class OwnTable {
     return (await this.#effects.query('SELECT id, state FROM runs WHERE waits ORDER BY id')).length;
   }
 
-  /** Changes the amount that is stored. */
+  /** Changes the stored amount. */
   async tamper(id) {
     await this.#effects.query(
       `UPDATE runs SET state = replace(replace(state, '\\"amount\\":42', '\\"amount\\":9999'), '"amount":42', '"amount":9999') WHERE id = $1`,

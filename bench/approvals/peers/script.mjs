@@ -1,4 +1,4 @@
-/** What the model of every contender says: one refund, then that it is done. */
+/** The scripted model of every contender: one refund, then "Done." */
 export const AMOUNT = 42;
 export const promptOf = (run) => `Refund order ${run}`;
 export const runIn = (prompt) => /order (\S+)/.exec(prompt)?.[1] ?? '';

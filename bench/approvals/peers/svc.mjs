@@ -1,16 +1,16 @@
-import { definePlugin, Svc } from '../../../dist/config/sdk.js';
+import { definePlugin, Svc } from '../../../dist/config/sdk/index.js';
 import { callOf, DONE, promptOf } from './script.mjs';
 
 const turns = (run) => [{ calls: [{ tool: 'refund', parameters: callOf(run).args }] }, { text: DONE }];
 
-/** A model that answers by what it was asked: a script would be the same for every run. */
+/** A model that derives its reply from the prompt: a script would be the same for every run. */
 const scriptedByPrompt = definePlugin({
   name: 'bench-model',
   apply(kernel) {
     kernel.models.register('by-prompt', () => ({
-      async *turn({ prompt, turns: before }) {
+      async *turn({ prompt, turns: previous }) {
         const [, run] = /order (\S+)/.exec(prompt);
-        const { text = '', calls = [] } = turns(run)[before.length];
+        const { text = '', calls = [] } = turns(run)[previous.length];
         if (text) yield { type: 'text', text };
         for (const { tool, parameters } of calls) yield { type: 'tool_call', id: `call_${run}`, tool, parameters };
         yield { type: 'finished', inputTokens: 0, outputTokens: 0 };
@@ -52,10 +52,10 @@ export default {
         humanInLoop: { enabled: true, approvalTimeout },
       });
     const payouts = agentOf('payouts', 600_000);
-    const brief = agentOf('brief', 1_000);
-    /** Runs of this process; of others, what the store says. */
+    const expiring = agentOf('expiring', 1_000);
+    /** Runs of this process; those of other processes are looked up in the store. */
     const runs = new Map();
-    const told = (outcome) => {
+    const responseOf = (outcome) => {
       const last = outcome.steps.flatMap(({ calls }) => calls).at(-1);
       return `${last?.status} ${JSON.stringify(last?.result)} ${outcome.text || outcome.status}`;
     };
@@ -79,22 +79,22 @@ export default {
     return {
       start: (id) => begin(payouts, id),
       async startExpiring(id) {
-        await begin(brief, id);
-        return told(await runs.get(id).run.result);
+        await begin(expiring, id);
+        return responseOf(await runs.get(id).run.result);
       },
       async decide(id, { approve, amount }) {
         const { executionId, requestId } = await requestOf(id);
         const payload = { requestId, ...(amount !== undefined && { modifiedParams: { amount } }) };
         await svc.agents.signal({ executionId, signal: approve ? 'approve' : 'reject', payload });
         const run = runs.get(id)?.run ?? (await svc.agents.resume(executionId));
-        return told(await run.result);
+        return responseOf(await run.result);
       },
       async recover(id) {
         const [{ executionId }] = await effects.query(
           `SELECT "executionId" FROM _svc_executions WHERE state->>'prompt' = $1`,
           [promptOf(id)],
         );
-        return told(await (await svc.agents.resume(executionId)).result);
+        return responseOf(await (await svc.agents.resume(executionId)).result);
       },
       async list() {
         let count = 0;

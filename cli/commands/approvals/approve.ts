@@ -41,7 +41,7 @@ export default class ApprovalsApprove extends ApprovalsCommand {
     if (canPrompt(this) && !this.yes && record.status === 'waiting') {
       const change = modifiedParams ? ` with ${displayText(JSON.stringify(modifiedParams))}` : '';
       if (!(await confirm(this, { message: `Approve${change}?`, flag: '--yes' }))) {
-        throw new SvcError('declined', 'The request was not approved.', { state: 'The request keeps waiting.' });
+        throw new SvcError('declined', 'The request was not approved.', { state: 'The request is still waiting.' });
       }
     }
     const reviewToken = this.reviewToken ?? record.reviewToken;

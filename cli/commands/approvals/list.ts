@@ -1,10 +1,10 @@
 import { Command, Option } from 'clipanion';
 import type { Approvals } from '../../../config/sdk/approvals.ts';
-import { APPROVAL_STATUSES } from '../../../core/approval/list.ts';
+import { APPROVAL_STATUSES } from '../../../core/approval/list-approvals.ts';
 import type { ApprovalStatus } from '../../../core/approval/request.ts';
 import { SvcError } from '../../../core/errors.ts';
 import { ApprovalsCommand } from '../../approvals/decide.ts';
-import { listLines } from '../../approvals/text.ts';
+import { listLines } from '../../approvals/request-text.ts';
 import type { CommandResult } from '../../base.ts';
 import { parseCount } from '../../flag-values.ts';
 
@@ -27,7 +27,7 @@ export default class ApprovalsList extends ApprovalsCommand {
   execution = Option.String('--execution', { description: 'Only requests of this execution, in any status.' });
   newestFirst = Option.Boolean('--newest-first', false, { description: 'Lists the newest first.' });
   limit = Option.String('--limit', { description: 'Requests per page, 1 to 1,000. Default: 100.' });
-  cursor = Option.String('--cursor', { description: 'Continues after a page; the page prints the value.' });
+  cursor = Option.String('--cursor', { description: 'Continues after a page, which prints this value.' });
 
   async work(approvals: Approvals): Promise<CommandResult> {
     const limit = parseCount('--limit', this.limit);
@@ -51,5 +51,5 @@ export default class ApprovalsList extends ApprovalsCommand {
 function statusOf(text: string): ApprovalStatus {
   const status = APPROVAL_STATUSES.find((one) => one === text);
   if (status) return status;
-  throw new SvcError('usage', `--status takes one of ${APPROVAL_STATUSES.join(', ')}, not "${text}".`);
+  throw new SvcError('usage', `--status must be one of ${APPROVAL_STATUSES.join(', ')}, not "${text}".`);
 }

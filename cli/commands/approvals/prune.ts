@@ -21,7 +21,7 @@ export default class ApprovalsPrune extends ApprovalsCommand {
 
   async work(approvals: Approvals, runtime: Runtime): Promise<CommandResult> {
     const olderThanMs = parseAge('--older-than', this.olderThan);
-    const message = `Remove everything completed that started more than ${this.olderThan} ago, including its audit?`;
+    const message = `Remove decided requests and ended executions older than ${this.olderThan}, with their audit?`;
     if (!this.yes && !(await confirm(this, { message, flag: '--yes' }))) {
       throw new SvcError('declined', 'Nothing was removed.');
     }

@@ -11,7 +11,7 @@ export default class ApprovalsReject extends ApprovalsCommand {
     description: 'Rejects a tool call. The agent receives the reason.',
     details: 'On a terminal, shows the whole request first. Without an id, prompts for one.',
     examples: [
-      ['With a reason', "svc approvals reject apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --reason 'Paid back yesterday'"],
+      ['With a reason', "svc approvals reject apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --reason 'Already refunded'"],
     ],
   });
 
@@ -29,7 +29,7 @@ export default class ApprovalsReject extends ApprovalsCommand {
     if (canPrompt(this) && !this.yes && record.status === 'waiting') {
       reason ??= await promptText(this, { message: 'Reason for the agent:', flag: '--reason' });
       if (!(await confirm(this, { message: 'Reject the request?', flag: '--yes' }))) {
-        throw new SvcError('declined', 'The request was not rejected.', { state: 'The request keeps waiting.' });
+        throw new SvcError('declined', 'The request was not rejected.', { state: 'The request is still waiting.' });
       }
     }
     const reviewToken = this.reviewToken ?? record.reviewToken;

@@ -46,5 +46,5 @@ export default class ApprovalsServe extends ApprovalsCommand {
 function portOf(text: string): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port < 65_536) return port;
-  throw new SvcError('usage', `--port takes a port number, not "${text}".`);
+  throw new SvcError('usage', `--port must be a port number, not "${text}".`);
 }

@@ -1,7 +1,7 @@
 import { Command, Option } from 'clipanion';
 import type { Approvals } from '../../../config/sdk/approvals.ts';
 import { ApprovalsCommand, toolDescription } from '../../approvals/decide.ts';
-import { decisionLines, historyLines, requestLines, statusText, timeLeft } from '../../approvals/text.ts';
+import { decisionLines, historyLines, requestLines, statusText, timeLeft } from '../../approvals/request-text.ts';
 import type { CommandResult } from '../../base.ts';
 
 export default class ApprovalsShow extends ApprovalsCommand {

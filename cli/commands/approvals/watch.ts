@@ -1,14 +1,14 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Command, Option } from 'clipanion';
 import type { Approvals } from '../../../config/sdk/approvals.ts';
-import { APPROVAL_STATUSES, type ListQuery } from '../../../core/approval/list.ts';
+import { APPROVAL_STATUSES, type ListQuery } from '../../../core/approval/list-approvals.ts';
 import type { ApprovalRecord } from '../../../core/approval/request.ts';
 import { ApprovalsCommand } from '../../approvals/decide.ts';
-import { decidedLines, listLines } from '../../approvals/text.ts';
+import { decidedLines, listLines } from '../../approvals/request-text.ts';
 import type { CommandResult } from '../../base.ts';
 
 const POLL_MS = 1_000;
-/** A request created and decided between two polls is found by this window, which allows for clock differences. */
+/** This window finds requests that were created and decided between two polls, despite clock differences. */
 const RECENT_MS = 60_000;
 
 export default class ApprovalsWatch extends ApprovalsCommand {
@@ -39,7 +39,7 @@ export default class ApprovalsWatch extends ApprovalsCommand {
         if (waitingNow.has(requestId) && !decided.has(requestId)) continue;
         waiting.delete(requestId);
         const record = decided.get(requestId) ?? (await approvals.get(requestId).catch(() => undefined));
-        // An expired request that is not swept yet still has the status waiting.
+        // An overdue request that has not been expired yet still has the status waiting.
         if (record) this.#printEvent('decided', record, () => decidedLines(record));
       }
       decidedBefore = decided;

@@ -13,7 +13,7 @@ export default class Migrate extends MigratorCommand {
   static override usage = Command.Usage({
     description: 'Applies pending migrations.',
     details:
-      'Each migration is recorded in the history together with its changes, and is never applied twice. Concurrent runs wait for each other.',
+      'Records each migration in the history together with its changes, and never applies it twice. Concurrent runs wait for each other.',
     examples: [
       ['All pending migrations in the linked environment', 'svc db migrate'],
       [

@@ -15,7 +15,7 @@ export default class PluginsNew extends SvcCommand {
   static override usage = Command.Usage({
     description: 'Creates a package for a dialect, channel or broker.',
     details:
-      'The package compiles, and its tests run the suite for its kind: each failing case describes what is left to do. It is written to a new folder in the current one.',
+      'The package compiles, and its tests run the suite for its kind: each failing case describes the work left to do. It is written to a new folder in the current one.',
     examples: [
       ['A dialect for another engine', 'svc plugins new dialect sqlite'],
       ['A channel to reviewers', 'svc plugins new channel pager'],
@@ -62,7 +62,7 @@ function kindOf(text: string): Kind {
 function nameOf(text: string): string {
   if (NAME.test(text) && text.length <= MAX_LENGTH) return text;
   throw new SvcError('usage', `${JSON.stringify(text)} is not a valid plugin name.`, {
-    why: `A name has at most ${MAX_LENGTH} characters of a-z 0-9 and -, and starts with a letter. The package and what it registers use it.`,
+    why: `A name has at most ${MAX_LENGTH} characters of a-z 0-9 and -, and starts with a letter. The package and its registration use it.`,
     state: 'Nothing was written.',
     next: ['svc plugins new channel pager'],
   });

@@ -119,7 +119,7 @@ function parseDecision(request: Request, body: string): Decision {
   return value as Decision;
 }
 
-/** The same decision as form fields; accepted only from a page that showed the whole request. */
+/** A decision as form fields; accepted only from a page that showed the whole request. */
 async function respondToForm(
   context: CallbackContext,
   row: RequestRow,
@@ -132,7 +132,7 @@ async function respondToForm(
   const view = viewToken(key, claims);
   if (action === 'show') {
     const { record: current } = await approvals.expireIfDue(row);
-    // Links end up in logs and chats: a request that is decided is no longer shown.
+    // Links end up in logs and chats, so a decided request is no longer shown.
     if (current.status !== 'waiting' || approvals.isDue(current)) {
       return page(200, closedPage(toApprovalRecord(current)));
     }

@@ -14,7 +14,7 @@ export const PAGE_HEADERS = {
   'x-frame-options': 'DENY',
 };
 
-/** What a GET shows, also to link previews: no parameters, and no decision form. */
+/** The response to a GET, also for link previews: without parameters and decision form. */
 export function summaryPage(request: ApprovalRequest): string {
   return page(
     'Approval',
@@ -23,7 +23,7 @@ export function summaryPage(request: ApprovalRequest): string {
   );
 }
 
-/** The whole request with its decision form. `view` proves that it was include. */
+/** The whole request with its decision form. `view` proves that the request was shown. */
 export function decisionPage(request: ApprovalRequest, description: string | undefined, view: string): string {
   return page(
     'Approval',

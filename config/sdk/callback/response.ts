@@ -49,7 +49,7 @@ export function httpErrorOf(error: unknown): HttpError {
   return isRetryable(error) ? UNAVAILABLE : INTERNAL;
 }
 
-/** The existing decision, or the invalid parameters and why. */
+/** The existing decision, or the invalid parameters with reasons. */
 function publicDetails({ code, details }: SvcError): Readonly<Record<string, Json>> {
   const keys =
     code === 'approval_decided' || code === 'approval_expired'

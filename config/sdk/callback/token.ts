@@ -3,7 +3,7 @@ import { assertCallbackKey, type TokenClaims } from '../../../core/approval/toke
 import { SvcError } from '../../../core/errors.ts';
 import type { Config } from '../../define.ts';
 
-/** Returns the key that signs tokens. Throws `config_invalid` if `what` needs it and it is missing or not valid. */
+/** Returns the key that signs tokens. Throws `config_invalid` for `what`, which needs it, if it is missing or too short. */
 export function requireCallbackKey(what: string, { approvals }: Config): string {
   const key = approvals?.callbackKey;
   if (key === undefined) {

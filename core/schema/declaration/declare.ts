@@ -1,9 +1,11 @@
 import { SvcError } from '../../errors.ts';
 import { defineField, TIMESTAMP_FIELDS, tableOptions } from '../define.ts';
+import { alreadyExistsError, collectionOf, unknownError } from '../find-or-throw.ts';
 import { assertForeignKey, assertPrimaryKey } from '../keys.ts';
-import { alreadyExistsError, collectionOf, unknownError } from '../lookup.ts';
 import type { Collection, Field, SchemaModel } from '../model.ts';
 import { assertTableName } from '../names.ts';
+import type { FieldDefinition } from '../operation.ts';
+import { INDEX_COLUMN } from '../operation-problems.ts';
 import type { TableOptions } from '../options.ts';
 import { INDEX_OPTIONS_PROPERTIES, OPTIONS_PROPERTIES } from '../options.ts';
 import { mapNames } from '../rename/renames.ts';
@@ -12,33 +14,35 @@ import { problemText, type Shape, shapeProblems } from '../validate.ts';
 import type { Declaration, DeclaredField, DeclaredOptions } from './declaration.ts';
 import { ownProperty, schemaInvalid, withErrorPath } from './declaration.ts';
 import { type DeclaredTable, declaredConstraints, withConstraints, withIndexes } from './indexes-and-constraints.ts';
-import { type DeclaredRenames, declaredRenames } from './renames.ts';
+import { type DeclaredRenames, declaredRenames } from './resolve-renames.ts';
 
 export interface ResolvedDeclaration extends DeclaredRenames {
   readonly model: SchemaModel;
 }
 
-const OPTIONS: Shape = { properties: { ...OPTIONS_PROPERTIES, renamedFrom: 'string' } };
-const COLUMN: Shape = {
-  either: ['string', { properties: { name: 'string', order: 'string' }, required: ['name'] }],
-};
-const INDEX: Shape = {
-  properties: { name: 'string', columns: { list: COLUMN }, unique: 'boolean', ...INDEX_OPTIONS_PROPERTIES },
+export const DECLARED_OPTIONS: Shape = { properties: { ...OPTIONS_PROPERTIES, renamedFrom: 'string' } };
+export const DECLARED_INDEX: Shape = {
+  properties: {
+    name: 'string',
+    columns: { list: { either: ['string', INDEX_COLUMN] } },
+    unique: 'boolean',
+    ...INDEX_OPTIONS_PROPERTIES,
+  },
   required: ['columns'],
 };
 const ENTRY: Shape = {
   properties: {
     tables: { map: { map: 'any' } },
-    indexes: { map: { list: INDEX } },
+    indexes: { map: { list: DECLARED_INDEX } },
     constraints: { map: { list: 'any' } },
-    options: { map: OPTIONS },
+    options: { map: DECLARED_OPTIONS },
   },
   required: ['tables'],
 };
 
 /**
- * Converts an entry of the schema file to a model. An index or constraint without a name gets that of an equal one in
- * the previous model, else a derived name. Errors have their path in the entry as `details.path`.
+ * Converts an entry of the schema file to a model. An index or constraint without a name gets the name of an equal one
+ * in the previous model, otherwise a derived name. Errors have their path in the entry as `details.path`.
  */
 export function resolveDeclaration(
   declaration: Declaration,
@@ -106,9 +110,13 @@ function assertTable(
   }
 }
 
-const REFERENCE: Shape = {
-  properties: { table: 'string', column: 'string', onDelete: 'string', onUpdate: 'string' },
-  required: ['table', 'column'],
+/** Field properties that exist only in the schema file. */
+export const DECLARED_PROPERTIES: Readonly<Record<Exclude<keyof DeclaredField, keyof FieldDefinition>, Shape>> = {
+  references: {
+    properties: { table: 'string', column: 'string', onDelete: 'string', onUpdate: 'string' },
+    required: ['table', 'column'],
+  },
+  renamedFrom: 'string',
 };
 
 export function declaredFields(
@@ -143,10 +151,7 @@ export function declaredOptions(name: string, { renamedFrom: _, ...options }: De
 function declaredField(name: string, input: DeclaredField | string, table: string): Field {
   if (typeof input !== 'object' || input === null) return defineField(name, input, table);
   const { references, renamedFrom, ...definition } = input;
-  const [problem] = shapeProblems(
-    { references, renamedFrom },
-    { properties: { references: REFERENCE, renamedFrom: 'string' } },
-  );
+  const [problem] = shapeProblems({ references, renamedFrom }, { properties: DECLARED_PROPERTIES });
   if (problem) throw schemaInvalid(`The field "${table}.${name}" is not valid.`, problemText(problem), problem.path);
   return defineField(name, definition, table);
 }

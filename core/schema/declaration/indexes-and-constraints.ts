@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { constraintProblems } from '../constraint.ts';
 import { defineConstraint, defineIndex } from '../define.ts';
-import { alreadyExistsError, fieldOf } from '../lookup.ts';
+import { alreadyExistsError, fieldOf } from '../find-or-throw.ts';
 import type { Collection, Constraint, Field, Index } from '../model.ts';
 import { derivedName, type NameSuffix } from '../names.ts';
 import type { ConstraintDefinition } from '../operation.ts';
@@ -130,7 +130,7 @@ interface Candidate<T> {
   readonly suffix: NameSuffix;
 }
 
-/** By name, in declaration order. */
+/** Returns the entries by name, in declaration order. */
 function assignNames<T extends { readonly name: string }>(
   entries: readonly Candidate<T>[],
   known: readonly (T | undefined)[],
@@ -140,7 +140,7 @@ function assignNames<T extends { readonly name: string }>(
   const given = new Set(entries.flatMap(({ isNamed, defined }) => (isNamed ? [defined.name] : [])));
   const open = known.filter((item) => item !== undefined && !given.has(item.name));
   const names = new Set<string>();
-  const kept = entries.map(({ path, isNamed, defined, columns, suffix }) => {
+  const reused = entries.map(({ path, isNamed, defined, columns, suffix }) => {
     if (isNamed) return undefined;
     const derived = derivedName(table, columns, suffix);
     withErrorPath(path, () => {
@@ -149,11 +149,11 @@ function assignNames<T extends { readonly name: string }>(
     names.add(derived);
     return findEqualExceptName({ ...defined, name: derived }, open);
   });
-  const taken = new Set(kept.map((item) => item?.name));
+  const taken = new Set(reused.map((item) => item?.name));
   const isFree = (name: string): boolean => !taken.has(name) && (owners.get(name) ?? before?.name) === before?.name;
   const found = new Map<string, T>();
   for (const [position, { path, defined, isNamed, columns, suffix }] of entries.entries()) {
-    const name = isNamed ? defined.name : (kept[position]?.name ?? unusedName(table, columns, suffix, isFree));
+    const name = isNamed ? defined.name : (reused[position]?.name ?? unusedName(table, columns, suffix, isFree));
     withErrorPath(path, () => {
       if (found.has(name)) throw alreadyExistsError(kind, name, table);
     });

@@ -20,8 +20,8 @@ export interface NameMap {
 }
 
 /**
- * Maps old names to new ones: renamed, or unchanged. An old name that a rename assigns to something else counts as
- * removed, and the new holder of the name as its successor.
+ * Maps old names to new ones: renamed, or unchanged. An old name counts as removed if a rename assigns it to something
+ * else.
  */
 export function mapNames(from: SchemaModel, to: SchemaModel, renames: Renames): NameMap {
   const collections = successors(from.keys(), to, renames.collections);
@@ -60,7 +60,7 @@ export function assertRenames(from: SchemaModel, to: SchemaModel, renames: Renam
     const before = from.get(origins.get(name) ?? name);
     const after = to.get(name);
     if (!before || !after) {
-      throw new SvcError('collection_unknown', `Fields of "${name}" cannot be renamed: the table is not kept.`);
+      throw new SvcError('collection_unknown', `Fields of "${name}" cannot be renamed: the table is dropped or new.`);
     }
     assertEachRename(fields, before.fields, after.fields, `field of "${name}"`);
   }
@@ -72,17 +72,17 @@ function assertEachRename(
   to: { has(name: string): boolean },
   kind: string,
 ): void {
-  const seen = new Set<string>();
+  const targets = new Set<string>();
   for (const [old, name] of renames) {
     const why = !from.has(old)
       ? `"${old}" does not exist in the old schema.`
       : !to.has(name)
         ? `"${name}" does not exist in the new schema.`
-        : seen.has(name)
+        : targets.has(name)
           ? `Something else is also renamed to "${name}".`
           : undefined;
     if (why) throw new SvcError('schema_invalid', `The ${kind} "${old}" cannot be renamed to "${name}".`, { why });
-    seen.add(name);
+    targets.add(name);
   }
 }
 
@@ -111,19 +111,19 @@ export function renameConstraint(constraint: Constraint, collection: string, nam
 /** Options with renamed fields; undefined if a field was removed. */
 export function renameOptions({ name, fields, options }: Collection, names: NameMap): TableOptions | undefined {
   let removed = false;
-  const followed = renameFieldsInOptions(options, (field) => {
+  const renamedOptions = renameFieldsInOptions(options, (field) => {
     // Options may name undeclared fields: keys in DynamoDB.
     if (!fields.has(field)) return field;
     const renamed = names.field(name, field);
     removed ||= renamed === undefined;
     return renamed ?? field;
   });
-  return removed ? undefined : followed;
+  return removed ? undefined : renamedOptions;
 }
 
 function renameColumns(columns: readonly string[], collection: string, names: NameMap): readonly string[] | undefined {
-  const followed = columns.map((column) => names.field(collection, column));
-  return followed.every((column) => column !== undefined) ? followed : undefined;
+  const renamed = columns.map((column) => names.field(collection, column));
+  return renamed.every((column) => column !== undefined) ? renamed : undefined;
 }
 
 /**
@@ -148,9 +148,9 @@ export function orderedRenames(
     for (const [from, to] of open) if (!taken.has(to)) move(from, to);
     const [first] = open;
     if (open.size < before || !first) continue;
-    const aside = temporaryName(taken, new Set(open.values()));
-    move(first[0], aside);
-    open.set(aside, first[1]);
+    const temporary = temporaryName(taken, new Set(open.values()));
+    move(first[0], temporary);
+    open.set(temporary, first[1]);
   }
   return steps;
 }

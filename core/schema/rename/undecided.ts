@@ -10,10 +10,10 @@ export interface UndecidedRename {
   readonly from: string;
   readonly to: string;
   /**
-   * Why an old `renamedFrom` may no longer apply. `replaces`: the new name exists already and its data would be dropped.
-   * `stays`: the old name is still declared and would become empty.
+   * Why an old `renamedFrom` may no longer apply. `newNameExists`: the data under the new name would be dropped.
+   * `oldNameDeclared`: the old name is still declared, and the field or table of that name would be empty.
    */
-  readonly ambiguity?: 'replaces' | 'stays';
+  readonly ambiguity?: 'newNameExists' | 'oldNameDeclared';
 }
 
 /** The user's decisions about removed names: renamed or dropped. */
@@ -34,7 +34,7 @@ export function undecidedRenames(from: SchemaModel, to: SchemaModel, renames: Re
   const names = mapNames(from, to, renames);
   const found: UndecidedRename[] = [];
   const removed: Collection[] = [];
-  const kept = new Set<string>();
+  const matched = new Set<string>();
   for (const before of from.values()) {
     const name = names.collection(before.name);
     const after = name === undefined ? undefined : to.get(name);
@@ -42,12 +42,12 @@ export function undecidedRenames(from: SchemaModel, to: SchemaModel, renames: Re
       removed.push(before);
       continue;
     }
-    kept.add(after.name);
+    matched.add(after.name);
     if (before !== after) found.push(...undecidedFields(before, after, (field) => names.field(before.name, field)));
   }
   if (removed.length === 0) return found;
   for (const after of to.values()) {
-    if (kept.has(after.name)) continue;
+    if (matched.has(after.name)) continue;
     for (const before of removed) {
       if (isSimilar(before, after))
         found.push({ kind: 'collection', collection: after.name, from: before.name, to: after.name });
@@ -62,15 +62,15 @@ function undecidedFields(
   successor: (field: string) => string | undefined,
 ): UndecidedRename[] {
   const removed: Field[] = [];
-  const kept = new Set<string>();
+  const matched = new Set<string>();
   for (const field of before.fields.values()) {
     const name = successor(field.name);
     if (name === undefined) removed.push(field);
-    else kept.add(name);
+    else matched.add(name);
   }
   if (removed.length === 0) return [];
   return [...after.fields.values()]
-    .filter((field) => !kept.has(field.name))
+    .filter((field) => !matched.has(field.name))
     .flatMap((field) =>
       removed
         .filter((old) => isSameKind(old, field))

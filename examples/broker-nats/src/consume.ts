@@ -59,7 +59,7 @@ async function processMessage(client: JetStreamClient, dead: string, message: Js
   try {
     await handle(bodyOf(message));
   } catch (error) {
-    // The handler asks for another delivery.
+    // The handler requests another delivery.
     if (error instanceof DeliveryFailed && error.retry) return message.nak(Math.max(PAUSE_MS, error.afterMs));
     await client.publish(dead, message.data);
   }

@@ -6,7 +6,7 @@ type Stream = Pick<StreamConfig, 'name' | 'subjects'> & Partial<StreamConfig>;
 
 const DAY_MS = 86_400_000;
 
-/** Every event, as `svc.events.<name>`, for a week. */
+/** Stores every event for a week, with the subject `svc.events.<name>`. */
 export const EVENTS: Stream = { name: 'svc_events', subjects: ['svc.events.>'], max_age: nanos(7 * DAY_MS) };
 
 export const eventSubject = (name: string): string => `svc.events.${subjectOf(name)}`;

@@ -8,7 +8,7 @@ const { host, hostname, port } = new URL(process.env.NATS_URL ?? 'nats://127.0.0
 
 const missing = await connect({ servers: host, reconnect: false, timeout: 2_000 }).then(
   (connection) => connection.close().then(() => undefined),
-  (error: Error) => `no NATS server answers on ${host} (${error.message}); set NATS_URL`,
+  (error: Error) => `no NATS server responds on ${host} (${error.message}); set NATS_URL`,
 );
 
 brokerSuite(test, {

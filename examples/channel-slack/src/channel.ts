@@ -9,7 +9,7 @@ export interface SlackOptions {
   readonly api?: string;
 }
 
-const MAX_LENGTH = 2_900; // a section takes 3,000 characters
+const MAX_LENGTH = 2_900; // The limit of a section is 3,000 characters.
 
 /** Posts a message with buttons. `slackInteractions` receives the button presses. */
 export function slack({ token, channel, api = 'https://slack.com/api' }: SlackOptions): Channel {
@@ -18,9 +18,9 @@ export function slack({ token, channel, api = 'https://slack.com/api' }: SlackOp
     const body = JSON.stringify({ channel, ...message });
     const response = await fetch(`${api}/chat.postMessage`, { method: 'POST', headers, body, signal });
     const afterMs = Number(response.headers.get('retry-after')) * 1000;
-    if (!response.ok) throw new DeliveryFailed(`Slack answered ${response.status}`, { afterMs });
+    if (!response.ok) throw new DeliveryFailed(`Slack responded with ${response.status}`, { afterMs });
     const { ok, error } = (await response.json()) as { ok: boolean; error?: string };
-    if (!ok) throw new DeliveryFailed(`Slack answered ${error}`);
+    if (!ok) throw new DeliveryFailed(`Slack responded with ${error}`);
   };
   return {
     name: 'slack',
@@ -39,7 +39,7 @@ function messageOf({ requestId, executionId, callbackUrl, ...call }: Delivery): 
   const shown = isComplete ? parameters : `${parameters.slice(0, MAX_LENGTH).replace(/&[a-z]*$/, '')} …`;
   const value = JSON.stringify({ requestId, executionId });
   const elements = [
-    ...(isComplete ? [button('approve', value, { style: 'primary' })] : []), // Nobody approves what they were not shown.
+    ...(isComplete ? [button('approve', value, { style: 'primary' })] : []), // Nobody can approve parameters that they cannot see.
     button('reject', value, { style: 'danger' }),
     ...(callbackUrl === undefined ? [] : [button('open', value, { url: callbackUrl })]),
   ];

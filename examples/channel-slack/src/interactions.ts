@@ -14,7 +14,7 @@ interface Interaction {
 }
 
 const SIGNALS = { svc_approve: 'approve', svc_reject: 'reject' } as const;
-/** Slack expects an answer within three seconds. */
+/** Slack expects a response within three seconds. */
 const RESPONSE_TIMEOUT_MS = 2_000;
 
 /** The handler for Slack's "Interactivity Request URL", with web-standard requests: for Hono, Next.js and others. */

@@ -20,9 +20,9 @@ channelSuite(test, {
       secrets: [TOKEN],
       displayed: (body) =>
         (JSON.parse(body).blocks as Block[]).map(({ text }) => unescaped(text?.text ?? '')).join('\n'),
-      answers: {
-        takes: (response) => response.end('{ "ok": true }'),
-        refuses: (response) => response.end('{ "ok": false, "error": "not_in_channel" }'),
+      responses: {
+        accepts: (response) => response.end('{ "ok": true }'),
+        fails: (response) => response.end('{ "ok": false, "error": "not_in_channel" }'),
       },
     }),
 });

@@ -1,6 +1,6 @@
 export type Row = Readonly<Record<string, unknown>>;
 
-/** A synchronous SQLite: Node's own if it has one, otherwise WebAssembly. */
+/** A synchronous SQLite driver: `node:sqlite` if available, otherwise WebAssembly. */
 export interface Driver {
   all(sql: string): readonly Row[];
   exec(sql: string): void;

@@ -2,7 +2,7 @@ import { type ErrorCode, isSvcError, SvcError } from '@svc/sdk';
 
 const CODES: readonly (readonly [pattern: RegExp, code: ErrorCode, message: string])[] = [
   [/^table .* already exists/s, 'collection_exists', 'The table already exists.'],
-  [/^index .* already exists/s, 'index_exists', 'An index of that name already exists.'],
+  [/^index .* already exists/s, 'index_exists', 'An index with that name already exists.'],
   [/^duplicate column name/, 'field_exists', 'The field already exists.'],
   [/^no such table/, 'collection_unknown', 'The table does not exist.'],
   [/constraint failed/, 'data_violates', 'Rows in the table do not allow the change.'],

@@ -15,11 +15,11 @@ const CATALOG_QUERY = `SELECT sql FROM sqlite_schema WHERE type IN ('table', 'in
 function fileOf(url: string): string {
   if (url.startsWith('sqlite://') && url.length > 9) return resolve(decodeURIComponent(url.slice(9)));
   throw new SvcError('url_invalid', 'The URL of the SQLite database is invalid.', {
-    next: ['Write sqlite://./folder/file.db'],
+    next: ['Use the form sqlite://./folder/file.db'],
   });
 }
 
-/** Tries again while another connection is writing. */
+/** Retries while another connection is writing. */
 async function retryWhileBusy<T>(work: () => T): Promise<T> {
   for (const deadline = performance.now() + BUSY_TIMEOUT_MS; ; await wait(2 + Math.random() * 8)) {
     try {

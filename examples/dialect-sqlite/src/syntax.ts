@@ -4,7 +4,7 @@ const NOW = "strftime('%Y-%m-%dT%H:%M:%fZ')";
 const NUMBERS = /^(integer|bigint|smallint|float|double|decimal|boolean)$/;
 
 export const SYNTAX: TextCatalogSyntax = {
-  // SQLite stores a type's name as written, and derives from it how values are stored ("type affinity").
+  // SQLite stores a type's name as written, and derives the storage of values from it ("type affinity").
   types: {
     integer: 'INTEGER',
     bigint: 'BIGINT',

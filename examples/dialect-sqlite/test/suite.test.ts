@@ -26,8 +26,7 @@ dialectSuite(test, {
   dialect: sqlite,
   createDatabase,
   skip: {
-    'who watches hears of what its definition tells, and of nothing else':
-      'SQLite does not notify other processes; they poll',
+    'a watcher is notified of the records that notifyOn selects': 'SQLite does not notify other processes; they poll',
   },
 });
 recordStoreSuite(test, store);

@@ -13,7 +13,7 @@ export interface AmountRule {
   readonly attended: { readonly from: number; readonly to: number; readonly timeZone: string };
 }
 
-/** Denies a tool call, or requires approval, by its amount and the hour. `now` is for tests. */
+/** Denies a tool call, or requires approval for it, by amount and hour. `now` is for tests. */
 export function amountPolicy(rules: readonly AmountRule[], now: () => Date = () => new Date()): Plugin {
   return definePlugin({
     name: 'policy',

@@ -72,7 +72,7 @@ test('the limit also applies to parameters that a human changed', async () => {
   const svc = new Svc({ config: { product: 'shop', env: 'dev', plugins: [policy] } });
   const tool = defineTool({ tag: 'refund', parameters: { amount: { type: 'number' } }, handler: () => 'paid' });
   const gate = svc.gate({ agentTag: 'payouts', tools: [tool], humanInLoop: { enabled: true } });
-  const refused = new Promise((resolve) => {
+  const rejected = new Promise((resolve) => {
     const call = gate.run(
       { tool: 'refund', parameters: { amount: 500 } },
       {
@@ -84,6 +84,6 @@ test('the limit also applies to parameters that a human changed', async () => {
     );
     call.catch(() => undefined); // Closing the client rejects the pending call.
   });
-  assert.equal(((await refused) as { code: string }).code, 'decision_refused');
+  assert.equal(((await rejected) as { code: string }).code, 'decision_refused');
   await svc.close();
 });

@@ -99,6 +99,7 @@ async function open(url: string, exchange: string, onLost: () => void): Promise<
 export default definePlugin({
   name: 'rabbitmq',
   apply(kernel) {
+    // The options documented for the type 'rabbitmq', which nothing checks before.
     kernel.brokers.register('rabbitmq', (options) => rabbitmq(options as unknown as RabbitmqOptions));
   },
 });

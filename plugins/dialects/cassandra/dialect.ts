@@ -1,9 +1,11 @@
 import type { Connection, Dialect } from '../../../core/dialect.ts';
+import { convertingErrors } from '../shared/errors.ts';
 import { introspect, unsupportedObjects } from './catalog/introspect.ts';
 import { compile } from './compile/compile.ts';
 import { NAME, nameRules, quoteIdentifier } from './compile/names.ts';
+import type { CassandraStep } from './compile/step.ts';
 import { columnTypes } from './compile/types.ts';
-import { unsupported } from './compile/unsupported.ts';
+import { unsupported } from './compile/unsupported-features.ts';
 import { toSvcError } from './connection/errors.ts';
 import { Lease } from './connection/lease.ts';
 import { readColumns } from './connection/schema-agreement.ts';
@@ -15,7 +17,7 @@ import { clusterNow, ensureRecords, recordStore } from './records/record-store.t
 import { runSegments } from './run/run.ts';
 
 /** Apache Cassandra 4.0 and later. */
-export const cassandra: Dialect = {
+export const cassandra: Dialect<CassandraStep> = {
   name: NAME,
   types: columnTypes,
   capabilities: { transactionalDdl: false, runsSegmentsSingly: true, names: nameRules, unsupported },
@@ -29,16 +31,10 @@ export const cassandra: Dialect = {
   },
 };
 
-export function createConnection(session: Session, settings: Settings): Connection {
+export function createConnection(session: Session, settings: Settings): Connection<CassandraStep> {
   const lease = new Lease(session, settings);
   const context = { session, settings, lease };
-  const withSvcErrors = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      throw toSvcError(error);
-    }
-  };
+  const withSvcErrors = convertingErrors(toSvcError);
   return {
     server: `Cassandra ${session.version}`,
     run: (segments, epoch, _tookMs, observer) => runSegments(context, segments, epoch, observer),

@@ -2,9 +2,10 @@ import type { Dialect } from '../../../core/dialect.ts';
 import { isSvcError } from '../../../core/errors.ts';
 import { normalize } from './catalog/introspect.ts';
 import { compile } from './compile/compile.ts';
-import { nameRules } from './compile/names.ts';
+import { NAME, nameRules } from './compile/names.ts';
+import type { DynamoStep } from './compile/step.ts';
 import { attributeTypes } from './compile/types.ts';
-import { unsupported } from './compile/unsupported.ts';
+import { unsupported } from './compile/unsupported-features.ts';
 import { Api, createClient, loadSdk } from './connection/api.ts';
 import { createConnection } from './connection/connection.ts';
 import { toSvcError } from './connection/errors.ts';
@@ -12,8 +13,8 @@ import { settingsOf } from './connection/settings.ts';
 import { identify, parseUrl } from './connection/url.ts';
 
 /** Amazon DynamoDB, or a compatible endpoint such as DynamoDB Local. */
-export const dynamodb: Dialect = {
-  name: 'dynamodb',
+export const dynamodb: Dialect<DynamoStep> = {
+  name: NAME,
   types: attributeTypes,
   capabilities: { transactionalDdl: false, runsSegmentsSingly: true, names: nameRules, unsupported },
   compile,
@@ -23,7 +24,7 @@ export const dynamodb: Dialect = {
     const address = parseUrl(url);
     const settings = settingsOf(options);
     const sdk = await loadSdk(settings);
-    const api = new Api(sdk, createClient(sdk, address, settings), address.prefix, settings.patienceMs);
+    const api = new Api(sdk, createClient(sdk, address, settings), address.prefix, settings.retryTimeoutMs);
     try {
       // Fails early on a wrong endpoint or missing credentials, and sets the server's clock.
       await api.sendOnce('ListTables', { Limit: 1 });

@@ -1,6 +1,7 @@
 import type { Dialect } from '../../../core/dialect.ts';
 import type { CatalogDefault } from '../mysql/catalog/catalog-table.ts';
 import { parseString } from '../mysql/compile/literal.ts';
+import type { MysqlStep } from '../mysql/compile/statement.ts';
 import { createDialect } from '../mysql/dialect.ts';
 import type { Traits, Variant } from '../mysql/variant.ts';
 import { openMariadb } from './driver.ts';
@@ -53,7 +54,7 @@ export const mariadbVariant: Variant = {
 };
 
 /** MariaDB 10.6 and later. */
-export const mariadb: Dialect = createDialect(mariadbVariant);
+export const mariadb: Dialect<MysqlStep> = createDialect(mariadbVariant);
 
 function parseDefault(value: string): CatalogDefault | undefined {
   if (value === 'NULL') return undefined;

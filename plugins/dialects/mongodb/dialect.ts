@@ -1,6 +1,7 @@
 import type { Dialect } from '../../../core/dialect.ts';
 import { compile } from './compile/compile.ts';
 import { DIALECT, nameRules, unsupported } from './compile/limits.ts';
+import type { MongoStep } from './compile/step.ts';
 import { typeNames } from './compile/types.ts';
 import { createConnection } from './connection/connection.ts';
 import { openServer } from './connection/server.ts';
@@ -8,7 +9,7 @@ import { settingsOf } from './connection/settings.ts';
 import { identify } from './connection/url.ts';
 
 /** MongoDB from version 5.0, and servers with its protocol such as DocumentDB. */
-export const mongodb: Dialect = {
+export const mongodb: Dialect<MongoStep> = {
   name: DIALECT,
   types: typeNames,
   capabilities: { transactionalDdl: false, runsSegmentsSingly: true, names: nameRules, unsupported },

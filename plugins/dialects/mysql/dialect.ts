@@ -4,7 +4,7 @@ import { compileSql } from '../sql/compile.ts';
 import { normalizeModel } from './catalog/normalize.ts';
 import { createGrammar } from './compile/grammar.ts';
 import { parseString, unescapeString } from './compile/literal.ts';
-import { withViolations } from './compile/statement.ts';
+import { type MysqlStep, withViolations } from './compile/statement.ts';
 import { columnTypes } from './compile/types.ts';
 import { findViolations } from './compile/violations.ts';
 import { connect } from './connection/connection.ts';
@@ -74,9 +74,9 @@ export const mysqlVariant: Variant = {
 };
 
 /** MySQL 8.0 and later. */
-export const mysql: Dialect = createDialect(mysqlVariant);
+export const mysql: Dialect<MysqlStep> = createDialect(mysqlVariant);
 
-export function createDialect(variant: Variant): Dialect {
+export function createDialect(variant: Variant): Dialect<MysqlStep> {
   const { name, title, traits, schemes } = variant;
   const grammar = createGrammar(traits);
   return {

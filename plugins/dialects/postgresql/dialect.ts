@@ -3,6 +3,7 @@ import { compileSql } from '../sql/compile.ts';
 import { Mutex } from '../sql/mutex.ts';
 import { normalize } from './catalog/normalize.ts';
 import { grammar } from './compile/grammar.ts';
+import type { PostgresqlStep } from './compile/step.ts';
 import { columnTypes } from './compile/types.ts';
 import { createConnection, type OpenSession } from './connection/connection.ts';
 import { toSvcError } from './connection/errors.ts';
@@ -11,7 +12,7 @@ import { RESET_SESSION, type Settings, settingsOf } from './connection/settings.
 import { identify, isEmbedded } from './connection/url.ts';
 
 /** PostgreSQL from version 12 on, and PGlite for URLs that begin with `pglite://`. */
-export const postgresql: Dialect = {
+export const postgresql: Dialect<PostgresqlStep> = {
   name: 'postgresql',
   types: columnTypes,
   capabilities: { transactionalDdl: true, names: grammar.names, unsupported: grammar.unsupported },

@@ -1,5 +1,6 @@
 import type { Assignment } from '../../../core/dialect.ts';
-import { SvcError } from '../../../core/errors.ts';
+import { type ErrorCode, type ErrorFacts, isSvcError, SvcError } from '../../../core/errors.ts';
+import { withoutPassword } from '../../../core/url.ts';
 
 /** The fields an assignment reads. */
 export const sourceFields = (assignment: Assignment): readonly string[] =>
@@ -19,6 +20,70 @@ export function assertNoSelfReads(set: readonly Assignment[]): void {
     next: ['Set each field in a separate update. For a field that reads itself, use another field in between.'],
   });
 }
+
+/** How an engine's error is reported. */
+export interface ErrorMapping {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly next?: readonly string[];
+}
+
+export const mappedError = ({ code, message, next = [] }: ErrorMapping, facts: ErrorFacts): SvcError =>
+  new SvcError(code, message, { next, ...facts });
+
+/** Node's error codes for a request that was not sent. On an open connection, ETIMEDOUT is a lost response. */
+export const UNREACHABLE_CODES: readonly string[] = [
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ETIMEDOUT',
+];
+/** Node's error codes for a connection that was lost: the last request may have arrived. */
+export const LOST_CODES: readonly string[] = ['ECONNRESET', 'EPIPE'];
+
+export const networkMappings = (
+  unreachable: ErrorMapping,
+  lost: ErrorMapping,
+): Readonly<Record<string, ErrorMapping>> =>
+  Object.fromEntries([
+    ...UNREACHABLE_CODES.map((code) => [code, unreachable] as const),
+    ...LOST_CODES.map((code) => [code, lost] as const),
+  ]);
+
+/** Adds to an `SvcError` that nothing was changed, for errors before the first change. */
+export const withNothingChanged = (error: unknown): unknown =>
+  isSvcError(error) && error.state === undefined ? error.with({ state: 'Nothing was changed.' }) : error;
+
+/** Runs work and throws its errors as `convert` returns them. */
+export const convertingErrors =
+  (convert: (error: unknown) => unknown) =>
+  async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      throw convert(error);
+    }
+  };
+
+/** Another process has taken the migration lock. */
+export function lockLostError(
+  cause?: unknown,
+  why = 'A record has changed since it was read under the lock.',
+): SvcError {
+  return new SvcError('lock_lost', 'The migration lock was lost: another process has moved on.', {
+    why,
+    next: ['Run the command again.'],
+    cause,
+  });
+}
+
+export const invalidUrlError = (database: string, url: string, why: string, next: readonly string[]): SvcError =>
+  new SvcError('url_invalid', `The URL of ${database} cannot be used.`, {
+    why: `${why} (${withoutPassword(url)})`,
+    next,
+  });
 
 /** Whether the TLS handshake failed: the certificate was rejected, or the server has no TLS. */
 export function isTlsError(error: unknown): boolean {

@@ -78,6 +78,18 @@ function lockTimeout(): SvcError {
   });
 }
 
+/** Keeps the lease in `leases`, by its epoch, while `work` runs. */
+export const registeredWhile =
+  <L extends { readonly epoch: number }, T>(leases: Map<number, L>, work: (epoch: number) => Promise<T>) =>
+  async (lease: L): Promise<T> => {
+    leases.set(lease.epoch, lease);
+    try {
+      return await work(lease.epoch);
+    } finally {
+      leases.delete(lease.epoch);
+    }
+  };
+
 /** A point in time on two clocks: the monotonic one stops while the machine sleeps, the wall clock can be changed. */
 export interface ClockReading {
   readonly monotonicMs: number;

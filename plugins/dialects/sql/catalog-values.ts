@@ -1,5 +1,5 @@
 import type { Json } from '../../../core/json.ts';
-import type { FieldType } from '../../../core/schema/model.ts';
+import type { Field, FieldType } from '../../../core/schema/model.ts';
 
 const TRUE: ReadonlySet<string> = new Set(['1', 't', 'true']);
 const FALSE: ReadonlySet<string> = new Set(['0', 'f', 'false']);
@@ -37,22 +37,50 @@ export function parseJson(text: string): Json | undefined {
   }
 }
 
+/** A number, or a quoted value that the server rejects. */
+export function numberLiteral(value: Json, quoteLiteral: (text: string) => string): string {
+  const written = String(value);
+  if (/^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(written)) return written;
+  return quoteLiteral(typeof value === 'string' ? value : JSON.stringify(value));
+}
+
+/** A time or a UUID in the normal form of a default; any other value unchanged. */
+export function normalizeText(value: Json, type: FieldType): Json {
+  switch (type) {
+    case 'time':
+      return normalizeTime(String(value));
+    case 'datetime':
+      return normalizeDateTime(String(value));
+    case 'timestamp':
+      return normalizeTimestamp(String(value));
+    case 'uuid':
+      return String(value).toLowerCase();
+    default:
+      return value;
+  }
+}
+
 /** A time in the normal form of a default: always with seconds, without trailing zeros. */
-export function normalizeTime(text: string): string {
+function normalizeTime(text: string): string {
   const [, minutes = '', seconds = '00', fraction = ''] = /^(\d\d:\d\d)(?::(\d\d)(?:\.(\d+))?)?$/.exec(text) ?? [];
   const rest = fraction.replace(/0+$/, '');
   return minutes === '' ? text : `${minutes}:${seconds}${rest === '' ? '' : `.${rest}`}`;
 }
 
 /** A date and time without a zone. A date alone means midnight. */
-export function normalizeDateTime(text: string): string {
+function normalizeDateTime(text: string): string {
   const [day = '', time = '00:00'] = text.split(/[ T]/);
   return `${day}T${normalizeTime(time)}`;
 }
 
 /** A timestamp converted to UTC. Without a zone it is in UTC already. */
-export function normalizeTimestamp(text: string): string {
+function normalizeTimestamp(text: string): string {
   const zoned = /(Z|[+-]\d\d(:?\d\d)?)$/.test(text.slice(10)) ? text : `${text}Z`;
   const at = new Date(zoned.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00'));
   return Number.isNaN(at.getTime()) ? text : `${normalizeDateTime(at.toISOString().slice(0, -1))}Z`;
+}
+
+export function setFlags(fields: Map<string, Field>, name: string, flags: Partial<Field>): void {
+  const field = fields.get(name);
+  if (field) fields.set(name, { ...field, ...flags });
 }

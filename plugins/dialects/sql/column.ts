@@ -1,5 +1,5 @@
 import { SvcError } from '../../../core/errors.ts';
-import { isExpression } from '../../../core/schema/default.ts';
+import { isExpression } from '../../../core/schema/literal.ts';
 import type { Field } from '../../../core/schema/model.ts';
 import type { Grammar } from './grammar.ts';
 import { assertIdentifier, enumCheckName, primaryKeyName, uniqueName } from './names.ts';

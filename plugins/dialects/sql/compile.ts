@@ -2,8 +2,8 @@ import type { Statement } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 import { defineCollection, defineConstraint, defineField } from '../../../core/schema/define.ts';
 import { applyFieldChanges } from '../../../core/schema/field.ts';
+import { alreadyExistsError, collectionOf, fieldOf, unknownError } from '../../../core/schema/find-or-throw.ts';
 import { primaryKeyFields, referencesTo } from '../../../core/schema/keys.ts';
-import { alreadyExistsError, collectionOf, fieldOf, unknownError } from '../../../core/schema/lookup.ts';
 import type { CheckConstraint, Collection, Constraint, Field, SchemaModel } from '../../../core/schema/model.ts';
 import type {
   AddConstraint,
@@ -17,14 +17,18 @@ import type {
   RenameCollection,
   RenameField,
 } from '../../../core/schema/operation.ts';
-import { assertSupported } from '../../../core/schema/unsupported.ts';
+import { assertSupported } from '../../../core/schema/unsupported-features.ts';
 import { columnDefinition, fieldConstraints, primaryKeyConstraint } from './column.ts';
 import type { Grammar, RenamedConstraint, StatementFacts } from './grammar.ts';
 import { assertIdentifier, derivedConstraints, primaryKeyName } from './names.ts';
-import { SCHEMA_PLACEHOLDER, statement } from './statement.ts';
+import { SCHEMA_PLACEHOLDER, type SqlText, statement } from './statement.ts';
 
 /** The statements of an operation, for the model before it. */
-export function compileSql(grammar: Grammar, operation: Operation, before: SchemaModel): readonly Statement[] {
+export function compileSql<Step>(
+  grammar: Grammar<Step>,
+  operation: Operation,
+  before: SchemaModel,
+): readonly Statement<Step>[] {
   assertSupported(grammar.name, grammar.unsupported, operation, before);
   grammar.assertOperation(operation, before);
   switch (operation.type) {
@@ -56,7 +60,11 @@ export function compileSql(grammar: Grammar, operation: Operation, before: Schem
   }
 }
 
-function createCollection(grammar: Grammar, operation: CreateCollection, before: SchemaModel): Statement[] {
+function createCollection<Step>(
+  grammar: Grammar<Step>,
+  operation: CreateCollection,
+  before: SchemaModel,
+): Statement<Step>[] {
   const { name, fields } = defineCollection(operation);
   assertIdentifier(grammar, name, 'table');
   const sqlOptions = operation.options?.sqlOptions ?? {};
@@ -72,7 +80,11 @@ function createCollection(grammar: Grammar, operation: CreateCollection, before:
   return grammar.createTable(name, sqlOptions, lines, all);
 }
 
-function dropCollection(grammar: Grammar, operation: DropCollection, before: SchemaModel): Statement[] {
+function dropCollection<Step>(
+  grammar: Grammar<Step>,
+  operation: DropCollection,
+  before: SchemaModel,
+): Statement<Step>[] {
   const { collection, cascade } = operation;
   const referring = referencesTo(before, collection).filter((reference) => reference.collection !== collection);
   const first = cascade
@@ -81,7 +93,11 @@ function dropCollection(grammar: Grammar, operation: DropCollection, before: Sch
   return [...first, grammar.dropTable(collection)];
 }
 
-function renameCollection(grammar: Grammar, operation: RenameCollection, before: SchemaModel): Statement[] {
+function renameCollection<Step>(
+  grammar: Grammar<Step>,
+  operation: RenameCollection,
+  before: SchemaModel,
+): Statement<Step>[] {
   const { collection: from, to } = operation;
   assertIdentifier(grammar, to, 'table');
   const collection = collectionOf(before, from);
@@ -97,7 +113,7 @@ function renameCollection(grammar: Grammar, operation: RenameCollection, before:
 
 const isChanged = (renamed: RenamedConstraint) => renamed.from !== renamed.to;
 
-function addField(grammar: Grammar, operation: AddField, before: SchemaModel): readonly Statement[] {
+function addField<Step>(grammar: Grammar<Step>, operation: AddField, before: SchemaModel): readonly Statement<Step>[] {
   const collection = collectionOf(before, operation.collection);
   const { name, ...definition } = operation.field;
   const field = defineField(name, definition, collection.name);
@@ -110,7 +126,7 @@ function addField(grammar: Grammar, operation: AddField, before: SchemaModel): r
   return grammar.addField(collection, field, first, last);
 }
 
-function dropField(grammar: Grammar, operation: DropField, before: SchemaModel): Statement[] {
+function dropField<Step>(grammar: Grammar<Step>, operation: DropField, before: SchemaModel): Statement<Step>[] {
   const collection = collectionOf(before, operation.collection);
   const field = fieldOf(collection, operation.field);
   const rest = primaryKeyFields(collection).filter((name) => name !== field.name);
@@ -120,7 +136,7 @@ function dropField(grammar: Grammar, operation: DropField, before: SchemaModel):
   return [grammar.dropField(collection, field, clauses)];
 }
 
-function renameField(grammar: Grammar, operation: RenameField, before: SchemaModel): Statement[] {
+function renameField<Step>(grammar: Grammar<Step>, operation: RenameField, before: SchemaModel): Statement<Step>[] {
   const { from, to } = operation;
   assertIdentifier(grammar, to, 'field');
   const collection = collectionOf(before, operation.collection);
@@ -131,7 +147,11 @@ function renameField(grammar: Grammar, operation: RenameField, before: SchemaMod
   return grammar.renameField(collection, field, to, renamed.filter(isChanged));
 }
 
-function modifyField(grammar: Grammar, operation: ModifyField, before: SchemaModel): readonly Statement[] {
+function modifyField<Step>(
+  grammar: Grammar<Step>,
+  operation: ModifyField,
+  before: SchemaModel,
+): readonly Statement<Step>[] {
   const collection = collectionOf(before, operation.collection);
   const field = fieldOf(collection, operation.field);
   const changed = applyFieldChanges(field, operation.changes, collection.name);
@@ -139,14 +159,18 @@ function modifyField(grammar: Grammar, operation: ModifyField, before: SchemaMod
   return grammar.modifyField(collection, field, changed);
 }
 
-function addConstraint(grammar: Grammar, operation: AddConstraint, before: SchemaModel): Statement[] {
+function addConstraint<Step>(grammar: Grammar<Step>, operation: AddConstraint, before: SchemaModel): Statement<Step>[] {
   const collection = collectionOf(before, operation.collection);
   const constraint = defineConstraint(operation.constraint, collection.name, collection.fields.keys());
   assertIdentifier(grammar, constraint.name, 'constraint');
   return [grammar.addConstraint(collection.name, constraint)];
 }
 
-function dropConstraint(grammar: Grammar, operation: DropConstraint, before: SchemaModel): Statement[] {
+function dropConstraint<Step>(
+  grammar: Grammar<Step>,
+  operation: DropConstraint,
+  before: SchemaModel,
+): Statement<Step>[] {
   const { constraints, name } = collectionOf(before, operation.collection);
   const constraint = constraints.get(operation.constraint);
   if (!constraint) throw unknownError('constraint', operation.constraint, constraints.keys(), name);
@@ -158,7 +182,7 @@ export function alterTable(
   table: string,
   clauses: readonly string[],
   facts?: StatementFacts,
-): Statement {
+): Statement<SqlText> {
   return statement(`ALTER TABLE ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)} ${clauses.join(', ')}`, facts);
 }
 
@@ -189,7 +213,10 @@ export function constraintDefinition(
   }
 }
 
-function assertSingleExpression(grammar: Pick<Grammar, 'expressionProblem'>, { name, expression }: CheckConstraint): string {
+function assertSingleExpression(
+  grammar: Pick<Grammar, 'expressionProblem'>,
+  { name, expression }: CheckConstraint,
+): string {
   const why = grammar.expressionProblem(expression);
   if (why === undefined) return expression;
   throw new SvcError('constraint_invalid', `The expression of the check "${name}" is not a single expression.`, {

@@ -4,10 +4,10 @@ import type { Collection, Constraint, Field, FieldType, SchemaModel } from '../.
 import type { NameRules } from '../../../core/schema/names.ts';
 import type { CreateIndex, Operation, Raw } from '../../../core/schema/operation.ts';
 import type { SqlOptions } from '../../../core/schema/options.ts';
-import type { UnsupportedFeatures, UnsupportedReason } from '../../../core/schema/unsupported.ts';
+import type { UnsupportedFeatures, UnsupportedReason } from '../../../core/schema/unsupported-features.ts';
 
 /** The differences between SQL engines. `compileSql` does the rest for all of them. */
-export interface Grammar {
+export interface Grammar<Step = unknown> {
   readonly name: string;
   readonly names: NameRules;
   readonly unsupported: UnsupportedFeatures;
@@ -33,27 +33,38 @@ export interface Grammar {
   /** The check condition of an enum column, on engines without enum types. */
   enumCheck(field: Field): string | undefined;
   /** `lines` define the columns and constraints. Throws `not_supported`. */
-  createTable(name: string, options: SqlOptions, lines: readonly string[], fields: readonly Field[]): Statement[];
-  dropTable(name: string): Statement;
-  renameTable(before: Collection, to: string, constraints: readonly RenamedConstraint[]): Statement[];
-  addConstraint(table: string, constraint: Constraint): Statement;
+  createTable(name: string, options: SqlOptions, lines: readonly string[], fields: readonly Field[]): Statement<Step>[];
+  dropTable(name: string): Statement<Step>;
+  renameTable(before: Collection, to: string, constraints: readonly RenamedConstraint[]): Statement<Step>[];
+  addConstraint(table: string, constraint: Constraint): Statement<Step>;
   /** `first` and `last` are clauses for the constraints of the field's flags. */
-  addField(before: Collection, field: Field, first: readonly string[], last: readonly string[]): readonly Statement[];
+  addField(
+    before: Collection,
+    field: Field,
+    first: readonly string[],
+    last: readonly string[],
+  ): readonly Statement<Step>[];
   /** `clauses` drop the column and the constraints of its flags. */
-  dropField(before: Collection, field: Field, clauses: readonly string[]): Statement;
-  renameField(before: Collection, field: Field, to: string, constraints: readonly RenamedConstraint[]): Statement[];
-  modifyField(before: Collection, from: Field, to: Field): readonly Statement[];
-  createIndex(operation: CreateIndex): Statement;
-  dropIndex(collection: string, index: string): Statement;
-  dropConstraint(table: string, constraint: Constraint): Statement;
+  dropField(before: Collection, field: Field, clauses: readonly string[]): Statement<Step>;
+  renameField(
+    before: Collection,
+    field: Field,
+    to: string,
+    constraints: readonly RenamedConstraint[],
+  ): Statement<Step>[];
+  modifyField(before: Collection, from: Field, to: Field): readonly Statement<Step>[];
+  createIndex(operation: CreateIndex): Statement<Step>;
+  dropIndex(collection: string, index: string): Statement<Step>;
+  dropConstraint(table: string, constraint: Constraint): Statement<Step>;
   /** The clause that drops the primary key declared by `primaryKey` flags. */
   dropPrimaryKey(before: Collection): string;
   /** Why a user's text is not a single expression; undefined if it is. */
   expressionProblem(text: string): string | undefined;
-  raw(operation: Raw): Statement[];
+  raw(operation: Raw): Statement<Step>[];
 }
 
-export type StatementFacts = Partial<Omit<Statement, 'text' | 'run'>>;
+/** What a statement has in addition to what it runs. */
+export type StatementFacts = Partial<Pick<Statement, 'transactional' | 'destructive' | 'idempotent' | 'check'>>;
 
 /** A constraint with a derived name that changes with the name of its table or field. */
 export interface RenamedConstraint {

@@ -1,4 +1,5 @@
-import type { LockWait } from '../shared/lock-wait.ts';
+import type { LockOptions } from '../../../core/dialect.ts';
+import { LockWait } from '../shared/lock-wait.ts';
 
 /** Runs tasks one after the other, in the order they were added. */
 export class SerialQueue {
@@ -37,5 +38,27 @@ export class Mutex {
       release();
       throw error;
     }
+  }
+}
+
+/** Runs `work` under a lock of a session, which `acquire` returns the epoch of. A lost session has released it. */
+export async function withSessionLock<T>(
+  mutex: Mutex,
+  options: LockOptions | undefined,
+  acquire: (wait: LockWait) => Promise<number>,
+  release: () => Promise<unknown>,
+  work: (epoch: number) => Promise<T>,
+): Promise<T> {
+  const wait = new LockWait(options);
+  const done = await mutex.acquire(wait);
+  try {
+    const epoch = await acquire(wait);
+    try {
+      return await work(epoch);
+    } finally {
+      await release().catch(() => undefined);
+    }
+  } finally {
+    done();
   }
 }

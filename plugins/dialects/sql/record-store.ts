@@ -1,15 +1,16 @@
-import { SvcError } from '../../../core/errors.ts';
-import type { Json } from '../../../core/json.ts';
-import type {
-  Guard,
-  Page,
-  PageQuery,
-  RecordDefinition,
-  RecordStore,
-  RecordValue,
-  RecordValues,
-  Versioned,
-  Writable,
+import {
+  buildPage,
+  type Guard,
+  type Page,
+  type PageQuery,
+  pageIndex,
+  pageStart,
+  type RecordDefinition,
+  type RecordStore,
+  type RecordValue,
+  type RecordValues,
+  type Versioned,
+  type Writable,
 } from '../../../core/records.ts';
 import { type RecordGrammar, recordLiteral } from './record-values.ts';
 import { type ExecSql, rowsOf } from './session.ts';
@@ -115,29 +116,23 @@ export function recordStore<R extends object>(backend: RecordBackend, definition
       return changed > 0 ? 'removed' : ((await failureReason(id, expectedVersion)) ?? 'stale');
     },
     async page(name, query) {
-      const index = definition.indexes.find((one) => one.name === name);
-      if (!index) throw new Error(`${definition.collection} has no index ${name}`);
-      if (!Number.isInteger(query.limit) || query.limit < 1 || query.limit > 1000) {
-        throw new SvcError('value_invalid', `A page has 1 to 1,000 records, not ${query.limit}.`);
-      }
+      const index = pageIndex(definition, name, query);
       const wanted = query.columns ?? columns;
       const down = query.direction === 'desc';
       const order = down ? ' DESC' : '';
       const sort = quoteIdentifier(index.sort);
-      const conditions = index.equals.map((column) => {
-        if (query.equals?.[column] === undefined) throw new Error(`${name} needs a value for ${column}`);
-        return `${quoteIdentifier(column)} = ${valueSql(column, query.equals[column])}`;
-      });
+      const conditions = index.equals.map(
+        (column) => `${quoteIdentifier(column)} = ${valueSql(column, query.equals?.[column])}`,
+      );
       if (query.from !== undefined) conditions.push(`${sort} >= ${valueSql(index.sort, query.from)}`);
       if (query.to !== undefined) conditions.push(`${sort} <= ${valueSql(index.sort, query.to)}`);
-      if (query.cursor !== undefined) {
-        const [at, id] = parseCursor(query.cursor);
-        const last = definition.columns[index.sort].type === 'timestamp' ? new Date(String(at)) : at;
-        const [bound, beyond] = [valueSql(index.sort, last), down ? '<' : '>'];
+      const start = pageStart(definition, index, query);
+      if (start) {
+        const [bound, beyond] = [valueSql(index.sort, start.sort), down ? '<' : '>'];
         // The first condition lets engines that do not index row comparisons use the index.
         conditions.push(
           `${sort} ${beyond}= ${bound}`,
-          `(${sort}, ${key}) ${beyond} (${bound}, ${valueSql(definition.key, id)})`,
+          `(${sort}, ${key}) ${beyond} (${bound}, ${valueSql(definition.key, start.key)})`,
         );
       }
       const names: readonly (keyof R & string)[] = [...new Set([...wanted, index.sort, definition.key])];
@@ -148,13 +143,12 @@ export function recordStore<R extends object>(backend: RecordBackend, definition
       );
       const valueIn = (row: readonly unknown[], column: keyof R & string) =>
         grammar.read(row[names.indexOf(column)], definition.columns[column]);
-      const records = rows
-        .slice(0, query.limit)
-        .map((row): Versioned<R> => ({ record: recordIn(row, wanted), version: Number(row[names.length]) }));
-      const last = rows.length > query.limit ? rows[query.limit - 1] : undefined;
-      if (!last) return { records };
-      const end = JSON.stringify([valueIn(last, index.sort), valueIn(last, definition.key)]);
-      return { records, cursor: Buffer.from(end).toString('base64url') };
+      return buildPage(
+        rows,
+        query.limit,
+        (row) => ({ record: recordIn(row, wanted), version: Number(row[names.length]) }),
+        (row) => ({ sort: valueIn(row, index.sort), key: String(valueIn(row, definition.key)) }),
+      );
     },
   } satisfies RecordStore<R> & { page(index: string, query: PageQuery<R>): Promise<Page<R>> };
 }
@@ -178,16 +172,6 @@ async function emptyIfMissing<T>(backend: RecordBackend, read: () => Promise<rea
     if (backend.isMissing(error)) return [];
     throw backend.toSvcError(error);
   }
-}
-
-function parseCursor(cursor: string): readonly [Json, Json] {
-  try {
-    const [at, id, ...more] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as Json[];
-    if (at !== undefined && id !== undefined && more.length === 0) return [at, id];
-  } catch {
-    // Rejected below, like a cursor of another shape.
-  }
-  throw new SvcError('value_invalid', 'The cursor does not come from a page.');
 }
 
 /**

@@ -2,8 +2,8 @@ import type { Segment } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
 import {
-  type AnyRecordDefinition,
   CLOCK,
+  columnOf,
   ELAPSED,
   type RecordColumn,
   type RecordValue,
@@ -72,18 +72,4 @@ export function engineFilledValues(
       grammar.read(row[name], columnOf(write.definition, name)) as Date | number,
     ]),
   );
-}
-
-export function recordWriteConflict(cause: unknown): SvcError {
-  return new SvcError('lock_lost', 'The migration lock was lost: another process has moved on.', {
-    why: 'The row to write has changed since it was read under the lock.',
-    next: ['Run the command again.'],
-    cause,
-  });
-}
-
-export function columnOf(definition: AnyRecordDefinition, name: string): RecordColumn {
-  const column = definition.columns[name];
-  if (!column) throw new Error(`${definition.collection} has no column ${name}`);
-  return column;
 }

@@ -1,5 +1,4 @@
 import type { Statement } from '../../../core/dialect.ts';
-import type { Json } from '../../../core/json.ts';
 import type { StatementFacts } from './grammar.ts';
 
 /**
@@ -8,26 +7,30 @@ import type { StatementFacts } from './grammar.ts';
  */
 export const SCHEMA_PLACEHOLDER = '\0';
 
+/** A user's text, which names its own schemas and may change the session. */
+export interface RawSql {
+  readonly kind: 'raw';
+  readonly sql: string;
+}
+
+/** The parts of a text between its schema placeholders. */
+export interface SqlText {
+  readonly kind: 'sql';
+  readonly parts: readonly string[];
+}
+
 /** A statement from a text with schema placeholders. */
-export function statement(template: string, facts: StatementFacts = {}): Statement {
+export function statement(template: string, facts: StatementFacts = {}): Statement<SqlText> {
   return {
     text: template.replaceAll(SCHEMA_PLACEHOLDER, ''),
-    run: template.split(SCHEMA_PLACEHOLDER),
+    run: { kind: 'sql', parts: template.split(SCHEMA_PLACEHOLDER) },
     transactional: true,
     destructive: false,
     ...facts,
   };
 }
 
-/** Whether it is the text of a user, which names its own schemas and may have changed the session. */
-export function isRawStatement(run: Json): boolean {
-  return Array.isArray(run) && run.length === 1;
-}
-
-/** The text to send, with `schema` (quoted, with its dot) at every placeholder; undefined if `run` is not such a text. */
-export function withSchema(run: Json, schema: string): string | undefined {
-  return Array.isArray(run) ? run.join(schema) : undefined;
-}
+export const isRaw = ({ run }: Statement<{ readonly kind: string }>): boolean => run.kind === 'raw';
 
 /** Placeholder for a literal. Names and literals cannot contain this character. */
 const LITERAL_PLACEHOLDER = '\u0000';

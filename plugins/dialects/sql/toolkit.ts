@@ -18,9 +18,9 @@ export type {
 export { CLOCK, ELAPSED, type RecordColumn, type RecordValue, type RecordWrite } from '../../../core/records.ts';
 export { apply } from '../../../core/schema/apply.ts';
 export { defineConstraint } from '../../../core/schema/constraint.ts';
-export { isExpression } from '../../../core/schema/default.ts';
 export { applyFieldChanges } from '../../../core/schema/field.ts';
 export { type Reference, referencesTo } from '../../../core/schema/keys.ts';
+export { isExpression } from '../../../core/schema/literal.ts';
 export type { NameKind, NameRules } from '../../../core/schema/names.ts';
 export type { Raw } from '../../../core/schema/operation.ts';
 export {
@@ -29,7 +29,7 @@ export {
   requiredFeatures,
   type UnsupportedFeatures,
   type UnsupportedReason,
-} from '../../../core/schema/unsupported.ts';
+} from '../../../core/schema/unsupported-features.ts';
 export { constraintDefinition } from './compile.ts';
 export { type Grammar, type RenamedConstraint, UNSUPPORTED_BY_SQL } from './grammar.ts';
 export { isLeased, type Lease, type LeaseStore, leaseTable, withLeaseLock } from './lease.ts';
@@ -39,7 +39,7 @@ export { type RecordBackend, recordStore, recordTableStatements } from './record
 export { type RecordGrammar, readRecordColumn, recordLiteral } from './record-values.ts';
 export type { ExecSql, Result } from './session.ts';
 export { StatementTemplate } from './statement.ts';
-export { compileTextCatalog, type TextCatalogRun } from './text-catalog/compile.ts';
+export { compileTextCatalog, type TextCatalogStep } from './text-catalog/compile.ts';
 export { type SqlDriver, sqlConnection, type TextCatalogDialect, textCatalogDialect } from './text-catalog/dialect.ts';
 export { readTextCatalog, type TextCatalog } from './text-catalog/read.ts';
 export {
@@ -48,5 +48,5 @@ export {
   quoteLiteral,
   type TextCatalogSyntax,
 } from './text-catalog/syntax.ts';
-export { type UpdateParts, type UpdateSyntax, updateParts } from './update.ts';
+export { type UpdateParts, type UpdateSyntax, updateParts } from './update-sql.ts';
 export { applyValidated, expressionProblem, type ValidationRules } from './validate.ts';

@@ -2,7 +2,7 @@ import { apply } from '../../../core/schema/apply.ts';
 import type { SchemaModel } from '../../../core/schema/model.ts';
 import { assertNameFits, type NameKind, type NameRules } from '../../../core/schema/names.ts';
 import type { Operation } from '../../../core/schema/operation.ts';
-import { assertSupported, type UnsupportedFeatures } from '../../../core/schema/unsupported.ts';
+import { assertSupported, type UnsupportedFeatures } from '../../../core/schema/unsupported-features.ts';
 
 export interface ValidationRules {
   /** The registered name of the dialect. */
@@ -45,6 +45,19 @@ function newNames(operation: Operation): readonly (readonly [NameKind, string])[
     case 'raw':
       return [];
   }
+}
+
+/** Why the tokens are not a single expression; undefined if they are. */
+export function tokensProblem(tokens: Iterable<{ readonly kind: string; readonly text: string }>): string | undefined {
+  let depth = 0;
+  for (const { kind, text } of tokens) {
+    if (kind === 'unclosed') return `It has an unclosed ${text}.`;
+    if (kind === 'comment' || kind === 'executable') return 'It contains a comment.';
+    if (text === ';') return 'It contains a semicolon outside of quotes.';
+    depth += text === '(' ? 1 : text === ')' ? -1 : 0;
+    if (depth < 0) return 'It has an unmatched closing parenthesis.';
+  }
+  return depth > 0 ? 'It has an unclosed parenthesis.' : undefined;
 }
 
 /** Quoted strings and names, comments, and everything else that can hide the end of an expression. */

@@ -14,7 +14,7 @@ export function toModelMessages({ prompt, turns }: Conversation): ModelMessage[]
 }
 
 function assistantMessages({ text, calls, providerState }: ConversationTurn): ModelMessage[] {
-  // It contains reasoning and signatures, without which some providers reject the next turn.
+  // The provider's own messages as JSON, with reasoning and signatures that some providers require in the next turn.
   if (Array.isArray(providerState) && providerState.length > 0) return providerState as unknown as ModelMessage[];
   const content: Parts = [
     ...(text === '' ? [] : [{ type: 'text' as const, text }]),

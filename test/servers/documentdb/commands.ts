@@ -9,14 +9,14 @@ interface Call {
   readonly client: PoolClient;
   readonly database: string;
   readonly command: Document;
-  /** As it came, with what the engine does not want to see. */
-  readonly sent: Document;
+  /** The command as received, with the fields that the engine does not accept. */
+  readonly received: Document;
 }
 
 type Handler = (call: Call) => Promise<Answer>;
 
-/** What the engine must not see: they are the gateway's business, or nobody's. */
-const TAKEN_OUT: ReadonlySet<string> = new Set([
+/** Fields removed before a command goes to the engine: the gateway handles or ignores them. */
+const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
   '$db',
   'lsid',
   '$clusterTime',
@@ -32,21 +32,21 @@ const TAKEN_OUT: ReadonlySet<string> = new Set([
   'commitQuorum',
 ]);
 
-export function bare(command: Document): Document {
-  return Object.fromEntries(Object.entries(command).filter(([key]) => !TAKEN_OUT.has(key)));
+export function engineCommand(command: Document): Document {
+  return Object.fromEntries(Object.entries(command).filter(([key]) => !GATEWAY_FIELDS.has(key)));
 }
 
 const write =
   (name: string): Handler =>
-  async ({ client, database, command, sent }) => {
+  async ({ client, database, command, received }) => {
     const last = name === 'find_and_modify' ? '$3' : 'NULL, $3';
     const text = `SELECT p_result::text AS found FROM documentdb_api.${name}($1, ${bson(2)}, ${last})`;
-    const row = await first(client, text, [database, hex(command), retryId(sent)]);
+    const row = await first(client, text, [database, hex(command), retryId(received)]);
     return bytesOf(String(row.found));
   };
 
 /** `call` takes the database as $1 and the command as $2. */
-const answer =
+const query =
   (call: string): Handler =>
   ({ client, database, command }) =>
     document(client, call, [database, hex(command)]);
@@ -56,9 +56,9 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
   update: write('update'),
   delete: write('delete'),
   findAndModify: write('find_and_modify'),
-  count: answer(`documentdb_api.count_query($1, ${bson(2)})`),
-  distinct: answer(`documentdb_api.distinct_query($1, ${bson(2)})`),
-  create: answer(`documentdb_api.create_collection_view($1, ${bson(2)})`),
+  count: query(`documentdb_api.count_query($1, ${bson(2)})`),
+  distinct: query(`documentdb_api.distinct_query($1, ${bson(2)})`),
+  create: query(`documentdb_api.create_collection_view($1, ${bson(2)})`),
   createIndexes: ({ client, database, command }) =>
     document(client, `documentdb_api_internal.create_indexes_non_concurrently($1, ${bson(2)}, true)`, [
       database,
@@ -84,7 +84,8 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
   async renameCollection({ client, command }) {
     const [database, from] = split(String(command.renameCollection));
     const [other, to] = split(String(command.to));
-    if (database !== other) throw new CommandError(20, 'IllegalOperation', 'a collection stays in its database here');
+    if (database !== other)
+      throw new CommandError(20, 'IllegalOperation', 'a collection cannot move to another database');
     await client.query('SELECT documentdb_api.rename_collection($1, $2, $3, $4)', [
       database,
       from,
@@ -98,12 +99,12 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
   collStats: ({ client, database, command }) =>
     document(client, 'documentdb_api.coll_stats($1, $2)', [database, command.collStats]),
   dbStats: ({ client, database }) => document(client, 'documentdb_api.db_stats($1)', [database]),
-  validate: answer(`documentdb_api.validate($1, ${bson(2)})`),
+  validate: query(`documentdb_api.validate($1, ${bson(2)})`),
 };
 
 const ALIASES: Readonly<Record<string, string>> = { findandmodify: 'findAndModify' };
 
-/** What the engine answers to a command that opens no cursor. */
+/** The handler of a command that opens no cursor. */
 export function handlerOf(name: string): Handler {
   const known = ALIASES[name] ?? name;
   const handler = Object.hasOwn(HANDLERS, known) ? HANDLERS[known] : undefined;

@@ -4,10 +4,10 @@ import { CommandError } from './errors.ts';
 import { bson, bytesOf, first, hex } from './sql.ts';
 
 /** A cursor between two pages. */
-interface Open {
+interface OpenCursor {
   readonly continuation: string;
   readonly namespace: string;
-  /** Where the engine keeps the cursor in its session, which nobody else may use meanwhile. */
+  /** Set if the engine keeps the cursor in its session, which must serve nothing else until the cursor is closed. */
   readonly client?: PoolClient;
 }
 
@@ -20,28 +20,28 @@ const FIRST_PAGE: Readonly<Record<string, string>> = {
 
 export const opensCursor = (name: string): boolean => Object.hasOwn(FIRST_PAGE, name);
 
-/** Cursors of all clients: a driver may ask for the next page over another socket. */
+/** Cursors of all clients: a driver may request the next page over another socket. */
 export class Cursors {
-  readonly #open = new Map<string, Open>();
+  readonly #open = new Map<string, OpenCursor>();
 
-  /** `keep` tells that the session is the cursor's from now on. */
+  /** Calls `keepSession` if the session belongs to the cursor from now on. */
   async first(
     client: PoolClient,
     database: string,
     name: string,
     command: Document,
-    keep: (() => void) | undefined,
+    keepSession: (() => void) | undefined,
   ): Promise<Buffer> {
     const call = `documentdb_api.${FIRST_PAGE[name]}($1, ${bson(2)})`;
     const text = `SELECT cursorpage::text AS page, continuation::text AS continuation, persistconnection AS kept, cursorid::text AS id FROM ${call}`;
     const row = await first(client, text, [database, hex(command)]);
     if (row.continuation !== null && row.id !== '0') {
-      const stays = row.kept === true && keep !== undefined;
-      if (stays) keep();
+      const isPersistent = row.kept === true && keepSession !== undefined;
+      if (isPersistent) keepSession();
       this.#open.set(String(row.id), {
         continuation: String(row.continuation),
         namespace: `${database}.${String(command[name])}`,
-        ...(stays && { client }),
+        ...(isPersistent && { client }),
       });
     }
     return bytesOf(String(row.page));
@@ -56,20 +56,20 @@ export class Cursors {
     const id = String(command.getMore as Long);
     const open = this.#open.get(id);
     if (!open) throw notFound(id);
-    // Two who ask at once for the page of one cursor: the second finds none.
+    // Of two concurrent requests for one cursor, the second finds none.
     this.#open.delete(id);
     const client = open.client ?? pinned ?? (await pool());
-    let kept = client === pinned;
+    let isInUse = client === pinned;
     try {
       const text = `SELECT cursorpage::text AS page, continuation::text AS continuation FROM documentdb_api.cursor_get_more($1, ${bson(2)}, ${bson(3)})`;
       const row = await first(client, text, [database, hex(command), open.continuation]);
       if (row.continuation !== null) {
         this.#open.set(id, { ...open, continuation: String(row.continuation) });
-        kept ||= open.client !== undefined;
+        isInUse ||= open.client !== undefined;
       }
       return bytesOf(String(row.page));
     } finally {
-      if (!kept) client.release();
+      if (!isInUse) client.release();
     }
   }
 
@@ -86,7 +86,7 @@ export class Cursors {
 
   #forget(id: string): boolean {
     const open = this.#open.get(id);
-    // A session with an open portal is not handed on.
+    // A session with an open portal cannot be reused.
     open?.client?.release(true);
     return this.#open.delete(id);
   }

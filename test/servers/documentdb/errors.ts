@@ -1,6 +1,6 @@
 import type { Document } from 'bson';
 
-/** The engine's SQLSTATEs of MongoDB errors, as far as they were met: code and name. */
+/** MongoDB error code and name of each SQLSTATE that the engine is known to raise. */
 const CODES: Readonly<Record<string, readonly [number, string]>> = {
   M0001: [2, 'BadValue'],
   M0003: [9, 'FailedToParse'],
@@ -30,7 +30,7 @@ const CODES: Readonly<Record<string, readonly [number, string]>> = {
 };
 const INTERNAL = [1, 'InternalError'] as const;
 
-/** An answer that says what went wrong. */
+/** An error reply. */
 export class CommandError extends Error {
   readonly code: number;
   readonly codeName: string;
@@ -49,7 +49,7 @@ export class CommandError extends Error {
   }
 }
 
-/** What the engine threw, in a client's words. A code that is not in the table is an internal error that names it. */
+/** Maps an error of the engine to a MongoDB error. An unknown SQLSTATE becomes an internal error that contains it. */
 export function commandError(error: unknown, inTransaction: boolean): CommandError {
   if (error instanceof CommandError) return error;
   const state = error instanceof Error && 'code' in error ? String(error.code) : '';
@@ -59,11 +59,11 @@ export function commandError(error: unknown, inTransaction: boolean): CommandErr
   return new CommandError(code, name, text, inTransaction && code === 112 ? ['TransientTransactionError'] : []);
 }
 
-/** Inside a bulk write the engine packs a SQLSTATE into a number: six bits a character, the first one lowest. */
-export function unpacked(packed: number): string {
+/** In bulk writes the engine packs a SQLSTATE into a number: six bits per character, the first one lowest. */
+export function unpackSqlState(packed: number): string {
   return [0, 6, 12, 18, 24].map((shift) => String.fromCharCode(((packed >> shift) & 63) + 48)).join('');
 }
 
 export function writeErrorCode(packed: number): number {
-  return (CODES[unpacked(packed)] ?? [packed])[0];
+  return (CODES[unpackSqlState(packed)] ?? [packed])[0];
 }

@@ -1,19 +1,19 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Document } from 'bson';
 import { Pool, type PoolClient } from 'pg';
-import { bare, handlerOf } from './commands.ts';
+import { engineCommand, handlerOf } from './commands.ts';
 import { Cursors, opensCursor } from './cursors.ts';
 import { commandError, writeErrorCode } from './errors.ts';
 import { Transactions } from './transactions.ts';
-import { type Answer, cut, decode, MAX_MESSAGE, type Request, readRequest, writeAnswer } from './wire.ts';
+import { type Answer, decode, MAX_MESSAGE, type Request, readRequest, splitMessages, writeAnswer } from './wire.ts';
 
-/** Sessions of PostgreSQL for all clients together. */
+/** PostgreSQL sessions shared by all clients. */
 const SESSIONS = 40;
 const WRITES: ReadonlySet<string> = new Set(['insert', 'update', 'delete']);
 
 /**
- * MongoDB's wire protocol before the DocumentDB extension of PostgreSQL, so that the official driver can be tested
- * against a real engine where no mongod is. It is a test server: no authentication, no TLS, loopback only.
+ * MongoDB's wire protocol in front of the DocumentDB extension of PostgreSQL, so that the official driver can be tested
+ * against a real engine without mongod. A test server: no authentication, no TLS, loopback only.
  */
 export class Gateway {
   readonly #pool: Pool;
@@ -25,19 +25,19 @@ export class Gateway {
 
   constructor(postgresql: string) {
     this.#pool = new Pool({ connectionString: postgresql, max: SESSIONS, connectionTimeoutMillis: 10_000 });
-    // A session that dies is told of by the next command, idle or not.
+    // The next command reports a lost session.
     this.#pool.on('error', () => {});
     this.#pool.on('connect', (client) => void client.on('error', () => {}));
     this.#transactions = new Transactions(this.#pool);
     this.#server = createServer((socket) => this.#serve(socket));
   }
 
-  /** The port it listens on, once PostgreSQL has answered. */
+  /** Returns the port it listens on, once PostgreSQL has answered. */
   async listen(port: number): Promise<number> {
     const { rows } = await this.#pool.query(
       "SELECT extversion, split_part(version(), ' ', 2) AS server FROM pg_extension WHERE extname = 'documentdb'",
     );
-    if (!rows[0]) throw new Error('that PostgreSQL has no extension documentdb: CREATE EXTENSION documentdb CASCADE');
+    if (!rows[0]) throw new Error('the PostgreSQL server lacks the extension: CREATE EXTENSION documentdb CASCADE');
     this.#engine = `DocumentDB ${rows[0].extversion} on PostgreSQL ${rows[0].server}`;
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject).listen(port, '127.0.0.1', resolve);
@@ -60,20 +60,20 @@ export class Gateway {
     socket.setNoDelay(true);
     let rest: Buffer = Buffer.alloc(0);
     let last: Promise<void> = Promise.resolve();
-    const take = async (request: Request): Promise<void> => {
+    const handle = async (request: Request): Promise<void> => {
       const answer = await this.#answer(request.command);
-      if (!request.silent && !socket.destroyed) socket.write(writeAnswer(request, answer));
+      if (!request.noReply && !socket.destroyed) socket.write(writeAnswer(request, answer));
     };
     socket.on('data', (chunk) => {
       try {
-        const found = cut(rest.length === 0 ? chunk : Buffer.concat([rest, chunk]));
+        const found = splitMessages(rest.length === 0 ? chunk : Buffer.concat([rest, chunk]));
         rest = found.rest;
         for (const message of found.messages) {
           const request = readRequest(message);
-          last = last.then(() => take(request)).catch(() => void socket.destroy());
+          last = last.then(() => handle(request)).catch(() => void socket.destroy());
         }
       } catch {
-        // What is no message of the protocol has no answer in it either.
+        // The protocol has no reply to a malformed message.
         socket.destroy();
       }
     });
@@ -81,51 +81,51 @@ export class Gateway {
     socket.on('close', () => this.#sockets.delete(socket));
   }
 
-  async #answer(sent: Document): Promise<Answer> {
+  async #answer(received: Document): Promise<Answer> {
     try {
-      return await this.#run(sent);
+      return await this.#run(received);
     } catch (error) {
-      const inTransaction = sent.autocommit === false;
-      if (inTransaction) await this.#transactions.abort(sent).catch(() => undefined);
+      const inTransaction = received.autocommit === false;
+      if (inTransaction) await this.#transactions.abort(received).catch(() => undefined);
       return commandError(error, inTransaction).answer();
     }
   }
 
-  async #run(sent: Document): Promise<Answer> {
-    const name = Object.keys(sent)[0] ?? '';
-    const own = await this.#own(name, sent);
-    if (own) return own;
-    const database = String(sent.$db);
-    const command = bare(sent);
-    const pinned = await this.#transactions.of(sent);
+  async #run(received: Document): Promise<Answer> {
+    const name = Object.keys(received)[0] ?? '';
+    const localAnswer = await this.#answerLocally(name, received);
+    if (localAnswer) return localAnswer;
+    const database = String(received.$db);
+    const command = engineCommand(received);
+    const pinned = await this.#transactions.sessionOf(received);
     if (name === 'getMore') return this.#cursors.next(() => this.#pool.connect(), pinned, database, command);
     const client: PoolClient = pinned ?? (await this.#pool.connect());
-    let kept = pinned !== undefined;
+    let isInUse = pinned !== undefined;
     try {
       if (opensCursor(name)) {
-        const keep = () => {
-          kept = true;
+        const keepSession = () => {
+          isInUse = true;
         };
-        return await this.#cursors.first(client, database, name, command, pinned ? undefined : keep);
+        return await this.#cursors.first(client, database, name, command, pinned ? undefined : keepSession);
       }
-      const answer = await handlerOf(name)({ client, database, command, sent });
-      return WRITES.has(name) ? await this.#translated(sent, answer) : answer;
+      const answer = await handlerOf(name)({ client, database, command, received });
+      return WRITES.has(name) ? await this.#unpackWriteErrors(received, answer) : answer;
     } finally {
-      if (!kept) client.release();
+      if (!isInUse) client.release();
     }
   }
 
-  /** Codes inside a bulk write, which the engine packs. */
-  async #translated(sent: Document, answer: Answer): Promise<Answer> {
+  /** Unpacks the error codes of a bulk write. */
+  async #unpackWriteErrors(received: Document, answer: Answer): Promise<Answer> {
     const found = Buffer.isBuffer(answer) ? decode(answer) : answer;
     const errors = found.writeErrors as Document[] | undefined;
     if (!errors?.length) return answer;
-    if (sent.autocommit === false) await this.#transactions.abort(sent);
+    if (received.autocommit === false) await this.#transactions.abort(received);
     return { ...found, writeErrors: errors.map((error) => ({ ...error, code: writeErrorCode(Number(error.code)) })) };
   }
 
-  /** What the gateway answers itself. */
-  async #own(name: string, sent: Document): Promise<Document | undefined> {
+  /** Commands that the gateway answers itself. */
+  async #answerLocally(name: string, received: Document): Promise<Document | undefined> {
     switch (name) {
       case 'hello':
       case 'isMaster':
@@ -138,14 +138,14 @@ export class Gateway {
       case 'buildinfo':
         return { version: '7.0.0', versionArray: [7, 0, 0, 0], gateway: this.#engine, modules: [], bits: 64, ok: 1 };
       case 'commitTransaction':
-        return this.#transactions.finish(sent, 'COMMIT');
+        return this.#transactions.finish(received, 'COMMIT');
       case 'abortTransaction':
-        return this.#transactions.finish(sent, 'ROLLBACK');
+        return this.#transactions.finish(received, 'ROLLBACK');
       case 'endSessions':
-        await this.#transactions.endSessions(sent.endSessions as Document[]);
+        await this.#transactions.endSessions(received.endSessions as Document[]);
         return { ok: 1 };
       case 'killCursors':
-        return this.#cursors.kill(sent.cursors);
+        return this.#cursors.kill(received.cursors);
       default:
         return undefined;
     }
@@ -155,7 +155,7 @@ export class Gateway {
     return {
       [name === 'hello' ? 'isWritablePrimary' : 'ismaster']: true,
       helloOk: true,
-      // What makes a driver use sessions, transactions and retryable writes without a replica set.
+      // Makes a driver use sessions, transactions and retryable writes without a replica set.
       msg: 'isdbgrid',
       maxBsonObjectSize: 16_777_216,
       maxMessageSizeBytes: MAX_MESSAGE,

@@ -1,4 +1,4 @@
-// MongoDB's protocol before DocumentDB: `node --import tsx main.ts --port <port> --postgresql <url>`.
+// MongoDB's protocol in front of DocumentDB: `node --import tsx main.ts --port <port> --postgresql <url>`.
 import { parseArgs } from 'node:util';
 import { Gateway } from './gateway.ts';
 

@@ -12,7 +12,7 @@ export const bytesOf = (text: string): Buffer => Buffer.from(text.slice(PREFIX.l
 /** A parameter that is BSON. */
 export const bson = (at: number): string => `$${at}::text::${BSON}`;
 
-/** The one document that a function of the engine gives. */
+/** The document that a function of the engine returns. */
 export async function document(client: ClientBase, call: string, values: readonly unknown[]): Promise<Document> {
   const row = await first(client, `SELECT ${call}::text AS found`, values);
   return decode(bytesOf(String(row.found)));

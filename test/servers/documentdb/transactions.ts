@@ -8,22 +8,22 @@ interface Running {
   readonly ending: NodeJS.Timeout;
 }
 
-/** A transaction whose client has gone holds its documents so long, as on mongod. */
+/** How long a transaction whose client has gone locks its documents, as in mongod. */
 const LIFETIME_MS = 60_000;
 
-/** The transaction of each session: a session of PostgreSQL from its first command to its last. */
+/** The open transaction of each MongoDB session, each in its own PostgreSQL session. */
 export class Transactions {
   readonly #pool: Pool;
   readonly #running = new Map<string, Running>();
-  /** The last one that each session committed: a driver that lost the answer commits again. */
+  /** The last transaction that each session committed: a driver that lost the reply commits again. */
   readonly #committed = new Map<string, string>();
 
   constructor(pool: Pool) {
     this.#pool = pool;
   }
 
-  /** The session of PostgreSQL that a command of a transaction belongs to; undefined for a command outside. */
-  async of(command: Document): Promise<PoolClient | undefined> {
+  /** The PostgreSQL session of a command in a transaction; undefined for other commands. */
+  async sessionOf(command: Document): Promise<PoolClient | undefined> {
     if (command.autocommit !== false) return undefined;
     const session = idOf(command);
     const number = String(command.txnNumber as Long);
@@ -31,27 +31,27 @@ export class Transactions {
     if (command.startTransaction) {
       if (running) await this.#end(session, 'ROLLBACK');
       const client = await this.#pool.connect();
-      // A snapshot, and no waiting for a write that came in between: as near to mongod as it goes.
+      // A snapshot that fails on concurrent writes: the closest PostgreSQL comes to mongod.
       await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
       const ending = setTimeout(() => void this.#end(session, 'ROLLBACK').catch(() => undefined), LIFETIME_MS).unref();
       this.#running.set(session, { number, client, ending });
       return client;
     }
     if (running?.number === number) return running.client;
-    throw gone(number);
+    throw noSuchTransaction(number);
   }
 
-  async finish(command: Document, how: 'COMMIT' | 'ROLLBACK'): Promise<Document> {
+  async finish(command: Document, statement: 'COMMIT' | 'ROLLBACK'): Promise<Document> {
     const session = idOf(command);
     const number = String(command.txnNumber as Long);
     if (this.#running.get(session)?.number === number) {
-      await this.#end(session, how);
-      if (how === 'COMMIT') this.#committed.set(session, number);
-    } else if (how === 'ROLLBACK' || this.#committed.get(session) !== number) throw gone(number);
+      await this.#end(session, statement);
+      if (statement === 'COMMIT') this.#committed.set(session, number);
+    } else if (statement === 'ROLLBACK' || this.#committed.get(session) !== number) throw noSuchTransaction(number);
     return { ok: 1 };
   }
 
-  /** An error ends the transaction, as it does on mongod. */
+  /** Rolls back after an error, as mongod does. */
   async abort(command: Document): Promise<void> {
     await this.#end(idOf(command), 'ROLLBACK');
   }
@@ -67,13 +67,13 @@ export class Transactions {
     for (const session of [...this.#running.keys()]) await this.#end(session, 'ROLLBACK');
   }
 
-  async #end(session: string, how: 'COMMIT' | 'ROLLBACK'): Promise<void> {
+  async #end(session: string, statement: 'COMMIT' | 'ROLLBACK'): Promise<void> {
     const running = this.#running.get(session);
     if (!running) return;
     this.#running.delete(session);
     clearTimeout(running.ending);
     try {
-      await running.client.query(how);
+      await running.client.query(statement);
       running.client.release();
     } catch (error) {
       running.client.release(true);
@@ -82,7 +82,7 @@ export class Transactions {
   }
 }
 
-/** Names a write that a driver may send twice; the engine applies it once. */
+/** Identifies a write that a driver may retry; the engine applies it once. */
 export function retryId(command: Document): string | null {
   return command.txnNumber === undefined || command.autocommit === false
     ? null
@@ -92,7 +92,7 @@ export function retryId(command: Document): string | null {
 const keyOf = (id: Binary): string => Buffer.from(id.buffer).toString('hex');
 const idOf = (command: Document): string => keyOf((command.lsid as { id: Binary }).id);
 
-const gone = (number: string) =>
+const noSuchTransaction = (number: string) =>
   new CommandError(
     251,
     'NoSuchTransaction',

@@ -8,21 +8,21 @@ export const MAX_MESSAGE = 48_000_000;
 const CHECKSUM_PRESENT = 1 << 0;
 const MORE_TO_COME = 1 << 1;
 
-/** One request of a client: the command as it stood in its body and its document sequences. */
+/** One request of a client: the command of its body and its document sequences. */
 export interface Request {
   readonly id: number;
   readonly command: Document;
-  /** Told with the first hello of older drivers, which is answered in the same way. */
+  /** Sent as OP_QUERY, as the first hello is; the reply uses the same form. */
   readonly legacy: boolean;
-  /** The client waits for no answer. */
-  readonly silent: boolean;
+  /** The client expects no reply. */
+  readonly noReply: boolean;
 }
 
-/** A document, or one that the engine has encoded already. */
+/** A document, or its bytes as the engine encoded them. */
 export type Answer = Document | Buffer;
 
-/** Cuts a stream of bytes into messages; what is left over is the beginning of the next. */
-export function cut(bytes: Buffer): { messages: Buffer[]; rest: Buffer } {
+/** Splits received bytes into messages; `rest` is the incomplete last one. */
+export function splitMessages(bytes: Buffer): { messages: Buffer[]; rest: Buffer } {
   const messages: Buffer[] = [];
   let at = 0;
   while (bytes.length - at >= HEADER) {
@@ -40,7 +40,7 @@ export function readRequest(message: Buffer): Request {
   const code = message.readInt32LE(12);
   if (code === OP_QUERY) {
     const name = message.indexOf(0, HEADER + 4);
-    return { id, command: decode(message.subarray(name + 9)), legacy: true, silent: false };
+    return { id, command: decode(message.subarray(name + 9)), legacy: true, noReply: false };
   }
   if (code !== OP_MSG) throw new Error(`the message type ${code}`);
   const flags = message.readUInt32LE(HEADER);
@@ -60,7 +60,7 @@ export function readRequest(message: Buffer): Request {
     id,
     command: { ...command, ...Object.fromEntries(sequences) },
     legacy: false,
-    silent: (flags & MORE_TO_COME) !== 0,
+    noReply: (flags & MORE_TO_COME) !== 0,
   };
 }
 
@@ -72,7 +72,7 @@ function readSequence(section: Buffer): [string, Document[]] {
   return [section.toString('utf8', 4, end), documents];
 }
 
-/** Values keep their BSON types, so that what is encoded again is what was sent. */
+/** Keeps BSON types, so that encoding the document again yields the same bytes. */
 export function decode(bytes: Buffer): Document {
   return deserialize(bytes.subarray(0, bytes.readInt32LE(0)), {
     promoteValues: false,
@@ -106,9 +106,9 @@ function replyPrefix(): Buffer {
   return prefix;
 }
 
-/** What a client of ours sends in a test that no driver would send. */
+/** A request for tests of what no driver would send. */
 export function writeRequest(id: number, command: Document): Buffer {
-  return writeAnswer({ id: 0, command: {}, legacy: false, silent: false }, command).fill(
+  return writeAnswer({ id: 0, command: {}, legacy: false, noReply: false }, command).fill(
     Buffer.from(Int32Array.of(id).buffer),
     4,
     8,

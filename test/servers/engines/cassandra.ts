@@ -1,10 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fromDocker } from '../docker.ts';
-import { here } from '../machine.ts';
-import { type Artifact, javaFor, maven, mavenMissing } from '../maven.ts';
+import { localMachine, serversTempFolder } from '../machine.ts';
+import { type Artifact, javaFor, maven, whyMavenUnavailable } from '../maven.ts';
 import type { Launch, Source } from '../source.ts';
-import { temporary } from '../temporary.ts';
 
 export const CASSANDRA: Artifact = {
   group: 'org.apache.cassandra',
@@ -13,7 +12,7 @@ export const CASSANDRA: Artifact = {
   java: (major) => major === 11 || major === 17,
 };
 
-export interface Node {
+export interface CassandraNode {
   readonly folder: string;
   readonly lib: string;
   readonly cluster: string;
@@ -23,28 +22,28 @@ export interface Node {
   readonly jmxPort: number;
   /** The address of the node to join. */
   readonly seed: string;
-  /** What Java is started with. */
+  /** Flags of the JVM. */
   readonly jvm: readonly string[];
-  /** How long a node waits for what others say; none for one that is alone. */
+  /** How long a node waits for gossip from the others; 1 for a single node. */
   readonly ringDelayMs: number;
-  /** Absent: the one that Cassandra has by itself, datacenter1. */
+  /** Default: datacenter1, as in Cassandra. */
   readonly datacenter?: string;
 }
 
-/** For minutes: what Java would compile for long use, and collect beside the work, takes more than it gives back. */
-export const brief = (heap: string): readonly string[] => [
+/** For a node that runs for minutes: without the optimizing compiler and the concurrent collector. */
+export const shortLivedJvm = (heap: string): readonly string[] => [
   ...['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'],
   ...['-Xms256m', `-Xmx${heap}`],
 ];
 
-/** As Cassandra's own jvm17-server.options have it, for what is measured. */
-export const lasting = (heap: string): readonly string[] => [
+/** For benchmarks: the settings of Cassandra's jvm17-server.options. */
+export const longLivedJvm = (heap: string): readonly string[] => [
   ...['-XX:+UseG1GC', '-XX:MaxGCPauseMillis=300', '-XX:+ParallelRefProcEnabled', '-XX:+AlwaysPreTouch'],
   ...[`-Xms${heap}`, `-Xmx${heap}`],
 ];
 
-/** Writes its configuration and gives the arguments that Java starts it with. */
-export function cassandraArguments(node: Node): readonly string[] {
+/** Writes the node's configuration and returns the arguments of its Java command. */
+export function cassandraArguments(node: CassandraNode): readonly string[] {
   const { folder, lib, datacenter = 'datacenter1' } = node;
   const config = join(folder, 'conf');
   mkdirSync(config, { recursive: true });
@@ -76,7 +75,7 @@ export function cassandraArguments(node: Node): readonly string[] {
   ];
 }
 
-const configuration = ({ folder, cluster, address, port, storagePort, seed }: Node): string =>
+const configuration = ({ folder, cluster, address, port, storagePort, seed }: CassandraNode): string =>
   [
     `cluster_name: ${cluster}`,
     'num_tokens: 1',
@@ -95,12 +94,12 @@ const configuration = ({ folder, cluster, address, port, storagePort, seed }: No
     'memtable_heap_space: 64MiB',
     'materialized_views_enabled: true',
     'auto_snapshot: false',
-    // What a node misses while it is down stays missing.
+    // Writes that a node misses while it is down stay missing.
     'hinted_handoff_enabled: false',
     '',
   ].join('\n');
 
-/** From Cassandra's own jvm17-server.options. */
+/** From Cassandra's jvm17-server.options. */
 const EXPORTS = [
   ...['misc', 'ref'].map((name) => `java.base/jdk.internal.${name}`),
   ...['sun.nio.ch', 'java.lang.ref', 'java.lang.reflect'].map((name) => `java.base/${name}`),
@@ -132,24 +131,24 @@ async function start(lib: string, launch: Launch): Promise<string> {
       address,
       port,
       seed: address,
-      jvm: brief('1g'),
+      jvm: shortLivedJvm('1g'),
       ringDelayMs: 1,
     },
     ...{ storagePort: await launch.port(7000), jmxPort: await launch.port(7199) },
   };
-  launch.tell(`starts on port ${port}`);
-  launch.spawn(here, javaFor(CASSANDRA) ?? 'java', cassandraArguments(node), { cwd: launch.folder });
-  await launch.answers('cassandra', `${address}:${port}`);
+  launch.report(`starting on port ${port}`);
+  launch.spawn(localMachine, javaFor(CASSANDRA) ?? 'java', cassandraArguments(node), { cwd: launch.folder });
+  await launch.waitForAnswer('cassandra', `${address}:${port}`);
   return `${address}:${port}`;
 }
 
-const packaged: Source = {
+const fromMaven: Source = {
   from: `Maven's ${CASSANDRA.name} ${CASSANDRA.version}`,
-  missing: () => mavenMissing(CASSANDRA),
-  async prepare(tell) {
-    const lib = await maven(CASSANDRA, tell);
-    return { folder: temporary(), start: (launch) => start(lib, launch) };
+  whyUnavailable: () => whyMavenUnavailable(CASSANDRA),
+  async prepare(report) {
+    const lib = await maven(CASSANDRA, report);
+    return { folder: serversTempFolder(), start: (launch) => start(lib, launch) };
   },
 };
 
-export const cassandra: readonly Source[] = [packaged, fromDocker('cassandra', 9042, (port) => `127.0.0.1:${port}`)];
+export const cassandra: readonly Source[] = [fromMaven, fromDocker('cassandra', 9042, (port) => `127.0.0.1:${port}`)];

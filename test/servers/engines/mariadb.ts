@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { fromBinaries } from '../binaries.ts';
+import { fromBinaries } from '../debian.ts';
 import { fromDocker } from '../docker.ts';
-import { inside, isRoot, type Machine, program } from '../machine.ts';
+import { findProgram, isRoot, type Machine, pathInside } from '../machine.ts';
 import type { Launch, Source } from '../source.ts';
 
 const INSTALLER = ['mariadb-install-db', '/usr/bin/mariadb-install-db'];
@@ -10,19 +10,19 @@ const SERVER = ['mariadbd', '/usr/sbin/mariadbd'];
 async function start(machine: Machine, launch: Launch): Promise<string> {
   const port = await launch.port(3306, 3307);
   const [installer, server] = [INSTALLER, SERVER].map(([name = '', packaged = '']) =>
-    machine.root === '' ? (program(name) ?? name) : packaged,
+    machine.root === '' ? (findProgram(name) ?? name) : packaged,
   ) as [string, string];
-  const at = (name: string) => inside(machine, join(launch.folder, name));
+  const at = (name: string) => pathInside(machine, join(launch.folder, name));
   const common = ['--no-defaults', ...(isRoot() ? ['--user=root'] : []), `--datadir=${at('data')}`];
-  launch.tell('makes its data folder');
+  launch.report('creating its data folder');
   await launch.run(machine, installer, [
     ...common,
     '--auth-root-authentication-method=normal',
     '--skip-test-db',
     '--skip-name-resolve',
-    '--force', // Else it asks for the machine's name, which a minimal Debian does not know.
+    '--force', // Otherwise it looks up the host name, which a minimal Debian cannot resolve.
   ]);
-  launch.tell(`starts on port ${port}`);
+  launch.report(`starting on port ${port}`);
   launch.spawn(machine, server, [
     ...common,
     `--port=${port}`,
@@ -38,7 +38,7 @@ async function start(machine: Machine, launch: Launch): Promise<string> {
     '--max-connections=500',
   ]);
   const url = urlAt(port);
-  await launch.answers('mariadb', url);
+  await launch.waitForAnswer('mariadb', url);
   return url;
 }
 
@@ -47,8 +47,8 @@ const urlAt = (port: number): string => `mariadb://root@127.0.0.1:${port}/`;
 export const mariadb: readonly Source[] = [
   ...fromBinaries({
     title: 'MariaDB',
-    missing: () =>
-      [INSTALLER, SERVER].some(([name = '']) => program(name) === undefined)
+    whyUnavailable: () =>
+      [INSTALLER, SERVER].some(([name = '']) => findProgram(name) === undefined)
         ? 'mariadbd and mariadb-install-db are not installed'
         : undefined,
     packages: ['mariadb-server-core', 'mariadb-client-core'],

@@ -1,33 +1,33 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { fromBinaries } from '../binaries.ts';
+import { fromBinaries } from '../debian.ts';
 import { fromDocker } from '../docker.ts';
-import { inside, isRoot, type Machine, program } from '../machine.ts';
+import { findProgram, isRoot, type Machine, pathInside } from '../machine.ts';
 import type { Launch, Source } from '../source.ts';
 
-/** MariaDB installs a program of that name too. */
-function installed(): string | undefined {
-  const mysqld = program('mysqld');
+/** MariaDB installs a program named mysqld too. */
+function installedMysqld(): string | undefined {
+  const mysqld = findProgram('mysqld');
   if (mysqld === undefined) return undefined;
   return /mariadb/i.test(spawnSync(mysqld, ['--version'], { encoding: 'utf8' }).stdout) ? undefined : mysqld;
 }
 
 async function start(machine: Machine, launch: Launch): Promise<string> {
   const port = await launch.port(3306, 3307);
-  const mysqld = machine.root === '' ? (installed() ?? 'mysqld') : '/usr/sbin/mysqld';
-  const at = (name: string) => inside(machine, join(launch.folder, name));
+  const mysqld = machine.root === '' ? (installedMysqld() ?? 'mysqld') : '/usr/sbin/mysqld';
+  const at = (name: string) => pathInside(machine, join(launch.folder, name));
   mkdirSync(join(launch.folder, 'files'));
-  // Debian builds in a folder that only the package of the whole server makes.
+  // Debian's default for secure-file-priv is a folder that only the full server package creates.
   const common = [
     '--no-defaults',
     ...(isRoot() ? ['--user=root'] : []),
     `--datadir=${at('data')}`,
     `--secure-file-priv=${at('files')}`,
   ];
-  launch.tell('makes its data folder');
+  launch.report('creating its data folder');
   await launch.run(machine, mysqld, [...common, '--initialize-insecure']);
-  launch.tell(`starts on port ${port}`);
+  launch.report(`starting on port ${port}`);
   launch.spawn(machine, mysqld, [
     ...common,
     `--port=${port}`,
@@ -42,7 +42,7 @@ async function start(machine: Machine, launch: Launch): Promise<string> {
     '--max-connections=500',
   ]);
   const url = urlAt(port);
-  await launch.answers('mysql', url);
+  await launch.waitForAnswer('mysql', url);
   return url;
 }
 
@@ -51,7 +51,7 @@ const urlAt = (port: number): string => `mysql://root@127.0.0.1:${port}/`;
 export const mysql: readonly Source[] = [
   ...fromBinaries({
     title: 'MySQL',
-    missing: () => (installed() === undefined ? 'mysqld is not installed' : undefined),
+    whyUnavailable: () => (installedMysqld() === undefined ? 'mysqld is not installedMysqld' : undefined),
     packages: ['mysql-server-core'],
     start,
   }),

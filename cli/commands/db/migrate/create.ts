@@ -1,6 +1,6 @@
 import { Command, Option } from 'clipanion';
 import { formatMigration, migrationFiles, migrationPath } from '../../../../config/project/migration-files.ts';
-import { nextTag } from '../../../../config/project/migration-tag.ts';
+import { nextTag } from '../../../../config/project/migration-name.ts';
 import { writeNewFiles } from '../../../../config/project/write-files.ts';
 import { nameOfTag } from '../../../../core/migration/tag.ts';
 import type { CommandResult } from '../../../base.ts';
@@ -10,7 +10,7 @@ export default class Create extends DatabaseCommand {
   static override paths = [['db', 'migrate', 'create']];
   static override usage = Command.Usage({
     description: 'Creates an empty migration to edit.',
-    details: 'For what the schema file cannot express: data, raw statements, a change in two steps.',
+    details: 'For changes that the schema file cannot express: data, raw statements, a change in two steps.',
     examples: [
       ['As JSON', 'svc db migrate create backfill_names'],
       ['As TypeScript', 'svc db migrate create backfill_names --ts'],

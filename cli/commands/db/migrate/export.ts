@@ -24,7 +24,7 @@ export default class Export extends DatabaseCommand {
     const database = await this.singleTag('export');
     const { root } = await this.runtime();
     const inFiles = new Set(migrationFiles(root, database).map(({ tag }) => tag));
-    const { migrations, disorder } = await exportMigrations(await this.connect(database), inFiles);
+    const { migrations, outOfOrder } = await exportMigrations(await this.connect(database), inFiles);
     const selected = migrations.filter(({ tag }) => this.tag === undefined || tag === this.tag);
     if (this.tag !== undefined && selected.length === 0 && !inFiles.has(this.tag)) {
       throw unknownMigrationError(this.tag, 'The history has no completed migration with this tag.');
@@ -37,15 +37,15 @@ export default class Export extends DatabaseCommand {
     this.print(
       files.length === 0 ? 'Nothing to export: every migration has a file.' : files.map(({ file }) => file).join('\n'),
     );
-    const warnings = files.length > 0 ? disorder : [];
+    const warnings = files.length > 0 ? outOfOrder : [];
     for (const line of warnings)
       this.warn(`Files run in the order of their tags, not in the order they were applied: ${line}`);
     return {
-      data: { database, files: files.map(({ file }) => file), disorder: warnings },
+      data: { database, files: files.map(({ file }) => file), outOfOrder: warnings },
       ...(warnings.length > 0 && {
         nextActions: [
-          'Give the migration that was applied later a newer tag, in its file name and in the file',
-          'Then forget the old tag: svc db migrate resolve <tag> --forget',
+          'Give the migration that was applied later a newer tag: rename the file, and change "tag" in it',
+          'Then remove the old tag from the history: svc db migrate resolve <tag> --forget',
           'svc db migrate baseline    records it under the new tag',
         ],
       }),

@@ -56,11 +56,14 @@ export default class Resolve extends MigratorCommand {
       failed: this.failed,
       forget: this.forget,
     };
-    const chosen = (Object.keys(flags) as Resolution[]).filter((action) => flags[action]);
-    const [action] = chosen;
-    if (action !== undefined && chosen.length === 1) return action;
+    const selected = (Object.keys(flags) as Resolution[]).filter((action) => flags[action]);
+    const [action] = selected;
+    if (action !== undefined && selected.length === 1) return action;
     throw new SvcError('usage', 'resolve needs exactly one action.', {
-      why: chosen.length === 0 ? 'None was given.' : `Given: ${chosen.map((flag) => `--${flag}`).join(' and ')}.`,
+      why:
+        selected.length === 0
+          ? 'There is none.'
+          : `There are several: ${selected.map((flag) => `--${flag}`).join(' and ')}.`,
       state: 'Nothing was changed.',
       next: ['--retry, --applied, --rolled-back, --failed or --forget'],
     });

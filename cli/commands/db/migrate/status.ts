@@ -30,19 +30,19 @@ export default class Status extends DatabaseCommand {
         [
           headline(report, await this.label(tag)),
           ...report.entries.map((entry) => this.#line(entry)),
-          ...report.disorder.map((line) => `${this.colors.red('[!]')} applied out of order: ${line}`),
+          ...report.outOfOrder.map((line) => `${this.colors.red('[!]')} applied out of order: ${line}`),
         ].join('\n'),
       );
       return report;
     });
     const entries = databases.flatMap((database) => database.entries);
-    const problem = databases.find((one) => one.entries.some(needsAction) || one.disorder.length > 0);
-    const disorder = databases.flatMap((database) => database.disorder);
+    const problem = databases.find((one) => one.entries.some(needsAction) || one.outOfOrder.length > 0);
+    const outOfOrder = databases.flatMap((database) => database.outOfOrder);
     if (problem && databases.length > 1) this.failedDatabase = problem.database;
     return {
       data: { env: (await this.runtime()).env, databases },
-      nextActions: nextActions(problem?.entries ?? entries, problem?.disorder ?? []),
-      ...(this.check && checkResult(entries, disorder)),
+      nextActions: nextActions(problem?.entries ?? entries, problem?.outOfOrder ?? []),
+      ...(this.check && checkResult(entries, outOfOrder)),
     };
   }
 
@@ -61,8 +61,8 @@ function headline({ state, pending }: StatusReport, label: string): string {
   return `${state === 'PENDING' ? `PENDING ${pending}` : state}  ${label}`;
 }
 
-function describeProblem({ state, step = 0, steps = 0, error, file, back }: StatusEntry): string {
-  const prefix = back ? 'rollback ' : '';
+function describeProblem({ state, step = 0, steps = 0, error, file, rollingBack }: StatusEntry): string {
+  const prefix = rollingBack ? 'rollback ' : '';
   switch (state) {
     case 'failed':
       // The recorded error may already start with the step.
@@ -78,32 +78,32 @@ function describeProblem({ state, step = 0, steps = 0, error, file, back }: Stat
   }
 }
 
-/** A state that a command has to resolve. */
-const needsAction = ({ state, back }: StatusEntry): boolean =>
-  state === 'failed' || state === 'missing' || state === 'edited' || (state === 'interrupted' && back === true);
+/** Whether a command must resolve the state. */
+const needsAction = ({ state, rollingBack }: StatusEntry): boolean =>
+  state === 'failed' || state === 'missing' || state === 'edited' || (state === 'interrupted' && rollingBack === true);
 
-function nextActions(entries: readonly StatusEntry[], disorder: readonly string[]): readonly string[] {
+function nextActions(entries: readonly StatusEntry[], outOfOrder: readonly string[]): readonly string[] {
   const failed = entries.find(({ state }) => state === 'failed');
-  if (failed) return resolveCommands({ step: 0, steps: 1, ...failed }, failed.back === true);
-  const back = entries.find((entry) => entry.state === 'interrupted' && entry.back);
-  if (back) return [`svc db migrate resolve ${back.tag} --retry    completes its rollback`];
+  if (failed) return resolveCommands({ step: 0, steps: 1, ...failed }, failed.rollingBack === true);
+  const rollback = entries.find((entry) => entry.state === 'interrupted' && entry.rollingBack);
+  if (rollback) return [`svc db migrate resolve ${rollback.tag} --retry    completes its rollback`];
   const missing = entries.find(({ state }) => state === 'missing');
   if (missing) return [`Restore its file, or: svc db migrate export ${missing.tag}`];
   const edited = entries.find(({ state }) => state === 'edited');
   if (edited) return [`Restore ${edited.file ?? edited.tag}, and make the change in a new migration.`];
-  if (disorder.length > 0) return nextStepsToAlign(disorder);
+  if (outOfOrder.length > 0) return nextStepsToAlign(outOfOrder);
   return entries.some(({ state }) => state === 'pending' || state === 'interrupted') ? ['svc db migrate'] : [];
 }
 
 function checkResult(
   entries: readonly StatusEntry[],
-  disorder: readonly string[],
+  outOfOrder: readonly string[],
 ): Pick<CommandResult, 'code' | 'exit'> {
   const states = new Set(entries.map(({ state }) => state));
   if (states.has('failed')) return { code: 'migration_half_done', exit: 6 };
   if (states.has('edited')) return { code: 'migration_edited', exit: 5 };
   if (states.has('missing')) return { code: 'migration_missing', exit: 5 };
-  if (disorder.length > 0) return { code: 'order_conflict', exit: 5 };
+  if (outOfOrder.length > 0) return { code: 'order_conflict', exit: 5 };
   return states.has('pending') || states.has('running') || states.has('interrupted')
     ? { code: 'pending', exit: 4 }
     : {};

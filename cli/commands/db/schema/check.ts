@@ -10,7 +10,7 @@ export default class Check extends DatabaseCommand {
   static override usage = Command.Usage({
     description: 'Compares the database with its applied migrations.',
     details:
-      'Exits with 5 if they differ, or if migrations were applied out of order and an empty database would get another schema. Tables that svc does not manage are only listed, unless --strict is set. Takes no lock and writes nothing.',
+      'Exits with 5 if they differ, or if migrations were applied out of order and would produce another schema on an empty database. Tables that svc does not manage are only listed, unless --strict is set. Takes no lock and writes nothing.',
     examples: [
       ['Every database', 'svc db schema check'],
       ['Ignore a table of another tool', 'svc db schema check --ignore spatial_ref_sys'],
@@ -36,24 +36,24 @@ export default class Check extends DatabaseCommand {
         expected,
         this.strict ? found : withoutUnknownReferences(managed, expected),
       );
-      const disorder = await readOrderDifferences(target);
+      const outOfOrder = await readOrderDifferences(target);
       await target.connection.close();
-      const state = different.length > 0 ? 'DRIFT' : disorder.length > 0 ? 'ORDER' : 'OK';
+      const state = different.length > 0 ? 'DRIFT' : outOfOrder.length > 0 ? 'ORDER' : 'OK';
       this.print(
         [
           `${state}  ${await this.label(tag)}`,
           ...different.map((line) => `  ${line}`),
-          ...disorder.map((line) => `  applied out of order: ${line}`),
+          ...outOfOrder.map((line) => `  applied out of order: ${line}`),
         ].join('\n'),
       );
       if (!this.strict && unmanaged.length > 0) this.note(`  not managed by svc: ${unmanaged.join(', ')}`);
-      return { differences: different, disorder, unmanaged };
+      return { differences: different, outOfOrder, unmanaged };
     });
     const differ = databases.some((database) => database.differences.length > 0);
-    const disorder = databases.flatMap((database) => database.disorder);
+    const outOfOrder = databases.flatMap((database) => database.outOfOrder);
     return {
       data: { databases },
-      ...(disorder.length > 0 && { code: 'order_conflict', exit: 5, nextActions: nextStepsToAlign(disorder) }),
+      ...(outOfOrder.length > 0 && { code: 'order_conflict', exit: 5, nextActions: nextStepsToAlign(outOfOrder) }),
       ...(differ && {
         code: 'drift',
         exit: 5,

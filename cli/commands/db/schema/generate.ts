@@ -21,7 +21,7 @@ export default class Generate extends DatabaseCommand {
     examples: [
       ['From svc/database/schema.json', 'svc db schema generate'],
       ['Rename a field', 'svc db schema generate --rename users.name:full_name'],
-      ['Drop a field and name the migration', 'svc db schema generate --drop users.age --name forget_age'],
+      ['Drop a field and name the migration', 'svc db schema generate --drop users.age --name drop_age'],
     ],
   });
 
@@ -62,8 +62,8 @@ export default class Generate extends DatabaseCommand {
       database,
       file,
       migration,
-      refusable: risks,
-      refusableBack: rollbackRisks,
+      dataDependentRisks: risks,
+      rollbackRisks,
       plan: planData([{ migration, statements }]),
     }));
     return { data: { migrations, written: !this.dryRun }, nextActions: this.dryRun ? [] : ['svc db migrate'] };
@@ -79,23 +79,23 @@ export default class Generate extends DatabaseCommand {
       drop: this.drop,
       concurrently: this.concurrently,
       ...(this.name !== undefined && { name: this.name }),
-      ...(canPrompt(this) && { askRename: (pairs) => this.#askRename(pairs) }),
+      ...(canPrompt(this) && { promptRename: (pairs) => this.#askRename(pairs) }),
     });
   }
 
   #askRename(pairs: readonly UndecidedRename[]): Promise<UndecidedRename | 'drop'> {
     const [{ kind, collection, from, ambiguity }] = pairs as readonly [UndecidedRename];
     const old = kind === 'collection' ? `The table "${from}"` : `The field "${collection}.${from}"`;
-    const stays = ambiguity === 'stays';
+    const isDeclared = ambiguity === 'oldNameDeclared';
     return choose<UndecidedRename | 'drop'>(
       this,
       {
-        message: `${old} ${stays ? 'still exists and is a "renamedFrom"' : 'was removed'}. What happened to it?`,
+        message: `${old} ${isDeclared ? 'still exists, but is a "renamedFrom" of another name' : 'was removed'}. What happened to it?`,
         flag: '--rename or --drop',
       },
       [
         ...pairs.map((pair) => ({ name: renameChoice(pair), value: pair })),
-        { name: stays ? 'not renamed: it keeps its data' : 'dropped, with its data', value: 'drop' as const },
+        { name: isDeclared ? 'not renamed: it keeps its data' : 'dropped, with its data', value: 'drop' as const },
       ],
     );
   }
@@ -136,12 +136,12 @@ export default class Generate extends DatabaseCommand {
       if (migration.irreversible !== undefined)
         this.warn(`${migration.tag} cannot be rolled back: ${migration.irreversible}`);
       if (statements.some(({ destructive }) => destructive))
-        this.warn(`${migration.tag} destroys data: migrate asks for confirmation or needs --allow-destructive`);
+        this.warn(`${migration.tag} destroys data: migrate prompts for confirmation or needs --allow-destructive`);
     }
   }
 }
 
 function renameChoice({ to, from, ambiguity }: UndecidedRename): string {
-  if (ambiguity === 'replaces') return `renamed to "${to}"; the previous "${to}" is dropped, with its data`;
-  return `renamed to "${to}"${ambiguity === 'stays' ? `; "${from}" starts empty` : ''}`;
+  if (ambiguity === 'newNameExists') return `renamed to "${to}"; the previous "${to}" is dropped, with its data`;
+  return `renamed to "${to}"${ambiguity === 'oldNameDeclared' ? `; "${from}" starts empty` : ''}`;
 }

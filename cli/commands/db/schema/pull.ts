@@ -26,10 +26,10 @@ export default class Pull extends DatabaseCommand {
   static override usage = Command.Usage({
     description: 'Writes the schema file and a migration from an existing database.',
     details:
-      'Does not change the database. The migration creates what no migration file creates yet; svc db migrate baseline then records it as applied. A different existing schema file is kept under another name.',
+      'Does not change the database. The migration creates everything that no migration file creates yet; svc db migrate baseline then records it as applied. If an existing schema file differs, it is saved under another name.',
     examples: [
       ['An existing database', 'svc db schema pull'],
-      ['Name the migration', 'svc db schema pull --db main --name as_it_was'],
+      ['Name the migration', 'svc db schema pull --db main --name existing_tables'],
     ],
   });
 
@@ -66,9 +66,9 @@ export default class Pull extends DatabaseCommand {
     const unsupported = (await connection.unsupportedObjects()).filter(
       ({ collection }) => collection === undefined || !leftOut.includes(collection),
     );
-    const untouched = [...warnings, ...unsupported.map(describeUnsupported)];
-    for (const line of untouched) this.warn(line);
-    if (untouched.length > 0) this.warn(NOT_IN_MIGRATIONS);
+    const omissions = [...warnings, ...unsupported.map(describeUnsupported)];
+    for (const line of omissions) this.warn(line);
+    if (omissions.length > 0) this.warn(NOT_IN_MIGRATIONS);
     const generated = await generate({
       dialect: target.dialect,
       files,
@@ -90,17 +90,17 @@ export default class Pull extends DatabaseCommand {
     ]);
     if (!isUpToDate) replaceFile(root, schema);
     for (const { file } of [...generated, schema]) this.print(file);
-    if (backup) this.note(`The previous schema file is kept as ${backup.file}`);
+    if (backup) this.note(`The previous schema file was saved as ${backup.file}`);
     this.note(`${plural(Object.keys(declaration.tables).length, 'table')} of ${await this.label(tag)}`);
     return {
       data: {
         database: tag,
         schema: schema.file,
-        kept: backup?.file ?? null,
+        backup: backup?.file ?? null,
         migrations: generated.map(({ file }) => file),
         tables: Object.keys(declaration.tables),
         leftOut,
-        warnings: [...untouched, ...orderWarnings],
+        warnings: [...omissions, ...orderWarnings],
       },
       nextActions: generated.length > 0 ? ['svc db migrate baseline'] : [],
     };
@@ -151,7 +151,7 @@ export default class Pull extends DatabaseCommand {
   }
 }
 
-/** A file for what an API migration creates would create it a second time. */
+/** Throws if API migrations have no file: a generated file would repeat them. */
 function assertExported(entries: readonly StatusEntry[]): void {
   if (entries.length === 0) return;
   throw new SvcError(

@@ -3,14 +3,7 @@ import { quoteIdentifier } from '../compile/names.ts';
 import type { Registered } from '../compile/step.ts';
 import { ifMissing } from '../connection/schema-agreement.ts';
 import type { Session } from '../connection/session.ts';
-import {
-  createLockTable,
-  LOCK_SCOPE,
-  LOCK_TABLE,
-  type RegistryRow,
-  registryTable,
-  VERSION_COLUMN,
-} from '../records/lock-partition.ts';
+import { createLockTable, LOCK_SCOPE, LOCK_TABLE, registryTable, VERSION_COLUMN } from '../records/lock-partition.ts';
 import {
   decodeRecord,
   deleteRecord,
@@ -75,8 +68,8 @@ export async function readRegistry(session: Session): Promise<ReadonlyMap<string
   );
   return new Map(
     rows.map((row) => {
-      const { table, definition } = decodeRecord(location, row) as unknown as RegistryRow;
-      return [table, definition];
+      const { table, definition } = decodeRecord(location, row);
+      return [String(table), definition as Registered];
     }),
   );
 }

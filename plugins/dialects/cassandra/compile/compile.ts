@@ -1,10 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Statement } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { apply } from '../../../../core/schema/apply.ts';
 import { defineField } from '../../../../core/schema/define.ts';
 import { applyFieldChanges } from '../../../../core/schema/field.ts';
-import { collectionOf, fieldOf } from '../../../../core/schema/lookup.ts';
+import { collectionOf, fieldOf } from '../../../../core/schema/find-or-throw.ts';
 import type { Collection, Field, SchemaModel } from '../../../../core/schema/model.ts';
 import { assertNameFits } from '../../../../core/schema/names.ts';
 import type {
@@ -15,15 +14,15 @@ import type {
   Raw,
   RenameField,
 } from '../../../../core/schema/operation.ts';
-import { assertSupported } from '../../../../core/schema/unsupported.ts';
+import { assertSupported } from '../../../../core/schema/unsupported-features.ts';
 import { assertField, createCollection, createIndex, withRegistryComment } from './create.ts';
 import { keyColumns, tableKey } from './key.ts';
 import { ENGINE, NAME, nameRules, quoteIdentifier } from './names.ts';
-import { type CopyStep, type Registered, registeredFields, statementFor } from './step.ts';
+import { type CassandraStatement, type CopyStep, type Registered, registeredFields, statementFor } from './step.ts';
 import { columnType } from './types.ts';
-import { unsupported } from './unsupported.ts';
+import { unsupported } from './unsupported-features.ts';
 
-export function compile(operation: Operation, before: SchemaModel): readonly Statement[] {
+export function compile(operation: Operation, before: SchemaModel): readonly CassandraStatement[] {
   if (operation.type === 'raw') return operation.dialect === NAME ? compileRaw(operation) : [];
   assertSupported(ENGINE, unsupported, operation, before);
   switch (operation.type) {
@@ -62,7 +61,7 @@ export function compile(operation: Operation, before: SchemaModel): readonly Sta
   }
 }
 
-function addField(operation: AddField, before: SchemaModel): Statement[] {
+function addField(operation: AddField, before: SchemaModel): CassandraStatement[] {
   const collection = collectionOf(before, operation.collection);
   const { name, ...definition } = operation.field;
   const field = defineField(name, definition, collection.name);
@@ -96,7 +95,7 @@ function addField(operation: AddField, before: SchemaModel): Statement[] {
   ];
 }
 
-function dropField(operation: DropField, before: SchemaModel): Statement[] {
+function dropField(operation: DropField, before: SchemaModel): CassandraStatement[] {
   const collection = collectionOf(before, operation.collection);
   assertNotKey(collection, operation.field, 'dropped');
   // Only for its errors.
@@ -105,7 +104,12 @@ function dropField(operation: DropField, before: SchemaModel): Statement[] {
   return [dropColumn(collection, operation.field, registeredFields(collection))];
 }
 
-function dropColumn({ name: table }: Collection, field: string, registered: Registered, copied?: CopyStep): Statement {
+function dropColumn(
+  { name: table }: Collection,
+  field: string,
+  registered: Registered,
+  copied?: CopyStep,
+): CassandraStatement {
   const cql = `ALTER TABLE ${quoteIdentifier(table)} DROP ${quoteIdentifier(field)}`;
   return statementFor(
     cql,
@@ -122,7 +126,7 @@ function assertNotKey(collection: Collection, field: string, change: 'dropped' |
   });
 }
 
-function renameField(operation: RenameField, before: SchemaModel): Statement[] {
+function renameField(operation: RenameField, before: SchemaModel): CassandraStatement[] {
   const { from, to } = operation;
   const collection = collectionOf(before, operation.collection);
   const table = collection.name;
@@ -171,7 +175,7 @@ function renameField(operation: RenameField, before: SchemaModel): Statement[] {
   ];
 }
 
-function modifyField(operation: ModifyField, before: SchemaModel): Statement[] {
+function modifyField(operation: ModifyField, before: SchemaModel): CassandraStatement[] {
   const collection = collectionOf(before, operation.collection);
   const from = fieldOf(collection, operation.field);
   const to = applyFieldChanges(from, operation.changes, collection.name);
@@ -180,7 +184,7 @@ function modifyField(operation: ModifyField, before: SchemaModel): Statement[] {
   return [
     statementFor(
       `-- registry: "${collection.name}"."${to.name}" ${JSON.stringify(operation.changes)}`.replaceAll('\n', ' '),
-      { kind: 'note', table: collection.name, registered: registeredFields(next), ...narrowed },
+      { kind: 'register', table: collection.name, registered: registeredFields(next), ...narrowed },
       { idempotent: true },
     ),
   ];
@@ -200,7 +204,7 @@ const TOKEN =
   /(?<space>\s+|--[^\n]*|\/\/[^\n]*|\/\*[\s\S]*?\*\/)|(?<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*"|\$\$[\s\S]*?\$\$)|(?<open>'|"|\$\$|\/\*)|(?<word>[A-Za-z_]\w*)|[\s\S]/y;
 
 /** One CQL statement, or none if the text is empty. Throws `migration_invalid`. */
-export function compileRaw({ statement: text, check }: Raw): Statement[] {
+export function compileRaw({ statement: text, check }: Raw): CassandraStatement[] {
   const words = assertOneStatement(text);
   if (check !== undefined) assertOneStatement(check);
   if (words.length === 0) return [];
@@ -209,7 +213,7 @@ export function compileRaw({ statement: text, check }: Raw): Statement[] {
       'Write the keyspace before the name of the table.',
     ]);
   }
-  return [statementFor(text, { kind: 'words', cql: text }, check === undefined ? {} : { check })];
+  return [statementFor(text, { kind: 'raw', cql: text }, check === undefined ? {} : { check })];
 }
 
 /** Returns the words of the statement in lower case. */

@@ -1,17 +1,16 @@
-import type { Statement } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { defineCollection } from '../../../../core/schema/define.ts';
-import { alreadyExistsError, collectionOf, fieldOf } from '../../../../core/schema/lookup.ts';
+import { alreadyExistsError, collectionOf, fieldOf } from '../../../../core/schema/find-or-throw.ts';
 import type { Collection, Field, SchemaModel } from '../../../../core/schema/model.ts';
 import { assertNameFits } from '../../../../core/schema/names.ts';
 import type { CreateCollection, CreateIndex } from '../../../../core/schema/operation.ts';
 import type { CassandraOptions } from '../../../../core/schema/options.ts';
 import { tableKey } from './key.ts';
 import { ENGINE, identifierList, nameRules, quoteIdentifier } from './names.ts';
-import { registeredFields, statementFor } from './step.ts';
+import { type CassandraStatement, registeredFields, statementFor } from './step.ts';
 import { columnType } from './types.ts';
 
-export function createCollection(operation: CreateCollection, before: SchemaModel): Statement[] {
+export function createCollection(operation: CreateCollection, before: SchemaModel): CassandraStatement[] {
   const collection = defineCollection(operation);
   const { name: table, fields, options } = collection;
   assertNameFits(ENGINE, nameRules, table, 'table');
@@ -76,7 +75,7 @@ function invalidOption(table: string, option: string, why: string): SvcError {
 
 const quoteLiteral = (value: string): string => `'${value.replaceAll("'", "''")}'`;
 
-export function createIndex(operation: CreateIndex, before: SchemaModel): Statement[] {
+export function createIndex(operation: CreateIndex, before: SchemaModel): CassandraStatement[] {
   const { index, columns, cassandraOptions } = operation;
   const collection = collectionOf(before, operation.collection);
   assertNameFits(ENGINE, nameRules, index, 'index');

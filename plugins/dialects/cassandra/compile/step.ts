@@ -1,10 +1,12 @@
-import type { Statement } from '../../../../core/dialect.ts';
-import type { Json } from '../../../../core/json.ts';
+import type { Segment, Statement } from '../../../../core/dialect.ts';
 import type { Collection, Field } from '../../../../core/schema/model.ts';
 import type { TableOptions } from '../../../../core/schema/options.ts';
 
 /** What a statement does, as the journal stores it. */
-export type Step = DdlStep | RegistryStep | CopyStep | FillStep | RawStep | AwaitStep;
+export type CassandraStep = DdlStep | RegistryStep | CopyStep | FillStep | RawStep | AwaitStep;
+
+export type CassandraStatement = Statement<CassandraStep>;
+export type CassandraSegment = Segment<CassandraStep>;
 
 /** One CQL statement that changes the schema. */
 export interface DdlStep {
@@ -35,7 +37,7 @@ export type CatalogEffect =
 
 /** Changes only the registry. With `narrowed`, every row must be valid for the new field. */
 export interface RegistryStep {
-  readonly kind: 'note';
+  readonly kind: 'register';
   readonly table: string;
   readonly registered: Registered;
   readonly narrowed?: Field;
@@ -69,38 +71,38 @@ export interface FillStep {
 
 /** A user's statement. */
 export interface RawStep {
-  readonly kind: 'words';
+  readonly kind: 'raw';
   readonly cql: string;
 }
 
 /** Waits until a schema change is usable on every node. */
 export interface AwaitStep {
-  readonly kind: 'settle';
+  readonly kind: 'await';
   /** The index to wait for. */
   readonly index?: string;
 }
 
 export function statementFor(
   text: string,
-  step: Step,
+  step: CassandraStep,
   properties: Partial<Pick<Statement, 'destructive' | 'idempotent' | 'check'>> = {},
-): Statement {
+): CassandraStatement {
   const awaitStep = awaitStepOf(step);
   return {
     text,
-    run: step as unknown as Json,
+    run: step,
     transactional: false,
     destructive: false,
-    ...(awaitStep && { awaitEffect: awaitStep as unknown as Json }),
+    ...(awaitStep && { awaitEffect: awaitStep }),
     ...properties,
   };
 }
 
-function awaitStepOf(step: Step): AwaitStep | undefined {
-  if (step.kind === 'words') return { kind: 'settle' };
+function awaitStepOf(step: CassandraStep): AwaitStep | undefined {
+  if (step.kind === 'raw') return { kind: 'await' };
   if (step.kind !== 'ddl') return undefined;
   const { effect } = step;
-  return { kind: 'settle', ...('index' in effect && effect.target !== null && { index: effect.index }) };
+  return { kind: 'await', ...('index' in effect && effect.target !== null && { index: effect.index }) };
 }
 
 /** What the catalog cannot store about a table. Written before a change; valid only where the catalog agrees. */

@@ -1,16 +1,10 @@
-import { describeError, type ErrorCode, isSvcError, SvcError } from '../../../../core/errors.ts';
-import { TABLE_EXISTS_REMEDIES } from '../../shared/errors.ts';
+import { describeError, isSvcError, SvcError } from '../../../../core/errors.ts';
+import { type ErrorMapping, mappedError, networkMappings, TABLE_EXISTS_REMEDIES } from '../../shared/errors.ts';
 
 interface EngineError extends Error {
   /** A number from the server, a string from Node. */
   readonly code?: number | string;
   readonly innerErrors?: Readonly<Record<string, unknown>>;
-}
-
-interface ErrorMapping {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly next?: readonly string[];
 }
 
 const UNREACHABLE: ErrorMapping = {
@@ -39,12 +33,7 @@ const UNAUTHORIZED = 0x2100;
 const ALREADY_EXISTS = 0x2400;
 
 const ERROR_MAPPINGS: Readonly<Record<number | string, ErrorMapping>> = {
-  ECONNREFUSED: UNREACHABLE,
-  ENOTFOUND: UNREACHABLE,
-  EAI_AGAIN: UNREACHABLE,
-  ETIMEDOUT: UNREACHABLE,
-  EHOSTUNREACH: UNREACHABLE,
-  ENETUNREACH: UNREACHABLE,
+  ...networkMappings(UNREACHABLE, OUTCOME_UNKNOWN),
   256: BAD_CREDENTIALS, // 0x0100
   4096: TOO_FEW_NODES, // 0x1000 unavailable
   4097: TOO_FEW_NODES, // 0x1001 overloaded
@@ -108,29 +97,15 @@ export function toSvcError(error: unknown): unknown {
   const cause = rootCause(error);
   const code = errorCode(cause);
   const { name, message } = cause instanceof Error ? cause : error;
-  if (name === 'AuthenticationError') return mappedError(BAD_CREDENTIALS, message, error, code);
-  if (name === 'ArgumentError' || name === 'NoHostAvailableError')
-    return mappedError(UNREACHABLE, message, error, code);
+  const details = code === undefined ? {} : { engineCode: typeof code === 'number' ? hex(code) : code };
+  const mapped = (mapping: ErrorMapping, why = message) => mappedError(mapping, { why, details, cause: error });
+  if (name === 'AuthenticationError') return mapped(BAD_CREDENTIALS);
+  if (name === 'ArgumentError' || name === 'NoHostAvailableError') return mapped(UNREACHABLE);
   if (!isDriverError(error)) return error;
   const mapping =
     (code === undefined ? undefined : ERROR_MAPPINGS[code]) ??
     (isOutcomeUnknown(error) ? OUTCOME_UNKNOWN : STATEMENT_FAILED);
-  return mappedError(mapping, typeof code === 'number' ? `0x${hex(code)}: ${message}` : message, error, code);
-}
-
-function mappedError(
-  { code, message, next = [] }: ErrorMapping,
-  why: string,
-  cause: Error,
-  engineCode?: number | string,
-) {
-  return new SvcError(code, message, {
-    why,
-    next,
-    details:
-      engineCode === undefined ? {} : { engineCode: typeof engineCode === 'number' ? hex(engineCode) : engineCode },
-    cause,
-  });
+  return mapped(mapping, typeof code === 'number' ? `0x${hex(code)}: ${message}` : message);
 }
 
 const hex = (code: number): string => code.toString(16).padStart(4, '0');
@@ -144,18 +119,13 @@ function isDriverError(error: EngineError): boolean {
   );
 }
 
-/** Adds that nothing was changed, for errors before the first change. */
-export function withNothingChanged(error: unknown): unknown {
-  return isSvcError(error) && error.state === undefined ? error.with({ state: 'Nothing was changed.' }) : error;
-}
-
 /** For a statement that may have taken effect: the next run checks. */
 export function outcomeUnknownError(error: unknown): unknown {
   const svcError = toSvcError(error);
   if (!isSvcError(svcError)) return svcError;
-  return new SvcError(OUTCOME_UNKNOWN.code, 'It is not known whether a statement took effect.', {
+  const unknown = { ...OUTCOME_UNKNOWN, message: 'It is not known whether a statement took effect.' };
+  return mappedError(svcError.next.length > 0 ? { ...unknown, next: svcError.next } : unknown, {
     why: describeError(svcError),
-    next: svcError.next.length > 0 ? svcError.next : (OUTCOME_UNKNOWN.next ?? []),
     details: svcError.details,
     cause: error,
   });

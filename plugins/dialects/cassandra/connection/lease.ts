@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LockOptions } from '../../../../core/dialect.ts';
+import { lockLostError, withNothingChanged } from '../../shared/errors.ts';
 import { type ClockReading, elapsedMs, LockWait, readClocks } from '../../shared/lock-wait.ts';
 import { quoteIdentifier } from '../compile/names.ts';
 import { createLockTable, EPOCH_COLUMN, LOCK_SCOPE, LOCK_TABLE, OWNER_COLUMN } from '../records/lock-partition.ts';
-import { lockLostError, transactApplied } from '../records/record-writes.ts';
-import { isTimeout, withNothingChanged } from './errors.ts';
+import { transactApplied } from '../records/record-writes.ts';
+import { isTimeout } from './errors.ts';
 import { ifMissing } from './schema-agreement.ts';
 import { isObjectUnknown } from './schema-lag.ts';
 import type { Row, Session } from './session.ts';

@@ -1,7 +1,8 @@
 import type { Client, ClientOptions, QueryOptions, types } from 'cassandra-driver';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { type Driver, loadDriver } from '../../../shared/driver.ts';
-import { toSvcError, withNothingChanged } from './errors.ts';
+import { withNothingChanged } from '../../shared/errors.ts';
+import { toSvcError } from './errors.ts';
 import { isReadFailure, retryDuringSchemaLag } from './schema-lag.ts';
 import type { Settings } from './settings.ts';
 import type { Address } from './url.ts';
@@ -80,9 +81,7 @@ export async function openSession(address: Address, settings: Settings): Promise
     Client: DriverClient,
     types: driverTypes,
     policies,
-  } = 'default' in cassandra
-    ? (cassandra as unknown as { readonly default: typeof import('cassandra-driver') }).default
-    : cassandra;
+  } = 'default' in cassandra ? (cassandra.default as typeof import('cassandra-driver')) : cassandra;
   const client = new DriverClient({
     ...clientOptions(address, settings, driverTypes),
     // The default policy waits for minutes, and a closed client keeps the process alive until the wait ends.
@@ -110,6 +109,7 @@ export async function openSession(address: Address, settings: Settings): Promise
 /** `shutdown` does nothing if the client never connected, which would leave its sockets and timers open. */
 async function closeClient(client: Client): Promise<void> {
   await client.shutdown().catch(() => undefined);
+  // A private member of the driver.
   const { controlConnection } = client as unknown as {
     readonly controlConnection?: { shutdown(): void; readonly connection?: { close(): void } };
   };
@@ -147,7 +147,7 @@ function createSession(client: Client, address: Address, driverTypes: DriverType
     }
   };
   const rows = async (cql: string, values: readonly unknown[], options: QueryOptions): Promise<readonly Row[]> =>
-    ((await execute(cql, values, options)).rows ?? []) as unknown as readonly Row[];
+    (await execute(cql, values, options)).rows ?? [];
   let maxBytes: number | undefined;
   let clock = { readAt: Number.NEGATIVE_INFINITY, offset: 0 };
   const read = (cql: string, host: NonNullable<QueryOptions['host']>) =>
@@ -168,7 +168,7 @@ function createSession(client: Client, address: Address, driverTypes: DriverType
     };
     const found = await execute(cql, values, options);
     return {
-      rows: found.rows as unknown as readonly Row[],
+      rows: found.rows,
       ...(found.pageState !== null && found.pageState !== undefined && { state: found.pageState }),
     };
   };

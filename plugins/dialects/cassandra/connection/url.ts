@@ -1,5 +1,5 @@
-import { SvcError } from '../../../../core/errors.ts';
-import { withoutPassword } from '../../../../core/url.ts';
+import type { SvcError } from '../../../../core/errors.ts';
+import { invalidUrlError } from '../../shared/errors.ts';
 
 export interface Address {
   /** `host:port`, in the order of the URL. */
@@ -67,9 +67,8 @@ function decode(url: string, text: string): string {
   }
 }
 
-function invalidUrl(url: string, why: string, next: readonly string[] = []): SvcError {
-  return new SvcError('url_invalid', 'The URL of a Cassandra database cannot be used.', {
-    why: `${why} (${withoutPassword(url)})`,
-    next: [...next, 'Write cassandra://user:password@host:9042,host:9042/keyspace?dc=datacenter1'],
-  });
-}
+const invalidUrl = (url: string, why: string, next: readonly string[] = []): SvcError =>
+  invalidUrlError('a Cassandra database', url, why, [
+    ...next,
+    'Write cassandra://user:password@host:9042,host:9042/keyspace?dc=datacenter1',
+  ]);

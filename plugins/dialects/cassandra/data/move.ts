@@ -9,7 +9,7 @@ import type { Row, Session } from '../connection/session.ts';
 import { clusterNow } from '../records/record-store.ts';
 import { transactApplied } from '../records/record-writes.ts';
 import { type RunContext, UNLOCKED } from '../run/run-context.ts';
-import { convertValue } from './convert.ts';
+import { convertValue } from './convert-value.ts';
 import { forEachConcurrently, type ScanRange, scan } from './scan.ts';
 import { ScanProgress } from './scan-progress.ts';
 import { encodeValue } from './value.ts';

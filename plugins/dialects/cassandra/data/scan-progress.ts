@@ -1,4 +1,4 @@
-import { anyDefinition } from '../../../../core/records.ts';
+import { anyDefinition, type RecordStore, typedStore } from '../../../../core/records.ts';
 import { ifMissing } from '../connection/schema-agreement.ts';
 import type { Session } from '../connection/session.ts';
 import type { Settings } from '../connection/settings.ts';
@@ -24,7 +24,7 @@ export class ScanProgress {
   readonly #id: string;
   readonly #table: string;
   readonly #isLocked: boolean;
-  readonly #store;
+  readonly #store: RecordStore<ProgressRow>;
   #version = 0;
   /** Another process runs the same job: this one scans the whole table and saves no position. */
   #detached = false;
@@ -38,7 +38,7 @@ export class ScanProgress {
     this.#id = id;
     this.#table = table;
     this.#isLocked = isLocked;
-    this.#store = storeOf(session, locationOf(anyDefinition(progressTable), `work ${id}`));
+    this.#store = typedStore(storeOf(session, locationOf(anyDefinition(progressTable), `progress ${id}`)));
   }
 
   /** The position to resume from, and the counts so far. */
@@ -46,7 +46,7 @@ export class ScanProgress {
     const found = await this.#store.get(this.#id);
     this.#version = found?.version ?? 0;
     if (!found) return { matched: 0, modified: 0 };
-    const { cursor, matched, modified, at } = found.record as unknown as ProgressRow;
+    const { cursor, matched, modified, at } = found.record;
     const age = Date.now() - at.getTime();
     this.#detached = !this.#isLocked && age < ALIVE_MS;
     if (this.#detached || age > MAX_AGE_MS || cursor === null) return { matched: 0, modified: 0 };

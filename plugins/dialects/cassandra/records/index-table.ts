@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { AnyRecordDefinition, RecordIndex, RecordValues } from '../../../../core/records.ts';
+import { type AnyRecordDefinition, columnOf, type RecordIndex, type RecordValues } from '../../../../core/records.ts';
 import { identifierList, quoteIdentifier } from '../compile/names.ts';
 import type { Session } from '../connection/session.ts';
 import { compareValues, encodeColumn, recordColumnType } from './record-values.ts';
@@ -30,7 +30,7 @@ export function createIndexTableCql(definition: AnyRecordDefinition, index: Inde
   return `CREATE TABLE IF NOT EXISTS ${quoteIdentifier(indexTable(definition, index))} (${columns.join(', ')}, PRIMARY KEY ((${[...equals.map(quoteIdentifier), 'shard'].join(', ')}), sort, key, version)) WITH gc_grace_seconds = ${GRACE_SECONDS}`;
 }
 
-export const equalsColumn = (name: string): string => `is_${name}`;
+export const equalsColumn = (name: string): string => `equals_${name}`;
 
 export const shardOf = (key: string): number => (createHash('sha256').update(key).digest()[0] ?? 0) % SHARD_COUNT;
 
@@ -101,10 +101,4 @@ export async function removeIndexRow(
 
 function hasSameIndexValues(index: Index, a: RecordValues, b: RecordValues): boolean {
   return [...index.equals, index.sort].every((name) => compareValues(a[name] ?? null, b[name] ?? null) === 0);
-}
-
-export function columnOf(definition: AnyRecordDefinition, name: string): AnyRecordDefinition['columns'][string] {
-  const column = definition.columns[name];
-  if (!column) throw new Error(`${definition.collection} has no column ${name}`);
-  return column;
 }

@@ -63,7 +63,7 @@ export interface ProgressRow {
 }
 
 export const progressTable: RecordDefinition<ProgressRow> = {
-  collection: '_svc_work',
+  collection: '_svc_progress',
   key: 'id',
   columns: {
     id: { type: 'string' },

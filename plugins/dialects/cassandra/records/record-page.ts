@@ -1,20 +1,20 @@
-import { SvcError } from '../../../../core/errors.ts';
-import type {
-  AnyRecordDefinition,
-  Page,
-  PageQuery,
-  RecordColumn,
-  RecordIndex,
-  RecordValue,
-  RecordValues,
-  Versioned,
+import {
+  type AnyRecordDefinition,
+  buildPage,
+  columnOf,
+  type Page,
+  type PagePosition,
+  type PageQuery,
+  pageStart,
+  type RecordValue,
+  type RecordValues,
+  type Versioned,
 } from '../../../../core/records.ts';
 import { mergeSorted, type SortedList } from '../../shared/merge-sorted.ts';
 import { quoteIdentifier } from '../compile/names.ts';
 import { ifMissing } from '../connection/schema-agreement.ts';
 import type { Row, Session } from '../connection/session.ts';
 import {
-  columnOf,
   equalsColumn,
   type Index,
   indexRowValues,
@@ -31,7 +31,7 @@ import { decodeRecord, type RecordLocation, readRecord, readRecords, versionOf }
 export async function pageFromLockPartition(
   session: Session,
   location: RecordLocation,
-  index: RecordIndex<RecordValues>,
+  index: Index,
   query: PageQuery<RecordValues>,
 ): Promise<Page<RecordValues>> {
   const { definition } = location;
@@ -41,10 +41,8 @@ export async function pageFromLockPartition(
   // Taking the lock has completed pending transactions of the partition, so QUORUM sees all writes.
   const rows = await session.readQuorum(cql, [LOCK_SCOPE, definition.collection]);
   const sign = query.direction === 'desc' ? -1 : 1;
-  const order = (a: Pick<PageEntry, 'sort' | 'key'>, b: Pick<PageEntry, 'sort' | 'key'>) =>
-    sign * (compareValues(a.sort, b.sort) || compareValues(a.key, b.key));
-  const after =
-    query.cursor === undefined ? undefined : decodeCursor(query.cursor, definition.columns[index.sort]?.type);
+  const order = (a: PagePosition, b: PagePosition) => sign * comparePositions(a, b);
+  const after = pageStart(definition, index, query);
   const entries = rows
     .filter((row) => versionOf(row) > 0)
     .map((row): PageEntry => {
@@ -66,43 +64,17 @@ export async function pageFromLockPartition(
         (after === undefined || order(entry, after) > 0),
     )
     .sort(order);
-  return buildPage(entries, query.limit, wanted);
+  return pageOf(entries, query.limit, wanted);
 }
 
-export interface PageEntry extends Versioned<RecordValues> {
-  readonly sort: RecordValue;
-  readonly key: string;
-}
+interface PageEntry extends Versioned<RecordValues>, PagePosition {}
 
-/** The first `limit` of the sorted entries, and the cursor if there are more. */
-export function buildPage(entries: readonly PageEntry[], limit: number, wanted: readonly string[]): Page<RecordValues> {
-  const taken = entries.slice(0, limit);
-  const records = taken.map(({ record, version }) => ({
+function pageOf(entries: readonly PageEntry[], limit: number, wanted: readonly string[]): Page<RecordValues> {
+  const read = ({ record, version }: PageEntry) => ({
     version,
     record: Object.fromEntries(wanted.map((name) => [name, record[name] ?? null])),
-  }));
-  const last = entries.length > limit ? taken.at(-1) : undefined;
-  return { records, ...(last && { cursor: encodeCursor(last.sort, last.key) }) };
-}
-
-export function encodeCursor(sort: RecordValue, key: string): string {
-  return Buffer.from(JSON.stringify([sort, key])).toString('base64url');
-}
-
-/** Throws `value_invalid`. */
-export function decodeCursor(
-  cursor: string,
-  type: RecordColumn['type'] | undefined,
-): { readonly sort: RecordValue; readonly key: string } {
-  try {
-    const [sort, key, ...more] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown[];
-    if (sort !== undefined && typeof key === 'string' && more.length === 0) {
-      return { sort: type === 'timestamp' && sort !== null ? new Date(String(sort)) : (sort as RecordValue), key };
-    }
-  } catch {
-    // Throws below, as for a cursor of another format.
-  }
-  throw new SvcError('value_invalid', 'The cursor is not one that a page gave.');
+  });
+  return buildPage(entries, limit, read, (entry) => entry);
 }
 
 /** An index row without a record may belong to a write in progress, but not for this long. */
@@ -116,11 +88,10 @@ export async function pageFromIndexTable(
   query: PageQuery<RecordValues>,
 ): Promise<Page<RecordValues>> {
   const { definition } = location;
-  const type = columnOf(definition, index.sort).type;
   const wanted = query.columns ?? Object.keys(definition.columns);
   const descending = query.direction === 'desc';
   const entries: PageEntry[] = [];
-  let from = query.cursor === undefined ? undefined : decodeCursor(query.cursor, type);
+  let from = pageStart(definition, index, query);
   while (entries.length <= query.limit) {
     const size = query.limit + 1 - entries.length;
     const indexRows = await readIndexRows(session, definition, index, query, size, from);
@@ -134,16 +105,11 @@ export async function pageFromIndexTable(
     from = { sort: last.sort, key: last.key };
   }
   // Almost sorted already, because the shards were merged in order.
-  return buildPage(
+  return pageOf(
     entries.sort((a, b) => (descending ? -1 : 1) * comparePositions(a, b)),
     query.limit,
     wanted,
   );
-}
-
-interface PagePosition {
-  readonly sort: RecordValue;
-  readonly key: string;
 }
 
 interface IndexRow extends PagePosition {
@@ -166,10 +132,7 @@ async function readIndexRows(
 ): Promise<IndexRow[]> {
   const sort = columnOf(definition, index.sort);
   const descending = query.direction === 'desc';
-  const equals = index.equals.map((name) => {
-    if (query.equals?.[name] === undefined) throw new Error(`${index.name} needs a value for ${name}`);
-    return encodeColumn(query.equals[name], columnOf(definition, name), name);
-  });
+  const equals = index.equals.map((name) => encodeColumn(query.equals?.[name], columnOf(definition, name), name));
   const encode = (value: RecordValue) => encodeColumn(value, sort, index.sort);
   const order = descending ? ' ORDER BY sort DESC, key DESC, version DESC' : '';
   const read = async (shard: number, start: PagePosition | undefined, limit: number) => {

@@ -1,4 +1,3 @@
-import { SvcError } from '../../../../core/errors.ts';
 import {
   type AnyRecordDefinition,
   anyDefinition,
@@ -7,9 +6,11 @@ import {
   type Guard,
   type Page,
   type PageQuery,
+  pageIndex,
   type RecordDefinition,
   type RecordStore,
   type RecordValues,
+  typedStore,
   type Writable,
 } from '../../../../core/records.ts';
 import { quoteIdentifier } from '../compile/names.ts';
@@ -54,8 +55,7 @@ export async function resolveEngineValues<T extends Writable<Partial<RecordValue
 }
 
 export function recordStore<R extends object>(session: Session, typed: RecordDefinition<R>): RecordStore<R> {
-  const definition = anyDefinition(typed);
-  return storeOf(session, locationOf(definition)) as unknown as RecordStore<R>;
+  return typedStore(storeOf(session, locationOf(anyDefinition(typed))));
 }
 
 export function storeOf(session: Session, location: RecordLocation): RecordStore<RecordValues> {
@@ -118,11 +118,7 @@ export function storeOf(session: Session, location: RecordLocation): RecordStore
       return 'removed';
     },
     page: (name: string, query: PageQuery<RecordValues>): Promise<Page<RecordValues>> => {
-      const index = definition.indexes.find((one) => one.name === name);
-      if (!index) throw new Error(`${definition.collection} has no index ${name}`);
-      if (!Number.isInteger(query.limit) || query.limit < 1 || query.limit > 1000) {
-        throw new SvcError('value_invalid', `A page has 1 to 1,000 records, not ${query.limit}.`);
-      }
+      const index = pageIndex(definition, name, query);
       return location.inLockPartition
         ? ifMissing(
             session,

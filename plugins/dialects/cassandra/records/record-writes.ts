@@ -3,6 +3,7 @@ import { SvcError } from '../../../../core/errors.ts';
 import {
   type AnyRecordDefinition,
   CLOCK,
+  columnOf,
   ELAPSED,
   type RecordValues,
   type Writable,
@@ -235,11 +236,7 @@ export function decodeRecord(
   names = Object.keys(location.definition.columns),
 ): RecordValues {
   return Object.fromEntries(
-    names.map((name) => {
-      const column = location.definition.columns[name];
-      if (!column) throw new Error(`${location.definition.collection} has no column ${name}`);
-      return [name, decodeColumn(row[location.column(name)], column)];
-    }),
+    names.map((name) => [name, decodeColumn(row[location.column(name)], columnOf(location.definition, name))]),
   );
 }
 
@@ -263,12 +260,4 @@ export async function isEpochCurrent(session: Session, epoch: number): Promise<b
     [LOCK_SCOPE],
   );
   return Number(row?.[EPOCH_COLUMN] ?? 0) === epoch;
-}
-
-export function lockLostError(cause?: unknown): SvcError {
-  return new SvcError('lock_lost', 'The migration lock was lost: another process has moved on.', {
-    why: 'The record has changed since it was read under the lock.',
-    next: ['Run the command again.'],
-    ...(cause !== undefined && { cause }),
-  });
 }

@@ -1,4 +1,3 @@
-import type { Segment } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import type { Field } from '../../../../core/schema/model.ts';
 import { TtlCache } from '../../shared/ttl-cache.ts';
@@ -6,12 +5,12 @@ import { introspect } from '../catalog/introspect.ts';
 import { keyOfTable, readCatalog } from '../catalog/read-catalog.ts';
 import { entryVersions, registryWrite } from '../catalog/registry.ts';
 import { quoteIdentifier } from '../compile/names.ts';
-import type { DdlStep, FieldConversion, Registered, Step } from '../compile/step.ts';
+import type { CassandraSegment, CassandraStep, DdlStep, FieldConversion, Registered } from '../compile/step.ts';
 import { fieldTypeOf } from '../compile/types.ts';
 import { tableExistsError } from '../connection/errors.ts';
 import { existingTables, readColumns, waitForSchemaAgreement } from '../connection/schema-agreement.ts';
 import type { Session } from '../connection/session.ts';
-import { convertValue } from '../data/convert.ts';
+import { convertValue } from '../data/convert-value.ts';
 import { scan } from '../data/scan.ts';
 import { decimalOf, digitCounts } from '../data/value.ts';
 import type { RecordChange } from '../records/record-writes.ts';
@@ -39,20 +38,20 @@ export class CreatePreflights {
   #afterRawStatement = false;
   readonly #reads = new TtlCache(() => this.#read());
 
-  constructor(context: RunContext, segments: readonly Segment[]) {
+  constructor(context: RunContext, segments: readonly CassandraSegment[]) {
     this.#context = context;
-    const steps = segments.flatMap(({ statements }) => statements.map(({ run }) => run as unknown as Step));
+    const steps = segments.flatMap(({ statements }) => statements.map(({ run }) => run));
     this.#createdTables = steps.flatMap((step) => (step.kind === 'ddl' && step.creates ? [step.table] : []));
   }
 
   /** The preflight of the next step; undefined if it creates no table or needs a read of its own. */
-  async next(step: Step): Promise<CreatePreflight | undefined> {
+  async next(step: CassandraStep): Promise<CreatePreflight | undefined> {
     // A user's statement may have changed any table.
-    if (step.kind === 'words') {
+    if (step.kind === 'raw') {
       this.#afterRawStatement = true;
       return undefined;
     }
-    if (step.kind === 'settle') return undefined;
+    if (step.kind === 'await') return undefined;
     const { table } = step;
     const isKnown = !this.#afterRawStatement && !this.#affected.has(table);
     this.#affected.add(table);

@@ -1,17 +1,12 @@
-import type { RunObserver, RunOutcome, Segment, Statement } from '../../../../core/dialect.ts';
+import type { RunObserver, RunOutcome } from '../../../../core/dialect.ts';
 import { isSvcError } from '../../../../core/errors.ts';
 import { CLOCK, ELAPSED, type RecordValues, type RecordWrite, type Writable } from '../../../../core/records.ts';
+import { lockLostError } from '../../shared/errors.ts';
 import { registryWrite } from '../catalog/registry.ts';
-import type { Step } from '../compile/step.ts';
+import type { CassandraSegment, CassandraStatement } from '../compile/step.ts';
 import { outcomeUnknownError, toSvcError } from '../connection/errors.ts';
 import { copyColumn, fillDefaults } from '../data/move.ts';
-import {
-  applyChanges,
-  isEpochCurrent,
-  locationOf,
-  lockLostError,
-  type RecordChange,
-} from '../records/record-writes.ts';
+import { applyChanges, isEpochCurrent, locationOf, type RecordChange } from '../records/record-writes.ts';
 import { awaitEffect, runDdl, runRawStatement } from './ddl.ts';
 import { assertRowsFit, CreatePreflights, type Preparation, prepareDdl } from './preflight.ts';
 import { type RunContext, UNLOCKED } from './run-context.ts';
@@ -27,7 +22,7 @@ const MAX_WRITES = 20;
  */
 export async function runSegments(
   context: RunContext,
-  segments: readonly Segment[],
+  segments: readonly CassandraSegment[],
   epoch: number,
   observer?: RunObserver,
 ): Promise<RunOutcome> {
@@ -35,7 +30,7 @@ export async function runSegments(
   const preflights = new CreatePreflights(context, segments);
   const stopwatch = new Stopwatch();
   /** Segments whose statements have run but whose record writes are pending. */
-  let pending: readonly Segment[] = [];
+  let pending: readonly CassandraSegment[] = [];
   const commit = (values: WrittenValues): void => {
     written.push(values);
     observer?.onCommitted(values);
@@ -88,8 +83,8 @@ export async function runSegments(
 }
 
 /** Returns at least one group, which the registry writes are added to. */
-function groupSegments(segments: readonly Segment[]): Segment[][] {
-  const groups: Segment[][] = [[]];
+function groupSegments(segments: readonly CassandraSegment[]): CassandraSegment[][] {
+  const groups: CassandraSegment[][] = [[]];
   let count = 0;
   for (const segment of segments) {
     const last = groups.at(-1) ?? [];
@@ -106,34 +101,38 @@ function groupSegments(segments: readonly Segment[]): Segment[][] {
 
 const NOTHING_PREPARED: Preparation = { registryWrites: [] };
 
-async function prepare(context: RunContext, preflights: CreatePreflights, statement: Statement): Promise<Preparation> {
-  const step = statement.run as unknown as Step;
+async function prepare(
+  context: RunContext,
+  preflights: CreatePreflights,
+  statement: CassandraStatement,
+): Promise<Preparation> {
+  const { run: step } = statement;
   const preflight = await preflights.next(step);
   if (step.kind === 'ddl') return prepareDdl(context, step, preflight);
-  if (step.kind !== 'note') return NOTHING_PREPARED;
+  if (step.kind !== 'register') return NOTHING_PREPARED;
   if (step.narrowed) await assertRowsFit(context, step.table, step.narrowed);
   return { registryWrites: [await registryWrite(context, step.table, step.registered)] };
 }
 
 async function runStatement(
   context: RunContext,
-  statement: Statement,
+  statement: CassandraStatement,
   epoch: number,
   prepared: Preparation,
 ): Promise<void> {
-  const step = statement.run as unknown as Step;
+  const { run: step } = statement;
   switch (step.kind) {
     case 'ddl':
       return runDdl(context, step, epoch, prepared);
-    case 'words':
+    case 'raw':
       return runRawStatement(context, step.cql, epoch);
-    case 'settle':
+    case 'await':
       return awaitEffect(context, step);
     case 'copy':
       return copyColumn(context, step, epoch);
     case 'fill':
       return fillDefaults(context, step, epoch);
-    case 'note':
+    case 'register':
       // The registry write was part of the batch.
       return;
   }
@@ -151,7 +150,7 @@ class Stopwatch {
 
 async function writeSegments(
   context: RunContext,
-  segments: readonly Segment[],
+  segments: readonly CassandraSegment[],
   epoch: number,
   stopwatch: Stopwatch,
   registryWrites: readonly RecordChange[] = [],

@@ -1,9 +1,8 @@
-import type { Statement } from '../../../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { apply } from '../../../../core/schema/apply.ts';
-import { isExpression } from '../../../../core/schema/default.ts';
 import { defineCollection, defineField, toFieldDefinition } from '../../../../core/schema/define.ts';
-import { alreadyExistsError, collectionOf, fieldOf } from '../../../../core/schema/lookup.ts';
+import { alreadyExistsError, collectionOf, fieldOf } from '../../../../core/schema/find-or-throw.ts';
+import { isExpression } from '../../../../core/schema/literal.ts';
 import type { Collection, Field, SchemaModel } from '../../../../core/schema/model.ts';
 import { assertName, assertNameFits, type NameKind } from '../../../../core/schema/names.ts';
 import type {
@@ -15,7 +14,7 @@ import type {
   Operation,
   RenameField,
 } from '../../../../core/schema/operation.ts';
-import { assertSupported } from '../../../../core/schema/unsupported.ts';
+import { assertSupported } from '../../../../core/schema/unsupported-features.ts';
 import { definitionOf } from '../catalog/registry.ts';
 import {
   assertTableOptions,
@@ -27,12 +26,12 @@ import {
 } from '../catalog/table-shape.ts';
 import { encodeValue } from '../data/attribute.ts';
 import { modifyField } from './modify-field.ts';
-import { nameRules } from './names.ts';
+import { NAME, nameRules } from './names.ts';
 import { compileRaw } from './raw.ts';
-import { fieldText, indexText, statementFor, tableText } from './step.ts';
-import { unsupported } from './unsupported.ts';
+import { type DynamoStatement, fieldText, indexText, statementFor, tableText } from './step.ts';
+import { unsupported } from './unsupported-features.ts';
 
-export function compile(operation: Operation, before: SchemaModel): readonly Statement[] {
+export function compile(operation: Operation, before: SchemaModel): readonly DynamoStatement[] {
   const hasPartitionKey =
     operation.type === 'createCollection' && operation.options?.dynamoOptions?.partitionKey !== undefined;
   const { tableWithoutKey: _, ...others } = unsupported;
@@ -42,7 +41,7 @@ export function compile(operation: Operation, before: SchemaModel): readonly Sta
       return createCollection(operation, before);
     case 'dropCollection': {
       const { collection: table } = operation;
-      return [statementFor(`DeleteTable ${table}`, { do: 'drop', table }, { destructive: true })];
+      return [statementFor(`DeleteTable ${table}`, { kind: 'drop', table }, { destructive: true })];
     }
     case 'addField':
       return addField(operation, before);
@@ -57,7 +56,7 @@ export function compile(operation: Operation, before: SchemaModel): readonly Sta
     case 'dropIndex':
       return dropIndex(operation, before);
     case 'raw':
-      return operation.dialect === 'dynamodb' ? compileRaw(operation) : [];
+      return operation.dialect === NAME ? compileRaw(operation) : [];
     case 'renameCollection':
     case 'addConstraint':
     case 'dropConstraint':
@@ -78,7 +77,7 @@ function collectionAfter(operation: Operation, before: SchemaModel, table: strin
   return next;
 }
 
-function createCollection(operation: CreateCollection, before: SchemaModel): Statement[] {
+function createCollection(operation: CreateCollection, before: SchemaModel): DynamoStatement[] {
   const collection = defineCollection(operation);
   const { name } = collection;
   assertDynamoName(name, 'table');
@@ -89,14 +88,14 @@ function createCollection(operation: CreateCollection, before: SchemaModel): Sta
   for (const index of [...shape.globals, ...shape.locals]) assertDynamoName(index.name, 'index');
   return [
     statementFor(`CreateTable ${tableText(name, shape, collection)}`, {
-      do: 'create',
+      kind: 'create',
       table: name,
       definition: definitionOf(collection),
     }),
   ];
 }
 
-function addField(operation: AddField, before: SchemaModel): Statement[] {
+function addField(operation: AddField, before: SchemaModel): DynamoStatement[] {
   const { collection: table } = operation;
   assertDynamoName(operation.field.name, 'field');
   const next = collectionAfter(operation, before, table);
@@ -109,7 +108,7 @@ function addField(operation: AddField, before: SchemaModel): Statement[] {
     statementFor(
       `Register ${table}: add ${fieldText(field)}, if ${condition.empty === undefined ? `no item has another ${name}` : 'the table has no items'}`,
       {
-        do: 'describe',
+        kind: 'register',
         table,
         definition: definitionOf(next),
         ...condition,
@@ -118,7 +117,7 @@ function addField(operation: AddField, before: SchemaModel): Statement[] {
     ...(hasDefault
       ? [
           statementFor(`Update each item of ${table}: set ${name} to its default if it has no value`, {
-            do: 'move',
+            kind: 'move',
             table,
             move: { kind: 'fill', field: toFieldDefinition(field) },
           }),
@@ -141,23 +140,23 @@ function assertStorableDefault(field: Field, table: string): void {
   }
 }
 
-function dropField(operation: DropField, before: SchemaModel): Statement[] {
+function dropField(operation: DropField, before: SchemaModel): DynamoStatement[] {
   const { collection: table, field } = operation;
   const collection = collectionOf(before, table);
   fieldOf(collection, field);
   assertNotKey(collection, field, 'dropped');
   const next = collectionAfter(operation, before, table);
   return [
-    statementFor(`Register ${table}: without ${field}`, { do: 'describe', table, definition: definitionOf(next) }),
+    statementFor(`Register ${table}: without ${field}`, { kind: 'register', table, definition: definitionOf(next) }),
     statementFor(
       `Update each item of ${table}: remove ${field}`,
-      { do: 'move', table, move: { kind: 'remove', field } },
+      { kind: 'move', table, move: { kind: 'remove', field } },
       { destructive: true },
     ),
   ];
 }
 
-function renameField(operation: RenameField, before: SchemaModel): Statement[] {
+function renameField(operation: RenameField, before: SchemaModel): DynamoStatement[] {
   const { collection: table, from, to } = operation;
   assertDynamoName(to, 'field');
   const collection = collectionOf(before, table);
@@ -166,10 +165,10 @@ function renameField(operation: RenameField, before: SchemaModel): Statement[] {
   const next = collectionAfter(operation, before, table);
   const move = { kind: 'rename', from, to } as const;
   return [
-    statementFor(`Scan ${table}: no item has both ${from} and ${to}`, { do: 'check', table, move }),
-    statementFor(`Update each item of ${table}: rename ${from} to ${to}`, { do: 'move', table, move }),
+    statementFor(`Scan ${table}: no item has both ${from} and ${to}`, { kind: 'check', table, move }),
+    statementFor(`Update each item of ${table}: rename ${from} to ${to}`, { kind: 'move', table, move }),
     statementFor(`Register ${table}: ${to} instead of ${from}`, {
-      do: 'describe',
+      kind: 'register',
       table,
       definition: definitionOf(next),
     }),
@@ -199,7 +198,7 @@ function assertNotKey(collection: Collection, field: string, change: 'dropped' |
   if (shape.ttl === field) throw keyError('The time to live uses it.', 'Keep the field, or create a new table.');
 }
 
-function createIndex(operation: CreateIndex, before: SchemaModel): Statement[] {
+function createIndex(operation: CreateIndex, before: SchemaModel): DynamoStatement[] {
   const { collection: table, index } = operation;
   assertDynamoName(index, 'index');
   const next = collectionAfter(operation, before, table);
@@ -216,7 +215,7 @@ function createIndex(operation: CreateIndex, before: SchemaModel): Statement[] {
   }
   return [
     statementFor(`UpdateTable ${table}: create the index ${indexText(shapeOfIndex(next, declared))}`, {
-      do: 'createIndex',
+      kind: 'createIndex',
       table,
       index,
       definition: definitionOf(next),
@@ -224,12 +223,12 @@ function createIndex(operation: CreateIndex, before: SchemaModel): Statement[] {
   ];
 }
 
-function dropIndex(operation: DropIndex, before: SchemaModel): Statement[] {
+function dropIndex(operation: DropIndex, before: SchemaModel): DynamoStatement[] {
   const { collection: table, index } = operation;
   const next = collectionAfter(operation, before, table);
   return [
     statementFor(`UpdateTable ${table}: delete the index ${index}`, {
-      do: 'dropIndex',
+      kind: 'dropIndex',
       table,
       index,
       definition: definitionOf(next),

@@ -1,14 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Statement } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { apply } from '../../../../core/schema/apply.ts';
 import { toFieldDefinition } from '../../../../core/schema/define.ts';
-import { collectionOf, fieldOf } from '../../../../core/schema/lookup.ts';
+import { collectionOf, fieldOf } from '../../../../core/schema/find-or-throw.ts';
 import type { Field, FieldType, SchemaModel } from '../../../../core/schema/model.ts';
 import type { ModifyField } from '../../../../core/schema/operation.ts';
 import { definitionOf } from '../catalog/registry.ts';
 import { assertTableOptions, indexKeyedBy, keyNames, shapeOfCollection } from '../catalog/table-shape.ts';
-import { type FieldMove, fieldText, statementFor } from './step.ts';
+import { type DynamoStatement, type FieldMove, fieldText, statementFor } from './step.ts';
 import { keyType } from './types.ts';
 
 /** Types to which values convert without being rewritten. */
@@ -23,7 +22,7 @@ const WIDENING: Readonly<Partial<Record<FieldType, readonly FieldType[]>>> = {
 };
 
 /** Changes the registry; reads all items if the definition narrows, and rewrites them if the type changes. */
-export function modifyField(operation: ModifyField, before: SchemaModel): Statement[] {
+export function modifyField(operation: ModifyField, before: SchemaModel): DynamoStatement[] {
   const { collection: table, field: name } = operation;
   const collection = collectionOf(before, table);
   const from = fieldOf(collection, name);
@@ -46,18 +45,18 @@ export function modifyField(operation: ModifyField, before: SchemaModel): Statem
   assertTableOptions(next);
   shapeOfCollection(next);
   const register = statementFor(`Register ${table}: ${fieldText(to)}`, {
-    do: 'describe',
+    kind: 'register',
     table,
     definition: definitionOf(next),
   });
   if (!isNarrower(from, to)) return [register];
   const source = { type: from.type, ...(from.items && { items: from.items }) };
   const move: FieldMove = { kind: 'convert', field: toFieldDefinition(to), from: source, ...(isKey && { key: true }) };
-  const check = statementFor(`Scan ${table}: every ${name} fits ${fieldText(to)}`, { do: 'check', table, move });
+  const check = statementFor(`Scan ${table}: every ${name} fits ${fieldText(to)}`, { kind: 'check', table, move });
   if (isKey || !changesType(from, to)) return [check, register];
   return [
     check,
-    statementFor(`Update each item of ${table}: write ${name} as ${to.type}`, { do: 'move', table, move }),
+    statementFor(`Update each item of ${table}: write ${name} as ${to.type}`, { kind: 'move', table, move }),
     register,
   ];
 }

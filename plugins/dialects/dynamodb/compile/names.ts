@@ -1,6 +1,8 @@
 import { SvcError } from '../../../../core/errors.ts';
 import type { NameRules } from '../../../../core/schema/names.ts';
 
+export const NAME = 'dynamodb';
+
 /** Of a physical table name, including the prefix, and of an index name. */
 const MIN_LENGTH = 3;
 /** Leaves room for the longest prefix. */

@@ -1,10 +1,9 @@
-import type { Statement } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { isPlainObject, type Json } from '../../../../core/json.ts';
 import type { Raw } from '../../../../core/schema/operation.ts';
 import type { Api } from '../connection/api.ts';
 import { type Item, itemToJson } from '../data/attribute.ts';
-import { statementFor } from './step.ts';
+import { type DynamoStatement, statementFor } from './step.ts';
 
 export interface RawRequest {
   readonly action: string;
@@ -12,12 +11,12 @@ export interface RawRequest {
 }
 
 /** Compiles `{ "<Action>": input }`. Table names in it have no prefix. */
-export function compileRaw({ statement: text, check }: Raw): Statement[] {
+export function compileRaw({ statement: text, check }: Raw): DynamoStatement[] {
   const { action, input } = parseRequest(text);
   if (check !== undefined) parseRequest(check);
   return [
     {
-      ...statementFor(text, { do: 'raw', action, input }),
+      ...statementFor(text, { kind: 'raw', action, input }),
       ...(check !== undefined && { check }),
     },
   ];

@@ -1,6 +1,6 @@
-import type { Statement } from '../../../../core/dialect.ts';
+import type { Segment, Statement } from '../../../../core/dialect.ts';
 import type { Json } from '../../../../core/json.ts';
-import { isExpression } from '../../../../core/schema/default.ts';
+import { isExpression } from '../../../../core/schema/literal.ts';
 import type { Collection, Field } from '../../../../core/schema/model.ts';
 import type { NamedFieldDefinition } from '../../../../core/schema/operation.ts';
 import type { TableDefinition } from '../catalog/registry.ts';
@@ -10,26 +10,34 @@ import { type IndexShape, type KeyAttribute, ON_DEMAND, type TableShape } from '
  * What a statement does, as the journal stores it. Every step but `raw` checks first what is already done, so it resumes
  * after an interruption.
  */
-export type Step =
-  | { readonly do: 'create'; readonly table: string; readonly definition: TableDefinition }
-  | { readonly do: 'drop'; readonly table: string }
+export type DynamoStep =
+  | { readonly kind: 'create'; readonly table: string; readonly definition: TableDefinition }
+  | { readonly kind: 'drop'; readonly table: string }
   /**
    * Registers the fields of a table. Fails with `empty` (a required field without default) if the table has items, and
    * with `added` if existing values under its name are not valid for the field.
    */
   | {
-      readonly do: 'describe';
+      readonly kind: 'register';
       readonly table: string;
       readonly definition: TableDefinition;
       readonly empty?: string;
       readonly added?: NamedFieldDefinition;
     }
-  | { readonly do: 'createIndex'; readonly table: string; readonly index: string; readonly definition: TableDefinition }
-  | { readonly do: 'dropIndex'; readonly table: string; readonly index: string; readonly definition: TableDefinition }
+  | {
+      readonly kind: 'createIndex';
+      readonly table: string;
+      readonly index: string;
+      readonly definition: TableDefinition;
+    }
+  | { readonly kind: 'dropIndex'; readonly table: string; readonly index: string; readonly definition: TableDefinition }
   /** Reads every item and fails if the move that follows cannot be applied. */
-  | { readonly do: 'check'; readonly table: string; readonly move: FieldMove }
-  | { readonly do: 'move'; readonly table: string; readonly move: FieldMove }
-  | { readonly do: 'raw'; readonly action: string; readonly input: Json };
+  | { readonly kind: 'check'; readonly table: string; readonly move: FieldMove }
+  | { readonly kind: 'move'; readonly table: string; readonly move: FieldMove }
+  | { readonly kind: 'raw'; readonly action: string; readonly input: Json };
+
+export type DynamoStatement = Statement<DynamoStep>;
+export type DynamoSegment = Segment<DynamoStep>;
 
 /** A change of one field in every item. */
 export type FieldMove =
@@ -45,18 +53,16 @@ export type FieldMove =
       readonly key?: true;
     };
 
-export function statementFor(text: string, step: Step, { destructive = false } = {}): Statement {
+export function statementFor(text: string, step: DynamoStep, { destructive = false } = {}): DynamoStatement {
   return {
     text,
-    run: step as unknown as Json,
+    run: step,
     transactional: false,
     destructive,
     // After an interrupted creation only the catalog shows whether the existing table is the one that was created.
-    ...(step.do !== 'raw' && step.do !== 'create' && { idempotent: true }),
+    ...(step.kind !== 'raw' && step.kind !== 'create' && { idempotent: true }),
   };
 }
-
-export const stepOf = ({ run }: Pick<Statement, 'run'>): Step => run as unknown as Step;
 
 const keyAttributeText = ({ name, type }: KeyAttribute): string => `${name} ${type}`;
 

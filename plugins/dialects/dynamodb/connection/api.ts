@@ -49,15 +49,15 @@ const MAX_RETRY_MS = 5_000;
 export class Api {
   readonly clock = new ServerClock();
   readonly prefix: string;
-  readonly patienceMs: number;
+  readonly retryTimeoutMs: number;
   readonly #sdk: DynamoSdk;
   readonly #client: Sdk.DynamoDBClient;
 
-  constructor(sdk: DynamoSdk, client: Sdk.DynamoDBClient, prefix: string, patienceMs: number) {
+  constructor(sdk: DynamoSdk, client: Sdk.DynamoDBClient, prefix: string, retryTimeoutMs: number) {
     this.#sdk = sdk;
     this.#client = client;
     this.prefix = prefix;
-    this.patienceMs = patienceMs;
+    this.retryTimeoutMs = retryTimeoutMs;
     const { clock } = this;
     client.middlewareStack.add(
       (next) => async (args) => {
@@ -90,6 +90,7 @@ export class Api {
   }
 
   async #dispatch(action: string, input: object): Promise<unknown> {
+    // The SDK names the class of each action `<Action>Command`, which its types do not relate.
     const Command = this.#sdk[`${action}Command` as keyof DynamoSdk] as unknown as new (input: object) => never;
     try {
       return await this.#client.send(new Command(input));
@@ -99,14 +100,14 @@ export class Api {
     }
   }
 
-  /** Sends an idempotent request, with retries for `patienceMs`. */
+  /** Sends an idempotent request, with retries for `retryTimeoutMs`. */
   send<A extends Action>(action: A, input: Input<A>, options?: SendOptions): Promise<Output<A>> {
     return this.retry(() => this.sendOnce(action, input), options);
   }
 
-  /** Retries what DynamoDB throttled or did not response. */
+  /** Retries a request that DynamoDB throttled or did not answer. */
   async retry<T>(request: () => Promise<T>, { onThrottled }: SendOptions = {}): Promise<T> {
-    const deadline = performance.now() + this.patienceMs;
+    const deadline = performance.now() + this.retryTimeoutMs;
     let pause = FIRST_RETRY_MS;
     for (;;) {
       try {
@@ -122,19 +123,13 @@ export class Api {
   }
 
   /** Retries only requests that certainly had no effect. Returns `unknown` if the request may have taken effect. */
-  async sendNonIdempotent<A extends Action>(action: A, input: Input<A>): Promise<Output<A> | 'unknown'> {
-    const deadline = performance.now() + this.patienceMs;
-    let pause = FIRST_RETRY_MS;
-    for (;;) {
-      try {
-        return await this.sendOnce(action, input);
-      } catch (error) {
-        if (isOutcomeUnknown(error)) return 'unknown';
-        if ((!isTransient(error) && !isUnreachable(error)) || performance.now() + pause > deadline) throw error;
-      }
-      await wait(pause * (0.5 + Math.random() / 2));
-      pause = Math.min(pause * 2, MAX_RETRY_MS);
-    }
+  sendNonIdempotent<A extends Action>(action: A, input: Input<A>): Promise<Output<A> | 'unknown'> {
+    const send = () =>
+      this.sendOnce(action, input).catch((error: unknown) => {
+        if (isOutcomeUnknown(error)) return 'unknown' as const;
+        throw error;
+      });
+    return this.retry(send);
   }
 
   close(): void {
@@ -222,6 +217,17 @@ function withoutNodeWarning<T>(create: () => T): T {
     if (before === undefined) delete process.env[WARNING_SWITCH];
     else process.env[WARNING_SWITCH] = before;
   }
+}
+
+/** Every page of a strongly consistent scan. */
+export async function* scanPages(api: Api, input: Input<'Scan'>): AsyncGenerator<Output<'Scan'>> {
+  let ExclusiveStartKey: Output<'Scan'>['LastEvaluatedKey'];
+  do {
+    const start = ExclusiveStartKey && { ExclusiveStartKey };
+    const page = await api.send('Scan', { ...input, ...start, ConsistentRead: true });
+    yield page;
+    ExclusiveStartKey = page.LastEvaluatedKey;
+  } while (ExclusiveStartKey);
 }
 
 const KEYS_PER_REQUEST = 100;

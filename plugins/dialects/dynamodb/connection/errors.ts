@@ -1,4 +1,5 @@
-import { type ErrorCode, isSvcError, SvcError } from '../../../../core/errors.ts';
+import { isSvcError } from '../../../../core/errors.ts';
+import { type ErrorMapping, LOST_CODES, mappedError, UNREACHABLE_CODES } from '../../shared/errors.ts';
 
 interface EngineError extends Error {
   /** Node's error code, if there was no response. */
@@ -20,6 +21,11 @@ export interface CancellationReason {
 export const errorName = (error: unknown): string => (error instanceof Error ? error.name : '');
 
 export const isNotFound = (error: unknown): boolean => errorName(error) === 'ResourceNotFoundException';
+
+/** For `catch`. */
+export function ignoreNotFound(error: unknown): undefined {
+  if (!isNotFound(error)) throw error;
+}
 
 export const cancellationReasons = (error: unknown): readonly CancellationReason[] =>
   (error as EngineError).CancellationReasons ?? [];
@@ -64,8 +70,7 @@ export function isTransient(error: unknown): boolean {
 }
 
 const NO_RESPONSE_CODES: ReadonlySet<string | undefined> = new Set([
-  'ECONNRESET',
-  'EPIPE',
+  ...LOST_CODES,
   'ETIMEDOUT',
   'ECONNABORTED',
   'ERR_STREAM_PREMATURE_CLOSE',
@@ -80,13 +85,6 @@ export function isOutcomeUnknown(error: unknown): boolean {
   );
 }
 
-const UNREACHABLE_CODES: ReadonlySet<string | undefined> = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-]);
 const CREDENTIAL_ERRORS: ReadonlySet<string> = new Set([
   'CredentialsProviderError',
   'UnrecognizedClientException',
@@ -114,12 +112,9 @@ export const isCorrectedClockSkew = (error: unknown): boolean =>
   SIGNATURE_ERRORS.has(errorName(error)) && (error as EngineError).$metadata?.clockSkewCorrected === true;
 
 /** The request did not reach a server. */
-export const isUnreachable = (error: unknown): boolean => UNREACHABLE_CODES.has((error as EngineError).code);
-
-interface ErrorMapping {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly next?: readonly string[];
+export function isUnreachable(error: unknown): boolean {
+  const { code = '' } = error as EngineError;
+  return UNREACHABLE_CODES.includes(code) && !NO_RESPONSE_CODES.has(code);
 }
 
 const ERROR_MAPPINGS: Readonly<Record<string, ErrorMapping>> = {
@@ -190,9 +185,8 @@ export function toSvcError(error: unknown): unknown {
     Code === undefined || Code === 'None' ? [] : [`${Code}${Message === undefined ? '' : `: ${Message}`}`],
   );
   const message = reasons.length > 0 ? reasons.join('; ') : error.message || String((error as EngineError).code);
-  return new SvcError(mapping.code, mapping.message, {
+  return mappedError(mapping, {
     why: `${error.name}: ${message}`,
-    next: mapping.next ?? [],
     details: { engineCode: error.name },
     // A conflicting item may contain user data.
     cause: withoutItems(error),

@@ -4,7 +4,7 @@ import type { SvcError } from '../../../../core/errors.ts';
 import { type ClockReading, elapsedMs, LockWait, readClocks } from '../../shared/lock-wait.ts';
 import type { Api } from './api.ts';
 import { errorName, isOutcomeUnknown, isTransient } from './errors.ts';
-import { LOCK_ID, lockLostError, type StateTable } from './system-table.ts';
+import { LOCK_ID, leaseLostError, type StateTable } from './system-table.ts';
 
 const ACQUIRE_POLL = { firstMs: 10, maxMs: 500 };
 /** How far a process's estimate of the server's clock may be off, in either direction. */
@@ -88,7 +88,7 @@ export class Lease {
       });
       this.#renewedAt = sent;
     } catch (error) {
-      if (errorName(error) === 'ConditionalCheckFailedException') this.#lost = lockLostError(error);
+      if (errorName(error) === 'ConditionalCheckFailedException') this.#lost = leaseLostError(error);
       throw error;
     }
   }

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { SvcError } from '../../../../core/errors.ts';
+import { lockLostError } from '../../shared/errors.ts';
 import type { Item } from '../data/attribute.ts';
 import type { Api, Input } from './api.ts';
-import { cancellationReasons, errorName, isNotFound } from './errors.ts';
+import { cancellationReasons, errorName, ignoreNotFound } from './errors.ts';
 import { isReady, waitForTable } from './wait-for-table.ts';
 
 /** A table of svc itself, with a string as key and KEYS_ONLY indexes. */
@@ -104,13 +104,8 @@ export class StateTable {
 
   /** A strongly consistent read. */
   async get(id: string): Promise<Item | undefined> {
-    try {
-      const input = { TableName: this.table, Key: this.key(id), ConsistentRead: true };
-      return (await this.#api.send('GetItem', input)).Item;
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    const input = { TableName: this.table, Key: this.key(id), ConsistentRead: true };
+    return (await this.#api.send('GetItem', input).catch(ignoreNotFound))?.Item;
   }
 
   /**
@@ -126,7 +121,7 @@ export class StateTable {
         errorName(error) === 'TransactionCanceledException' &&
         cancellationReasons(error)[0]?.Code === 'ConditionalCheckFailed'
       ) {
-        throw lockLostError(error);
+        throw leaseLostError(error);
       }
       throw error;
     }
@@ -148,14 +143,9 @@ export class StateTable {
   /** For actions that cannot be part of a transaction. Throws `lock_lost`. */
   async assertEpoch(epoch: number): Promise<void> {
     const lock = await this.get(LOCK_ID);
-    if (lock?.epoch?.N !== undefined && Number(lock.epoch.N) !== epoch) throw lockLostError();
+    if (lock?.epoch?.N !== undefined && Number(lock.epoch.N) !== epoch) throw leaseLostError();
   }
 }
 
-export function lockLostError(cause?: unknown): SvcError {
-  return new SvcError('lock_lost', 'The migration lock was lost: another process has moved on.', {
-    why: 'It was not renewed in time: this process was suspended or could not reach DynamoDB.',
-    next: ['Run the command again.'],
-    cause,
-  });
-}
+export const leaseLostError = (cause?: unknown) =>
+  lockLostError(cause, 'It was not renewed in time: this process was suspended or could not reach DynamoDB.');

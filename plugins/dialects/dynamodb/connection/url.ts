@@ -1,5 +1,5 @@
-import { SvcError } from '../../../../core/errors.ts';
-import { withoutPassword } from '../../../../core/url.ts';
+import type { SvcError } from '../../../../core/errors.ts';
+import { invalidUrlError } from '../../shared/errors.ts';
 
 /** What a URL points to: a region or an endpoint, and the prefix that separates databases within it. */
 export interface Address {
@@ -67,9 +67,7 @@ export function identify(url: string): string {
   return `dynamodb:${where}/${prefix}`;
 }
 
-function invalidUrl(url: string, why: string): SvcError {
-  return new SvcError('url_invalid', 'The URL of a DynamoDB database cannot be used.', {
-    why: `${why} (${withoutPassword(url)})`,
-    next: ['Write dynamodb://eu-west-1/prefix, or dynamodb://127.0.0.1:8000/prefix for a local endpoint.'],
-  });
-}
+const invalidUrl = (url: string, why: string): SvcError =>
+  invalidUrlError('a DynamoDB database', url, why, [
+    'Write dynamodb://eu-west-1/prefix, or dynamodb://127.0.0.1:8000/prefix for a local endpoint.',
+  ]);

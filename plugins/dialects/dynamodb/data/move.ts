@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../../../../core/errors.ts';
 import { canonicalJson } from '../../../../core/json.ts';
-import { TEMPORAL_TYPES } from '../../../../core/schema/default.ts';
 import { defineField } from '../../../../core/schema/define.ts';
+import { TEMPORAL_TYPES } from '../../../../core/schema/literal.ts';
 import type { Field } from '../../../../core/schema/model.ts';
 import type { NamedFieldDefinition } from '../../../../core/schema/operation.ts';
 import type { TableShape } from '../catalog/table-shape.ts';
@@ -12,7 +12,7 @@ import type { Api } from '../connection/api.ts';
 import { type RunContext, rateLimiterFor, reportProgress, requireTable } from '../run/run-context.ts';
 import { encodeNow, encodeValue, generateUuid, type Item, isNull, itemToJson } from './attribute.ts';
 import { type ItemUpdate, RateLimiter } from './batch-update.ts';
-import { convertValue } from './convert.ts';
+import { convertValue } from './convert-value.ts';
 import { moveProgressId, progressRemoval, resumeScan, ScanProgress } from './resumable-scan.ts';
 import { itemKey, nameInFilter, type ScanJob, scanTable, startOfTable } from './scan.ts';
 
@@ -41,7 +41,7 @@ export async function moveField(context: RunContext, table: string, move: FieldM
     assertLease: context.assertLease,
     repeatable: true,
     updateFor,
-    onProgress: (seen) => reportProgress(context, table, seen, items),
+    onProgress: (scanned) => reportProgress(context, table, scanned, items),
   });
 }
 
@@ -79,7 +79,7 @@ export async function assertItems(
       if (found.keys.length < 3) found.keys.push(JSON.stringify(itemToJson(itemKey(shape, item))));
       return undefined;
     },
-    onPage: async (now) => reportProgress(context, table, now.seen, items, true),
+    onPage: async (now) => reportProgress(context, table, now.scanned, items, true),
   });
   if (found.count > 0) {
     throw new SvcError('data_violates', `Items of "${table}" do not allow the change.`, {

@@ -34,8 +34,8 @@ export class ScanProgress {
 
   async load(): Promise<ScanPosition | undefined> {
     const item = await this.#state.get(this.#id);
-    if (item?.what?.S !== this.#job || this.#now() - Number(item.at?.N) > MAX_AGE_MS) return undefined;
-    return JSON.parse(item.standing?.S ?? '') as ScanPosition;
+    if (item?.job?.S !== this.#job || this.#now() - Number(item.at?.N) > MAX_AGE_MS) return undefined;
+    return JSON.parse(item.position?.S ?? '') as ScanPosition;
   }
 
   /** One write at a time: pages that finish during a write are included in the next one. */
@@ -54,8 +54,8 @@ export class ScanProgress {
         TableName: this.#state.table,
         Item: {
           ...this.#state.key(this.#id),
-          what: { S: this.#job },
-          standing: { S: position },
+          job: { S: this.#job },
+          position: { S: position },
           at: { N: String(this.#now()) },
         },
       },
@@ -83,7 +83,7 @@ interface ResumableScan extends Omit<ScanJob, 'position' | 'onPage'> {
   /** `updateFor` leaves items alone that an interrupted attempt has already updated. */
   readonly repeatable: boolean;
   /** Called after each page with the number of items read. */
-  onProgress(seen: number): void;
+  onProgress(scanned: number): void;
 }
 
 /**
@@ -100,13 +100,13 @@ export async function resumeScan({
   const found = await progress.load();
   const position = found ?? startOfTable(items);
   const onPage = async (now: ScanPosition) => {
-    onProgress(now.seen);
+    onProgress(now.scanned);
     await progress.save(now);
   };
   await scanTable({ ...job, position, onPage });
   if (found && repeatable) {
     const again = startOfTable(items);
-    await scanTable({ ...job, position: again, onPage: async () => onProgress(position.seen) });
+    await scanTable({ ...job, position: again, onPage: async () => onProgress(position.scanned) });
     // Items that need no update were counted by the first scan.
     position.matched += again.changed;
     position.changed += again.changed;

@@ -1,4 +1,3 @@
-import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { SvcError } from '../../../../core/errors.ts';
 import { keyNames, type TableShape } from '../catalog/table-shape.ts';
 import type { Api } from '../connection/api.ts';
@@ -10,7 +9,7 @@ import { type ItemUpdate, MAX_BATCH, type RateLimiter, updateBatch } from './bat
 export interface ScanPosition {
   readonly segments: { last?: string; done: boolean }[];
   /** Items read. */
-  seen: number;
+  scanned: number;
   /** Items that match the job. */
   matched: number;
   changed: number;
@@ -47,7 +46,7 @@ const MAX_ROUNDS = 20;
 
 export function startOfTable(items: number): ScanPosition {
   const segments = Array.from({ length: items < ONE_SEGMENT_BELOW ? 1 : SEGMENT_COUNT }, () => ({ done: false }));
-  return { segments, seen: 0, matched: 0, changed: 0 };
+  return { segments, scanned: 0, matched: 0, changed: 0 };
 }
 
 /** Reads every item once, in parallel segments, a page at a time. */
@@ -86,7 +85,7 @@ async function scanSegment(job: ScanJob, segment: number, stopped: AbortSignal):
     });
     const counts = await updatePage(job, page.Items ?? [], stopped);
     if (stopped.aborted) return;
-    position.seen += page.ScannedCount ?? 0;
+    position.scanned += page.ScannedCount ?? 0;
     position.matched += counts.matched;
     position.changed += counts.changed;
     if (page.LastEvaluatedKey) progress.last = serializeKey(page.LastEvaluatedKey);
@@ -183,11 +182,8 @@ function contendedItem(table: string): SvcError {
 }
 
 async function rereadItem(job: ScanJob, key: Item): Promise<Item | undefined> {
-  const { FilterExpression: _f, ExpressionAttributeValues: _v, ...rest } = scanInput(job) as Record<string, unknown>;
-  const input = { ...rest, Key: key as Record<string, AttributeValue> } as unknown as Parameters<
-    typeof job.api.send<'GetItem'>
-  >[1];
-  return (await job.api.send('GetItem', input)).Item;
+  const { FilterExpression: _f, ExpressionAttributeValues: _v, ...rest } = scanInput(job);
+  return (await job.api.send('GetItem', { ...rest, Key: key })).Item;
 }
 
 /** The part of an item that identifies it. */

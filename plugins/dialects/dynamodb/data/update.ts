@@ -11,7 +11,7 @@ import { describeTimeToLive } from '../connection/wait-for-table.ts';
 import { type RunContext, rateLimiterFor, reportProgress, requireTable } from '../run/run-context.ts';
 import { compareDecimals, encodeNow, encodeValue, type FieldEncoding, type Item, isNull } from './attribute.ts';
 import type { ItemUpdate } from './batch-update.ts';
-import { convertValue } from './convert.ts';
+import { convertValue } from './convert-value.ts';
 import { resumeScan, ScanProgress } from './resumable-scan.ts';
 import { itemKey, nameInFilter } from './scan.ts';
 
@@ -54,7 +54,7 @@ export async function updateItems(
     // DynamoDB's filter does not apply to an item that is read again.
     matches: (item) => job.where.every((condition) => matchesCondition(condition, item, fieldOf)),
     updateFor: (item) => itemUpdate(job, item, shape, fieldOf, api.clock.now()),
-    onProgress: (seen) => reportProgress(context, job.table, seen, items),
+    onProgress: (scanned) => reportProgress(context, job.table, scanned, items),
   });
   return { matched, modified: changed };
 }

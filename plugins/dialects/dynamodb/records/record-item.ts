@@ -6,6 +6,7 @@ import { historyTable } from '../../../../core/migration/history-table.ts';
 import {
   type AnyRecordDefinition,
   CLOCK,
+  columnOf,
   ELAPSED,
   type RecordColumn,
   type RecordValue,
@@ -83,12 +84,6 @@ export function decodeRecord(
   return Object.fromEntries(columns.map((name) => [name, decodeColumn(item[name], columnOf(definition, name))]));
 }
 
-export function columnOf(definition: AnyRecordDefinition, name: string): RecordColumn {
-  const column = definition.columns[name];
-  if (!column) throw new Error(`${definition.collection} has no column ${name}`);
-  return column;
-}
-
 export const versionOf = (item: Item): number => Number(item[VERSION]?.N);
 
 /** Maps DynamoDB's error for an item over 400 KB. Any other error is returned unchanged. */
@@ -147,9 +142,6 @@ export function indexKey(
 
 /** The partitions that hold records with these values. */
 export function indexPartitions(index: Index, equals: Partial<RecordValues>): string[] {
-  for (const column of index.equals) {
-    if (equals[column] === undefined) throw new Error(`${index.name} needs a value for ${column}`);
-  }
   if (!index.sharded) return [partitionValue(index, equals, undefined)];
   return Array.from({ length: SHARD_COUNT }, (_, shard) => partitionValue(index, equals, shard));
 }

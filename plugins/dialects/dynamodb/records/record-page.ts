@@ -1,8 +1,14 @@
-import { SvcError } from '../../../../core/errors.ts';
-import type { AnyRecordDefinition, Page, PageQuery, RecordValues, Versioned } from '../../../../core/records.ts';
+import {
+  type AnyRecordDefinition,
+  buildPage,
+  type Page,
+  type PageQuery,
+  pageStart,
+  type RecordValues,
+} from '../../../../core/records.ts';
 import { mergeSorted, type SortedList } from '../../shared/merge-sorted.ts';
-import { type Api, batchGet } from '../connection/api.ts';
-import { isNotFound } from '../connection/errors.ts';
+import { type Api, batchGet, scanPages } from '../connection/api.ts';
+import { ignoreNotFound } from '../connection/errors.ts';
 import type { Item } from '../data/attribute.ts';
 import {
   decodeRecord,
@@ -26,44 +32,34 @@ interface SortedItem {
   readonly item: Item;
 }
 
-export async function recordPage(
-  api: Api,
-  definition: AnyRecordDefinition,
-  index: Index,
-  query: Query,
-): Promise<Page<RecordValues>> {
-  const cursor = query.cursor === undefined ? undefined : parseCursor(query.cursor);
-  const found = isGlobalIndex(index)
-    ? await pageFromIndex(api, definition, index, query, cursor)
-    : await pageFromTable(api, definition, index, query, cursor);
-  const records = found.slice(0, query.limit).map(
-    ({ item }): Versioned<RecordValues> => ({
-      record: decodeRecord(definition, item, query.columns),
-      version: versionOf(item),
-    }),
-  );
-  const last = found.length > query.limit ? found[query.limit - 1] : undefined;
-  return last ? { records, cursor: Buffer.from(JSON.stringify(last.sort)).toString('base64url') } : { records };
+interface PageRequest {
+  readonly api: Api;
+  readonly definition: AnyRecordDefinition;
+  readonly index: Index;
+  readonly query: Query;
 }
 
-function parseCursor(cursor: string): string {
-  try {
-    const sort: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
-    if (typeof sort === 'string') return sort;
-  } catch {
-    // Throws below, as for a cursor of another format.
-  }
-  throw new SvcError('value_invalid', 'The cursor is not one that a page gave.');
+export async function recordPage(request: PageRequest): Promise<Page<RecordValues>> {
+  const { definition, index, query } = request;
+  const start = pageStart(definition, index, query);
+  const cursor = start && `${sortText(start.sort)}\0${start.key}`;
+  const found = await (isGlobalIndex(index) ? pageFromIndex(request, cursor) : pageFromTable(request, cursor));
+  return buildPage(
+    found,
+    query.limit,
+    ({ item }) => ({ record: decodeRecord(definition, item, query.columns), version: versionOf(item) }),
+    ({ item }) => {
+      const record = decodeRecord(definition, item, [index.sort, definition.key]);
+      return { sort: record[index.sort] ?? null, key: String(record[definition.key]) };
+    },
+  );
 }
 
 const compareText = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
 /** Reads the whole table and sorts it here: only a table read is strongly consistent, a global index is not. */
 async function pageFromTable(
-  api: Api,
-  definition: AnyRecordDefinition,
-  index: Index,
-  query: Query,
+  { api, definition, index, query }: PageRequest,
   cursor: string | undefined,
 ): Promise<SortedItem[]> {
   const descending = query.direction === 'desc';
@@ -71,43 +67,30 @@ async function pageFromTable(
   const within = ({ sort }: SortedItem) =>
     sort >= low && sort <= high && (cursor === undefined || (descending ? sort < cursor : sort > cursor));
   const found: SortedItem[] = [];
-  let start: Item | undefined;
-  do {
-    const page = await api
-      .send('Scan', {
-        TableName: api.table(definition.collection),
-        ConsistentRead: true,
-        ...projection(definition, index, query),
-        ...(start && { ExclusiveStartKey: start as never }),
-      })
-      .catch((error) => {
-        if (isNotFound(error)) return undefined;
-        throw error;
-      });
-    for (const item of page?.Items ?? []) {
-      const record = decodeRecord(definition, item, [index.sort, definition.key]);
-      const entry = { sort: `${sortText(record[index.sort] ?? null)}\0${record[definition.key]}`, item };
-      if (within(entry)) found.push(entry);
+  const input = { TableName: api.table(definition.collection), ...projection(definition, index, query) };
+  try {
+    for await (const page of scanPages(api, input)) {
+      for (const item of page.Items ?? []) {
+        const record = decodeRecord(definition, item, [index.sort, definition.key]);
+        const entry = { sort: `${sortText(record[index.sort] ?? null)}\0${record[definition.key]}`, item };
+        if (within(entry)) found.push(entry);
+      }
     }
-    start = page?.LastEvaluatedKey;
-  } while (start);
+  } catch (error) {
+    ignoreNotFound(error);
+  }
   return found.sort((a, b) => (descending ? -1 : 1) * (a.sort < b.sort ? -1 : 1));
 }
 
 /** Reads the keys from the index, which lags, and the current items from the table. Leaves out items whose key has changed. */
-async function pageFromIndex(
-  api: Api,
-  definition: AnyRecordDefinition,
-  index: Index,
-  query: Query,
-  cursor: string | undefined,
-): Promise<SortedItem[]> {
+async function pageFromIndex(request: PageRequest, cursor: string | undefined): Promise<SortedItem[]> {
+  const { api, definition, index, query } = request;
   const partitions = indexPartitions(index, query.equals ?? {});
   const found: SortedItem[] = [];
   let position = cursor;
   for (;;) {
     const wanted = query.limit + 1 - found.length;
-    const entries = await entriesAfter(api, definition, index, query, partitions, position, wanted);
+    const entries = await entriesAfter(request, partitions, position, wanted);
     const items = await batchGet(
       api,
       api.table(definition.collection),
@@ -134,10 +117,7 @@ interface IndexEntry {
 
 /** The next entries of all partitions, merged in order. */
 async function entriesAfter(
-  api: Api,
-  definition: AnyRecordDefinition,
-  index: Index,
-  { direction, from, to }: Query,
+  { api, definition, index, query: { direction, from, to } }: PageRequest,
   partitions: readonly string[],
   position: string | undefined,
   limit: number,
@@ -159,10 +139,7 @@ async function entriesAfter(
         // One more, because the entry at the cursor is read again and left out.
         Limit: limit + 1,
       })
-      .catch((error) => {
-        if (isNotFound(error)) return undefined;
-        throw error;
-      });
+      .catch(ignoreNotFound);
     const items: IndexEntry[] = [];
     for (const item of page?.Items ?? []) {
       const sort = item[sortAttribute(index)]?.S ?? '';

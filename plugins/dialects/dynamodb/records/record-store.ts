@@ -1,19 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { SvcError } from '../../../../core/errors.ts';
 import {
   type AnyRecordDefinition,
   anyDefinition,
-  type Guard,
-  type Page,
-  type PageQuery,
+  pageIndex,
   type RecordDefinition,
   type RecordStore,
   type RecordValues,
-  type Versioned,
+  typedStore,
   type Writable,
 } from '../../../../core/records.ts';
-import type { Api, Input } from '../connection/api.ts';
+import { type Api, type Input, scanPages } from '../connection/api.ts';
 import {
   type CancellationReason,
   cancellationReasons,
@@ -45,11 +42,12 @@ import { insertion, recordKey, removal, replacement } from './record-writes.ts';
  * lost response safe, where a condition alone would report a conflict.
  */
 export function recordStore<R extends object>(api: Api, state: StateTable, typed: RecordDefinition<R>): RecordStore<R> {
-  const definition = anyDefinition(typed);
-  const table = api.table(definition.collection);
-  const toValues = (record: Writable<R>, now: number) =>
-    resolveEngineValues(record as unknown as Writable<RecordValues>, { now, elapsed: 0 });
+  return typedStore(storeOf(api, state, anyDefinition(typed)));
+}
 
+function storeOf(api: Api, state: StateTable, definition: AnyRecordDefinition): RecordStore<RecordValues> {
+  const table = api.table(definition.collection);
+  const toValues = (record: Writable<RecordValues>, now: number) => resolveEngineValues(record, { now, elapsed: 0 });
   return {
     async insert(record) {
       const [reason] = await transact(api, definition, (now) => [insertion(table, definition, toValues(record, now))]);
@@ -59,15 +57,13 @@ export function recordStore<R extends object>(api: Api, state: StateTable, typed
       const input = { TableName: table, Key: recordKey(definition, key), ConsistentRead: true };
       try {
         const { Item } = await api.send('GetItem', input);
-        return (
-          Item && ({ record: decodeRecord(definition, Item), version: versionOf(Item) } as unknown as Versioned<R>)
-        );
+        return Item && { record: decodeRecord(definition, Item), version: versionOf(Item) };
       } catch (error) {
         if (isNotFound(error)) return undefined;
         throw toSvcError(error);
       }
     },
-    async replace(key, version, record, { before, epoch }: Guard<R> = {}) {
+    async replace(key, version, record, { before, epoch } = {}) {
       const parts = (now: number) => {
         const deadline = before === undefined ? undefined : { before, now };
         const part = replacement(table, definition, key, version, toValues(record, now), deadline);
@@ -84,14 +80,10 @@ export function recordStore<R extends object>(api: Api, state: StateTable, typed
       if (!reason) return 'removed';
       return reason.Item ? 'stale' : 'missing';
     },
-    async page(name: string, query: PageQuery<R>): Promise<Page<R>> {
-      const index = definition.indexes.find((one) => one.name === name);
-      if (!index) throw new Error(`${definition.collection} has no index ${name}`);
-      if (!Number.isInteger(query.limit) || query.limit < 1 || query.limit > 1000) {
-        throw new SvcError('value_invalid', `A page has 1 to 1,000 records, not ${query.limit}.`);
-      }
+    async page(name, query) {
+      const index = pageIndex(definition, name, query);
       try {
-        return (await recordPage(api, definition, index, query as PageQuery<RecordValues>)) as unknown as Page<R>;
+        return await recordPage({ api, definition, index, query });
       } catch (error) {
         throw toSvcError(error);
       }
@@ -156,18 +148,13 @@ async function ensureTableOf(api: Api, definition: AnyRecordDefinition): Promise
 }
 
 async function backfillIndex(api: Api, name: string, definition: AnyRecordDefinition, missing: string): Promise<void> {
-  let start: Item | undefined;
-  do {
-    const page = await api.send('Scan', {
-      TableName: name,
-      ConsistentRead: true,
-      FilterExpression: 'attribute_not_exists(#missing)',
-      ExpressionAttributeNames: { '#missing': missing },
-      ...(start && { ExclusiveStartKey: start as never }),
-    });
+  const filter = {
+    FilterExpression: 'attribute_not_exists(#missing)',
+    ExpressionAttributeNames: { '#missing': missing },
+  };
+  for await (const page of scanPages(api, { TableName: name, ...filter })) {
     for (const item of page.Items ?? []) await backfillRecord(api, name, definition, item);
-    start = page.LastEvaluatedKey;
-  } while (start);
+  }
 }
 
 /** Skips a record that was replaced since the scan, because it has its index attributes already. */

@@ -1,16 +1,17 @@
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { SvcError } from '../../../../core/errors.ts';
 import {
   type AnyRecordDefinition,
   CLOCK,
+  columnOf,
   ELAPSED,
   type RecordValues,
   type RecordWrite,
 } from '../../../../core/records.ts';
+import { lockLostError } from '../../shared/errors.ts';
 import { cancellationReasons, errorName } from '../connection/errors.ts';
 import type { Item } from '../data/attribute.ts';
 import type { RunContext } from '../run/run-context.ts';
-import { columnOf, encodeColumn, indexAttributes, recordTooLong, resolveEngineValues, VERSION } from './record-item.ts';
+import { encodeColumn, indexAttributes, recordTooLong, resolveEngineValues, VERSION } from './record-item.ts';
 
 type Conditions = Pick<
   NonNullable<TransactWriteItem['Update']>,
@@ -142,7 +143,7 @@ export async function writeRecords(
         errorName(error) === 'TransactionCanceledException' &&
         cancellationReasons(error).some(({ Code }) => Code === 'ConditionalCheckFailed')
       ) {
-        throw staleRecordError(error);
+        throw lockLostError(error);
       }
       throw recordTooLong(error, writes[0]?.definition.collection ?? '');
     }
@@ -175,12 +176,4 @@ function* transactionsOf(parts: readonly TransactWriteItem[]): Generator<readonl
     length += characters;
   }
   if (transaction.length > 0) yield transaction;
-}
-
-function staleRecordError(cause: unknown): SvcError {
-  return new SvcError('lock_lost', 'The migration lock was lost: another process has moved on.', {
-    why: 'The record has changed since it was read under the lock.',
-    next: ['Run the command again.'],
-    cause,
-  });
 }

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { TableDescription, TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import type { Segment } from '../../../../core/dialect.ts';
-import { alreadyExistsError } from '../../../../core/schema/lookup.ts';
+import { alreadyExistsError } from '../../../../core/schema/find-or-throw.ts';
 import { listTables } from '../catalog/introspect.ts';
 import {
   collectionFrom,
@@ -12,11 +11,11 @@ import {
   readEntry,
   type TableDefinition,
 } from '../catalog/registry.ts';
-import { type Step, stepOf } from '../compile/step.ts';
+import type { DynamoSegment, DynamoStep } from '../compile/step.ts';
 import { waitWhileDeleting } from '../connection/wait-for-table.ts';
 import type { RunContext } from './run-context.ts';
 
-type CreateStep = Extract<Step, { do: 'create' }>;
+type CreateStep = Extract<DynamoStep, { kind: 'create' }>;
 
 /** From this number of tables on, one ListTables request per hundred tables replaces one DescribeTable request each. */
 const LIST_ALL_FROM = 10;
@@ -28,7 +27,7 @@ const LIST_MAX_AGE_MS = 5_000;
  */
 export class CreatePreflights {
   readonly #context: RunContext;
-  readonly #steps: readonly Step[];
+  readonly #steps: readonly DynamoStep[];
   #position = 0;
   /** Only the lock holder writes entries, so they stay valid until a step affects the table. */
   #entries: Promise<ReadonlyMap<string, RegistryEntry>> | undefined;
@@ -36,15 +35,15 @@ export class CreatePreflights {
   readonly #affected = new Set<string>();
   #prefetched: Promise<CreatePreflight> | undefined;
 
-  constructor(context: RunContext, segments: readonly Segment[]) {
+  constructor(context: RunContext, segments: readonly DynamoSegment[]) {
     this.#context = context;
-    this.#steps = segments.flatMap(({ statements }) => statements.map(stepOf));
+    this.#steps = segments.flatMap(({ statements }) => statements.map(({ run }) => run));
   }
 
   /** The next step creates a table that an earlier step affected, so that step's writes must come first. */
   get mustFlushFirst(): boolean {
     const step = this.#steps[this.#position];
-    return step?.do === 'create' && this.#affected.has(step.table);
+    return step?.kind === 'create' && this.#affected.has(step.table);
   }
 
   /** The preflight of the next step; undefined if it creates no table. */
@@ -52,15 +51,15 @@ export class CreatePreflights {
     const step = this.#steps[this.#position++];
     const prefetched = this.#prefetched;
     this.#prefetched = undefined;
-    if (!step || step.do === 'raw') return undefined;
-    if (step.do !== 'create') {
+    if (!step || step.kind === 'raw') return undefined;
+    if (step.kind !== 'create') {
       this.#affected.add(step.table);
       return undefined;
     }
     const preflight = await (prefetched ?? this.#preflight(step));
     this.#affected.add(step.table);
     const following = this.#steps[this.#position];
-    if (following?.do === 'create' && !this.#affected.has(following.table)) {
+    if (following?.kind === 'create' && !this.#affected.has(following.table)) {
       this.#prefetched = this.#preflight(following);
       // An error is thrown when its turn comes.
       this.#prefetched.catch(() => undefined);
@@ -76,7 +75,7 @@ export class CreatePreflights {
   }
 
   #createdTables(): string[] {
-    const created = this.#steps.filter((step) => step.do === 'create').map((step) => step.table);
+    const created = this.#steps.filter((step) => step.kind === 'create').map((step) => step.table);
     return [...new Set(created)];
   }
 

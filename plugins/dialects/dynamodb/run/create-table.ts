@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { TableDescription, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
-import { alreadyExistsError } from '../../../../core/schema/lookup.ts';
+import { alreadyExistsError } from '../../../../core/schema/find-or-throw.ts';
 import { collectionFrom, entryRemoval, type TableDefinition } from '../catalog/registry.ts';
 import {
   type IndexShape,

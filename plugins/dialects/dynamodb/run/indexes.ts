@@ -2,10 +2,11 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { AttributeValue, TableDescription, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { SvcError } from '../../../../core/errors.ts';
-import { alreadyExistsError } from '../../../../core/schema/lookup.ts';
+import { alreadyExistsError } from '../../../../core/schema/find-or-throw.ts';
 import { collectionFrom, entryWrite, type TableDefinition } from '../catalog/registry.ts';
 import { type IndexShape, type KeyAttribute, shapeOfIndex, shapeOfTable } from '../catalog/table-shape.ts';
 import type { KeyType } from '../compile/types.ts';
+import type { Input } from '../connection/api.ts';
 import { errorName, isNotFound, isThrottled } from '../connection/errors.ts';
 import { waitForTable } from '../connection/wait-for-table.ts';
 import { itemToJson } from '../data/attribute.ts';
@@ -24,57 +25,53 @@ export async function createIndex(
   index: string,
   definition: TableDefinition,
 ): Promise<TransactWriteItem[]> {
-  const { api, state, assertLease } = context;
-  const name = api.table(table);
   const collection = collectionFrom(definition);
   const declared = collection.indexes.get(index);
   if (!declared) throw new Error(`the definition of ${table} has no index ${index}`);
   const wanted = shapeOfIndex(collection, declared);
-  const tolerate = tolerateConcurrentChange();
-  for (let found = await waitForExistingTable(context, table); ; found = await waitForExistingTable(context, table)) {
+  const keys = wanted.sort ? [wanted.partition, wanted.sort] : [wanted.partition];
+  return updateIndexes(context, table, definition, async (found) => {
     const shape = shapeOfTable(found, undefined);
     const existing = [...shape.globals, ...shape.locals].find((one) => one.name === index);
     if (existing && !isDeepStrictEqual(existing, wanted)) throw alreadyExistsError('index', index, table);
-    if (existing) break;
-    for (const key of wanted.sort ? [wanted.partition, wanted.sort] : [wanted.partition])
-      await assertIndexable(context, table, found, wanted, key);
-    await tolerate(() =>
-      api.sendNonIdempotent('UpdateTable', {
-        TableName: name,
-        AttributeDefinitions: (wanted.sort ? [wanted.partition, wanted.sort] : [wanted.partition]).map((key) => ({
-          AttributeName: key.name,
-          AttributeType: key.type,
-        })),
-        GlobalSecondaryIndexUpdates: [{ Create: indexInput(wanted, shape.capacity) }],
-      }),
-    );
-    await assertLease();
-    await wait(RETRY_MS);
-  }
-  return [entryWrite(state, table, definition)];
+    if (existing) return undefined;
+    for (const key of keys) await assertIndexable(context, table, found, wanted, key);
+    return {
+      AttributeDefinitions: keys.map(({ name, type }) => ({ AttributeName: name, AttributeType: type })),
+      GlobalSecondaryIndexUpdates: [{ Create: indexInput(wanted, shape.capacity) }],
+    };
+  });
 }
 
-export async function dropIndex(
+export function dropIndex(
   context: RunContext,
   table: string,
   index: string,
   definition: TableDefinition,
 ): Promise<TransactWriteItem[]> {
+  return updateIndexes(context, table, definition, async ({ GlobalSecondaryIndexes: indexes }) =>
+    indexes?.some(({ IndexName }) => IndexName === index)
+      ? { GlobalSecondaryIndexUpdates: [{ Delete: { IndexName: index } }] }
+      : undefined,
+  );
+}
+
+/** Makes changes until `nextChange` finds none, each when no other index is being built. */
+async function updateIndexes(
+  context: RunContext,
+  table: string,
+  definition: TableDefinition,
+  nextChange: (found: TableDescription) => Promise<Omit<Input<'UpdateTable'>, 'TableName'> | undefined>,
+): Promise<TransactWriteItem[]> {
   const { api, state, assertLease } = context;
-  const name = api.table(table);
   const tolerate = tolerateConcurrentChange();
-  for (let found = await waitForExistingTable(context, table); ; found = await waitForExistingTable(context, table)) {
-    if (!found.GlobalSecondaryIndexes?.some((one) => one.IndexName === index)) break;
-    await tolerate(() =>
-      api.sendNonIdempotent('UpdateTable', {
-        TableName: name,
-        GlobalSecondaryIndexUpdates: [{ Delete: { IndexName: index } }],
-      }),
-    );
+  for (;;) {
+    const change = await nextChange(await waitForExistingTable(context, table));
+    if (!change) return [entryWrite(state, table, definition)];
+    await tolerate(() => api.sendNonIdempotent('UpdateTable', { TableName: api.table(table), ...change }));
     await assertLease();
     await wait(RETRY_MS);
   }
-  return [entryWrite(state, table, definition)];
 }
 
 async function waitForExistingTable({ api, assertLease }: RunContext, table: string): Promise<TableDescription> {
@@ -147,7 +144,7 @@ async function assertIndexable(
       if (examples.length < 3) examples.push(JSON.stringify(itemToJson(itemKey(shape, item))));
       return undefined;
     },
-    onPage: async ({ seen }) => onProgress?.({ collection: table, done: seen }),
+    onPage: async ({ scanned }) => onProgress?.({ collection: table, done: scanned }),
   });
   if (count === 0) return;
   throw new SvcError('data_violates', `Items of "${table}" do not allow the index "${index.name}".`, {

@@ -4,7 +4,7 @@ import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { collectionFrom, entryRemoval, entryWrite, readEntry } from '../catalog/registry.ts';
 import { requestInput } from '../compile/raw.ts';
-import type { Step } from '../compile/step.ts';
+import type { DynamoStep } from '../compile/step.ts';
 import { errorName, isNotFound } from '../connection/errors.ts';
 import { waitForTable } from '../connection/wait-for-table.ts';
 import { addedFieldCheck, assertItems, assertMovable, moveField } from '../data/move.ts';
@@ -17,17 +17,17 @@ import { type RunContext, requireTable } from './run-context.ts';
 /** Runs a step. Returns the registry writes that the next fenced transaction must include. */
 export async function runStep(
   context: RunContext,
-  step: Step,
+  step: DynamoStep,
   preflight: CreatePreflight | undefined,
 ): Promise<readonly TransactWriteItem[]> {
   await context.assertLease();
-  switch (step.do) {
+  switch (step.kind) {
     case 'create':
       if (!preflight) throw new Error(`${step.table} is created without a preflight`);
       return createTable(context, step.table, step.definition, preflight);
     case 'drop':
       return dropTable(context, step.table);
-    case 'describe':
+    case 'register':
       return registerTable(context, step);
     case 'createIndex':
       return createIndex(context, step.table, step.index, step.definition);
@@ -47,7 +47,7 @@ export async function runStep(
 
 async function registerTable(
   context: RunContext,
-  { table, definition, empty, added }: Step & { do: 'describe' },
+  { table, definition, empty, added }: DynamoStep & { kind: 'register' },
 ): Promise<TransactWriteItem[]> {
   const { api, state } = context;
   const found = await requireTable({ api }, table);
@@ -79,7 +79,10 @@ async function registerTable(
 const TABLE_ACTIONS = new Set(['CreateTable', 'UpdateTable', 'DeleteTable']);
 
 /** Sent once. If the response is lost, the statement's `check` or a person decides whether it took effect. */
-async function runRawRequest({ api, assertLease }: RunContext, { action, input }: Step & { do: 'raw' }): Promise<void> {
+async function runRawRequest(
+  { api, assertLease }: RunContext,
+  { action, input }: DynamoStep & { kind: 'raw' },
+): Promise<void> {
   const request = requestInput({ action, input }, (table) => api.table(table));
   await api.sendRaw(action, request);
   if (TABLE_ACTIONS.has(action) && typeof request.TableName === 'string')

@@ -1,8 +1,8 @@
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import type { RunObserver, RunOutcome, Segment } from '../../../../core/dialect.ts';
+import type { RunObserver, RunOutcome } from '../../../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { ELAPSED, type RecordWrite } from '../../../../core/records.ts';
-import { stepOf } from '../compile/step.ts';
+import type { DynamoSegment } from '../compile/step.ts';
 import { toSvcError } from '../connection/errors.ts';
 import { MAX_WRITES, writeRecords } from '../records/record-writes.ts';
 import { CreatePreflights } from './create-preflight.ts';
@@ -16,13 +16,13 @@ import { runStep } from './run-step.ts';
  */
 export async function runSegments(
   context: RunContext,
-  segments: readonly Segment[],
+  segments: readonly DynamoSegment[],
   observer?: RunObserver,
 ): Promise<RunOutcome> {
   const written: RunOutcome['written'][number][] = [];
   const preflights = new CreatePreflights(context, segments);
   /** Segments whose statements have run but whose record writes are pending. */
-  let pending: Segment[] = [];
+  let pending: DynamoSegment[] = [];
   let registryWrites: readonly TransactWriteItem[] = [];
   let startedAt = performance.now();
   const commit = (values: RunOutcome['written'][number]): void => {
@@ -60,7 +60,7 @@ export async function runSegments(
       }
       try {
         if (preflight.status === 'rejected') throw preflight.reason;
-        registryWrites = await runStep(context, stepOf(statement), preflight.value);
+        registryWrites = await runStep(context, statement.run, preflight.value);
       } catch (error) {
         return failure(error, index);
       }
@@ -91,7 +91,7 @@ const settle = async <T>(one: Promise<T>): Promise<PromiseSettledResult<T>> => {
 };
 
 /** A transaction may write a record only once. */
-function fitsOneTransaction(pending: readonly Segment[], next: Segment): boolean {
+function fitsOneTransaction(pending: readonly DynamoSegment[], next: DynamoSegment): boolean {
   const writes = pending.flatMap((segment) => segment.writes);
   if (writes.length + next.writes.length > MAX_WRITES) return pending.length === 0;
   const keys = new Set(writes.map(recordKeyOf));

@@ -20,7 +20,7 @@ import type { Settings } from '../connection/settings.ts';
 import { canonicalJson, readValidator, sampleFields } from './read-fields.ts';
 import { collectionFromEntry, registryCollection } from './registry.ts';
 
-export interface IntrospectedCatalog {
+interface IntrospectedCatalog {
   readonly model: SchemaModel;
   readonly unsupportedObjects: readonly UnsupportedObject[];
 }
@@ -43,17 +43,17 @@ export async function readCatalog(
       .find(names ? { _id: { $in: [...names] } } : {}, TIME_LIMIT)
       .toArray(),
   ]);
-  const known = new Map(entries.map(({ _id, entry }) => [_id, collectionFromEntry(_id, entry)]));
+  const fromRegistry = new Map(entries.map(({ _id, entry }) => [_id, collectionFromEntry(_id, entry)]));
   // A collection that is still being created is left out.
-  const making = new Set(entries.filter((entry) => entry.making).map(({ _id }) => _id));
-  const visible = listed.filter(({ name }) => !/^(_svc_|system\.)/.test(String(name)) && !making.has(String(name)));
+  const creating = new Set(entries.filter((entry) => entry.creating).map(({ _id }) => _id));
+  const visible = listed.filter(({ name }) => !/^(_svc_|system\.)/.test(String(name)) && !creating.has(String(name)));
   visible.sort((a, b) => (String(a.name) < String(b.name) ? -1 : 1));
   const model = new Map<string, Collection>();
   const unsupportedObjects: UnsupportedObject[] = [];
   for (let at = 0; at < visible.length; at += PARALLEL_COLLECTIONS) {
     const batch = visible.slice(at, at + PARALLEL_COLLECTIONS);
     const read = await Promise.all(
-      batch.map((info) => readCollection(server, settings, info, known.get(String(info.name)))),
+      batch.map((info) => readCollection(server, settings, info, fromRegistry.get(String(info.name)))),
     );
     for (const result of read) {
       if (!result) continue;
@@ -68,7 +68,7 @@ async function readCollection(
   server: MongoServer,
   settings: Settings,
   info: Document,
-  known: Collection | undefined,
+  fromRegistry: Collection | undefined,
 ): Promise<{ collection: Collection; unsupportedObjects: readonly UnsupportedObject[] } | undefined> {
   const name = String(info.name);
   const listed = await listIndexSpecs(server, name);
@@ -77,7 +77,7 @@ async function readCollection(
   const unsupportedObjects: UnsupportedObject[] = [];
   const report = (what: string, field?: string) =>
     unsupportedObjects.push({ collection: name, what, ...(field !== undefined && { field }) });
-  const base = await readFieldsAndOptions(server, settings, info, known, report);
+  const base = await readFieldsAndOptions(server, settings, info, fromRegistry, report);
   return { collection: withIndexes(base, listed, report), unsupportedObjects };
 }
 
@@ -88,39 +88,45 @@ async function readFieldsAndOptions(
   server: MongoServer,
   settings: Settings,
   { name, options = {} }: Document,
-  known: Collection | undefined,
+  fromRegistry: Collection | undefined,
   report: Report,
 ): Promise<Collection> {
   const validator = isEmpty(options.validator) ? undefined : (toExtendedJson(server, options.validator) as Validator);
-  const hasNoValidators = known !== undefined && !settings.validators && validator === undefined;
-  const expected = known && validatorOf(known);
-  if (known && (hasNoValidators || isDeepStrictEqual(validator, expected && canonicalJson(server, expected)))) {
-    const { mongoOptions: _, ...others } = known.options;
+  const hasNoValidators = fromRegistry !== undefined && !settings.validators && validator === undefined;
+  const expected = fromRegistry && validatorOf(fromRegistry);
+  if (fromRegistry && (hasNoValidators || isDeepStrictEqual(validator, expected && canonicalJson(server, expected)))) {
+    const { mongoOptions: _, ...others } = fromRegistry.options;
     return {
-      ...known,
-      options: { ...others, ...readMongoOptions(options, known, known.options.mongoOptions?.validator) },
+      ...fromRegistry,
+      options: { ...others, ...readMongoOptions(options, fromRegistry, fromRegistry.options.mongoOptions?.validator) },
     };
   }
   const empty = { name, fields: new Map(), indexes: new Map(), constraints: new Map(), options: {} };
   if (!validator) {
-    const read = known ? { fields: new Map<string, Field>(), inexact: [] } : await sampleFields(server, name);
-    if (!known) report('has no validator: its fields are those of a sample of its documents');
-    for (const field of read.inexact) report('has values of several types, or of one that svc does not make', field);
+    const read = fromRegistry ? { fields: new Map<string, Field>(), inexact: [] } : await sampleFields(server, name);
+    if (!fromRegistry) report('has no validator: its fields are those of a sample of its documents');
+    for (const field of read.inexact) report('has values of several types, or of a type that svc cannot create', field);
     // No validator enforces the sampled fields, so a migration from this model must not start to.
-    const level = known ? {} : { mongoOptions: { validationLevel: 'off' } };
-    const constraints = new Map([...(known?.constraints ?? [])].filter(([, { type }]) => type !== 'check'));
+    const level = fromRegistry ? {} : { mongoOptions: { validationLevel: 'off' } };
+    const constraints = new Map([...(fromRegistry?.constraints ?? [])].filter(([, { type }]) => type !== 'check'));
     return {
       ...empty,
-      ...known,
+      ...fromRegistry,
       fields: read.fields,
       constraints,
-      options: { ...readMongoOptions(options, known), ...level },
+      options: { ...readMongoOptions(options, fromRegistry), ...level },
     };
   }
-  const { fields, checks, inexact, rest } = readValidator(server, known, validator);
-  for (const field of inexact) report('has a rule that svc does not make', field);
-  const userOption = rest ?? known?.options.mongoOptions?.validator;
-  return { ...empty, ...known, fields, constraints: checks, options: readMongoOptions(options, known, userOption) };
+  const { fields, checks, inexact, rest } = readValidator(server, fromRegistry, validator);
+  for (const field of inexact) report('has a rule that svc cannot create', field);
+  const userOption = rest ?? fromRegistry?.options.mongoOptions?.validator;
+  return {
+    ...empty,
+    ...fromRegistry,
+    fields,
+    constraints: checks,
+    options: readMongoOptions(options, fromRegistry, userOption),
+  };
 }
 
 const isEmpty = (value: unknown): boolean => value === undefined || Object.keys(value as object).length === 0;
@@ -128,10 +134,10 @@ const isEmpty = (value: unknown): boolean => value === undefined || Object.keys(
 /** The options as the registry has them where the server's are equal; the server also lists defaults. */
 function readMongoOptions(
   { capped, size, max, validationLevel, validationAction }: Document,
-  known: Collection | undefined,
+  fromRegistry: Collection | undefined,
   validator?: MongoOptions['validator'],
 ): Collection['options'] {
-  const registered = known?.options.mongoOptions ?? {};
+  const registered = fromRegistry?.options.mongoOptions ?? {};
   const optionOf = (listed: unknown, inRegistry: string | undefined, byDefault: string): string | undefined => {
     const value = typeof listed === 'string' ? listed : byDefault;
     return value === (inRegistry ?? byDefault) ? inRegistry : value;
@@ -189,7 +195,7 @@ function withIndexes(base: Collection, listed: readonly IndexSpec[], report: Rep
     if (used.has(spec) || spec.name === '_id_') continue;
     const index = toIndex(spec);
     if (index) indexes.set(spec.name, index);
-    else report(`has the index "${spec.name}" of a kind that svc does not make`);
+    else report(`has the index "${spec.name}", which svc cannot create`);
   }
   return { ...base, fields, constraints, indexes };
 }

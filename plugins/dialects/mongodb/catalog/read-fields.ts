@@ -5,7 +5,7 @@ import { nameRules } from '../compile/limits.ts';
 import { checkClause, fieldRule, userValidator, type Validator, validatorOf } from '../compile/validator.ts';
 import { fromExtendedJson, type MongoServer, toExtendedJson } from '../connection/server.ts';
 
-export interface ReadField {
+interface ReadField {
   readonly field: Field;
   /** The field does not represent the whole rule. */
   readonly inexact: boolean;
@@ -28,7 +28,7 @@ const CANDIDATE_TYPES: readonly FieldType[] = [
 ];
 
 /** The nearest field type of each BSON type. */
-export const NEAREST_TYPE: Readonly<Record<string, FieldType | undefined>> = {
+const NEAREST_TYPE: Readonly<Record<string, FieldType | undefined>> = {
   int: 'integer',
   long: 'bigint',
   double: 'double',
@@ -69,7 +69,7 @@ export function readFieldRule(
   return { field: { ...base, type: nearestType(types.map(String)) }, inexact: true };
 }
 
-export function nearestType(types: readonly string[]): FieldType {
+function nearestType(types: readonly string[]): FieldType {
   const [only, ...others] = types;
   if (only !== undefined && others.length === 0) return NEAREST_TYPE[only] ?? (only === 'objectId' ? 'string' : 'json');
   return types.length > 0 && types.every((type) => NUMBERS.has(type)) ? 'double' : 'json';
@@ -85,7 +85,7 @@ function numberOf(value: Json | undefined): number {
 }
 
 /** The fields and checks of a validator. */
-export interface ReadValidator {
+interface ReadValidator {
   readonly fields: ReadonlyMap<string, Field>;
   readonly checks: ReadonlyMap<string, Constraint>;
   /** Fields that do not represent their whole rule. */
@@ -100,16 +100,16 @@ export interface ReadValidator {
  */
 export function readValidator(
   server: Pick<MongoServer, 'bson'>,
-  known: Collection | undefined,
+  fromRegistry: Collection | undefined,
   validator: Validator,
 ): ReadValidator {
   const clauses = Array.isArray(validator.$and) ? (validator.$and as readonly Validator[]) : [validator];
   const isSame = (canonical: Json, json: Json | undefined) =>
     isDeepStrictEqual(canonical, json && canonicalJson(server, json));
-  const checks = [...(known?.constraints.values() ?? [])].filter(
+  const checks = [...(fromRegistry?.constraints.values() ?? [])].filter(
     (constraint) => constraint.type !== 'check' || clauses.some((clause) => isSame(clause, checkClause(constraint))),
   );
-  const ofUser = known && userValidator(known);
+  const ofUser = fromRegistry && userValidator(fromRegistry);
   const schema = clauses.find((clause) => isPlainObject(clause.$jsonSchema) && !isSame(clause, ofUser));
   const fields = new Map<string, Field>();
   const inexact: string[] = [];
@@ -118,7 +118,7 @@ export function readValidator(
     required?: string[];
   };
   for (const [name, rule] of Object.entries(properties)) {
-    const registered = known?.fields.get(name);
+    const registered = fromRegistry?.fields.get(name);
     const isRequired = required.includes(name);
     if (registered && (registered.required ?? false) === isRequired && isSame(rule, fieldRule(registered))) {
       fields.set(name, registered);
@@ -129,10 +129,10 @@ export function readValidator(
     if (read.inexact) inexact.push(name);
   }
   const represented = validatorOf({
-    ...(known ?? { name: '', indexes: new Map() }),
+    ...(fromRegistry ?? { name: '', indexes: new Map() }),
     fields,
     constraints: new Map(checks.map((check) => [check.name, check])),
-    options: known?.options ?? {},
+    options: fromRegistry?.options ?? {},
   });
   return {
     fields,
@@ -151,7 +151,7 @@ export async function sampleFields(
 ): Promise<{ fields: Map<string, Field>; inexact: string[] }> {
   const pairs = await db
     .collection(collection)
-    .aggregate([
+    .aggregate<{ readonly _id: { readonly name: string; readonly type: string } }>([
       { $limit: SAMPLE_SIZE },
       { $project: { pairs: { $objectToArray: '$$ROOT' } } },
       { $unwind: '$pairs' },
@@ -159,7 +159,7 @@ export async function sampleFields(
     ])
     .toArray();
   const types = new Map<string, string[]>();
-  for (const { _id } of pairs as unknown as readonly { _id: { name: string; type: string } }[]) {
+  for (const { _id } of pairs) {
     if (_id.name === '_id') continue;
     types.set(_id.name, [...(types.get(_id.name) ?? []), ...(_id.type === 'null' ? [] : [_id.type])]);
   }

@@ -1,7 +1,13 @@
 import type { Collection as MongoCollection } from 'mongodb';
-import type { Collection } from '../../../../core/schema/model.ts';
+import {
+  type Collection,
+  deserializeCollection,
+  type SerializedCollection,
+  serializeCollection,
+} from '../../../../core/schema/model.ts';
+import { lockLostError } from '../../shared/errors.ts';
 import { codeOf, DUPLICATE_KEY } from '../connection/errors.ts';
-import { EPOCH, lockLostError, notAfterEpoch } from '../connection/lease.ts';
+import { EPOCH, notAfterEpoch } from '../connection/lease.ts';
 import { MAJORITY_WITH_TIME_LIMIT, type MongoServer, TIME_LIMIT } from '../connection/server.ts';
 import { type RunContext, runRepeatable } from '../run/run-context.ts';
 
@@ -13,7 +19,7 @@ export interface RegistryDocument {
   /** The epoch of the last write; writes of an earlier one fail. */
   readonly [EPOCH]: number;
   /** The collection is being created, perhaps by an interrupted attempt. */
-  readonly making: boolean;
+  readonly creating: boolean;
 }
 
 const REGISTRY = '_svc_registry';
@@ -25,7 +31,7 @@ export function registryCollection({ db }: Pick<MongoServer, 'db'>): MongoCollec
 export interface RegistryEntry {
   readonly collection: string;
   readonly entry: string;
-  readonly making: boolean;
+  readonly creating: boolean;
 }
 
 /** Writes entries in order. Throws `lock_lost` at the first that a later owner of the lock has written. */
@@ -33,10 +39,10 @@ export async function writeEntries(context: RunContext, entries: readonly Regist
   if (entries.length === 0) return;
   await assertNotOverwritten(context, async () => {
     await registryCollection(context.server).bulkWrite(
-      entries.map(({ collection, entry, making }) => ({
+      entries.map(({ collection, entry, creating }) => ({
         updateOne: {
           filter: { _id: collection, ...notAfterEpoch(context.epoch) },
-          update: { $set: { entry, making, [EPOCH]: context.epoch } },
+          update: { $set: { entry, creating, [EPOCH]: context.epoch } },
           upsert: true,
         },
       })),
@@ -60,31 +66,16 @@ async function assertNotOverwritten(context: RunContext, work: () => Promise<voi
     await runRepeatable(context, work);
   } catch (error) {
     if (codeOf(error) === DUPLICATE_KEY)
-      throw lockLostError('A later owner of the lock has changed the registry.', error);
+      throw lockLostError(error, 'A later owner of the lock has changed the registry.');
     throw error;
   }
 }
 
 /** The entry of a collection in the registry. */
-export function registryEntry({ fields, indexes, constraints, options }: Collection): string {
-  return JSON.stringify({
-    fields: [...fields.values()],
-    indexes: [...indexes.values()],
-    constraints: [...constraints.values()],
-    options,
-  });
+export function registryEntry(collection: Collection): string {
+  const { name: _, ...entry } = serializeCollection(collection);
+  return JSON.stringify(entry);
 }
 
-export function collectionFromEntry(name: string, entry: string): Collection {
-  const { fields, indexes, constraints, options } = JSON.parse(entry) as {
-    readonly [K in 'fields' | 'indexes' | 'constraints']: readonly { readonly name: string }[];
-  } & Pick<Collection, 'options'>;
-  const byName = (list: readonly { readonly name: string }[]) => new Map(list.map((item) => [item.name, item]));
-  return {
-    name,
-    fields: byName(fields),
-    indexes: byName(indexes),
-    constraints: byName(constraints),
-    options,
-  } as unknown as Collection;
-}
+export const collectionFromEntry = (name: string, entry: string): Collection =>
+  deserializeCollection({ name, ...(JSON.parse(entry) as Omit<SerializedCollection, 'name'>) });

@@ -1,10 +1,10 @@
-import type { Statement } from '../../../../core/dialect.ts';
 import type { Collection, FieldType } from '../../../../core/schema/model.ts';
 import { registryEntry } from '../catalog/registry.ts';
 import { type IndexSpec, indexesNotIn, indexSpecs } from './indexes.ts';
 import {
   type ConvertedField,
-  type LateMoves,
+  type CatchUp,
+  type MongoStatement,
   type MongoStep,
   type Precondition,
   type RewrittenField,
@@ -13,50 +13,50 @@ import {
 import { validatorOf } from './validator.ts';
 
 /** How documents change between two models. */
-export interface DocumentChanges {
+interface DocumentChanges {
   /** Checked before the first step. */
   readonly checks: readonly Precondition[];
   /** Steps that change documents; the first one widens the validator. */
   readonly first?: readonly MongoStep[];
   readonly converted?: ConvertedField;
   readonly rewritten?: RewrittenField;
-  readonly late?: LateMoves;
+  readonly catchUp?: CatchUp;
 }
 
 /**
  * The steps between two models: drop changed indexes, change the documents, create the new indexes, set the new
- * validator, and repeat the change for documents that were written late. The first step checks all preconditions.
+ * validator, and repeat the change for documents written before the validator was set. The first step checks all preconditions.
  */
 export function alterCollection(
   before: Collection,
   after: Collection,
-  { checks, first = [], converted, rewritten, late }: DocumentChanges,
-): Statement[] {
+  { checks, first = [], converted, rewritten, catchUp }: DocumentChanges,
+): MongoStatement[] {
   const { name: collection } = after;
   const removed = indexesNotIn(indexSpecs(before), indexSpecs(after));
   const added = indexesNotIn(indexSpecs(after), indexSpecs(before));
   const [widen, ...moves] = first;
   const steps: MongoStep[] = [
     ...(widen ? [widen] : []),
-    ...(removed.length > 0 ? [{ do: 'dropIndexes' as const, collection, indexes: removed }] : []),
+    ...(removed.length > 0 ? [{ kind: 'dropIndexes' as const, collection, indexes: removed }] : []),
     ...moves,
-    ...(added.length > 0 ? [{ do: 'createIndexes' as const, collection, indexes: added }] : []),
+    ...(added.length > 0 ? [{ kind: 'createIndexes' as const, collection, indexes: added }] : []),
     {
-      do: 'validate',
+      kind: 'validate',
       collection,
       ...validatorOptions(after, validatorOf(after)),
       entry: registryEntry(after),
-      ...(late && isValidatorEnforced(after) && { late }),
+      ...(catchUp && isValidatorEnforced(after) && { catchUp }),
     },
   ];
   const onOldFields = added.filter(({ key }) => key.every(([name]) => before.fields.has(name)));
   const onConverted = indexSpecs(after).filter(({ key }) => key.some(([name]) => name === converted?.field));
-  const held = converted && { ...converted, held: true as const };
+  const indexed = converted && { ...converted, indexExists: true as const };
   const allChecks = [
     ...checks,
     ...duplicateChecks(after, indexesNotIn(onOldFields, onConverted)),
     ...duplicateChecks(after, indexesNotIn(onConverted, indexSpecs(before)), converted),
-    ...duplicateChecks(after, indexesNotIn(onConverted, added), held),
+    ...duplicateChecks(after, indexesNotIn(onConverted, added), indexed),
   ];
   const assertions = { ...(allChecks.length > 0 && { checks: allChecks }), ...(rewritten && { rewritten }) };
   return steps.map((step, index) => stepStatement(index === 0 ? { ...step, ...assertions } : step));
@@ -70,16 +70,16 @@ function isValidatorEnforced({ options: { mongoOptions } }: Collection): boolean
 export function duplicateChecks(
   { fields }: Collection,
   specs: readonly IndexSpec[],
-  of?: ConvertedField,
+  converted?: ConvertedField,
 ): Precondition[] {
   return specs
     .filter(({ unique }) => unique)
     .map((spec) => {
-      const lists = spec.key.flatMap(([name]) => (ARRAY_TYPES.has(fields.get(name)?.type) ? [name] : []));
+      const arrayFields = spec.key.flatMap(([name]) => (ARRAY_TYPES.has(fields.get(name)?.type) ? [name] : []));
       return {
         duplicates: spec,
-        ...(lists.length > 0 && { lists }),
-        ...(of && { of }),
+        ...(arrayFields.length > 0 && { arrayFields }),
+        ...(converted && { converted }),
         why: `have the same ${spec.key.map(([name]) => `"${name}"`).join(', ')} as another one`,
       };
     });

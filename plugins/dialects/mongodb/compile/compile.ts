@@ -1,20 +1,19 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Statement } from '../../../../core/dialect.ts';
 import type { Json } from '../../../../core/json.ts';
 import { apply } from '../../../../core/schema/apply.ts';
 import { defineCollection } from '../../../../core/schema/define.ts';
-import { alreadyExistsError, collectionOf, fieldOf } from '../../../../core/schema/lookup.ts';
+import { alreadyExistsError, collectionOf, fieldOf } from '../../../../core/schema/find-or-throw.ts';
 import type { Collection, Field, SchemaModel } from '../../../../core/schema/model.ts';
 import type { CreateCollection, Operation } from '../../../../core/schema/operation.ts';
-import { assertSupported } from '../../../../core/schema/unsupported.ts';
+import { assertSupported } from '../../../../core/schema/unsupported-features.ts';
 import { registryEntry } from '../catalog/registry.ts';
-import { conversionExpression } from '../data/convert.ts';
+import { conversionExpression } from '../data/conversion-expression.ts';
 import { defaultValueOf } from '../data/default-values.ts';
 import { alterCollection, duplicateChecks, validatorOptions } from './alter-collection.ts';
 import { indexesNotIn, indexSpecs } from './indexes.ts';
 import { assertFieldNotRead, assertName, assertValidCollection, DIALECT, unsupported } from './limits.ts';
 import { compileRaw } from './raw-command.ts';
-import { type Conversion, type MongoStep, type Precondition, stepStatement } from './step.ts';
+import { type Conversion, type MongoStatement, type MongoStep, type Precondition, stepStatement } from './step.ts';
 import {
   checkClause,
   checkConstraints,
@@ -25,17 +24,19 @@ import {
 } from './validator.ts';
 
 /** The statements of an operation. All except raw ones may run again. */
-export function compile(operation: Operation, before: SchemaModel): readonly Statement[] {
+export function compile(operation: Operation, before: SchemaModel): readonly MongoStatement[] {
   if (operation.type === 'raw') return operation.dialect === DIALECT ? [compileRaw(operation)] : [];
   assertSupported('MongoDB', unsupported, operation, before);
   if (operation.type === 'createCollection') return createCollection(operation, before);
   const from = collectionOf(before, operation.collection);
-  if (operation.type === 'dropCollection') return [stepStatement({ do: 'drop', collection: from.name }, true)];
+  if (operation.type === 'dropCollection') return [stepStatement({ kind: 'drop', collection: from.name }, true)];
   const after = apply(before, operation);
   if (operation.type === 'renameCollection') {
     const { to } = operation;
     assertName(to, 'table');
-    return [stepStatement({ do: 'rename', collection: from.name, to, entry: registryEntry(collectionOf(after, to)) })];
+    return [
+      stepStatement({ kind: 'rename', collection: from.name, to, entry: registryEntry(collectionOf(after, to)) }),
+    ];
   }
   const to = collectionOf(after, from.name);
   assertValidCollection(to);
@@ -57,7 +58,7 @@ export function compile(operation: Operation, before: SchemaModel): readonly Sta
   }
 }
 
-function createCollection(operation: CreateCollection, before: SchemaModel): Statement[] {
+function createCollection(operation: CreateCollection, before: SchemaModel): MongoStatement[] {
   const collection = defineCollection(operation);
   const { name, options } = collection;
   assertName(name, 'table');
@@ -67,7 +68,7 @@ function createCollection(operation: CreateCollection, before: SchemaModel): Sta
   const validator = validatorOf(collection);
   return [
     stepStatement({
-      do: 'create',
+      kind: 'create',
       collection: name,
       options: others as { readonly [key: string]: Json },
       ...(validator && { validator }),
@@ -77,7 +78,7 @@ function createCollection(operation: CreateCollection, before: SchemaModel): Sta
   ];
 }
 
-function addField(before: Collection, after: Collection, field: Field): Statement[] {
+function addField(before: Collection, after: Collection, field: Field): MongoStatement[] {
   const { name, required, unique } = field;
   const value = defaultValueOf(field);
   const change = conversionOf(field);
@@ -88,41 +89,46 @@ function addField(before: Collection, after: Collection, field: Field): Statemen
   };
   const checks: Precondition[] = [convertible, ...wholeDayChecks(field)];
   if (required && !value) {
-    checks.push({ lacking: name, why: `have no value for "${name}", which is required and has no default` });
+    checks.push({ missingField: name, why: `have no value for "${name}", which is required and has no default` });
   }
   if (unique && value && !('uuid' in value)) {
-    checks.push({ lacking: name, atMost: 1, why: `would get the same default in "${name}", which is unique` });
+    checks.push({ missingField: name, atMost: 1, why: `would get the same default in "${name}", which is unique` });
   }
   if (value && 'expression' in value) {
     const why = `would get an invalid value from the default of "${name}"`;
-    checks.push({ gives: value.expression, field: name, rule: change.rule, required: required === true, why });
+    checks.push({ computed: value.expression, field: name, rule: change.rule, required: required === true, why });
   }
   const collection = after.name;
-  const fill: MongoStep[] = value ? [{ do: 'fill', collection, field: name, value }] : [];
+  const fill: MongoStep[] = value ? [{ kind: 'fill', collection, field: name, value }] : [];
   const convert: MongoStep[] =
-    change.expression === undefined ? [] : [{ do: 'convert', collection, field: name, change }];
+    change.expression === undefined ? [] : [{ kind: 'convert', collection, field: name, change }];
   return alterCollection(before, after, {
     checks,
     first:
       fill.length > 0
-        ? [{ do: 'validate', collection, ...validatorOptions(after, transitionValidator(before, after)) }, ...fill]
+        ? [{ kind: 'validate', collection, ...validatorOptions(after, transitionValidator(before, after)) }, ...fill]
         : [],
     converted: { field: name, change },
     // Converted last: few documents have the field before it is declared.
-    late: { checks: lateChecks(undefined, field), moves: [...convert, ...fill] },
+    catchUp: { checks: catchUpChecks(undefined, field), moves: [...convert, ...fill] },
   });
 }
 
-function dropField(before: Collection, after: Collection, field: string): Statement[] {
+function dropField(before: Collection, after: Collection, field: string): MongoStatement[] {
   assertFieldNotRead(before, field, 'dropped');
   const removed = indexesNotIn(indexSpecs(before), indexSpecs(after));
   const { name: collection } = after;
   return [
-    stepStatement({ do: 'validate', collection, ...validatorOptions(after, validatorOf(after)), rewritten: { field } }),
-    ...(removed.length > 0 ? [stepStatement({ do: 'dropIndexes', collection, indexes: removed })] : []),
-    stepStatement({ do: 'unset', collection, field }, true),
     stepStatement({
-      do: 'validate',
+      kind: 'validate',
+      collection,
+      ...validatorOptions(after, validatorOf(after)),
+      rewritten: { field },
+    }),
+    ...(removed.length > 0 ? [stepStatement({ kind: 'dropIndexes', collection, indexes: removed })] : []),
+    stepStatement({ kind: 'unset', collection, field }, true),
+    stepStatement({
+      kind: 'validate',
       collection,
       ...validatorOptions(after, validatorOf(after)),
       entry: registryEntry(after),
@@ -130,42 +136,42 @@ function dropField(before: Collection, after: Collection, field: string): Statem
   ];
 }
 
-function renameField(before: Collection, after: Collection, from: string, to: string): Statement[] {
+function renameField(before: Collection, after: Collection, from: string, to: string): MongoStatement[] {
   assertName(to, 'field');
   assertFieldNotRead(before, from, 'renamed');
   const field = fieldOf(after, to);
   const checks: Precondition[] = [
     { both: [from, to], why: `have a value in both "${from}" and "${to}"` },
-    ...lateChecks(undefined, nullableField(field)),
+    ...catchUpChecks(undefined, nullableField(field)),
   ];
   const collection = after.name;
-  const move: MongoStep = { do: 'move', collection, from, to };
+  const move: MongoStep = { kind: 'move', collection, from, to };
   return alterCollection(before, after, {
     checks,
-    first: [{ do: 'validate', collection, ...validatorOptions(after, transitionValidator(before, after)) }, move],
+    first: [{ kind: 'validate', collection, ...validatorOptions(after, transitionValidator(before, after)) }, move],
     rewritten: { field: from },
-    late: {
+    catchUp: {
       checks: [
-        { breaks: { [from]: { $exists: false } }, why: `still have a value in "${from}", which is now "${to}"` },
+        { mustMatch: { [from]: { $exists: false } }, why: `still have a value in "${from}", which is now "${to}"` },
       ],
       moves: [move],
     },
   });
 }
 
-function modifyField(before: Collection, after: Collection, name: string): Statement[] {
+function modifyField(before: Collection, after: Collection, name: string): MongoStatement[] {
   const [from, to] = [fieldOf(before, name), fieldOf(after, name)];
   if (name === '_id' && !isDeepStrictEqual(fieldRule(from), fieldRule(to)))
     assertFieldNotRead(before, name, 'modified');
   const checks: Precondition[] = [];
   const first: MongoStep[] = [];
   if (to.required && !from.required) {
-    checks.push({ lacking: name, why: `have no value for "${name}", which becomes required` });
+    checks.push({ missingField: name, why: `have no value for "${name}", which becomes required` });
   }
   const change = conversionOf(to, from);
   const collection = after.name;
   const convert: MongoStep[] =
-    change.expression === undefined ? [] : [{ do: 'convert', collection, field: name, change }];
+    change.expression === undefined ? [] : [{ kind: 'convert', collection, field: name, change }];
   const ruleChanges = !isDeepStrictEqual(conversionOf(from).rule, change.rule);
   if (ruleChanges) {
     checks.push({
@@ -175,24 +181,24 @@ function modifyField(before: Collection, after: Collection, name: string): State
     });
     if (convert.length > 0) {
       first.push(
-        { do: 'validate', collection, ...validatorOptions(after, transitionValidator(before, after)) },
+        { kind: 'validate', collection, ...validatorOptions(after, transitionValidator(before, after)) },
         ...convert,
       );
     }
   }
   if (from.type !== to.type) checks.push(...wholeDayChecks(to));
-  const late = lateChecks(from, to);
+  const catchUp = catchUpChecks(from, to);
   return alterCollection(before, after, {
     checks,
     first,
     ...(ruleChanges && { converted: { field: name, change } }),
     ...(first.length > 0 && { rewritten: { field: name, rule: change.rule } }),
-    ...(late.length > 0 && { late: { checks: late, moves: convert } }),
+    ...(catchUp.length > 0 && { catchUp: { checks: catchUp, moves: convert } }),
   });
 }
 
 /** Preconditions that documents may have violated before the validator was set. */
-function lateChecks(from: Field | undefined, to: Field): Precondition[] {
+function catchUpChecks(from: Field | undefined, to: Field): Precondition[] {
   const { name } = to;
   const { rule } = conversionOf(to);
   const checks: Precondition[] = [];
@@ -204,7 +210,7 @@ function lateChecks(from: Field | undefined, to: Field): Precondition[] {
     });
   }
   if (to.required && !from?.required) {
-    checks.push({ lacking: name, why: `have no value for "${name}", which is required` });
+    checks.push({ missingField: name, why: `have no value for "${name}", which is required` });
   }
   return checks;
 }
@@ -214,17 +220,17 @@ function wholeDayChecks({ name, type }: Field): Precondition[] {
   if (type !== 'date') return [];
   const milliseconds = { $convert: { input: `$${name}`, to: 'long', onError: 0, onNull: 0 } };
   const isWhole = { $eq: [{ $mod: [milliseconds, 86_400_000] }, 0] };
-  const breaks = { $expr: { $cond: [{ $eq: [{ $type: `$${name}` }, 'date'] }, isWhole, true] } };
-  return [{ breaks, why: `have a time of day in "${name}", which a date would lose` }];
+  const mustMatch = { $expr: { $cond: [{ $eq: [{ $type: `$${name}` }, 'date'] }, isWhole, true] } };
+  return [{ mustMatch, why: `have a time of day in "${name}", which a date would lose` }];
 }
 
-function changeConstraint(before: Collection, after: Collection): Statement[] {
+function changeConstraint(before: Collection, after: Collection): MongoStatement[] {
   const added = checkConstraints(after).filter(({ name }) => !before.constraints.has(name));
   const checks = added.map(
-    (check): Precondition => ({ breaks: checkClause(check), why: `violate the check "${check.name}"` }),
+    (check): Precondition => ({ mustMatch: checkClause(check), why: `violate the check "${check.name}"` }),
   );
-  const late = checks.length > 0 && { late: { checks, moves: [] } };
-  return alterCollection(before, after, { checks, ...late });
+  const catchUp = checks.length > 0 && { catchUp: { checks, moves: [] } };
+  return alterCollection(before, after, { checks, ...catchUp });
 }
 
 /** A change of indexes only; the validator stays as it is. */
@@ -233,8 +239,8 @@ function indexStep(before: Collection, after: Collection): MongoStep {
   const removed = indexesNotIn(indexSpecs(before), indexSpecs(after));
   const common = { collection: after.name, entry: registryEntry(after) };
   return removed.length > 0
-    ? { do: 'dropIndexes', ...common, indexes: removed }
-    : { do: 'createIndexes', ...common, indexes: added, checks: duplicateChecks(after, added) };
+    ? { kind: 'dropIndexes', ...common, indexes: removed }
+    : { kind: 'createIndexes', ...common, indexes: added, checks: duplicateChecks(after, added) };
 }
 
 /** The rule allows null, which `required` rejects separately. */

@@ -2,7 +2,7 @@ import { SvcError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json.ts';
 import type { Collection, Index } from '../../../../core/schema/model.ts';
 import { assertNameFits, type NameKind, type NameRules } from '../../../../core/schema/names.ts';
-import type { UnsupportedFeatures } from '../../../../core/schema/unsupported.ts';
+import type { UnsupportedFeatures } from '../../../../core/schema/unsupported-features.ts';
 import { defaultValueOf } from '../data/default-values.ts';
 import { allIndexSpecs, isSameIndex, PRIMARY_KEY_INDEX } from './indexes.ts';
 import { checkClause, checkConstraints, fieldRule, userValidator } from './validator.ts';

@@ -1,9 +1,9 @@
 import type { Document } from 'mongodb';
-import type { Statement } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json.ts';
 import type { Raw } from '../../../../core/schema/operation.ts';
 import { fromExtendedJson, type MongoServer } from '../connection/server.ts';
+import type { MongoStatement } from './step.ts';
 import { parseObject, type Validator } from './validator.ts';
 
 /** Options that would make a command part of another session or transaction. */
@@ -22,7 +22,7 @@ const SESSION_COMMANDS: ReadonlySet<string> = new Set([
 ]);
 
 /** Compiles the JSON of a command document, which may not be safe to run twice. */
-export function compileRaw(operation: Raw): Statement {
+export function compileRaw(operation: Raw): MongoStatement {
   const { statement, check, transaction } = operation;
   if (transaction) {
     throw new SvcError('not_supported', 'A raw command of MongoDB cannot be in a transaction.', {
@@ -34,7 +34,7 @@ export function compileRaw(operation: Raw): Statement {
   if (check !== undefined) parseCommand(check);
   return {
     text: `db.runCommand(${statement})`,
-    run: { do: 'command', command: statement },
+    run: { kind: 'raw', command: statement },
     transactional: false,
     destructive: false,
     ...(check !== undefined && { check }),
@@ -42,7 +42,7 @@ export function compileRaw(operation: Raw): Statement {
 }
 
 /** Throws `migration_invalid` for anything but a command, and for commands on sessions and transactions. */
-export function parseCommand(text: string): Validator {
+function parseCommand(text: string): Validator {
   const command = parseObject(text);
   const name = command && Object.keys(command)[0];
   if (!command || name === undefined) {

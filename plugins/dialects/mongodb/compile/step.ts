@@ -1,4 +1,4 @@
-import type { Statement } from '../../../../core/dialect.ts';
+import type { Segment, Statement } from '../../../../core/dialect.ts';
 import type { Json } from '../../../../core/json.ts';
 import type { Field } from '../../../../core/schema/model.ts';
 import { createIndexesSpec, type IndexSpec } from './indexes.ts';
@@ -10,44 +10,47 @@ import type { FieldRule, Validator } from './validator.ts';
  */
 export type MongoStep = { readonly checks?: readonly Precondition[]; readonly rewritten?: RewrittenField } & (
   | {
-      readonly do: 'create';
+      readonly kind: 'create';
       readonly collection: string;
       readonly options: { readonly [key: string]: Json };
       readonly validator?: Validator;
       readonly indexes: readonly IndexSpec[];
       readonly entry: string;
     }
-  | { readonly do: 'drop'; readonly collection: string }
-  | { readonly do: 'rename'; readonly collection: string; readonly to: string; readonly entry: string }
+  | { readonly kind: 'drop'; readonly collection: string }
+  | { readonly kind: 'rename'; readonly collection: string; readonly to: string; readonly entry: string }
   /** Without an entry, more steps of the operation follow. */
   | {
-      readonly do: 'validate';
+      readonly kind: 'validate';
       readonly collection: string;
       readonly validator?: Validator;
       /** From the options of the table. */
       readonly validationLevel?: string;
       readonly validationAction?: string;
       readonly entry?: string;
-      readonly late?: LateMoves;
+      readonly catchUp?: CatchUp;
     }
   | {
-      readonly do: 'createIndexes';
+      readonly kind: 'createIndexes';
       readonly collection: string;
       readonly indexes: readonly IndexSpec[];
       readonly entry?: string;
     }
   | {
-      readonly do: 'dropIndexes';
+      readonly kind: 'dropIndexes';
       readonly collection: string;
       readonly indexes: readonly IndexSpec[];
       readonly entry?: string;
     }
-  | { readonly do: 'fill'; readonly collection: string; readonly field: string; readonly value: DefaultValue }
-  | { readonly do: 'unset'; readonly collection: string; readonly field: string }
-  | { readonly do: 'move'; readonly collection: string; readonly from: string; readonly to: string }
-  | { readonly do: 'convert'; readonly collection: string; readonly field: string; readonly change: Conversion }
-  | { readonly do: 'command'; readonly command: string }
+  | { readonly kind: 'fill'; readonly collection: string; readonly field: string; readonly value: DefaultValue }
+  | { readonly kind: 'unset'; readonly collection: string; readonly field: string }
+  | { readonly kind: 'move'; readonly collection: string; readonly from: string; readonly to: string }
+  | { readonly kind: 'convert'; readonly collection: string; readonly field: string; readonly change: Conversion }
+  | { readonly kind: 'raw'; readonly command: string }
 );
+
+export type MongoStatement = Statement<MongoStep>;
+export type MongoSegment = Segment<MongoStep>;
 
 /** The value of a field for documents without one. */
 export type DefaultValue =
@@ -64,29 +67,29 @@ export interface Conversion {
 }
 
 /** Steps to repeat if documents written before the validator was set violate a check. */
-export interface LateMoves {
+export interface CatchUp {
   readonly checks: readonly Precondition[];
   readonly moves: readonly MongoStep[];
 }
 
 /** Checked before a step; the error names the number of violating documents and some of their ids. */
 export type Precondition =
-  | { readonly lacking: string; readonly atMost?: number; readonly why: string }
+  | { readonly missingField: string; readonly atMost?: number; readonly why: string }
   | { readonly both: readonly [string, string]; readonly why: string }
   | { readonly field: string; readonly change: Conversion; readonly why: string }
   | {
-      readonly gives: Json;
+      readonly computed: Json;
       readonly field: string;
       readonly rule: FieldRule;
       readonly required: boolean;
       readonly why: string;
     }
-  | { readonly breaks: Validator; readonly why: string }
+  | { readonly mustMatch: Validator; readonly why: string }
   | {
       readonly duplicates: IndexSpec;
       /** Fields of its key that may be arrays. */
-      readonly lists?: readonly string[];
-      readonly of?: ConvertedField;
+      readonly arrayFields?: readonly string[];
+      readonly converted?: ConvertedField;
       readonly why: string;
     };
 
@@ -101,28 +104,28 @@ export interface ConvertedField {
   readonly field: string;
   readonly change: Conversion;
   /** The index exists already: only converted values can be duplicates. */
-  readonly held?: true;
+  readonly indexExists?: true;
 }
 
-export function stepStatement(step: MongoStep, destructive = false): Statement {
+export function stepStatement(step: MongoStep, destructive = false): MongoStatement {
   return {
     text: stepText(step),
-    run: step as unknown as Json,
+    run: step,
     transactional: false,
     destructive,
     // A collection that exists may be another program's: the catalog shows whether this step created it.
-    ...(step.do !== 'create' && { idempotent: true }),
+    ...(step.kind !== 'create' && { idempotent: true }),
   };
 }
 
 /** The step in the syntax of mongosh. */
 function stepText(step: MongoStep): string {
-  if (step.do === 'command') return `db.runCommand(${step.command})`;
+  if (step.kind === 'raw') return `db.runCommand(${step.command})`;
   const target = /^[A-Za-z_]\w*$/.test(step.collection)
     ? `db.${step.collection}`
     : `db.getCollection(${JSON.stringify(step.collection)})`;
   const json = JSON.stringify;
-  switch (step.do) {
+  switch (step.kind) {
     case 'create': {
       const options = { ...step.options, ...(step.validator && { validator: step.validator }) };
       const create = `db.createCollection(${[step.collection, options].map((part) => json(part)).join(', ')})`;

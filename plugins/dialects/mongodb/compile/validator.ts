@@ -61,7 +61,7 @@ export function parseObject(text: string): Validator | undefined {
 }
 
 /** Undefined without rules: a schema of only "an object" accepts every document. */
-export function jsonSchemaOf(
+function jsonSchemaOf(
   rules: readonly (readonly [string, FieldRule])[],
   required: readonly string[],
 ): Validator | undefined {
@@ -113,7 +113,7 @@ export function fieldRule(field: Field): FieldRule {
 export const nullableField = ({ required: _, ...field }: Field): Field => field;
 
 /** A rule that accepts what either rule accepts, during a change of the values. */
-export function transitionRule(from: Field, to: Field): FieldRule {
+function transitionRule(from: Field, to: Field): FieldRule {
   const [a, b] = [fieldRule(nullableField(from)), fieldRule(nullableField(to))];
   if (isDeepStrictEqual(a, b)) return a;
   return { bsonType: [...new Set([...bsonTypes[from.type], ...bsonTypes[to.type], 'null'])] };

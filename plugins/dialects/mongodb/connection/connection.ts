@@ -1,6 +1,9 @@
 import type { Connection } from '../../../../core/dialect.ts';
+import { convertingErrors } from '../../shared/errors.ts';
+import { registeredWhile } from '../../shared/lock-wait.ts';
 import { readCatalog } from '../catalog/introspect.ts';
 import { runCommand } from '../compile/raw-command.ts';
+import type { MongoStep } from '../compile/step.ts';
 import { runUpdate } from '../data/update.ts';
 import { ensureRecordCollections, recordStore } from '../records/record-store.ts';
 import { runSegments } from '../run/run.ts';
@@ -10,7 +13,7 @@ import { assertEpoch, isLocked, type Lease, withLeaseLock } from './lease.ts';
 import { type MongoServer, serverTime } from './server.ts';
 import type { Settings } from './settings.ts';
 
-export function createConnection(server: MongoServer, settings: Settings): Connection {
+export function createConnection(server: MongoServer, settings: Settings): Connection<MongoStep> {
   /** The leases held through this connection, by epoch. */
   const leases = new Map<number, Lease>();
   const assertLockHeld = (epoch: number): Promise<void> =>
@@ -22,13 +25,7 @@ export function createConnection(server: MongoServer, settings: Settings): Conne
     assertLockHeld: () => assertLockHeld(epoch),
   });
   const withoutLock: RunContext = { server, settings, epoch: 0, assertLockHeld: () => Promise.resolve() };
-  const withSvcErrors = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      throw toSvcError(error);
-    }
-  };
+  const withSvcErrors = convertingErrors(toSvcError);
   return {
     server: server.version,
     run: (segments, epoch, _tookMs, observer) => runSegments(contextOf(epoch), segments, observer),
@@ -46,20 +43,7 @@ export function createConnection(server: MongoServer, settings: Settings): Conne
     update: (job) => withSvcErrors(() => runUpdate(withoutLock, job)),
     now: () => withSvcErrors(() => serverTime(server)),
     count: (collection, limit) => withSvcErrors(() => server.db.collection(collection).countDocuments({}, { limit })),
-    withLock: (work, options) =>
-      withLeaseLock(
-        server,
-        settings.leaseMs,
-        async (lease) => {
-          leases.set(lease.epoch, lease);
-          try {
-            return await work(lease.epoch);
-          } finally {
-            leases.delete(lease.epoch);
-          }
-        },
-        options,
-      ),
+    withLock: (work, options) => withLeaseLock(server, settings.leaseMs, registeredWhile(leases, work), options),
     isLocked: () => withSvcErrors(() => isLocked(server)),
     close: () => server.client.close(),
   };

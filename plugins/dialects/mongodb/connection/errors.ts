@@ -1,5 +1,5 @@
-import { type ErrorCode, isSvcError, SvcError } from '../../../../core/errors.ts';
-import { TABLE_EXISTS_REMEDIES } from '../../shared/errors.ts';
+import { isSvcError, SvcError } from '../../../../core/errors.ts';
+import { type ErrorMapping, mappedError, TABLE_EXISTS_REMEDIES } from '../../shared/errors.ts';
 
 interface EngineError extends Error {
   readonly code?: number | string;
@@ -19,12 +19,6 @@ export const NAMESPACE_EXISTS = 48;
 export const NAMESPACE_NOT_FOUND = 26;
 export const INDEX_NOT_FOUND = 27;
 const COMMAND_NOT_FOUND = 59;
-
-interface ErrorMapping {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly next?: readonly string[];
-}
 
 const UNREACHABLE: ErrorMapping = {
   code: 'connection_failed',
@@ -130,9 +124,8 @@ export function toSvcError(thrown: unknown): unknown {
   if (!(error instanceof Error) || isSvcError(error) || !/^(Mongo|BSON)/.test(error.name)) return error;
   const code = codeOf(error);
   const mapping = mappingOf(error, code);
-  return new SvcError(mapping.code, mapping.message, {
+  return mappedError(mapping, {
     why: code === undefined ? error.message : `${code}: ${messageWithoutValues(error, code)}`,
-    next: mapping.next ?? [],
     details: code === undefined ? {} : { engineCode: code },
     // The server's own error shows values of the document.
     cause: mapping === VIOLATES ? new Error(messageWithoutValues(error, code ?? 0)) : error,
@@ -141,13 +134,9 @@ export function toSvcError(thrown: unknown): unknown {
 
 /** `toSvcError` for an error after the connection was open: an unreachable server is a lost connection. */
 export function toRunError(error: unknown): unknown {
-  const known = toSvcError(error);
-  if (!isSvcError(known) || known.code !== UNREACHABLE.code) return known;
-  return new SvcError(LOST.code, LOST.message, {
-    ...(known.why !== undefined && { why: known.why }),
-    next: LOST.next ?? [],
-    cause: error,
-  });
+  const svcError = toSvcError(error);
+  if (!isSvcError(svcError) || svcError.code !== UNREACHABLE.code) return svcError;
+  return mappedError(LOST, { ...(svcError.why !== undefined && { why: svcError.why }), cause: error });
 }
 
 /** The message of a duplicate key shows the value. */
@@ -176,16 +165,8 @@ export function assertDocumentSize(collection: string, set: Readonly<Record<stri
   const texts = Object.values(set).filter((value) => typeof value === 'string');
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
   if (bytes <= MAX_DOCUMENT_BYTES) return;
-  throw new SvcError(TOO_LARGE.code, TOO_LARGE.message, {
-    why: `It is a document of "${collection}" with ${bytes} bytes of text.`,
-    state: 'It was not written.',
-    next: TOO_LARGE.next ?? [],
-  });
-}
-
-/** Adds to an `SvcError` that nothing was changed. */
-export function withNothingChanged(error: unknown): unknown {
-  return isSvcError(error) && error.state === undefined ? error.with({ state: 'Nothing was changed.' }) : error;
+  const why = `It is a document of "${collection}" with ${bytes} bytes of text.`;
+  throw mappedError(TOO_LARGE, { why, state: 'It was not written.' });
 }
 
 export function alreadyExistsError(collection: string): SvcError {

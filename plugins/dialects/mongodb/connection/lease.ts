@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Collection } from 'mongodb';
 import type { LockOptions } from '../../../../core/dialect.ts';
-import { SvcError } from '../../../../core/errors.ts';
+import { lockLostError, withNothingChanged } from '../../shared/errors.ts';
 import { type ClockReading, elapsedMs, LockWait, readClocks } from '../../shared/lock-wait.ts';
-import { codeOf, DUPLICATE_KEY, toSvcError, withNothingChanged } from './errors.ts';
+import { codeOf, DUPLICATE_KEY, toSvcError } from './errors.ts';
 import type { MongoServer } from './server.ts';
 import { MAJORITY_WITH_TIME_LIMIT, TIME_LIMIT } from './server.ts';
 
@@ -13,7 +13,7 @@ const RENEWALS_PER_LEASE = 4;
 const RENEWAL_MARGIN = 0.25;
 
 /** The only document of `_svc_lock`. It is never deleted; `token` is the epoch and only grows. */
-export interface LeaseDocument {
+interface LeaseDocument {
   readonly _id: 'lock';
   readonly owner: string | null;
   readonly token: number;
@@ -21,7 +21,7 @@ export interface LeaseDocument {
   readonly ttlMs: number;
 }
 
-export function leaseCollection({ db }: Pick<MongoServer, 'db'>): Collection<LeaseDocument> {
+function leaseCollection({ db }: Pick<MongoServer, 'db'>): Collection<LeaseDocument> {
   return db.collection<LeaseDocument>('_svc_lock', MAJORITY_WITH_TIME_LIMIT);
 }
 
@@ -53,7 +53,8 @@ export class Lease {
   /** Throws `lock_lost` if the lease has ended; renews one that is about to end. Called before every change. */
   async assertHeld(): Promise<void> {
     if (elapsedMs(this.#renewedAt) < this.#ttlMs * (1 - RENEWAL_MARGIN)) return;
-    if (!(await this.#renew())) throw lockLostError('It was not renewed in time, and another process took it.');
+    if (!(await this.#renew()))
+      throw lockLostError(undefined, 'It was not renewed in time, and another process took it.');
   }
 
   /** Keeps the lease until it ends, so that the next owner knows that it must fence this one. */
@@ -138,8 +139,8 @@ async function tryAcquire(
     { returnDocument: 'before', ...TIME_LIMIT },
   );
   if (taken) return { epoch: taken.token + 1, tookOver: taken.owner !== null };
-  const known = await documents.findOne({ _id: 'lock' }, TIME_LIMIT);
-  if (known) return known.owner === owner ? { epoch: known.token, tookOver: true } : undefined;
+  const current = await documents.findOne({ _id: 'lock' }, TIME_LIMIT);
+  if (current) return current.owner === owner ? { epoch: current.token, tookOver: true } : undefined;
   await createLeaseDocument(documents);
   return tryAcquire(documents, owner, ttlMs);
 }
@@ -164,8 +165,9 @@ async function fenceFormerOwners({ db }: MongoServer, epoch: number): Promise<vo
 
 /** Throws `lock_lost` if the lock was taken again after this epoch. */
 export async function assertEpoch(server: MongoServer, epoch: number): Promise<void> {
-  const known = await leaseCollection(server).findOne({ _id: 'lock' }, TIME_LIMIT);
-  if (known && known.token !== epoch) throw lockLostError('The lock was taken by another process since.');
+  const current = await leaseCollection(server).findOne({ _id: 'lock' }, TIME_LIMIT);
+  if (current && current.token !== epoch)
+    throw lockLostError(undefined, 'The lock was taken by another process since.');
 }
 
 async function createLeaseDocument(documents: Collection<LeaseDocument>): Promise<void> {
@@ -176,12 +178,4 @@ async function createLeaseDocument(documents: Collection<LeaseDocument>): Promis
     // Another process was first.
     if (codeOf(error) !== DUPLICATE_KEY) throw error;
   }
-}
-
-export function lockLostError(why: string, cause?: unknown): SvcError {
-  return new SvcError('lock_lost', 'The migration lock was lost: another process has taken it.', {
-    why,
-    next: ['Run the command again.'],
-    ...(cause !== undefined && { cause }),
-  });
 }

@@ -3,7 +3,8 @@ import { SvcError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json.ts';
 import { withoutPassword } from '../../../../core/url.ts';
 import { type Driver, loadDriver } from '../../../shared/driver.ts';
-import { toSvcError, withNothingChanged } from './errors.ts';
+import { withNothingChanged } from '../../shared/errors.ts';
+import { toSvcError } from './errors.ts';
 import type { Settings } from './settings.ts';
 import { databaseOf } from './url.ts';
 

@@ -1,5 +1,5 @@
-import { SvcError } from '../../../../core/errors.ts';
-import { withoutPassword } from '../../../../core/url.ts';
+import type { SvcError } from '../../../../core/errors.ts';
+import { invalidUrlError } from '../../shared/errors.ts';
 
 const SCHEME = /^mongodb(\+srv)?:\/\//;
 
@@ -16,15 +16,15 @@ export function databaseOf(url: string): string {
 
 function parseUrl(url: string): { hosts: string[]; database: string } {
   const [scheme] = SCHEME.exec(url) ?? [];
-  if (scheme === undefined) throw invalidUrlError(url, 'It begins neither with mongodb:// nor with mongodb+srv://.');
+  if (scheme === undefined) throw invalidUrl(url, 'It begins neither with mongodb:// nor with mongodb+srv://.');
   const [authority = '', path = ''] = url
     .slice(scheme.length)
     .replace(/[?#].*$/, '')
     .split('/');
   const list = authority.slice(authority.lastIndexOf('@') + 1);
-  if (list === '') throw invalidUrlError(url, 'It names no host.');
+  if (list === '') throw invalidUrl(url, 'It names no host.');
   const database = decode(path);
-  if (database === undefined || database === '') throw invalidUrlError(url, 'It names no database.');
+  if (database === undefined || database === '') throw invalidUrl(url, 'It names no database.');
   const port = scheme.includes('srv') ? '' : ':27017';
   const hosts = list.split(',').map((host) => (/:\d+$/.test(host) ? host : `${host}${port}`).toLowerCase());
   return { hosts: hosts.sort(), database };
@@ -38,9 +38,7 @@ function decode(path: string): string | undefined {
   }
 }
 
-function invalidUrlError(url: string, why: string): SvcError {
-  return new SvcError('url_invalid', 'The URL of a MongoDB database cannot be used.', {
-    why: `${why} (${withoutPassword(url)})`,
-    next: ['Write mongodb://user:password@host:27017/database or mongodb+srv://user:password@host/database.'],
-  });
-}
+const invalidUrl = (url: string, why: string): SvcError =>
+  invalidUrlError('a MongoDB database', url, why, [
+    'Write mongodb://user:password@host:27017/database or mongodb+srv://user:password@host/database.',
+  ]);

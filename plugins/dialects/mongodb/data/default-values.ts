@@ -1,13 +1,13 @@
 import { v4 as uuid } from 'uuid';
 import { SvcError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json.ts';
-import { isExpression } from '../../../../core/schema/default.ts';
+import { isExpression } from '../../../../core/schema/literal.ts';
 import type { Field } from '../../../../core/schema/model.ts';
 import type { DefaultValue } from '../compile/step.ts';
 import { fromExtendedJson, serverTime } from '../connection/server.ts';
 import type { RunContext } from '../run/run-context.ts';
-import { type Update, updateInBatches } from './batches.ts';
 import { toBson } from './bson-value.ts';
+import { type Update, updateInBatches } from './update-in-batches.ts';
 
 /** Sets a field in the documents where it is missing or null. */
 export async function fillDefault(
@@ -17,13 +17,13 @@ export async function fillDefault(
   value: DefaultValue,
 ): Promise<void> {
   const { server } = context;
-  const lacking = { [field]: null };
+  const withoutValue = { [field]: null };
   if ('uuid' in value) return fillWithUuids(context, collection, field);
   const set =
     'expression' in value
       ? fromExtendedJson(server, { at: value.expression }).at
       : { $literal: toBson(server.bson, value.literal, value.as, await serverTime(server)) };
-  await updateInBatches(context, collection, lacking, () => [{ $set: { [field]: set } }]);
+  await updateInBatches(context, collection, withoutValue, () => [{ $set: { [field]: set } }]);
 }
 
 async function fillWithUuids(context: RunContext, collection: string, field: string): Promise<void> {

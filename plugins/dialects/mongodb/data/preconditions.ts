@@ -19,7 +19,7 @@ export async function assertPreconditions(
   if (!(await mayViolate(context, collection, checks))) return;
   const documents = context.server.db.collection(collection);
   for (const check of checks) {
-    const allowed = 'lacking' in check ? (check.atMost ?? 0) : 0;
+    const allowed = 'missingField' in check ? (check.atMost ?? 0) : 0;
     const pipeline = violationPipeline(context, check);
     const shown = await documents
       .aggregate([...pipeline, { $limit: Math.max(SHOWN_IDS, allowed + 1) }], { allowDiskUse: true })
@@ -49,25 +49,27 @@ const COUNT_ONE = { $project: { n: { $literal: 1 } } };
 
 function preconditionFilter(context: RunContext, check: Precondition): Filter<Document> {
   if ('duplicates' in check)
-    return check.of?.held ? ruleViolationFilter(context, check.of.field, check.of.change.rule) : {};
-  if ('lacking' in check) return { [check.lacking]: null };
+    return check.converted?.indexExists
+      ? ruleViolationFilter(context, check.converted.field, check.converted.change.rule)
+      : {};
+  if ('missingField' in check) return { [check.missingField]: null };
   if ('both' in check) return { $and: check.both.map((name) => ({ [name]: { $exists: true } })) };
-  if ('breaks' in check) return { $nor: [fromExtendedJson(context.server, check.breaks)] };
-  if ('gives' in check) return { [check.field]: null };
+  if ('mustMatch' in check) return { $nor: [fromExtendedJson(context.server, check.mustMatch)] };
+  if ('computed' in check) return { [check.field]: null };
   return ruleViolationFilter(context, check.field, check.change.rule);
 }
 
-/** Returns ids of violating documents, each with the number `n` of violations that it stands for. */
+/** Returns ids of violating documents, each with its number `n` of violations. */
 function violationPipeline(context: RunContext, check: Precondition): Document[] {
   const { server } = context;
   if ('duplicates' in check) return duplicatesPipeline(server, check);
   const found = { $match: preconditionFilter(context, check) };
-  if ('gives' in check) {
+  if ('computed' in check) {
     const { field, rule, required } = check;
     const violations = [ruleViolationFilter(context, field, rule), ...(required ? [{ [field]: null }] : [])];
     return [
       found,
-      { $set: { [field]: expressionOf(server, check.gives) } },
+      { $set: { [field]: expressionOf(server, check.computed) } },
       { $match: { $or: violations } },
       COUNT_ONE,
     ];
@@ -80,10 +82,10 @@ function duplicatesPipeline(
   server: MongoServer,
   check: Extract<Precondition, { readonly duplicates: unknown }>,
 ): Document[] {
-  const { duplicates, lists = [] } = check;
+  const { duplicates, arrayFields = [] } = check;
   const { key, partial } = duplicates;
-  const { field, change: { expression } = {} } = check.of ?? {};
-  const of = Object.fromEntries(key.map(([name], index) => [`k${index}`, { $ifNull: [`$${name}`, null] }]));
+  const { field, change: { expression } = {} } = check.converted ?? {};
+  const keyValues = Object.fromEntries(key.map(([name], index) => [`k${index}`, { $ifNull: [`$${name}`, null] }]));
   return [
     // Documents without a value get a value each, or violate another precondition.
     ...(field === undefined ? [] : [{ $match: { [field]: { $ne: null } } }]),
@@ -91,12 +93,12 @@ function duplicatesPipeline(
       ? []
       : [{ $set: { [field]: expressionOf(server, expression) } }]),
     ...(partial === undefined ? [] : [{ $match: fromExtendedJson(server, partial) }]),
-    ...lists.flatMap((name) => [{ $set: { [name]: elementsOf(`$${name}`) } }, { $unwind: `$${name}` }]),
-    { $group: { _id: of, all: { $sum: 1 }, last: { $last: '$_id' } } },
+    ...arrayFields.flatMap((name) => [{ $set: { [name]: elementsOf(`$${name}`) } }, { $unwind: `$${name}` }]),
+    { $group: { _id: keyValues, all: { $sum: 1 }, last: { $last: '$_id' } } },
     { $match: { all: { $gt: 1 } } },
     { $project: { _id: '$last', n: { $subtract: ['$all', 1] } } },
     // A document may have several duplicate elements.
-    ...(lists.length > 0 ? [{ $group: { _id: '$_id', n: { $max: '$n' } } }] : []),
+    ...(arrayFields.length > 0 ? [{ $group: { _id: '$_id', n: { $max: '$n' } } }] : []),
   ];
 }
 
@@ -120,9 +122,9 @@ export function ruleViolationFilter(
 }
 
 function violationError(collection: string, why: string, count: number, ids: readonly string[]): SvcError {
-  const some = ids.length < count ? ', for example' : '';
+  const suffix = ids.length < count ? ', for example' : '';
   return new SvcError('data_violates', `Documents in "${collection}" do not allow the change.`, {
-    why: `${count} ${why}${count > 0 ? `${some}: _id ${ids.join(', ')}` : ''}.`,
+    why: `${count} ${why}${count > 0 ? `${suffix}: _id ${ids.join(', ')}` : ''}.`,
     next: ['Correct or delete those documents first, for example with db.update.'],
     details: { count, ids },
   });
@@ -156,8 +158,8 @@ async function shardKeyOf({ client, db }: MongoServer, collection: string): Prom
   if (sharded !== true) return [];
   const _id = `${db.databaseName}.${collection}`;
   try {
-    const known = await client.db('config').collection<{ _id: string; key: object }>('collections').findOne({ _id });
-    return Object.keys(known?.key ?? {});
+    const entry = await client.db('config').collection<{ _id: string; key: object }>('collections').findOne({ _id });
+    return Object.keys(entry?.key ?? {});
   } catch (error) {
     if (codeOf(error) !== 13) throw error;
     throw new SvcError(

@@ -7,8 +7,8 @@ import { textVariants } from '../../shared/canonical-text.ts';
 import { assertNoSelfReads } from '../../shared/errors.ts';
 import { type MongoServer, serverTime } from '../connection/server.ts';
 import type { RunContext } from '../run/run-context.ts';
-import { updateInBatches } from './batches.ts';
 import { toBson } from './bson-value.ts';
+import { updateInBatches } from './update-in-batches.ts';
 
 /**
  * Updates in batches the documents whose values would change. An updated document no longer matches, so the same call

@@ -1,16 +1,21 @@
 import type { Collection, Document, Filter } from 'mongodb';
-import { isSvcError, SvcError } from '../../../../core/errors.ts';
-import type { Json } from '../../../../core/json.ts';
+import { isSvcError } from '../../../../core/errors.ts';
 import {
   type AnyRecordDefinition,
+  anyDefinition,
+  buildPage,
   CLOCK,
   ELAPSED,
   type Guard,
+  type PagePosition,
+  pageIndex,
+  pageStart,
   type RecordDefinition,
   type RecordStore,
   type RecordValue,
   type Versioned,
 } from '../../../../core/records.ts';
+import { convertingErrors } from '../../shared/errors.ts';
 import { buildIndexes } from '../compile/indexes.ts';
 import { assertDocumentSize, codeOf, DUPLICATE_KEY, NAMESPACE_EXISTS, toSvcError } from '../connection/errors.ts';
 import { EPOCH, notAfterEpoch } from '../connection/lease.ts';
@@ -96,7 +101,7 @@ export function recordStore<R extends object>(
   typedDefinition: RecordDefinition<R>,
   assertLockHeld: (epoch: number) => Promise<void>,
 ): RecordStore<R> {
-  const definition = typedDefinition as unknown as AnyRecordDefinition;
+  const definition = anyDefinition(typedDefinition);
   const documents = recordCollection(server, definition.collection);
   const columns = Object.keys(definition.columns);
   const readOptions = { ...TIME_LIMIT, ...(server.clustered && ({ readConcern: { level: 'linearizable' } } as const)) };
@@ -160,24 +165,15 @@ export function recordStore<R extends object>(
       const { deletedCount } = await documents.deleteOne(atVersion(key, version), TIME_LIMIT);
       return deletedCount > 0 ? 'removed' : ((await conflictOf(key, version)) ?? 'stale');
     },
-    async page(
-      name,
-      { equals, from, to, direction, limit, cursor, columns: wanted = columns as (keyof R & string)[] },
-    ) {
-      const index = definition.indexes.find((one) => one.name === name);
-      if (!index) throw new Error(`${definition.collection} has no index ${name}`);
-      if (!Number.isInteger(limit) || limit < 1 || limit > 1000) {
-        throw new SvcError('value_invalid', `A page has 1 to 1,000 records, not ${limit}.`);
-      }
-      const values = (equals ?? {}) as Values;
-      const conditions: Document[] = index.equals.map((column) => {
-        if (values[column] === undefined) throw new Error(`${name} needs a value for ${column}`);
-        return { [column]: values[column] };
-      });
+    async page(name, query) {
+      const { equals, from, to, direction, limit, columns: wanted = columns as (keyof R & string)[] } = query;
+      const index = pageIndex(typedDefinition, name, query);
+      const conditions: Document[] = index.equals.map((column) => ({ [column]: equals?.[column] }));
       if (from !== undefined) conditions.push({ [index.sort]: { $gte: from } });
       if (to !== undefined) conditions.push({ [index.sort]: { $lte: to } });
       const descending = direction === 'desc';
-      if (cursor !== undefined) conditions.push(afterCursor(definition, index.sort, descending, cursor));
+      const start = pageStart(typedDefinition, index, query);
+      if (start) conditions.push(afterPosition(index.sort, descending, start));
       const names = [...new Set<string>([...wanted, index.sort, definition.key])];
       const found = await documents
         .find((conditions.length > 0 ? { $and: conditions } : {}) as Filter<RecordDocument>, {
@@ -189,51 +185,32 @@ export function recordStore<R extends object>(
           ...(server.clustered && { readConcern: { level: 'majority' } }),
         })
         .toArray();
-      const records = found.slice(0, limit).map((document) => toVersioned(document, wanted));
-      const last = found.length > limit ? found[limit - 1] : undefined;
-      if (!last) return { records };
-      const end = JSON.stringify([last[index.sort] ?? null, last._id]);
-      return { records, cursor: Buffer.from(end).toString('base64url') };
+      return buildPage(
+        found,
+        limit,
+        (document) => toVersioned(document, wanted),
+        (document) => ({ sort: document[index.sort] ?? null, key: document._id }),
+      );
     },
   });
 }
 
 /** A filter for the records after the last one of a page. MongoDB sorts null first, but $lt and $gt never match it. */
-function afterCursor(definition: AnyRecordDefinition, sort: string, descending: boolean, cursor: string): Document {
-  const [at, id] = decodeCursor(cursor);
-  const last = at !== null && definition.columns[sort]?.type === 'timestamp' ? new Date(String(at)) : at;
-  const tie = { [sort]: last, _id: { [descending ? '$lt' : '$gt']: id } };
+function afterPosition(sort: string, descending: boolean, { sort: last, key }: PagePosition): Document {
+  const tie = { [sort]: last, _id: { [descending ? '$lt' : '$gt']: key } };
   if (descending) return { $or: [tie, ...(last === null ? [] : [{ [sort]: { $lt: last } }, { [sort]: null }])] };
   return { $or: [tie, { [sort]: last === null ? { $ne: null } : { $gt: last } }] };
 }
 
-function decodeCursor(cursor: string): readonly [Json, string] {
-  try {
-    const [at, id, ...more] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as Json[];
-    if (at !== undefined && typeof id === 'string' && more.length === 0) return [at, id];
-  } catch {
-    // Falls through to the error below.
-  }
-  throw new SvcError('value_invalid', 'The cursor was not returned by an earlier page.');
-}
-
 /** The store with MongoDB's errors as `SvcError`s. */
 function withSvcErrors<R extends object>(store: RecordStore<R>): RecordStore<R> {
-  const wrap =
-    <A extends readonly unknown[], T>(work: (...args: A) => Promise<T>) =>
-    async (...args: A): Promise<T> => {
-      try {
-        return await work(...args);
-      } catch (error) {
-        throw toSvcError(error);
-      }
-    };
+  const wrap = convertingErrors(toSvcError);
   return {
-    insert: wrap(store.insert),
-    get: wrap(store.get),
-    replace: wrap(store.replace),
-    page: wrap(store.page),
-    remove: wrap(store.remove),
+    insert: (record) => wrap(() => store.insert(record)),
+    get: (key) => wrap(() => store.get(key)),
+    replace: (key, version, record, guard) => wrap(() => store.replace(key, version, record, guard)),
+    page: (index, query) => wrap(() => store.page(index, query)),
+    remove: (key, version) => wrap(() => store.remove(key, version)),
   };
 }
 

@@ -1,7 +1,6 @@
-import type { Segment } from '../../../../core/dialect.ts';
 import { TtlCache } from '../../shared/ttl-cache.ts';
 import { type RegistryDocument, type RegistryEntry, registryCollection } from '../catalog/registry.ts';
-import type { MongoStep } from '../compile/step.ts';
+import type { MongoSegment, MongoStep } from '../compile/step.ts';
 import { alreadyExistsError } from '../connection/errors.ts';
 import { type MongoServer, TIME_LIMIT } from '../connection/server.ts';
 
@@ -29,34 +28,34 @@ export class CreatePreflights {
   #ranRaw = false;
   readonly #all = new TtlCache(() => readStates(this.#server, this.#names));
 
-  constructor(server: MongoServer, segments: readonly Segment[]) {
+  constructor(server: MongoServer, segments: readonly MongoSegment[]) {
     this.#server = server;
-    const steps = segments.flatMap(({ statements }) => statements.map(({ run }) => run as unknown as MongoStep));
-    this.#names = steps.flatMap((step) => (step.do === 'create' ? [step.collection] : []));
+    const steps = segments.flatMap(({ statements }) => statements.map(({ run }) => run));
+    this.#names = steps.flatMap((step) => (step.kind === 'create' ? [step.collection] : []));
   }
 
   /** Whether the step creates a collection that an earlier one may have changed: its registry entries come first. */
   needsFlush(step: MongoStep): boolean {
-    return step.do === 'create' && (this.#ranRaw || this.#touched.has(step.collection));
+    return step.kind === 'create' && (this.#ranRaw || this.#touched.has(step.collection));
   }
 
   /** The preflight of the next step, if it creates a collection. Throws `collection_exists`. */
   async forStep(step: MongoStep): Promise<CreatePreflight | undefined> {
     // A raw command may change any collection.
-    if (step.do === 'command') {
+    if (step.kind === 'raw') {
       this.#ranRaw = true;
       return undefined;
     }
     const { collection } = step;
     const isUntouched = !this.needsFlush(step);
     this.#touched.add(collection);
-    if (step.do === 'rename') this.#touched.add(step.to);
-    if (step.do !== 'create') return undefined;
+    if (step.kind === 'rename') this.#touched.add(step.to);
+    if (step.kind !== 'create') return undefined;
     const { exists, entry } =
       (await (isUntouched ? this.#all.get() : readStates(this.#server, [collection]))).get(collection) ?? {};
-    const announcedBefore = entry?.making === true && entry.entry === step.entry;
+    const announcedBefore = entry?.creating === true && entry.entry === step.entry;
     if (exists && !announcedBefore) throw alreadyExistsError(collection);
-    return { announcedBefore, announcement: announcedBefore ? [] : [{ collection, entry: step.entry, making: true }] };
+    return { announcedBefore, announcement: announcedBefore ? [] : [{ collection, entry: step.entry, creating: true }] };
   }
 }
 

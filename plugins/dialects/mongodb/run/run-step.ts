@@ -12,7 +12,7 @@ import {
   readIndexStructure,
 } from '../compile/indexes.ts';
 import { runCommand } from '../compile/raw-command.ts';
-import type { LateMoves, MongoStep } from '../compile/step.ts';
+import type { CatchUp, MongoStep } from '../compile/step.ts';
 import {
   alreadyExistsError,
   codeOf,
@@ -22,7 +22,6 @@ import {
   NAMESPACE_NOT_FOUND,
 } from '../connection/errors.ts';
 import { fromExtendedJson, MAJORITY, type MongoServer, toExtendedJson } from '../connection/server.ts';
-import { updateInBatches } from '../data/batches.ts';
 import { fillDefault } from '../data/default-values.ts';
 import {
   assertPreconditions,
@@ -30,6 +29,7 @@ import {
   mayViolate,
   ruleViolationFilter,
 } from '../data/preconditions.ts';
+import { updateInBatches } from '../data/update-in-batches.ts';
 import type { CreatePreflight } from './create-preflight.ts';
 import { type RunContext, runRepeatable, runRepeatableCommand } from './run-context.ts';
 
@@ -44,7 +44,7 @@ export async function runStep(
     await assertPreconditions(context, 'collection' in step ? step.collection : '', step.checks);
   }
   if (step.rewritten && 'collection' in step) await assertShardKeyUntouched(context, step.collection, step.rewritten);
-  switch (step.do) {
+  switch (step.kind) {
     case 'create':
       if (!preflight) throw new Error(`there was no preflight for ${step.collection}`);
       return createCollection(context, step, preflight);
@@ -66,7 +66,7 @@ export async function runStep(
           validationAction,
         });
       }
-      if (step.late) await applyLateMoves(context, step.collection, step.late);
+      if (step.catchUp) await applyCatchUp(context, step.collection, step.catchUp);
       return entryAfter(step);
     case 'createIndexes':
       await createIndexes(context, step.collection, step.indexes);
@@ -96,7 +96,7 @@ export async function runStep(
       ]);
       return [];
     }
-    case 'command':
+    case 'raw':
       await context.assertLockHeld();
       await runCommand(context.server, step.command, context.onChange);
       return [];
@@ -104,7 +104,7 @@ export async function runStep(
 }
 
 /** Repeats the moves for documents written before the validator was set. Throws `data_violates`; the step may run again. */
-async function applyLateMoves(context: RunContext, collection: string, { checks, moves }: LateMoves): Promise<void> {
+async function applyCatchUp(context: RunContext, collection: string, { checks, moves }: CatchUp): Promise<void> {
   if (checks.length > 0 && !(await mayViolate(context, collection, checks))) return;
   for (const move of moves) await runStep(context, move);
   await assertPreconditions(context, collection, checks);
@@ -117,13 +117,13 @@ function entryAfter({
   readonly collection: string;
   readonly entry?: string;
 }): readonly RegistryEntry[] {
-  return entry === undefined ? [] : [{ collection, entry, making: false }];
+  return entry === undefined ? [] : [{ collection, entry, creating: false }];
 }
 
-/** `making` in the registry distinguishes a collection of an interrupted attempt from one that another program created. */
+/** `creating` in the registry distinguishes a collection of an interrupted attempt from one that another program created. */
 async function createCollection(
   context: RunContext,
-  step: Extract<MongoStep, { do: 'create' }>,
+  step: Extract<MongoStep, { kind: 'create' }>,
   { announcedBefore }: CreatePreflight,
 ): Promise<readonly RegistryEntry[]> {
   const { server, settings } = context;
@@ -164,7 +164,7 @@ async function withdrawAnnouncement(context: RunContext, collection: string): Pr
 
 async function renameCollection(
   context: RunContext,
-  { collection, to, entry }: Extract<MongoStep, { do: 'rename' }>,
+  { collection, to, entry }: Extract<MongoStep, { kind: 'rename' }>,
 ): Promise<void> {
   const { databaseName } = context.server.db;
   const names = await existingCollections(context.server, [collection, to]);
@@ -177,7 +177,7 @@ async function renameCollection(
   } else if (!names.has(to)) {
     throw new SvcError('collection_unknown', `The table "${collection}" does not exist.`);
   }
-  await writeEntries(context, [{ collection: to, entry, making: false }]);
+  await writeEntries(context, [{ collection: to, entry, creating: false }]);
   await deleteEntry(context, collection);
 }
 

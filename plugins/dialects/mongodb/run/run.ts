@@ -1,11 +1,12 @@
 import type { ClientSession, Document } from 'mongodb';
-import type { RunObserver, RunOutcome, Segment } from '../../../../core/dialect.ts';
+import type { RunObserver, RunOutcome } from '../../../../core/dialect.ts';
 import { isSvcError } from '../../../../core/errors.ts';
 import { CLOCK, ELAPSED, type RecordWrite } from '../../../../core/records.ts';
+import { lockLostError } from '../../shared/errors.ts';
 import { type RegistryEntry, writeEntries } from '../catalog/registry.ts';
-import type { MongoStep } from '../compile/step.ts';
+import type { MongoSegment } from '../compile/step.ts';
 import { codeOf, DUPLICATE_KEY, toRunError } from '../connection/errors.ts';
-import { lockLostError, notAfterEpoch } from '../connection/lease.ts';
+import { notAfterEpoch } from '../connection/lease.ts';
 import { MAJORITY_WITH_TIME_LIMIT, TIME_LIMIT } from '../connection/server.ts';
 import { atVersion, noDocument, recordCollection, recordUpdate, VERSION } from '../records/record-store.ts';
 import { CreatePreflights } from './create-preflight.ts';
@@ -20,13 +21,13 @@ type WrittenValues = Readonly<Record<string, Date | number>>;
  */
 export async function runSegments(
   context: RunContext,
-  segments: readonly Segment[],
+  segments: readonly MongoSegment[],
   observer?: RunObserver,
 ): Promise<RunOutcome> {
   const written: WrittenValues[][] = [];
   const preflights = new CreatePreflights(context.server, segments);
   /** Segments whose statements are done but whose record writes are not. */
-  let unwritten: readonly Segment[] = [];
+  let unwritten: readonly MongoSegment[] = [];
   /** Registry entries to write before those record writes. */
   let entries: readonly RegistryEntry[] = [];
   let startedAt = performance.now();
@@ -52,8 +53,7 @@ export async function runSegments(
   };
   for (const [at, segment] of segments.entries()) {
     if (observer?.shouldContinue(at) === false) break;
-    for (const [index, { run }] of segment.statements.entries()) {
-      const step = run as unknown as MongoStep;
+    for (const [index, { run: step }] of segment.statements.entries()) {
       let changed = false;
       const onChange = () => {
         changed = true;
@@ -98,19 +98,19 @@ async function writeRecords(
 ): Promise<WrittenValues[]> {
   if (writes.length === 0) return [];
   const { server } = context;
-  const all = async (session?: ClientSession): Promise<WrittenValues[]> => {
+  const writeAll = async (session?: ClientSession): Promise<WrittenValues[]> => {
     const written: WrittenValues[] = [];
     for (const write of writes) written.push(await writeRecord(context, write, startedAt, session));
     return written;
   };
   await context.assertLockHeld();
   try {
-    if (writes.length === 1 || !server.transactions) return await all();
+    if (writes.length === 1 || !server.transactions) return await writeAll();
     return await server.client.withSession((session) =>
-      session.withTransaction(() => all(session), MAJORITY_WITH_TIME_LIMIT),
+      session.withTransaction(() => writeAll(session), MAJORITY_WITH_TIME_LIMIT),
     );
   } catch (error) {
-    if (codeOf(error) === DUPLICATE_KEY) throw recordChangedError(error);
+    if (codeOf(error) === DUPLICATE_KEY) throw lockLostError(error);
     throw error;
   }
 }
@@ -135,10 +135,6 @@ async function writeRecord(
       ...(session && { session }),
     },
   );
-  if (!found) throw recordChangedError();
+  if (!found) throw lockLostError();
   return Object.fromEntries(filled.map((name) => [name, found[name] as Date | number]));
-}
-
-function recordChangedError(cause?: unknown): unknown {
-  return lockLostError('The record was changed after it was read under the lock.', cause);
 }

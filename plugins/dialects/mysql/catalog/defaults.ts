@@ -1,13 +1,7 @@
 import type { Json } from '../../../../core/json.ts';
-import { isExpression } from '../../../../core/schema/default.ts';
+import { isExpression } from '../../../../core/schema/literal.ts';
 import type { Default, Field, FieldType } from '../../../../core/schema/model.ts';
-import {
-  normalizeDateTime,
-  normalizeTime,
-  normalizeTimestamp,
-  parseJson,
-  parseValue,
-} from '../../sql/catalog-values.ts';
+import { normalizeText, parseJson, parseValue } from '../../sql/catalog-values.ts';
 import { isGeneratedUuid } from '../compile/generated-uuid.ts';
 import { parseBytesExpression, parseTextExpression, quoteLiteral } from '../compile/literal.ts';
 import type { CatalogDefault } from './catalog-table.ts';
@@ -65,16 +59,8 @@ export function canonicalDefault(value: Default, field: Pick<Field, 'type' | 'sc
     case 'float':
       // The catalog has six digits.
       return Number(Math.fround(Number(value)).toPrecision(6));
-    case 'time':
-      return normalizeTime(String(value));
-    case 'datetime':
-      return normalizeDateTime(String(value));
-    case 'timestamp':
-      return normalizeTimestamp(String(value));
-    case 'uuid':
-      return String(value).toLowerCase();
     default:
-      return value;
+      return normalizeText(value, field.type);
   }
 }
 

@@ -55,7 +55,7 @@ function collectionOf(traits: Traits, table: CatalogTable, unsupported: Unsuppor
   const note = (what: string, field?: string) =>
     unsupported.push({ collection: table.name, ...(field !== undefined && { field }), what });
   if (table.partitioned) note('is partitioned');
-  if (table.engine !== 'InnoDB') note(`has the engine ${table.engine}; svc makes InnoDB`);
+  if (table.engine !== 'InnoDB') note(`has the engine ${table.engine}; svc creates InnoDB tables`);
 
   const order = table.columns.map(({ name }) => name);
   const primary = new Set<string>();
@@ -66,7 +66,7 @@ function collectionOf(traits: Traits, table: CatalogTable, unsupported: Unsuppor
     const columns = index.columns.map(({ name }) => name);
     const [only = ''] = columns;
     if (index.unsupported !== null)
-      note(`has the index "${index.name}", which svc does not make: it ${index.unsupported}`);
+      note(`has the index "${index.name}", which svc cannot create: it ${index.unsupported}`);
     else if (index.name === PRIMARY_KEY && inOrder(columns, order)) for (const name of columns) primary.add(name);
     else if (index.name === PRIMARY_KEY)
       constraints.set(PRIMARY_KEY, { name: PRIMARY_KEY, type: 'primaryKey', columns });
@@ -76,7 +76,7 @@ function collectionOf(traits: Traits, table: CatalogTable, unsupported: Unsuppor
   for (const key of table.foreignKeys) {
     const read = foreignKey(key);
     if (read) constraints.set(read.name, read);
-    else note(`has the constraint "${key.name}", which svc does not make: it points at another database`);
+    else note(`has the constraint "${key.name}", which svc cannot create: it references another database`);
   }
   const arrays = new Set<string>();
   const texts = new Set<string>();
@@ -86,10 +86,10 @@ function collectionOf(traits: Traits, table: CatalogTable, unsupported: Unsuppor
       (name) => withoutOuterParentheses(check.expression) === `json_valid(${quoteIdentifier(name)})`,
     );
     if (check.unsupported !== null)
-      note(`has the constraint "${check.name}", which ${check.unsupported}; svc makes a plain one`);
+      note(`has the constraint "${check.name}", which ${check.unsupported}; svc creates a plain one`);
     if (array !== undefined) arrays.add(array);
     else if (json !== undefined && check.ofColumn) texts.add(json);
-    else if (check.ofColumn) note('has a check in its definition; svc makes one of the table', check.name);
+    else if (check.ofColumn) note('has a check in its definition; svc creates table checks', check.name);
     else {
       const columns = columnsIn(check.expression, order);
       constraints.set(check.name, {
@@ -136,14 +136,14 @@ interface Flags {
 function fieldOf(column: CatalogColumn, table: CatalogTable, flags: Flags, note: (what: string) => void): Field {
   const { name, extra } = column;
   const { inexact, ...read } = typeOf(column, flags);
-  if (inexact) note(`has the type ${column.type}, which svc does not make; the nearest is ${read.type}`);
+  if (inexact) note(`has the type ${column.type}, which svc cannot create; the nearest is ${read.type}`);
   if (column.generated !== '') note('is computed from other columns');
-  if (/on update/i.test(extra)) note('is set to the time of every update, which svc does not make');
-  if (/\binvisible\b/i.test(extra)) note('is invisible, which svc does not make');
+  if (/on update/i.test(extra)) note('is set to the time of every update, which svc does not support');
+  if (/\binvisible\b/i.test(extra)) note('is invisible, which svc does not support');
   if (column.comment !== '') note('has a comment, which svc does not write');
   const hasCollation = read.type === 'string' || read.type === 'text' || read.type === 'enum';
   if (hasCollation && column.collation !== null && column.collation !== table.collation)
-    note('has a collation of its own, which svc does not set');
+    note('has its own collation, which svc does not set');
   const found = column.default;
   const value = found && parseDefault(found, read);
   const numbered = /\bauto_increment\b/i.test(extra);
@@ -219,10 +219,10 @@ const grantPattern = (name: string): RegExp =>
   );
 
 const UNSUPPORTED_OBJECTS = `
-SELECT t.table_name AS collection, CONCAT('is a ', LOWER(t.table_type), ', which svc does not make') AS what
+SELECT t.table_name AS collection, CONCAT('is a ', LOWER(t.table_type), ', which svc cannot create') AS what
 FROM information_schema.tables t WHERE t.table_schema = DATABASE() AND t.table_type <> 'BASE TABLE' AND t.table_name NOT LIKE '\\_svc\\_%'
 UNION ALL SELECT t.table_name, 'has a comment, which svc does not write'
 FROM information_schema.tables t WHERE t.table_schema = DATABASE() AND t.table_type = 'BASE TABLE' AND t.table_comment <> '' AND t.table_name NOT LIKE '\\_svc\\_%'
-UNION ALL SELECT g.event_object_table, CONCAT('has the trigger ', g.trigger_name, ', which svc does not make')
+UNION ALL SELECT g.event_object_table, CONCAT('has the trigger ', g.trigger_name, ', which svc cannot create')
 FROM information_schema.triggers g WHERE g.event_object_schema = DATABASE() AND g.event_object_table NOT LIKE '\\_svc\\_%'
 ORDER BY collection, what`;

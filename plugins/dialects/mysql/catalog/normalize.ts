@@ -1,5 +1,5 @@
-import { isExpression } from '../../../../core/schema/default.ts';
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
+import { isExpression } from '../../../../core/schema/literal.ts';
 import type {
   CheckConstraint,
   Collection,
@@ -8,6 +8,7 @@ import type {
   Index,
   SchemaModel,
 } from '../../../../core/schema/model.ts';
+import { setFlags } from '../../sql/catalog-values.ts';
 import { columnDefinition } from '../../sql/column.ts';
 import { constraintDefinition } from '../../sql/compile.ts';
 import type { Grammar } from '../../sql/grammar.ts';
@@ -72,11 +73,6 @@ function normalizeCollection(collection: Collection): Collection {
   return { ...collection, fields, constraints, indexes, options: {} };
 }
 
-function setFlags(fields: Map<string, Field>, name: string, flags: Partial<Field>): void {
-  const field = fields.get(name);
-  if (field) fields.set(name, { ...field, ...flags });
-}
-
 function isInOrder({ fields }: Collection, columns: readonly string[]): boolean {
   const order = [...fields.keys()];
   return (
@@ -109,7 +105,7 @@ function normalizeField(field: Field): Field {
   };
 }
 
-const PROBE = quoteIdentifier('_svc_spelled');
+const PROBE = quoteIdentifier('_svc_expressions');
 
 export interface NormalizeContext {
   readonly session: Session;

@@ -12,8 +12,8 @@ const MAX_NAME = 64;
  * table's name followed by `_ibfk_` (on MySQL also `_chk_`), even one that the user named; a model keeps the old name.
  */
 export function renamedName(traits: Traits, type: Constraint['type'], name: string, table: string): string | undefined {
-  const word = traits.renamedConstraintSuffixes[type];
-  const at = word === undefined ? -1 : name.lastIndexOf(word);
+  const suffix = traits.renamedConstraintSuffixes[type];
+  const at = suffix === undefined ? -1 : name.lastIndexOf(suffix);
   return at > 0 ? table + name.slice(at) : undefined;
 }
 

@@ -3,7 +3,7 @@ import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
 import type { ModifyColumn } from '../compile/statement.ts';
 import { parseLabels } from '../compile/types.ts';
-import { acceptsValue } from '../data/conversions.ts';
+import { acceptsValue } from '../data/conversion-checks.ts';
 import type { Traits } from '../variant.ts';
 import type { CatalogColumn, CatalogTable } from './catalog-table.ts';
 import { lineOf, textAfter } from './show-create-table.ts';
@@ -63,13 +63,13 @@ async function assertExpressionsKept(
       .filter(({ name, ofColumn }) => ofColumn && name === column.name)
       .map(({ expression }) => expression),
   ];
-  const doubtful = expressions.filter((expression) => /[?\u0080-\uffff]/.test(expression));
-  if (doubtful.length === 0) return;
+  const inexact = expressions.filter((expression) => /[?\u0080-\uffff]/.test(expression));
+  if (inexact.length === 0) return;
   const [row] = await rowsOf(exec, `SHOW CREATE TABLE ${quoteIdentifier(table.name)}`);
   const shown = String(row?.['Create Table']);
   // In MySQL the catalog has the character, and SHOW CREATE TABLE has a question mark for each byte.
   const replaced = (expression: string) => expression.replace(/[\u{10000}-\u{10ffff}]/gu, '????');
-  if (!doubtful.every((expression) => shown.includes(expression) || shown.includes(replaced(expression))))
+  if (!inexact.every((expression) => shown.includes(expression) || shown.includes(replaced(expression))))
     throw lostCharacters(column, 'An expression in its definition');
 }
 
@@ -89,15 +89,15 @@ export async function withExactDefaults(exec: ExecSql, traits: Traits, table: Ca
 /** Reads each default from a row of a probe table with the same columns. */
 async function withExactLiterals(exec: ExecSql, { catalog }: Traits, table: CatalogTable): Promise<CatalogTable> {
   const isBytes = ({ type }: CatalogColumn) => catalog.expressionsLoseCharacters && isBinary(type);
-  const doubtful = table.columns.filter(
+  const inexact = table.columns.filter(
     (column) =>
       column.default &&
       'literal' in column.default &&
       (isBytes(column) || (column.charset !== null && mayHaveLost(column.default.literal))),
   );
-  if (doubtful.length === 0) return table;
-  const names = doubtful.map(({ name }) => quoteIdentifier(name));
-  const values = doubtful.map((column, index) => {
+  if (inexact.length === 0) return table;
+  const names = inexact.map(({ name }) => quoteIdentifier(name));
+  const values = inexact.map((column, index) => {
     const name = quoteIdentifier(column.name);
     return `${isBytes(column) ? hexSql(name) : name} AS v${index}`;
   });
@@ -108,7 +108,7 @@ async function withExactLiterals(exec: ExecSql, { catalog }: Traits, table: Cata
 INSERT INTO ${DEFAULTS_PROBE} () VALUES (); SELECT ${values.join(', ')} FROM ${DEFAULTS_PROBE}`,
   );
   await exec(drop);
-  const literals = new Map(doubtful.map((column, index) => [column, String(row?.[`v${index}`])]));
+  const literals = new Map(inexact.map((column, index) => [column, String(row?.[`v${index}`])]));
   const columns = table.columns.map((column) => {
     const literal = literals.get(column);
     return literal === undefined ? column : { ...column, default: { literal } };
@@ -118,22 +118,22 @@ INSERT INTO ${DEFAULTS_PROBE} () VALUES (); SELECT ${values.join(', ')} FROM ${D
 
 const isBinary = (type: string): boolean => /^(var)?binary|blob$/.test(type);
 
-const DEFAULTS_PROBE = quoteIdentifier('_svc_asked');
+const DEFAULTS_PROBE = quoteIdentifier('_svc_defaults');
 
 /** An expression that returns a binary value as a hexadecimal literal. */
 export const hexSql = (value: string): string => `CONCAT('0x', LOWER(HEX(${value})))`;
 
 async function withExactExpressions(exec: ExecSql, { catalog }: Traits, table: CatalogTable): Promise<CatalogTable> {
-  const isDoubtful = ({ default: found }: CatalogColumn) =>
+  const isInexact = ({ default: found }: CatalogColumn) =>
     found !== undefined && 'expression' in found && mayHaveLost(found.expression);
-  if (!table.columns.some(isDoubtful) && !table.checks.some(({ expression }) => mayHaveLost(expression))) return table;
+  if (!table.columns.some(isInexact) && !table.checks.some(({ expression }) => mayHaveLost(expression))) return table;
   const [row] = await rowsOf(exec, `SHOW CREATE TABLE ${quoteIdentifier(table.name)}`);
   const shown = String(row?.['Create Table']);
   const lineOfColumn = (name: string) => lineOf(`${quoteIdentifier(name)} `, shown);
   return {
     ...table,
     columns: table.columns.map((column) => {
-      const written = isDoubtful(column) ? textAfter(' DEFAULT ', lineOfColumn(column.name)) : undefined;
+      const written = isInexact(column) ? textAfter(' DEFAULT ', lineOfColumn(column.name)) : undefined;
       const found = written === undefined ? undefined : catalog.parseShownDefault(written);
       return found ? { ...column, default: found } : column;
     }),

@@ -1,7 +1,7 @@
-import type { RunObserver, Segment, Statement } from '../../../../core/dialect.ts';
-import type { Json } from '../../../../core/json.ts';
-import { isRawStatement } from '../../sql/statement.ts';
+import type { RunObserver } from '../../../../core/dialect.ts';
+import { isRaw } from '../../sql/statement.ts';
 import { isBefore, type Traits, type Version } from '../variant.ts';
+import type { MysqlSegment, MysqlStatement, MysqlStep } from './statement.ts';
 
 const VARIANT = "elt(1 + (ord(random_bytes(1)) & 3),'8','9','a','b')";
 const VERSIONED = `insert(insert(hex(random_bytes(16)),13,1,'4'),17,1,${VARIANT})`;
@@ -32,23 +32,30 @@ interface Server {
 }
 
 /** Replaces what the server's version does not support: it is unknown when statements are compiled. */
-export function statementsFor({ traits, version }: Server): (statements: readonly Statement[]) => readonly Statement[] {
+export function statementsFor({
+  traits,
+  version,
+}: Server): (statements: readonly MysqlStatement[]) => readonly MysqlStatement[] {
   if (!isBefore(version, traits.randomBytesSince)) return (statements) => statements;
   const replaced = (text: string): string => text.replaceAll(RANDOM_UUID, SERVER_UUID);
   return (statements) =>
     statements.map((statement) =>
-      isRawStatement(statement.run) || !JSON.stringify(statement.run).includes(RANDOM_UUID)
+      isRaw(statement) || !JSON.stringify(statement.run).includes(RANDOM_UUID)
         ? statement
         : {
             ...statement,
             text: replaced(statement.text),
-            run: JSON.parse(replaced(JSON.stringify(statement.run))) as Json,
+            run: JSON.parse(replaced(JSON.stringify(statement.run))) as MysqlStep,
           },
     );
 }
 
 /** The same for the segments of a run. Reports each replaced statement. */
-export function segmentsFor(server: Server, segments: readonly Segment[], observer?: RunObserver): readonly Segment[] {
+export function segmentsFor(
+  server: Server,
+  segments: readonly MysqlSegment[],
+  observer?: RunObserver,
+): readonly MysqlSegment[] {
   const adapt = statementsFor(server);
   return segments.map((segment, index) => {
     const statements = adapt(segment.statements);

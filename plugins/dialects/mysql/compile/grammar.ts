@@ -1,9 +1,8 @@
-import type { Statement } from '../../../../core/dialect.ts';
-import { isExpression } from '../../../../core/schema/default.ts';
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
+import { isExpression } from '../../../../core/schema/literal.ts';
 import type { Default, Field, FieldType } from '../../../../core/schema/model.ts';
 import type { NameRules } from '../../../../core/schema/names.ts';
-import type { UnsupportedFeatures } from '../../../../core/schema/unsupported.ts';
+import type { UnsupportedFeatures } from '../../../../core/schema/unsupported-features.ts';
 import { columnDefinition, defaultExpression } from '../../sql/column.ts';
 import { constraintDefinition } from '../../sql/compile.ts';
 import { type Grammar, type RenamedConstraint, UNSUPPORTED_BY_SQL } from '../../sql/grammar.ts';
@@ -11,6 +10,7 @@ import { enumCheckName, uniqueName } from '../../sql/names.ts';
 import { PRIMARY_KEY } from '../catalog/catalog-table.ts';
 import { hasRoomForCheckNames, renamedName } from '../catalog/renamed-constraints.ts';
 import type { Traits } from '../variant.ts';
+import { assertValidOperation } from './assert-operation.ts';
 import { RANDOM_UUID } from './generated-uuid.ts';
 import {
   bytesExpression,
@@ -29,12 +29,13 @@ import {
   dropTableSql,
   existsQuery,
   fillStatement,
+  type MysqlStatement,
+  type MysqlStep,
   missingQuery,
   type PlainClause,
   planned,
 } from './statement.ts';
 import { columnType, isAutoIncrement, isLong } from './types.ts';
-import { assertValidOperation } from './validate-operation.ts';
 
 const NOW: Readonly<Partial<Record<FieldType, string>>> = { date: '(CURRENT_DATE)', time: '(CURRENT_TIME(3))' };
 
@@ -66,7 +67,7 @@ const UNSUPPORTED: UnsupportedFeatures = {
   },
 };
 
-export function createGrammar(traits: Traits): Grammar {
+export function createGrammar(traits: Traits): Grammar<MysqlStep> {
   const columnCheck = (field: Field, table: string): string => {
     if (field.type !== 'array') return '';
     const check = `CHECK (${traits.arrayCheck(quoteIdentifier(field.name))})`;
@@ -78,7 +79,7 @@ export function createGrammar(traits: Traits): Grammar {
   const renameIndexes = (renamed: readonly RenamedConstraint[]): PlainClause[] =>
     renamed.filter(({ type }) => type === 'unique').map(({ from, to }) => ({ kind: 'renameIndex', from, to }));
 
-  const grammar: Grammar = {
+  const grammar: Grammar<MysqlStep> = {
     name: traits.name,
     names: NAMES,
     unsupported: UNSUPPORTED,
@@ -224,7 +225,7 @@ function addFieldWithComputedDefault(
   table: string,
   field: Field,
   keys: readonly PlainClause[],
-): Statement[] {
+): MysqlStatement[] {
   const { name, required, primaryKey: _, autoGenerate, default: __, ...plain } = field;
   const value = autoGenerate ? RANDOM_UUID : (defaultExpression(grammar, field, table) ?? 'NULL');
   const idempotent = { idempotent: true } as const;

@@ -1,10 +1,10 @@
 import { SvcError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json.ts';
-import { isExpression } from '../../../../core/schema/default.ts';
 import { defineCollection, defineField } from '../../../../core/schema/define.ts';
 import { applyFieldChanges } from '../../../../core/schema/field.ts';
+import { alreadyExistsError } from '../../../../core/schema/find-or-throw.ts';
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
-import { alreadyExistsError } from '../../../../core/schema/lookup.ts';
+import { isExpression } from '../../../../core/schema/literal.ts';
 import type { Collection, Field, SchemaModel } from '../../../../core/schema/model.ts';
 import type { Operation } from '../../../../core/schema/operation.ts';
 import { uniqueName } from '../../sql/names.ts';
@@ -28,7 +28,8 @@ export function assertWithinLimits(operation: Operation, before: SchemaModel): v
     assertIndexCount(created, 0);
     return;
   }
-  const collection = 'collection' in operation ? before.get(operation.collection) : undefined;
+  if (operation.type === 'raw') return;
+  const collection = before.get(operation.collection);
   if (!collection) return;
   const { name: table, fields } = collection;
   switch (operation.type) {
@@ -59,6 +60,15 @@ export function assertWithinLimits(operation: Operation, before: SchemaModel): v
       break;
     case 'addConstraint':
       if (operation.constraint.type === 'unique') assertIndexCount(collection, 1);
+      break;
+    case 'dropCollection':
+    case 'renameCollection':
+    case 'dropField':
+    case 'dropIndex':
+    case 'dropConstraint':
+      break;
+    default:
+      operation satisfies never;
   }
 }
 

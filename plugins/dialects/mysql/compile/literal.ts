@@ -1,6 +1,7 @@
 import { SvcError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json.ts';
 import type { Field } from '../../../../core/schema/model.ts';
+import { numberLiteral } from '../../sql/catalog-values.ts';
 
 /** A literal of the field's type. A timestamp requires a session in UTC. */
 export function literal(value: Json, field: Omit<Field, 'name'>): string {
@@ -12,7 +13,7 @@ export function literal(value: Json, field: Omit<Field, 'name'>): string {
     case 'float':
     case 'double':
     case 'decimal':
-      return number(value);
+      return numberLiteral(value, quoteLiteral);
     case 'boolean':
       return typeof value === 'boolean' ? String(value) : quoteLiteral(String(value));
     case 'binary':
@@ -39,12 +40,6 @@ export function plainText(value: Json, { type }: Pick<Field, 'type'>): string {
     default:
       return written;
   }
-}
-
-function number(value: Json): string {
-  const written = String(value);
-  if (/^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(written)) return written;
-  return quoteLiteral(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
 /** In UTC, without a zone: not every server parses one. */

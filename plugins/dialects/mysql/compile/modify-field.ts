@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Statement } from '../../../../core/dialect.ts';
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
 import type { Collection, Field, FieldType } from '../../../../core/schema/model.ts';
 import { columnDefinition, defaultExpression, fieldConstraints, primaryKeyConstraint } from '../../sql/column.ts';
@@ -16,10 +15,9 @@ import {
   alterStatement,
   existsQuery,
   type ModifyColumn,
+  type MysqlStatement,
   type PlainClause,
-  planOf,
 } from './statement.ts';
-
 import { columnType, isAutoIncrement, UUID } from './types.ts';
 
 const TEXT_TYPES: ReadonlySet<FieldType> = new Set(['string', 'text', 'uuid']);
@@ -31,7 +29,7 @@ export function modifyField(
   before: Collection,
   from: Field,
   to: Field,
-): readonly Statement[] {
+): readonly MysqlStatement[] {
   // The server converts between enums and numbers by position, and by word only if the column is a string in between.
   const isCrossing =
     from.type !== to.type &&
@@ -60,9 +58,8 @@ export function modifyField(
   }));
 }
 
-function isOnlyModify({ run }: Statement): boolean {
-  const plan = planOf(run);
-  return plan.kind === 'alterTable' && plan.clauses.every(({ kind }) => MODIFY_CLAUSES.has(kind));
+function isOnlyModify({ run }: MysqlStatement): boolean {
+  return run.kind === 'alterTable' && run.clauses.every(({ kind }) => MODIFY_CLAUSES.has(kind));
 }
 
 const MODIFY_CLAUSES: ReadonlySet<AlterClause['kind']> = new Set(['modifyColumn', 'dropArrayCheck', 'addArrayCheck']);
@@ -86,7 +83,7 @@ function rejectValues(value: string, from: Field, to: Field): RowChecks {
     rejectRows: { condition, why: `Values of ${from.name} are ${what}.` },
   });
   const rejectOthers = (words: readonly string[], of = value) =>
-    reject(`${of} NOT IN (${words.map(quoteLiteral).join(', ')})`, `none of ${words.join(', ')}`);
+    reject(`${of} NOT IN (${words.map(quoteLiteral).join(', ')})`, `not one of ${words.join(', ')}`);
   if (type === 'enum' && !hasAll(enumValues, from)) return rejectOthers(enumValues, bytesSql(value));
   if (type === 'array' && isJson(from) && !isSameList(from, to))
     return reject(otherElementsSql(value, items), `not lists of ${items}`);
@@ -147,7 +144,7 @@ function modifyStatements(
   to: Field,
   checks: RowChecks = {},
   overrides: Pick<ModifyColumn, 'default'> = {},
-): Statement[] {
+): MysqlStatement[] {
   const table = before.name;
   const keyChanges = from.primaryKey !== to.primaryKey;
   const key = primaryKeyAfter(before, to);

@@ -1,6 +1,8 @@
 import type { Statement } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import type { Raw } from '../../../../core/schema/operation.ts';
+import type { RawSql } from '../../sql/statement.ts';
+import { tokensProblem } from '../../sql/validate.ts';
 
 const TRANSACTION_CONTROL = /^(begin|commit|rollback|savepoint|release savepoint|start transaction|xa)\b/;
 const AUTOCOMMIT = /^set\b.*\bautocommit\b/;
@@ -15,7 +17,7 @@ const DATA_CHANGE = /^(insert|update|delete|replace|select|with|do|values|table)
 const SESSION_ONLY = /^set (?!(password|default role|statement)\b)/;
 
 /** Data changes run in a transaction. Any other statement commits what is before it, even if it fails, and has to be alone. */
-export function compileRaw({ statement: text, check, transaction }: Raw): Statement[] {
+export function compileRaw({ statement: text, check, transaction }: Raw): Statement<RawSql>[] {
   const found = assertUsable(text);
   if (check !== undefined) assertUsable(check);
   if (found.length === 0) return [];
@@ -29,8 +31,7 @@ export function compileRaw({ statement: text, check, transaction }: Raw): Statem
   return [
     {
       text,
-      // `isRawStatement` recognises an array of one string.
-      run: [text],
+      run: { kind: 'raw', sql: text },
       transactional: committing.length === 0 && transaction !== false,
       // svc cannot know whether raw text destroys data.
       destructive: false,
@@ -115,18 +116,8 @@ function splitStatements(text: string): string[] {
 }
 
 /** Why a text is not a single expression, or undefined if it is. */
-export function expressionProblem(text: string): string | undefined {
-  if (text.includes('\0')) return 'It contains a NUL character.';
-  let depth = 0;
-  for (const token of tokenize(text)) {
-    if (token.kind === 'unclosed') return `It has an unclosed ${token.text}.`;
-    if (token.kind === 'comment' || token.kind === 'executable') return 'It contains a comment.';
-    if (token.text === ';') return 'It contains a semicolon outside of quotes.';
-    depth += token.text === '(' ? 1 : token.text === ')' ? -1 : 0;
-    if (depth < 0) return 'It has an unmatched closing parenthesis.';
-  }
-  return depth > 0 ? 'It has an unclosed parenthesis.' : undefined;
-}
+export const expressionProblem = (text: string): string | undefined =>
+  text.includes('\0') ? 'It contains a NUL character.' : tokensProblem(tokenize(text));
 
 /** A token of SQL as the server's own lexer splits it, without white space. */
 export interface Token {

@@ -1,15 +1,17 @@
-import type { Statement } from '../../../../core/dialect.ts';
-import type { Json } from '../../../../core/json.ts';
+import type { Segment, Statement } from '../../../../core/dialect.ts';
 import type { Constraint } from '../../../../core/schema/model.ts';
 import type { StatementFacts } from '../../sql/grammar.ts';
+import type { RawSql } from '../../sql/statement.ts';
 import type { Traits } from '../variant.ts';
 import { quoteIdentifier, quoteLiteral } from './literal.ts';
 import type { Violation } from './violations.ts';
 
-/**
- * `Statement.run` of every statement that is not raw: JSON for the journal, rendered as SQL right before it is sent.
- * Nothing reads the rendered SQL.
- */
+/** What a statement does, as the journal stores it. */
+export type MysqlStep = StatementPlan | RawSql;
+export type MysqlStatement = Statement<MysqlStep>;
+export type MysqlSegment = Segment<MysqlStep>;
+
+/** Rendered as SQL right before it is sent. Nothing reads the rendered SQL. */
 export type StatementPlan = CreateTable | DropTable | AlterTable | FillColumn;
 
 export interface CreateTable {
@@ -100,12 +102,9 @@ interface IndexColumn {
   readonly descending?: true;
 }
 
-/** Of a statement that is not raw. */
-export const planOf = (run: Json): StatementPlan => run as unknown as StatementPlan;
-
 /** `text` is for people. DDL commits by itself, so no plan can be in a transaction. */
-export function planned(plan: StatementPlan, text: string, facts: StatementFacts = {}): Statement {
-  return { text, run: plan as unknown as Json, transactional: false, destructive: false, ...facts };
+export function planned(plan: StatementPlan, text: string, facts: StatementFacts = {}): MysqlStatement {
+  return { text, run: plan, transactional: false, destructive: false, ...facts };
 }
 
 /** `modifySql`: the text for people of a `modifyColumn` clause, which only the catalog can complete. */
@@ -116,7 +115,7 @@ export function alterStatement(
   facts: StatementFacts = {},
   checks: Pick<AlterTable, 'rejectRows' | 'convertWords'> = {},
   modifySql = '',
-): Statement {
+): MysqlStatement {
   const shown = clauses.flatMap((clause) => {
     if (clause.kind === 'modifyColumn') return [modifySql];
     return clause.kind === 'dropArrayCheck' || clause.kind === 'addArrayCheck' ? [] : [clauseSql(traits, clause)];
@@ -124,10 +123,10 @@ export function alterStatement(
   return planned({ kind: 'alterTable', table, clauses, ...checks }, alterText(table, shown), facts);
 }
 
-export function withViolations(statement: Statement, violations: readonly Violation[]): Statement {
-  const plan = planOf(statement.run);
-  if (plan.kind !== 'alterTable') throw new Error(`${plan.kind} has no rows to check`);
-  return { ...statement, run: { ...plan, violations } as unknown as Json };
+export function withViolations(statement: MysqlStatement, violations: readonly Violation[]): MysqlStatement {
+  const { run } = statement;
+  if (run.kind !== 'alterTable') throw new Error(`${run.kind} has no rows to check`);
+  return { ...statement, run: { ...run, violations } };
 }
 
 export function alterSql(traits: Traits, table: string, clauses: readonly PlainClause[]): string {
@@ -175,7 +174,7 @@ function clauseSql({ dropCheck }: Traits, clause: PlainClause): string {
 
 export const dropTableSql = (table: string): string => `DROP TABLE ${quoteIdentifier(table)}`;
 
-export function fillStatement(table: string, column: string, value: string): Statement {
+export function fillStatement(table: string, column: string, value: string): MysqlStatement {
   const name = quoteIdentifier(column);
   return planned(
     { kind: 'fillColumn', table, column, value },

@@ -28,7 +28,7 @@ export interface ForeignKeyColumns {
 
 /** The rows for which an operation fails. In a run of several steps, the step's own error comes too late. */
 export function findViolations(traits: Traits, operation: Operation, before: SchemaModel): Violation[] {
-  if (!('collection' in operation)) return [];
+  if (operation.type === 'createCollection' || operation.type === 'raw') return [];
   const collection = before.get(operation.collection);
   if (!collection) return [];
   const table = collection.name;
@@ -57,7 +57,13 @@ export function findViolations(traits: Traits, operation: Operation, before: Sch
           : []),
       ];
     }
-    default:
+    case 'dropCollection':
+    case 'renameCollection':
+    case 'addField':
+    case 'dropField':
+    case 'renameField':
+    case 'dropIndex':
+    case 'dropConstraint':
       return [];
   }
 }

@@ -1,8 +1,8 @@
 import type { Connection } from '../../../../core/dialect.ts';
+import { convertingErrors } from '../../shared/errors.ts';
 import { Mutex } from '../../sql/mutex.ts';
 import { recordStore } from '../../sql/record-store.ts';
 import { type ExecSql, type Result, rowsOf } from '../../sql/session.ts';
-import { isRawStatement, withSchema } from '../../sql/statement.ts';
 import { introspectTables, readUnsupportedObjects } from '../catalog/introspect.ts';
 import { normalizeExpressions, normalizeModel } from '../catalog/normalize.ts';
 import { readCatalog } from '../catalog/read-catalog.ts';
@@ -10,8 +10,8 @@ import { withCurrentNames } from '../catalog/renamed-constraints.ts';
 import { segmentsFor, statementsFor } from '../compile/generated-uuid.ts';
 import { createGrammar } from '../compile/grammar.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
-import { planOf, tableCharset } from '../compile/statement.ts';
-import { updateSql } from '../data/update.ts';
+import { type MysqlStep, tableCharset } from '../compile/statement.ts';
+import { updateSql } from '../compile/update-sql.ts';
 import { createRecordGrammar, createRecordHome, ensureTables } from '../records/record-store.ts';
 import { type AlterContext, immediateSql, runDeferred } from '../run/online-alter.ts';
 import { previewSql } from '../run/planned-changes.ts';
@@ -24,7 +24,7 @@ import { openSession } from './session.ts';
 import { type Settings, sessionSetupSql } from './settings.ts';
 import { parseAddress } from './url.ts';
 
-export async function connect(variant: Variant, url: string, settings: Settings): Promise<Connection> {
+export async function connect(variant: Variant, url: string, settings: Settings): Promise<Connection<MysqlStep>> {
   const { traits } = variant;
   const session = await openSession(variant, parseAddress(url, variant.schemes), settings);
   const { serverInfo } = session;
@@ -46,19 +46,13 @@ export async function connect(variant: Variant, url: string, settings: Settings)
     restore: (autocommit) => `USE ${quoteIdentifier(serverInfo.database)}; ${sessionSetupSql(settings, autocommit)}`,
     lockHeld: sessionHoldsLock(serverInfo.database),
     lockRetries: settings.lockRetries,
-    sqlOf: (run) => (isRawStatement(run) ? withSchema(run, '') : immediateSql(traits, tableOptions, planOf(run))),
+    sqlOf: (step) => (step.kind === 'raw' ? step.sql : immediateSql(traits, tableOptions, step)),
     compoundStatement: traits.compoundStatement,
-    runDeferred: (exec, run, onSent) => runDeferred(alterContext(exec), planOf(run), onSent),
+    runDeferred: (exec, plan, onSent) => runDeferred(alterContext(exec), plan, onSent),
   };
   const adapt = statementsFor({ traits, version });
   const lockContext = { session, serverInfo, mutex: new Mutex() };
-  const withSvcErrors = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      throw toSvcError(error);
-    }
-  };
+  const withSvcErrors = convertingErrors(toSvcError);
   const rows = (text: string): Promise<Result['rows']> => withSvcErrors(() => rowsOf(session.exec, text));
   const read = (collections?: readonly string[]) =>
     withSvcErrors(async () => introspectTables(traits, await readCatalog(session.exec, traits, collections)));

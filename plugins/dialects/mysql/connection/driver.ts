@@ -36,6 +36,7 @@ export const openMysql2: OpenDriver = async (
   });
   return {
     async query(text) {
+      // With `multipleStatements`, both are lists of lists, which the driver's types leave out.
       const [results, fields] = (await connection.query(text)) as unknown as [
         DriverResult | DriverResult[],
         DriverFields | DriverFields[],

@@ -1,5 +1,11 @@
-import { type ErrorCode, isSvcError, SvcError } from '../../../../core/errors.ts';
-import { isTlsError, TABLE_EXISTS_REMEDIES } from '../../shared/errors.ts';
+import { isSvcError, SvcError } from '../../../../core/errors.ts';
+import {
+  type ErrorMapping,
+  isTlsError,
+  mappedError,
+  networkMappings,
+  TABLE_EXISTS_REMEDIES,
+} from '../../shared/errors.ts';
 
 /** The properties of both drivers' errors. MariaDB's `message` contains the statement; `sqlMessage` does not. */
 interface EngineError extends Error {
@@ -21,12 +27,6 @@ const TRANSIENT: ReadonlySet<number | undefined> = new Set([1020, 1205, 1213]);
 /** A conflict with another session, and nothing was changed: a retry may succeed. */
 export function isTransient(error: unknown): boolean {
   return TRANSIENT.has(errorNumber(error));
-}
-
-interface ErrorMapping {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly next?: readonly string[];
 }
 
 const LOST: ErrorMapping = {
@@ -163,15 +163,8 @@ const MAPPINGS: Readonly<Record<number, ErrorMapping>> = {
 
 /** Codes of Node and of the drivers, for errors without a number of the server. */
 const CODES: Readonly<Record<string, ErrorMapping>> = {
-  ECONNREFUSED: UNREACHABLE,
-  ENOTFOUND: UNREACHABLE,
-  EAI_AGAIN: UNREACHABLE,
-  ETIMEDOUT: UNREACHABLE,
-  EHOSTUNREACH: UNREACHABLE,
-  ENETUNREACH: UNREACHABLE,
+  ...networkMappings(UNREACHABLE, LOST),
   ENOENT: UNREACHABLE,
-  ECONNRESET: LOST,
-  EPIPE: LOST,
   PROTOCOL_CONNECTION_LOST: LOST,
 };
 
@@ -187,12 +180,12 @@ const MESSAGES_WITH_VALUES: Readonly<Record<number, RegExp>> = {
 /** The server's or driver's error as an `SvcError`, with its number and message in `why`. Returns any other error unchanged. */
 export function toSvcError(error: unknown): unknown {
   const mapping = mappingOf(error);
-  return mapping ? mappedError(error as EngineError, mapping) : error;
+  return mapping ? engineError(error as EngineError, mapping) : error;
 }
 
 /** An error in an open session. If the server became unreachable, it may have run the last statement. */
 export function toSessionError(error: unknown): unknown {
-  return mappingOf(error) === UNREACHABLE ? mappedError(error as EngineError, LOST) : error;
+  return mappingOf(error) === UNREACHABLE ? engineError(error as EngineError, LOST) : error;
 }
 
 /** An error before the session began: nothing was run. */
@@ -202,7 +195,7 @@ export function toConnectError(error: unknown): unknown {
   const next = isTlsError(error)
     ? ['Trust its certificate: NODE_EXTRA_CA_CERTS=<file>', 'Or encrypt without verification: ?tls=encrypt']
     : UNREACHABLE.next;
-  return mappedError(error as EngineError, { ...UNREACHABLE, ...(next && { next }) });
+  return engineError(error as EngineError, { ...UNREACHABLE, ...(next && { next }) });
 }
 
 function mappingOf(error: unknown): ErrorMapping | undefined {
@@ -217,13 +210,12 @@ function mappingOf(error: unknown): ErrorMapping | undefined {
   );
 }
 
-function mappedError(error: EngineError, mapping: ErrorMapping): SvcError {
+function engineError(error: EngineError, mapping: ErrorMapping): SvcError {
   const { code, sqlState } = error;
   const number = errorNumber(error);
   const message = errorMessage(error, number);
-  return new SvcError(mapping.code, mapping.message, {
+  return mappedError(mapping, {
     why: number === undefined ? message : `${number}: ${message}`,
-    next: mapping.next ?? [],
     details: number === undefined ? {} : { engineCode: number },
     // The driver's error contains the whole statement with its values.
     cause: Object.assign(new Error(message), { errno: number, code, sqlState }),
@@ -236,11 +228,6 @@ function errorMessage(error: EngineError, number: number | undefined): string {
   const pattern = number === undefined ? undefined : MESSAGES_WITH_VALUES[number];
   if (!pattern) return message;
   return `a value ${pattern.exec(message)?.[0] ?? 'of a row'} (${error.code})`;
-}
-
-/** For an error before anything could be changed. */
-export function withNothingChanged(error: unknown): unknown {
-  return isSvcError(error) && error.state === undefined ? error.with({ state: 'Nothing was changed.' }) : error;
 }
 
 export function poolerError(why: string): SvcError {

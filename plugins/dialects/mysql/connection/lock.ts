@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { LockOptions } from '../../../../core/dialect.ts';
-import { LockWait } from '../../shared/lock-wait.ts';
-import type { Mutex } from '../../sql/mutex.ts';
+import { withNothingChanged } from '../../shared/errors.ts';
+import type { LockWait } from '../../shared/lock-wait.ts';
+import { type Mutex, withSessionLock } from '../../sql/mutex.ts';
 import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
-import { errorNumber, poolerError, toSvcError, withNothingChanged } from './errors.ts';
+import { errorNumber, poolerError, toSvcError } from './errors.ts';
 import type { ServerInfo } from './session.ts';
 
 /** One row counts how often the migration lock was taken. A session with an older number has lost it. */
@@ -21,27 +22,18 @@ export interface LockContext {
 }
 
 /** Runs `work` under the lock. The lock ends with its session, even if the process dies. */
-export async function withMigrationLock<T>(
+export function withMigrationLock<T>(
   context: LockContext,
   work: (epoch: number) => Promise<T>,
-  options: LockOptions = {},
+  options?: LockOptions,
 ): Promise<T> {
   const { session, mutex, serverInfo } = context;
-  const waiting = new LockWait(options);
-  const done = await mutex.acquire(waiting);
-  try {
-    const epoch = await acquire(context, waiting).catch((error) => {
+  const take = (wait: LockWait) =>
+    acquire(context, wait).catch((error) => {
       throw withNothingChanged(toSvcError(error));
     });
-    try {
-      return await work(epoch);
-    } finally {
-      // A lost session has already released it.
-      await session.exec(`DO RELEASE_LOCK('${lockName(serverInfo.database)}')`).catch(() => undefined);
-    }
-  } finally {
-    done();
-  }
+  const release = () => session.exec(`DO RELEASE_LOCK('${lockName(serverInfo.database)}')`);
+  return withSessionLock(mutex, options, take, release, work);
 }
 
 function acquire({ session, serverInfo }: LockContext, waiting: LockWait): Promise<number> {

@@ -1,8 +1,9 @@
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
+import { withNothingChanged } from '../../shared/errors.ts';
 import { SerialQueue } from '../../sql/mutex.ts';
 import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
 import { isBefore, parseVersion, type Variant } from '../variant.ts';
-import { toConnectError, toSessionError, toSvcError, withNothingChanged } from './errors.ts';
+import { toConnectError, toSessionError, toSvcError } from './errors.ts';
 import { type Settings, sessionSetupSql } from './settings.ts';
 import type { Address } from './url.ts';
 
@@ -42,9 +43,9 @@ export async function openSession(variant: Variant, address: Address, settings: 
     });
   const queue = new SerialQueue();
   try {
-    const ask =
+    const query =
       'SELECT version() AS version, database() AS name, connection_id() AS id, @@character_set_database AS charset, @@lower_case_table_names AS folds, @@explicit_defaults_for_timestamp AS explicit';
-    const [row] = await rowsOf(send, `${sessionSetupSql(settings, 1)}; ${ask}`);
+    const [row] = await rowsOf(send, `${sessionSetupSql(settings, 1)}; ${query}`);
     const serverInfo = {
       version: String(row?.version),
       database: String(row?.name),

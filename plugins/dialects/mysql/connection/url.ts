@@ -1,5 +1,5 @@
-import { SvcError } from '../../../../core/errors.ts';
-import { withoutPassword } from '../../../../core/url.ts';
+import type { SvcError } from '../../../../core/errors.ts';
+import { invalidUrlError } from '../../shared/errors.ts';
 
 /** A parsed database URL, in the form of both drivers' options. */
 export interface Address {
@@ -64,9 +64,5 @@ function decodePart(url: string, schemes: readonly string[], text: string): stri
   }
 }
 
-function invalidUrl(url: string, schemes: readonly string[], why: string): SvcError {
-  return new SvcError('url_invalid', 'The URL of the database cannot be used.', {
-    why: `${why} (${withoutPassword(url)})`,
-    next: [`Use the form ${schemes[0]}//user:password@host:3306/database`],
-  });
-}
+const invalidUrl = (url: string, schemes: readonly string[], why: string): SvcError =>
+  invalidUrlError('the database', url, why, [`Use the form ${schemes[0]}//user:password@host:3306/database`]);

@@ -1,12 +1,12 @@
-import type { AnyRecordDefinition, RecordColumn, RecordValue, RecordWrite } from '../../../../core/records.ts';
-import { type RecordBackend, VERSION_COLUMN } from '../../sql/record-store.ts';
 import {
+  type AnyRecordDefinition,
   columnOf,
-  engineFilledColumns,
-  type RecordGrammar,
-  readRecordColumn,
-  recordLiteral,
-} from '../../sql/record-values.ts';
+  type RecordColumn,
+  type RecordValue,
+  type RecordWrite,
+} from '../../../../core/records.ts';
+import { type RecordBackend, VERSION_COLUMN } from '../../sql/record-store.ts';
+import { engineFilledColumns, type RecordGrammar, readRecordColumn, recordLiteral } from '../../sql/record-values.ts';
 import { type ExecSql, retryTransient, rowsOf, type Session } from '../../sql/session.ts';
 import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
 import { errorNumber, isTransient, toSvcError } from '../connection/errors.ts';

@@ -125,10 +125,12 @@ function releaseAutomaticIndex({ indexes, foreignKeys }: CatalogTable, dropped: 
   const index = indexes.find((one) => key && isAutomaticIndex(one, [key]));
   if (!index) return [];
   const left = indexes.filter((one) => one !== index);
-  const heir = foreignKeys.find(
+  const successor = foreignKeys.find(
     ({ name, columns }) => name !== dropped && serves(index, columns) && !left.some((other) => serves(other, columns)),
   );
-  return [heir ? { kind: 'renameIndex', from: index.name, to: heir.name } : { kind: 'dropIndex', name: index.name }];
+  return [
+    successor ? { kind: 'renameIndex', from: index.name, to: successor.name } : { kind: 'dropIndex', name: index.name },
+  ];
 }
 
 /** A column's whole definition: what changes, and everything else as the catalog has it. */
@@ -214,8 +216,8 @@ function defaultClause(column: CatalogColumn, modify: ModifyColumn, type: string
 }
 
 function onUpdateClause({ extra }: CatalogColumn, type: string): string {
-  const [, clock] = /on update (\w+(?:\(\d?\))?)/i.exec(extra) ?? [];
-  if (clock === undefined || !/^(datetime|timestamp)/.test(type)) return '';
+  const [, expression] = /on update (\w+(?:\(\d?\))?)/i.exec(extra) ?? [];
+  if (expression === undefined || !/^(datetime|timestamp)/.test(type)) return '';
   return `ON UPDATE ${currentTimestamp(type)}`;
 }
 

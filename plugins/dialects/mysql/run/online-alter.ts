@@ -11,7 +11,7 @@ import {
   type StatementPlan,
 } from '../compile/statement.ts';
 import { errorNumber } from '../connection/errors.ts';
-import { assertNoRows, assertWordsConvertible, countRows, MAX_COUNTED } from '../data/conversions.ts';
+import { assertNoRows, assertWordsConvertible, countRows, MAX_COUNTED } from '../data/conversion-checks.ts';
 import { runFill } from '../data/fill.ts';
 
 import { isBefore, type Traits, type Version } from '../variant.ts';

@@ -1,8 +1,7 @@
-import type { Segment } from '../../../../core/dialect.ts';
-import type { Json } from '../../../../core/json.ts';
 import type { RecordWrite } from '../../../../core/records.ts';
 import { endsElapsed, engineFilledColumns, type RecordGrammar } from '../../sql/record-values.ts';
-import { isRawStatement } from '../../sql/statement.ts';
+import { isRaw } from '../../sql/statement.ts';
+import type { MysqlSegment, MysqlStep } from '../compile/statement.ts';
 import { readBackSql, writeSql } from '../records/record-store.ts';
 import type { Traits } from '../variant.ts';
 
@@ -16,13 +15,13 @@ export interface PacketContext {
   /** An SQL condition: this session has the migration lock. */
   readonly lockHeld: string;
   /** The SQL of a statement in its most likely form; undefined if it depends on the catalog. */
-  sqlOf(run: Json): string | undefined;
+  sqlOf(step: MysqlStep): string | undefined;
   readonly compoundStatement: Traits['compoundStatement'];
 }
 
 /** Segments that are sent to the server as one text. */
 export interface Packet {
-  readonly segments: readonly Segment[];
+  readonly segments: readonly MysqlSegment[];
   readonly text: string;
   /** The server parses all of it before it runs any: after a syntax error, nothing has run. */
   readonly isCompound: boolean;
@@ -44,12 +43,12 @@ export interface Packet {
  */
 export function createPacket(
   context: PacketContext,
-  segments: readonly Segment[],
+  segments: readonly MysqlSegment[],
   epoch: number,
   elapsedMs: number,
   isPlain: boolean,
 ): Packet {
-  const taken: Segment[] = [];
+  const taken: MysqlSegment[] = [];
   const parts: string[] = [lockGuard(context, segments)];
   let length = 0;
   /** The last segment has writes that nothing has committed yet. */
@@ -75,20 +74,20 @@ export function createPacket(
   return { segments: taken, text, isCompound: compound !== undefined, readBack };
 }
 
-export const hasRaw = ({ statements }: Segment): boolean => statements.some(({ run }) => isRawStatement(run));
+export const hasRaw = ({ statements }: MysqlSegment): boolean => statements.some(isRaw);
 
 /** The SQL of its statement depends on the catalog. */
-export function isDeferred({ sqlOf }: PacketContext, { statements }: Segment): boolean {
+export function isDeferred({ sqlOf }: PacketContext, { statements }: MysqlSegment): boolean {
   return statements.some(({ run }) => sqlOf(run) === undefined);
 }
 
 /** Only writes, which the next segment commits. */
-function isUncommitted({ transactional, statements }: Segment): boolean {
+function isUncommitted({ transactional, statements }: MysqlSegment): boolean {
   return transactional && statements.length === 0;
 }
 
 /** The number of committed segments after the one at `failed` was rolled back. One with statements begins with COMMIT. */
-export function countCommitted(segments: readonly Segment[], failed: number): number {
+export function countCommitted(segments: readonly MysqlSegment[], failed: number): number {
   const segment = segments[failed];
   if (segment && !isUncommitted(segment)) return failed;
   let count = failed;
@@ -102,7 +101,7 @@ function begin(elapsedMs: number): string {
   return `SET autocommit = 0, @svc_done = 0, @svc_at = -1, @svc_began = ${began}`;
 }
 
-function lockGuard({ lockHeld }: PacketContext, segments: readonly Segment[]): string {
+function lockGuard({ lockHeld }: PacketContext, segments: readonly MysqlSegment[]): string {
   const writes = segments.some((segment) => segment.writes.length > 0);
   return `SET @svc_at = ${writes ? `0 * ${failIf(`NOT ${lockHeld}`)}` : '0'}`;
 }
@@ -112,7 +111,13 @@ const failIf = (condition: string): string => `POW(10, 400 * (${condition}))`;
 /** SET, because MariaDB's DO ignores errors. */
 const guardSql = (condition: string): string => `SET @svc_ok = ${failIf(condition)}`;
 
-function segmentSql(context: PacketContext, segment: Segment, epoch: number, index: number, isOpen: boolean): string {
+function segmentSql(
+  context: PacketContext,
+  segment: MysqlSegment,
+  epoch: number,
+  index: number,
+  isOpen: boolean,
+): string {
   const { transactional, statements, writes } = segment;
   const isRaw = hasRaw(segment);
   const restore = isRaw ? [context.restore(0), guardSql(`NOT ${context.lockHeld}`)] : [];

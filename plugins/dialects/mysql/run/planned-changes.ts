@@ -1,8 +1,6 @@
-import type { Statement } from '../../../../core/dialect.ts';
 import { isSvcError } from '../../../../core/errors.ts';
 import type { ExecSql } from '../../sql/session.ts';
-import { isRawStatement } from '../../sql/statement.ts';
-import { type AlterClause, type AlterTable, planOf } from '../compile/statement.ts';
+import type { AlterClause, AlterTable, MysqlStatement } from '../compile/statement.ts';
 import type { ForeignKeyColumns, Violation } from '../compile/violations.ts';
 import { errorNumber } from '../connection/errors.ts';
 import type { Traits } from '../variant.ts';
@@ -38,7 +36,7 @@ export interface AddedForeignKey extends ForeignKeyColumns {
 }
 
 /** Stops at a raw statement that may change or empty tables. */
-export function planChanges(statements: readonly Statement[]): PlannedChanges {
+export function planChanges(statements: readonly MysqlStatement[]): PlannedChanges {
   const changes = new Map<string, TableChange[]>();
   const dropped = new Map<string, number>();
   const foreignKeys: AddedForeignKey[] = [];
@@ -51,12 +49,12 @@ export function planChanges(statements: readonly Statement[]): PlannedChanges {
   const isUnchanged = (table: string, columns: readonly string[]): boolean =>
     !hasRaw && !originals.has(table) && !columns.some((column) => changedColumns.get(table)?.includes(column));
   for (const [index, statement] of statements.entries()) {
-    if (isRawStatement(statement.run)) {
+    const plan = statement.run;
+    if (plan.kind === 'raw') {
       hasRaw = true;
       if (MAY_CHANGE_TABLES.test(statement.text)) break;
       continue;
     }
-    const plan = planOf(statement.run);
     const table = originalOf(plan.table);
     if (plan.kind === 'fillColumn') continue;
     if (plan.kind !== 'alterTable') {
@@ -109,7 +107,11 @@ function columnsOf(clause: AlterClause): readonly string[] {
 }
 
 /** The SQL that will be sent; the planned text if an earlier statement changes the table or its columns. */
-export async function previewSql(exec: ExecSql, traits: Traits, statements: readonly Statement[]): Promise<string[]> {
+export async function previewSql(
+  exec: ExecSql,
+  traits: Traits,
+  statements: readonly MysqlStatement[],
+): Promise<string[]> {
   const texts = statements.map(({ text }) => text);
   for (const [table, changes] of planChanges(statements).changes) {
     for (const { statement, alter, columnsUnchanged } of changes) {

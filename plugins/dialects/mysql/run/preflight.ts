@@ -1,13 +1,12 @@
-import type { PreflightFailure, Statement } from '../../../../core/dialect.ts';
+import type { PreflightFailure } from '../../../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
-import { isRawStatement } from '../../sql/statement.ts';
 import { readCatalog, readTable } from '../catalog/read-catalog.ts';
 import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
-import { type AlterTable, alterSql, type PlainClause, planOf } from '../compile/statement.ts';
+import { type AlterTable, alterSql, type MysqlStatement, type PlainClause } from '../compile/statement.ts';
 import type { Violation } from '../compile/violations.ts';
 import { errorNumber } from '../connection/errors.ts';
-import { assertNoRows, assertWordsConvertible } from '../data/conversions.ts';
+import { assertNoRows, assertWordsConvertible } from '../data/conversion-checks.ts';
 import type { Traits } from '../variant.ts';
 import { completeClauses } from './complete-alter.ts';
 import {
@@ -26,7 +25,7 @@ import { type AddedForeignKey, newNameIn, planChanges, type TableChange } from '
  */
 export async function preflight(
   context: AlterContext,
-  statements: readonly Statement[],
+  statements: readonly MysqlStatement[],
 ): Promise<PreflightFailure | undefined> {
   const { exec, traits, foldsTableNames } = context;
   const [folded] = foldsTableNames ? findFoldedNames(statements) : [];
@@ -46,12 +45,11 @@ export async function preflight(
 }
 
 /** Tables whose name the catalog would return in lower case. */
-function findFoldedNames(statements: readonly Statement[]): PreflightFailure[] {
+function findFoldedNames(statements: readonly MysqlStatement[]): PreflightFailure[] {
   return statements.flatMap(({ run }, statement) => {
-    if (isRawStatement(run)) return [];
-    const plan = planOf(run);
-    const newName = plan.kind === 'alterTable' ? newNameIn(plan) : undefined;
-    const name = [plan.table, newName].find((one) => one !== undefined && one !== one.toLowerCase());
+    if (run.kind === 'raw') return [];
+    const newName = run.kind === 'alterTable' ? newNameIn(run) : undefined;
+    const name = [run.table, newName].find((one) => one !== undefined && one !== one.toLowerCase());
     if (name === undefined) return [];
     const error = new SvcError('name_invalid', `The name "${name}" cannot be used for a table on this server.`, {
       why: 'The server ignores the case of table names (lower_case_table_names), and svc does not.',

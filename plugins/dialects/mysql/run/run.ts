@@ -1,12 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { RunObserver, RunOutcome, Segment, Statement } from '../../../../core/dialect.ts';
+import type { RunObserver, RunOutcome } from '../../../../core/dialect.ts';
 import { isSvcError } from '../../../../core/errors.ts';
-import type { Json } from '../../../../core/json.ts';
 import type { RecordWrite } from '../../../../core/records.ts';
-import { endsElapsed, engineFilledValues, recordWriteConflict } from '../../sql/record-values.ts';
+import { lockLostError } from '../../shared/errors.ts';
+import { endsElapsed, engineFilledValues } from '../../sql/record-values.ts';
 import { type ExecSql, type Result, rowsOf, type Session } from '../../sql/session.ts';
-import { isRawStatement } from '../../sql/statement.ts';
-import { planOf } from '../compile/statement.ts';
+import { isRaw } from '../../sql/statement.ts';
+import type { MysqlSegment, MysqlStatement, StatementPlan } from '../compile/statement.ts';
 import { errorNumber, isTransient, toSvcError } from '../connection/errors.ts';
 import { readBackSql } from '../records/record-store.ts';
 import { NEEDS_CATALOG } from './online-alter.ts';
@@ -30,7 +30,7 @@ export interface RunContext extends PacketContext {
   readonly session: Session;
   readonly lockRetries: number;
   /** Runs a statement that depends on the catalog. Calls `onSent` before it sends the SQL. */
-  runDeferred(exec: ExecSql, run: Json, onSent: (sql: string) => void): Promise<void>;
+  runDeferred(exec: ExecSql, plan: StatementPlan, onSent: (sql: string) => void): Promise<void>;
 }
 
 type Written = RunOutcome['written'][number];
@@ -49,7 +49,7 @@ type Retry = 'deferred' | 'plain';
 
 export async function runSegments(
   context: RunContext,
-  segments: readonly Segment[],
+  segments: readonly MysqlSegment[],
   epoch: number,
   tookMs = 0,
   observer?: RunObserver,
@@ -88,7 +88,7 @@ export async function runSegments(
 async function runPacket(
   context: RunContext,
   exec: ExecSql,
-  segments: readonly Segment[],
+  segments: readonly MysqlSegment[],
   epoch: number,
   elapsedMs: number,
   retry: Retry | undefined,
@@ -96,7 +96,7 @@ async function runPacket(
 ): Promise<PacketOutcome> {
   const [first] = segments;
   const statement = first?.statements[0];
-  if (first && statement && (retry === 'deferred' || isDeferred(context, first))) {
+  if (statement && statement.run.kind !== 'raw' && (retry === 'deferred' || isDeferred(context, first))) {
     try {
       await context.runDeferred(exec, statement.run, onSent);
       return { written: [[]] };
@@ -149,32 +149,30 @@ async function recover(context: RunContext, exec: ExecSql, packet: Packet, error
   };
 }
 
-function retryOf(packet: Packet, failed: Segment | undefined, at: number, error: unknown): Retry | undefined {
+function retryOf(packet: Packet, failed: MysqlSegment | undefined, at: number, error: unknown): Retry | undefined {
   if (packet.isCompound && at < 0) return 'plain';
   const needsCatalog = NEEDS_CATALOG.has(errorNumber(error)) && failed?.statements.some(isAlter);
   return needsCatalog ? 'deferred' : undefined;
 }
 
-const isAlter = ({ run }: Statement): boolean => !isRawStatement(run) && planOf(run).kind === 'alterTable';
+const isAlter = ({ run }: MysqlStatement): boolean => run.kind === 'alterTable';
 
 /** A procedure may have committed part of its work before the conflict. Anything else was rolled back. */
-function isRepeatable({ transactional, statements }: Segment): boolean {
-  return transactional || !statements.some(({ run, text }) => isRawStatement(run) && /\b(call|execute)\b/i.test(text));
+function isRepeatable({ transactional, statements }: MysqlSegment): boolean {
+  return transactional || !statements.some((one) => isRaw(one) && /\b(call|execute)\b/i.test(one.text));
 }
 
 /** Planned statements are atomic; raw ones are, unless they contain several statements or one of these commands. */
-function isAtomic({ statements }: Segment): boolean {
-  return statements.every(
-    ({ run, text }) => !isRawStatement(run) || !/;|\b(call|execute|drop|load|rename|replace)\b/i.test(text),
-  );
+function isAtomic({ statements }: MysqlSegment): boolean {
+  return statements.every((one) => !isRaw(one) || !/;|\b(call|execute|drop|load|rename|replace)\b/i.test(one.text));
 }
 
-function failureOf(failed: Segment | undefined, at: number, error: unknown): NonNullable<RunOutcome['failure']> {
+function failureOf(failed: MysqlSegment | undefined, at: number, error: unknown): NonNullable<RunOutcome['failure']> {
   const inWrites = at < 0 || !failed || (failed.transactional && at >= failed.statements.length);
   if (inWrites)
     return {
       statement: undefined,
-      error: WRITE_CONFLICT.has(errorNumber(error)) ? recordWriteConflict(toSvcError(error)) : toSvcError(error),
+      error: WRITE_CONFLICT.has(errorNumber(error)) ? lockLostError(toSvcError(error)) : toSvcError(error),
     };
   const rolledBack = failed.transactional || isAtomic(failed);
   return { statement: failed.transactional ? at : 0, error: toSvcError(error), rolledBack };
@@ -185,7 +183,7 @@ function connectionLostOr(second: unknown, first: unknown): unknown {
   return isSvcError(mapped) && mapped.code === 'connection_lost' ? mapped : toSvcError(second);
 }
 
-function writtenOf({ grammar }: RunContext, segments: readonly Segment[], results: readonly Result[]): Written[] {
+function writtenOf({ grammar }: RunContext, segments: readonly MysqlSegment[], results: readonly Result[]): Written[] {
   const rows = new Map<string, Result['rows'][number]>();
   const readBack = groupWrites(segments.flatMap(({ writes }) => writes));
   for (const [index, [first]] of readBack.entries()) {

@@ -1,7 +1,7 @@
 import type { Json } from '../../../../core/json.ts';
-import { isExpression, normalizeLiteral } from '../../../../core/schema/default.ts';
+import { isExpression, normalizeLiteral } from '../../../../core/schema/literal.ts';
 import type { Default, Field, FieldType } from '../../../../core/schema/model.ts';
-import { normalizeDateTime, normalizeTime, normalizeTimestamp, parseValue } from '../../sql/catalog-values.ts';
+import { normalizeText, parseValue } from '../../sql/catalog-values.ts';
 
 const NOW: readonly RegExp[] = [
   /^(now\(\)|current_timestamp(\(\d\))?|transaction_timestamp\(\)|localtimestamp(\(\d\))?|localtime(\(\d\))?)$/i,
@@ -67,27 +67,19 @@ export function normalizeDefault(value: Default, field: Pick<Field, 'type' | 'it
   return normalizeValue(value as Json, field);
 }
 
-function normalizeValue(value: Json, { type, items }: Pick<Field, 'type' | 'items'>, item = false): Json {
+function normalizeValue(value: Json, { type, items }: Pick<Field, 'type' | 'items'>, isArrayItem = false): Json {
   switch (type) {
     case 'decimal':
       return normalizeDecimal(String(value));
     case 'float':
       // The catalog rounds the items of an array to float32; a default keeps the digits it was given.
-      return item ? shortestReal(Number(value)) : value;
-    case 'time':
-      return normalizeTime(String(value));
-    case 'datetime':
-      return normalizeDateTime(String(value));
-    case 'timestamp':
-      return normalizeTimestamp(String(value));
-    case 'uuid':
-      return String(value).toLowerCase();
+      return isArrayItem ? shortestReal(Number(value)) : value;
     case 'array':
-      return (value as readonly Json[]).map((one) =>
-        one === null ? null : normalizeValue(one, { type: items ?? 'string' }, true),
+      return (value as readonly Json[]).map((item) =>
+        item === null ? null : normalizeValue(item, { type: items ?? 'string' }, true),
       );
     default:
-      return value;
+      return normalizeText(value, type);
   }
 }
 

@@ -12,7 +12,7 @@ import { type ReadType, readType } from '../compile/types.ts';
 import { parseDefault } from './defaults.ts';
 import type { CatalogColumn, CatalogConstraint, CatalogIndex, CatalogTable } from './read-catalog.ts';
 
-export interface IntrospectedTables {
+interface IntrospectedTables {
   readonly model: SchemaModel;
   readonly unsupportedObjects: readonly UnsupportedObject[];
 }
@@ -44,7 +44,7 @@ function toCollection(table: CatalogTable, unsupportedObjects: UnsupportedObject
     const values = constraint.type === 'c' ? enumValues(constraint.expression ?? '', only) : undefined;
     const column = table.columns.find(({ name }) => name === only);
     if (constraint.unsupported !== null)
-      report(`has the constraint "${constraint.name}", which ${constraint.unsupported}; svc makes a plain one`);
+      report(`has the constraint "${constraint.name}", which ${constraint.unsupported}; svc creates a plain one`);
     if (constraint.type === 'p' && constraint.name === primaryKeyName(table.name) && isInColumnOrder(columns, order)) {
       for (const name of columns) primary.add(name);
     } else if (constraint.type === 'u' && only !== '' && constraint.name === uniqueName(table.name, only)) {
@@ -53,13 +53,13 @@ function toCollection(table: CatalogTable, unsupportedObjects: UnsupportedObject
       enums.set(only, values);
     } else if (constraint.type === 'c' && columns.some((name) => incompatible.has(name))) {
       report(
-        `has the constraint "${constraint.name}", which svc does not make: it is on a type that svc does not make`,
+        `has the constraint "${constraint.name}", which svc cannot create: it is on a type that svc cannot create`,
       );
     } else {
       const read = toConstraint(constraint, columns);
       if (read) constraints.set(read.name, read);
       else
-        report(`has the constraint "${constraint.name}", which svc does not make: it ${unsupportedReason(constraint)}`);
+        report(`has the constraint "${constraint.name}", which svc cannot create: it ${unsupportedReason(constraint)}`);
     }
   }
   const fields = table.columns.map((column): [string, Field] => [
@@ -69,7 +69,7 @@ function toCollection(table: CatalogTable, unsupportedObjects: UnsupportedObject
   const indexes = new Map<string, Index>();
   for (const index of table.indexes) {
     const read = toIndex(index, columnsOf(index));
-    if (typeof read === 'string') report(`has the index "${index.name}", which svc does not make: it ${read}`);
+    if (typeof read === 'string') report(`has the index "${index.name}", which svc cannot create: it ${read}`);
     else indexes.set(read.name, read);
   }
   return {
@@ -94,12 +94,12 @@ interface FieldFlags {
 function toField(column: CatalogColumn, { primary, unique, enums }: FieldFlags, report: (what: string) => void): Field {
   const { name } = column;
   const { inexact, incompatible, ...read } = typeOf(column);
-  if (inexact) report(`has the type ${column.type}, which svc does not make; the nearest is ${read.type}`);
-  if (column.dimensions > 1) report(`has ${column.dimensions} dimensions; svc makes one`);
+  if (inexact) report(`has the type ${column.type}, which svc cannot create; the nearest is ${read.type}`);
+  if (column.dimensions > 1) report(`has ${column.dimensions} dimensions; svc creates arrays with one`);
   const values = enums.get(name);
   const type = values ? ({ type: 'enum', enumValues: values } as const) : read;
   const identity = column.identity !== '';
-  if (column.identity === 'a') report('is GENERATED ALWAYS AS IDENTITY; svc makes BY DEFAULT');
+  if (column.identity === 'a') report('is GENERATED ALWAYS AS IDENTITY; svc creates BY DEFAULT');
   if (column.generated !== '') report('is computed from other columns');
   const expression = column.generated === '' ? column.default : null;
   const value = expression === null ? undefined : parseDefault(expression, type);

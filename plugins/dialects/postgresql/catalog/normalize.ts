@@ -1,6 +1,7 @@
-import { isExpression } from '../../../../core/schema/default.ts';
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
+import { isExpression } from '../../../../core/schema/literal.ts';
 import type { Collection, Constraint, Field, SchemaModel } from '../../../../core/schema/model.ts';
+import { setFlags } from '../../sql/catalog-values.ts';
 import { columnDefinition } from '../../sql/column.ts';
 import { constraintDefinition } from '../../sql/compile.ts';
 import { primaryKeyName, uniqueName } from '../../sql/names.ts';
@@ -34,11 +35,6 @@ function normalizeCollection(collection: Collection): Collection {
     }
   }
   return { ...collection, fields, constraints };
-}
-
-function setFlags(fields: Map<string, Field>, name: string, flags: Partial<Field>): void {
-  const field = fields.get(name);
-  if (field) fields.set(name, { ...field, ...flags });
 }
 
 /** Whether a constraint is the same as one created by a flag of its fields. */

@@ -25,23 +25,23 @@ sequences AS (SELECT rel, num, seq, count(*) OVER (PARTITION BY seq) AS users FR
   WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'i') n)
 SELECT collection, field, what FROM (
   SELECT o.relname::text AS collection, NULL::text AS field,
-    'is a ' || CASE o.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' ELSE 'foreign table' END || ', which svc does not make' AS what
+    'is a ' || CASE o.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' ELSE 'foreign table' END || ', which svc cannot create' AS what
   FROM own o WHERE o.relkind IN ('v', 'm', 'f')
-  UNION ALL SELECT c.relname, NULL, 'belongs to the extension ' || x.extname || ', which svc does not make'
+  UNION ALL SELECT c.relname, NULL, 'belongs to the extension ' || x.extname || ', which svc cannot create'
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_depend e ON e.classid = 'pg_class'::regclass AND e.objid = c.oid
     AND e.deptype = 'e' JOIN pg_extension x ON x.oid = e.refobjid
   WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition
-  UNION ALL SELECT r.relname, NULL, 'has the trigger ' || quote_ident(t.tgname) || ', which svc does not make'
+  UNION ALL SELECT r.relname, NULL, 'has the trigger ' || quote_ident(t.tgname) || ', which svc cannot create'
   FROM rel r JOIN pg_trigger t ON t.tgrelid = r.oid WHERE NOT t.tgisinternal AND t.tgconstraint = 0
-  UNION ALL SELECT r.relname, NULL, 'has the rule ' || quote_ident(w.rulename) || ', which svc does not make'
+  UNION ALL SELECT r.relname, NULL, 'has the rule ' || quote_ident(w.rulename) || ', which svc cannot create'
   FROM rel r JOIN pg_rewrite w ON w.ev_class = r.oid
-  UNION ALL SELECT r.relname, NULL, 'has the policy ' || quote_ident(p.polname) || ', which svc does not make'
+  UNION ALL SELECT r.relname, NULL, 'has the policy ' || quote_ident(p.polname) || ', which svc cannot create'
   FROM rel r JOIN pg_policy p ON p.polrelid = r.oid
   UNION ALL SELECT r.relname, NULL, 'has row level security, which svc does not set' FROM rel r WHERE r.relrowsecurity
-  UNION ALL SELECT r.relname, NULL, 'inherits from ' || i.inhparent::regclass || '; svc makes tables without inheritance'
+  UNION ALL SELECT r.relname, NULL, 'inherits from ' || i.inhparent::regclass || '; svc creates tables without inheritance'
   FROM rel r JOIN pg_inherits i ON i.inhrelid = r.oid
   UNION ALL SELECT r.relname, NULL, 'has the constraint ' || quote_ident(k.conname) || ', which '
-    || CASE WHEN i.indnatts > i.indnkeyatts THEN 'includes further columns' ELSE 'treats nulls as equal' END || '; svc makes a plain one'
+    || CASE WHEN i.indnatts > i.indnkeyatts THEN 'includes further columns' ELSE 'treats nulls as equal' END || '; svc creates a plain one'
   FROM rel r JOIN pg_constraint k ON k.conrelid = r.oid AND k.contype IN ('p', 'u') JOIN pg_index i ON i.indexrelid = k.conindid
   WHERE i.indnatts > i.indnkeyatts OR COALESCE((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false)
   UNION ALL SELECT r.relname, a.attname, 'has a comment, which svc does not write'
@@ -51,11 +51,11 @@ SELECT collection, field, what FROM (
   FROM rel r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type t ON t.oid = a.atttypid
   WHERE a.attcollation <> 0 AND a.attcollation <> t.typcollation
   UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || s.seqrelid::regclass || ', which starts at '
-    || s.seqstart || ' and increments by ' || s.seqincrement || '; svc makes one that starts at 1 and increments by 1'
+    || s.seqstart || ' and increments by ' || s.seqincrement || '; svc creates one that starts at 1 and increments by 1'
   FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq
   JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num WHERE s.seqstart <> 1 OR s.seqincrement <> 1 OR s.seqcycle
   UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || s.seqrelid::regclass
-    || ', which other fields use too; svc makes one for each'
+    || ', which other fields use too; svc creates one for each'
   FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq
   JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num WHERE n.users > 1
 ) found ORDER BY collection, field NULLS FIRST, what`;

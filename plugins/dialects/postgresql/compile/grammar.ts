@@ -5,11 +5,12 @@ import { columnDefinition, fieldConstraints } from '../../sql/column.ts';
 import { alterTable, constraintDefinition } from '../../sql/compile.ts';
 import { type Grammar, type RenamedConstraint, type StatementFacts, UNSUPPORTED_BY_SQL } from '../../sql/grammar.ts';
 import { primaryKeyName, relationNames } from '../../sql/names.ts';
-import { SCHEMA_PLACEHOLDER, statement } from '../../sql/statement.ts';
+import { SCHEMA_PLACEHOLDER, type SqlText, statement } from '../../sql/statement.ts';
 import { literal, quoteLiteral } from './literal.ts';
 import { isIdentity, modifyField } from './modify-field.ts';
 import { withDropFieldGuard, withNativeEnumGuard } from './plpgsql-guards.ts';
 import { compileRaw, expressionProblem } from './raw.ts';
+import type { PostgresqlStep } from './step.ts';
 import { columnType } from './types.ts';
 
 const NOW: Readonly<Record<string, string>> = {
@@ -21,12 +22,12 @@ const NOW: Readonly<Record<string, string>> = {
 
 const SYSTEM_COLUMNS = new Set(['ctid', 'xmin', 'xmax', 'cmin', 'cmax', 'tableoid']);
 
-const alter = (table: string, clauses: readonly string[], facts?: StatementFacts): Statement =>
+const alter = (table: string, clauses: readonly string[], facts?: StatementFacts): Statement<SqlText> =>
   alterTable({ quoteIdentifier }, table, clauses, facts);
 
 export const quoteIdentifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-export const grammar: Grammar = {
+export const grammar: Grammar<PostgresqlStep> = {
   name: 'postgresql',
   names: {
     max: 63,
@@ -91,10 +92,11 @@ export const grammar: Grammar = {
     const keys = columns.map(
       ({ name, order }) => `${quoteIdentifier(name)}${order?.toLowerCase() === 'desc' ? ' DESC' : ''}`,
     );
-    return statement(
+    const create = statement(
       `CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${concurrently ? 'CONCURRENTLY ' : ''}${quoteIdentifier(index)} ON ${SCHEMA_PLACEHOLDER}${quoteIdentifier(collection)} (${keys.join(', ')})`,
-      concurrently ? { transactional: false, repair: { dropInvalidIndex: index, of: collection } } : {},
     );
+    if (!concurrently) return create;
+    return { ...create, transactional: false, repair: { kind: 'dropInvalidIndex', index, table: collection } };
   },
   dropIndex: (_, index) => statement(`DROP INDEX ${SCHEMA_PLACEHOLDER}${quoteIdentifier(index)}`),
   dropConstraint: (table, { name }) => alter(table, [`DROP CONSTRAINT ${quoteIdentifier(name)}`]),
@@ -114,10 +116,10 @@ function repeatedKeyConstraint(table: string, fields: readonly Field[]): string 
 function withRenamedConstraints(
   before: Collection,
   fields: Iterable<Field>,
-  first: Statement,
+  first: Statement<SqlText>,
   table: string,
   constraints: readonly RenamedConstraint[],
-): Statement[] {
+): Statement<SqlText>[] {
   const checks = constraints.some(({ type }) => type === 'check');
   return [
     checks ? withNativeEnumGuard(grammar, before, fields, first) : first,

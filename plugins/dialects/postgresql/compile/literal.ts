@@ -1,6 +1,7 @@
 import { SvcError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json.ts';
 import type { Field, FieldType } from '../../../../core/schema/model.ts';
+import { numberLiteral } from '../../sql/catalog-values.ts';
 import { columnType } from './types.ts';
 
 /** A string literal; the session sets `standard_conforming_strings`, on which it relies. */
@@ -23,7 +24,7 @@ export function literal(value: Json, field: Omit<Field, 'name'>): string {
     case 'float':
     case 'double':
     case 'decimal':
-      return number(value);
+      return numberLiteral(value, quoteLiteral);
     case 'boolean':
       return typeof value === 'boolean' ? String(value) : quoteLiteral(String(value));
     case 'json':
@@ -44,12 +45,6 @@ export function literal(value: Json, field: Omit<Field, 'name'>): string {
     case 'uuid':
       return `${quoteLiteral(typeof value === 'string' ? value : JSON.stringify(value))}::${columnType(field, '')}`;
   }
-}
-
-function number(value: Json): string {
-  const written = String(value);
-  if (/^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(written)) return written;
-  return quoteLiteral(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
 function json(value: Json): string {

@@ -8,12 +8,12 @@ import { alterTable, primaryKeyAfter } from '../../sql/compile.ts';
 import type { Grammar } from '../../sql/grammar.ts';
 import { isLossyCast } from '../../sql/lossy-casts.ts';
 import { derivedConstraints, enumCheckName } from '../../sql/names.ts';
-import { SCHEMA_PLACEHOLDER, statement } from '../../sql/statement.ts';
+import { SCHEMA_PLACEHOLDER, type SqlText, statement } from '../../sql/statement.ts';
 import { doBlock, tableOid, withNativeEnumGuard } from './plpgsql-guards.ts';
 import { columnType } from './types.ts';
 
 /** Mostly one ALTER TABLE: the server drops constraints before it changes the column, and adds them afterwards. */
-export function modifyField(grammar: Grammar, before: Collection, from: Field, to: Field): Statement[] {
+export function modifyField(grammar: Grammar, before: Collection, from: Field, to: Field): Statement<SqlText>[] {
   const { quoteIdentifier } = grammar;
   const table = before.name;
   const column = quoteIdentifier(from.name);
@@ -37,7 +37,7 @@ export function modifyField(grammar: Grammar, before: Collection, from: Field, t
   const defaultChanges = retyped || oldDefault !== newDefault;
   const wasIdentity = isIdentity(from);
   // Identity changes are separate statements: in one ALTER they would still see the old type.
-  const statements: Statement[] = [];
+  const statements: Statement<SqlText>[] = [];
   if (wasIdentity && !isIdentity(to)) {
     // An adopted serial is an identity in the model, but a column with a default on the server.
     const both = ['DROP IDENTITY IF EXISTS', 'DROP DEFAULT'].map((what) => `ALTER COLUMN ${column} ${what}`);
@@ -99,7 +99,7 @@ function widenSequence(
   table: string,
   field: string,
   type: string,
-): Statement {
+): Statement<SqlText> {
   return statement(
     doBlock(
       `DECLARE seq regclass; BEGIN FOR seq IN SELECT s.seqrelid FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum JOIN pg_depend p ON p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid AND p.refclassid = 'pg_class'::regclass JOIN pg_sequence s ON s.seqrelid = p.refobjid JOIN pg_type t ON t.oid = s.seqtypid WHERE a.attrelid = ${tableOid(quoteIdentifier(table))} AND a.attname = ${quoteLiteral(field)} AND t.typlen < a.attlen LOOP EXECUTE format('ALTER SEQUENCE %s AS ${type}', seq); END LOOP; END`,
@@ -113,7 +113,11 @@ function isRequired(field: Field): boolean {
 }
 
 /** Continues a new identity, which starts at 1, after the highest existing value. */
-function continueSequence({ quoteIdentifier, quoteLiteral }: Grammar, table: string, field: string): Statement {
+function continueSequence(
+  { quoteIdentifier, quoteLiteral }: Grammar,
+  table: string,
+  field: string,
+): Statement<SqlText> {
   const column = `t.${quoteIdentifier(field)}`;
   return statement(
     `SELECT setval(d.objid::regclass, max(${column})) FROM ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)} t JOIN pg_attribute a ON a.attrelid = t.tableoid AND a.attname = ${quoteLiteral(field)} JOIN pg_depend d ON d.refobjid = t.tableoid AND d.refobjsubid = a.attnum AND d.deptype = 'i' AND d.classid = 'pg_class'::regclass GROUP BY d.objid HAVING max(${column}) > 0`,

@@ -4,16 +4,19 @@ import { defaultExpression } from '../../sql/column.ts';
 import { alterTable } from '../../sql/compile.ts';
 import type { Grammar } from '../../sql/grammar.ts';
 import { derivedConstraints, enumCheckName, primaryKeyName } from '../../sql/names.ts';
-import { SCHEMA_PLACEHOLDER, withSchema } from '../../sql/statement.ts';
+import { SCHEMA_PLACEHOLDER, type SqlText } from '../../sql/statement.ts';
 import { FIELD_SHARED_ERROR, NATIVE_ENUM_ERROR } from '../connection/errors.ts';
 
 /** A DO statement with a body in PL/pgSQL. */
 export const doBlock = (body: string): string => `DO ${dollarQuoted(body)}`;
 
 /** The statement, preceded by a block that raises an error to prevent it. */
-const withGuard = (guard: string, guarded: Statement): Statement => ({
+const withGuard = (guard: string, guarded: Statement<SqlText>): Statement<SqlText> => ({
   ...guarded,
-  run: `${guard};\n${withSchema(guarded.run, SCHEMA_PLACEHOLDER)}`.split(SCHEMA_PLACEHOLDER),
+  run: {
+    kind: 'sql',
+    parts: `${guard};\n${guarded.run.parts.join(SCHEMA_PLACEHOLDER)}`.split(SCHEMA_PLACEHOLDER),
+  },
 });
 
 /** The OID of a table inside a block, or NULL if it does not exist. Unlike `::regclass`, `to_regclass` takes no lock. */
@@ -37,8 +40,8 @@ export function withNativeEnumGuard(
   grammar: Grammar,
   { name: table }: Collection,
   fields: Iterable<Field>,
-  guarded: Statement,
-): Statement {
+  guarded: Statement<SqlText>,
+): Statement<SqlText> {
   const { quoteIdentifier, quoteLiteral } = grammar;
   const enums = [...fields].filter(({ type }) => type === 'enum');
   const rows = enums.map(
@@ -75,8 +78,8 @@ export function withDropFieldGuard(
   grammar: Grammar,
   { name: table }: Collection,
   field: Field,
-  drop: Statement,
-): Statement {
+  drop: Statement<SqlText>,
+): Statement<SqlText> {
   const { quoteIdentifier, quoteLiteral } = grammar;
   const own = [
     ...derivedConstraints(grammar, field).map(({ name }) => name(table, field.name)),

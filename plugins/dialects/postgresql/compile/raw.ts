@@ -1,6 +1,8 @@
 import type { Statement } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import type { Raw } from '../../../../core/schema/operation.ts';
+import type { RawSql } from '../../sql/statement.ts';
+import { tokensProblem } from '../../sql/validate.ts';
 import { tokenize } from './tokens.ts';
 
 const TRANSACTION_CONTROL =
@@ -8,15 +10,14 @@ const TRANSACTION_CONTROL =
 const ROUTINE = /^create (or replace )?(function|procedure)\b/;
 
 /** A raw SQL text as a statement. Throws `migration_invalid` for text that would begin or end a transaction. */
-export function compileRaw({ statement: text, check, transaction }: Raw): Statement[] {
+export function compileRaw({ statement: text, check, transaction }: Raw): Statement<RawSql>[] {
   const statements = assertUsable(text);
   if (check !== undefined) assertUsable(check);
   if (statements.length === 0) return [];
   return [
     {
       text,
-      // One piece marks raw text: compiled statements have several, with the schema between them.
-      run: [text],
+      run: { kind: 'raw', sql: text },
       transactional: transaction !== false,
       // svc cannot know whether raw text destroys data.
       destructive: false,
@@ -105,15 +106,5 @@ function parseStatements(text: string): ParsedStatement[] {
 }
 
 /** Why a text is not a single expression, or undefined if it is. */
-export function expressionProblem(text: string): string | undefined {
-  if (text.includes('\0')) return 'It contains a NUL character.';
-  let depth = 0;
-  for (const token of tokenize(text)) {
-    if (token.kind === 'unclosed') return `It has an unclosed ${token.text}.`;
-    if (token.kind === 'comment') return 'It contains a comment.';
-    if (token.text === ';') return 'It contains a semicolon outside of quotes.';
-    depth += token.text === '(' ? 1 : token.text === ')' ? -1 : 0;
-    if (depth < 0) return 'It has an unmatched closing parenthesis.';
-  }
-  return depth > 0 ? 'It has an unclosed parenthesis.' : undefined;
-}
+export const expressionProblem = (text: string): string | undefined =>
+  text.includes('\0') ? 'It contains a NUL character.' : tokensProblem(tokenize(text));

@@ -1,5 +1,5 @@
 /** A token of SQL text, as the server's own scanner splits it, without white space. */
-export interface Token {
+interface Token {
   /** `unclosed` extends to the end of the text, and would swallow any text sent after it. */
   readonly kind: 'word' | 'quoted' | 'comment' | 'symbol' | 'unclosed';
   /** Words are in lower case; an `unclosed` token has only its opening characters. */

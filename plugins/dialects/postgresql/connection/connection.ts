@@ -1,6 +1,7 @@
 import type { Connection } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { metaTable } from '../../../../core/migration/history-table.ts';
+import { convertingErrors } from '../../shared/errors.ts';
 import type { Mutex } from '../../sql/mutex.ts';
 import { recordStore } from '../../sql/record-store.ts';
 import { type Result, rowsOf, type Session } from '../../sql/session.ts';
@@ -11,9 +12,10 @@ import { readUnsupportedObjects } from '../catalog/unsupported-objects.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 import { DOLLAR_TAG } from '../compile/plpgsql-guards.ts';
+import type { PostgresqlStep } from '../compile/step.ts';
+import { runUpdate } from '../compile/update-sql.ts';
 import { createRecordBackend, ensureTables, notifyChannel } from '../records/record-store.ts';
 import { runSegments } from '../run/run.ts';
-import { runUpdate } from '../run/update.ts';
 import { codeOf, poolerError, toSvcError } from './errors.ts';
 import { type LockContext, lockHeldByAnySession, withMigrationLock } from './lock.ts';
 import { DISABLE_TIMEOUTS, type Settings } from './settings.ts';
@@ -34,7 +36,7 @@ export async function createConnection({
   mutex,
   restoreSettings,
   watch,
-}: OpenSession): Promise<Connection> {
+}: OpenSession): Promise<Connection<PostgresqlStep>> {
   const { name, backend, exists, version, checksClient } = await readSessionInfo(session, settings);
   const schema = `${quoteIdentifier(name)}.`;
   const lockContext: LockContext = {
@@ -47,20 +49,10 @@ export async function createConnection({
   const restoreAll = `${restoreSettings}; SELECT ${DISABLE_TIMEOUTS}${checksClient ? `, ${ENABLE_CLIENT_CHECK}` : ''}`;
   const runContext = { session, schema, settings, restoreSettings: restoreAll };
   const recordBackend = createRecordBackend(session, schema, settings.lockRetries);
-  const rows = async (text: string): Promise<Result['rows']> => {
-    try {
-      return await rowsOf(session.exec, text);
-    } catch (error) {
-      throw toSvcError(error);
-    }
-  };
-  const readTables = async (collections?: readonly string[]) => {
-    try {
-      return toModel(await readCatalog(session.exec, name, collections));
-    } catch (error) {
-      throw toSvcError(error);
-    }
-  };
+  const withSvcErrors = convertingErrors(toSvcError);
+  const rows = (text: string): Promise<Result['rows']> => withSvcErrors(() => rowsOf(session.exec, text));
+  const readTables = (collections?: readonly string[]) =>
+    withSvcErrors(async () => toModel(await readCatalog(session.exec, name, collections)));
   return {
     server: `PostgreSQL ${Math.floor(version / 10000)}.${version % 10000}`,
     ...(settings.schema !== undefined && {
@@ -74,19 +66,9 @@ export async function createConnection({
     introspect: async (collections) => (await readTables(collections)).model,
     async unsupportedObjects() {
       const { unsupportedObjects } = await readTables();
-      try {
-        return [...unsupportedObjects, ...(await readUnsupportedObjects(session.exec, name))];
-      } catch (error) {
-        throw toSvcError(error);
-      }
+      return [...unsupportedObjects, ...(await withSvcErrors(() => readUnsupportedObjects(session.exec, name)))];
     },
-    async normalize(model) {
-      try {
-        return await normalizeExpressions(session, normalize(model));
-      } catch (error) {
-        throw toSvcError(error);
-      }
-    },
+    normalize: (model) => withSvcErrors(async () => normalizeExpressions(session, normalize(model))),
     records: (definition) => recordStore(recordBackend, definition),
     ensureTables: (definitions) => ensureTables(session, schema, definitions),
     update: (job) => runUpdate(session, job, schema, settings.lockRetries),

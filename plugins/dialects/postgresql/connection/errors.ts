@@ -1,6 +1,12 @@
 import type { Statement } from '../../../../core/dialect.ts';
-import { type ErrorCode, isSvcError, SvcError } from '../../../../core/errors.ts';
-import { isTlsError, TABLE_EXISTS_REMEDIES } from '../../shared/errors.ts';
+import { isSvcError, SvcError } from '../../../../core/errors.ts';
+import {
+  type ErrorMapping,
+  isTlsError,
+  mappedError,
+  networkMappings,
+  TABLE_EXISTS_REMEDIES,
+} from '../../shared/errors.ts';
 
 interface EngineError extends Error {
   readonly code?: string;
@@ -50,12 +56,6 @@ export function isRejectedBeforeExecution(error: unknown): boolean {
   return isAboutText && (error as EngineError).where === undefined;
 }
 
-interface ErrorMapping {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly next?: readonly string[];
-}
-
 const UNREACHABLE: ErrorMapping = {
   code: 'connection_failed',
   message: 'The PostgreSQL server cannot be reached.',
@@ -86,25 +86,17 @@ const POOLER: ErrorMapping = {
   message: 'The URL leads to a connection pooler, which would break the migration lock.',
   next: ["Use the PostgreSQL server's own port in the URL."],
 };
-export const poolerError = (why: string): SvcError =>
-  new SvcError(POOLER.code, POOLER.message, { why, next: POOLER.next ?? [] });
+export const poolerError = (why: string): SvcError => mappedError(POOLER, { why });
 
 function violationMapping(next: string): ErrorMapping {
   return { code: 'data_violates', message: 'Rows in the table do not allow the change.', next: [next] };
 }
 
 const MAPPING_BY_CODE: Readonly<Record<string, ErrorMapping>> = {
-  ECONNREFUSED: UNREACHABLE,
-  ENOTFOUND: UNREACHABLE,
-  EAI_AGAIN: UNREACHABLE,
-  ETIMEDOUT: UNREACHABLE,
-  EHOSTUNREACH: UNREACHABLE,
-  ENETUNREACH: UNREACHABLE,
+  ...networkMappings(UNREACHABLE, LOST),
   ENOENT: UNREACHABLE,
   '53300': TOO_MANY_CONNECTIONS,
   '57P03': UNREACHABLE,
-  ECONNRESET: LOST,
-  EPIPE: LOST,
   '57P01': LOST,
   '57P02': LOST,
   '57P05': LOST,
@@ -187,11 +179,7 @@ export function toSvcError(error: unknown): unknown {
   const showsRow = code?.startsWith('23') === true;
   const detail = showsRow ? violatedConstraint(error) : (error as EngineError).detail;
   if (code === undefined && error.message.startsWith('SASL')) {
-    return new SvcError(BAD_CREDENTIALS.code, BAD_CREDENTIALS.message, {
-      why: error.message,
-      next: BAD_CREDENTIALS.next ?? [],
-      cause: error,
-    });
+    return mappedError(BAD_CREDENTIALS, { why: error.message, cause: error });
   }
   if (code === undefined && !/connection|timeout|ended|closed/i.test(error.message)) return error;
   const mapping = code === undefined ? (/timeout/i.test(error.message) ? UNREACHABLE : LOST) : mappingOf(code);
@@ -200,9 +188,8 @@ export function toSvcError(error: unknown): unknown {
     .filter(Boolean)
     .join(' ');
   const lacksUuid = code === '42883' && error.message.includes('gen_random_uuid');
-  return new SvcError(mapping.code, mapping.message, {
+  return mappedError(lacksUuid ? { ...mapping, next: ['CREATE EXTENSION pgcrypto'] } : mapping, {
     why: lacksUuid ? `${why} PostgreSQL has gen_random_uuid() since version 13.` : why,
-    next: lacksUuid ? ['CREATE EXTENSION pgcrypto'] : (mapping.next ?? []),
     details: code === undefined ? {} : { engineCode: code },
     cause: showsRow ? withoutRowValues(error) : error,
   });
@@ -210,16 +197,16 @@ export function toSvcError(error: unknown): unknown {
 
 /** The error of a statement. In CREATE TABLE, a name that is taken may be that of a key of the new table. */
 export function statementError({ text }: Statement, error: unknown): unknown {
-  const known = toSvcError(error);
-  if (codeOf(error) !== DUPLICATE_TABLE || !isSvcError(known) || known.why === undefined) return known;
+  const svcError = toSvcError(error);
+  if (codeOf(error) !== DUPLICATE_TABLE || !isSvcError(svcError) || svcError.why === undefined) return svcError;
   const [, created] = /^CREATE (?:\w+ )?TABLE (?:IF NOT EXISTS )?(?:pg_temp\.)?"((?:[^"]|"")*)"/.exec(text) ?? [];
   const [, taken] = /"(.*)"/s.exec((error as Error).message) ?? [];
-  if (created === undefined || taken === undefined || created.replaceAll('""', '"') === taken) return known;
+  if (created === undefined || taken === undefined || created.replaceAll('""', '"') === taken) return svcError;
   return new SvcError('name_invalid', `The name "${taken}" of a key of the new table is taken.`, {
-    why: known.why,
+    why: svcError.why,
     next: ['Drop or rename the object with that name, or choose another name for the table or the field.'],
-    details: known.details,
-    cause: known.cause,
+    details: svcError.details,
+    cause: svcError.cause,
   });
 }
 
@@ -227,25 +214,20 @@ export function statementError({ text }: Statement, error: unknown): unknown {
 export function asLostIfUnreachable(error: unknown): unknown {
   const code = codeOf(error);
   if (code === undefined || mappingOf(code) !== UNREACHABLE) return error;
-  return new SvcError(LOST.code, LOST.message, {
-    why: `${code}: ${(error as Error).message}`,
-    next: LOST.next ?? [],
-    details: { engineCode: code },
-    cause: error,
-  });
+  const why = `${code}: ${(error as Error).message}`;
+  return mappedError(LOST, { why, details: { engineCode: code }, cause: error });
 }
 
 /** For an error before the session was open: no statement was sent. */
 export function toConnectError(error: unknown): unknown {
-  const known = toSvcError(error);
+  const svcError = toSvcError(error);
   const code = codeOf(error);
   // A SQLSTATE has five characters.
   const isTls = (code === undefined || !/^[0-9A-Z]{5}$/.test(code)) && isTlsError(error);
-  if (!isTls && !(isSvcError(known) && known.code === LOST.code)) return known;
+  if (!isTls && !(isSvcError(svcError) && svcError.code === LOST.code)) return svcError;
   const { message } = error as Error;
-  return new SvcError(UNREACHABLE.code, UNREACHABLE.message, {
+  return mappedError(isTls ? { ...UNREACHABLE, next: TLS_ADVICE } : UNREACHABLE, {
     why: code === undefined ? message : `${code}: ${message}`,
-    next: isTls ? TLS_ADVICE : (UNREACHABLE.next ?? []),
     details: code === undefined ? {} : { engineCode: code },
     cause: error,
   });
@@ -269,9 +251,4 @@ function mappingOf(code: string): ErrorMapping {
   return (
     MAPPING_BY_CODE[code] ?? (/^[0-9A-Z]{5}$/.test(code) ? MAPPING_BY_CLASS[code.slice(0, 2)] : undefined) ?? FAILED
   );
-}
-
-/** Adds to an `SvcError` that nothing was changed. */
-export function withNothingChanged(error: unknown): unknown {
-  return isSvcError(error) && error.state === undefined ? error.with({ state: 'Nothing was changed.' }) : error;
 }

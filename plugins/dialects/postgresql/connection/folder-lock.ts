@@ -29,12 +29,12 @@ export async function lockFolder(
   const deadline = performance.now() + busyTimeoutMs;
   let waited = false;
   await mkdir(dirname(folder), { recursive: true });
-  const own = `${file}.${randomUUID()}`;
+  const candidate = `${file}.${randomUUID()}`;
   const me = JSON.stringify({ pid: process.pid, started: await processStartTime(process.pid) } satisfies Owner);
-  await writeFile(own, me);
+  await writeFile(candidate, me);
   try {
     for (;;) {
-      if (await tryLink(own, file)) return () => release(file, me);
+      if (await tryLink(candidate, file)) return () => release(file, me);
       const owner = await readOwner(file);
       if (owner === 'gone') continue;
       if (!(await isAlive(owner))) await removeStaleLock(file);
@@ -47,14 +47,14 @@ export async function lockFolder(
       }
     }
   } finally {
-    await rm(own, { force: true });
+    await rm(candidate, { force: true });
   }
 }
 
 /** Creating a hard link is atomic: of many processes, one succeeds. */
-async function tryLink(own: string, file: string): Promise<boolean> {
+async function tryLink(candidate: string, file: string): Promise<boolean> {
   try {
-    await link(own, file);
+    await link(candidate, file);
     return true;
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return false;
@@ -75,23 +75,23 @@ async function readOwner(file: string): Promise<Owner | 'gone'> {
 /** Removes a dead process's lock. Only the process with the guard does, after reading the lock again. */
 async function removeStaleLock(file: string): Promise<void> {
   const guard = `${file}.guard`;
-  const own = `${guard}.${randomUUID()}`;
+  const candidate = `${guard}.${randomUUID()}`;
   await writeFile(
-    own,
+    candidate,
     JSON.stringify({ pid: process.pid, started: await processStartTime(process.pid) } satisfies Owner),
   );
   try {
-    if (await tryLink(own, guard)) {
+    if (await tryLink(candidate, guard)) {
       const owner = await readOwner(file);
       if (owner !== 'gone' && !(await isAlive(owner))) await rm(file, { force: true });
       await rm(guard, { force: true });
       return;
     }
     const holder = await readOwner(guard);
-    if (holder !== 'gone' && !(await isAlive(holder))) await rename(guard, own);
+    if (holder !== 'gone' && !(await isAlive(holder))) await rename(guard, candidate);
     else await wait(POLL_MS);
   } finally {
-    await rm(own, { force: true });
+    await rm(candidate, { force: true });
   }
 }
 

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { LockOptions } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
-import { LockWait } from '../../shared/lock-wait.ts';
-import type { Mutex } from '../../sql/mutex.ts';
+import { withNothingChanged } from '../../shared/errors.ts';
+import { type Mutex, withSessionLock } from '../../sql/mutex.ts';
 import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
-import { codeOf, poolerError, toSvcError, withNothingChanged } from './errors.ts';
+import { codeOf, poolerError, toSvcError } from './errors.ts';
 
 export const FIRST_POLL_MS = 5;
 export const LONGEST_POLL_MS = 200;
@@ -26,34 +26,26 @@ export interface LockContext {
  * Runs `work` under the migration lock, an advisory lock of the session: it ends with the session. The lock is polled,
  * because a session that waits inside the server deadlocks with a concurrent index build of the holder.
  */
-export async function withMigrationLock<T>(
+export function withMigrationLock<T>(
   context: LockContext,
   work: (epoch: number) => Promise<T>,
-  options: LockOptions = {},
+  options?: LockOptions,
 ): Promise<T> {
   const { session, mutex } = context;
   const key = lockKey(context.schema);
-  const wait = new LockWait(options);
-  const release = await mutex.acquire(wait);
-  try {
-    const epoch = await wait.poll(
-      () =>
-        session
-          .exclusive((exec) => tryAcquire(exec, context, key))
-          .catch((error) => {
-            throw withNothingChanged(toSvcError(error));
-          }),
-      { firstMs: FIRST_POLL_MS, maxMs: LONGEST_POLL_MS },
-    );
-    try {
-      return await work(epoch);
-    } finally {
-      // A session that is lost has released the lock already.
-      await session.exec(`SELECT pg_advisory_unlock(${key})`).catch(() => undefined);
-    }
-  } finally {
-    release();
-  }
+  const attempt = () =>
+    session
+      .exclusive((exec) => tryAcquire(exec, context, key))
+      .catch((error) => {
+        throw withNothingChanged(toSvcError(error));
+      });
+  return withSessionLock(
+    mutex,
+    options,
+    (wait) => wait.poll(attempt, { firstMs: FIRST_POLL_MS, maxMs: LONGEST_POLL_MS }),
+    () => session.exec(`SELECT pg_advisory_unlock(${key})`),
+    work,
+  );
 }
 
 /** Returns the new epoch, or undefined if another session has the lock. One round trip, except the first time ever. */
@@ -120,7 +112,7 @@ export function lockReleasedError(): SvcError {
 /** One row: how often the migration lock was taken. A holder with an older number has lost the lock. */
 const EPOCH_TABLE = '_svc_lock';
 
-export const epochTable = (schema: string): string => `${schema}${quoteIdentifier(EPOCH_TABLE)}`;
+const epochTable = (schema: string): string => `${schema}${quoteIdentifier(EPOCH_TABLE)}`;
 
 /** A condition that locks the row in share mode: no other session gets the lock before this transaction ends. */
 export function epochIsCurrent(schema: string, epoch: number): string {
@@ -133,6 +125,6 @@ export function valueIfEpochCurrent(schema: string, epoch: number, value: string
 }
 
 /** A 64-bit key of the advisory lock: the same in every process for one schema. */
-export function lockKey(schema: string): string {
+function lockKey(schema: string): string {
   return createHash('sha256').update(`svc migrations ${schema}`).digest().readBigInt64BE(0).toString();
 }

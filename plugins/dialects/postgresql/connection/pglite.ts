@@ -81,8 +81,8 @@ async function start(folder: string | undefined, settings: Settings): Promise<Sh
     return { pglite, searchPath: RESET_PATH, queue: new SerialQueue(), mutex: new Mutex(), unlock };
   } catch (error) {
     await unlock();
-    const known = toSvcError(error);
-    if (isSvcError(known) || !(error instanceof Error)) throw known;
+    const svcError = toSvcError(error);
+    if (isSvcError(svcError) || !(error instanceof Error)) throw svcError;
     throw new SvcError('connection_failed', 'The embedded database cannot be started.', {
       why: error.message,
       state: 'Nothing was changed.',

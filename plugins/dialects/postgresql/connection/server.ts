@@ -1,13 +1,14 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Client, ClientConfig } from 'pg';
 import { type Driver, loadDriver } from '../../../shared/driver.ts';
+import { withNothingChanged } from '../../shared/errors.ts';
 import { SerialQueue } from '../../sql/mutex.ts';
 import type { ExecSql, Result, Session } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
-import { asLostIfUnreachable, codeOf, toConnectError, toSvcError, withNothingChanged } from './errors.ts';
+import { asLostIfUnreachable, codeOf, toConnectError, toSvcError } from './errors.ts';
 import { DISABLE_TIMEOUTS, type Settings } from './settings.ts';
 
-export interface ServerSession extends Session {
+interface ServerSession extends Session {
   readonly client: Client;
 }
 
@@ -30,6 +31,7 @@ export async function openServer(url: string, settings: Settings): Promise<Serve
   const send: ExecSql = async (text) => {
     if (lost) throw toSvcError(asLostIfUnreachable(lost));
     try {
+      // A text of several statements returns a list, which the driver's types leave out.
       const results = (await client.query(text)) as unknown as DriverResult | readonly DriverResult[];
       return (Array.isArray(results) ? results : [results]).map(toResult);
     } catch (error) {

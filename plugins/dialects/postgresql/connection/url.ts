@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { SvcError } from '../../../../core/errors.ts';
-import { withoutPassword } from '../../../../core/url.ts';
+import { invalidUrlError } from '../../shared/errors.ts';
 
 const EMBEDDED = 'pglite://';
 
@@ -9,7 +9,7 @@ export const isEmbedded = (url: string): boolean => url.startsWith(EMBEDDED);
 /** The folder of an embedded database; undefined for one in memory. */
 export function folderOf(url: string): string | undefined {
   const path = url.slice(EMBEDDED.length).replace(/[?#].*$/, '');
-  if (path === '') throw invalidUrlError(url, 'It names neither a folder nor memory.');
+  if (path === '') throw invalidUrl(url, 'It names neither a folder nor memory.');
   return path === 'memory' ? undefined : resolve(decode(url, path));
 }
 
@@ -20,10 +20,10 @@ export function identify(url: string): string {
   try {
     parsed = new URL(url);
   } catch {
-    throw invalidUrlError(url, 'It is not a URL.');
+    throw invalidUrl(url, 'It is not a URL.');
   }
   if (parsed.protocol !== 'postgres:' && parsed.protocol !== 'postgresql:') {
-    throw invalidUrlError(url, `It begins with ${parsed.protocol}//.`);
+    throw invalidUrl(url, `It begins with ${parsed.protocol}//.`);
   }
   const database = decode(url, parsed.pathname.slice(1)) || parsed.username;
   if (parsed.searchParams.has('schema')) {
@@ -40,13 +40,11 @@ function decode(url: string, text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw invalidUrlError(url, 'It has a % that does not begin an escape: write a literal % as %25.');
+    throw invalidUrl(url, 'It has a % that does not begin an escape: write a literal % as %25.');
   }
 }
 
-function invalidUrlError(url: string, why: string): SvcError {
-  return new SvcError('url_invalid', 'The URL of a PostgreSQL database cannot be used.', {
-    why: `${why} (${withoutPassword(url)})`,
-    next: ['Write postgresql://user:password@host:5432/database, pglite://./folder or pglite://memory.'],
-  });
-}
+const invalidUrl = (url: string, why: string): SvcError =>
+  invalidUrlError('a PostgreSQL database', url, why, [
+    'Write postgresql://user:password@host:5432/database, pglite://./folder or pglite://memory.',
+  ]);

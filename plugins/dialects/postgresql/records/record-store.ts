@@ -1,13 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { AnyRecordDefinition, RecordWrite } from '../../../../core/records.ts';
+import { type AnyRecordDefinition, columnOf, type RecordWrite } from '../../../../core/records.ts';
 import { type RecordBackend, recordTableStatements, VERSION_COLUMN } from '../../sql/record-store.ts';
-import {
-  columnOf,
-  engineFilledColumns,
-  type RecordGrammar,
-  readRecordColumn,
-  recordLiteral,
-} from '../../sql/record-values.ts';
+import { engineFilledColumns, type RecordGrammar, readRecordColumn, recordLiteral } from '../../sql/record-values.ts';
 import { type ExecSql, type Result, retryTransient, type Session } from '../../sql/session.ts';
 import { StatementTemplate } from '../../sql/statement.ts';
 import { StatementBatcher } from '../../sql/statement-batcher.ts';

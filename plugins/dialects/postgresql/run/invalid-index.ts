@@ -2,26 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
 import { quoteLiteral } from '../compile/literal.ts';
+import type { DropInvalidIndex } from '../compile/step.ts';
 import { isTransient } from '../connection/errors.ts';
 import { FIRST_POLL_MS, LONGEST_POLL_MS } from '../connection/lock.ts';
 
-/** The `repair` of CREATE INDEX CONCURRENTLY, which leaves an invalid index when it fails. */
-export interface InvalidIndex {
-  readonly dropInvalidIndex: string;
-  /** Its table; absent in journals of older versions. */
-  readonly of?: string;
-}
-
-/** The quoted table of the index. `schema` is quoted, with its dot. */
-export function indexTable(schema: string, { of }: InvalidIndex): string | undefined {
-  return of === undefined ? undefined : `${schema}${quoteIdentifier(of)}`;
-}
-
-export async function dropInvalidIndex(exec: ExecSql, schema: string, index: InvalidIndex): Promise<void> {
-  const name = `${schema}${quoteIdentifier(index.dropInvalidIndex)}`;
-  const table = indexTable(schema, index);
-  const ofTable = table === undefined ? '' : ` AND indrelid = to_regclass(${quoteLiteral(table)})`;
-  const invalid = `SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(${quoteLiteral(name)}) AND NOT indisvalid${ofTable}`;
+/** `schema` is quoted, with its dot. */
+export async function dropInvalidIndex(exec: ExecSql, schema: string, step: DropInvalidIndex): Promise<void> {
+  const name = `${schema}${quoteIdentifier(step.index)}`;
+  const table = `${schema}${quoteIdentifier(step.table)}`;
+  const invalid = `SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(${quoteLiteral(name)}) AND NOT indisvalid AND indrelid = to_regclass(${quoteLiteral(table)})`;
   if ((await rowsOf(exec, invalid)).length === 0) return;
   await waitForIndexBuilds(exec, table);
   // A build releases its lock just before it commits that the index is valid.
@@ -35,8 +24,7 @@ export async function dropInvalidIndex(exec: ExecSql, schema: string, index: Inv
  * The lock is polled: a session that waits inside the server has a snapshot, which the build would wait for in turn, and
  * the server would end one of the two.
  */
-export async function waitForIndexBuilds(exec: ExecSql, table: string | undefined): Promise<void> {
-  if (table === undefined) return;
+export async function waitForIndexBuilds(exec: ExecSql, table: string): Promise<void> {
   for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
     try {
       await exec(`BEGIN; LOCK TABLE ${table} IN SHARE UPDATE EXCLUSIVE MODE NOWAIT; COMMIT`);

@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RunObserver, RunOutcome, Segment, Statement } from '../../../../core/dialect.ts';
 import { isSvcError } from '../../../../core/errors.ts';
-import type { Json } from '../../../../core/json.ts';
-import { endsElapsed, engineFilledColumns, engineFilledValues, recordWriteConflict } from '../../sql/record-values.ts';
+import { lockLostError } from '../../shared/errors.ts';
+import { endsElapsed, engineFilledColumns, engineFilledValues } from '../../sql/record-values.ts';
 import { type ExecSql, type Result, rowsOf, type Session } from '../../sql/session.ts';
-import { isRawStatement, withSchema } from '../../sql/statement.ts';
+import { isRaw } from '../../sql/statement.ts';
+import { quoteIdentifier } from '../compile/grammar.ts';
+import type { PostgresqlStep } from '../compile/step.ts';
 import {
   codeOf,
   DUPLICATE_TABLE,
@@ -16,7 +18,7 @@ import {
 import { lockHeldBySession, lockReleasedError } from '../connection/lock.ts';
 import type { Settings } from '../connection/settings.ts';
 import { readBackSql, recordGrammar, recordWriteSql } from '../records/record-store.ts';
-import { dropInvalidIndex, type InvalidIndex, indexTable, waitForIndexBuilds } from './invalid-index.ts';
+import { dropInvalidIndex, waitForIndexBuilds } from './invalid-index.ts';
 
 const BATCH_SEGMENTS = 50;
 const BATCH_CHARACTERS = 256 * 1024;
@@ -48,7 +50,7 @@ let batchCount = 0;
 
 export async function runSegments(
   context: RunContext,
-  segments: readonly Segment[],
+  segments: readonly Segment<PostgresqlStep>[],
   epoch: number,
   tookMs = 0,
   observer?: RunObserver,
@@ -93,15 +95,20 @@ export async function runSegments(
 
 interface Batch {
   readonly id: string;
-  readonly segments: readonly Segment[];
+  readonly segments: readonly Segment<PostgresqlStep>[];
   readonly text: string;
 }
 
 /** `elapsedMs` counts from the start of the first segment's migration. */
-function nextBatch(context: RunContext, segments: readonly Segment[], epoch: number, elapsedMs: number): Batch {
+function nextBatch(
+  context: RunContext,
+  segments: readonly Segment<PostgresqlStep>[],
+  epoch: number,
+  elapsedMs: number,
+): Batch {
   batchCount += 1;
   const id = `${process.pid}.${batchCount}`;
-  const batch: Segment[] = [];
+  const batch: Segment<PostgresqlStep>[] = [];
   let text = '';
   for (const segment of segments) {
     if (!segment.transactional) {
@@ -120,7 +127,7 @@ function nextBatch(context: RunContext, segments: readonly Segment[], epoch: num
   return { id, segments: batch, text };
 }
 
-const hasRawStatement = ({ statements }: Segment): boolean => statements.some(({ run }) => isRawStatement(run));
+const hasRawStatement = ({ statements }: Segment<PostgresqlStep>): boolean => statements.some(isRaw);
 
 /**
  * A segment as one transaction. `svc.done`, set after its last write, rolls back with it, so its value names the last
@@ -128,7 +135,7 @@ const hasRawStatement = ({ statements }: Segment): boolean => statements.some(({
  */
 function segmentText(
   context: RunContext,
-  segment: Segment,
+  segment: Segment<PostgresqlStep>,
   epoch: number,
   id: string,
   index: number,
@@ -149,10 +156,15 @@ function segmentText(
 const setStartTime = (now: string, elapsedMs: number): string =>
   `SELECT WHERE set_config('svc.began', (${now} - interval '${elapsedMs.toFixed(3)} ms')::text, false) IS NULL`;
 
-function statementText(context: RunContext, run: Json): string {
-  const text = withSchema(run, context.schema);
-  if (text === undefined) throw new Error('this step cannot be in a transaction');
-  return text;
+function statementText({ schema }: RunContext, step: PostgresqlStep): string {
+  switch (step.kind) {
+    case 'sql':
+      return step.parts.join(schema);
+    case 'raw':
+      return step.sql;
+    case 'dropInvalidIndex':
+      throw new Error('this step cannot be in a transaction');
+  }
 }
 
 async function runBatch(context: RunContext, exec: ExecSql, batch: Batch): Promise<BatchOutcome> {
@@ -179,8 +191,8 @@ async function runBatch(context: RunContext, exec: ExecSql, batch: Batch): Promi
 }
 
 function lostConnectionOr(second: unknown, first: unknown): unknown {
-  const known = toSvcError(first);
-  return isSvcError(known) && known.code === 'connection_lost' ? known : toSvcError(second);
+  const svcError = toSvcError(first);
+  return isSvcError(svcError) && svcError.code === 'connection_lost' ? svcError : toSvcError(second);
 }
 
 async function committedCount(exec: ExecSql, id: string): Promise<number> {
@@ -222,17 +234,17 @@ async function readWrittenValues(
 async function diagnose(
   context: RunContext,
   exec: ExecSql,
-  segment: Segment,
+  segment: Segment<PostgresqlStep>,
   error: unknown,
 ): Promise<NonNullable<RunOutcome['failure']>> {
-  const known = toSvcError(error);
+  const svcError = toSvcError(error);
   await exec('BEGIN');
   try {
     for (const [index, statement] of segment.statements.entries()) {
       try {
         await exec(statementText(context, statement.run));
-      } catch (again) {
-        if (codeOf(again) !== codeOf(error)) return { statement: undefined, error: known };
+      } catch (repeated) {
+        if (codeOf(repeated) !== codeOf(error)) return { statement: undefined, error: svcError };
         return { statement: index, error: statementError(statement, error) };
       }
     }
@@ -241,42 +253,42 @@ async function diagnose(
     try {
       // Deferred constraints would only be checked at a COMMIT.
       await exec('SET CONSTRAINTS ALL IMMEDIATE');
-    } catch (again) {
-      const only = segment.statements.length === 1 ? 0 : undefined;
-      if (codeOf(again) === codeOf(error)) return { statement: only, error: known };
+    } catch (repeated) {
+      const onlyStatement = segment.statements.length === 1 ? 0 : undefined;
+      if (codeOf(repeated) === codeOf(error)) return { statement: onlyStatement, error: svcError };
     }
   } finally {
     await exec('ROLLBACK');
   }
   return {
     statement: undefined,
-    error: LOST_WRITE_CODES.has(codeOf(error)) && segment.writes.length > 0 ? recordWriteConflict(error) : known,
+    error: LOST_WRITE_CODES.has(codeOf(error)) && segment.writes.length > 0 ? lockLostError(error) : svcError,
   };
 }
 
 /** A statement that cannot be in a transaction. It has no lock timeout, which would leave an invalid index. */
-async function runOutsideTransaction(context: RunContext, exec: ExecSql, segment: Segment): Promise<BatchOutcome> {
+async function runOutsideTransaction(
+  context: RunContext,
+  exec: ExecSql,
+  segment: Segment<PostgresqlStep>,
+): Promise<BatchOutcome> {
   const [statement, ...more] = segment.statements;
   if (!statement || more.length > 0 || segment.writes.length > 0)
     throw new Error('a step outside a transaction is one statement');
   try {
     await exec('SET lock_timeout = 0');
     try {
-      if (statement.repair !== undefined)
-        await waitForIndexBuilds(exec, indexTable(context.schema, statement.repair as unknown as InvalidIndex));
-      await runStatement(context, exec, statement.run);
+      if (statement.repair?.kind === 'dropInvalidIndex')
+        await waitForIndexBuilds(exec, `${context.schema}${quoteIdentifier(statement.repair.table)}`);
+      await runStep(context, exec, statement.run);
     } catch (error) {
       // An existing index of that name is not part of this run: another session may be building it.
       if (codeOf(error) !== DUPLICATE_TABLE) await runRepair(context, exec, statement);
       throw error;
     } finally {
-      await exec(
-        isRawStatement(statement.run)
-          ? context.restoreSettings
-          : `SET lock_timeout = ${context.settings.lockTimeoutMs}`,
-      );
+      await exec(isRaw(statement) ? context.restoreSettings : `SET lock_timeout = ${context.settings.lockTimeoutMs}`);
     }
-    if (isRawStatement(statement.run) && !(await holdsLock(context, exec))) throw lockReleasedError();
+    if (isRaw(statement) && !(await holdsLock(context, exec))) throw lockReleasedError();
     return { written: [[]] };
   } catch (error) {
     const failure = { statement: 0, error: toSvcError(error) };
@@ -288,13 +300,12 @@ async function holdsLock({ schema }: RunContext, exec: ExecSql): Promise<boolean
   return (await rowsOf(exec, `SELECT FROM ${lockHeldBySession(schema)}`)).length > 0;
 }
 
-async function runStatement(context: RunContext, exec: ExecSql, run: Json): Promise<void> {
-  const text = withSchema(run, context.schema);
-  if (text !== undefined) await exec(text);
-  else await dropInvalidIndex(exec, context.schema, run as unknown as InvalidIndex);
+async function runStep(context: RunContext, exec: ExecSql, step: PostgresqlStep): Promise<void> {
+  if (step.kind === 'dropInvalidIndex') await dropInvalidIndex(exec, context.schema, step);
+  else await exec(statementText(context, step));
 }
 
-async function runRepair(context: RunContext, exec: ExecSql, { repair }: Statement): Promise<void> {
+async function runRepair(context: RunContext, exec: ExecSql, { repair }: Statement<PostgresqlStep>): Promise<void> {
   // The original error is reported, not that of the repair, which runs again before the next attempt.
-  if (repair !== undefined) await runStatement(context, exec, repair).catch(() => undefined);
+  if (repair !== undefined) await runStep(context, exec, repair).catch(() => undefined);
 }

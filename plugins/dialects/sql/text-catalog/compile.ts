@@ -1,8 +1,9 @@
 import type { Statement } from '../../../../core/dialect.ts';
 import { applyFieldChanges } from '../../../../core/schema/field.ts';
-import { collectionOf, fieldOf } from '../../../../core/schema/lookup.ts';
+import { collectionOf, fieldOf } from '../../../../core/schema/find-or-throw.ts';
 import type { Collection, SchemaModel } from '../../../../core/schema/model.ts';
 import type { ModifyField, Operation } from '../../../../core/schema/operation.ts';
+import type { StatementFacts } from '../grammar.ts';
 import { isLossyCast } from '../lossy-casts.ts';
 import { applyValidated, type ValidationRules } from '../validate.ts';
 import {
@@ -16,13 +17,15 @@ import {
 } from './syntax.ts';
 
 /** The `run` of a statement compiled by `compileTextCatalog`. */
-export type TextCatalogRun = {
+export interface TextCatalogStep {
   readonly texts: readonly string[];
   /** Queries that must return no rows after `texts` have run. The column `why` of a row explains the violation. */
-  readonly must: readonly string[];
+  readonly mustBeEmpty: readonly string[];
   /** A table that others may reference is dropped and recreated. */
   readonly rebuilds: boolean;
-};
+}
+
+type TextCatalogStatement = Statement<TextCatalogStep>;
 
 /**
  * The statements of an operation for an engine whose ALTER TABLE can only rename and add plain columns. For any other
@@ -33,7 +36,7 @@ export function compileTextCatalog(
   rules: ValidationRules,
   operation: Operation,
   before: SchemaModel,
-): readonly Statement[] {
+): readonly TextCatalogStatement[] {
   if (operation.type === 'raw') {
     const { dialect, statement, check } = operation;
     return dialect === rules.name ? [statementOf([statement], check === undefined ? {} : { check })] : [];
@@ -86,10 +89,10 @@ export function compileTextCatalog(
 
 function statementOf(
   texts: readonly string[],
-  facts: Partial<Statement> = {},
-  more: Partial<TextCatalogRun> = {},
-): Statement {
-  const run: TextCatalogRun = { texts, must: [], rebuilds: false, ...more };
+  facts: StatementFacts = {},
+  more: Partial<TextCatalogStep> = {},
+): TextCatalogStatement {
+  const run = { texts, mustBeEmpty: [], rebuilds: false, ...more };
   return { text: texts.join(';\n'), run, transactional: true, destructive: false, ...facts };
 }
 
@@ -105,15 +108,20 @@ function rebuildChanged(
   syntax: TextCatalogSyntax,
   before: SchemaModel,
   after: SchemaModel,
-  facts: Partial<Statement> = {},
-): readonly Statement[] {
+  facts: StatementFacts = {},
+): readonly TextCatalogStatement[] {
   return [...after.values()].flatMap((to) => {
     const from = before.get(to.name);
     return from === undefined || from === to ? [] : [rebuild(syntax, from, to, facts)];
   });
 }
 
-function rebuild(syntax: TextCatalogSyntax, from: Collection, to: Collection, facts: Partial<Statement>): Statement {
+function rebuild(
+  syntax: TextCatalogSyntax,
+  from: Collection,
+  to: Collection,
+  facts: StatementFacts,
+): TextCatalogStatement {
   const copied = [...to.fields.keys()]
     .filter((name) => from.fields.has(name))
     .map(quoteIdentifier)
@@ -137,5 +145,8 @@ function rebuild(syntax: TextCatalogSyntax, from: Collection, to: Collection, fa
     `ALTER TABLE ${quoteIdentifier(REBUILD_TABLE)} RENAME TO ${quoteIdentifier(to.name)}`,
     ...[...to.indexes.values()].map((index) => createIndexSql(to.name, index)),
   ];
-  return statementOf(texts, facts, { must: [syntax.danglingReferences(to.name), ...invalidValues], rebuilds: true });
+  return statementOf(texts, facts, {
+    mustBeEmpty: [syntax.danglingReferences(to.name), ...invalidValues],
+    rebuilds: true,
+  });
 }

@@ -4,28 +4,32 @@ import type {
   Dialect,
   RunOutcome,
   Segment,
-  Statement,
   UpdateJob,
   UpdateResult,
 } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
-import type { AnyRecordDefinition, RecordColumn, RecordValue, RecordWrite } from '../../../../core/records.ts';
+import {
+  type AnyRecordDefinition,
+  columnOf,
+  type RecordColumn,
+  type RecordValue,
+  type RecordWrite,
+} from '../../../../core/records.ts';
+import { convertingErrors, lockLostError } from '../../shared/errors.ts';
 import { isLeased, leaseTable, withLeaseLock } from '../lease.ts';
 import { type RecordBackend, recordStore, recordTableStatements, VERSION_COLUMN } from '../record-store.ts';
 import {
-  columnOf,
   endsElapsed,
   engineFilledColumns,
   engineFilledValues,
   type RecordGrammar,
   readRecordColumn,
   recordLiteral,
-  recordWriteConflict,
 } from '../record-values.ts';
 import { type ExecSql, rowsOf } from '../session.ts';
-import { type UpdateSyntax, updateParts } from '../update.ts';
+import { type UpdateSyntax, updateParts } from '../update-sql.ts';
 import type { ValidationRules } from '../validate.ts';
-import { compileTextCatalog, type TextCatalogRun } from './compile.ts';
+import { compileTextCatalog, type TextCatalogStep } from './compile.ts';
 import { readTextCatalog } from './read.ts';
 import {
   literal,
@@ -65,17 +69,11 @@ export interface SqlDriver extends Pick<Connection, 'close'> {
 }
 
 /** A connection over a driver. The migration lock is a lease, so it needs no session of its own. */
-export function sqlConnection(syntax: TextCatalogSyntax, driver: SqlDriver): Connection {
+export function sqlConnection(syntax: TextCatalogSyntax, driver: SqlDriver): Connection<TextCatalogStep> {
   const { exec } = driver;
   const grammar = textCatalogGrammar(syntax);
   const { clock } = grammar;
-  const translateErrors = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      throw driver.toSvcError(error);
-    }
-  };
+  const translateErrors = convertingErrors((error) => driver.toSvcError(error));
   const rows = (text: string) => translateErrors(() => rowsOf(exec, text));
   const epochIsCurrent = (epoch: number) =>
     `EXISTS (SELECT 1 FROM ${quoteIdentifier(leaseTable.collection)} WHERE ${quoteIdentifier('epoch')} = ${epoch})`;
@@ -99,7 +97,7 @@ export function sqlConnection(syntax: TextCatalogSyntax, driver: SqlDriver): Con
   const now = async () =>
     backend.grammar.read((await rows(`SELECT ${clock} AS now`))[0]?.now, { type: 'timestamp' }) as Date;
   const readCatalog = async () => readTextCatalog(syntax, await translateErrors(() => driver.catalogTexts()));
-  const connection: Connection = {
+  const connection: Connection<TextCatalogStep> = {
     server: driver.server,
     run: (segments, epoch, tookMs) => runSegments({ driver, backend }, segments, epoch, tookMs),
     query: rows,
@@ -148,7 +146,7 @@ type Written = RunOutcome['written'][number];
 
 async function runSegments(
   context: RunContext,
-  segments: readonly Segment[],
+  segments: readonly Segment<TextCatalogStep>[],
   epoch: number,
   tookMs = 0,
 ): Promise<RunOutcome> {
@@ -163,7 +161,7 @@ async function runSegments(
             if (epoch > 0) await assertEpoch(context, exec, epoch);
             for (const [index, statement] of segment.statements.entries()) {
               at = index;
-              await runStatement(context.driver, exec, statement);
+              await runStep(context.driver, exec, statement.run);
             }
             at = undefined;
             const elapsed = String(performance.now() - began);
@@ -171,7 +169,7 @@ async function runSegments(
             for (const write of segment.writes) values.push(await writeRecord(context, exec, write, elapsed));
             return values;
           },
-          segment.statements.some((one) => runOf(one).rebuilds),
+          segment.statements.some(({ run }) => run.rebuilds),
         ),
       );
     } catch (error) {
@@ -185,7 +183,7 @@ async function runSegments(
 
 async function assertEpoch({ backend }: RunContext, exec: ExecSql, epoch: number): Promise<void> {
   const current = await rowsOf(exec, `SELECT 1 AS is_current WHERE ${backend.epochIsCurrent(epoch)}`);
-  if (current.length === 0) throw recordWriteConflict(undefined);
+  if (current.length === 0) throw lockLostError();
 }
 
 /** Returns the values the engine filled in. Throws `lock_lost` if the record has changed since it was read. */
@@ -206,20 +204,16 @@ async function writeRecord(
       ? `INSERT INTO ${table} (${[...names, VERSION_COLUMN].map(quoteIdentifier).join(', ')}) VALUES (${[...names.map(valueSql), '1'].join(', ')}) ${returning}`
       : `UPDATE ${table} SET ${names.map((name) => `${quoteIdentifier(name)} = ${valueSql(name)}`).join(', ')}, ${quoteIdentifier(VERSION_COLUMN)} = ${version + 1} WHERE ${quoteIdentifier(definition.key)} = ${valueSql(definition.key)} AND ${quoteIdentifier(VERSION_COLUMN)} = ${version} ${returning}`;
   const found = await rowsOf(exec, text).catch((error: unknown) => {
-    throw isDuplicate(error) ? recordWriteConflict(error) : error;
+    throw isDuplicate(error) ? lockLostError(error) : error;
   });
   const [row] = found;
-  if (!row) throw recordWriteConflict(undefined);
+  if (!row) throw lockLostError();
   return engineFilledValues(grammar, write, row);
 }
 
-/** All statements of this dialect are compiled by `compileTextCatalog`. */
-const runOf = ({ run }: Statement): TextCatalogRun => run as unknown as TextCatalogRun;
-
-async function runStatement(driver: SqlDriver, exec: ExecSql, statement: Statement): Promise<void> {
-  const { texts, must } = runOf(statement);
+async function runStep(driver: SqlDriver, exec: ExecSql, { texts, mustBeEmpty }: TextCatalogStep): Promise<void> {
   for (const text of texts) await driver.script(text);
-  for (const query of must) {
+  for (const query of mustBeEmpty) {
     const [violation] = await rowsOf(exec, query);
     if (!violation) continue;
     throw new SvcError('data_violates', 'Rows in the table do not allow the change.', {
@@ -268,7 +262,7 @@ export interface TextCatalogDialect extends Pick<Dialect, 'identify'> {
  * @example
  * const dialect = textCatalogDialect({ rules, syntax, identify, open });
  */
-export function textCatalogDialect({ rules, syntax, identify, open }: TextCatalogDialect): Dialect {
+export function textCatalogDialect({ rules, syntax, identify, open }: TextCatalogDialect): Dialect<TextCatalogStep> {
   return {
     name: rules.name,
     types: syntax.types,

@@ -1,5 +1,5 @@
 import type { Json } from '../../../../core/json.ts';
-import { isExpression } from '../../../../core/schema/default.ts';
+import { isExpression } from '../../../../core/schema/literal.ts';
 import type { Collection, Default, Field, FieldType, Index, SchemaModel } from '../../../../core/schema/model.ts';
 import { constraintDefinition } from '../compile.ts';
 import { expressionProblem } from '../validate.ts';

@@ -1,0 +1,118 @@
+import { SvcError } from '../errors.ts';
+import { isPageLimit, type RecordStore } from '../records.ts';
+import { type Problem, problemText, type Shape, shapeProblems } from '../schema/validate.ts';
+import { type ApprovalRecord, type ApprovalStatus, minIdAt } from './request.ts';
+import type { ApprovalRow } from './schema.ts';
+import type { ApprovalService } from './service.ts';
+import { toApprovalRecord } from './state.ts';
+
+export const APPROVAL_STATUSES = ['waiting', 'approved', 'rejected', 'cancelled'] as const;
+
+/** @experimental */
+export interface ListQuery {
+  /** Default `waiting`, or any status with `executionId`. Overdue requests do not count as waiting. */
+  readonly status?: ApprovalStatus;
+  readonly agentTag?: string;
+  readonly executionId?: string;
+  /** Requests created at or after this moment, by the clock of the process that created them. */
+  readonly since?: Date;
+  /** Requests created before this moment. */
+  readonly before?: Date;
+  /** Default: oldest first. */
+  readonly newestFirst?: boolean;
+  /** 1 to 1,000; default 100. */
+  readonly limit?: number;
+  readonly cursor?: string;
+}
+
+/** @experimental */
+export interface ApprovalPage {
+  /** Sensitive parameters are masked. */
+  readonly records: readonly ApprovalRecord[];
+  /** Absent on the last page. */
+  readonly cursor?: string;
+}
+
+const QUERY: Shape = {
+  properties: {
+    status: { oneOf: APPROVAL_STATUSES },
+    agentTag: 'string',
+    executionId: 'string',
+    since: 'any',
+    before: 'any',
+    newestFirst: 'boolean',
+    limit: 'number',
+    cursor: 'string',
+  },
+};
+
+export async function listApprovals(service: ApprovalService, query: ListQuery = {}): Promise<ApprovalPage> {
+  assertQuery(query);
+  const { limit = 100 } = query;
+  const records: ApprovalRecord[] = [];
+  let { cursor } = query;
+  await service.clock.readNow();
+  do {
+    // The page size is what is still missing, so that the cursor follows the last returned record.
+    const page = await readPage(service.rows, query, limit - records.length, cursor);
+    const hasOverdue = page.records.some(({ record }) => service.isDue(record));
+    const rows = hasOverdue ? await Promise.all(page.records.map((row) => service.expireIfDue(row))) : page.records;
+    for (const { record } of rows) {
+      if (matchesQuery(service, query, record)) records.push(toApprovalRecord(record));
+    }
+    cursor = page.cursor;
+  } while (cursor !== undefined && records.length < limit);
+  return { records, ...(cursor !== undefined && { cursor }) };
+}
+
+/** The conditions that no index covers, and rows that changed after they were indexed. */
+function matchesQuery(
+  service: ApprovalService,
+  { status, agentTag, executionId }: ListQuery,
+  row: ApprovalRow,
+): boolean {
+  const wantedStatus = status ?? (executionId === undefined ? 'waiting' : undefined);
+  return (
+    (wantedStatus === undefined || row.status === wantedStatus) &&
+    (wantedStatus !== 'waiting' || !service.isDue(row)) &&
+    (agentTag === undefined || row.agentTag === agentTag)
+  );
+}
+
+function readPage(rows: RecordStore<ApprovalRow>, query: ListQuery, limit: number, cursor: string | undefined) {
+  const { status = 'waiting', agentTag, executionId, since, before, newestFirst } = query;
+  const [index, equals] =
+    executionId !== undefined
+      ? (['byExecution', { executionId }] as const)
+      : agentTag !== undefined
+        ? (['byAgent', { status, agentTag }] as const)
+        : (['byStatus', { status }] as const);
+  return rows.page(index, {
+    equals,
+    ...(since && { from: minIdAt(since) }),
+    ...(before && { to: minIdAt(before) }),
+    direction: newestFirst ? 'desc' : 'asc',
+    limit,
+    ...(cursor !== undefined && { cursor }),
+  });
+}
+
+function assertQuery(query: ListQuery): void {
+  const problems: Problem[] = shapeProblems(query, QUERY);
+  for (const key of ['since', 'before'] as const) {
+    const moment: unknown = query[key];
+    if (moment === undefined || (moment instanceof Date && !Number.isNaN(moment.getTime()))) continue;
+    problems.push({ path: [key], text: 'is not a Date' });
+  }
+  assertNoQueryProblems('The query for approvals is invalid.', problems, query);
+}
+
+/** Throws `value_invalid` for the problems, or for a limit that is out of range. */
+export function assertNoQueryProblems(
+  message: string,
+  problems: readonly Problem[],
+  { limit = 100 }: { readonly limit?: number },
+): void {
+  const all = isPageLimit(limit) ? problems : [...problems, { path: ['limit'], text: 'is not 1 to 1,000' }];
+  if (all.length > 0) throw new SvcError('value_invalid', message, { why: all.map(problemText).join(' ') });
+}

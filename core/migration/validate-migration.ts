@@ -1,0 +1,88 @@
+import type { Dialect } from '../dialect.ts';
+import { isSvcError } from '../errors.ts';
+import { canonicalJson, isPlainObject } from '../json.ts';
+import { applyAll } from '../schema/apply.ts';
+import type { SchemaModel } from '../schema/model.ts';
+import type { Operation } from '../schema/operation.ts';
+import { definitionProblems, operationProblems } from '../schema/operation-problems.ts';
+import type { Shape } from '../schema/validate.ts';
+import type { Migration } from './migration.ts';
+import { isTag } from './tag.ts';
+
+export const MIGRATION_PROPERTIES: Readonly<Record<keyof Migration, Shape>> = {
+  $schema: 'string',
+  tag: 'string',
+  name: 'string',
+  description: 'string',
+  type: 'string',
+  collection: 'string',
+  fields: { list: 'any' },
+  field: 'any',
+  up: { list: 'any' },
+  down: { list: 'any' },
+  irreversible: 'string',
+  lossy: { list: 'string' },
+};
+
+/** Why a value is not a valid migration; empty if it is. With a dialect, also checks what the engine supports. */
+export function migrationProblems(migration: unknown, dialect?: Dialect): string[] {
+  const problems = migrationShapeProblems(migration);
+  if (problems.length > 0 || !dialect) return problems;
+  return engineProblems((migration as Migration).up, dialect);
+}
+
+function migrationShapeProblems(value: unknown): string[] {
+  if (!isPlainObject(value)) return ['A migration must be an object.'];
+  const problems: string[] = [];
+  for (const key of Object.keys(value))
+    if (!Object.hasOwn(MIGRATION_PROPERTIES, key)) problems.push(`"${key}" is not a property of a migration.`);
+  if (!isTag(value.tag))
+    problems.push('tag: must have 1 to 128 characters of A-Z a-z 0-9 _ . -, and not begin with a dot.');
+  for (const key of ['name', 'description', 'irreversible'] as const) {
+    if (value[key] !== undefined && typeof value[key] !== 'string') problems.push(`${key}: must be a string.`);
+  }
+  const lossy = value.lossy;
+  if (lossy !== undefined && !(Array.isArray(lossy) && lossy.every((item) => typeof item === 'string'))) {
+    problems.push('lossy: must be an array of strings.');
+  }
+  for (const direction of ['up', 'down'] as const) {
+    const operations = value[direction];
+    if (!Array.isArray(operations)) {
+      problems.push(`${direction}: must be an array of operations.`);
+      continue;
+    }
+    for (const [index, operation] of operations.entries()) {
+      const shapeIssues = operationProblems(operation);
+      const operationIssues = shapeIssues.length > 0 ? shapeIssues : definitionProblems(operation as Operation);
+      for (const problem of operationIssues) problems.push(`${direction}[${index}] ${problem}`);
+    }
+  }
+  if (value.irreversible !== undefined && Array.isArray(value.down) && value.down.length > 0) {
+    problems.push('down: must be empty if the migration is irreversible.');
+  }
+  if (problems.length === 0) {
+    try {
+      canonicalJson({ up: value.up, down: value.down });
+    } catch (error) {
+      problems.push(error instanceof Error ? error.message : String(error));
+    }
+  }
+  return problems;
+}
+
+/** Compiles the operations that need no database: those on tables that the migration itself creates. */
+function engineProblems(operations: readonly Operation[], dialect: Dialect): string[] {
+  let model: SchemaModel = new Map();
+  const problems: string[] = [];
+  for (const [index, operation] of operations.entries()) {
+    if (operation.type !== 'createCollection' && operation.type !== 'raw' && !model.has(operation.collection)) continue;
+    try {
+      dialect.compile(operation, model);
+      model = applyAll([operation], model);
+    } catch (error) {
+      if (!isSvcError(error)) throw error;
+      problems.push(`up[${index}] ${error.message}${error.why ? ` ${error.why}` : ''}`);
+    }
+  }
+  return problems;
+}

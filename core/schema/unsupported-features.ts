@@ -1,0 +1,267 @@
+import { SvcError } from '../errors.ts';
+import { applyFieldChanges } from './field.ts';
+import { primaryKeyFields } from './keys.ts';
+import { isExpression } from './literal.ts';
+import type { Collection, Constraint, Field, SchemaModel } from './model.ts';
+import { fieldType } from './model.ts';
+import type { CreateCollection, FieldDefinition, ModifyField, Operation } from './operation.ts';
+
+/** Features that some engines lack. Each text completes "<engine> cannot …". */
+export const FEATURES = {
+  tableWithoutKey: 'create a table without a primary key',
+  temporaryTable: 'create a temporary table',
+  unloggedTable: 'create an unlogged table',
+  mongoOptions: 'use mongoOptions',
+  dynamoOptions: 'use dynamoOptions',
+  cassandraOptions: 'use cassandraOptions',
+  renameTable: 'rename a table',
+  compositeKey: 'have a primary key of several fields',
+  generated: 'generate the values of a field',
+  generatedInteger: 'generate sequential integers for a field',
+  required: 'enforce a required field',
+  addRequired: 'add a required field that has no default',
+  unique: 'enforce a unique field',
+  default: 'give a field a default',
+  expressionDefault: 'give a field a default that is an expression',
+  changeKey: 'change which fields are the primary key',
+  changeKeyField: 'change the definition of a field of the primary key',
+  changeIndexedField: 'change the type of an indexed field',
+  changeType: 'change the type of a field',
+  dropField: 'drop a field',
+  renameField: 'rename a field',
+  renameKeyField: 'rename a field of the primary key',
+  renameIndexedField: 'rename an indexed field',
+  renameChanged: 'change the definition of a field while it is renamed',
+  compositeIndex: 'have an index on several fields',
+  uniqueIndex: 'have a unique index',
+  descendingIndex: 'have a descending index',
+  concurrentIndex: 'build an index CONCURRENTLY',
+  longKey: 'have an index or key on a field of unlimited length',
+  foreignKey: 'have a foreign key',
+  setDefaultAction: 'use SET DEFAULT in a foreign key',
+  uniqueConstraint: 'have a unique constraint',
+  check: 'have a check constraint',
+  primaryKeyConstraint: 'have a primary key constraint',
+} as const;
+
+export type Feature = keyof typeof FEATURES;
+
+/** Why an engine lacks a feature, and what to do instead. Complete sentences. */
+export interface UnsupportedReason {
+  readonly why: string;
+  readonly next: string;
+}
+
+export type UnsupportedFeatures = Readonly<Partial<Record<Feature, UnsupportedReason | undefined>>>;
+
+/** Features an engine lacks by default. An engine that has one sets it to `undefined`. */
+const UNSUPPORTED_BY_DEFAULT: UnsupportedFeatures = {
+  renameChanged: {
+    why: 'It changes fields in place, so there is no copy to convert.',
+    next: 'Rename the field and modify it in two operations.',
+  },
+};
+
+/** Throws `not_supported` for the first feature an operation requires and the engine lacks. */
+export function assertSupported(
+  engine: string,
+  unsupported: UnsupportedFeatures,
+  operation: Operation,
+  before: SchemaModel,
+): void {
+  for (const feature of requiredFeatures(operation, before)) {
+    const reason = { ...UNSUPPORTED_BY_DEFAULT, ...unsupported }[feature];
+    if (!reason) continue;
+    throw new SvcError('not_supported', `${engine} cannot ${FEATURES[feature]}: ${subject(operation)}.`, {
+      why: reason.why,
+      next: [reason.next],
+      details: { feature },
+    });
+  }
+}
+
+function subject(operation: Operation): string {
+  switch (operation.type) {
+    case 'createCollection':
+      return `"${operation.name}"`;
+    case 'addField':
+      return `"${operation.collection}.${operation.field.name}"`;
+    case 'dropField':
+    case 'modifyField':
+      return `"${operation.collection}.${operation.field}"`;
+    case 'renameField':
+      return `"${operation.collection}.${operation.from}"`;
+    case 'createIndex':
+    case 'dropIndex':
+      return `"${operation.index}" of "${operation.collection}"`;
+    case 'addConstraint':
+      return `"${operation.constraint.name}" of "${operation.collection}"`;
+    case 'dropConstraint':
+      return `"${operation.constraint}" of "${operation.collection}"`;
+    case 'raw':
+      return 'raw';
+    case 'dropCollection':
+    case 'renameCollection':
+      return `"${operation.collection}"`;
+  }
+}
+
+/** The features an operation requires. The operation itself is not validated. */
+export function requiredFeatures(operation: Operation, before: SchemaModel): ReadonlySet<Feature> {
+  return new Set(operationFeatures(operation, before));
+}
+
+function* operationFeatures(operation: Operation, before: SchemaModel): Generator<Feature> {
+  switch (operation.type) {
+    case 'createCollection':
+      yield* createFeatures(operation);
+      break;
+    case 'renameCollection':
+      yield 'renameTable';
+      break;
+    case 'addField': {
+      const { field } = operation;
+      yield* fieldFeatures(field);
+      if (isRequired(field) && !hasDefault(field) && !field.autoGenerate) yield 'addRequired';
+      if (field.primaryKey) yield 'changeKey';
+      break;
+    }
+    case 'dropField':
+      yield 'dropField';
+      if (before.get(operation.collection)?.fields.get(operation.field)?.primaryKey) yield 'changeKey';
+      break;
+    case 'renameField': {
+      const collection = before.get(operation.collection);
+      if (collection && isKeyField(collection, operation.from)) yield 'renameKeyField';
+      else if (operation.strategy !== 'copy') yield 'renameField';
+      if (collection && isIndexed(collection, operation.from)) yield 'renameIndexedField';
+      if (!operation.changes) break;
+      yield 'renameChanged';
+      yield* fieldFeatures(operation.changes as FieldDefinition);
+      if (operation.changes.primaryKey) yield 'changeKey';
+      break;
+    }
+    case 'modifyField':
+      yield* modifyFeatures(operation, before.get(operation.collection));
+      break;
+    case 'createIndex':
+      if (operation.columns.length > 1) yield 'compositeIndex';
+      if (
+        isUnlimitedIn(
+          before.get(operation.collection),
+          operation.columns.map(({ name }) => name),
+        )
+      )
+        yield 'longKey';
+      if (operation.unique) yield 'uniqueIndex';
+      if (operation.columns.some(({ order }) => order?.toLowerCase() === 'desc')) yield 'descendingIndex';
+      if (operation.sqlOptions?.concurrently) yield 'concurrentIndex';
+      if (operation.cassandraOptions) yield 'cassandraOptions';
+      if (operation.mongoOptions) yield 'mongoOptions';
+      break;
+    case 'addConstraint': {
+      const { constraint } = operation;
+      if (constraint.type !== 'check' && isUnlimitedIn(before.get(operation.collection), constraint.columns))
+        yield 'longKey';
+      if (constraint.type === 'foreignKey') {
+        yield 'foreignKey';
+        const { onDelete, onUpdate } = constraint.references;
+        if ([onDelete, onUpdate].some((action) => /^set[\s_]+default$/i.test(action ?? ''))) yield 'setDefaultAction';
+      } else if (constraint.type === 'unique') yield 'uniqueConstraint';
+      else if (constraint.type === 'check') yield 'check';
+      else {
+        yield 'primaryKeyConstraint';
+        yield 'changeKey';
+      }
+      break;
+    }
+    case 'dropConstraint':
+      if (before.get(operation.collection)?.constraints.get(operation.constraint)?.type === 'primaryKey')
+        yield 'changeKey';
+      break;
+    case 'dropCollection':
+    case 'dropIndex':
+    case 'raw':
+      break;
+    default:
+      operation satisfies never;
+  }
+}
+
+function* createFeatures({ fields, options }: CreateCollection): Generator<Feature> {
+  const key = fields.filter((field) => field.primaryKey);
+  if (key.length === 0) yield 'tableWithoutKey';
+  if (key.length > 1) yield 'compositeKey';
+  for (const field of fields) yield* fieldFeatures(field);
+  if (options?.timestamps) {
+    yield 'required';
+    yield 'default';
+  }
+  if (options?.sqlOptions?.temporary) yield 'temporaryTable';
+  if (options?.sqlOptions?.unlogged) yield 'unloggedTable';
+  for (const other of ['mongoOptions', 'dynamoOptions', 'cassandraOptions'] as const) if (options?.[other]) yield other;
+}
+
+function* fieldFeatures(field: FieldDefinition): Generator<Feature> {
+  const type = fieldType(field.type ?? '');
+  if ((field.primaryKey || field.unique) && type && isUnlimited({ ...field, type })) yield 'longKey';
+  if (field.autoGenerate) yield isIntegerType(field.type) ? 'generatedInteger' : 'generated';
+  if (isRequired(field) && !field.primaryKey) yield 'required';
+  if (field.unique) yield 'unique';
+  if (!hasDefault(field)) return;
+  yield 'default';
+  if (field.default !== undefined && isExpression(field.default)) yield 'expressionDefault';
+}
+
+function* modifyFeatures(
+  { field: name, changes, collection: table }: ModifyField,
+  collection?: Collection,
+): Generator<Feature> {
+  const from = collection?.fields.get(name);
+  if (!collection || !from) return;
+  const to = applyFieldChanges(from, changes, table);
+  yield* fieldFeatures(changes as FieldDefinition);
+  const retyped = from.type !== to.type || from.items !== to.items;
+  if (retyped) yield 'changeType';
+  if (from.primaryKey !== to.primaryKey) yield 'changeKey';
+  else if (isKeyField(collection, name)) yield 'changeKeyField';
+  if (retyped && isIndexed(collection, name)) yield 'changeIndexedField';
+  if (isUnlimited(to) && (to.primaryKey || to.unique || isIndexed(collection, name) || isKeyField(collection, name)))
+    yield 'longKey';
+}
+
+const isRequired = ({ required, nullable, primaryKey }: FieldDefinition): boolean =>
+  required === true || nullable === false || primaryKey === true;
+
+const hasDefault = ({ default: value }: FieldDefinition): boolean => value !== undefined && value !== null;
+
+function isUnlimited({ type, length }: Pick<FieldDefinition, 'length'> & Pick<Field, 'type'>): boolean {
+  return ['text', 'json', 'array', 'blob'].includes(type) || (type === 'binary' && length === undefined);
+}
+
+function isUnlimitedIn(collection: Collection | undefined, names: readonly string[]): boolean {
+  return names.some((name) => {
+    const field = collection?.fields.get(name);
+    return field !== undefined && isUnlimited(field);
+  });
+}
+
+function isIntegerType(type: string | undefined): boolean {
+  const known = type === undefined ? undefined : fieldType(type);
+  return known === 'integer' || known === 'bigint' || known === 'smallint';
+}
+
+function isKeyField(collection: Collection, name: string): boolean {
+  return primaryKeyFields(collection).includes(name) || isConstrained(collection, name, ['primaryKey']);
+}
+
+function isIndexed(collection: Collection, name: string): boolean {
+  return (
+    [...collection.indexes.values()].some(({ columns }) => columns.some((column) => column.name === name)) ||
+    isConstrained(collection, name, ['unique', 'foreignKey'])
+  );
+}
+
+function isConstrained({ constraints }: Collection, name: string, types: readonly Constraint['type'][]): boolean {
+  return [...constraints.values()].some(({ type, columns }) => types.includes(type) && columns.includes(name));
+}
