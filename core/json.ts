@@ -2,6 +2,15 @@ import { SvcError } from './errors.ts';
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
+/** Undefined if the text is not JSON. */
+export function tryParseJson(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * A value as JSON in the canonical form of RFC 8785: keys in UTF-16 order, numbers as ECMAScript prints them, `undefined`
  * properties omitted. Throws `value_invalid` with the path of a value that JSON cannot represent (bigint, Date, NaN).

@@ -1,8 +1,8 @@
 const listeners = new WeakMap<AbortSignal, Set<() => void>>();
 
 /**
- * Calls `callback` when the signal aborts. Returns a function that removes the callback. All callbacks of a signal share one
- * event listener, because Node reports more than ten as a leak.
+ * Calls `callback` when the signal aborts. Returns a function that removes it. All callbacks of a signal share one event
+ * listener, because Node reports more than ten as a leak.
  */
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   const callbacks = listeners.get(signal) ?? listen(signal);

@@ -265,7 +265,7 @@ else {
           const late = await connectTarget(mongodb, failing.url, { leaseMs: LEASE_MS });
           const error = await rejectionOf(new MigrationEngine(late).up(index));
           assert.equal(error.code, 'migration_half_done');
-          assert.match(error.why ?? '', /11000: refused on the way/);
+          assert.match(error.why ?? '', /11000: an injected fault/);
           await late.connection.close();
           await failing.close();
           assert.equal((await resolveMigration(adapter, index.tag, 'retry')).status, 'completed');
@@ -479,7 +479,7 @@ else {
             );
             const first = await connectTarget(mongodb, proxy.url, { leaseMs: LEASE_MS });
             const error = await rejectionOf(new MigrationEngine(first).up(change));
-            assert.match(error.why ?? '', /^step 3 of 3: .*refused on the way/);
+            assert.match(error.why ?? '', /^step 3 of 3: .*an injected fault/);
             await first.connection.close();
             await proxy.close();
             await write({ insert: 'users', documents });

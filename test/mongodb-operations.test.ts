@@ -341,7 +341,7 @@ else {
     await t.updateMany({ n: 0 }, { $set: { code: 7 } });
     await t.updateOne({ age: 5 }, { $set: { code: '7' } });
     const twins = await rejectionOf(db.schema.addField('t', 'code', { type: 'integer', unique: true }));
-    assert.match(twins.why ?? '', /^3 have the same "code" as another one/);
+    assert.match(twins.why ?? '', /^3 have the same "code" as another document/);
     await assertComplete(adapter);
   });
 
@@ -381,7 +381,7 @@ else {
     for (const field of ['a', 'b']) {
       const twins = await rejectionOf(db.schema.modifyField('t', field, { type: 'double' }));
       assert.equal(twins.code, 'data_violates');
-      assert.match(twins.why ?? '', new RegExp(`^1 have the same "${field}" as another one`));
+      assert.match(twins.why ?? '', new RegExp(`^1 have the same "${field}" as another document`));
       assert.match(twins.state ?? '', /^None of it took effect/);
     }
     await assertComplete(adapter);
@@ -464,7 +464,7 @@ else {
       await assert.rejects(users.insertOne({ mail: 'a' }));
       const twins = await rejectionOf(db.schema.createIndex('users', ['code'], { unique: true }));
       assert.equal(twins.code, 'data_violates');
-      assert.match(twins.why ?? '', /^1 have the same "code" as another one: _id /);
+      assert.match(twins.why ?? '', /^1 have the same "code" as another document: _id /);
       assert.doesNotMatch(JSON.stringify(twins), /"x"/);
       await assertComplete(adapter);
       const same = await rejectionOf(
@@ -534,7 +534,7 @@ else {
     for (const field of ['tags', 'any']) {
       const { code, why = '' } = await rejectionOf(db.schema.createIndex('t', [field], { unique: true }));
       assert.equal(code, 'data_violates');
-      assert.match(why, new RegExp(`^1 have the same "${field}" as another one: _id [12]\\.$`));
+      assert.match(why, new RegExp(`^1 have the same "${field}" as another document: _id [12]\\.$`));
     }
     await assertComplete(adapter);
     await db.schema.createIndex('t', ['tags', 'n'], { unique: true });

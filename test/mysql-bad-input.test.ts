@@ -78,7 +78,7 @@ const BAD: readonly Bad[] = [
     what: 'a required field over rows',
     up: [add({ name: 'n', type: 'timestamp', required: true })],
     code: 'data_violates',
-    message: /rows that are there/,
+    message: /existing rows/,
   },
   {
     what: 'required over nulls',

@@ -68,8 +68,8 @@ for (const engine of committingEngines) {
     assert.deepEqual(await fields(adapter, 'parents'), ['id']);
     const words = { type: 'enum', enumValues: ['a'] } as const;
     for (const [changes, who] of [
-      [{ type: 'text' }, /Nobody could write to it.* MODIFY COLUMN `s` longtext/],
-      [words, /Nobody could read it or write to it.* MODIFY COLUMN `s` enum/],
+      [{ type: 'text' }, /cannot be written until.* MODIFY COLUMN `s` longtext/],
+      [words, /cannot be read or written until.* MODIFY COLUMN `s` enum/],
     ] as const) {
       const onlyChange = migration('20260102_000000_second').modifyField('big', 's', changes).build();
       const later = second().modifyField('big', 's', changes).build();
@@ -115,7 +115,7 @@ for (const engine of committingEngines) {
     const refusal = await expectError(migrate(adapter, all(late), { allowDestructive: true }), 'migration_half_done');
     assert.match(
       refusal.why ?? '',
-      /^step 3 of 3: .*"parents" would have to be copied, with its 1 row\..*Nobody could/s,
+      /^step 3 of 3: .*"parents" would have to be copied, with its 1 row\..*cannot be written until/s,
     );
     assert.match(refusal.next[0] ?? '', /--allow-copy/);
     assert.match(refusal.next.join('\n'), new RegExp(`resolve ${late.tag} --retry`));
@@ -147,11 +147,11 @@ for (const engine of committingEngines) {
       for (const [bad, why] of [
         [wide().modifyField('big', 's', { required: true }), /s would be required.* 1 such row/],
         [wide().modifyField('big', 's', { length: 3 }), /longer than 3.* 2 such rows/],
-        [wide().modifyField('big', 'n', { unique: true }), /n are there more than once.* 2 such rows/],
-        [wide().createIndex('big', 'u', [{ name: 's' }], { unique: true }), /s are there more than once/],
-        [wide().addConstraint('big', unique), /n, s are there more than once/],
-        [wide().addConstraint('big', check), /"c" does not hold.* 2 such rows/],
-        [wide().addConstraint('big', foreignKey), /n point at no row of "parents".* 2 such rows/],
+        [wide().modifyField('big', 'n', { unique: true }), /n occur more than once.* 2 such rows/],
+        [wide().createIndex('big', 'u', [{ name: 's' }], { unique: true }), /s occur more than once/],
+        [wide().addConstraint('big', unique), /n, s occur more than once/],
+        [wide().addConstraint('big', check), /"c" is violated.* 2 such rows/],
+        [wide().addConstraint('big', foreignKey), /n reference no row of "parents".* 2 such rows/],
       ] as const) {
         const refusal = await expectError(migrate(allowing, all(bad.build())), 'data_violates');
         assert.match(refusal.why ?? '', why);
@@ -174,7 +174,7 @@ for (const engine of committingEngines) {
         .addConstraint('big', own)
         .build();
       const orphans = await expectError(migrate(allowing, all(corrected, renamed, itself)), 'data_violates');
-      assert.match(orphans.why ?? '', /point at no row of "big".* 2 such rows/);
+      assert.match(orphans.why ?? '', /reference no row of "big".* 2 such rows/);
       await connection.query('UPDATE big SET n = NULL');
       await migrate(allowing, all(corrected, renamed, itself));
     } finally {

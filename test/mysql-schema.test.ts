@@ -732,7 +732,7 @@ for (const engine of committingEngines) {
         model,
       );
       await assertModelMatches(changed);
-      assert.deepEqual(await rows("SHOW TABLES LIKE '%svc_words%'"), []);
+      assert.deepEqual(await rows("SHOW TABLES LIKE '%svc_enum_values%'"), []);
     },
   );
 
@@ -1152,7 +1152,7 @@ for (const engine of committingEngines) {
       ['SET autocommit = 0', /AUTOCOMMIT/],
       ['SET @x = 1, SESSION autocommit = 0', /AUTOCOMMIT/],
       ['SELECT 1; SET @@autocommit = 0', /AUTOCOMMIT/],
-      ['UPDATE a SET b = 1; CREATE TABLE c (d int)', /commits what is before/],
+      ['UPDATE a SET b = 1; CREATE TABLE c (d int)', /commits those before it/],
       ['CREATE TABLE event (d int); UPDATE a SET b = 1; COMMIT', /COMMIT/],
       ['CREATE TABLE IF NOT EXISTS `c` (event int); UPDATE a SET b = 1', /CREATE TABLE commits/],
       ['CREATE DEFINER = `root`@`%` VIEW package AS SELECT 1; UPDATE a SET b = 1', /CREATE DEFINER commits/],
@@ -1163,7 +1163,7 @@ for (const engine of committingEngines) {
       ['CREATE TABLE c (d int); CREATE TABLE e (d int)', /commits/],
       ['UPDATE a SET b = 1; SET STATEMENT max_statement_time = 1 FOR CREATE TABLE c (d int)', /SET STATEMENT commits/],
       ["UPDATE a SET b = 'open", /unclosed/],
-      ['/*!50000 COMMIT */', /comment that the server runs/],
+      ['/*!50000 COMMIT */', /comment that the server executes/],
       ['DELIMITER //', /client program/],
     ] as const)
       refuse({ type: 'raw', dialect: dialect.name, statement }, 'migration_invalid', why);

@@ -108,7 +108,7 @@ else {
       );
       proxy.disconnectOn('DROP TABLE "public"."orders"', 'after');
       const { next } = await expectError(rollback(adapter), 'connection_lost');
-      assert.deepEqual(next, [`svc db migrate rollback --to ${users.tag}    it finds out what was committed.`]);
+      assert.deepEqual(next, [`svc db migrate rollback --to ${users.tag}    it checks what took effect.`]);
       await adapter.connection.close().catch(() => undefined);
 
       const again = await connectTarget(postgresql, url);

@@ -452,8 +452,8 @@ async function selfSigned(): Promise<{ readonly port: number; close(): void } | 
   if (!pair) return undefined;
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
-    socket.once('data', (names) => {
-      if (names.length !== SSL_REQUEST) return void socket.destroy();
+    socket.once('data', (message) => {
+      if (message.length !== SSL_REQUEST) return void socket.destroy();
       socket.write('S');
       new TLSSocket(socket, { isServer: true, ...pair }).on('error', () => socket.destroy());
     });

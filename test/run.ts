@@ -10,8 +10,8 @@ import { neededEngines, RunServers } from './servers/run-servers.ts';
 /**
  * Runs test files, each in its own process: all of test/*.test.ts without arguments, otherwise those whose names contain
  * an argument or whose path is one. `-part` excludes the files whose names contain `part`. Finds or starts the servers
- * that the files need; a server that dies during the run fails it. With `SVC_TEST_AGAIN=1` a file that fails is run
- * retries alone, and the second result counts; the output of both is printed and a file that then passes is listed as
+ * that the files need; a server that dies during the run fails it. With `SVC_TEST_AGAIN=1` a file that fails
+ * is run again, alone, and the second result counts; the output of both is printed and a file that then passes is listed as
  * UNSTEADY.
  */
 

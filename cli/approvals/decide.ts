@@ -2,7 +2,7 @@ import type { Runtime } from '../../config/load/runtime.ts';
 import type { ApprovalDetails, Approvals } from '../../config/sdk/approvals.ts';
 import type { SignalResult } from '../../core/approval/decide.ts';
 import { isSvcError, SvcError } from '../../core/errors.ts';
-import { isPlainObject, type Json, lossyNumber } from '../../core/json.ts';
+import { isPlainObject, type Json, lossyNumber, tryParseJson } from '../../core/json.ts';
 import { osActor } from '../../core/migration/history-table.ts';
 import { nearest } from '../../core/nearest.ts';
 import { type CommandResult, SvcCommand } from '../base.ts';
@@ -122,10 +122,8 @@ export function parseModifiedParams(
 function parseValue(name: string, text: string, property: Json | undefined): Json {
   const type = isPlainObject(property) ? property.type : undefined;
   if (type === 'string') return text;
-  let value: Json;
-  try {
-    value = JSON.parse(text) as Json;
-  } catch {
+  const value = tryParseJson(text);
+  if (value === undefined) {
     if (type === undefined) return text;
     throw usageError(
       `The parameter "${name}" must be ${type === 'array' || type === 'object' ? 'JSON' : `a ${type}`}, not "${text}".`,

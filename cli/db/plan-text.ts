@@ -10,7 +10,7 @@ export interface PlannedMigrationText {
 }
 
 /**
- * A plan as a script for the engine's shell, with data loss marked in comments. Control characters are escaped only on a
+ * A plan as a script for the engine's shell, with data loss marked in comments. Escapes control characters only on a
  * terminal.
  */
 export function planText(

@@ -109,7 +109,7 @@ export interface Options {
 export function ${identifier}({ url }: Options): Channel {
   return {
     name: '${name}',
-    /** Makes one attempt. Throws if the request did not arrive; a DeliveryFailed specifies the time of the next attempt. */
+    /** Makes one attempt. Throws if the request did not arrive; a DeliveryFailed can set the time of the next attempt. */
     async deliver(delivery, signal) {
       const body = \`To do in src/index.ts: deliver: \${delivery.requestId}, in the form for its reader\`;
       // A model's text may mislead: \`displayText\` and \`displayJson\` from '@svc/sdk' make it safe to show.

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { isSvcError, SvcError } from '../../core/errors.ts';
+import { tryParseJson } from '../../core/json.ts';
 import type { ConfigContext } from '../define.ts';
 import { type LoadSdk, loadModule } from './import-module.ts';
 
@@ -111,12 +112,8 @@ function readFolder(folder: string): readonly string[] {
 function hasSvcKey(folder: string): boolean {
   const text = readFileSync(join(folder, 'package.json'), 'utf8');
   if (!text.includes('"svc"')) return false;
-  try {
-    const manifest: unknown = JSON.parse(text);
-    return typeof manifest === 'object' && manifest !== null && Object.hasOwn(manifest, 'svc');
-  } catch {
-    return false; // npm reports the syntax error.
-  }
+  const manifest = tryParseJson(text);
+  return typeof manifest === 'object' && manifest !== null && Object.hasOwn(manifest, 'svc');
 }
 
 /** Reads `.env` next to the configuration; variables that are already set keep their values. */

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, extname, join, relative, sep } from 'node:path';
 import { isSvcError, SvcError } from '../../core/errors.ts';
-import { isPlainObject } from '../../core/json.ts';
+import { isPlainObject, tryParseJson } from '../../core/json.ts';
 import { checksum, type Migration } from '../../core/migration/migration.ts';
 import type { DefinedMigration } from '../../core/migration/reconcile.ts';
 import { isTag, nameOfTag } from '../../core/migration/tag.ts';
@@ -220,13 +220,9 @@ export class ChecksumCache {
 
 function parseCache(text: Buffer | undefined): ReadonlyMap<string, CacheEntry> {
   if (text === undefined) return new Map();
-  try {
-    const value: unknown = JSON.parse(text.toString());
-    if (isPlainObject(value) && value.version === version && isEntries(value.texts)) return new Map(value.texts);
-  } catch {
-    // A damaged cache is rebuilt.
-  }
-  return new Map();
+  const value = tryParseJson(text.toString());
+  // A damaged cache is rebuilt.
+  return new Map(isPlainObject(value) && value.version === version && isEntries(value.texts) ? value.texts : []);
 }
 
 function isEntries(value: unknown): value is readonly [string, CacheEntry][] {

@@ -18,7 +18,7 @@ export interface PullInput {
   readonly found: SchemaModel;
   /** The schema that the migration files produce. */
   readonly files: SchemaModel;
-  /** Whether a table matches the migration files. The catalog alone does not show this, because it normalizes definitions. */
+  /** Whether a table matches the migration files. The catalog normalizes definitions, so it cannot be compared directly. */
   isUnchanged(collection: Collection): Promise<boolean>;
 }
 

@@ -170,7 +170,7 @@ export class ExecutionService {
     // A run of this process that watches the execution takes it over itself.
     if (!agent || this.#runs.has(executionId) || this.#closed) return undefined;
     const execution = await this.#leases.acquire(row);
-    // Another run may have started to watch it since. That run sees that this process owns the execution, and continues it.
+    // Another run may have started to watch it since. That run finds that this process owns it, and continues it.
     if (!execution || this.#runs.has(executionId)) return undefined;
     const run = new Run(executionId);
     void this.#track(run, () => this.#execute(agent, execution, run));

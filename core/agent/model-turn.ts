@@ -8,7 +8,7 @@ import type { CompiledAgent } from './define.ts';
 import type { ExecutionState, ExecutionStep, StepCall, Usage } from './execution-record.ts';
 import type { Conversation, ModelProvider } from './model.ts';
 
-/** Requests the next turn from the model. An error leaves the execution unchanged, so the turn can be requested again. */
+/** Requests the next turn from the model. An error leaves the execution unchanged, so the turn can be retried. */
 export async function requestModelTurn(
   provider: ModelProvider,
   agent: CompiledAgent,

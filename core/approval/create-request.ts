@@ -98,7 +98,7 @@ async function isSameCall(
   return validated.ok && callDigest(executionId, body.toolDigest, validated.parameters) === body.digest;
 }
 
-/** The request id of a call. Stored before the request, so that a crash in between leaves no request that cannot be found. */
+/** The request id of a call. Stored before the request, so that every stored request can be found after a crash. */
 async function reserveRequestId(service: ApprovalService, { executionId, toolCallId }: ValidatedCall): Promise<string> {
   const requestId = newRequestId();
   if (toolCallId === undefined) return requestId;

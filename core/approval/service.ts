@@ -261,7 +261,7 @@ export class ApprovalService {
     this.#sweepTimer.unref();
   }
 
-  /** Ends all waits in this process; the stored requests are unchanged. Running tools finish, and their results are stored. */
+  /** Ends all waits in this process. Stored requests are unchanged; running tools finish and their results are stored. */
   async close(): Promise<void> {
     this.#closing.abort();
     clearTimeout(this.#sweepTimer);

@@ -74,8 +74,8 @@ export function affectedMembers(operation: Operation): readonly string[] {
 }
 
 /**
- * Tables that the planned migrations create. They stay empty during the run, so a destructive operation destroys no data
- * there. A table that a raw statement mentions is removed from the set, because the statement may insert rows.
+ * Tables that the planned migrations create. They stay empty during the run, so a destructive operation on them destroys
+ * no data. A table that a raw statement mentions is removed from the set, because the statement may insert rows.
  */
 export class CreatedTables {
   readonly #names = new Set<string>();

@@ -19,8 +19,8 @@ export function generateTag(name: string, at: Date = new Date()): string {
 let latestTime = 0;
 
 /**
- * Returns a tag of the current time. Two tags of one process never share a second: otherwise their names would determine
- * the order of the migrations.
+ * Returns a tag of the current time. Two tags of one process never share a second: otherwise their names would
+ * determine the order of the migrations.
  */
 export function generateUniqueTag(name: string): string {
   const time = Math.max(Date.now(), latestTime + 1000);

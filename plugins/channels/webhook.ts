@@ -6,13 +6,13 @@ import { definePlugin } from '../../core/plugin.ts';
 
 interface WebhookOptions {
   readonly url: string;
-  /** `whsec_…`; the first is the current one. All sign. */
+  /** `whsec_…`. Each secret signs; the first is the current one. */
   readonly secrets: readonly string[];
   /** Adds `context` to the body: reason, tool description, product, env. */
   readonly context: boolean;
 }
 
-/** Client errors that a later attempt may not get; any other 4xx status is final. */
+/** Client errors that a later attempt may avoid; any other 4xx status is final. */
 const RETRYABLE_STATUS = new Set([408, 425, 429]);
 /** Upper limit for `Retry-After`, in milliseconds. */
 const MAX_RETRY_AFTER_MS = 3_600_000;

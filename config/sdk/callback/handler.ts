@@ -3,7 +3,7 @@ import { isRequestId } from '../../../core/approval/request.ts';
 import type { ApprovalService, RequestRow } from '../../../core/approval/service.ts';
 import { toApprovalRecord, toApprovalRequest } from '../../../core/approval/state.ts';
 import { callbackToken, type TokenClaims, tokensEqual, viewToken } from '../../../core/approval/token.ts';
-import { lossyNumber } from '../../../core/json.ts';
+import { lossyNumber, tryParseJson } from '../../../core/json.ts';
 import { problemText, type Shape, shapeProblems } from '../../../core/schema/validate.ts';
 import type { ToolParameters } from '../../../core/tool/parameters.ts';
 import type { Runtime } from '../../load/runtime.ts';
@@ -107,16 +107,12 @@ function parseDecision(request: Request, body: string): Decision {
   if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(request.headers.get('content-type') ?? '')) {
     throw invalid('The content type is not application/json.');
   }
-  let value: unknown;
-  try {
-    value = JSON.parse(body);
-  } catch {
-    throw invalid('The body is not JSON.');
-  }
+  const value = tryParseJson(body);
+  if (value === undefined) throw invalid('The body is not JSON.');
   const problems = shapeProblems(value, DECISION_SHAPE);
   if (problems.length > 0) throw invalid(problems.map(problemText).join(' '));
   assertExactNumbers(body);
-  return value as Decision;
+  return value as unknown as Decision;
 }
 
 /** A decision as form fields; accepted only from a page that showed the whole request. */
@@ -157,12 +153,7 @@ async function respondToForm(
 }
 
 function parseModifiedParams(text: string): ToolParameters {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    // Reported below.
-  }
+  const value = tryParseJson(text);
   if (shapeProblems(value, { map: 'json' }).length > 0)
     throw invalid('The parameters to change are not a JSON object.');
   assertExactNumbers(text);

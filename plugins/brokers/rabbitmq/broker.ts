@@ -28,7 +28,7 @@ const driver: Driver<typeof import('amqplib')> = {
   load: () => import('amqplib'),
 };
 
-/** RabbitMQ with a durable exchange, persistent messages and publisher confirms. An event that no queue receives fails. */
+/** RabbitMQ with a durable exchange, persistent messages and publisher confirms. Fails for an event that no queue receives. */
 export function rabbitmq({ url, exchange = DEFAULT_EXCHANGE }: RabbitmqOptions): Broker {
   const stopping = new AbortController();
   let current: Promise<OpenConnection> | undefined;
@@ -74,7 +74,7 @@ async function open(url: string, exchange: string, onLost: () => void): Promise<
   try {
     const amqp = await loadDriver(driver);
     const model = await amqp.connect(url, { timeout: CONNECT_TIMEOUT_MS }).catch((error: Error) => {
-      throw new DeliveryFailed(`${withoutPassword(url)}: ${error.message || 'no answer'}`);
+      throw new DeliveryFailed(`${withoutPassword(url)}: ${error.message || 'no response'}`);
     });
     // An error without a listener would end the process. Every error is followed by a close.
     model.on('error', () => {}).on('close', onLost);
@@ -90,7 +90,7 @@ async function open(url: string, exchange: string, onLost: () => void): Promise<
     await channel.assertExchange(exchange, 'topic', { durable: true });
     return { model, channel };
   } catch (error) {
-    // The caller compares with the promise of this call, which it has only after this call returns.
+    // The caller compares with the promise of this call, which it only has once the call returns.
     queueMicrotask(onLost);
     throw error;
   }

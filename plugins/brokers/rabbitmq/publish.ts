@@ -60,7 +60,7 @@ export function publishConfirmed(
 
 const CLOSE_TIMEOUT_MS = 2_000;
 
-/** Waits for a close, but not longer than two seconds: a server that is gone never answers. */
+/** Waits at most two seconds for a close: a server that is gone never responds. */
 export async function closeWithTimeout(closing: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<void>((resolve) => {

@@ -41,7 +41,7 @@ export function createConnection(session: Session, settings: Settings): Connecti
     query: (text) => withSvcErrors(() => session.execute(text)),
     introspect: (collections) => withSvcErrors(() => introspect(session, collections)),
     unsupportedObjects: () => withSvcErrors(() => unsupportedObjects(session)),
-    // The registry keeps what the catalog cannot, so introspection returns the model unchanged.
+    // The registry stores what the catalog cannot, so introspection returns the model unchanged.
     normalize: async (model) => model,
     records: (definition) => recordStore(session, definition),
     ensureTables: (definitions) => withSvcErrors(() => ensureRecords(session, settings, definitions)),

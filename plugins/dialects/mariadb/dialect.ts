@@ -28,7 +28,7 @@ export const mariadbTraits: Traits = {
   catalog: {
     unsupportedIndex:
       "CASE WHEN s.ignored = 'YES' THEN 'is ignored' WHEN s.index_type = 'HASH' THEN 'is a hash of long values' END",
-    checksQuery: `SELECT k.table_name AS t, k.constraint_name AS n, k.check_clause AS e, NULL AS odd, k.level = 'Column' AS own
+    checksQuery: `SELECT k.table_name AS t, k.constraint_name AS n, k.check_clause AS e, NULL AS unsupported, k.level = 'Column' AS of_column
   FROM information_schema.check_constraints k WHERE k.constraint_schema = DATABASE()`,
     // Only read for spatial columns: that view opens every table.
     spatialAttribute: `CASE WHEN c.data_type IN ('geometry', 'point', 'linestring', 'polygon', 'multipoint', 'multilinestring', 'multipolygon', 'geometrycollection')

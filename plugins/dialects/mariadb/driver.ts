@@ -33,17 +33,17 @@ export const openMariadb: OpenDriver = async (
   });
   /** `end()` queues its packet after a running statement and never settles that statement's promise. */
   let abandon: ((error: Error) => void) | undefined;
-  const ask = (text: string) =>
+  const send = (text: string) =>
     new Promise<DriverResult | readonly DriverResult[]>((resolve, reject) => {
       abandon = reject;
       connection.query<DriverResult | readonly DriverResult[]>(text).then(resolve, reject);
     });
   return {
     async query(text) {
-      const answered = await ask(text);
+      const results = await send(text);
       // The rows of a single statement have `meta`; a list of several results does not.
-      const several = Array.isArray(answered) && !('meta' in answered);
-      return (several ? (answered as readonly DriverResult[]) : [answered as DriverResult]).map(toResult);
+      const isList = Array.isArray(results) && !('meta' in results);
+      return (isList ? (results as readonly DriverResult[]) : [results as DriverResult]).map(toResult);
     },
     onLost: (listener) => void connection.on('error', listener),
     close() {
@@ -60,10 +60,10 @@ const BIT_OPTIONS = { bitOneIsBoolean: false };
 type DriverRows = readonly Record<string, unknown>[] & { readonly meta?: readonly FieldInfo[] };
 type DriverResult = UpsertResult | DriverRows;
 
-const toResult = (answer: DriverResult): Result =>
-  Array.isArray(answer)
-    ? { rows: withExactIntegers(answer as DriverRows), count: answer.length }
-    : { rows: [], count: Number((answer as UpsertResult).affectedRows) };
+const toResult = (result: DriverResult): Result =>
+  Array.isArray(result)
+    ? { rows: withExactIntegers(result as DriverRows), count: result.length }
+    : { rows: [], count: Number((result as UpsertResult).affectedRows) };
 
 /**
  * As mysql2 returns it: an integer is a number if that is exact, else a string. A `typeCast` function would run for every

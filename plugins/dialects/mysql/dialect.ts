@@ -34,7 +34,7 @@ export const mysqlTraits: Traits = {
   catalog: {
     unsupportedIndex:
       "CASE WHEN s.expression IS NOT NULL THEN 'is on an expression' WHEN s.is_visible = 'NO' THEN 'is invisible' END",
-    checksQuery: `SELECT c.table_name AS t, c.constraint_name AS n, k.check_clause AS e, CASE WHEN c.enforced = 'NO' THEN 'is not enforced' END AS odd, 0 AS own
+    checksQuery: `SELECT c.table_name AS t, c.constraint_name AS n, k.check_clause AS e, CASE WHEN c.enforced = 'NO' THEN 'is not enforced' END AS unsupported, 0 AS of_column
   FROM information_schema.table_constraints c JOIN information_schema.check_constraints k
   ON k.constraint_schema = c.constraint_schema AND k.constraint_name = c.constraint_name
   WHERE c.table_schema = DATABASE() AND c.constraint_type = 'CHECK'`,

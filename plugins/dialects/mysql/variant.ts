@@ -21,7 +21,7 @@ export interface Variant {
   readonly traits: Traits;
 }
 
-/** Where the SQL of MySQL and MariaDB differs. No other code asks which of the two it runs on. */
+/** The differences between the SQL of MySQL and MariaDB. No other code distinguishes the two. */
 export interface Traits {
   /** The dialect's name. */
   readonly name: string;
@@ -34,18 +34,18 @@ export interface Traits {
   readonly dropCheck: 'DROP CHECK' | 'DROP CONSTRAINT';
   /** Adding a column with an expression as its default copies the table. */
   readonly copiesForExpressionDefaults: boolean;
-  /** A check in a column definition belongs to the column, and a MODIFY without it drops it. Else it is a table check. */
+  /** A check in a column definition belongs to the column, and a MODIFY without it drops it. Otherwise it is a table check. */
   readonly hasColumnChecks: boolean;
   /** A required ON UPDATE column without a default gets the date zero as its default. */
   readonly addsZeroDefault: boolean;
-  /** The column types of a foreign key cannot change at all. Else they can change to a comparable type. */
+  /** The column types of a foreign key cannot change at all. Otherwise they can change to a comparable type. */
   readonly locksForeignKeyTypes: boolean;
-  /** The name of a check is unique in the database. Else it is unique in its table. */
+  /** The name of a check is unique in the database. Otherwise it is unique in its table. */
   readonly hasDatabaseWideCheckNames: boolean;
-  /** What follows the table's name in the names of constraints that are renamed with the table. */
+  /** The suffix after the table's name in the names of constraints that are renamed with the table. */
   readonly renamedConstraintSuffixes: Readonly<Partial<Record<Constraint['type'], string>>>;
   /**
-   * Wraps statements into one, which the server answers once and which stops at the first failure. Absent if the server
+   * Wraps statements into one, which has a single result and stops at the first failure. Absent if the server
    * has no such block.
    */
   readonly compoundStatement?: (statements: string) => string;
@@ -54,7 +54,7 @@ export interface Traits {
   /** The condition for a JSON array in a quoted column. */
   arrayCheck(column: string): string;
   readonly json: {
-    /** The condition for a column equal to a JSON literal, whatever the spelling of the two. */
+    /** The condition for a column equal to a JSON literal, independent of the spelling of the two. */
     equals(column: string, literal: string): string;
     /** The first version with such a function. */
     readonly equalsSince?: Version;
@@ -64,11 +64,11 @@ export interface Traits {
   readonly catalog: {
     /** For `information_schema.statistics s`: why svc does not create such an index, or NULL. */
     readonly unsupportedIndex: string;
-    /** Returns `t` (table), `n` (name), `e` (expression), `odd` (why unsupported) and `own` (1 for a column's check). */
+    /** Returns `t` (table), `n` (name), `e` (expression), `unsupported` (why) and `of_column` (1 for a column's check). */
     readonly checksQuery: string;
     /** For `information_schema.columns c`: a spatial column's attribute that is not part of its type, or NULL. */
     readonly spatialAttribute: string;
-    /** Expressions have question marks in place of characters that the catalog's character set lacks. */
+    /** Expressions contain question marks in place of characters that the catalog's character set does not have. */
     readonly expressionsLoseCharacters: boolean;
     /** An expression as it was written. */
     decodeExpression(text: string): string;

@@ -39,10 +39,10 @@ export class LockWait {
       const result = await attempt();
       if (result !== undefined) return result;
       this.notifyWaiting();
-      // Random, so that waiting processes do not retry in step.
-      const nap = pause * (0.5 + Math.random() / 2);
-      if (performance.now() + nap > this.#deadline) throw lockTimeout();
-      await wait(nap, undefined, this.#signal ? { signal: this.#signal } : {}).catch(() => undefined);
+      // Jitter, so that waiting processes do not retry at the same time.
+      const delayMs = pause * (0.5 + Math.random() / 2);
+      if (performance.now() + delayMs > this.#deadline) throw lockTimeout();
+      await wait(delayMs, undefined, this.#signal ? { signal: this.#signal } : {}).catch(() => undefined);
     }
   }
 
@@ -50,8 +50,8 @@ export class LockWait {
   async after(others: Promise<void>): Promise<void> {
     this.#assertNotInterrupted();
     const done = new AbortController();
-    const left = Math.min(Math.max(0, this.#deadline - performance.now()), MAX_TIMER_MS);
-    const late = wait(left, 'late' as const, {
+    const remainingMs = Math.min(Math.max(0, this.#deadline - performance.now()), MAX_TIMER_MS);
+    const late = wait(remainingMs, 'late' as const, {
       signal: this.#signal ? AbortSignal.any([this.#signal, done.signal]) : done.signal,
     }).catch(() => 'late' as const);
     const first = await Promise.race([others, late]);

@@ -6,7 +6,7 @@ import { nearest } from '../../../core/nearest.ts';
 export interface Option<T> {
   readonly description: string;
   readonly defaultValue: T;
-  /** Completes "it must be …". */
+  /** Completes "must be …". */
   readonly expected: string;
   accepts(value: unknown): boolean;
 }
@@ -77,7 +77,7 @@ export function readSettings<O extends Options>(title: string, options: O, given
   const problems = Object.entries(given).flatMap(([name, value]) => {
     if (value === undefined) return [];
     const option = Object.hasOwn(known, name) ? known[name] : undefined;
-    if (!option) return [`It has no option ${JSON.stringify(name)}${suggestion(name, Object.keys(options))}`];
+    if (!option) return [`There is no option ${JSON.stringify(name)}${suggestion(name, Object.keys(options))}`];
     return option.accepts(value) ? [] : [`${name} is ${valueText(value)} and must be ${option.expected}.`];
   });
   if (problems.length > 0) {
@@ -93,8 +93,8 @@ export function readSettings<O extends Options>(title: string, options: O, given
 
 function suggestion(name: string, names: readonly string[]): string {
   if (name === 'schema') return ': its URL specifies where tables live.';
-  const near = nearest(name, names);
-  return near === undefined ? `; known options are ${names.join(', ')}.` : `; did you mean ${near}?`;
+  const closest = nearest(name, names);
+  return closest === undefined ? `; known options are ${names.join(', ')}.` : `; did you mean ${closest}?`;
 }
 
 function valueText(value: unknown): string {

@@ -1,4 +1,4 @@
-import type { Json } from '../../../core/json.ts';
+import { type Json, tryParseJson } from '../../../core/json.ts';
 import type { Field, FieldType } from '../../../core/schema/model.ts';
 
 const TRUE: ReadonlySet<string> = new Set(['1', 't', 'true']);
@@ -20,7 +20,7 @@ export function parseValue(text: string, type: Exclude<FieldType, 'array'>): Jso
     case 'boolean':
       return TRUE.has(text) ? true : FALSE.has(text) ? false : undefined;
     case 'json':
-      return parseJson(text);
+      return tryParseJson(text);
     case 'binary':
     case 'blob':
       return undefined;
@@ -29,18 +29,10 @@ export function parseValue(text: string, type: Exclude<FieldType, 'array'>): Jso
   }
 }
 
-export function parseJson(text: string): Json | undefined {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return undefined;
-  }
-}
-
 /** A number, or a quoted value that the server rejects. */
 export function numberLiteral(value: Json, quoteLiteral: (text: string) => string): string {
-  const written = String(value);
-  if (/^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(written)) return written;
+  const digits = String(value);
+  if (/^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(digits)) return digits;
   return quoteLiteral(typeof value === 'string' ? value : JSON.stringify(value));
 }
 

@@ -20,7 +20,7 @@ export function columnDefinition(grammar: Grammar, field: Field, table: string):
     .join(' ');
 }
 
-/** Throws `field_invalid` for text that is not a single expression. */
+/** The default as SQL; undefined without one. Throws `field_invalid` for text that is not a single expression. */
 export function defaultExpression(grammar: Grammar, field: Field, table: string): string | undefined {
   const { default: value, type } = field;
   if (value === undefined) return undefined;
@@ -52,6 +52,7 @@ export function fieldConstraints(grammar: Grammar, field: Field, table: string):
   ];
 }
 
+/** `CONSTRAINT … PRIMARY KEY (…)` with the derived name of the table. `columns` are unquoted names. */
 export function primaryKeyConstraint(grammar: Grammar, columns: readonly string[], table: string): string {
   return `CONSTRAINT ${grammar.quoteIdentifier(primaryKeyName(table))} PRIMARY KEY (${columns.map(grammar.quoteIdentifier).join(', ')})`;
 }

@@ -21,9 +21,16 @@ import { assertSupported } from '../../../core/schema/unsupported-features.ts';
 import { columnDefinition, fieldConstraints, primaryKeyConstraint } from './column.ts';
 import type { Grammar, RenamedConstraint, StatementFacts } from './grammar.ts';
 import { assertIdentifier, derivedConstraints, primaryKeyName } from './names.ts';
-import { SCHEMA_PLACEHOLDER, type SqlText, statement } from './statement.ts';
+import { SCHEMA_PLACEHOLDER, type SqlText, sqlStatement } from './statement.ts';
 
-/** The statements of an operation, for the model before it. */
+/**
+ * The statements of an operation, for the model before it. `grammar` writes the parts that differ between engines.
+ * Throws `not_supported`, `name_invalid`, `field_invalid`, `constraint_invalid`, and the errors of unknown or existing
+ * names.
+ *
+ * @example
+ * compile: (operation, before) => compileSql(grammar, operation, before),
+ */
 export function compileSql<Step>(
   grammar: Grammar<Step>,
   operation: Operation,
@@ -177,13 +184,14 @@ function dropConstraint<Step>(
   return [grammar.dropConstraint(name, constraint)];
 }
 
+/** An ALTER TABLE with a schema placeholder before the table. */
 export function alterTable(
   { quoteIdentifier }: Pick<Grammar, 'quoteIdentifier'>,
   table: string,
   clauses: readonly string[],
   facts?: StatementFacts,
 ): Statement<SqlText> {
-  return statement(`ALTER TABLE ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)} ${clauses.join(', ')}`, facts);
+  return sqlStatement(`ALTER TABLE ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)} ${clauses.join(', ')}`, facts);
 }
 
 /** `CONSTRAINT "name" …` for CREATE and ALTER TABLE. Throws `constraint_invalid` for a check that is not a single expression. */

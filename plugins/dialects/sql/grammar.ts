@@ -20,7 +20,7 @@ export interface Grammar<Step = unknown> {
   columnType(field: Omit<Field, 'name'>, table: string): string;
   /** A literal of the field's type, for defaults and updates. */
   literal(value: Json, field: Omit<Field, 'name'>): string;
-  /** The same in a DEFAULT clause, where the notation may differ. */
+  /** A literal in a DEFAULT clause, where the notation may differ. */
   defaultLiteral(value: Json, field: Omit<Field, 'name'>): string;
   /** Follows the type of a nullable column. */
   readonly nullable: string;
@@ -63,7 +63,7 @@ export interface Grammar<Step = unknown> {
   raw(operation: Raw): Statement<Step>[];
 }
 
-/** What a statement has in addition to what it runs. */
+/** The properties of a statement other than what it runs. */
 export type StatementFacts = Partial<Pick<Statement, 'transactional' | 'destructive' | 'idempotent' | 'check'>>;
 
 /** A constraint with a derived name that changes with the name of its table or field. */

@@ -5,7 +5,7 @@ import { LockWait } from '../shared/lock-wait.ts';
 import { SerialQueue } from './mutex.ts';
 
 const BACKOFF = { firstMs: 5, maxMs: 200 };
-/** How long a holder that died blocks others. */
+/** How long a dead holder blocks other processes. */
 const LEASE_MS = 10_000;
 const RENEWALS_PER_LEASE = 4;
 
@@ -35,7 +35,7 @@ export type LeaseStore = Pick<Connection, 'records' | 'ensureTables' | 'now'>;
 
 /**
  * `Connection.withLock` for an engine without session locks: a lease record, renewed by the engine's clock while `work`
- * runs. A holder whose lease expires loses the lock to the next one, so `run` and `replace` must check that their epoch is
+ * runs. A holder whose lease expires can lose the lock, so `run` and `replace` must check that their epoch is
  * still that of the record.
  */
 export async function withLeaseLock<T>(

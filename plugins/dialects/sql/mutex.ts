@@ -41,7 +41,7 @@ export class Mutex {
   }
 }
 
-/** Runs `work` under a lock of a session, which `acquire` returns the epoch of. A lost session has released it. */
+/** Runs `work` under a lock of a session. `acquire` returns the epoch. A lost session has released the lock. */
 export async function withSessionLock<T>(
   mutex: Mutex,
   options: LockOptions | undefined,

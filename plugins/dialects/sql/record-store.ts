@@ -36,6 +36,13 @@ export interface RecordBackend {
   write(statement: StatementTemplate, notify?: { readonly collection: string; readonly key: string }): Promise<number>;
 }
 
+/**
+ * A record store over SQL, for any engine that counts the rows a statement changes. Its table is created by
+ * `recordTableStatements`; while it is missing, reads find nothing.
+ *
+ * @example
+ * records: (definition) => recordStore(backend, definition),
+ */
 export function recordStore<R extends object>(backend: RecordBackend, definition: RecordDefinition<R>): RecordStore<R> {
   const { grammar } = backend;
   const { quoteIdentifier } = grammar;

@@ -20,7 +20,7 @@ export interface SqlText {
 }
 
 /** A statement from a text with schema placeholders. */
-export function statement(template: string, facts: StatementFacts = {}): Statement<SqlText> {
+export function sqlStatement(template: string, facts: StatementFacts = {}): Statement<SqlText> {
   return {
     text: template.replaceAll(SCHEMA_PLACEHOLDER, ''),
     run: { kind: 'sql', parts: template.split(SCHEMA_PLACEHOLDER) },
@@ -30,6 +30,7 @@ export function statement(template: string, facts: StatementFacts = {}): Stateme
   };
 }
 
+/** Whether the statement is a user's own. */
 export const isRaw = ({ run }: Statement<{ readonly kind: string }>): boolean => run.kind === 'raw';
 
 /** Placeholder for a literal. Names and literals cannot contain this character. */

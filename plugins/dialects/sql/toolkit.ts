@@ -30,15 +30,24 @@ export {
   type UnsupportedFeatures,
   type UnsupportedReason,
 } from '../../../core/schema/unsupported-features.ts';
-export { constraintDefinition } from './compile.ts';
-export { type Grammar, type RenamedConstraint, UNSUPPORTED_BY_SQL } from './grammar.ts';
+export { columnDefinition, defaultExpression, fieldConstraints, primaryKeyConstraint } from './column.ts';
+export { alterTable, compileSql, constraintDefinition, primaryKeyAfter } from './compile.ts';
+export { type Grammar, type RenamedConstraint, type StatementFacts, UNSUPPORTED_BY_SQL } from './grammar.ts';
 export { isLeased, type Lease, type LeaseStore, leaseTable, withLeaseLock } from './lease.ts';
 export { isLossyCast } from './lossy-casts.ts';
 export { SerialQueue } from './mutex.ts';
-export { type RecordBackend, recordStore, recordTableStatements } from './record-store.ts';
-export { type RecordGrammar, readRecordColumn, recordLiteral } from './record-values.ts';
-export type { ExecSql, Result } from './session.ts';
-export { StatementTemplate } from './statement.ts';
+export { derivedConstraints, enumCheckName, primaryKeyName, relationNames, uniqueName } from './names.ts';
+export { type RecordBackend, recordStore, recordTableStatements, VERSION_COLUMN } from './record-store.ts';
+export {
+  endsElapsed,
+  engineFilledColumns,
+  engineFilledValues,
+  type RecordGrammar,
+  readRecordColumn,
+  recordLiteral,
+} from './record-values.ts';
+export { type ExecSql, type Result, retryTransient, rowsOf, type Session } from './session.ts';
+export { isRaw, type RawSql, SCHEMA_PLACEHOLDER, type SqlText, StatementTemplate, sqlStatement } from './statement.ts';
 export { compileTextCatalog, type TextCatalogStep } from './text-catalog/compile.ts';
 export { type SqlDriver, sqlConnection, type TextCatalogDialect, textCatalogDialect } from './text-catalog/dialect.ts';
 export { readTextCatalog, type TextCatalog } from './text-catalog/read.ts';

@@ -7,7 +7,7 @@ export interface UpdateSyntax {
   quoteIdentifier(name: string): string;
   /** A non-null literal to compare with the field or assign to it. */
   typedLiteral(value: Json, field: Field): string;
-  /** The field in a comparison with such a literal. Default: its quoted name. */
+  /** The field in a comparison with a typed literal. Default: its quoted name. */
   comparisonColumn?(field: Field): string;
   now(type: FieldType): string;
   /** The concatenation of literals and fields as a value of `field`. Null counts as an empty string. */
@@ -66,8 +66,8 @@ function conditionText(
   const column = compared(field);
   if (condition.operator === 'in') {
     const values = condition.value.filter((value) => value !== null).map((value) => typed(value, field));
-    const among = values.length > 0 ? `${column} IN (${values.join(', ')})` : 'false';
-    return condition.value.includes(null) ? `(${among} OR ${column} IS NULL)` : among;
+    const inList = values.length > 0 ? `${column} IN (${values.join(', ')})` : 'false';
+    return condition.value.includes(null) ? `(${inList} OR ${column} IS NULL)` : inList;
   }
   const { operator, value } = condition;
   if (operator === 'eq') return value === null ? `${column} IS NULL` : `${column} = ${typed(value, field)}`;

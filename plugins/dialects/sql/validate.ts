@@ -69,10 +69,10 @@ export function expressionProblem(text: string): string | undefined {
   for (const [token] of text.matchAll(TOKENS)) {
     if (token === '(') depth += 1;
     if (token === ')') depth -= 1;
-    if (depth < 0) return 'It closes a parenthesis that it does not open.';
-    if (token === ';') return 'It has a semicolon.';
-    if (token === '--' || token === '/*') return 'It has a comment.';
-    if (token === "'" || token === '"' || token === '`') return `It has a ${token} that is not closed.`;
+    if (depth < 0) return 'It has an unmatched closing parenthesis.';
+    if (token === ';') return 'It contains a semicolon outside of quotes.';
+    if (token === '--' || token === '/*') return 'It contains a comment.';
+    if (token === "'" || token === '"' || token === '`') return `It has an unclosed ${token}.`;
   }
-  return depth > 0 ? 'It opens a parenthesis that it does not close.' : undefined;
+  return depth > 0 ? 'It has an unclosed parenthesis.' : undefined;
 }

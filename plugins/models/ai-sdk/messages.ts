@@ -39,7 +39,7 @@ function toolMessages({ calls }: ConversationTurn): ModelMessage[] {
   return [{ role: 'tool', content }] as ModelMessage[];
 }
 
-/** The note about changed parameters is a part of its own, so that the model does not take it for the tool's result. */
+/** The note about changed parameters is a separate part, so that the model does not mistake it for the tool's result. */
 function output({ result, changed }: ConversationCall) {
   if (changed === undefined || changed.length === 0) return { type: 'json', value: result };
   const note = `A human changed these parameters before the tool ran: ${changed.join(', ')}.`;
@@ -52,7 +52,7 @@ function output({ result, changed }: ConversationCall) {
   };
 }
 
-/** The provider's messages of a turn, to send back later. Call ids are made unique and inputs made objects. */
+/** The provider's messages of a turn, to send back later, with unique call ids and objects as inputs. */
 export function providerStateOf(messages: readonly ModelMessage[], ids: UniqueCallIds): Json {
   let index = 0;
   const sanitized = messages

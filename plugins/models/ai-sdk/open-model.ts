@@ -106,18 +106,18 @@ function toModelProvider(ai: AiSdk, model: LanguageModel): ModelProvider {
 /** An incomplete turn may contain half a tool call. */
 function incompleteTurnError(reason: string): SvcError {
   return new SvcError('model_failed', 'The model did not finish its turn.', {
-    why: reason === 'length' ? 'Its answer reached the maximum length.' : `The provider stopped it: ${reason}.`,
+    why: reason === 'length' ? 'Its response reached the maximum length.' : `The provider stopped it: ${reason}.`,
   });
 }
 
 /** The provider's status and message; no message for a rejected key, because it may contain the key. */
 function requestError(error: unknown): unknown {
-  // After retries, the last error has the reason.
+  // After retries, the last error contains the reason.
   const last = error instanceof Error && 'lastError' in error ? error.lastError : error;
   // In the middle of a stream it is the provider's own object, which may contain another one under `error`.
   if (!(last instanceof Error)) {
     const body = isPlainObject(last) && isPlainObject(last.error) ? last.error : last;
-    return new SvcError('model_failed', 'The model could not be asked.', { why: errorMessage(body) });
+    return new SvcError('model_failed', 'The request to the model failed.', { why: errorMessage(body) });
   }
   const status = 'statusCode' in last && typeof last.statusCode === 'number' ? last.statusCode : undefined;
   if (status === 401 || status === 403) {
@@ -125,6 +125,6 @@ function requestError(error: unknown): unknown {
       next: ['Check the API key in the environment or in model.settings.'],
     });
   }
-  const message = status === undefined ? 'The model could not be asked.' : `The provider answered ${status}.`;
+  const message = status === undefined ? 'The request to the model failed.' : `The provider responded with ${status}.`;
   return new SvcError('model_failed', message, { why: last.message, cause: last });
 }

@@ -62,8 +62,8 @@ export default class Resolve extends MigratorCommand {
     throw new SvcError('usage', 'resolve needs exactly one action.', {
       why:
         selected.length === 0
-          ? 'There is none.'
-          : `There are several: ${selected.map((flag) => `--${flag}`).join(' and ')}.`,
+          ? 'No action is set.'
+          : `Set: ${selected.map((flag) => `--${flag}`).join(' and ')}.`,
       state: 'Nothing was changed.',
       next: ['--retry, --applied, --rolled-back, --failed or --forget'],
     });

@@ -56,7 +56,7 @@ export function compile(operation: Operation, before: SchemaModel): readonly Cas
     case 'dropConstraint':
       // Rejected above: no model has a constraint.
       throw new SvcError('not_supported', `${ENGINE} cannot run ${operation.type}.`, {
-        why: 'It has no such feature.',
+        why: `${ENGINE} has no such feature.`,
       });
   }
 }
@@ -98,7 +98,7 @@ function addField(operation: AddField, before: SchemaModel): CassandraStatement[
 function dropField(operation: DropField, before: SchemaModel): CassandraStatement[] {
   const collection = collectionOf(before, operation.collection);
   assertNotKey(collection, operation.field, 'dropped');
-  // Only for its errors.
+  // Called only for its errors.
   apply(before, operation);
   // The entry stays unchanged until the column is dropped.
   return [dropColumn(collection, operation.field, registeredFields(collection))];
@@ -120,8 +120,8 @@ function dropColumn(
 
 function assertNotKey(collection: Collection, field: string, change: 'dropped' | 'changed'): void {
   if (!keyColumns(tableKey(collection)).includes(field)) return;
-  throw new SvcError('not_supported', `"${collection.name}.${field}" is part of the key: it cannot be ${change}.`, {
-    why: 'The key of a table cannot be changed.',
+  throw new SvcError('not_supported', `The field "${collection.name}.${field}" cannot be ${change}.`, {
+    why: 'It is part of the key of the table, which cannot be changed.',
     next: ['Create a table with the new key, copy the rows, and drop the old table.'],
   });
 }
@@ -190,7 +190,7 @@ function modifyField(operation: ModifyField, before: SchemaModel): CassandraStat
   ];
 }
 
-/** Whether existing values may not be valid any more. */
+/** Whether existing values may become invalid. */
 function isNarrower(from: Field, to: Field): boolean {
   if (to.required && !from.required) return true;
   if (to.length !== undefined && (from.length === undefined || to.length < from.length)) return true;
@@ -210,7 +210,7 @@ export function compileRaw({ statement: text, check }: Raw): CassandraStatement[
   if (words.length === 0) return [];
   if (words[0] === 'use') {
     throw invalidRaw('It contains USE, which would switch the keyspace of all later statements.', [
-      'Write the keyspace before the name of the table.',
+      'Prefix the name of the table with the keyspace instead.',
     ]);
   }
   return [statementFor(text, { kind: 'raw', cql: text }, check === undefined ? {} : { check })];
@@ -227,14 +227,14 @@ function assertOneStatement(text: string): string[] {
     const { space, open, word } = match?.groups ?? {};
     at += match?.[0].length ?? 1;
     if (space !== undefined) continue;
-    if (open !== undefined) throw invalidRaw(`${open} is not closed.`, ['Close it.']);
+    if (open !== undefined) throw invalidRaw(`It has an unclosed ${open}.`, ['Close it.']);
     if (match?.[0] === ';') {
       ended = !batch && words.length > 0;
       continue;
     }
     if (ended)
-      throw invalidRaw('It has more than one statement; Cassandra takes one at a time.', [
-        'Use a raw operation for each.',
+      throw invalidRaw('It has more than one statement; Cassandra accepts one at a time.', [
+        'Use a separate raw statement for each.',
       ]);
     words.push(word?.toLowerCase() ?? match?.[0] ?? '');
     // A batch is one statement.

@@ -42,7 +42,11 @@ const MAX_TTL = 630_720_000;
 
 function tableProperties({ defaultTTL, compaction }: CassandraOptions, table: string): string[] {
   if (defaultTTL !== undefined && !(Number.isSafeInteger(defaultTTL) && defaultTTL >= 0 && defaultTTL <= MAX_TTL)) {
-    throw invalidOption(table, 'defaultTTL', `It is ${defaultTTL} and not a number of seconds from 0 to ${MAX_TTL}.`);
+    throw invalidOption(
+      table,
+      'defaultTTL',
+      `It is ${defaultTTL}, which is not a number of seconds from 0 to ${MAX_TTL}.`,
+    );
   }
   return [
     ...(defaultTTL === undefined ? [] : [`default_time_to_live = ${defaultTTL}`]),
@@ -111,7 +115,7 @@ function assertIndexable(collection: Collection, field: Field, index: string, sa
     throw notIndexable(`"${duplicate.name}" is already an index on the same field.`, 'Remove one of the two.');
   if (!sai) return;
   if (columnType(field) === 'blob' || columnType(field) === 'list<blob>') {
-    throw notIndexable('An SAI index cannot have a blob column.', "Remove using: 'sai'.");
+    throw notIndexable('An SAI index cannot contain a blob column.', "Remove using: 'sai'.");
   }
   if (!/^\w+$/.test(field.name)) {
     throw notIndexable(
@@ -121,7 +125,7 @@ function assertIndexable(collection: Collection, field: Field, index: string, sa
   }
 }
 
-/** Adds a comment that lists the properties that only the registry keeps. */
+/** Adds a comment with the properties that only the registry stores. */
 export function withRegistryComment(cql: string, fields: readonly Field[]): string {
   const notes = fields.flatMap((field) => {
     const properties = [

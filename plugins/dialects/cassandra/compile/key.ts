@@ -23,7 +23,7 @@ export function tableKey({ name, fields, options }: Pick<Collection, 'name' | 'f
   const clustering = clusteringColumns ?? (partitionKey ? [] : rest.slice(1));
   const key = [...partition, ...clustering];
   if (partition.length === 0) {
-    throw invalidKey(name, 'It has no partition key, and Cassandra has no table without one.', [
+    throw invalidKey(name, 'It has no partition key, which every Cassandra table needs.', [
       'Mark a field with primaryKey: true, or name it in cassandraOptions.partitionKey.',
     ]);
   }
@@ -33,8 +33,8 @@ export function tableKey({ name, fields, options }: Pick<Collection, 'name' | 'f
   if (twice !== undefined) throw invalidKey(name, `Its key names "${twice}" twice.`);
   const outside = flagged.find((field) => !key.includes(field));
   if (outside !== undefined) {
-    throw invalidKey(name, `"${outside}" is a primary key but not in the key of cassandraOptions.`, [
-      `Add "${outside}" to partitionKey or clusteringColumns, or remove its primaryKey.`,
+    throw invalidKey(name, `The field "${outside}" has primaryKey but is not in the key of cassandraOptions.`, [
+      `Add "${outside}" to partitionKey or clusteringColumns, or remove primaryKey from it.`,
     ]);
   }
   const unordered = clusteringOrder.find(({ column }) => !clustering.includes(column));

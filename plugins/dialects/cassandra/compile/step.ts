@@ -12,7 +12,7 @@ export type CassandraSegment = Segment<CassandraStep>;
 export interface DdlStep {
   readonly kind: 'ddl';
   readonly cql: string;
-  /** What the catalog shows once the statement has taken effect, checked if its response is lost. */
+  /** The state of the catalog once the statement has taken effect, checked if its response is lost. */
   readonly effect: CatalogEffect;
   readonly table: string;
   /** The registry entry, written before the statement; deleted after one that drops the table. */
@@ -105,11 +105,11 @@ function awaitStepOf(step: CassandraStep): AwaitStep | undefined {
   return { kind: 'await', ...('index' in effect && effect.target !== null && { index: effect.index }) };
 }
 
-/** What the catalog cannot store about a table. Written before a change; valid only where the catalog agrees. */
+/** The properties of a table that the catalog cannot store. Written before a change; valid only where the catalog agrees. */
 export interface Registered {
   /** In the order in which they were added. */
   readonly fields: readonly RegisteredField[];
-  /** The ones that match the catalog are valid; a rename has two. */
+  /** Only the options that match the catalog are valid; a rename has two. */
   readonly options: readonly TableOptions[];
   /** The id of the table that is being dropped. The entry is not valid for a later table of the same name. */
   readonly dropping?: string;

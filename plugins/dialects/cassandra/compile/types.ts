@@ -53,7 +53,7 @@ const NEAREST: Readonly<Record<string, FieldType>> = {
 };
 
 export interface FieldTypeRead extends Pick<Field, 'type' | 'items'> {
-  /** The type is only the nearest match, or `text` if there is none. */
+  /** The type is only the nearest match, or `text` without one. */
   readonly inexact?: true;
 }
 

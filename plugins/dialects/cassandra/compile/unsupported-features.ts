@@ -9,7 +9,7 @@ export const unsupported: UnsupportedFeatures = {
   mongoOptions: { why: OTHER_ENGINE, next: 'Remove mongoOptions.' },
   dynamoOptions: { why: OTHER_ENGINE, next: 'Remove dynamoOptions.' },
   renameTable: {
-    why: 'CQL has no statement for it, and the prepared statements of your application use the name.',
+    why: 'CQL cannot rename a table, and the prepared statements of your application use the name.',
     next: 'Create a table with the new name, copy the rows, and drop the old table.',
   },
   generatedInteger: {
@@ -17,15 +17,15 @@ export const unsupported: UnsupportedFeatures = {
     next: 'Use the type uuid, and uuid() in your INSERT.',
   },
   unique: {
-    why: 'Cassandra guarantees uniqueness for the primary key only.',
+    why: 'Cassandra guarantees uniqueness only for the primary key.',
     next: 'Create a second table with that field as its key, and write to it with INSERT … IF NOT EXISTS.',
   },
   uniqueConstraint: {
-    why: 'Cassandra guarantees uniqueness for the primary key only.',
+    why: 'Cassandra guarantees uniqueness only for the primary key.',
     next: 'Create a second table with those fields as its key, and write to it with INSERT … IF NOT EXISTS.',
   },
   uniqueIndex: {
-    why: 'An index does not make its values unique.',
+    why: 'A Cassandra index does not enforce uniqueness.',
     next: 'Create a second table with that field as its key, and write to it with INSERT … IF NOT EXISTS.',
   },
   expressionDefault: {
@@ -45,7 +45,7 @@ export const unsupported: UnsupportedFeatures = {
     next: "Use renameField to another name with strategy: 'copy' and changes: { type }: it adds a new column, converts every value and drops the old column.",
   },
   renameField: {
-    why: 'Cassandra renames key columns only.',
+    why: 'Cassandra can rename only key columns.',
     next: "Use strategy: 'copy': it adds a new column, copies every value and drops the old column.",
   },
   renameChanged: undefined,
@@ -54,11 +54,11 @@ export const unsupported: UnsupportedFeatures = {
     next: 'Drop the index first and create it again after the rename.',
   },
   compositeIndex: {
-    why: 'An index of Cassandra has one column.',
+    why: 'A Cassandra index has one column.',
     next: "Create an index for each field (with using: 'sai' a query can use several), or a table with those fields as its key.",
   },
   descendingIndex: {
-    why: 'An index of Cassandra has no order.',
+    why: 'A Cassandra index has no order.',
     next: 'Remove the order; the clusteringOrder of the table orders its rows.',
   },
   foreignKey: { why: NO_CONSTRAINTS, next: 'Check it in your application.' },

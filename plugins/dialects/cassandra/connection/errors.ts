@@ -42,7 +42,7 @@ const ERROR_MAPPINGS: Readonly<Record<number | string, ErrorMapping>> = {
   4864: TOO_FEW_NODES, // 0x1300 read failure
   [UNAUTHORIZED]: {
     code: 'permission_denied',
-    message: 'The database user may not do this.',
+    message: 'The database user is not permitted to do this.',
     next: ['Grant CREATE, ALTER, DROP, SELECT and MODIFY on the keyspace to migrate, or SELECT to read.'],
   },
   [ALREADY_EXISTS]: {
@@ -52,7 +52,7 @@ const ERROR_MAPPINGS: Readonly<Record<number | string, ErrorMapping>> = {
   },
 };
 
-/** Errors after which the statement certainly had no effect. */
+/** Errors of statements that certainly had no effect. */
 const NOTHING_DONE_CODES: ReadonlySet<number | string | undefined> = new Set([
   0x0100,
   0x1000,
@@ -119,7 +119,7 @@ function isDriverError(error: EngineError): boolean {
   );
 }
 
-/** For a statement that may have taken effect: the next run checks. */
+/** The error of a statement that may have taken effect: the next run checks. */
 export function outcomeUnknownError(error: unknown): unknown {
   const svcError = toSvcError(error);
   if (!isSvcError(svcError)) return svcError;

@@ -25,12 +25,12 @@ interface HeldLease {
 /**
  * The migration lock: an owner with a time to live and an epoch without one, in the partition of the records written
  * under it. The holder renews it three times per time to live. Each acquisition has a new epoch, so while the epoch is
- * unchanged no other process has held the lock, even if it expired in between.
+ * unchanged no other process has leased the lock, even if it expired in between.
  */
 export class Lease {
   readonly #session: Session;
   readonly #settings: Settings;
-  readonly #held = new Map<number, HeldLease>();
+  readonly #leases = new Map<number, HeldLease>();
 
   constructor(session: Session, settings: Settings) {
     this.#session = session;
@@ -47,7 +47,7 @@ export class Lease {
       return await work(epoch);
     } finally {
       await stop();
-      this.#held.delete(epoch);
+      this.#leases.delete(epoch);
       await this.#release(owner, epoch);
     }
   }
@@ -58,7 +58,7 @@ export class Lease {
 
   /** Called before each DDL statement, which cannot be conditional. Throws `lock_lost`. */
   async assertHeld(epoch: number): Promise<void> {
-    const held = this.#held.get(epoch);
+    const held = this.#leases.get(epoch);
     if (held && elapsedMs(held.requestedAt) < this.#settings.leaseSeconds * 1000 - TTL_SLACK_MS) return;
     if (held && (await this.#renew(held.owner, epoch))) return;
     throw lockLostError();
@@ -95,7 +95,7 @@ export class Lease {
       return Number(found?.[EPOCH_COLUMN] ?? 0) === epoch - 1 && !found?.[OWNER_COLUMN] ? undefined : false;
     });
     if (!acquired) return undefined;
-    this.#held.set(epoch, { owner, requestedAt });
+    this.#leases.set(epoch, { owner, requestedAt });
     return epoch;
   }
 
@@ -115,14 +115,14 @@ export class Lease {
     return ifMissing(this.#session, LOCK_TABLE, [OWNER_COLUMN], query, () => otherwise(query));
   }
 
-  /** Returns false if another process has held it since. */
+  /** Returns false if another process has leased it since. */
   async #renew(owner: string, epoch: number): Promise<boolean> {
     const requestedAt = readClocks();
     const cql = `UPDATE ${quoteIdentifier(LOCK_TABLE)} USING TTL ? SET ${OWNER_COLUMN} = ? WHERE scope = ? IF ${EPOCH_COLUMN} = ?`;
     const values = [this.#settings.leaseSeconds, owner, LOCK_SCOPE, BigInt(epoch)];
     const renewed = await transactApplied(this.#session, { cql, values }, async () => undefined);
-    if (renewed) this.#held.set(epoch, { owner, requestedAt });
-    else this.#held.delete(epoch);
+    if (renewed) this.#leases.set(epoch, { owner, requestedAt });
+    else this.#leases.delete(epoch);
     return renewed;
   }
 

@@ -38,7 +38,7 @@ async function disagreeingNodes(session: Session): Promise<string[]> {
 
 function disagreementError(nodes: readonly string[], timeoutMs: number): SvcError {
   return new SvcError('schema_disagreement', 'The nodes of the Cassandra cluster do not agree on the schema.', {
-    why: `After ${timeoutMs} ms these nodes still have another schema version: ${nodes.join(', ')}. A node that is down never agrees.`,
+    why: `After ${timeoutMs} ms these nodes still have another schema version: ${nodes.join(', ')}. A node that is down cannot agree.`,
     next: [
       `Check ${nodes.length === 1 ? 'that node' : 'those nodes'}: nodetool status, nodetool describecluster`,
       'Start the node again or remove it from the cluster, then run the command again.',
@@ -66,7 +66,7 @@ export async function existingTables(session: Session, tables: readonly string[]
 }
 
 /**
- * Runs a query, or `otherwise` if the table or all of these columns are missing. Retries while the catalog shows them but
+ * Runs a query, or `otherwise` if the table or all of these columns are missing. Retries while the catalog contains them but
  * the node does not know them yet, as when another process creates them at the same time.
  */
 export async function ifMissing<T>(

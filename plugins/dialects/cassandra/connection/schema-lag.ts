@@ -15,7 +15,7 @@ const READ_FAILURE = 0x1300;
 const serverCode = (error: unknown): unknown =>
   errorCode(rootCause(error instanceof Error ? (error.cause ?? error) : error));
 
-/** A node does not know a table or a column, or not yet. */
+/** A node does not know a table or a column, perhaps only not yet. */
 export const isObjectUnknown = (error: unknown): boolean => UNKNOWN_OBJECT_CODES.has(serverCode(error));
 
 /** A replica failed to read, possibly because the table is new. */

@@ -63,7 +63,7 @@ function decode(url: string, text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw invalidUrl(url, 'It has a percent sign that does not start an escape sequence.');
+    throw invalidUrl(url, 'It contains a % that does not begin an escape sequence: write a literal % as %25.');
   }
 }
 

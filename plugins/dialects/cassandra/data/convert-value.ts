@@ -1,5 +1,5 @@
 import { isSvcError } from '../../../../core/errors.ts';
-import type { Json } from '../../../../core/json.ts';
+import { type Json, tryParseJson } from '../../../../core/json.ts';
 import { isValidDateTime } from '../../../../core/schema/literal.ts';
 import type { Field, FieldType } from '../../../../core/schema/model.ts';
 import { decimalOf, decimalText, type EncodeContext, encodeValue, plainDecimal } from './value.ts';
@@ -20,14 +20,14 @@ const PATTERNS: Readonly<Partial<Record<FieldType, RegExp>>> = {
   uuid: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
 };
 
-/** Converts a stored value to another field, or gives the reason why it cannot be done without loss. */
+/** Converts a stored value to another field, or returns the reason why that would lose data. */
 export function convertValue(value: unknown, from: FieldSpec, to: FieldSpec, context: EncodeContext): ConversionResult {
   if (value === null || value === undefined) return to.required ? { problem: 'It has no value' } : { value: null };
   if (Buffer.isBuffer(value)) return convertBytes(value, to);
   if (Array.isArray(value) && to.type === 'array') return convertList(value, from, to, context);
   const json = from.type === 'json' && STORED_AS_TEXT.has(to.type) ? (value as string) : toJson(value, from);
-  // Kept as it is, because parsing could lose digits.
-  if (to.type === 'json' && typeof json === 'string' && parseJson(json) !== undefined) return { value: json };
+  // Kept unchanged: parsing could lose digits.
+  if (to.type === 'json' && typeof json === 'string' && tryParseJson(json) !== undefined) return { value: json };
   const literal = json === undefined ? undefined : toLiteral(json, to);
   if (literal === undefined) return { problem: `${quoted(json)} is not a valid ${to.type}` };
   try {
@@ -83,7 +83,7 @@ function toJson(value: unknown, { type, items }: FieldSpec): Json | undefined {
     case 'decimal':
       return decimalText(decimalOf(value));
     case 'json': {
-      const json = parseJson(value as string);
+      const json = tryParseJson(value as string);
       // The text keeps digits that a double would lose.
       return typeof json === 'number' && !/e/i.test(value as string) ? (value as string).trim() : json;
     }
@@ -103,11 +103,11 @@ function toJson(value: unknown, { type, items }: FieldSpec): Json | undefined {
 /** Empty for a timestamp outside the range of Date. */
 const toIso8601 = (date: Date): string => (Number.isNaN(date.getTime()) ? '' : date.toISOString());
 
-/** Rejects years with more than four digits, which do not convert back. */
+/** Rejects years with more than four digits, which cannot be parsed again. */
 const ifMatching = (text: string, type: FieldType): string | undefined =>
   PATTERNS[type]?.test(text) ? text : undefined;
 
-/** The literal to encode for the field; undefined if there is none without loss. */
+/** The literal to encode for the field; undefined if the conversion would lose data. */
 function toLiteral(json: Json, to: FieldSpec): Json | undefined {
   const text = typeof json === 'string' || typeof json === 'number' ? String(json) : undefined;
   switch (to.type) {
@@ -153,17 +153,9 @@ function toInteger(text: string, type: FieldType): Json | undefined {
 function toFloat(text: string, type: FieldType): Json | undefined {
   const number = Number(text);
   if (!Number.isFinite(number) || !/^-?\d/.test(text)) return undefined;
-  const back = type === 'float' ? Number(Math.fround(number).toPrecision(7)) : number;
-  const isSame = /e/i.test(text) || plainDigits(plainDecimal(back, { type: 'decimal' })) === plainDigits(text);
+  const reparsed = type === 'float' ? Number(Math.fround(number).toPrecision(7)) : number;
+  const isSame = /e/i.test(text) || plainDigits(plainDecimal(reparsed, { type: 'decimal' })) === plainDigits(text);
   return isSame || (type === 'float' && Math.fround(number) === number) ? number : undefined;
 }
 
 const plainDigits = (text: string): string => (text.includes('.') ? text.replace(/\.?0+$/, '') : text);
-
-function parseJson(text: string): Json | undefined {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return undefined;
-  }
-}

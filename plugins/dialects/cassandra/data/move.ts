@@ -41,7 +41,7 @@ function readTimes(row: Row, at: number): WriteTimes[] {
   return (written ?? []).flatMap((time, index) => {
     if (time == null) return [];
     const seconds: unknown = left?.[index];
-    // In the last second ttl() is 0, which as a TTL would mean no expiry.
+    // In the last second ttl() is 0, which would mean no expiry as a TTL.
     return [{ writtenAt: BigInt(String(time)), secondsLeft: seconds == null ? 0 : Math.max(1, Number(seconds)) }];
   });
 }
@@ -156,7 +156,7 @@ interface ColumnWrite {
   readonly value: unknown;
   /** Undefined if unknown: then a lightweight transaction checks that the row still exists. */
   readonly times: WriteTimes | undefined;
-  /** A list written twice with the same time has its elements twice, so it is written with the current time. */
+  /** A list written twice with the same time would contain its elements twice, so it is written with the current time. */
   readonly list?: boolean;
 }
 
@@ -238,7 +238,7 @@ async function moveColumn(
   };
   await progress.saveOnFailure(async () => {
     await moveRange({ ...fullRange, ...(cursor !== undefined && { from: cursor }) }, false);
-    // Rows inserted since then before the position of the interrupted attempt.
+    // Rows inserted before the position since the interrupted attempt.
     if (cursor !== undefined) await moveRange({ ...fullRange, to: cursor }, true);
   });
   await progress.finish();

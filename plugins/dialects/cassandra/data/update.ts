@@ -50,7 +50,7 @@ export async function updateRows(session: Session, settings: Settings, job: Upda
   const byKey = keys.map((name) => `${quoteIdentifier(name)} = ?`).join(' AND ');
   const selectRow = `SELECT ${columns.map(quoteIdentifier).join(', ')} FROM ${quoteIdentifier(table)} WHERE ${byKey}`;
 
-  /** `same` if the row matches and has the values already; undefined if it does not match. */
+  /** `same` if the row already has the values; undefined if it does not match. */
   const updateRow = async (first: Row): Promise<'changed' | 'same' | undefined> => {
     let row: Row | undefined = first;
     for (let left = MAX_TRIES; row !== undefined && matches(row); left -= 1) {
@@ -110,7 +110,7 @@ export async function updateRows(session: Session, settings: Settings, job: Upda
   };
   await progress.saveOnFailure(async () => {
     await updateRange({ ...fullRange, ...(cursor !== undefined && { from: cursor }) }, false);
-    // Rows inserted since then before the position, unless updated rows cannot be told apart from them.
+    // Rows inserted before the position since the interrupted attempt, unless updated rows look the same.
     if (cursor !== undefined && !job.usesNow) await updateRange({ ...fullRange, to: cursor }, true);
   });
   await progress.finish();
@@ -126,13 +126,13 @@ function assertNotInterrupted({ signal }: Settings, modified: number): void {
 }
 
 function contendedRow(table: string): SvcError {
-  return new SvcError('check_failed', `A row of "${table}" keeps changing.`, {
+  return new SvcError('check_failed', `A row of "${table}" changes too often.`, {
     why: `Another client changed it before each of ${MAX_TRIES} attempts.`,
     next: ['Run the same update again: it resumes from there.'],
   });
 }
 
-/** Rejects values that no row can have, before the first row is read. */
+/** Rejects unencodable values before the first row is read. */
 function assertUpdatable(
   { table, set, collection }: UpdateJob,
   keys: readonly string[],
@@ -144,20 +144,12 @@ function assertUpdatable(
   for (const assignment of set) {
     const { field: name } = assignment;
     if (keys.includes(name)) {
-      throw invalid(
-        'not_supported',
-        `"${table}.${name}" is part of the key: it cannot be updated.`,
-        'The key identifies the row.',
-      );
+      throw invalid('not_supported', `The key "${table}.${name}" cannot be changed.`, 'The key identifies the row.');
     }
     const field = collection.fields.get(name);
     if (!field || !('value' in assignment)) continue;
     if (assignment.value === null && field.required) {
-      throw invalid(
-        'data_violates',
-        `"${table}.${name}" is required: it cannot be null.`,
-        'The field is defined as required.',
-      );
+      throw invalid('data_violates', `The field "${table}.${name}" cannot be null.`, 'It is required.');
     }
     encodeValue(assignment.value, field, encodeContext);
   }
@@ -222,7 +214,7 @@ function conditionTest(condition: Condition, encode: (value: Json) => Comparable
   }
 }
 
-/** The values to write to a row; undefined if it has them. A new time alone is no change, unless only times are set. */
+/** The values to write to a row; undefined if it already has them. A new time alone is not a change, unless only times are set. */
 export function rowChanges(
   set: readonly Assignment[],
   fieldOf: (name: string) => Field,
@@ -265,7 +257,7 @@ function assignedValue(assignment: Assignment, row: Row, fieldOf: (name: string)
       return toInteger(text, field);
     case 'enum':
       if (field.enumValues?.includes(text)) return text;
-      throw concatMisfit(text, field);
+      throw invalidConcatError(text, field);
     default:
       return text;
   }
@@ -275,14 +267,14 @@ const BITS: Readonly<Partial<Record<FieldType, number>>> = { smallint: 16, integ
 
 function toInteger(text: string, field: Field): Json {
   if (!/^-?\d+$/.test(text) || BigInt.asIntN(BITS[field.type] ?? 64, BigInt(text)) !== BigInt(text)) {
-    throw concatMisfit(text, field);
+    throw invalidConcatError(text, field);
   }
   return field.type === 'bigint' ? text : Number(text);
 }
 
-function concatMisfit(text: string, field: Field): SvcError {
+function invalidConcatError(text: string, field: Field): SvcError {
   const what = field.type === 'enum' ? 'one of its values' : `a valid ${field.type}`;
-  return new SvcError('data_violates', `In a row the result of $CONCAT for "${field.name}" is not ${what}.`, {
+  return new SvcError('data_violates', `The result of $CONCAT for "${field.name}" is not ${what} in a row.`, {
     why: `It is ${JSON.stringify(text)}.`,
   });
 }

@@ -117,7 +117,7 @@ function decodeBase64(text: string, { length }: FieldSpec): Buffer {
 
 export type Comparable = null | string | number | bigint | boolean | Decimal | readonly Comparable[];
 
-/** Takes a value from the driver or from `encodeValue`. */
+/** Accepts a value of the driver or of `encodeValue`. */
 export function toComparable(value: unknown, field: FieldSpec): Comparable {
   if (value === null || value === undefined) return null;
   switch (field.type) {

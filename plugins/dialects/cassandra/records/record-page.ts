@@ -27,7 +27,7 @@ import { LOCK_SCOPE, LOCK_TABLE, VERSION_COLUMN } from './lock-partition.ts';
 import { compareValues, decodeColumn, encodeColumn } from './record-values.ts';
 import { decodeRecord, type RecordLocation, readRecord, readRecords, versionOf } from './record-writes.ts';
 
-/** Reads all records of the lock partition and sorts them here, because they are few. */
+/** Reads all records of the lock partition and sorts them in memory, because they are few. */
 export async function pageFromLockPartition(
   session: Session,
   location: RecordLocation,

@@ -28,7 +28,7 @@ export interface RecordLocation {
   /** Writes in the lock partition check the epoch in the same statement. */
   readonly inLockPartition: boolean;
   column(name: string): string;
-  /** The WHERE clause for a record; `keyValues` gives its values. */
+  /** The WHERE clause for a record; `keyValues` returns its values. */
   readonly where: string;
   keyValues(key: string): readonly unknown[];
 }
@@ -76,7 +76,7 @@ const EPOCH_CHECK = `UPDATE ${quoteIdentifier(LOCK_TABLE)} SET ${EPOCH_COLUMN} =
 
 function changeStatement({ location, key, from, to, values, before }: RecordChange, attempt: unknown): BoundStatement {
   const { definition, table, column, where } = location;
-  // In a table of its own, the key is in the WHERE clause.
+  // In a separate table, the key is in the WHERE clause.
   const names = Object.keys(values).filter((name) => location.inLockPartition || name !== definition.key);
   const set = [
     ...names.map((name) => `${quoteIdentifier(column(name))} = ?`),
@@ -99,7 +99,7 @@ function changeStatement({ location, key, from, to, values, before }: RecordChan
 function encodeNamedColumn(definition: AnyRecordDefinition, name: string, value: unknown): unknown {
   const column = definition.columns[name];
   if (!column) throw new Error(`${definition.collection} has no column ${name}`);
-  if (value === CLOCK || value === ELAPSED) throw new Error(`${name} has no resolved time`);
+  if (value === CLOCK || value === ELAPSED) throw new Error(`${name} has an unresolved time`);
   return encodeColumn(value, column, name);
 }
 
@@ -137,7 +137,7 @@ function joinStatements(statements: readonly BoundStatement[]): BoundStatement {
   };
 }
 
-/** The limit is only read from a node for writes above this size. */
+/** The limit is read from a node only for writes above this size. */
 const CHECK_SIZE_ABOVE = 256 * 1024;
 /** An estimate of names, timestamps and the ballot. */
 const OVERHEAD_BYTES = 8 * 1024;
@@ -153,7 +153,7 @@ async function assertWriteSize(
   if (bytes < CHECK_SIZE_ABOVE) return;
   const maxBytes = await session.maxWriteBytes();
   if (bytes <= maxBytes) return;
-  throw new SvcError('value_invalid', `A record of "${collection}" is too long for Cassandra.`, {
+  throw new SvcError('value_invalid', `A record of "${collection}" is too large for Cassandra.`, {
     why: `Its write has ${bytes} bytes; the limit of the server is ${maxBytes}.`,
     state: 'It was not written.',
     next: ['Split the content, or raise max_mutation_size and commitlog_segment_size on every node.'],
@@ -214,7 +214,7 @@ export async function readRecord(session: Session, location: RecordLocation, key
 
 const KEYS_PER_REQUEST = 25;
 
-/** Records of an own table at LOCAL_QUORUM: includes confirmed writes, but not pending transactions. */
+/** Reads records of a separate table at LOCAL_QUORUM, which includes confirmed writes but not pending transactions. */
 export async function readRecords(
   session: Session,
   location: RecordLocation,

@@ -104,7 +104,7 @@ async function assertRows(
   }
   if (count === 0) return;
   throw new SvcError('data_violates', `Rows of "${table}" do not allow the change of "${name}".`, {
-    why: `${count} ${count === 1 ? 'row has a value' : 'rows have values'} that the field cannot have, for example: ${examples.join('; ')}.`,
+    why: `${count} ${count === 1 ? 'row has a value' : 'rows have values'} that is invalid for the field, for example: ${examples.join('; ')}.`,
     state: 'Nothing was changed.',
     next: ['Correct those rows first.'],
     details: { count },
@@ -203,8 +203,8 @@ async function assertNoRows(session: Session, { table, effect }: DdlStep): Promi
   const rows = await session.rows(`SELECT ${quoteIdentifier(column)} FROM ${quoteIdentifier(table)} LIMIT 1`);
   if (rows.length === 0) return;
   const [field] = 'columns' in effect ? Object.keys(effect.columns) : [];
-  throw new SvcError('data_violates', `The table "${table}" has rows, and "${field}" is required without a default.`, {
-    why: 'The existing rows would have no value.',
+  throw new SvcError('data_violates', `The rows of the table "${table}" would have no "${field}".`, {
+    why: 'The field is required and has no default.',
     next: ['Give the field a default, or add it as optional, fill it, and then make it required.'],
   });
 }
@@ -223,12 +223,12 @@ async function assertCopyable(session: Session, table: string, column: string): 
   throw new SvcError('not_supported', `The column "${table}.${column}" cannot be copied.`, {
     why: `${what}, so the new column would differ.`,
     next: [
-      "Keep its name. Or add the new column with raw('cassandra', …), let your application write to both, copy the values, and drop the old column.",
+      "Keep its name, or add the new column with raw('cassandra', …), let your application write to both, copy the values, and drop the old column.",
     ],
   });
 }
 
-/** Cassandra never accepts a dropped column's name with an incompatible type. */
+/** Cassandra never accepts the name of a dropped column with an incompatible type. */
 async function assertNameNotDropped(session: Session, { table, effect }: DdlStep): Promise<void> {
   if (!('columns' in effect)) return;
   const added = Object.entries(effect.columns).filter(([, type]) => type !== null);

@@ -8,5 +8,5 @@ export interface RunContext {
   readonly lease: Lease;
 }
 
-/** The epoch of statements that run without the lock, and so without epoch checks. */
+/** The epoch of statements that run without the lock, and therefore without epoch checks. */
 export const UNLOCKED = 0;

@@ -167,7 +167,7 @@ async function writeSegments(
   const colocated = [...changes.filter(({ location }) => location.inLockPartition), ...registryWrites];
   const others = changes.filter(({ location }) => !location.inLockPartition);
   if (others.length > 0 && !(await isEpochCurrent(session, epoch))) throw lockLostError();
-  // Without the lock only the registry is written, for a statement that runs on its own.
+  // Without the lock only the registry is written, for a separate statement.
   const checkedEpoch = epoch === UNLOCKED && writes.length === 0 ? undefined : epoch;
   if (colocated.length > 0 && !(await applyChanges(session, colocated, checkedEpoch))) throw lockLostError();
   for (const one of others) if (!(await applyChanges(session, [one]))) throw lockLostError();

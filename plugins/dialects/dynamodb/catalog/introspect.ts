@@ -34,7 +34,7 @@ export async function listTables(api: Api): Promise<string[]> {
   return found;
 }
 
-/** Combines what DynamoDB knows of tables with the fields in the registry. Leaves out tables that are being deleted. */
+/** Combines DynamoDB's description of tables with the fields in the registry. Leaves out tables that are being deleted. */
 export async function introspect(api: Api, state: StateTable, tables?: readonly string[]): Promise<SchemaModel> {
   const names = (tables ?? (await listTables(api))).filter((name) => !isSystemTable(name));
   const [found, entries] = await Promise.all([describeAll(api, names), readEntries(api, state, names)]);
@@ -91,7 +91,7 @@ export async function unsupportedObjects(api: Api, state: StateTable): Promise<U
   });
 }
 
-/** What the model or the registry adds to a table's shape. */
+/** The parts of a collection that come from the model or the registry, in addition to the table's shape. */
 export type KnownCollection = Pick<Collection, 'name' | 'fields' | 'indexes' | 'options'>;
 
 /** The model as introspection would return it. */
@@ -101,7 +101,7 @@ export function normalize(model: SchemaModel): SchemaModel {
   );
 }
 
-/** The same collection for the same table, however its options were written: keys explicit, indexes sorted. */
+/** The same collection for the same table, independent of how its options were written: keys explicit, indexes sorted. */
 export function normalCollection(shape: TableShape, known: KnownCollection): Collection {
   const declared = new Set((known.options.dynamoOptions?.globalSecondaryIndexes ?? []).map(({ name }) => name));
   const isIndex = ({ name, projection }: IndexShape) => projection === 'ALL' && !declared.has(name);

@@ -35,11 +35,11 @@ export async function readEntries(
   return new Map(entries.map((entry) => [entry.collection.name, entry]));
 }
 
-/** The write of an entry, for a fenced transaction. Throws `value_invalid` if the definition is too long. */
+/** The write of an entry, for a fenced transaction. Throws `value_invalid` if the definition is too large. */
 export function entryWrite(state: StateTable, table: string, definition: TableDefinition): TransactWriteItem {
   const text = gzipSync(JSON.stringify(definition));
   if (text.byteLength > MAX_BYTES) {
-    throw new SvcError('value_invalid', `The definition of the table "${table}" is too long for DynamoDB.`, {
+    throw new SvcError('value_invalid', `The definition of the table "${table}" is too large for DynamoDB.`, {
       why: `Compressed, it has ${text.byteLength} bytes; an item has at most 400 KB.`,
       next: ['Shorten the names, defaults or enum values of its fields.'],
     });

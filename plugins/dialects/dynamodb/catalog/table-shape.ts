@@ -16,7 +16,7 @@ export interface IndexShape {
   readonly projection: string;
 }
 
-/** What DynamoDB itself knows of a table. Fields outside keys are only in the registry. */
+/** The properties of a table that DynamoDB itself stores. Fields outside keys are only in the registry. */
 export interface TableShape {
   readonly partition: KeyAttribute;
   readonly sort?: KeyAttribute;
@@ -75,7 +75,7 @@ export function shapeOfIndex(collection: Collection, index: Index): IndexShape {
   if (!first || more.length > 0) {
     throw new SvcError('not_supported', `DynamoDB cannot have an index on ${index.columns.length} fields.`, {
       why: 'An index has a partition key and at most one sort key.',
-      next: ['Put several values into one field, and the index on that: "2026#eu".'],
+      next: ['Combine several values in one field, such as "2026#eu", and create the index on that field.'],
     });
   }
   const key = (name: string) => fieldKey(collection, name, `the index "${index.name}"`);
@@ -87,7 +87,7 @@ export function shapeOfIndex(collection: Collection, index: Index): IndexShape {
   };
 }
 
-/** From the options, or else from the fields with `primaryKey`: partition key first, then sort key. */
+/** From the options, otherwise from the fields with `primaryKey`: partition key first, then sort key. */
 function keyAttributesOf(
   collection: Collection,
   { partitionKey, sortKey }: DynamoOptions,
@@ -137,20 +137,16 @@ function optionKey(collection: Collection, { name, type }: DynamoKey, where: str
 function fieldKey(collection: Collection, name: string, where: string): KeyAttribute {
   const field = collection.fields.get(name);
   if (!field) {
-    throw new SvcError(
-      'field_unknown',
-      `The table "${collection.name}" has no field "${name}", which ${where} names.`,
-      {
-        why: 'A key can never be changed, so a misspelled name would be permanent.',
-        next: [`Add the field "${name}" to the table.`],
-      },
-    );
+    throw new SvcError('field_unknown', `The table "${collection.name}" has no field "${name}", which ${where} uses.`, {
+      why: 'A key can never be changed, so a misspelled name would be permanent.',
+      next: [`Add the field "${name}" to the table.`],
+    });
   }
   const type = keyType(field.type);
   if (type === undefined) {
-    throw new SvcError('not_supported', `DynamoDB cannot have "${collection.name}.${name}" in ${where}.`, {
-      why: `A key is a string, a number or bytes; the field is of type ${field.type}.`,
-      next: ['Use a field of another type: "true" as a string, for example.'],
+    throw new SvcError('not_supported', `DynamoDB cannot use "${collection.name}.${name}" in ${where}.`, {
+      why: `A key must be a string, a number or bytes; the field is of type ${field.type}.`,
+      next: ['Use a field of another type, for example the string "true".'],
     });
   }
   if (Buffer.byteLength(name) <= 255) return { name, type };
@@ -160,7 +156,7 @@ function fieldKey(collection: Collection, name: string, where: string): KeyAttri
   });
 }
 
-/** From the responses of DescribeTable and DescribeTimeToLive. */
+/** The shape of a table from the responses of DescribeTable and DescribeTimeToLive. */
 export function shapeOfTable(table: TableDescription, ttl: TimeToLiveDescription | undefined): TableShape {
   const types = new Map(
     (table.AttributeDefinitions ?? []).map(({ AttributeName, AttributeType }) => [AttributeName, AttributeType]),
@@ -261,7 +257,7 @@ export function assertTableOptions({ name: table, fields, options }: Collection)
   for (const index of [...globals, ...locals]) {
     assertOneOf('projection', index.projection, PROJECTIONS);
     if (taken.has(index.name))
-      throw invalidOption('globalSecondaryIndexes', `Two indexes are called "${index.name}".`, 'Rename one.');
+      throw invalidOption('globalSecondaryIndexes', `Two indexes have the name "${index.name}".`, 'Rename one.');
     taken.add(index.name);
   }
   if (globals.length > MAX_GLOBAL_INDEXES || locals.length > MAX_LOCAL_INDEXES) {

@@ -60,7 +60,7 @@ export function compile(operation: Operation, before: SchemaModel): readonly Dyn
     case 'renameCollection':
     case 'addConstraint':
     case 'dropConstraint':
-      // Adding was rejected above, so there is none to drop.
+      // Adding was rejected above, so no constraint exists.
       throw new SvcError('constraint_unknown', 'DynamoDB has no constraints.', { state: 'Nothing was changed.' });
   }
 }
@@ -70,7 +70,7 @@ function assertDynamoName(name: string, kind: NameKind): void {
   assertNameFits('DynamoDB', nameRules, name, kind);
 }
 
-/** Throws if DynamoDB cannot have the collection that the operation leads to. */
+/** The collection after the operation. Throws if DynamoDB cannot store it. */
 function collectionAfter(operation: Operation, before: SchemaModel, table: string): Collection {
   const next = collectionOf(apply(before, operation), table);
   shapeOfCollection(next);
@@ -179,7 +179,7 @@ function renameField(operation: RenameField, before: SchemaModel): DynamoStateme
 function assertNotKey(collection: Collection, field: string, change: 'dropped' | 'renamed'): void {
   const shape = shapeOfCollection(collection);
   const keyError = (why: string, next: string) =>
-    new SvcError('not_supported', `DynamoDB cannot have "${collection.name}.${field}" ${change}.`, {
+    new SvcError('not_supported', `The field "${collection.name}.${field}" cannot be ${change}.`, {
       why,
       next: [next],
     });

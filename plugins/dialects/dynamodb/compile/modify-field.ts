@@ -38,7 +38,7 @@ export function modifyField(operation: ModifyField, before: SchemaModel): Dynamo
       next: [
         index !== undefined && collection.indexes.has(index)
           ? `Drop the index "${index}", change the field, and create the index again.`
-          : 'Create a table of another name with the new key, and copy the items.',
+          : 'Create a table with a different name and the new key, and copy the items.',
       ],
     });
   }
@@ -63,7 +63,7 @@ export function modifyField(operation: ModifyField, before: SchemaModel): Dynamo
 
 const changesType = (from: Field, to: Field): boolean => from.type !== to.type || from.items !== to.items;
 
-/** Whether existing values may not be valid any more. */
+/** Whether existing values may become invalid. */
 function isNarrower(from: Field, to: Field): boolean {
   if (to.required && !from.required) return true;
   if (changesType(from, to) && !(WIDENING[from.type]?.includes(to.type) && to.items === undefined)) return true;

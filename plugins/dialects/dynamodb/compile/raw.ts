@@ -10,7 +10,7 @@ export interface RawRequest {
   readonly input: Json;
 }
 
-/** Compiles `{ "<Action>": input }`. Table names in it have no prefix. */
+/** Compiles `{ "<Action>": input }`, with table names without a prefix. */
 export function compileRaw({ statement: text, check }: Raw): DynamoStatement[] {
   const { action, input } = parseRequest(text);
   if (check !== undefined) parseRequest(check);
@@ -75,7 +75,7 @@ type Row = Readonly<Record<string, unknown>>;
 
 /**
  * Runs a request and returns the items of all pages, or of one page if it has a Limit. A response without items is one
- * row; a count of zero is none.
+ * row; a count of zero returns no row.
  */
 export async function queryRows(api: Api, text: string): Promise<Row[]> {
   const request = parseRequest(text);

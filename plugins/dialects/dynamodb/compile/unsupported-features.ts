@@ -1,8 +1,8 @@
 import type { UnsupportedFeatures, UnsupportedReason } from '../../../../core/schema/unsupported-features.ts';
 
 const KEY_IS_FIXED = 'The key of a table can never be changed.';
-const COPY_ITEMS = 'Create a table of another name with the new key, and copy the items.';
-const NOT_UNIQUE = 'DynamoDB guarantees uniqueness for the primary key only.';
+const COPY_ITEMS = 'Create a table with a different name and the new key, and copy the items.';
+const NOT_UNIQUE = 'DynamoDB guarantees uniqueness only for the primary key.';
 const UNIQUE_GUARD = 'Add a table with the value as its key, and write to both tables in one TransactWriteItems.';
 const NO_CONSTRAINTS = 'DynamoDB has no constraints.';
 const CHECK_IN_APPLICATION = 'Check it in the application, or with a ConditionExpression if it concerns a single item.';

@@ -1,5 +1,4 @@
 import type { Connection } from '../../../../core/dialect.ts';
-import { convertingErrors } from '../../shared/errors.ts';
 import { registeredWhile } from '../../shared/lock-wait.ts';
 import { introspect, normalize, unsupportedObjects } from '../catalog/introspect.ts';
 import { queryRows } from '../compile/raw.ts';
@@ -9,7 +8,7 @@ import { ensureRecords, recordStore } from '../records/record-store.ts';
 import { runSegments } from '../run/run.ts';
 import type { RunContext } from '../run/run-context.ts';
 import { type Api, scanPages } from './api.ts';
-import { toSvcError } from './errors.ts';
+import { withSvcErrors } from './errors.ts';
 import { isLocked, type Lease, withLease } from './lease.ts';
 import type { Settings } from './settings.ts';
 import { StateTable } from './system-table.ts';
@@ -25,7 +24,6 @@ export function createConnection(api: Api, settings: Settings): Connection<Dynam
     if (lease) return lease.assertHeld();
     await state.assertEpoch(epoch);
   };
-  const withSvcErrors = convertingErrors(toSvcError);
 
   return {
     server: 'DynamoDB',

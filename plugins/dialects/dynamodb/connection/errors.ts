@@ -1,5 +1,11 @@
 import { isSvcError } from '../../../../core/errors.ts';
-import { type ErrorMapping, LOST_CODES, mappedError, UNREACHABLE_CODES } from '../../shared/errors.ts';
+import {
+  convertingErrors,
+  type ErrorMapping,
+  LOST_CODES,
+  mappedError,
+  UNREACHABLE_CODES,
+} from '../../shared/errors.ts';
 
 interface EngineError extends Error {
   /** Node's error code, if there was no response. */
@@ -22,7 +28,7 @@ export const errorName = (error: unknown): string => (error instanceof Error ? e
 
 export const isNotFound = (error: unknown): boolean => errorName(error) === 'ResourceNotFoundException';
 
-/** For `catch`. */
+/** A handler for `catch`. */
 export function ignoreNotFound(error: unknown): undefined {
   if (!isNotFound(error)) throw error;
 }
@@ -120,7 +126,7 @@ export function isUnreachable(error: unknown): boolean {
 const ERROR_MAPPINGS: Readonly<Record<string, ErrorMapping>> = {
   AccessDeniedException: {
     code: 'permission_denied',
-    message: 'The AWS credentials may not do this.',
+    message: 'The AWS credentials do not permit this.',
     next: ['Allow the action named above in the policy of the user or role.'],
   },
   ResourceNotFoundException: { code: 'collection_unknown', message: 'The table or index does not exist.' },
@@ -146,7 +152,7 @@ function errorMappingOf(error: EngineError): ErrorMapping | undefined {
   if (CREDENTIAL_ERRORS.has(error.name)) {
     return {
       code: 'authentication_failed',
-      message: 'DynamoDB did not accept the credentials, or there are none.',
+      message: 'The AWS credentials are missing or were rejected.',
       next: ['Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run with an IAM role.'],
     };
   }
@@ -198,3 +204,5 @@ function withoutItems(error: EngineError): Error {
   const { message, name, stack } = error;
   return Object.assign(new Error(message), { name, stack });
 }
+
+export const withSvcErrors = convertingErrors(toSvcError);

@@ -10,7 +10,7 @@ const ACQUIRE_POLL = { firstMs: 10, maxMs: 500 };
 /** How far a process's estimate of the server's clock may be off, in either direction. */
 const MAX_CLOCK_SKEW_MS = 1_000;
 
-/** The migration lock while this process holds it. Another process can take it, under a new epoch, if it is not renewed in time. */
+/** The migration lock of this process. If it is not renewed in time, another process can acquire it under a new epoch. */
 export class Lease {
   readonly epoch: number;
   readonly #api: Api;
@@ -33,7 +33,7 @@ export class Lease {
     this.#timer = setInterval(() => void this.#renew().catch(() => undefined), leaseMs / 4).unref();
   }
 
-  /** Throws `lock_lost`. Called before every action that only the holder may take. */
+  /** Throws `lock_lost`. Called before every action that requires the lock. */
   async assertHeld(): Promise<void> {
     if (this.#lost) throw this.#lost;
     if (elapsedMs(this.#renewedAt) < this.#leaseMs / 2) return;
@@ -121,7 +121,7 @@ export async function isLocked(api: Api, state: StateTable): Promise<boolean> {
   return lock?.owner !== undefined && Number(lock.expires?.N) >= api.clock.now() - MAX_CLOCK_SKEW_MS;
 }
 
-/** Sent once: after a lost response a retry would find the lock taken by this process. */
+/** Sent once: after a lost response, a retry would find the lock acquired by this process. */
 async function acquire(api: Api, state: StateTable, owner: string, leaseMs: number): Promise<number | undefined> {
   const now = api.clock.now();
   try {
@@ -144,7 +144,7 @@ async function acquire(api: Api, state: StateTable, owner: string, leaseMs: numb
   } catch (error) {
     if (errorName(error) === 'ConditionalCheckFailedException' || isTransient(error)) return undefined;
     if (!isOutcomeUnknown(error)) throw error;
-    const held = await state.get(LOCK_ID);
-    return held?.owner?.S === owner ? Number(held.epoch?.N) : undefined;
+    const lock = await state.get(LOCK_ID);
+    return lock?.owner?.S === owner ? Number(lock.epoch?.N) : undefined;
   }
 }

@@ -16,7 +16,7 @@ export const OPTIONS = {
   retryTimeoutMs: millisecondsOption('milliseconds for which a throttled or unanswered request is retried', 60_000, 0),
   leaseMs: millisecondsOption('milliseconds after which the lock of a dead process is free', 20_000, MIN_LEASE_MS),
   itemsPerSecond: integerOption(
-    'maximum of items that data moves write per second; no limit by default',
+    'maximum number of items that data moves write per second; no limit by default',
     undefined,
     1,
     1_000_000_000,

@@ -127,7 +127,7 @@ export class StateTable {
     }
   }
 
-  /** Fails the transaction if the lock has been taken since this epoch. */
+  /** Fails the transaction if the lock was acquired since this epoch. */
   epochCheck(epoch: number): TransactWriteItem {
     return {
       ConditionCheck: {

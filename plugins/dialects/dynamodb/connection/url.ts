@@ -1,14 +1,14 @@
 import type { SvcError } from '../../../../core/errors.ts';
 import { invalidUrlError } from '../../shared/errors.ts';
 
-/** What a URL points to: a region or an endpoint, and the prefix that separates databases within it. */
+/** A parsed URL: a region or an endpoint, and the prefix that separates databases within it. */
 export interface Address {
   readonly region: string;
   /** Absent for AWS itself. */
   readonly endpoint?: string;
   /** Precedes every table name, followed by a dot; empty if the whole region is one database. */
   readonly prefix: string;
-  /** For a local endpoint, which does not check them; for AWS the SDK's credential chain applies. */
+  /** Only for a local endpoint, which does not check them; for AWS the SDK's credential chain applies. */
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string };
 }
 

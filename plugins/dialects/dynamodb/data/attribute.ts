@@ -153,7 +153,7 @@ export function numberDigits(value: Json): string {
   });
 }
 
-/** Negative, zero or positive. Compares all digits, also those beyond the precision of a double. */
+/** Negative, zero or positive. Compares all digits, even those beyond the precision of a double. */
 export function compareDecimals(a: string, b: string): number {
   const [one, other] = [plainDecimal(a), plainDecimal(b)];
   // Beyond an exponent of 400 the precision of a double is enough.

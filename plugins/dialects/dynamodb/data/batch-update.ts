@@ -17,7 +17,7 @@ export interface ItemUpdate {
 }
 
 /**
- * `conflict`: the item has changed since it was read, or is gone. `maybeUpdated`: the same, but the response to an earlier
+ * `conflict`: the item was changed or deleted since it was read. `maybeUpdated`: the same, but the response to an earlier
  * attempt was lost, and that attempt may have changed it.
  */
 export type UpdateOutcome = 'updated' | 'conflict' | 'maybeUpdated';
@@ -35,7 +35,7 @@ const RETRYABLE_CODES: ReadonlySet<string | undefined> = new Set([
 
 /**
  * Updates at most 25 items of a table in one request, each on its own. Uses PartiQL because UpdateItem would create an
- * item that is gone. `assertLease` runs before each attempt: waiting for the rate limiter can take longer than the lease.
+ * item that was deleted. `assertLease` runs before each attempt: waiting for the rate limiter can take longer than the lease.
  */
 export async function updateBatch(
   api: Api,
@@ -52,9 +52,9 @@ export async function updateBatch(
     async () => {
       await assertLease();
       const statements = left.map((index) => updateStatement(table, updates[index] as ItemUpdate));
-      let answers: readonly BatchStatementResponse[];
+      let responses: readonly BatchStatementResponse[];
       try {
-        answers = (await api.sendOnce('BatchExecuteStatement', { Statements: statements })).Responses ?? [];
+        responses = (await api.sendOnce('BatchExecuteStatement', { Statements: statements })).Responses ?? [];
       } catch (error) {
         if (isOutcomeUnknown(error) && !isThrottled(error)) for (const index of left) maybeSent.add(index);
         throw error;
@@ -62,7 +62,7 @@ export async function updateBatch(
       const retries: number[] = [];
       let reason = '';
       for (const [at, index] of left.entries()) {
-        const { Code, Message } = answers[at]?.Error ?? {};
+        const { Code, Message } = responses[at]?.Error ?? {};
         if (Code === undefined) outcomes[index] = 'updated';
         else if (Code === 'ConditionalCheckFailed')
           outcomes[index] = maybeSent.has(index) ? 'maybeUpdated' : 'conflict';
@@ -83,7 +83,7 @@ export async function updateBatch(
 function itemRejected(table: string, { key }: ItemUpdate, code: string, message: string | undefined): SvcError {
   return new SvcError('data_violates', `DynamoDB rejected the update of an item of "${table}".`, {
     why: `${JSON.stringify(itemToJson(key))}: ${code}: ${message ?? ''}`,
-    next: ['Correct the item named above. Items updated before stay updated, and the next run resumes there.'],
+    next: ['Correct the item named above. Earlier updates are kept, and the next run resumes there.'],
   });
 }
 

@@ -1,4 +1,5 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import { tryParseJson } from '../../../../core/json.ts';
 import { INVALID_DATE_TIME, isValidDateTime } from '../../../../core/schema/literal.ts';
 import type { Field, FieldType } from '../../../../core/schema/model.ts';
 import { canonicalText } from '../../shared/canonical-text.ts';
@@ -19,7 +20,7 @@ const PATTERNS: Readonly<Partial<Record<FieldType, RegExp>>> = {
 /** The type of the stored value: a timestamp is stored as a plain number. */
 type SourceType = Pick<Field, 'type' | 'items'>;
 
-/** Converts a stored value to another definition of its field, or gives the reason why it cannot be done without loss. */
+/** Converts a stored value to another definition of its field, or returns the reason why that would lose data. */
 export function convertValue(value: AttributeValue | undefined, to: Field, from?: SourceType): ConversionResult {
   if (isNull(value)) return to.required ? { problem: 'it has no value' } : { value: value ?? { NULL: true } };
   switch (to.type) {
@@ -178,13 +179,13 @@ function toList(list: readonly AttributeValue[], type: FieldType, from: FieldTyp
   const converted: AttributeValue[] = [];
   for (const item of list) {
     const result = convertValue(item, { name: '', type }, from && { type: from });
-    if ('problem' in result) return { problem: `one of its items does not fit: ${result.problem}` };
+    if ('problem' in result) return { problem: `one of its items is invalid: ${result.problem}` };
     converted.push(result.value);
   }
   return { value: { L: converted } };
 }
 
-/** The value as text, JSON for anything but a string. Numbers keep all digits; undefined if it contains bytes or a set. */
+/** The value as text: a string unchanged, anything else as JSON. Undefined if it contains bytes or a set. */
 export const attributeText = (value: AttributeValue): string | undefined => value.S ?? attributeJsonText(value);
 
 function attributeJsonText(value: AttributeValue): string | undefined {
@@ -207,16 +208,12 @@ function attributeJsonText(value: AttributeValue): string | undefined {
 }
 
 /**
- * The inverse of `attributeText`. Undefined where the text stays a string: also for a quoted string, because a second
+ * The inverse of `attributeText`. Undefined if the text stays a string, which includes a quoted string: a second
  * conversion would remove the next pair of quotes.
  */
 export function parseAttribute(text: string): AttributeValue | undefined {
-  try {
-    JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  // JSON.parse would lose digits: numbers are read as strings, marked by a letter in front.
+  if (tryParseJson(text) === undefined) return undefined;
+  // JSON.parse would lose digits, so numbers are read as strings with a leading letter.
   const tagged = text.replace(/"((?:[^"\\]|\\.)*")|-?\d[\d.eE+-]*/g, (token, string?: string) =>
     string === undefined ? `"n${token}"` : `"s${string}`,
   );

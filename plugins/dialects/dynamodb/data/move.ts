@@ -94,7 +94,7 @@ export async function assertItems(
 type ConvertMove = Extract<FieldMove, { kind: 'convert' }>;
 type MovePlan = Pick<ScanJob, 'attributes' | 'filter' | 'updateFor'>;
 
-/** Which attributes and items a move reads, and the update it makes of each item. */
+/** The attributes and items that a move reads, and its update of each item. */
 export function planMove({ api }: Pick<RunContext, 'api'>, shape: TableShape, move: FieldMove): MovePlan {
   switch (move.kind) {
     case 'fill': {
@@ -195,7 +195,7 @@ export interface ItemCheck extends Pick<MovePlan, 'attributes' | 'filter'> {
   problem(item: Item): string | undefined;
 }
 
-/** What must be true of every item before a move starts. */
+/** The check of every item before a move starts. */
 export function moveCheck(move: FieldMove): ItemCheck {
   switch (move.kind) {
     case 'rename':

@@ -5,7 +5,7 @@ import type { AssertLease } from '../connection/wait-for-table.ts';
 import { type Item, parseKey, serializeKey } from './attribute.ts';
 import { type ItemUpdate, MAX_BATCH, type RateLimiter, updateBatch } from './batch-update.ts';
 
-/** How far a scan of a table has come. Another process can resume from it. */
+/** The progress of a scan of a table. Another process can resume from it. */
 export interface ScanPosition {
   readonly segments: { last?: string; done: boolean }[];
   /** Items read. */
@@ -64,11 +64,11 @@ export async function scanTable(job: ScanJob): Promise<void> {
   );
 }
 
-/** Throws the first failure once all have ended: the caller may release the lock after it. */
+/** Throws the first failure once all have ended, because the caller may then release the lock. */
 async function allSettled(works: readonly Promise<void>[]): Promise<void> {
   const outcomes = await Promise.allSettled(works);
-  const broken = outcomes.find((outcome) => outcome.status === 'rejected');
-  if (broken) throw broken.reason;
+  const failure = outcomes.find((outcome) => outcome.status === 'rejected');
+  if (failure) throw failure.reason;
 }
 
 async function scanSegment(job: ScanJob, segment: number, stopped: AbortSignal): Promise<void> {
@@ -109,7 +109,7 @@ function scanInput({ table, shape, attributes, filter }: ScanJob) {
   };
 }
 
-/** Replaces what `nameInFilter` wrote by the placeholders. */
+/** Replaces the output of `nameInFilter` by placeholders. */
 function substituteNames(text: string, names: readonly string[]): string {
   return text.replace(/\{("(?:[^"\\]|\\.)*")\}/g, (_, json: string) => {
     const index = names.indexOf(JSON.parse(json) as string);
@@ -174,10 +174,10 @@ async function updateUntilDone(job: ScanJob, batch: readonly ItemUpdate[]): Prom
 }
 
 function contendedItem(table: string): SvcError {
-  return new SvcError('check_failed', `An item of "${table}" keeps changing.`, {
+  return new SvcError('check_failed', `An item of "${table}" changes too often.`, {
     why: `Another client changed it before each of ${MAX_ROUNDS} attempts.`,
-    state: 'Items updated before stay updated.',
-    next: ['Run it again when the item is written less often: it resumes where it stopped.'],
+    state: 'Earlier updates are kept.',
+    next: ['Run the command again when the item is written less often: it resumes where it stopped.'],
   });
 }
 

@@ -72,8 +72,8 @@ function assertUpdatable({ table, set, where, collection }: UpdateJob, shape: Ta
       );
     }
     if ('value' in assignment && assignment.value === null && collection.fields.get(field)?.required) {
-      throw new SvcError('data_violates', `"${table}.${field}" is required: it cannot be null.`, {
-        why: 'The field is defined as required.',
+      throw new SvcError('data_violates', `The field "${table}.${field}" cannot be null.`, {
+        why: 'It is required.',
         state: 'Nothing was changed.',
       });
     }
@@ -82,7 +82,7 @@ function assertUpdatable({ table, set, where, collection }: UpdateJob, shape: Ta
   assertComparable(where, fieldOf);
 }
 
-/** DynamoDB compares numbers, strings and bytes only. */
+/** DynamoDB compares only numbers, strings and bytes. */
 function assertComparable(where: readonly Condition[], fieldOf: FieldLookup): void {
   for (const condition of where) {
     const { field, operator } = condition;
@@ -93,7 +93,7 @@ function assertComparable(where: readonly Condition[], fieldOf: FieldLookup): vo
       'update_invalid',
       `${field}: DynamoDB has no $${operator} for ${JSON.stringify(condition.value)}.`,
       {
-        why: 'DynamoDB compares numbers, strings and bytes only.',
+        why: 'DynamoDB compares only numbers, strings and bytes.',
         state: 'Nothing was changed.',
         next: [`List the values: { ${JSON.stringify(field)}: { "$in": [ … ] } }`],
       },
@@ -118,7 +118,7 @@ function itemUpdate(
   const values = new Map(set.map((one) => [one.field, assignedValue(one, item, fieldOf, now)]));
   const times = new Set(set.flatMap((one) => ('now' in one ? [one.field] : [])));
   const changed = [...values].filter(([field, value]) => !isUnchanged(item[field], value));
-  // A new time alone is no change, unless the update sets nothing but times.
+  // A new time alone is not a change, unless the update sets only times.
   if (changed.every(([field]) => times.has(field)) && times.size < set.length) return undefined;
   if (changed.length === 0) return undefined;
   const guarded = new Set([
@@ -156,15 +156,15 @@ function assignedValue(
   const result =
     isWhole && !/^-?\d+$/.test(text) ? { problem: 'it is not a whole number' } : convertValue({ S: text }, field);
   if ('value' in result) return result.value;
-  throw concatMisfit(assignment.field, result.problem);
+  throw invalidConcatError(assignment.field, result.problem);
 }
 
 const concatText = (value: AttributeValue | undefined): string => value?.S ?? value?.N ?? '';
 
-function concatMisfit(field: string, why: string): SvcError {
-  return new SvcError('data_violates', `The result of $CONCAT does not fit "${field}" in an item.`, {
+function invalidConcatError(field: string, why: string): SvcError {
+  return new SvcError('data_violates', `The result of $CONCAT for "${field}" is not valid in an item.`, {
     why,
-    state: 'Items before it are updated; the same update resumes from there.',
+    state: 'Earlier items are updated; the same update resumes from there.',
     next: ['Correct that item, or exclude it with `where`.'],
   });
 }

@@ -89,7 +89,7 @@ export const versionOf = (item: Item): number => Number(item[VERSION]?.N);
 /** Maps DynamoDB's error for an item over 400 KB. Any other error is returned unchanged. */
 export function recordTooLong(error: unknown, collection: string): unknown {
   if (!(error instanceof Error) || !/item size/i.test(error.message)) return error;
-  return new SvcError('value_invalid', `A record of "${collection}" is too long for DynamoDB.`, {
+  return new SvcError('value_invalid', `A record of "${collection}" is too large for DynamoDB.`, {
     why: 'An item has at most 400 KB.',
     state: 'Nothing was changed.',
     next: [
@@ -103,7 +103,7 @@ export function recordTooLong(error: unknown, collection: string): unknown {
 
 type Index = AnyRecordDefinition['indexes'][number];
 
-/** A partition takes 1,000 writes per second, so the records of a sharded index are spread over several partitions. */
+/** A partition accepts 1,000 writes per second, so the records of a sharded index are distributed over several partitions. */
 const SHARD_COUNT = 16;
 /** Appended to a sort text, it sorts after that text followed by any key. */
 const ABOVE_ANY_KEY = '\u0001';
@@ -159,7 +159,7 @@ export function sortBounds(from: RecordValue | undefined, to: RecordValue | unde
   ];
 }
 
-/** Text that sorts as the values do; null sorts last. */
+/** Text with the sort order of the values; null sorts last. */
 export function sortText(value: RecordValue): string {
   if (value === null) return NULLS;
   if (typeof value === 'string') return `${LOWEST}${escapeNul(value)}`;
@@ -192,7 +192,7 @@ export function indexAttributes(
     const present = columns.filter((column) => record[column] !== undefined);
     if (present.length === 0) continue;
     if (present.length < columns.length) {
-      throw new Error(`a write to ${definition.collection} has only some columns of the index ${index.name}`);
+      throw new Error(`a write to ${definition.collection} contains only some columns of the index ${index.name}`);
     }
     const key = indexKey(index, definition, record);
     attributes[partitionAttribute(index)] = key && { S: key.partition };

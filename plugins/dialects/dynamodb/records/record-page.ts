@@ -57,7 +57,7 @@ export async function recordPage(request: PageRequest): Promise<Page<RecordValue
 
 const compareText = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
-/** Reads the whole table and sorts it here: only a table read is strongly consistent, a global index is not. */
+/** Reads the whole table and sorts it in memory: only a table read is strongly consistent, a global index is not. */
 async function pageFromTable(
   { api, definition, index, query }: PageRequest,
   cursor: string | undefined,

@@ -15,10 +15,12 @@ import {
   type CancellationReason,
   cancellationReasons,
   errorName,
+  ignoreNotFound,
   isNotFound,
   isOutcomeUnknown,
   isThrottled,
   toSvcError,
+  withSvcErrors,
 } from '../connection/errors.ts';
 import { ensureTable, type StateTable } from '../connection/system-table.ts';
 import { describeTable } from '../connection/wait-for-table.ts';
@@ -55,13 +57,9 @@ function storeOf(api: Api, state: StateTable, definition: AnyRecordDefinition): 
     },
     async get(key) {
       const input = { TableName: table, Key: recordKey(definition, key), ConsistentRead: true };
-      try {
-        const { Item } = await api.send('GetItem', input);
-        return Item && { record: decodeRecord(definition, Item), version: versionOf(Item) };
-      } catch (error) {
-        if (isNotFound(error)) return undefined;
-        throw toSvcError(error);
-      }
+      const response = await withSvcErrors(() => api.send('GetItem', input).catch(ignoreNotFound));
+      const item = response?.Item;
+      return item && { record: decodeRecord(definition, item), version: versionOf(item) };
     },
     async replace(key, version, record, { before, epoch } = {}) {
       const parts = (now: number) => {
@@ -82,11 +80,7 @@ function storeOf(api: Api, state: StateTable, definition: AnyRecordDefinition): 
     },
     async page(name, query) {
       const index = pageIndex(definition, name, query);
-      try {
-        return await recordPage({ api, definition, index, query });
-      } catch (error) {
-        throw toSvcError(error);
-      }
+      return withSvcErrors(() => recordPage({ api, definition, index, query }));
     },
   };
 }

@@ -42,7 +42,7 @@ export async function createTable(
   try {
     created = existing ?? (await sendCreate(context, table, wanted, interrupted));
   } catch (error) {
-    // No entry may remain that announces a missing table or one that another client created.
+    // No entry may announce a missing table, or a table that another client created.
     if (isAlreadyExists(error) || !(await describeTable(api, name).catch(() => true)))
       await state.writeFenced(epoch, [entryRemoval(state, table)]).catch(() => undefined);
     throw error;
@@ -72,9 +72,9 @@ async function sendCreate(
   // Only a request with an unknown outcome can have created an existing table.
   for (let maybeSent = interrupted; ; maybeSent = true) {
     try {
-      const answer = await api.sendNonIdempotent('CreateTable', input);
-      if (answer !== 'unknown')
-        return isReady(answer.TableDescription) ? answer.TableDescription : waitUntilVisible(api, name);
+      const response = await api.sendNonIdempotent('CreateTable', input);
+      if (response !== 'unknown')
+        return isReady(response.TableDescription) ? response.TableDescription : waitUntilVisible(api, name);
     } catch (error) {
       if (errorName(error) !== 'ResourceInUseException') throw error;
       if (!maybeSent) throw alreadyExistsError('collection', table);
@@ -145,7 +145,7 @@ export async function enableTimeToLive({ api, assertLease }: RunContext, name: s
     if (enabled && now?.AttributeName === field) return;
     if (enabled) {
       throw new SvcError('table_differs', `The time to live of "${name}" uses the attribute "${now?.AttributeName}".`, {
-        next: ['Disable it, wait an hour, then run the migration again.'],
+        next: ['Disable the time to live, wait an hour, then run the migration again.'],
       });
     }
     const input = { TableName: name, TimeToLiveSpecification: { Enabled: true, AttributeName: field } };

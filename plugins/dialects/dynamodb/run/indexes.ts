@@ -18,7 +18,7 @@ import type { RunContext } from './run-context.ts';
 const RETRY_MS = 200;
 const MAX_ATTEMPTS = 20;
 
-/** DynamoDB builds one index at a time, so this waits before, and afterwards until every index is active. */
+/** DynamoDB builds one index at a time: waits for earlier builds first, and then until every index is active. */
 export async function createIndex(
   context: RunContext,
   table: string,
@@ -56,7 +56,7 @@ export function dropIndex(
   );
 }
 
-/** Makes changes until `nextChange` finds none, each when no other index is being built. */
+/** Applies changes until `nextChange` returns none, each when no other index is being built. */
 async function updateIndexes(
   context: RunContext,
   table: string,
@@ -99,12 +99,12 @@ function tolerateConcurrentChange(): (send: () => Promise<unknown>) => Promise<v
 
 /** Bytes. */
 const MAX_KEY_BYTES = { partition: 2_048, sort: 1_024 } as const;
-/** In UTF-8. The function size() counts characters, but the length of a key is limited in bytes. */
+/** In UTF-8. size() counts characters, but the length of a key is limited in bytes. */
 const MAX_BYTES_PER_CHARACTER = 4;
 
 /**
- * Throws `data_violates` if values cannot be in the key of the index. DynamoDB would leave those items out of the index
- * silently, and reject such values from then on.
+ * Throws `data_violates` if values cannot be in the key of the index. DynamoDB would silently leave those items out of the index
+ * and reject such values from then on.
  */
 async function assertIndexable(
   { api, assertLease, onProgress }: RunContext,

@@ -5,7 +5,7 @@ import type { Api } from '../connection/api.ts';
 import type { StateTable } from '../connection/system-table.ts';
 import { type AssertLease, describeTable } from '../connection/wait-for-table.ts';
 import { RateLimiter } from '../data/batch-update.ts';
-/** What every step of a run needs. */
+/** The dependencies of every step of a run. */
 export interface RunContext {
   readonly api: Api;
   readonly state: StateTable;

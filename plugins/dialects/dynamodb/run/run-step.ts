@@ -51,7 +51,7 @@ async function registerTable(
 ): Promise<TransactWriteItem[]> {
   const { api, state } = context;
   const found = await requireTable({ api }, table);
-  // If an earlier attempt registered it, items written since then are no reason to fail.
+  // If an earlier attempt registered the table, items written since then must not fail the step.
   const isRegistered = async () => {
     const registered = (await readEntry(state, table))?.collection;
     return registered !== undefined && isDeepStrictEqual(registered, collectionFrom(definition));

@@ -29,7 +29,7 @@ interface IntrospectedCatalog {
 const PARALLEL_COLLECTIONS = 16;
 
 /**
- * The catalog as a model: a collection is as the registry describes it, except where its validator or its indexes differ.
+ * The catalog as a model: collections as described by the registry, except where their validators or indexes differ.
  */
 export async function readCatalog(
   server: MongoServer,
@@ -104,9 +104,9 @@ async function readFieldsAndOptions(
   const empty = { name, fields: new Map(), indexes: new Map(), constraints: new Map(), options: {} };
   if (!validator) {
     const read = fromRegistry ? { fields: new Map<string, Field>(), inexact: [] } : await sampleFields(server, name);
-    if (!fromRegistry) report('has no validator: its fields are those of a sample of its documents');
+    if (!fromRegistry) report('has no validator: its fields are read from a sample of its documents');
     for (const field of read.inexact) report('has values of several types, or of a type that svc cannot create', field);
-    // No validator enforces the sampled fields, so a migration from this model must not start to.
+    // No validator enforces the sampled fields, so a migration from this model must not begin to enforce them.
     const level = fromRegistry ? {} : { mongoOptions: { validationLevel: 'off' } };
     const constraints = new Map([...(fromRegistry?.constraints ?? [])].filter(([, { type }]) => type !== 'check'));
     return {
@@ -166,7 +166,7 @@ async function listIndexSpecs(server: MongoServer, name: string): Promise<IndexS
   }
 }
 
-/** Keeps keys, unique flags and constraints whose index exists; every other index of the server becomes one of the model. */
+/** Keeps keys, unique flags and constraints whose index exists; every other index of the server becomes an index of the model. */
 function withIndexes(base: Collection, listed: readonly IndexSpec[], report: Report): Collection {
   const used = new Set<IndexSpec>();
   const exists = (wanted: IndexSpec): boolean => {

@@ -95,7 +95,7 @@ interface ReadValidator {
 }
 
 /**
- * Reads fields and checks from a validator: those of the registry where the validator has the same rule, else the nearest
+ * Reads fields and checks from a validator: those of the registry where the validator has the same rule, otherwise the nearest
  * field. `validator` is canonical extended JSON.
  */
 export function readValidator(

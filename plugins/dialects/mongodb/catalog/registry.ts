@@ -11,7 +11,7 @@ import { EPOCH, notAfterEpoch } from '../connection/lease.ts';
 import { MAJORITY_WITH_TIME_LIMIT, type MongoServer, TIME_LIMIT } from '../connection/server.ts';
 import { type RunContext, runRepeatable } from '../run/run-context.ts';
 
-/** What a validator cannot describe of a collection: field types as written, defaults, names of constraints. */
+/** The properties of a collection that a validator cannot describe: field types, defaults, names of constraints. */
 export interface RegistryDocument {
   readonly _id: string;
   /** The collection as JSON. */

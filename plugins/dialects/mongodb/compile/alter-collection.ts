@@ -2,8 +2,8 @@ import type { Collection, FieldType } from '../../../../core/schema/model.ts';
 import { registryEntry } from '../catalog/registry.ts';
 import { type IndexSpec, indexesNotIn, indexSpecs } from './indexes.ts';
 import {
-  type ConvertedField,
   type CatchUp,
+  type ConvertedField,
   type MongoStatement,
   type MongoStep,
   type Precondition,
@@ -80,12 +80,12 @@ export function duplicateChecks(
         duplicates: spec,
         ...(arrayFields.length > 0 && { arrayFields }),
         ...(converted && { converted }),
-        why: `have the same ${spec.key.map(([name]) => `"${name}"`).join(', ')} as another one`,
+        why: `have the same ${spec.key.map(([name]) => `"${name}"`).join(', ')} as another document`,
       };
     });
 }
 
-/** Types whose values may be arrays, of which a unique index contains each element. */
+/** Types whose values may be arrays. A unique index contains each element of an array. */
 const ARRAY_TYPES: ReadonlySet<FieldType | undefined> = new Set(['array', 'json']);
 
 /** The validator and its options in a step. */

@@ -32,7 +32,7 @@ export const unsupported: UnsupportedFeatures = {
   },
 };
 
-/** A namespace has up to 255 bytes on mongod and 235 on DocumentDB, 64 of them for the name of the database. */
+/** A namespace has at most 255 bytes on mongod and 235 on DocumentDB, 64 of them for the name of the database. */
 export const nameRules: NameRules = {
   max: 170,
   unit: 'bytes',
@@ -103,10 +103,16 @@ export function assertFieldNotRead(collection: Collection, field: string, change
   const reader = checkConstraints(collection).find(({ expression }) => mentions(JSON.parse(expression), field));
   const validator = userValidator(collection);
   if (!reader && !(validator && mentions(validator, field))) return;
-  throw new SvcError('field_in_use', `The field ${path} cannot be ${change}: something reads it.`, {
-    why: reader ? `The check "${reader.name}" reads it.` : 'The validator in the mongoOptions of the table reads it.',
-    next: reader ? ['Drop the check first, and add it again.'] : ['Change the validator with raw collMod first.'],
-  });
+  throw new SvcError(
+    'field_in_use',
+    `The field ${path} cannot be ${change}: a ${reader ? 'check' : 'validator'} uses it.`,
+    {
+      why: reader ? `The check "${reader.name}" reads it.` : 'The validator in the mongoOptions of the table reads it.',
+      next: reader
+        ? ['Drop the check first, and add it again afterwards.']
+        : ['Change the validator with raw collMod first.'],
+    },
+  );
 }
 
 /** Whether a text or a key anywhere in the value is the field or a path that begins with it. */

@@ -25,7 +25,7 @@ const SESSION_COMMANDS: ReadonlySet<string> = new Set([
 export function compileRaw(operation: Raw): MongoStatement {
   const { statement, check, transaction } = operation;
   if (transaction) {
-    throw new SvcError('not_supported', 'A raw command of MongoDB cannot be in a transaction.', {
+    throw new SvcError('not_supported', 'A raw command for MongoDB cannot be in a transaction.', {
       why: 'Most commands that change a schema cannot run in a transaction.',
       next: ['Remove "transaction".'],
     });
@@ -46,7 +46,7 @@ function parseCommand(text: string): Validator {
   const command = parseObject(text);
   const name = command && Object.keys(command)[0];
   if (!command || name === undefined) {
-    throw new SvcError('migration_invalid', 'A raw statement of MongoDB is not a command.', {
+    throw new SvcError('migration_invalid', 'A raw statement for MongoDB is not a command.', {
       why: 'A raw statement is the JSON of a document for runCommand, with the name of the command as its first key.',
       state: 'Nothing was changed.',
       next: ['For example: { "collMod": "users", "validationLevel": "moderate" }'],
@@ -54,7 +54,7 @@ function parseCommand(text: string): Validator {
   }
   const forbidden = SESSION_COMMANDS.has(name) ? name : Object.keys(command).find((key) => SESSION_FIELDS.has(key));
   if (forbidden === undefined) return command;
-  throw new SvcError('migration_invalid', `A raw command of MongoDB cannot contain "${forbidden}".`, {
+  throw new SvcError('migration_invalid', `A raw command for MongoDB cannot contain "${forbidden}".`, {
     why: 'svc manages sessions and transactions.',
     state: 'Nothing was changed.',
     next: [`Remove "${forbidden}".`],
@@ -67,14 +67,14 @@ export async function runCommand(server: MongoServer, text: string, onChange?: (
   const isAdmin = $db === 'admin';
   const database = isAdmin ? server.client.db('admin') : server.db;
   const command = fromExtendedJson(server, isAdmin ? withDatabaseName(rest, server.db.databaseName) : rest);
-  const answer = await database.command(command).catch((error) => {
+  const response = await database.command(command).catch((error) => {
     // It may have changed something before it failed.
     onChange?.();
     throw error;
   });
-  const [first] = (answer.writeErrors ?? []) as { readonly code: number; readonly errmsg: string }[];
+  const [first] = (response.writeErrors ?? []) as { readonly code: number; readonly errmsg: string }[];
   if (first) {
-    if (answer.n > 0) onChange?.();
+    if (response.n > 0) onChange?.();
     throw new SvcError(
       first.code === 11000 || first.code === 121 ? 'data_violates' : 'migration_failed',
       'MongoDB rejected a command.',
@@ -84,7 +84,7 @@ export async function runCommand(server: MongoServer, text: string, onChange?: (
       },
     );
   }
-  return answer;
+  return response;
 }
 
 /** Commands of `admin` that name a collection together with its database. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../../../../core/errors.ts';
-import { isPlainObject, type Json } from '../../../../core/json.ts';
+import { isPlainObject, type Json, tryParseJson } from '../../../../core/json.ts';
 import type { CheckConstraint, Collection, Field } from '../../../../core/schema/model.ts';
 import { bsonTypes } from './types.ts';
 
@@ -52,12 +52,8 @@ export function userValidator({ options }: Collection): Validator | undefined {
 }
 
 export function parseObject(text: string): Validator | undefined {
-  try {
-    const parsed: unknown = JSON.parse(text);
-    return isPlainObject(parsed) ? (parsed as Validator) : undefined;
-  } catch {
-    return undefined;
-  }
+  const parsed = tryParseJson(text);
+  return isPlainObject(parsed) ? (parsed as Validator) : undefined;
 }
 
 /** Undefined without rules: a schema of only "an object" accepts every document. */

@@ -1,5 +1,4 @@
 import type { Connection } from '../../../../core/dialect.ts';
-import { convertingErrors } from '../../shared/errors.ts';
 import { registeredWhile } from '../../shared/lock-wait.ts';
 import { readCatalog } from '../catalog/introspect.ts';
 import { runCommand } from '../compile/raw-command.ts';
@@ -8,13 +7,13 @@ import { runUpdate } from '../data/update.ts';
 import { ensureRecordCollections, recordStore } from '../records/record-store.ts';
 import { runSegments } from '../run/run.ts';
 import type { RunContext } from '../run/run-context.ts';
-import { toSvcError } from './errors.ts';
+import { withSvcErrors } from './errors.ts';
 import { assertEpoch, isLocked, type Lease, withLeaseLock } from './lease.ts';
 import { type MongoServer, serverTime } from './server.ts';
 import type { Settings } from './settings.ts';
 
 export function createConnection(server: MongoServer, settings: Settings): Connection<MongoStep> {
-  /** The leases held through this connection, by epoch. */
+  /** The leases of this connection, by epoch. */
   const leases = new Map<number, Lease>();
   const assertLockHeld = (epoch: number): Promise<void> =>
     leases.get(epoch)?.assertHeld() ?? assertEpoch(server, epoch);
@@ -25,14 +24,13 @@ export function createConnection(server: MongoServer, settings: Settings): Conne
     assertLockHeld: () => assertLockHeld(epoch),
   });
   const withoutLock: RunContext = { server, settings, epoch: 0, assertLockHeld: () => Promise.resolve() };
-  const withSvcErrors = convertingErrors(toSvcError);
   return {
     server: server.version,
     run: (segments, epoch, _tookMs, observer) => runSegments(contextOf(epoch), segments, observer),
     query: (text) =>
       withSvcErrors(async () => {
-        const answer = await runCommand(server, text);
-        const rows: unknown = answer.cursor?.firstBatch ?? [answer];
+        const response = await runCommand(server, text);
+        const rows: unknown = response.cursor?.firstBatch ?? [response];
         return rows as readonly Readonly<Record<string, unknown>>[];
       }),
     introspect: (collections) => withSvcErrors(async () => (await readCatalog(server, settings, collections)).model),

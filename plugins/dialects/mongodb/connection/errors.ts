@@ -1,10 +1,10 @@
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
-import { type ErrorMapping, mappedError, TABLE_EXISTS_REMEDIES } from '../../shared/errors.ts';
+import { convertingErrors, type ErrorMapping, mappedError, TABLE_EXISTS_REMEDIES } from '../../shared/errors.ts';
 
 interface EngineError extends Error {
   readonly code?: number | string;
   readonly errorLabels?: readonly string[];
-  /** The server's answer; an error of the driver where one ended a bulk write. */
+  /** The server's response; an error of the driver if it ended a bulk write. */
   readonly errorResponse?: unknown;
 }
 
@@ -28,14 +28,14 @@ const UNREACHABLE: ErrorMapping = {
 const LOST: ErrorMapping = {
   code: 'connection_lost',
   message: 'The connection to MongoDB was lost.',
-  next: ['Run the command again: it finds out what was done.'],
+  next: ['Run the command again: it checks what took effect.'],
 };
 const TIMED_OUT: ErrorMapping = {
   code: 'connection_lost',
   message: 'MongoDB timed out before a majority of its members confirmed a command.',
   next: [
     'Check that a majority of the members of the replica set is running.',
-    'Run the command again: it finds out what was done.',
+    'Run the command again: it checks what took effect.',
   ],
 };
 const BAD_CREDENTIALS: ErrorMapping = {
@@ -95,7 +95,7 @@ const MAPPING_BY_CODE: Readonly<Record<number, ErrorMapping>> = {
 
 /**
  * The primary steps down, shuts down or is not elected yet, as reported by itself or by a router (6, 7, 89, 133, 134); a
- * cursor was lost with it (43); the time limit of an operation (50) or of its write concern (64) is over. The driver
+ * cursor was lost with it (43); the time limit of an operation (50) or of its write concern (64) was exceeded. The driver
  * resends only some commands.
  */
 const LOST_CODES: ReadonlySet<number> = new Set([
@@ -103,7 +103,7 @@ const LOST_CODES: ReadonlySet<number> = new Set([
 ]);
 const NETWORK = /^Mongo(Network|PoolCleared|PoolClosed|ConnectionClosed|TopologyClosed|NotConnected|ServerClosed)/;
 
-/** The connection or the primary was lost, or the time limit is over: whether the command was applied is unknown. */
+/** The connection or the primary was lost, or a time limit was exceeded: whether the command was applied is unknown. */
 export function isLost(thrown: unknown): boolean {
   const error = innermost(thrown);
   if (!(error instanceof Error)) return false;
@@ -132,7 +132,7 @@ export function toSvcError(thrown: unknown): unknown {
   });
 }
 
-/** `toSvcError` for an error after the connection was open: an unreachable server is a lost connection. */
+/** `toSvcError` for an error of an open connection: an unreachable server is a lost connection. */
 export function toRunError(error: unknown): unknown {
   const svcError = toSvcError(error);
   if (!isSvcError(svcError) || svcError.code !== UNREACHABLE.code) return svcError;
@@ -153,14 +153,14 @@ function mappingOf(error: Error, code: number | undefined): ErrorMapping {
   if (isLost(error)) return MAPPING_BY_CODE[code ?? 0] ?? LOST;
   if (/Authentication/i.test(error.message) && code === undefined) return BAD_CREDENTIALS;
   if (code === COMMAND_NOT_FOUND && /\bsasl/.test(error.message)) return NO_USERS;
-  // An insert reports it as a bad value, and DocumentDB has codes of its own.
+  // An insert reports it as a bad value, and DocumentDB has its own codes.
   if (/object to insert too large|MaxDocumentSize/i.test(error.message)) return TOO_LARGE;
   return MAPPING_BY_CODE[code ?? 0] ?? FAILED;
 }
 
 const MAX_DOCUMENT_BYTES = 16 * 1024 * 1024;
 
-/** Throws `value_invalid`. For a message that is too large, the driver or the server fails without a reason. */
+/** Throws `value_invalid`. The driver and the server report no reason for a message that is too large. */
 export function assertDocumentSize(collection: string, set: Readonly<Record<string, unknown>>): void {
   const texts = Object.values(set).filter((value) => typeof value === 'string');
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
@@ -175,3 +175,5 @@ export function alreadyExistsError(collection: string): SvcError {
     next: TABLE_EXISTS_REMEDIES,
   });
 }
+
+export const withSvcErrors = convertingErrors(toSvcError);

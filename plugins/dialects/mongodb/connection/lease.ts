@@ -9,7 +9,7 @@ import { MAJORITY_WITH_TIME_LIMIT, TIME_LIMIT } from './server.ts';
 
 const POLL = { firstMs: 5, maxMs: 200 };
 const RENEWALS_PER_LEASE = 4;
-/** The last part of a lease, as a fraction, in which it is renewed before it is relied on. */
+/** The last fraction of a lease, in which it is renewed before each change. */
 const RENEWAL_MARGIN = 0.25;
 
 /** The only document of `_svc_lock`. It is never deleted; `token` is the epoch and only grows. */
@@ -54,7 +54,7 @@ export class Lease {
   async assertHeld(): Promise<void> {
     if (elapsedMs(this.#renewedAt) < this.#ttlMs * (1 - RENEWAL_MARGIN)) return;
     if (!(await this.#renew()))
-      throw lockLostError(undefined, 'It was not renewed in time, and another process took it.');
+      throw lockLostError(undefined, 'It was not renewed in time, and another process acquired it.');
   }
 
   /** Keeps the lease until it ends, so that the next owner knows that it must fence this one. */
@@ -107,18 +107,20 @@ export async function withLeaseLock<T>(
 }
 
 export async function isLocked(server: MongoServer): Promise<boolean> {
-  const held = { $expr: { $gt: [{ $add: ['$at', '$ttlMs'] }, '$$NOW'] } };
-  return (await leaseCollection(server).findOne({ _id: 'lock', owner: { $ne: null }, ...held }, TIME_LIMIT)) !== null;
+  const notExpired = { $expr: { $gt: [{ $add: ['$at', '$ttlMs'] }, '$$NOW'] } };
+  return (
+    (await leaseCollection(server).findOne({ _id: 'lock', owner: { $ne: null }, ...notExpired }, TIME_LIMIT)) !== null
+  );
 }
 
 async function acquire(server: MongoServer, owner: string, ttlMs: number): Promise<Lease | undefined> {
   const documents = leaseCollection(server);
   const requestedAt = readClocks();
-  const taken = await tryAcquire(documents, owner, ttlMs);
-  if (!taken) return undefined;
-  const lease = new Lease(documents, owner, taken.epoch, ttlMs, requestedAt);
+  const acquired = await tryAcquire(documents, owner, ttlMs);
+  if (!acquired) return undefined;
+  const lease = new Lease(documents, owner, acquired.epoch, ttlMs, requestedAt);
   try {
-    if (taken.tookOver) await fenceFormerOwners(server, taken.epoch);
+    if (acquired.tookOver) await fenceFormerOwners(server, acquired.epoch);
     return lease;
   } catch (error) {
     lease.stopRenewing();
@@ -126,19 +128,19 @@ async function acquire(server: MongoServer, owner: string, ttlMs: number): Promi
   }
 }
 
-/** Also succeeds if `owner` has the lease already: the answer to an earlier attempt may have been lost. */
+/** Also succeeds if `owner` has the lease already: the response to an earlier attempt may have been lost. */
 async function tryAcquire(
   documents: Collection<LeaseDocument>,
   owner: string,
   ttlMs: number,
 ): Promise<{ readonly epoch: number; readonly tookOver: boolean } | undefined> {
   const free = { $expr: { $lte: [{ $add: ['$at', '$ttlMs'] }, '$$NOW'] } };
-  const taken = await documents.findOneAndUpdate(
+  const acquired = await documents.findOneAndUpdate(
     { _id: 'lock', ...free },
     { $set: { owner, ttlMs }, $currentDate: { at: true }, $inc: { token: 1 } },
     { returnDocument: 'before', ...TIME_LIMIT },
   );
-  if (taken) return { epoch: taken.token + 1, tookOver: taken.owner !== null };
+  if (acquired) return { epoch: acquired.token + 1, tookOver: acquired.owner !== null };
   const current = await documents.findOne({ _id: 'lock' }, TIME_LIMIT);
   if (current) return current.owner === owner ? { epoch: current.token, tookOver: true } : undefined;
   await createLeaseDocument(documents);
@@ -152,7 +154,7 @@ export const EPOCH = '_epoch';
 export const notAfterEpoch = (epoch: number) => ({ [EPOCH]: { $not: { $gt: epoch } } });
 
 /**
- * The former owner did not release the lease: it may be alive, and continue between two commands. Existing records get
+ * The former owner did not release the lease: it may be alive, suspended between two commands. Existing records get
  * the new epoch, so that its late writes match nothing. A record that it inserts is one that the new owner would insert.
  */
 async function fenceFormerOwners({ db }: MongoServer, epoch: number): Promise<void> {
@@ -163,11 +165,11 @@ async function fenceFormerOwners({ db }: MongoServer, epoch: number): Promise<vo
   }
 }
 
-/** Throws `lock_lost` if the lock was taken again after this epoch. */
+/** Throws `lock_lost` if the lock was acquired again after this epoch. */
 export async function assertEpoch(server: MongoServer, epoch: number): Promise<void> {
   const current = await leaseCollection(server).findOne({ _id: 'lock' }, TIME_LIMIT);
   if (current && current.token !== epoch)
-    throw lockLostError(undefined, 'The lock was taken by another process since.');
+    throw lockLostError(undefined, 'The lock was acquired by another process since.');
 }
 
 async function createLeaseDocument(documents: Collection<LeaseDocument>): Promise<void> {

@@ -8,7 +8,7 @@ import { toSvcError } from './errors.ts';
 import type { Settings } from './settings.ts';
 import { databaseOf } from './url.ts';
 
-/** A database of a server, and what the driver found out about the server. */
+/** A database of a server, and the properties of the server. */
 export interface MongoServer {
   readonly client: MongoClient;
   readonly db: Db;

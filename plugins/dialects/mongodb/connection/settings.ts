@@ -10,9 +10,9 @@ import {
 
 export const OPTIONS = {
   connectTimeoutMs,
-  leaseMs: millisecondsOption('milliseconds after which the lock of a process that died is free', 30_000, 1000),
+  leaseMs: millisecondsOption('milliseconds after which the lock of a dead process is free', 30_000, 1000),
   batchSize: integerOption('documents changed with one command', 1000, 1, 100_000),
-  validators: booleanOption('false for servers without validators: only svc knows the fields then', true),
+  validators: booleanOption('false for servers without validators, where only svc knows the fields', true),
 };
 
 export type Settings = SettingsOf<typeof OPTIONS>;

@@ -6,8 +6,8 @@ const NUMBERS: readonly string[] = ['int', 'long', 'double', 'decimal'];
 const SCALARS: readonly string[] = [...NUMBERS, 'bool', 'string', 'date', 'binData'];
 
 /**
- * An aggregation expression that converts a field to another type. It returns a value unchanged if the conversion would
- * lose something; the new rule then rejects it. Undefined if no value can be converted. `from` is absent for a new field.
+ * An aggregation expression that converts a field to another type. It leaves a value unchanged if the conversion would
+ * be lossy; the new rule then rejects it. Undefined if no value can be converted. `from` is absent for a new field.
  */
 export function conversionExpression(field: string, to: Field, from?: Field): Json | undefined {
   const value = `$${field}`;
@@ -80,7 +80,7 @@ function conversionsTo(value: string, type: FieldType, old?: FieldType): Branch[
       return [from(['string'], parseDate(value, DAY))];
     case 'datetime':
     case 'timestamp':
-      return [from(['string'], parseDate(value, MOMENT))];
+      return [from(['string'], parseDate(value, DATE_TIME))];
     case 'json':
       return [from(['date'], isoText(value, old))];
     default:
@@ -88,7 +88,7 @@ function conversionsTo(value: string, type: FieldType, old?: FieldType): Branch[
   }
 }
 
-/** The converted value if `isSame` is true of `$$new` and `$$old`, else the old one. */
+/** The converted value if `isSame` is true of `$$new` and `$$old`, otherwise the old value. */
 function unlessLossy(value: string, convert: { readonly [key: string]: Json }, isSame: Json): Json {
   return {
     $let: {
@@ -98,7 +98,7 @@ function unlessLossy(value: string, convert: { readonly [key: string]: Json }, i
   };
 }
 
-const equals = (back: Json, old: Json): Json => ({ $eq: [back, old] });
+const equals = (a: Json, b: Json): Json => ({ $eq: [a, b] });
 const SAME_TEXT = equals({ $toString: '$$new' }, '$$old');
 
 const decimal = (input: Json): Json => ({ $convert: { input, to: 'decimal', onError: null, onNull: null } });
@@ -119,13 +119,13 @@ function isoText(date: Json, type: FieldType = 'timestamp'): Json {
 }
 
 const DAY = '^[0-9]{4}-[0-9]{2}-[0-9]{2}$';
-/** A BSON date has milliseconds: a text with more digits would lose them. */
-const MOMENT =
+/** A BSON date has milliseconds: a string with more digits would lose them. */
+const DATE_TIME =
   '^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,3})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?$';
 
 /**
- * Works around two bugs of DocumentDB: it reads .005 as half a second, so the milliseconds are added separately; and it
- * reads past the end of a text that was cut, so the text is put together with $concat.
+ * Works around two bugs of DocumentDB: it parses .005 as half a second, so the milliseconds are added separately; and it
+ * reads past the end of a truncated string, so the string is rebuilt with $concat.
  */
 function parseDate(value: string, regex: string): Json {
   const fraction = { $ifNull: [{ $regexFind: { input: value, regex: '[.][0-9]+' } }, { match: '.' }] };

@@ -87,7 +87,7 @@ function duplicatesPipeline(
   const { field, change: { expression } = {} } = check.converted ?? {};
   const keyValues = Object.fromEntries(key.map(([name], index) => [`k${index}`, { $ifNull: [`$${name}`, null] }]));
   return [
-    // Documents without a value get a value each, or violate another precondition.
+    // Each document without a value gets its own, or violates another precondition.
     ...(field === undefined ? [] : [{ $match: { [field]: { $ne: null } } }]),
     ...(field === undefined || expression === undefined
       ? []

@@ -6,7 +6,7 @@ export type Update = UpdateFilter<Document> | Document[];
 interface BatchOptions {
   /** Applies the validator. Without it, old documents may violate the rules of fields that are not changed. */
   readonly validate?: boolean;
-  /** Number of documents concerned, changed or not. Default: those of the collection. */
+  /** The number of matching documents, changed or not. Default: all documents of the collection. */
   readonly total?: number;
 }
 
@@ -32,7 +32,7 @@ export async function updateInBatches(
     let changed = 0;
     for await (const ids of idBatches(documents, filter, batchSize)) {
       if (onProgress && done === 0 && ids.length === batchSize) {
-        // An estimated count may be too high, and would report too much as done.
+        // An estimated count may be too high, which would inflate the progress.
         totalCount = total ?? (await documents.countDocuments({}));
         doneBefore = Math.max(0, totalCount - (await documents.countDocuments(filter)));
       }

@@ -54,7 +54,8 @@ function assertAssignable({ table, set }: UpdateJob, fieldOf: (name: string) => 
   for (const assignment of set) {
     const field = fieldOf(assignment.field);
     if ('value' in assignment && assignment.value === null && field.required) {
-      throw new SvcError('data_violates', `"${table}.${field.name}" is required and cannot become null.`, {
+      throw new SvcError('data_violates', `The field "${table}.${field.name}" cannot be null.`, {
+        why: 'It is required.',
         state: 'Nothing was changed.',
       });
     }
@@ -79,7 +80,7 @@ function expressionOf(
   return to === undefined ? text : { $convert: { input: text, to } };
 }
 
-/** A condition as a filter with the meaning it has on other engines, also for documents of other programs. */
+/** A condition as a filter with the meaning it has on other engines, even for documents of other programs. */
 function conditionFilter({ bson }: MongoServer, condition: Condition, field: Field): Document {
   const { name, type } = field;
   const storedForms = (value: Json): readonly unknown[] =>
@@ -93,7 +94,7 @@ function conditionFilter({ bson }: MongoServer, condition: Condition, field: Fie
   }
   const { operator, value } = condition;
   if (operator === 'eq' || operator === 'ne') {
-    // Null also matches a missing field.
+    // Null matches a missing field too.
     const same = type === 'json' ? jsonFilter(name, value) : { [name]: { $in: storedForms(value) } };
     return operator === 'eq' ? same : { $nor: [same] };
   }

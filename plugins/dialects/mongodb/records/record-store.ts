@@ -15,9 +15,8 @@ import {
   type RecordValue,
   type Versioned,
 } from '../../../../core/records.ts';
-import { convertingErrors } from '../../shared/errors.ts';
 import { buildIndexes } from '../compile/indexes.ts';
-import { assertDocumentSize, codeOf, DUPLICATE_KEY, NAMESPACE_EXISTS, toSvcError } from '../connection/errors.ts';
+import { assertDocumentSize, codeOf, DUPLICATE_KEY, NAMESPACE_EXISTS, withSvcErrors } from '../connection/errors.ts';
 import { EPOCH, notAfterEpoch } from '../connection/lease.ts';
 import type { MongoServer } from '../connection/server.ts';
 import { MAJORITY_WITH_TIME_LIMIT, TIME_LIMIT } from '../connection/server.ts';
@@ -95,7 +94,7 @@ function readRecord(
   return record;
 }
 
-/** `assertLockHeld` throws `lock_lost` if the epoch is over. */
+/** `assertLockHeld` throws `lock_lost` if the epoch has ended. */
 export function recordStore<R extends object>(
   server: MongoServer,
   typedDefinition: RecordDefinition<R>,
@@ -136,7 +135,7 @@ export function recordStore<R extends object>(
     });
     return after?.[VERSION] === version + 1;
   };
-  return withSvcErrors({
+  return withErrorMapping({
     async insert(record) {
       try {
         const update = recordUpdate(definition, record as Values, performance.now(), 1);
@@ -203,14 +202,13 @@ function afterPosition(sort: string, descending: boolean, { sort: last, key }: P
 }
 
 /** The store with MongoDB's errors as `SvcError`s. */
-function withSvcErrors<R extends object>(store: RecordStore<R>): RecordStore<R> {
-  const wrap = convertingErrors(toSvcError);
+function withErrorMapping<R extends object>(store: RecordStore<R>): RecordStore<R> {
   return {
-    insert: (record) => wrap(() => store.insert(record)),
-    get: (key) => wrap(() => store.get(key)),
-    replace: (key, version, record, guard) => wrap(() => store.replace(key, version, record, guard)),
-    page: (index, query) => wrap(() => store.page(index, query)),
-    remove: (key, version) => wrap(() => store.remove(key, version)),
+    insert: (record) => withSvcErrors(() => store.insert(record)),
+    get: (key) => withSvcErrors(() => store.get(key)),
+    replace: (key, version, record, guard) => withSvcErrors(() => store.replace(key, version, record, guard)),
+    page: (index, query) => withSvcErrors(() => store.page(index, query)),
+    remove: (key, version) => withSvcErrors(() => store.remove(key, version)),
   };
 }
 

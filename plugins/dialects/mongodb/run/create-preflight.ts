@@ -4,11 +4,11 @@ import type { MongoSegment, MongoStep } from '../compile/step.ts';
 import { alreadyExistsError } from '../connection/errors.ts';
 import { type MongoServer, TIME_LIMIT } from '../connection/server.ts';
 
-/** What is known of a collection before it is created. */
+/** The state of a collection before it is created. */
 export interface CreatePreflight {
   /** An earlier attempt announced it, and may have created it. */
   readonly announcedBefore: boolean;
-  /** Written to the registry before the collection is created: distinguishes it from one of another program. */
+  /** Written to the registry before the collection is created, to distinguish it from a collection of another program. */
   readonly announcement: readonly RegistryEntry[];
 }
 
@@ -55,7 +55,10 @@ export class CreatePreflights {
       (await (isUntouched ? this.#all.get() : readStates(this.#server, [collection]))).get(collection) ?? {};
     const announcedBefore = entry?.creating === true && entry.entry === step.entry;
     if (exists && !announcedBefore) throw alreadyExistsError(collection);
-    return { announcedBefore, announcement: announcedBefore ? [] : [{ collection, entry: step.entry, creating: true }] };
+    return {
+      announcedBefore,
+      announcement: announcedBefore ? [] : [{ collection, entry: step.entry, creating: true }],
+    };
   }
 }
 

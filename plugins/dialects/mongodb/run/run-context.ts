@@ -19,7 +19,7 @@ const MAX_ATTEMPTS = 6;
 const MAX_PAUSE_MS = 2000;
 
 /**
- * Runs a change that may run twice, and retries it when its answer is lost: the driver does not resend such commands when
+ * Runs a change that may run twice, and retries it if its response is lost: the driver does not resend such commands when
  * the primary steps down or the connection breaks.
  */
 export async function runRepeatable<T>(context: RunContext, work: () => Promise<T>): Promise<T> {
@@ -29,7 +29,7 @@ export async function runRepeatable<T>(context: RunContext, work: () => Promise<
   });
 }
 
-/** Retries work whose answer was lost, a few times. Errors of `before` are not retried. */
+/** Retries work whose response was lost, a few times. Errors of `before` are not retried. */
 export async function retryWhenLost<T>(work: () => Promise<T>, before?: () => Promise<void>): Promise<T> {
   for (let attempt = 1, pause = 50; ; attempt += 1, pause = Math.min(pause * 2, MAX_PAUSE_MS)) {
     await before?.();

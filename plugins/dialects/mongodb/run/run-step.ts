@@ -33,7 +33,7 @@ import { updateInBatches } from '../data/update-in-batches.ts';
 import type { CreatePreflight } from './create-preflight.ts';
 import { type RunContext, runRepeatable, runRepeatableCommand } from './run-context.ts';
 
-/** Runs a step; what exists already stays as it is. Returns the registry entries to write once the step is done. */
+/** Runs a step; existing objects stay unchanged. Returns the registry entries to write once the step is done. */
 export async function runStep(
   context: RunContext,
   step: MongoStep,
@@ -120,7 +120,7 @@ function entryAfter({
   return entry === undefined ? [] : [{ collection, entry, creating: false }];
 }
 
-/** `creating` in the registry distinguishes a collection of an interrupted attempt from one that another program created. */
+/** `creating` in the registry distinguishes a collection of an interrupted attempt from one of another program. */
 async function createCollection(
   context: RunContext,
   step: Extract<MongoStep, { kind: 'create' }>,
@@ -143,7 +143,7 @@ async function createCollection(
     return server.db.command(command, MAJORITY);
   }).catch(async (error) => {
     if (codeOf(error) !== NAMESPACE_EXISTS) {
-      // After a lost answer the announcement stays, and the definition distinguishes this collection from another one.
+      // After a lost response the announcement stays, and the definition distinguishes this collection from another one.
       if (sent === 1 && !isLost(error)) await withdrawAnnouncement(context, collection).catch(() => undefined);
       throw error;
     }

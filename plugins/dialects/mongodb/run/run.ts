@@ -90,7 +90,7 @@ export async function runSegments(
   return { committed: written.length, written };
 }
 
-/** Writes several records in a transaction. A standalone server has none and writes them one after another. */
+/** Writes several records in a transaction. A standalone server has no transactions and writes them one after another. */
 async function writeRecords(
   context: RunContext,
   writes: readonly RecordWrite[],

@@ -25,14 +25,14 @@ export interface CatalogColumn {
   readonly comment: string;
   /** The attribute with its spatial reference system; empty for none. */
   readonly spatial: string;
-  /** The expression of a generated column; empty for others. */
+  /** The expression of a generated column; empty for any other. */
   readonly generated: string;
 }
 
 export interface CatalogIndex {
   readonly name: string;
   readonly unique: boolean;
-  /** Why svc does not create such an index; null if it does. */
+  /** Why svc cannot create such an index; null if it can. */
   readonly unsupported: string | null;
   readonly columns: readonly { readonly name: string; readonly descending: boolean }[];
 }
@@ -59,7 +59,7 @@ export interface CatalogCheck {
 export type CatalogDefault = { readonly literal: string } | { readonly expression: string };
 
 /**
- * Whether the server created the index for a foreign key, because no other begins with its columns. It has the name of
+ * Whether the server created the index for a foreign key, because no other index begins with its columns. It has the name of
  * the key, or its name before the key was renamed with its table.
  */
 export function isAutomaticIndex(

@@ -1,7 +1,7 @@
-import type { Json } from '../../../../core/json.ts';
+import { type Json, tryParseJson } from '../../../../core/json.ts';
 import { isExpression } from '../../../../core/schema/literal.ts';
 import type { Default, Field, FieldType } from '../../../../core/schema/model.ts';
-import { normalizeText, parseJson, parseValue } from '../../sql/catalog-values.ts';
+import { normalizeText, parseValue } from '../../sql/catalog-values.ts';
 import { isGeneratedUuid } from '../compile/generated-uuid.ts';
 import { parseBytesExpression, parseTextExpression, quoteLiteral } from '../compile/literal.ts';
 import type { CatalogDefault } from './catalog-table.ts';
@@ -46,7 +46,7 @@ function literalSql(literal: string): string {
 function parseText(value: string | undefined, { type }: Pick<Field, 'type'>): Json | undefined {
   if (value === undefined) return undefined;
   if (type !== 'array') return parseValue(value, type);
-  const list = parseJson(value);
+  const list = tryParseJson(value);
   return Array.isArray(list) ? list : undefined;
 }
 
@@ -57,22 +57,22 @@ export function canonicalDefault(value: Default, field: Pick<Field, 'type' | 'sc
     case 'decimal':
       return roundDecimal(String(value), field.scale ?? 0);
     case 'float':
-      // The catalog has six digits.
+      // The catalog stores six digits.
       return Number(Math.fround(Number(value)).toPrecision(6));
     default:
       return normalizeText(value, field.type);
   }
 }
 
-/** Rounded as the server rounds it, without trailing zeros. A number if it prints the same digits, else a string. */
+/** Rounded as the server rounds it, without trailing zeros. A number if it prints the same digits, otherwise a string. */
 function roundDecimal(value: string, scale: number): Json {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(value) ?? [];
   const shift = Number(exponent) + scale;
   const digits = (whole + fraction).padEnd(whole.length + Math.max(0, shift), '0');
   const point = whole.length + shift;
-  const kept = point < 0 ? 0n : BigInt(digits.slice(0, point) || '0');
-  const rounded = kept + (point >= 0 && (digits[point] ?? '0') >= '5' ? 1n : 0n);
+  const truncated = point < 0 ? 0n : BigInt(digits.slice(0, point) || '0');
+  const rounded = truncated + (point >= 0 && (digits[point] ?? '0') >= '5' ? 1n : 0n);
   const all = rounded.toString().padStart(scale + 1, '0');
   const rest = all.slice(all.length - scale).replace(/0+$/, '');
   const plain = `${rounded === 0n ? '' : sign}${scale === 0 ? all : all.slice(0, -scale)}${scale > 0 && rest !== '' ? `.${rest}` : ''}`;

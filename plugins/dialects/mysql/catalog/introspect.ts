@@ -28,7 +28,7 @@ export interface Introspection {
   readonly unsupported: readonly UnsupportedObject[];
 }
 
-/** The tables as a model in normal form, and what a model cannot express. */
+/** The tables as a model in normal form, and the objects that a model cannot describe. */
 export function introspectTables(traits: Traits, tables: readonly CatalogTable[]): Introspection {
   const unsupported: UnsupportedObject[] = [];
   const model = new Map(
@@ -146,13 +146,13 @@ function fieldOf(column: CatalogColumn, table: CatalogTable, flags: Flags, note:
     note('has its own collation, which svc does not set');
   const found = column.default;
   const value = found && parseDefault(found, read);
-  const numbered = /\bauto_increment\b/i.test(extra);
+  const autoIncrement = /\bauto_increment\b/i.test(extra);
   return {
     name,
     ...read,
     ...(read.type === 'array' && { items: 'string' as const }),
     ...(flags.primary.has(name) && { primaryKey: true }),
-    ...((numbered || (found !== undefined && value === undefined)) && { autoGenerate: true }),
+    ...((autoIncrement || (found !== undefined && value === undefined)) && { autoGenerate: true }),
     ...(column.required && { required: true }),
     ...(flags.unique.has(name) && { unique: true }),
     ...(value !== undefined && { default: value }),
@@ -172,7 +172,7 @@ const ACTIONS: Readonly<Record<string, Exclude<ReferentialAction, 'NO ACTION' | 
   'SET DEFAULT': 'SET DEFAULT',
 };
 
-/** RESTRICT means NO ACTION to the engine, and the catalogs name it differently. */
+/** The engine treats RESTRICT as NO ACTION, and the catalogs name it differently. */
 function foreignKey({ name, columns, table, target, ...rules }: CatalogForeignKey): Constraint | undefined {
   if (table === null) return undefined;
   const onDelete = ACTIONS[rules.onDelete];
@@ -189,7 +189,7 @@ function modelIndex({ name, unique, columns }: CatalogIndex): Index {
   };
 }
 
-/** What a model does not contain besides tables and columns: views, triggers, comments. */
+/** Objects that a model cannot contain: views, triggers, comments. */
 export async function readUnsupportedObjects(exec: ExecSql): Promise<UnsupportedObject[]> {
   const rows = await rowsOf(exec, UNSUPPORTED_OBJECTS);
   const found = rows.map(({ collection, what }) => ({ collection: String(collection), what: String(what) }));

@@ -20,10 +20,10 @@ import type { Traits } from '../variant.ts';
 import { type CatalogDefault, PRIMARY_KEY } from './catalog-table.ts';
 import { canonicalDefault, parseDefault } from './defaults.ts';
 import { columnsIn } from './introspect.ts';
-import { lineOf, textAfter, withoutOuterParentheses, withStandIns } from './show-create-table.ts';
+import { lineOf, replaceSupplementary, textAfter, withoutOuterParentheses } from './show-create-table.ts';
 import { hexSql } from './supplementary-characters.ts';
 
-/** The part of a model that the catalog stores. Expressions stay as they are written. */
+/** The part of a model that the catalog stores. Expressions stay as written. */
 export function normalizeModel(model: SchemaModel): SchemaModel {
   return new Map([...model].map(([name, collection]) => [name, normalizeCollection(collection)]));
 }
@@ -116,7 +116,7 @@ export interface NormalizeContext {
 }
 
 /**
- * Spells expressions as the server does, read from a temporary table with the same columns. Creating it does not commit,
+ * Replaces expressions by the server's own spelling, read from a temporary table with the same columns. Creating it does not commit,
  * and its name hides no other table. `model` comes from `normalizeModel`.
  */
 export async function normalizeExpressions(context: NormalizeContext, model: SchemaModel): Promise<SchemaModel> {
@@ -146,17 +146,17 @@ async function respellCollection(
     // A server may require a primary key.
     '_svc_n int PRIMARY KEY',
     ...[...fields.values()].map((field) => {
-      // For a required field, the server returns the default only together with a row.
+      // The server returns the default of a required field only together with a row.
       const { autoGenerate: _, required: __, ...plain } = field;
       return columnDefinition({ ...grammar, columnCheck: () => '' }, plain, name);
     }),
     ...checks.map((check) => constraintDefinition(grammar, check)),
   ];
   try {
-    const replaced = withStandIns(lines.join(', '));
+    const replaced = replaceSupplementary(lines.join(', '));
     await exec(`CREATE TEMPORARY TABLE ${PROBE} (${replaced.text})${tableOptions}`);
     const [row] = await rowsOf(exec, `SHOW CREATE TABLE ${PROBE}`);
-    const text = replaced.back(String(row?.['Create Table']));
+    const text = replaced.restore(String(row?.['Create Table']));
     const read = new Map<string, Field>();
     for (const [key, field] of fields) read.set(key, await respellField(exec, traits, field, text));
     return {

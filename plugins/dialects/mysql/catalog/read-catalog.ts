@@ -30,8 +30,8 @@ export async function readCatalog(exec: ExecSql, traits: Traits, tables?: readon
         checks: (checksOf.get(name) ?? []).map((check) => ({
           name: String(check.n),
           expression: traits.catalog.decodeExpression(String(check.e)),
-          ofColumn: Number(check.own) === 1,
-          unsupported: check.odd === null ? null : String(check.odd),
+          ofColumn: Number(check.of_column) === 1,
+          unsupported: check.unsupported === null ? null : String(check.unsupported),
         })),
       },
     ];
@@ -65,11 +65,11 @@ function columnOf({ catalog }: Traits, row: Row): CatalogColumn {
 }
 
 function indexOf([name, rows]: readonly [string, readonly Row[]]): CatalogIndex {
-  const odd = rows.find((row) => row.odd !== null);
+  const unsupported = rows.find((row) => row.unsupported !== null)?.unsupported;
   return {
     name,
     unique: rows.some((row) => Number(row.nu) === 0),
-    unsupported: odd ? String(odd.odd) : null,
+    unsupported: unsupported === undefined ? null : String(unsupported),
     columns: rows.map((row) => ({ name: String(row.c), descending: row.o === 'D' })),
   };
 }
@@ -81,17 +81,17 @@ function foreignKeyOf([name, rows]: readonly [string, readonly Row[]]): CatalogF
   return {
     name,
     columns: rows.map((row) => String(row.c)),
-    table: first?.own === 0 ? null : String(first?.target),
+    table: first?.in_database === 0 ? null : String(first?.target),
     target: rows.map((row) => String(row.target_column)),
     onUpdate: String(first?.on_update),
     onDelete: String(first?.on_delete),
   };
 }
 
-/** MariaDB shows the rules of foreign keys only to a user with more than SELECT. */
+/** MariaDB shows the actions of foreign keys only to a user with more privileges than SELECT. */
 function hiddenForeignKey(table: string, name: string): SvcError {
-  return new SvcError('permission_denied', `The database user may not see the foreign key "${name}" of "${table}".`, {
-    why: 'The server shows foreign keys only to a user who has more than SELECT.',
+  return new SvcError('permission_denied', `The database user cannot see the foreign key "${name}" of "${table}".`, {
+    why: 'The server shows foreign keys only to a user who has more privileges than SELECT.',
     next: ['Grant SELECT and REFERENCES on the database.'],
   });
 }
@@ -125,9 +125,9 @@ function catalogQueries({ catalog }: Traits, tables: readonly string[] | undefin
   FROM information_schema.columns c WHERE ${inDatabase('c')} ORDER BY c.table_name, c.ordinal_position`,
     `SELECT s.table_name AS t, s.index_name AS n, s.non_unique AS nu, s.column_name AS c, s.collation AS o,
     COALESCE(${catalog.unsupportedIndex}, CASE WHEN s.index_type <> 'BTREE' THEN CONCAT('has the method ', s.index_type)
-      WHEN s.sub_part IS NOT NULL THEN 'is on the beginning of values' END) AS odd
+      WHEN s.sub_part IS NOT NULL THEN 'is on the beginning of values' END) AS unsupported
   FROM information_schema.statistics s WHERE ${inDatabase('s')} ORDER BY s.table_name, s.index_name, s.seq_in_index`,
-    `SELECT k.table_name AS t, k.constraint_name AS n, k.column_name AS c, k.referenced_table_schema = DATABASE() AS own,
+    `SELECT k.table_name AS t, k.constraint_name AS n, k.column_name AS c, k.referenced_table_schema = DATABASE() AS in_database,
     k.referenced_table_name AS target, k.referenced_column_name AS target_column, r.update_rule AS on_update, r.delete_rule AS on_delete
   FROM information_schema.key_column_usage k LEFT JOIN information_schema.referential_constraints r
   ON r.constraint_schema = k.constraint_schema AND r.constraint_name = k.constraint_name AND r.table_name = k.table_name

@@ -17,17 +17,17 @@ export function renamedName(traits: Traits, type: Constraint['type'], name: stri
   return at > 0 ? table + name.slice(at) : undefined;
 }
 
-/** The name that the catalog has for a constraint of the model. */
+/** The name of a constraint of the model in the catalog. */
 export function currentName(
   traits: Traits,
   type: Constraint['type'],
   name: string,
   { name: table, foreignKeys, checks }: Pick<CatalogTable, 'name' | 'foreignKeys' | 'checks'>,
 ): string {
-  const there = type === 'check' ? checks : foreignKeys;
-  const carried = renamedName(traits, type, name, table);
-  const has = (wanted: string) => there.some((one) => one.name === wanted);
-  return carried !== undefined && !has(name) && has(carried) ? carried : name;
+  const existing = type === 'check' ? checks : foreignKeys;
+  const afterRename = renamedName(traits, type, name, table);
+  const has = (wanted: string) => existing.some((one) => one.name === wanted);
+  return afterRename !== undefined && !has(name) && has(afterRename) ? afterRename : name;
 }
 
 /** A model with the names that its constraints have in the catalog. */

@@ -33,20 +33,20 @@ export function lineOf(beginning: string, table: string): string {
 }
 
 /**
- * Replaces supplementary characters with unused ones, and `back` restores them: `SHOW CREATE TABLE` of MySQL returns
+ * Replaces supplementary characters with unused ones, and `restore` restores them: `SHOW CREATE TABLE` of MySQL returns
  * question marks for them.
  */
-export function withStandIns(text: string): { readonly text: string; back(shown: string): string } {
-  const beyond = [...new Set(text.match(/[\u{10000}-\u{10ffff}]/gu))];
-  const standIns = new Map<string, string>();
-  for (let code = 0xe000; standIns.size < beyond.length && code < 0xf900; code += 1) {
+export function replaceSupplementary(text: string): { readonly text: string; restore(shown: string): string } {
+  const supplementary = [...new Set(text.match(/[\u{10000}-\u{10ffff}]/gu))];
+  const replacements = new Map<string, string>();
+  for (let code = 0xe000; replacements.size < supplementary.length && code < 0xf900; code += 1) {
     const free = String.fromCharCode(code);
-    const letter = beyond[standIns.size];
-    if (letter !== undefined && !text.includes(free)) standIns.set(letter, free);
+    const letter = supplementary[replacements.size];
+    if (letter !== undefined && !text.includes(free)) replacements.set(letter, free);
   }
-  const letters = new Map([...standIns].map(([letter, free]) => [free, letter]));
+  const letters = new Map([...replacements].map(([letter, free]) => [free, letter]));
   return {
-    text: text.replace(/[\u{10000}-\u{10ffff}]/gu, (letter) => standIns.get(letter) ?? letter),
-    back: (shown) => shown.replace(/[\ue000-\uf8ff]/g, (free) => letters.get(free) ?? free),
+    text: text.replace(/[\u{10000}-\u{10ffff}]/gu, (letter) => replacements.get(letter) ?? letter),
+    restore: (shown) => shown.replace(/[\ue000-\uf8ff]/g, (free) => letters.get(free) ?? free),
   };
 }

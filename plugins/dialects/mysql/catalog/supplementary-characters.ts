@@ -18,7 +18,7 @@ const PROBE = quoteIdentifier('_svc_probe');
 export async function withExactColumn(exec: ExecSql, table: CatalogTable, modify: ModifyColumn): Promise<CatalogTable> {
   const column = table.columns.find(({ name }) => name === modify.column);
   if (!column) return table;
-  await assertExpressionsKept(exec, table, column, modify);
+  await assertExpressionsPreserved(exec, table, column, modify);
   const labels = modify.type === undefined ? parseLabels(column.type).filter(mayHaveLost) : [];
   const found = modify.default === undefined ? column.default : undefined;
   const isInexact = found !== undefined && 'literal' in found && column.charset !== null && mayHaveLost(found.literal);
@@ -26,7 +26,7 @@ export async function withExactColumn(exec: ExecSql, table: CatalogTable, modify
   const name = quoteIdentifier(column.name);
   const drop = `DROP TABLE IF EXISTS ${PROBE}`;
   try {
-    // A process that died may have left one.
+    // A dead process may have left one.
     await exec(
       `${drop}; CREATE TABLE ${PROBE} (_svc_n int AUTO_INCREMENT PRIMARY KEY) SELECT ${name} FROM ${quoteIdentifier(table.name)} LIMIT 0`,
     );
@@ -48,8 +48,8 @@ export async function withExactColumn(exec: ExecSql, table: CatalogTable, modify
 /** The catalog may have replaced a character. */
 const mayHaveLost = (value: string): boolean => value.includes('?');
 
-/** An expression with a character beyond ASCII or a question mark has to be in SHOW CREATE TABLE too. */
-async function assertExpressionsKept(
+/** An expression with a character beyond ASCII or a question mark must also be in SHOW CREATE TABLE. */
+async function assertExpressionsPreserved(
   exec: ExecSql,
   table: CatalogTable,
   column: CatalogColumn,
@@ -67,7 +67,7 @@ async function assertExpressionsKept(
   if (inexact.length === 0) return;
   const [row] = await rowsOf(exec, `SHOW CREATE TABLE ${quoteIdentifier(table.name)}`);
   const shown = String(row?.['Create Table']);
-  // In MySQL the catalog has the character, and SHOW CREATE TABLE has a question mark for each byte.
+  // In MySQL the catalog returns the character, and SHOW CREATE TABLE a question mark for each byte.
   const replaced = (expression: string) => expression.replace(/[\u{10000}-\u{10ffff}]/gu, '????');
   if (!inexact.every((expression) => shown.includes(expression) || shown.includes(replaced(expression))))
     throw lostCharacters(column, 'An expression in its definition');
@@ -75,12 +75,12 @@ async function assertExpressionsKept(
 
 function lostCharacters({ name }: CatalogColumn, what: string): SvcError {
   return new SvcError('not_supported', `The definition of "${name}" would not survive the change.`, {
-    why: `${what} has characters that the catalog does not return, and the change has to repeat it.`,
+    why: `${what} contains characters that the catalog does not return, and the change must repeat it.`,
     next: ['Change the field with a raw statement that contains its whole definition.'],
   });
 }
 
-/** The table with exact supplementary characters and binary defaults, for which the catalog has question marks. */
+/** The table with exact supplementary characters and binary defaults, for which the catalog returns question marks. */
 export async function withExactDefaults(exec: ExecSql, traits: Traits, table: CatalogTable): Promise<CatalogTable> {
   const exact = await withExactLiterals(exec, traits, table);
   return traits.catalog.expressionsLoseCharacters ? withExactExpressions(exec, traits, exact) : exact;

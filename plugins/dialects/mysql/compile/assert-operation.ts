@@ -19,7 +19,7 @@ import { columnType, isAutoIncrement } from './types.ts';
 
 const MAX_KEY_BYTES = 3072;
 
-/** Throws for what the server would only reject when it runs, or would do differently. */
+/** Throws for operations that the server would reject only at run time, or would execute differently. */
 export function assertValidOperation(traits: Traits, operation: Operation, before: SchemaModel): void {
   assertWithinLimits(operation, before);
   switch (operation.type) {
@@ -92,21 +92,21 @@ function assertTable(collection: Collection): void {
   const { name, fields } = collection;
   if (fields.size === 0) {
     throw new SvcError('not_supported', `The table "${name}" needs at least one field.`, {
-      why: 'A table has at least one column.',
-      next: ['Give it a field, or drop the table.'],
+      why: 'A table must have at least one column.',
+      next: ['Add a field, or drop the table.'],
     });
   }
-  const numbered = [...fields.values()].filter(isAutoIncrement);
-  const [first, second] = numbered;
+  const autoIncrementFields = [...fields.values()].filter(isAutoIncrement);
+  const [first, second] = autoIncrementFields;
   if (first && second) {
-    throw new SvcError('not_supported', `"${name}.${second.name}" cannot be generated.`, {
-      why: `A table can have one auto-increment field, and "${first.name}" is one already.`,
+    throw new SvcError('not_supported', `The field "${name}.${second.name}" cannot be auto-incremented.`, {
+      why: `A table can have only one auto-increment field, and "${first.name}" already is one.`,
       next: ['Remove autoGenerate from one of them.'],
     });
   }
   if (first && !leadsKey(collection, first)) {
-    throw new SvcError('not_supported', `"${name}.${first.name}" cannot be generated.`, {
-      why: 'An auto-increment field has to be the first of a key.',
+    throw new SvcError('not_supported', `The field "${name}.${first.name}" cannot be auto-incremented.`, {
+      why: 'An auto-increment field must be the first field of a key.',
       next: ['Make it the primary key or unique, or declare it before the other fields of the primary key.'],
     });
   }
@@ -151,33 +151,33 @@ function assertConstraints(collection: Collection): void {
       );
     }
     if (references.table === table && isDeepStrictEqual(references.columns, columns))
-      throw invalid(name, 'It points at its own fields: every row would point at itself.', 'Leave it out.');
+      throw invalid(name, 'It references its own columns: every row would reference itself.', 'Remove it.');
   }
   for (const check of constraints.values()) {
     if (check.type === 'unique') assertFitsIndex(collection, check.columns, check.name);
     if (check.type !== 'check') continue;
-    const numbered = check.columns.find((column) => isAutoIncrement(fields.get(column) ?? { type: 'text' }));
-    if (numbered !== undefined)
+    const autoIncrement = check.columns.find((column) => isAutoIncrement(fields.get(column) ?? { type: 'text' }));
+    if (autoIncrement !== undefined)
       throw invalid(
         check.name,
-        `It reads "${numbered}", which is an auto-increment field.`,
-        'Leave the field out of the check.',
+        `It reads "${autoIncrement}", which is an auto-increment field.`,
+        'Remove the field from the check.',
       );
     const key = keys.find((one) => changesValues(one) && one.columns.some((column) => check.columns.includes(column)));
     if (key) {
       throw invalid(
         check.name,
         `It reads a field that the foreign key "${key.name}" changes, which the server does not check.`,
-        'Give the key no ON UPDATE CASCADE and no SET NULL, or leave the field out of the check.',
+        'Remove ON UPDATE CASCADE and SET NULL from the foreign key, or the field from the check.',
       );
     }
   }
 }
 
-/** A foreign key compares values byte by byte. */
+/** A foreign key compares the stored bytes of values. */
 const isComparable = (one: FieldType, other: FieldType): boolean =>
-  one === other || (MOMENT_TYPES.has(one) && MOMENT_TYPES.has(other));
-const MOMENT_TYPES: ReadonlySet<FieldType> = new Set(['datetime', 'timestamp']);
+  one === other || (TIMESTAMP_TYPES.has(one) && TIMESTAMP_TYPES.has(other));
+const TIMESTAMP_TYPES: ReadonlySet<FieldType> = new Set(['datetime', 'timestamp']);
 
 function assertForeignKeyTypes(
   before: SchemaModel,
@@ -189,8 +189,8 @@ function assertForeignKeyTypes(
     const target = before.get(references.table)?.fields.get(references.columns[index] ?? '');
     if (!from || !target || isComparable(from.type, target.type)) continue;
     throw new SvcError('constraint_invalid', `The constraint "${name}" of "${table}" is not valid.`, {
-      why: `"${table}.${column}" is of type ${from.type}, "${references.table}.${target.name}" of type ${target.type}, and the server requires the same type at both ends.`,
-      next: ['Give both fields the same type.'],
+      why: `"${table}.${column}" is of type ${from.type}, "${references.table}.${target.name}" of type ${target.type}, and the server requires the same type for both.`,
+      next: ['Use the same type for both fields.'],
     });
   }
 }
@@ -210,7 +210,7 @@ function assertForeignKeysFit(traits: Traits, before: SchemaModel, after: Collec
       ]);
       if (ends.every((end) => !traits.locksForeignKeyTypes && end && isComparable(to.type, end.type))) continue;
       throw new SvcError('field_in_use', `The type of "${after.name}.${name}" cannot be changed.`, {
-        why: `The foreign key "${key.name}" of "${table}" contains it, and the server requires the same type at both ends.`,
+        why: `The foreign key "${key.name}" of "${table}" contains it, and the server requires the same type for both.`,
         next: ['Drop the foreign key, change both fields, and add it again.'],
       });
     }
@@ -230,7 +230,7 @@ function assertConstraintNameFree(before: SchemaModel, { name: table }: Collecti
     );
     if (!isTaken) continue;
     throw new SvcError('constraint_exists', `A ${what} "${name}" already exists.`, {
-      why: `"${other.name}" has it, and the name of a ${what} is unique in the database.`,
+      why: `"${other.name}" has it, and the name of a ${what} must be unique in the database.`,
       next: ['Choose another name.'],
     });
   }
@@ -246,6 +246,6 @@ function assertFitsIndex(collection: Collection | undefined, columns: readonly s
       columns.length > 16
         ? `It has ${columns.length} fields; the limit is 16.`
         : `They have up to ${bytes} bytes, with four bytes per character; the limit is ${MAX_KEY_BYTES}.`,
-    next: ['Give its strings a smaller length.'],
+    next: ['Reduce the length of its strings.'],
   });
 }

@@ -18,7 +18,7 @@ export function isGeneratedUuid(expression: string): boolean {
   return plain === normalizeSpelling(RANDOM_UUID) || plain === normalizeSpelling(SERVER_UUID);
 }
 
-/** Removes what the servers spell differently. */
+/** Removes the differences between the spellings of the servers. */
 const normalizeSpelling = (expression: string): string =>
   expression
     .replace(/_\w+'/g, "'")
@@ -31,7 +31,7 @@ interface Server {
   readonly version: Version;
 }
 
-/** Replaces what the server's version does not support: it is unknown when statements are compiled. */
+/** Replaces SQL that the server's version does not support; the version is unknown when statements are compiled. */
 export function statementsFor({
   traits,
   version,

@@ -43,8 +43,7 @@ const NAMES: NameRules = {
   max: 64,
   unit: 'characters',
   problem(name) {
-    if (!isBasicMultilingual(name))
-      return 'It has a character beyond the Basic Multilingual Plane, which a name cannot have.';
+    if (!isBasicMultilingual(name)) return 'It contains a character beyond the Basic Multilingual Plane.';
     if (name.endsWith(' ')) return 'It ends in a space.';
     return undefined;
   },
@@ -58,7 +57,7 @@ const UNSUPPORTED: UnsupportedFeatures = {
     next: 'Remove "concurrently" from the options of the index.',
   },
   setDefaultAction: {
-    why: 'The server accepts the clause and then rejects the changes that it is for.',
+    why: 'The server accepts the clause, but then rejects every change that would apply it.',
     next: 'Use SET NULL, CASCADE or NO ACTION, and set the default with db.update.',
   },
   longKey: {
@@ -107,7 +106,7 @@ export function createGrammar(traits: Traits): Grammar<MysqlStep> {
     dropTable: (table) =>
       planned({ kind: 'dropTable', table }, dropTableSql(table), {
         destructive: true,
-        // With cascade it is the last of several statements, each of which needs a check of its own.
+        // With cascade it is the last of several statements, each of which needs its own check.
         check: missingQuery(existsQuery('tables', table)),
       }),
     renameTable: ({ name }, to, renamed) => [
@@ -129,7 +128,7 @@ export function createGrammar(traits: Traits): Grammar<MysqlStep> {
         return addFieldWithComputedDefault(grammar, traits, table, field, [...dropKey, ...keys]);
       const clauses = [...dropKey, addColumn(grammar, field, table), ...keys];
       if (!needsValueForRows(field)) return [alterStatement(traits, table, clauses)];
-      const why = `${field.name} is required and has no default: rows that are there have no value for it.`;
+      const why = `${field.name} is required and has no default: existing rows would have no value for it.`;
       return [alterStatement(traits, table, clauses, {}, { rejectRows: { condition: 'TRUE', why } })];
     },
     dropField(before, field) {
@@ -197,7 +196,7 @@ const addColumn = (grammar: Grammar, field: Field, table: string): PlainClause =
 const needsValueForRows = (field: Field): boolean =>
   field.required === true && field.default === undefined && !field.autoGenerate;
 
-/** The catalog returns question marks for such a literal, or cuts it at the first zero byte. */
+/** The catalog returns question marks for a binary literal, or truncates it at the first zero byte. */
 const isBytes = ({ type }: Pick<Field, 'type'>): boolean => type === 'binary' || type === 'blob';
 
 /** Written as an expression: the catalog would lose the characters of a literal. */
@@ -236,7 +235,7 @@ function addFieldWithComputedDefault(
   const last = [...require, ...keys];
   return [
     alterStatement(traits, table, [addColumn(grammar, { name, ...plain }, table)], added),
-    // MODIFY, because ALTER COLUMN does not take a parenthesised literal for an expression.
+    // MODIFY, because ALTER COLUMN does not treat a parenthesized literal as an expression.
     alterStatement(
       traits,
       table,

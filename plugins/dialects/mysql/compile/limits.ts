@@ -15,7 +15,7 @@ import { columnType, columnTypes, isLong, STRING_LENGTH } from './types.ts';
 const MAX_ROW_BYTES = 65_535;
 const MAX_INDEXES = 64;
 
-/** Throws for what exceeds a table's limits: after another step, the server's own error comes too late. */
+/** Throws for operations that exceed a table's limits: after another step, the server's own error would come too late. */
 export function assertWithinLimits(operation: Operation, before: SchemaModel): void {
   if (operation.type === 'createCollection') {
     const created = defineCollection(operation);
@@ -85,9 +85,9 @@ function assertIndexCount(collection: Collection, more: number): void {
   const key = primaryKeyFields(collection).length > 0 || [...collection.constraints.values()].some(isPrimary);
   const found = indexNames(collection).length - (key ? 0 : 1) + more;
   if (found <= MAX_INDEXES) return;
-  throw new SvcError('not_supported', `The table "${collection.name}" cannot have one more index.`, {
+  throw new SvcError('not_supported', `The table "${collection.name}" cannot have another index.`, {
     why: `It would have ${found}, including keys and unique fields; the limit is ${MAX_INDEXES}.`,
-    next: ['Drop one that is not needed.'],
+    next: ['Drop an index that no query uses.'],
   });
 }
 
@@ -106,7 +106,7 @@ function assertRowSize({ name, fields }: Collection): void {
   if (bytes <= MAX_ROW_BYTES) return;
   throw new SvcError('not_supported', `The fields of "${name}" do not fit into a row.`, {
     why: `They have up to ${bytes} bytes, four for each character of a string; the limit is ${MAX_ROW_BYTES}.`,
-    next: ['Give strings a smaller length, or the type text, which is stored outside the row.'],
+    next: ['Reduce the length of strings, or use the type text, which is stored outside the row.'],
   });
 }
 
@@ -117,7 +117,7 @@ function assertDefaultInRange(field: Field, table: string): void {
   if (why === undefined) return;
   throw new SvcError('field_invalid', `The default of "${table}.${field.name}" does not fit its type.`, {
     why,
-    next: ['Write another default, or give the field a type that has room for it.'],
+    next: ['Use another default, or a type with a larger range.'],
   });
 }
 
@@ -130,7 +130,7 @@ function outOfRange(field: Field, value: NonNullable<Json>): string | undefined 
   if (type === 'timestamp') {
     const at = Date.parse(`${plainText(value, field).replace(' ', 'T')}Z`);
     if (at <= 0 || at > MAX_TIMESTAMP)
-      return 'A timestamp is from 1970-01-01T00:00:01Z to 2038-01-19T03:14:07.999Z; a datetime has more room.';
+      return 'A timestamp is from 1970-01-01T00:00:01Z to 2038-01-19T03:14:07.999Z; a datetime has a larger range.';
   }
   if (type === 'decimal' && wholeDigits(String(canonicalDefault(value, field))) > precision - scale)
     return `It has more than ${precision - scale} digits before the point.`;

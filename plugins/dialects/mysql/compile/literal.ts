@@ -34,7 +34,7 @@ export function plainText(value: Json, { type }: Pick<Field, 'type'>): string {
     case 'datetime':
       return written.replace('T', ' ');
     case 'timestamp':
-      return moment(written);
+      return utcTimestamp(written);
     case 'uuid':
       return written.toLowerCase();
     default:
@@ -42,8 +42,8 @@ export function plainText(value: Json, { type }: Pick<Field, 'type'>): string {
   }
 }
 
-/** In UTC, without a zone: not every server parses one. */
-function moment(value: string): string {
+/** In UTC and without a zone, which not every server parses. */
+function utcTimestamp(value: string): string {
   const at = new Date(value.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00'));
   if (Number.isNaN(at.getTime()))
     throw new SvcError('value_invalid', `A timestamp is expected, not ${JSON.stringify(value)}.`);
@@ -64,7 +64,7 @@ export const bytesSql = (value: string): string => `CAST(CONVERT(${value} USING 
 
 const ESCAPED: Readonly<Record<string, string>> = { '0': '\0', b: '\b', n: '\n', r: '\r', t: '\t', Z: '\x1a' };
 
-/** Replaces escapes with the characters that they stand for. */
+/** Replaces escape sequences with their characters. */
 export function unescapeString(value: string): string {
   return value.replace(/\\(.)/gs, (_, character: string) => ESCAPED[character] ?? character);
 }

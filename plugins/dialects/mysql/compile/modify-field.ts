@@ -22,7 +22,7 @@ import { columnType, isAutoIncrement, UUID } from './types.ts';
 
 const TEXT_TYPES: ReadonlySet<FieldType> = new Set(['string', 'text', 'uuid']);
 
-/** MODIFY replaces the whole definition. The plan has what changes; the rest is read from the catalog when it runs. */
+/** MODIFY replaces the whole definition. The plan contains only the changes; the rest is read from the catalog at run time. */
 export function modifyField(
   grammar: Grammar,
   traits: Traits,
@@ -30,21 +30,21 @@ export function modifyField(
   from: Field,
   to: Field,
 ): readonly MysqlStatement[] {
-  // The server converts between enums and numbers by position, and by word only if the column is a string in between.
+  // The server converts between enums and numbers by position, and by value only if the column is a string in between.
   const isCrossing =
     from.type !== to.type &&
     (from.type === 'enum' || to.type === 'enum') &&
     !TEXT_TYPES.has(from.type) &&
     !TEXT_TYPES.has(to.type);
   if (!isCrossing) return modifyStatements(grammar, traits, before, from, to);
-  // The first statement changes all but the type and its attributes, and checks every value for both: nothing is left
-  // for which the second can fail.
+  // The first statement changes everything except the type and its attributes, and checks every value for both, so that
+  // the second cannot fail.
   const { enumValues: _, precision: __, scale: ___, length: ____, items: _____, default: ______, ...rest } = to;
   const { autoGenerate: _______, ...plain } = rest;
   const between: Field = { ...plain, type: 'string' };
   const after = { ...before, fields: new Map(before.fields).set(from.name, between) };
   return [
-    // The second would reject a default that only the catalog knows.
+    // The second statement would reject a default that only the catalog knows.
     ...modifyStatements(grammar, traits, before, from, between, conversionChecks(grammar, before.name, from, to), {
       default: null,
     }),
@@ -64,32 +64,32 @@ function isOnlyModify({ run }: MysqlStatement): boolean {
 
 const MODIFY_CLAUSES: ReadonlySet<AlterClause['kind']> = new Set(['modifyColumn', 'dropArrayCheck', 'addArrayCheck']);
 
-type RowChecks = Pick<AlterTable, 'rejectRows' | 'convertWords'>;
+type RowChecks = Pick<AlterTable, 'rejectRows' | 'convertEnum'>;
 
-/** Conditions on the rows that have to hold before the column becomes a string. */
+/** Checks of the rows before the column becomes a string. */
 function conversionChecks(grammar: Grammar, table: string, from: Field, to: Field): RowChecks {
   const column = grammar.quoteIdentifier(to.name);
   const checks = rejectValues(`CAST(${column} AS CHAR)`, from, to);
   if (to.type === 'enum') return checks;
   const lines = [`${column} ${columnType(to, table)} NULL`, grammar.columnCheck(to, table)];
   if (to.unique) lines.push(`UNIQUE (${column})`);
-  return { ...checks, convertWords: { column: to.name, lines: lines.filter((line) => line !== '') } };
+  return { ...checks, convertEnum: { column: to.name, lines: lines.filter((line) => line !== '') } };
 }
 
-/** Values that the server would silently convert to others, or keep although the new type does not have them. */
+/** Rejects values that the server would silently change, or keep although they are invalid for the new type. */
 function rejectValues(value: string, from: Field, to: Field): RowChecks {
   const { type, enumValues = [], items = 'string' } = to;
   const reject = (condition: string, what: string): RowChecks => ({
     rejectRows: { condition, why: `Values of ${from.name} are ${what}.` },
   });
-  const rejectOthers = (words: readonly string[], of = value) =>
-    reject(`${of} NOT IN (${words.map(quoteLiteral).join(', ')})`, `not one of ${words.join(', ')}`);
+  const rejectOthers = (labels: readonly string[], of = value) =>
+    reject(`${of} NOT IN (${labels.map(quoteLiteral).join(', ')})`, `not one of ${labels.join(', ')}`);
   if (type === 'enum' && !hasAll(enumValues, from)) return rejectOthers(enumValues, bytesSql(value));
   if (type === 'array' && isJson(from) && !isSameList(from, to))
     return reject(otherElementsSql(value, items), `not lists of ${items}`);
   // The servers clamp it instead.
   if (from.type === 'float' && type === 'bigint') return reject(`ABS(${value}) >= 9223372036854775808`, 'too large');
-  if (from.type === type || !WORD_TYPES.has(from.type)) return {};
+  if (from.type === type || !LABEL_TYPES.has(from.type)) return {};
   if (type === 'boolean') return rejectOthers(['0', '1']);
   if (type === 'uuid') return reject(`${value} NOT REGEXP '${UUID}'`, 'not UUIDs');
   if (INTEGER_TYPES.has(type)) return reject(`${value} NOT REGEXP '${WHOLE_NUMBER}'`, 'not whole numbers');
@@ -100,8 +100,8 @@ const isJson = ({ type }: Field): boolean => type === 'json' || type === 'array'
 /** The server does not convert elements: they are JSON. */
 const isSameList = (from: Field, to: Field): boolean => from.type === to.type && from.items === to.items;
 
-const hasAll = (words: readonly string[], { type, enumValues = [] }: Field): boolean =>
-  type === 'enum' && enumValues.every((word) => words.includes(word));
+const hasAll = (labels: readonly string[], { type, enumValues = [] }: Field): boolean =>
+  type === 'enum' && enumValues.every((label) => labels.includes(label));
 
 /** A table copy sets a required timestamp without a value to the current time, in strict mode too. */
 export function rejectMissingTimestamps({ name, type }: Field): RowChecks {
@@ -110,7 +110,7 @@ export function rejectMissingTimestamps({ name, type }: Field): RowChecks {
   return { rejectRows: { condition: `${quoteIdentifier(name)} IS NULL`, why, online: true } };
 }
 
-/** A new AUTO_INCREMENT column would number such rows, or set all of them to 0. */
+/** A new AUTO_INCREMENT column would number rows without a value, or set all of them to 0. */
 function rejectMissing(field: Field): RowChecks {
   if (!isAutoIncrement(field)) return rejectMissingTimestamps(field);
   const why = `A row without a value of ${field.name}, which becomes auto-increment, would get a number.`;
@@ -123,7 +123,7 @@ function rejectEither(one: RowChecks, other: RowChecks): RowChecks {
   return { rejectRows: { condition, why: `${one.rejectRows.why} ${other.rejectRows.why}` } };
 }
 
-const WORD_TYPES: ReadonlySet<FieldType> = new Set(['string', 'text', 'enum']);
+const LABEL_TYPES: ReadonlySet<FieldType> = new Set(['string', 'text', 'enum']);
 const INTEGER_TYPES: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint']);
 const WHOLE_NUMBER = '^[[:space:]]*[+-]?[0-9]+[[:space:]]*$';
 
@@ -186,7 +186,7 @@ function modifyStatements(
   ];
 }
 
-/** The server writes a single-precision number with six digits. */
+/** The server converts a single-precision number to text with six digits. */
 const FLOAT_LOSES_DIGITS: ReadonlySet<FieldType> = new Set(['text', 'json']);
 
 function columnChanges(
@@ -199,7 +199,7 @@ function columnChanges(
   const type = columnType(to, table);
   const typeChanges = type !== columnType(from, table) || from.type !== to.type || from.items !== to.items;
   const newDefault = defaultOf(grammar, to, table);
-  // The catalog has the default as the old type spells or rounds it.
+  // The catalog stores the default as the old type spells or rounds it.
   const spellingChanges = newDefault !== null && (from.type !== to.type || from.scale !== to.scale);
   const required = isRequired(to);
   const autoIncrement = isAutoIncrement(to);
@@ -228,7 +228,7 @@ const isRequired = (field: Field): boolean => field.required === true || isAutoI
 const INTEGER_KINDS = ['INTEGER', 'UNSIGNED INTEGER'];
 const NUMBER_KINDS = [...INTEGER_KINDS, 'DOUBLE', 'DECIMAL'];
 
-/** What JSON_TYPE returns for elements: STRING for a type that is not listed, anything for JSON. */
+/** The results of JSON_TYPE for elements: STRING for a type that is not listed, anything for JSON. */
 const JSON_KINDS: Readonly<Partial<Record<FieldType, readonly string[]>>> = {
   smallint: INTEGER_KINDS,
   integer: INTEGER_KINDS,
@@ -239,12 +239,12 @@ const JSON_KINDS: Readonly<Partial<Record<FieldType, readonly string[]>>> = {
   boolean: ['BOOLEAN'],
 };
 
-/** True for JSON that is not an array of such elements. */
+/** True for JSON that is not an array of elements of this type. */
 function otherElementsSql(column: string, items: FieldType): string {
   const isNotArray = `JSON_TYPE(${column}) <> 'ARRAY'`;
   if (items === 'json') return isNotArray;
   const kinds = [...(JSON_KINDS[items] ?? ['STRING']), 'NULL'].map((kind) => `'${kind}'`).join(', ');
-  // MySQL and MariaDB differ in what a JSON_TABLE column holds for a string element.
+  // MySQL and MariaDB return different values in a JSON_TABLE column for a string element.
   const element = `JSON_TYPE(JSON_EXTRACT(${column}, CONCAT('$[', svc_element.n - 1, ']')))`;
   const each = `JSON_TABLE(${column}, '$[*]' COLUMNS (n FOR ORDINALITY)) AS svc_element`;
   return `${isNotArray} OR EXISTS (SELECT 1 FROM ${each} WHERE ${element} NOT IN (${kinds}))`;

@@ -16,7 +16,7 @@ const DATA_CHANGE = /^(insert|update|delete|replace|select|with|do|values|table)
 /** Only changes the session and does not commit. MariaDB's SET STATEMENT … FOR runs the statement that follows. */
 const SESSION_ONLY = /^set (?!(password|default role|statement)\b)/;
 
-/** Data changes run in a transaction. Any other statement commits what is before it, even if it fails, and has to be alone. */
+/** Data changes run in a transaction. Any other statement commits the earlier ones, even if it fails, and must be alone. */
 export function compileRaw({ statement: text, check, transaction }: Raw): Statement<RawSql>[] {
   const found = assertUsable(text);
   if (check !== undefined) assertUsable(check);
@@ -24,8 +24,8 @@ export function compileRaw({ statement: text, check, transaction }: Raw): Statem
   const committing = found.filter((words) => !DATA_CHANGE.test(words) && !SESSION_ONLY.test(words));
   if (committing.length > 0 && found.filter((words) => !SESSION_ONLY.test(words)).length > 1) {
     throw unusable(
-      `It has several statements, and ${firstWords(committing[0] ?? '')} commits what is before it: after an interruption, nobody could tell how far it came.`,
-      ['Make each of them a separate raw statement.'],
+      `It has several statements, and ${firstWords(committing[0] ?? '')} commits those before it: after an interruption, the progress would be unknown.`,
+      ['Use a separate raw statement for each.'],
     );
   }
   return [
@@ -49,7 +49,7 @@ function assertUsable(text: string): string[] {
     const control = AUTOCOMMIT.test(words) ? 'set autocommit' : TRANSACTION_CONTROL.exec(words)?.[0];
     if (control !== undefined) {
       throw unusable(
-        `It contains ${control.toUpperCase()}: svc begins and ends transactions itself, with the history row in them.`,
+        `It contains ${control.toUpperCase()}: svc manages transactions itself, so that they include the history row.`,
         ['Remove it.'],
       );
     }
@@ -59,7 +59,7 @@ function assertUsable(text: string): string[] {
       ]);
     }
     if (/^load (data|xml)\b.*\blocal\b/.test(words)) {
-      throw unusable('It reads a file of the client, which svc does not send.', ['Write the rows with INSERT.']);
+      throw unusable('It reads a file of the client, which svc does not send.', ['Insert the rows with INSERT.']);
     }
   }
   return parts;
@@ -76,7 +76,7 @@ function splitStatements(text: string): string[] {
   if (text.includes('\0')) throw unusable('It contains a NUL character.', ['Remove the character.']);
   const found: string[] = [];
   let words: string[] = [];
-  let something = false;
+  let hasToken = false;
   let depth = 0;
   /** The index in `found` of a routine, and the number of open BEGIN and CASE in its body. */
   let routine: number | undefined;
@@ -85,19 +85,19 @@ function splitStatements(text: string): string[] {
   for (const [at, token] of all.entries()) {
     if (token.kind === 'unclosed') throw unusable(`It has an unclosed ${token.text}.`, ['Close it.']);
     if (token.kind === 'executable') {
-      throw unusable('It has a comment that the server runs, /*! … */, which svc cannot analyse.', [
+      throw unusable('It contains a comment that the server executes, /*! … */, which svc cannot analyze.', [
         'Write its content without the comment.',
       ]);
     }
     if (token.text === ';' && blocks === 0) {
-      if (something) found.push(words.join(' '));
+      if (hasToken) found.push(words.join(' '));
       words = [];
-      something = false;
+      hasToken = false;
       continue;
     }
     if (token.kind === 'symbol') depth += token.text === '(' ? 1 : token.text === ')' ? -1 : 0;
     if (token.kind === 'word' && words.length < MAX_WORDS) words.push(token.text);
-    something = true;
+    hasToken = true;
     if (ROUTINE.test(words.join(' '))) routine = found.length;
     if (routine === undefined) continue;
     if (token.text === 'begin' || (token.text === 'case' && all[at - 1]?.text !== 'end')) blocks += 1;
@@ -106,11 +106,11 @@ function splitStatements(text: string): string[] {
       if (!FLOW.test(all[at + 1]?.text ?? '')) blocks -= 1;
       continue;
     }
-    // The END that was taken for the end of the body was not.
+    // An earlier END did not end the body.
     words = found[routine]?.split(' ') ?? words;
     found.length = routine;
   }
-  if (something) found.push(words.join(' '));
+  if (hasToken) found.push(words.join(' '));
   if (depth > 0) throw unusable('It has an unclosed parenthesis.', ['Close it.']);
   return found;
 }
@@ -121,7 +121,7 @@ export const expressionProblem = (text: string): string | undefined =>
 
 /** A token of SQL as the server's own lexer splits it, without white space. */
 export interface Token {
-  /** `executable`: a comment whose content the server runs. `unclosed`: runs to the end and would hide what is sent after it. */
+  /** `executable`: a comment whose content the server runs. `unclosed`: extends to the end and would swallow any text sent after it. */
   readonly kind: 'word' | 'quoted' | 'comment' | 'executable' | 'symbol' | 'unclosed';
   /** A word is in lower case; an `unclosed` token is only its opening character. */
   readonly text: string;

@@ -37,7 +37,7 @@ export interface AlterTable {
    */
   readonly rejectRows?: { readonly condition: string; readonly why: string; readonly online?: true };
   /** Fails with `data_violates` if a column with this definition rejects a value of the enum. */
-  readonly convertWords?: { readonly column: string; readonly lines: readonly string[] };
+  readonly convertEnum?: { readonly column: string; readonly lines: readonly string[] };
   /** Rows that the server itself rejects, checked before the first step of a run. */
   readonly violations?: readonly Violation[];
 }
@@ -53,18 +53,18 @@ export interface FillColumn {
 
 export type AlterClause =
   | ModifyColumn
-  /** The table check of an array column, under whatever name the server gave it. */
+  /** The table check of an array column, whose name the server chose. */
   | { readonly kind: 'dropArrayCheck'; readonly column: string }
   | { readonly kind: 'addArrayCheck'; readonly sql: string }
   | PlainClause;
 
-/** A column's new definition. What is absent stays as the catalog has it. */
+/** A column's new definition. Absent parts stay as they are in the catalog. */
 export interface ModifyColumn {
   readonly kind: 'modifyColumn';
   readonly column: string;
   readonly type?: string;
   readonly required?: boolean;
-  /** Null drops the default. `currentTimestamp` takes the precision of the column. */
+  /** Null drops the default. `currentTimestamp` has the precision of the column. */
   readonly default?: { readonly sql: string } | 'currentTimestamp' | null;
   readonly autoIncrement?: boolean;
   /** The column's own CHECK, if the type changes. */
@@ -113,19 +113,19 @@ export function alterStatement(
   table: string,
   clauses: readonly AlterClause[],
   facts: StatementFacts = {},
-  checks: Pick<AlterTable, 'rejectRows' | 'convertWords'> = {},
+  checks: Pick<AlterTable, 'rejectRows' | 'convertEnum'> = {},
   modifySql = '',
 ): MysqlStatement {
-  const shown = clauses.flatMap((clause) => {
+  const texts = clauses.flatMap((clause) => {
     if (clause.kind === 'modifyColumn') return [modifySql];
     return clause.kind === 'dropArrayCheck' || clause.kind === 'addArrayCheck' ? [] : [clauseSql(traits, clause)];
   });
-  return planned({ kind: 'alterTable', table, clauses, ...checks }, alterText(table, shown), facts);
+  return planned({ kind: 'alterTable', table, clauses, ...checks }, alterText(table, texts), facts);
 }
 
 export function withViolations(statement: MysqlStatement, violations: readonly Violation[]): MysqlStatement {
   const { run } = statement;
-  if (run.kind !== 'alterTable') throw new Error(`${run.kind} has no rows to check`);
+  if (run.kind !== 'alterTable') throw new Error(`${run.kind} changes no rows`);
   return { ...statement, run: { ...run, violations } };
 }
 
@@ -183,7 +183,7 @@ export function fillStatement(table: string, column: string, value: string): Mys
   );
 }
 
-/** A query that returns a row if the catalog has exactly these names: its own comparison ignores case. */
+/** A query that returns a row if the catalog contains exactly these names: its own comparison ignores case. */
 export function existsQuery(view: string, table: string, names: Readonly<Record<string, string>> = {}): string {
   const schema = view === 'referential_constraints' ? 'constraint_schema' : 'table_schema';
   const conditions = Object.entries({ table_name: table, ...names }).map(

@@ -35,20 +35,20 @@ export const columnTypes: Readonly<Record<FieldType, string>> = {
   blob: 'longblob',
 };
 
-/** Types that are stored outside the row: they cannot be in an index, and their default has to be an expression. */
+/** Types that are stored outside the row: they cannot be in an index, and their default must be an expression. */
 export const LONG_TYPES: ReadonlySet<FieldType> = new Set(['text', 'json', 'array', 'blob']);
 
 export const isLong = ({ type, length }: Pick<Field, 'type' | 'length'>): boolean =>
   LONG_TYPES.has(type) || (type === 'binary' && length === undefined);
 
-/** Whether the server numbers its values. */
+/** Whether the server generates its values. */
 export const isAutoIncrement = ({ autoGenerate, type }: Pick<Field, 'autoGenerate' | 'type'>): boolean =>
   autoGenerate === true && (type === 'integer' || type === 'bigint' || type === 'smallint');
 
 export function columnType(field: Omit<Field, 'name'> & { readonly name?: string }, where: string): string {
   const { type, length, precision, scale } = field;
   const invalid = (why: string) =>
-    new SvcError('field_invalid', `The field "${where}.${field.name ?? ''}" cannot be as it is defined.`, { why });
+    new SvcError('field_invalid', `The field "${where}.${field.name ?? ''}" cannot be used as defined.`, { why });
   switch (type) {
     case 'string':
       if ((length ?? 0) > MAX_STRING)
@@ -77,14 +77,14 @@ export function columnType(field: Omit<Field, 'name'> & { readonly name?: string
   }
 }
 
-/** Why the server would store other values, as a sentence. */
+/** Why the server would store different values, as a sentence. */
 function labelProblem(values: readonly string[]): string | undefined {
   const labels = new Map<string, string>();
   for (const value of values) {
     const quoted = JSON.stringify(value);
     if (/ $/.test(value)) return `The value ${quoted} ends in a space, which the server removes.`;
     if (!isBasicMultilingual(value))
-      return `The value ${quoted} has a character beyond the Basic Multilingual Plane, which the catalog replaces.`;
+      return `The value ${quoted} contains a character beyond the Basic Multilingual Plane, which the catalog replaces.`;
     if ([...value].length > 255) return `The value ${quoted} has more than 255 characters.`;
     const folded = value.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
     const equal = labels.get(folded);

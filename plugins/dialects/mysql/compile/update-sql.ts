@@ -12,11 +12,11 @@ import { UUID } from './types.ts';
 export interface UpdateContext {
   readonly grammar: Grammar;
   readonly traits: Traits;
-  /** The server's. */
+  /** The version of the server. */
   readonly version: Version;
 }
 
-/** Counts the matching rows, and updates those whose values change. */
+/** Counts the matching rows and updates those whose values change. */
 export function updateSql(context: UpdateContext, job: UpdateJob): { readonly count: string; readonly update: string } {
   const { grammar } = context;
   const { collection, set, where } = job;
@@ -45,7 +45,7 @@ export function updateSql(context: UpdateContext, job: UpdateJob): { readonly co
 }
 
 /**
- * Both engines assign from left to right and read assigned values: an assignment that reads a field goes before the one
+ * Both engines assign from left to right and read assigned values: an assignment that reads a field precedes the one
  * that sets it. Two fields that read each other have no such order.
  */
 function orderAssignments(set: readonly Assignment[]): Assignment[] {
@@ -76,7 +76,7 @@ const INTEGER_TYPES: ReadonlySet<string> = new Set(['integer', 'bigint', 'smalli
 function isUnchangedSql(context: UpdateContext, assignment: Assignment, field: Field, value: string): string {
   const column = quoteIdentifier(field.name);
   if (TEXT_TYPES.has(field.type)) return `(CAST(${column} AS BINARY) <=> CAST(${value} AS BINARY))`;
-  // An older server stores JSON as it was sql, and compares it as a string.
+  // An older server stores JSON as it was written and compares it as a string.
   if ('value' in assignment && !(isJson(field) && lacksJsonEquality(context)))
     return equalsSql(context, assignment.value, field);
   return `(${column} <=> ${INTEGER_TYPES.has(field.type) && 'concat' in assignment ? `CAST(${value} AS SIGNED)` : value})`;
@@ -86,7 +86,7 @@ const isJson = ({ type }: Field): boolean => type === 'json' || type === 'array'
 const lacksJsonEquality = ({ traits: { json }, version }: UpdateContext): boolean =>
   json.equalsSince !== undefined && isBefore(version, json.equalsSince);
 
-/** Never NULL, even if one of the two is. */
+/** Never NULL, even if one of the two values is. */
 function equalsSql({ grammar, traits }: UpdateContext, value: Json, field: Field): string {
   const column = quoteIdentifier(field.name);
   if (value === null) return `(${column} IS NULL)`;
@@ -108,17 +108,17 @@ function valueSql(grammar: Grammar, assignment: Assignment, field: Field): strin
   const parts = assignment.concat.map((part) =>
     'field' in part ? `COALESCE(CAST(${quoteIdentifier(part.field)} AS CHAR), '')` : quoteLiteral(part.literal),
   );
-  return rejectUnfitSql(`CONCAT(${parts.join(', ')})`, field);
+  return invalidValueGuardSql(`CONCAT(${parts.join(', ')})`, field);
 }
 
 /** Replaces a string that the server would convert to another value with one that it rejects. */
-function rejectUnfitSql(value: string, { type, enumValues = [] }: Field): string {
+function invalidValueGuardSql(value: string, { type, enumValues = [] }: Field): string {
   if (type === 'uuid') return `CASE WHEN ${value} REGEXP '${UUID}' THEN LOWER(${value}) ELSE REPEAT('?', 37) END`;
   if (type !== 'enum') return value;
-  // The server takes a string of digits for the position of a value.
-  const words = enumValues.map(quoteLiteral).join(', ');
+  // The server reads a string of digits as the position of a value.
+  const labels = enumValues.map(quoteLiteral).join(', ');
   const invalid = '?'.repeat(1 + Math.max(0, ...enumValues.map(({ length }) => length)));
-  return `CASE WHEN ${bytesSql(value)} IN (${words}) THEN ${value} ELSE ${quoteLiteral(invalid)} END`;
+  return `CASE WHEN ${bytesSql(value)} IN (${labels}) THEN ${value} ELSE ${quoteLiteral(invalid)} END`;
 }
 
 const OPERATORS = { gt: '>', gte: '>=', lt: '<', lte: '<=' } as const;
@@ -128,15 +128,15 @@ function conditionSql(context: UpdateContext, condition: Condition, field: Field
   const column = quoteIdentifier(field.name);
   const json = isJson(field);
   if (json && lacksJsonEquality(context) && condition.value !== null)
-    throw incomparable(field, `JSON can be compared since version ${traits.json.equalsSince?.join('.')}.`);
+    throw incomparable(field, `It can compare JSON since version ${traits.json.equalsSince?.join('.')}.`);
   if (condition.operator === 'in') {
     const values = condition.value.filter((value) => value !== null);
     const texts = values.map((value) =>
       json ? equalsSql(context, value, field) : comparableSql(grammar, value, field),
     );
     const found = json ? `(${texts.join(' OR ')})` : `${column} IN (${texts.join(', ')})`;
-    const among = values.length > 0 ? found : 'FALSE';
-    return condition.value.includes(null) ? `(${among} OR ${column} IS NULL)` : among;
+    const matchesAny = values.length > 0 ? found : 'FALSE';
+    return condition.value.includes(null) ? `(${matchesAny} OR ${column} IS NULL)` : matchesAny;
   }
   const { operator, value } = condition;
   if (operator === 'ne') return `NOT ${equalsSql(context, value, field)}`;
@@ -144,13 +144,13 @@ function conditionSql(context: UpdateContext, condition: Condition, field: Field
     return value === null || json
       ? equalsSql(context, value, field)
       : `${column} = ${comparableSql(grammar, value, field)}`;
-  if (json && !traits.json.orderable) throw incomparable(field, 'It stores JSON as a string, which has another order.');
+  if (json && !traits.json.orderable) throw incomparable(field, 'It stores JSON as a string, which sorts differently.');
   const sql = value === null ? 'NULL' : comparableSql(grammar, value, field);
   return `${column} ${OPERATORS[operator]} ${json ? traits.json.orderable?.(sql) : sql}`;
 }
 
 function incomparable({ name, type }: Field, why: string): SvcError {
-  return new SvcError('not_supported', `${name}: this server does not compare a field of type ${type} like that.`, {
+  return new SvcError('not_supported', `${name}: this server cannot compare a field of type ${type} this way.`, {
     why,
     state: 'Nothing was changed.',
     next: ['Select the rows by another field.'],

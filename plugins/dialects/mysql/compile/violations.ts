@@ -8,9 +8,9 @@ import type { Traits } from '../variant.ts';
 import { quoteIdentifier } from './literal.ts';
 import { columnType, isAutoIncrement, STRING_LENGTH } from './types.ts';
 
-/** Rows for which the server rejects a change. */
+/** A condition for rows that make the server reject a change. */
 export interface Violation {
-  /** True for such a row. */
+  /** True for a violating row. */
   readonly condition: string;
   readonly why: string;
   /** The columns that the condition reads, by table. */
@@ -26,7 +26,7 @@ export interface ForeignKeyColumns {
   readonly target: readonly string[];
 }
 
-/** The rows for which an operation fails. In a run of several steps, the step's own error comes too late. */
+/** Conditions for rows that make an operation fail. In a run of several steps, the step's own error would come too late. */
 export function findViolations(traits: Traits, operation: Operation, before: SchemaModel): Violation[] {
   if (operation.type === 'createCollection' || operation.type === 'raw') return [];
   const collection = before.get(operation.collection);
@@ -79,19 +79,19 @@ function constraintViolations({ name: table, fields }: Collection, constraint: C
       return [
         {
           condition: `NOT (${constraint.expression})`,
-          why: `The check "${name}" does not hold.`,
+          why: `The check "${name}" is violated.`,
           reads: { [table]: columns },
         },
       ];
     case 'foreignKey': {
       const { table: parent, columns: target } = constraint.references;
-      const own = columns.map((column) => `${quoteIdentifier(table)}.${quoteIdentifier(column)}`);
-      const met = target.map((column, index) => `svc_parent.${quoteIdentifier(column)} = ${own[index]}`);
-      const exists = `EXISTS (SELECT 1 FROM ${quoteIdentifier(parent)} AS svc_parent WHERE ${met.join(' AND ')})`;
+      const ownColumns = columns.map((column) => `${quoteIdentifier(table)}.${quoteIdentifier(column)}`);
+      const matches = target.map((column, index) => `svc_parent.${quoteIdentifier(column)} = ${ownColumns[index]}`);
+      const exists = `EXISTS (SELECT 1 FROM ${quoteIdentifier(parent)} AS svc_parent WHERE ${matches.join(' AND ')})`;
       return [
         {
-          condition: `${own.map((column) => `${column} IS NOT NULL`).join(' AND ')} AND NOT ${exists}`,
-          why: `Values of ${columns.join(', ')} point at no row of "${parent}".`,
+          condition: `${ownColumns.map((column) => `${column} IS NOT NULL`).join(' AND ')} AND NOT ${exists}`,
+          why: `Values of ${columns.join(', ')} reference no row of "${parent}".`,
           reads: { [parent]: target, [table]: parent === table ? [...columns, ...target] : columns },
           foreignKey: {
             columns,
@@ -127,7 +127,7 @@ function duplicates(table: string, columns: readonly string[]): Violation[] {
   return [
     {
       condition: `(${list}) IN (SELECT ${list} FROM ${quoteIdentifier(table)} GROUP BY ${list} HAVING COUNT(*) > 1)`,
-      why: `Values of ${columns.join(', ')} are there more than once.`,
+      why: `Values of ${columns.join(', ')} occur more than once.`,
       reads: { [table]: columns },
     },
   ];
@@ -157,7 +157,7 @@ const NUMBER = '^[[:space:]]*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?
 const GREATEST_FLOAT = '3.4028234663852886e38';
 
 /**
- * A condition for values that the server refuses to convert; undefined if it converts all. It may miss some, which the
+ * A condition for values that the server does not convert; undefined if it converts all. It may miss some, which the
  * step itself reports, and is never true for a value that the server converts.
  */
 export function unconvertibleSql(traits: Traits, from: Field, to: Field): string | undefined {
@@ -211,7 +211,7 @@ export function unconvertibleSql(traits: Traits, from: Field, to: Field): string
   }
 }
 
-/** Out of range of a numeric type. */
+/** A condition for numbers out of range of a type. */
 function outOfRangeSql(number: string, from: Field, to: Field): string | undefined {
   const integers: readonly FieldType[] = INTEGERS;
   const range = RANGES[to.type];
@@ -228,7 +228,7 @@ function outOfRangeSql(number: string, from: Field, to: Field): string | undefin
   return `ROUND(${number}, ${scale}) NOT BETWEEN -${greatest} AND ${greatest}`;
 }
 
-/** Bytes that are not text. */
+/** A condition for bytes that are not text. */
 const notTextSql = (column: string, written: string, { type }: Field): string | undefined =>
   BYTE_TYPES.has(type) ? `NOT (CAST(${written} AS BINARY) <=> ${column})` : undefined;
 

@@ -12,7 +12,7 @@ import { createGrammar } from '../compile/grammar.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
 import { type MysqlStep, tableCharset } from '../compile/statement.ts';
 import { updateSql } from '../compile/update-sql.ts';
-import { createRecordGrammar, createRecordHome, ensureTables } from '../records/record-store.ts';
+import { createRecordBackend, createRecordGrammar, ensureTables } from '../records/record-store.ts';
 import { type AlterContext, immediateSql, runDeferred } from '../run/online-alter.ts';
 import { previewSql } from '../run/planned-changes.ts';
 import { preflight } from '../run/preflight.ts';
@@ -32,7 +32,7 @@ export async function connect(variant: Variant, url: string, settings: Settings)
   const grammar = createGrammar(traits);
   const tableOptions = tableCharset(serverInfo.charset, traits.tableCollation);
   const recordGrammar = createRecordGrammar(variant);
-  const records = createRecordHome(session, recordGrammar, settings.lockRetries);
+  const records = createRecordBackend(session, recordGrammar, settings.lockRetries);
   const alterContext = (exec: ExecSql): AlterContext => ({
     exec,
     traits,

@@ -62,10 +62,10 @@ function hostWithoutName(host: string): SvcError {
 type DriverResult = ResultSetHeader | RowDataPacket[];
 type DriverFields = FieldPacket[] | undefined;
 
-/** One SELECT has its fields; several statements have a list of fields each, or undefined without rows. */
+/** A single SELECT has a list of fields; several statements have one list each, or undefined without rows. */
 function hasSeveralResults(fields: DriverFields | DriverFields[]): fields is DriverFields[] {
   return Array.isArray(fields) && fields.every((one) => one === undefined || Array.isArray(one));
 }
 
-const toResult = (answer: DriverResult): Result =>
-  Array.isArray(answer) ? { rows: answer, count: answer.length } : { rows: [], count: answer.affectedRows };
+const toResult = (result: DriverResult): Result =>
+  Array.isArray(result) ? { rows: result, count: result.length } : { rows: [], count: result.affectedRows };

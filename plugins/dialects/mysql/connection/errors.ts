@@ -32,7 +32,7 @@ export function isTransient(error: unknown): boolean {
 const LOST: ErrorMapping = {
   code: 'connection_lost',
   message: 'The connection to the database server was lost.',
-  next: ['Run the command again: it finds out what was committed.'],
+  next: ['Run the command again: it checks what took effect.'],
 };
 const UNREACHABLE: ErrorMapping = {
   code: 'connection_failed',
@@ -58,13 +58,13 @@ const FORBIDDEN: ErrorMapping = {
 };
 const READ_ONLY: ErrorMapping = {
   code: 'permission_denied',
-  message: 'The database server accepts no writes.',
-  next: ['Use the primary server: this one is read-only.'],
+  message: 'The database server is read-only.',
+  next: ['Use the primary server.'],
 };
 const REFERENCED: ErrorMapping = {
   code: 'collection_referenced',
-  message: 'Foreign keys of other tables point at it.',
-  next: ['Drop them first, or delete the rows that point at it.'],
+  message: 'Foreign keys of other tables reference the table.',
+  next: ['Drop them first, or delete the rows that reference it.'],
 };
 const LOCKED: ErrorMapping = {
   code: 'migration_failed',
@@ -89,7 +89,7 @@ const NULLS = violation(
   'Give the field a default; or add it without required, fill the rows in a migration, and make it required in the next.',
 );
 const CHECK = violation('Correct or delete the rows that violate the check.');
-const constraintExists: ErrorMapping = { code: 'constraint_exists', message: 'The constraint already exists.' };
+const CONSTRAINT_EXISTS: ErrorMapping = { code: 'constraint_exists', message: 'The constraint already exists.' };
 
 /** By number, because the messages depend on the server's language. */
 const MAPPINGS: Readonly<Record<number, ErrorMapping>> = {
@@ -124,8 +124,8 @@ const MAPPINGS: Readonly<Record<number, ErrorMapping>> = {
   1054: { code: 'field_unknown', message: 'The field does not exist.' },
   1060: { code: 'field_exists', message: 'The field already exists.' },
   1061: { code: 'index_exists', message: 'The index already exists.' },
-  1826: constraintExists,
-  3822: constraintExists,
+  1826: CONSTRAINT_EXISTS,
+  3822: CONSTRAINT_EXISTS,
   1217: REFERENCED,
   1451: REFERENCED,
   3730: REFERENCED,
@@ -168,7 +168,7 @@ const CODES: Readonly<Record<string, ErrorMapping>> = {
   PROTOCOL_CONNECTION_LOST: LOST,
 };
 
-/** Messages that contain a value of a row. The pattern matches the rest, which says where. */
+/** Messages that contain a value of a row. The pattern matches the rest, which names the place. */
 const MESSAGES_WITH_VALUES: Readonly<Record<number, RegExp>> = {
   1062: /for key .*$/s,
   1292: /for column .*$/s,
@@ -223,7 +223,7 @@ function engineError(error: EngineError, mapping: ErrorMapping): SvcError {
 }
 
 function errorMessage(error: EngineError, number: number | undefined): string {
-  // A syntax error quotes what follows, which in a packet is svc's own SQL.
+  // A syntax error quotes the text that follows, which in a packet is svc's own SQL.
   const message = (error.sqlMessage ?? error.message).replace(/\s*\n;SET @svc_.*?(?=' at line|$)/s, '');
   const pattern = number === undefined ? undefined : MESSAGES_WITH_VALUES[number];
   if (!pattern) return message;

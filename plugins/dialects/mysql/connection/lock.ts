@@ -7,7 +7,7 @@ import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
 import { errorNumber, poolerError, toSvcError } from './errors.ts';
 import type { ServerInfo } from './session.ts';
 
-/** One row counts how often the migration lock was taken. A session with an older number has lost it. */
+/** One row counts how often the migration lock was acquired. A session with an older number has lost it. */
 export const EPOCH_TABLE = '`_svc_lock`';
 
 /** Seconds to wait inside the server between checks for an interruption. MySQL rounds up to whole seconds. */
@@ -17,7 +17,7 @@ const MISSING_TABLE = 1146;
 export interface LockContext {
   readonly session: Session;
   readonly serverInfo: ServerInfo;
-  /** Taken first: a session can take the same server lock twice. */
+  /** Acquired first: a session can acquire the same server lock twice. */
   readonly mutex: Mutex;
 }
 
@@ -28,12 +28,12 @@ export function withMigrationLock<T>(
   options?: LockOptions,
 ): Promise<T> {
   const { session, mutex, serverInfo } = context;
-  const take = (wait: LockWait) =>
+  const acquireLock = (wait: LockWait) =>
     acquire(context, wait).catch((error) => {
       throw withNothingChanged(toSvcError(error));
     });
   const release = () => session.exec(`DO RELEASE_LOCK('${lockName(serverInfo.database)}')`);
-  return withSessionLock(mutex, options, take, release, work);
+  return withSessionLock(mutex, options, acquireLock, release, work);
 }
 
 function acquire({ session, serverInfo }: LockContext, waiting: LockWait): Promise<number> {
@@ -49,24 +49,24 @@ function acquire({ session, serverInfo }: LockContext, waiting: LockWait): Promi
 /** One round trip, except the first time, when the epoch table does not exist. */
 async function tryAcquire(exec: ExecSql, serverInfo: ServerInfo, waitS: number): Promise<number | undefined> {
   const name = lockName(serverInfo.database);
-  const move = `UPDATE ${EPOCH_TABLE} SET epoch = epoch + 1 WHERE @svc_got = 1`;
-  const answer = `SELECT @svc_got AS got, connection_id() AS id, (SELECT epoch FROM ${EPOCH_TABLE}) AS epoch`;
+  const increment = `UPDATE ${EPOCH_TABLE} SET epoch = epoch + 1 WHERE @svc_got = 1`;
+  const read = `SELECT @svc_got AS got, connection_id() AS id, (SELECT epoch FROM ${EPOCH_TABLE}) AS epoch`;
   try {
     // GET_LOCK returns 1 for success, 0 for a time-out and NULL for an error.
-    const text = `SET @svc_got = GET_LOCK('${name}', ${waitS}); ${move}; ${answer}`;
+    const text = `SET @svc_got = GET_LOCK('${name}', ${waitS}); ${increment}; ${read}`;
     const epoch = readEpoch((await rowsOf(exec, text))[0], serverInfo);
     if (epoch !== 0) return epoch;
   } catch (error) {
     if (errorNumber(error) !== MISSING_TABLE) throw await releaseAfter(exec, name, error);
   }
   try {
-    // The failed statement before has taken the lock; creating the table without it would race.
-    const [held] = await rowsOf(exec, `SELECT ${sessionHoldsLock(serverInfo.database)} AS held`);
-    if (Number(held?.held) !== 1) return undefined;
+    // The failed text has acquired the lock; creating the table without the lock would race.
+    const [lock] = await rowsOf(exec, `SELECT ${sessionHoldsLock(serverInfo.database)} AS is_held`);
+    if (Number(lock?.is_held) !== 1) return undefined;
     await exec(
       `CREATE TABLE IF NOT EXISTS ${EPOCH_TABLE} (one tinyint NOT NULL PRIMARY KEY, epoch bigint NOT NULL) ENGINE = InnoDB; INSERT IGNORE INTO ${EPOCH_TABLE} VALUES (1, 0)`,
     );
-    const [row] = await rowsOf(exec, `SET @svc_got = 1; ${move}; ${answer}`);
+    const [row] = await rowsOf(exec, `SET @svc_got = 1; ${increment}; ${read}`);
     return readEpoch(row, serverInfo);
   } catch (error) {
     throw await releaseAfter(exec, name, error);
@@ -79,7 +79,7 @@ function readEpoch(row: Readonly<Record<string, unknown>> | undefined, serverInf
   return Number(row?.got ?? 0) === 1 ? Number(row?.epoch ?? 0) : undefined;
 }
 
-/** The session keeps the lock after a failure of the text that took it. */
+/** The session keeps the lock if the text that acquired it fails. */
 async function releaseAfter(exec: ExecSql, name: string, error: unknown): Promise<unknown> {
   await exec(`DO RELEASE_LOCK('${name}')`).catch(() => undefined);
   return error;
@@ -105,7 +105,7 @@ export function isCurrentEpoch(epoch: number): string {
   return `EXISTS (SELECT 1 FROM ${EPOCH_TABLE} WHERE epoch = ${epoch})`;
 }
 
-/** The value, or NULL after the end of the epoch, which makes a write to a NOT NULL column fail. */
+/** SQL for the value, or NULL once the epoch has ended, which makes a write to a NOT NULL column fail. */
 export function ifCurrentEpoch(epoch: number, value: string): string {
   return `(SELECT ${value} FROM ${EPOCH_TABLE} WHERE epoch = ${epoch})`;
 }

@@ -72,12 +72,12 @@ function assertServer(variant: Variant, version: string): void {
     const { other } = variant;
     throw new SvcError('config_invalid', `The server is not ${variant.title} but ${other.title}.`, {
       why: `Its version is ${version}.`,
-      next: [`Write in svc.config: dialect: '${other.name}'`],
+      next: [`Set dialect: '${other.name}' in svc.config.`],
     });
   }
   if (!isBefore(parseVersion(version), variant.minimumVersion)) return;
   throw new SvcError('not_supported', `This ${variant.title} server is too old.`, {
-    why: `It has version ${version}; ${variant.minimumVersion.join('.')} is the oldest that svc knows.`,
+    why: `It has version ${version}; ${variant.minimumVersion.join('.')} is the oldest supported version.`,
     next: ['Use a newer server.'],
   });
 }

@@ -11,7 +11,7 @@ import {
 export const OPTIONS = {
   connectTimeoutMs,
   lockTimeoutMs: millisecondsOption(
-    'milliseconds a statement waits for a lock on a table or a row before it gives way and is retried, rounded up to seconds',
+    'milliseconds a statement waits for a lock on a table or a row before it is cancelled and retried, rounded up to seconds',
     500,
   ),
   lockRetries: integerOption('times a statement is retried after such a wait', 20, 0, 1_000_000),

@@ -37,7 +37,7 @@ export function parseAddress(url: string, schemes: readonly string[]): Address {
   const unknown = [...parsed.searchParams.keys()].find((name) => !PARAMETERS.has(name));
   if (unknown !== undefined) throw invalidUrl(url, schemes, `It has the parameter ${unknown}, which does not exist.`);
   const tls = TLS[parsed.searchParams.get('tls') ?? 'off'];
-  if (tls === undefined) throw invalidUrl(url, schemes, 'Its parameter tls has to be verify, encrypt or off.');
+  if (tls === undefined) throw invalidUrl(url, schemes, 'Its parameter tls must be verify, encrypt or off.');
   const socketPath = parsed.searchParams.get('socketPath');
   return {
     host: parsed.hostname.replace(/^\[(.*)\]$/, '$1').toLowerCase() || 'localhost',
@@ -50,7 +50,7 @@ export function parseAddress(url: string, schemes: readonly string[]): Address {
   };
 }
 
-/** Equal for both dialects, which can connect to the same server. */
+/** The same for both dialects, which can connect to the same server. */
 export function identify(url: string, schemes: readonly string[]): string {
   const { host, port, socketPath, database } = parseAddress(url, schemes);
   return `mysql:${socketPath ?? `${host}:${port}`}/${database}`;
@@ -60,7 +60,7 @@ function decodePart(url: string, schemes: readonly string[], text: string): stri
   try {
     return decodeURIComponent(text);
   } catch {
-    throw invalidUrl(url, schemes, 'It has a % that is not an escape: write a literal one as %25.');
+    throw invalidUrl(url, schemes, 'It contains a % that does not begin an escape sequence: write a literal % as %25.');
   }
 }
 

@@ -4,29 +4,29 @@ import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
 import type { AlterTable } from '../compile/statement.ts';
 import { toSvcError } from '../connection/errors.ts';
 
-const PROBE = quoteIdentifier('_svc_words');
+const PROBE = quoteIdentifier('_svc_enum_values');
 
 /**
- * Inserts every value of an enum into a probe table with the new type: when the server converts the column itself, it is
- * a string already and its errors come too late.
+ * Inserts every value of an enum into a probe table with the new type. When the server converts the column itself, it is
+ * already a string, and an error would come too late.
  */
-export async function assertWordsConvertible(
+export async function assertEnumConvertible(
   exec: ExecSql,
   table: string,
-  { column, lines }: NonNullable<AlterTable['convertWords']>,
+  { column, lines }: NonNullable<AlterTable['convertEnum']>,
 ): Promise<void> {
   const name = quoteIdentifier(column);
   const found = await rowsOf(
     exec,
-    `SELECT CAST(${name} AS CHAR) AS word, COUNT(*) AS counted FROM ${quoteIdentifier(table)} WHERE ${name} IS NOT NULL GROUP BY ${name}`,
+    `SELECT CAST(${name} AS CHAR) AS label, COUNT(*) AS counted FROM ${quoteIdentifier(table)} WHERE ${name} IS NOT NULL GROUP BY ${name}`,
   );
   const drop = `DROP TABLE IF EXISTS ${PROBE}`;
   let rows = 0;
   try {
-    // A process that died may have left one.
+    // A dead process may have left one.
     await exec(`${drop}; CREATE TABLE ${PROBE} (_svc_n int AUTO_INCREMENT PRIMARY KEY, ${lines.join(', ')})`);
-    for (const { word, counted } of found)
-      if (!(await acceptsValue(exec, `INSERT INTO ${PROBE} (${name}) VALUES (${quoteLiteral(String(word))})`)))
+    for (const { label, counted } of found)
+      if (!(await acceptsValue(exec, `INSERT INTO ${PROBE} (${name}) VALUES (${quoteLiteral(String(label))})`)))
         rows += Number(counted);
   } finally {
     await exec(drop);
@@ -51,11 +51,11 @@ export const MAX_COUNTED = 100_000;
 
 /** The number of rows, at most one more than `MAX_COUNTED`. */
 export async function countRows(exec: ExecSql, from: string): Promise<number> {
-  const [some] = await rowsOf(
+  const [row] = await rowsOf(
     exec,
     `SELECT COUNT(*) AS counted FROM (SELECT 1 FROM ${from} LIMIT ${MAX_COUNTED + 1}) AS found`,
   );
-  return Number(some?.counted);
+  return Number(row?.counted);
 }
 
 export async function assertNoRows(

@@ -13,7 +13,7 @@ export async function runFill(exec: ExecSql, traits: Traits, plan: FillColumn): 
   const table = quoteIdentifier(plan.table);
   const column = quoteIdentifier(plan.column);
   const found = await readTable(exec, traits, plan.table);
-  // This is not an update by a user: assigned to itself, an ON UPDATE column keeps its value.
+  // Assigned to itself, an ON UPDATE column keeps its value: this is not an update by a user.
   const unchanged = found.columns
     .filter(({ extra }) => /on update/i.test(extra))
     .map(({ name }) => quoteIdentifier(name));
@@ -31,7 +31,7 @@ export async function runFill(exec: ExecSql, traits: Traits, plan: FillColumn): 
   }
 }
 
-/** Without a key to follow, every batch starts from the beginning. `update` has to exclude rows that would stay NULL. */
+/** Without a key, every batch starts from the beginning. `update` must exclude rows that would stay NULL. */
 async function fillUnordered(exec: ExecSql, update: string): Promise<void> {
   for (;;) {
     const [result] = await exec(`${update} LIMIT ${BATCH_ROWS}`);

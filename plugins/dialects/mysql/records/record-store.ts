@@ -46,7 +46,7 @@ export function createRecordGrammar({ binaryCollation }: Pick<Variant, 'binaryCo
     },
     // NOW() is the start of the statement, before it waited for a lock.
     clock: 'SYSDATE(3)',
-    elapsed: 'TIMESTAMPDIFF(MICROSECOND, @svc_began, SYSDATE(6)) / 1000',
+    elapsed: 'TIMESTAMPDIFF(MICROSECOND, @svc_started_at, SYSDATE(6)) / 1000',
     read: readColumn,
   };
 }
@@ -60,7 +60,7 @@ function readColumn(value: unknown, column: RecordColumn): RecordValue {
 }
 
 /** `lockRetries`: how often a statement is retried after a lock wait time-out. */
-export function createRecordHome(session: Session, grammar: RecordGrammar, lockRetries: number): RecordBackend {
+export function createRecordBackend(session: Session, grammar: RecordGrammar, lockRetries: number): RecordBackend {
   const exec: ExecSql = (text) => retryTransient(() => session.exec(text), isTransient, lockRetries);
   return {
     exec,
@@ -133,7 +133,7 @@ async function ensureTable(exec: ExecSql, grammar: RecordGrammar, definition: An
   }
 }
 
-/** A key has at most 3,072 bytes: four strings of 255 characters with four bytes each do not fit. */
+/** A key has at most 3,072 bytes, too few for four strings of 255 characters with four bytes each. */
 function indexColumns({ columns }: AnyRecordDefinition, names: readonly string[]): string {
   const strings = names.filter((name) => columns[name]?.type === 'string');
   const maxLength = Math.floor(3000 / 4 / strings.length);
@@ -145,8 +145,8 @@ function indexColumns({ columns }: AnyRecordDefinition, names: readonly string[]
 }
 
 /**
- * A record write inside a packet. An insert fails if the row exists or the epoch is over; after an update, ROW_COUNT()
- * shows it. Without `epoch` it is not checked.
+ * A record write inside a packet. An insert fails if the row exists or the epoch has ended; after an update, ROW_COUNT()
+ * is 0. Without `epoch`, the epoch is not checked.
  */
 export function writeSql(grammar: RecordGrammar, write: RecordWrite, epoch: number | undefined): string {
   const { definition, record, version } = write;

@@ -56,7 +56,7 @@ export async function completeClauses(
     return clause.kind === 'dropIndex' ? [clause.name] : [];
   });
   for (const clause of clauses)
-    if (clause.kind === 'dropColumn') assertIndexesKept(table, clause.column, droppedIndexes);
+    if (clause.kind === 'dropColumn') assertIndexesPreserved(table, clause.column, droppedIndexes);
   const complete = clauses.flatMap((clause) => completeClause(traits, table, clause));
   const droppedKeys = complete.flatMap((clause) => (clause.kind === 'dropForeignKey' ? [clause.name] : []));
   return [
@@ -83,7 +83,7 @@ function completeClause(traits: Traits, table: CatalogTable, clause: AlterClause
   }
 }
 
-/** Clauses of statements that have to follow: only a statement of its own drops a default that the server added. */
+/** Clauses of statements that must follow: only a separate statement drops a default that the server added. */
 export function followUpClauses(clauses: readonly PlainClause[]): PlainClause[] {
   return clauses.flatMap((clause): PlainClause[] =>
     clause.kind === 'redefineColumn' && clause.addsZeroDefault ? [{ kind: 'dropDefault', column: clause.column }] : [],
@@ -91,13 +91,17 @@ export function followUpClauses(clauses: readonly PlainClause[]): PlainClause[] 
 }
 
 /** The server would remove the column from the index: unique over two columns would become unique over one. */
-function assertIndexesKept({ name: table, indexes }: CatalogTable, column: string, dropped: readonly string[]): void {
+function assertIndexesPreserved(
+  { name: table, indexes }: CatalogTable,
+  column: string,
+  dropped: readonly string[],
+): void {
   const index = indexes.find(
     ({ name, columns }) => columns.length > 1 && !dropped.includes(name) && columns.some((one) => one.name === column),
   );
   if (!index) return;
-  throw new SvcError('field_in_use', `The field "${table}.${column}" cannot be dropped: something uses it.`, {
-    why: `The index "${index.name}", which svc did not create, has it together with other fields.`,
+  throw new SvcError('field_in_use', `The field "${table}.${column}" cannot be dropped: an index uses it.`, {
+    why: `The index "${index.name}", which svc did not create, contains it together with other fields.`,
     next: [
       `Drop the index first: raw, ALTER TABLE ${quoteIdentifier(table)} DROP INDEX ${quoteIdentifier(index.name)}`,
     ],
@@ -110,12 +114,12 @@ function dropArrayChecks(traits: Traits, { checks }: CatalogTable, column: strin
     .map(({ name }) => ({ kind: 'dropCheck', name }));
 }
 
-/** An index for each foreign key that would be left without one. */
+/** An index for each foreign key that would have none. */
 function replacementIndexes({ indexes, foreignKeys }: CatalogTable, dropped: readonly string[]): PlainClause[] {
   if (dropped.length === 0) return [];
-  const left = indexes.filter(({ name }) => !dropped.includes(name));
+  const remaining = indexes.filter(({ name }) => !dropped.includes(name));
   return foreignKeys
-    .filter(({ columns }) => !left.some((index) => serves(index, columns)))
+    .filter(({ columns }) => !remaining.some((index) => serves(index, columns)))
     .map(({ name, columns }) => ({ kind: 'addIndex', name, columns: columns.map((column) => ({ name: column })) }));
 }
 
@@ -124,16 +128,17 @@ function releaseAutomaticIndex({ indexes, foreignKeys }: CatalogTable, dropped: 
   const key = foreignKeys.find(({ name }) => name === dropped);
   const index = indexes.find((one) => key && isAutomaticIndex(one, [key]));
   if (!index) return [];
-  const left = indexes.filter((one) => one !== index);
+  const remaining = indexes.filter((one) => one !== index);
   const successor = foreignKeys.find(
-    ({ name, columns }) => name !== dropped && serves(index, columns) && !left.some((other) => serves(other, columns)),
+    ({ name, columns }) =>
+      name !== dropped && serves(index, columns) && !remaining.some((other) => serves(other, columns)),
   );
   return [
     successor ? { kind: 'renameIndex', from: index.name, to: successor.name } : { kind: 'dropIndex', name: index.name },
   ];
 }
 
-/** A column's whole definition: what changes, and everything else as the catalog has it. */
+/** A column's whole definition: the changes, and everything else from the catalog. */
 function completeColumn(traits: Traits, table: CatalogTable, modify: ModifyColumn): PlainClause {
   const column = table.columns.find(({ name }) => name === modify.column);
   if (!column) throw new SvcError('field_unknown', `The table "${table.name}" has no field "${modify.column}".`);
@@ -169,19 +174,19 @@ function completeColumn(traits: Traits, table: CatalogTable, modify: ModifyColum
   };
 }
 
-/** A type that only changes its size stays UNSIGNED or ZEROFILL, CHAR or BINARY. */
-function resizeType({ type: was, charset }: CatalogColumn, type: string): string {
+/** A type whose size alone changes stays UNSIGNED or ZEROFILL, CHAR or BINARY. */
+function resizeType({ type: before, charset }: CatalogColumn, type: string): string {
   const [, kind = '', size = ''] = SIZED.exec(type) ?? [];
-  const [, kindBefore = '', sizeBefore = ''] = SIZED.exec(was) ?? [];
-  const isResize = kind !== '' && kind === kindBefore && readType(was, charset).type === readType(type, null).type;
+  const [, kindBefore = '', sizeBefore = ''] = SIZED.exec(before) ?? [];
+  const isResize = kind !== '' && kind === kindBefore && readType(before, charset).type === readType(type, null).type;
   // The longest CHAR or BINARY.
-  if (!isResize || (!was.startsWith('var') && kind !== 'decimal' && Number(size.slice(1, -1)) > 255)) return type;
-  return was.replace(sizeBefore, size);
+  if (!isResize || (!before.startsWith('var') && kind !== 'decimal' && Number(size.slice(1, -1)) > 255)) return type;
+  return before.replace(sizeBefore, size);
 }
 
 const SIZED = /^(?:var)?(char|binary|decimal)(\([\d,]+\))/;
 
-/** A column that stays a text keeps its collation; without this clause it would get the table's. */
+/** A column that stays a text type keeps its collation; without this clause it would get the table's. */
 function collationSql({ charset, collation }: CatalogColumn, table: CatalogTable, { type }: ModifyColumn): string {
   if (charset === null || collation === null || collation === table.collation) return '';
   if (type !== undefined && (!/^(var)?char|text$|^enum/.test(type) || /character set/i.test(type))) return '';
@@ -206,7 +211,7 @@ function defaultClause(column: CatalogColumn, modify: ModifyColumn, type: string
   if (!found) return '';
   if ('literal' in found && /^(var)?binary|blob$|^bit/.test(column.type)) {
     throw new SvcError('not_supported', `The default of "${column.name}" would not survive the change.`, {
-      why: 'The catalog returns a binary default only up to its first zero byte, and the change has to repeat it.',
+      why: 'The catalog returns a binary default only up to its first zero byte, and the change must repeat it.',
       next: ['Change the field with a raw statement that contains its whole definition.'],
     });
   }

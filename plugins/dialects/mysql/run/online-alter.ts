@@ -11,7 +11,7 @@ import {
   type StatementPlan,
 } from '../compile/statement.ts';
 import { errorNumber } from '../connection/errors.ts';
-import { assertNoRows, assertWordsConvertible, countRows, MAX_COUNTED } from '../data/conversion-checks.ts';
+import { assertEnumConvertible, assertNoRows, countRows, MAX_COUNTED } from '../data/conversion-checks.ts';
 import { runFill } from '../data/fill.ts';
 
 import { isBefore, type Traits, type Version } from '../variant.ts';
@@ -21,14 +21,14 @@ export interface AlterContext {
   readonly exec: ExecSql;
   readonly traits: Traits;
   readonly version: Version;
-  /** A statement may copy a table, which blocks writes to it. */
+  /** Whether a statement may copy a table, which blocks writes to it. */
   readonly allowCopy: boolean;
   /** The server does not distinguish tables by the case of their names. */
   readonly foldsTableNames: boolean;
 }
 
 /**
- * The SQL of a statement in its most likely form, if nothing has to be looked up for it; undefined for others. If the
+ * The SQL of a statement in its most likely form; undefined if it depends on the catalog. If the
  * server cannot run it in that form, it fails with one of `NEEDS_CATALOG`.
  */
 export function immediateSql(traits: Traits, tableOptions: string, plan: StatementPlan): string | undefined {
@@ -45,7 +45,7 @@ export function immediateSql(traits: Traits, tableOptions: string, plan: Stateme
 }
 
 function immediateAlterSql(traits: Traits, alter: AlterTable): string | undefined {
-  if (needsCatalog(traits, alter) || alter.rejectRows || alter.convertWords) return undefined;
+  if (needsCatalog(traits, alter) || alter.rejectRows || alter.convertEnum) return undefined;
   if (alter.clauses.some((clause) => requiresCopy(clause) || isDescendingIndex(clause))) return undefined;
   // Only the kinds that `needsCatalog` lists are not plain.
   const clauses = alter.clauses as readonly PlainClause[];
@@ -53,7 +53,7 @@ function immediateAlterSql(traits: Traits, alter: AlterTable): string | undefine
   return `${alterSql(traits, alter.table, clauses)}, ${isInstant ? INSTANT : ONLINE}`;
 }
 
-/** No server adds these without a copy of the table. */
+/** Every server copies the table to add these. */
 export const requiresCopy = (clause: AlterClause): boolean =>
   clause.kind === 'addConstraint' && (clause.type === 'foreignKey' || clause.type === 'check');
 
@@ -77,9 +77,9 @@ export async function runDeferred(
 
 async function alter(context: AlterContext, plan: AlterTable, onSent: (sql: string) => void): Promise<void> {
   const { exec, traits } = context;
-  const { table, rejectRows, convertWords } = plan;
+  const { table, rejectRows, convertEnum } = plan;
   assertServerSupports(context, plan);
-  if (convertWords) await assertWordsConvertible(exec, table, convertWords);
+  if (convertEnum) await assertEnumConvertible(exec, table, convertEnum);
   const clauses = await completeClauses(exec, traits, plan);
   const [sql, ...followUps] = completeSql(traits, table, clauses);
   onSent([sql, ...followUps].join('; '));
@@ -109,11 +109,11 @@ export function completeSql(
   ];
 }
 
-/** Otherwise the server takes a 0 in an existing row for a missing number and replaces it. */
+/** Otherwise the server replaces a 0 in an existing row by a new number. */
 const allowingZeroIds = (exec: ExecSql, work: () => Promise<void>): Promise<void> =>
   withSqlMode(exec, "CONCAT(@@sql_mode, ',NO_AUTO_VALUE_ON_ZERO')", work);
 
-/** A column may have the date zero as its default, which strict sessions reject in any change of its table. */
+/** Strict sessions reject any change of a table with a default of the date zero. */
 export async function allowingZeroDates<T>(
   { exec, traits }: AlterContext,
   table: string,
@@ -148,14 +148,10 @@ const INVALID_DEFAULT = 1067;
 export function assertServerSupports({ traits, version }: AlterContext, { table, clauses }: AlterTable): void {
   const { descendingIndexesSince } = traits;
   if (!descendingIndexesSince || !isBefore(version, descendingIndexesSince) || !clauses.some(isDescendingIndex)) return;
-  throw new SvcError(
-    'not_supported',
-    `This ${traits.title} server cannot have an index in descending order: "${table}".`,
-    {
-      why: `It has version ${version.join('.')}; descending indexes came with ${descendingIndexesSince.join('.')}.`,
-      next: ['Leave the order out, or use a newer server.'],
-    },
-  );
+  throw new SvcError('not_supported', `This ${traits.title} server does not support descending indexes: "${table}".`, {
+    why: `It has version ${version.join('.')}; descending indexes are supported since ${descendingIndexesSince.join('.')}.`,
+    next: ['Remove the order, or use a newer server.'],
+  });
 }
 
 /** No other session can write a row between the check of the rows and the change. */
@@ -213,8 +209,8 @@ export async function assertCopyAllowed(
   const rows = isEstimate ? await estimateRows(exec, table) : found;
   const size = `${isEstimate ? 'about ' : ''}${rows.toLocaleString('en')} ${rows === 1 ? 'row' : 'rows'}`;
   throw new SvcError('copy_required', `The table "${table}" would have to be copied, with its ${size}.`, {
-    why: `Nobody could ${rejectRows ? 'read it or ' : ''}write to it until that is done: ${sql}`,
-    next: ['Where that is acceptable: --allow-copy', 'Otherwise use a tool for online schema changes.'],
+    why: `It cannot be ${rejectRows ? 'read or ' : ''}written until the copy is complete: ${sql}`,
+    next: ['If that is acceptable: --allow-copy', 'Otherwise use a tool for online schema changes.'],
     details: { table, rows },
   });
 }

@@ -31,10 +31,10 @@ export interface Packet {
 
 /*
  * DDL commits the open transaction before it starts, even if it fails. So a write between two DDL statements ("this one is
- * done, that one starts") needs no commit of its own: it becomes durable right before the next statement can take effect.
- * The server stops a packet at the first statement that fails. Session variables record how far it came, and a write that
- * matches no row is made to fail. A compound statement is answered once instead of once per statement, which saves as
- * much as the writes cost.
+ * done, that one starts") needs no separate commit: it becomes durable right before the next statement can take effect.
+ * The server stops a packet at the first statement that fails. Session variables record the progress, and a write that
+ * matches no row fails on purpose. A compound statement has one response instead of one per statement, which saves as
+ * much time as the writes take.
  */
 
 /**
@@ -48,30 +48,30 @@ export function createPacket(
   elapsedMs: number,
   isPlain: boolean,
 ): Packet {
-  const taken: MysqlSegment[] = [];
+  const packed: MysqlSegment[] = [];
   const parts: string[] = [lockGuard(context, segments)];
   let length = 0;
   /** The last segment has writes that nothing has committed yet. */
   let isOpen = false;
   for (const segment of segments) {
-    if (taken.length === MAX_SEGMENTS) break;
-    const last = taken.at(-1);
+    if (packed.length === MAX_SEGMENTS) break;
+    const last = packed.at(-1);
     // A raw statement may take long: a cancelled run stops before or after it.
     if (last && (isDeferred(context, segment) || hasRaw(segment) || hasRaw(last))) break;
-    const part = segmentSql(context, segment, epoch, taken.length, isOpen);
-    if (taken.length > 0 && length + part.length > MAX_CHARACTERS) break;
+    const part = segmentSql(context, segment, epoch, packed.length, isOpen);
+    if (packed.length > 0 && length + part.length > MAX_CHARACTERS) break;
     length += part.length;
     parts.push(part);
-    taken.push(segment);
+    packed.push(segment);
     isOpen = isUncommitted(segment);
   }
-  const readBack = groupWrites(taken.flatMap(({ writes }) => writes));
+  const readBack = groupWrites(packed.flatMap(({ writes }) => writes));
   const reads = readBack.flatMap((writes) => readBackSql(context.grammar, writes) ?? []);
   // Raw SQL could end the compound statement.
-  const compound = isPlain || taken.some(hasRaw) ? undefined : context.compoundStatement;
+  const compound = isPlain || packed.some(hasRaw) ? undefined : context.compoundStatement;
   const statements = [...parts, 'COMMIT', 'SET autocommit = 1'].join('\n;');
   const text = [begin(elapsedMs), compound?.(statements) ?? statements, ...reads].join('\n;');
-  return { segments: taken, text, isCompound: compound !== undefined, readBack };
+  return { segments: packed, text, isCompound: compound !== undefined, readBack };
 }
 
 export const hasRaw = ({ statements }: MysqlSegment): boolean => statements.some(isRaw);
@@ -97,8 +97,8 @@ export function countCommitted(segments: readonly MysqlSegment[], failed: number
 
 /** @svc_at is -1 until the lock is checked. */
 function begin(elapsedMs: number): string {
-  const began = `SYSDATE(6) - INTERVAL ${Math.round(elapsedMs * 1000)} MICROSECOND`;
-  return `SET autocommit = 0, @svc_done = 0, @svc_at = -1, @svc_began = ${began}`;
+  const startedAt = `SYSDATE(6) - INTERVAL ${Math.round(elapsedMs * 1000)} MICROSECOND`;
+  return `SET autocommit = 0, @svc_done = 0, @svc_at = -1, @svc_started_at = ${startedAt}`;
 }
 
 function lockGuard({ lockHeld }: PacketContext, segments: readonly MysqlSegment[]): string {
@@ -131,7 +131,7 @@ function segmentSql(
     // A raw statement does not always commit the open transaction or itself.
     return ['COMMIT', sql, 'COMMIT', done, 'UNLOCK TABLES', ...restore].join('\n;');
   }
-  const began = endsElapsed(segment) ? ', @svc_began = SYSDATE(6)' : '';
+  const startedAt = endsElapsed(segment) ? ', @svc_started_at = SYSDATE(6)' : '';
   const parts = isOpen && statements.length > 0 ? ['COMMIT', 'SET @svc_at = 0'] : [];
   for (const [at, { run }] of statements.entries()) {
     const sql = context.sqlOf(run);
@@ -147,10 +147,10 @@ function segmentSql(
     if (write.version !== undefined && at < writes.length - 1) parts.push(guardSql('ROW_COUNT() <> 1'));
   }
   const last = writes.at(-1)?.version === undefined ? '' : ` * ${failIf('ROW_COUNT() <> 1')}`;
-  if (statements.length === 0) return [...parts, `${done}${last}${began}`].join('\n;');
+  if (statements.length === 0) return [...parts, `${done}${last}${startedAt}`].join('\n;');
   // Only a committed segment counts as done.
   if (last !== '') parts.push(guardSql('ROW_COUNT() <> 1'));
-  return [...parts, 'COMMIT', `${done}, @svc_at = 0${began}`].join('\n;');
+  return [...parts, 'COMMIT', `${done}, @svc_at = 0${startedAt}`].join('\n;');
 }
 
 /** Writes with columns that the engine fills in, grouped by record definition. */

@@ -7,7 +7,7 @@ import type { Traits } from '../variant.ts';
 import { completeClauses, needsCatalog } from './complete-alter.ts';
 import { completeSql } from './online-alter.ts';
 
-/** What a run does to tables that exist at its start, as far as that is certain beforehand. */
+/** The changes of a run to tables that exist at its start, as far as they are certain beforehand. */
 export interface PlannedChanges {
   /** By the name of the table at the start. */
   readonly changes: ReadonlyMap<string, readonly TableChange[]>;
@@ -23,7 +23,7 @@ export interface TableChange {
   readonly alter: AlterTable;
   /** No earlier statement changes its columns or their values. */
   readonly columnsUnchanged: boolean;
-  /** Those for which no earlier statement changes the columns that they read. */
+  /** Only those that read no column which an earlier statement changes. */
   readonly violations: readonly Violation[];
 }
 
@@ -40,7 +40,7 @@ export function planChanges(statements: readonly MysqlStatement[]): PlannedChang
   const changes = new Map<string, TableChange[]>();
   const dropped = new Map<string, number>();
   const foreignKeys: AddedForeignKey[] = [];
-  /** Of tables that the run created, dropped or renamed: their name at the start, if they existed. */
+  /** The original name of each table that the run creates, drops or renames, if it existed at the start. */
   const originals = new Map<string, string | undefined>();
   const originalOf = (name: string): string | undefined => (originals.has(name) ? originals.get(name) : name);
   /** Columns that the run adds, changes or drops, by the name of their table at the start. */
@@ -87,7 +87,7 @@ export function planChanges(statements: readonly MysqlStatement[]): PlannedChang
   return { changes, dropped, foreignKeys };
 }
 
-/** A raw statement after which a table may be another one, or empty. */
+/** A raw statement that may replace or empty a table. */
 const MAY_CHANGE_TABLES = /\b(alter|call|create|delete|drop|execute|load|rename|truncate)\b/i;
 
 export const newNameIn = ({ clauses }: AlterTable): string | undefined =>

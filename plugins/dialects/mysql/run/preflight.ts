@@ -6,7 +6,7 @@ import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
 import { type AlterTable, alterSql, type MysqlStatement, type PlainClause } from '../compile/statement.ts';
 import type { Violation } from '../compile/violations.ts';
 import { errorNumber } from '../connection/errors.ts';
-import { assertNoRows, assertWordsConvertible } from '../data/conversion-checks.ts';
+import { assertEnumConvertible, assertNoRows } from '../data/conversion-checks.ts';
 import type { Traits } from '../variant.ts';
 import { completeClauses } from './complete-alter.ts';
 import {
@@ -28,9 +28,9 @@ export async function preflight(
   statements: readonly MysqlStatement[],
 ): Promise<PreflightFailure | undefined> {
   const { exec, traits, foldsTableNames } = context;
-  const [folded] = foldsTableNames ? findFoldedNames(statements) : [];
-  if (folded) return folded;
-  // A single statement leaves nothing behind when it fails.
+  const [uppercaseName] = foldsTableNames ? findNamesWithUppercase(statements) : [];
+  if (uppercaseName) return uppercaseName;
+  // A single statement has no effect when it fails.
   if (statements.length <= 1) return undefined;
   const { changes, dropped, foreignKeys } = planChanges(statements);
   const failures = [
@@ -45,7 +45,7 @@ export async function preflight(
 }
 
 /** Tables whose name the catalog would return in lower case. */
-function findFoldedNames(statements: readonly MysqlStatement[]): PreflightFailure[] {
+function findNamesWithUppercase(statements: readonly MysqlStatement[]): PreflightFailure[] {
   return statements.flatMap(({ run }, statement) => {
     if (run.kind === 'raw') return [];
     const newName = run.kind === 'alterTable' ? newNameIn(run) : undefined;
@@ -53,7 +53,7 @@ function findFoldedNames(statements: readonly MysqlStatement[]): PreflightFailur
     if (name === undefined) return [];
     const error = new SvcError('name_invalid', `The name "${name}" cannot be used for a table on this server.`, {
       why: 'The server ignores the case of table names (lower_case_table_names), and svc does not.',
-      next: ['Write it in lower case.'],
+      next: ['Use lower case.'],
     });
     return [{ statement, error }];
   });
@@ -64,20 +64,20 @@ async function findOutsideReferences(exec: ExecSql, dropped: ReadonlyMap<string,
   if (dropped.size === 0) return [];
   const rows = await rowsOf(
     exec,
-    `SELECT DISTINCT k.referenced_table_name AS held, k.table_schema AS s, k.table_name AS t, k.constraint_name AS n
+    `SELECT DISTINCT k.referenced_table_name AS referenced, k.table_schema AS s, k.table_name AS t, k.constraint_name AS n
   FROM information_schema.key_column_usage k WHERE k.referenced_table_schema = DATABASE() AND k.table_schema <> DATABASE()
   AND k.referenced_table_name IN (${[...dropped.keys()].map(quoteLiteral).join(', ')})`,
   );
   return rows.flatMap((row): PreflightFailure[] => {
-    const referenced = String(row.held);
+    const referenced = String(row.referenced);
     const statement = dropped.get(referenced);
     // The catalog ignores the case of names.
     if (statement === undefined) return [];
     const table = `${quoteIdentifier(String(row.s))}.${quoteIdentifier(String(row.t))}`;
     const key = quoteIdentifier(String(row.n));
     const error = new SvcError('collection_referenced', `The table "${referenced}" cannot be dropped.`, {
-      why: `The foreign key ${key} of ${table}, in another database, points at it.`,
-      next: [`Drop that first: ALTER TABLE ${table} DROP FOREIGN KEY ${key}`],
+      why: `The foreign key ${key} of ${table}, in another database, references it.`,
+      next: [`Drop it first: ALTER TABLE ${table} DROP FOREIGN KEY ${key}`],
     });
     return [{ statement, error }];
   });
@@ -95,13 +95,13 @@ async function findIncompatibleKeys(
     catalog.find(({ name }) => name === table)?.columns.find(({ name }) => name === column)?.type;
   return keys.flatMap(({ statement, table, existsBefore, columns, types, parent, target }) =>
     columns.flatMap((column, index): PreflightFailure[] => {
-      const own = (existsBefore ? typeOf(table, column) : undefined) ?? types[index] ?? '';
-      const other = typeOf(parent, target[index]);
-      if (other === undefined || exactType(own) === exactType(other)) return [];
-      const error = new SvcError('constraint_invalid', `"${table}.${column}" cannot point at "${parent}".`, {
-        why: `It is of type ${own}, "${parent}.${target[index]}" of type ${other}, and the server requires the same type at both ends.`,
+      const ownType = (existsBefore ? typeOf(table, column) : undefined) ?? types[index] ?? '';
+      const otherType = typeOf(parent, target[index]);
+      if (otherType === undefined || strictKeyType(ownType) === strictKeyType(otherType)) return [];
+      const error = new SvcError('constraint_invalid', `"${table}.${column}" cannot reference "${parent}".`, {
+        why: `It is of type ${ownType}, "${parent}.${target[index]}" of type ${otherType}, and the server requires the same type for both.`,
         next: [
-          `Give it that type in a raw statement before the constraint: ALTER TABLE ${quoteIdentifier(table)} MODIFY ${quoteIdentifier(column)} ${other}`,
+          `Change its type in a raw statement before the constraint: ALTER TABLE ${quoteIdentifier(table)} MODIFY ${quoteIdentifier(column)} ${otherType}`,
         ],
       });
       return [{ statement, error }];
@@ -109,9 +109,9 @@ async function findIncompatibleKeys(
   );
 }
 
-/** The types that have to be identical; others only have to be comparable. */
-const exactType = (type: string): string => EXACT_TYPES.exec(type.replace(/\(\d+\)/, ''))?.[0] ?? '';
-const EXACT_TYPES = /^((tiny|small|medium|big)?int( unsigned)?|uuid)\b/;
+/** The part of a type that must be identical in both columns; other types only have to be comparable. */
+const strictKeyType = (type: string): string => STRICT_KEY_TYPES.exec(type.replace(/\(\d+\)/, ''))?.[0] ?? '';
+const STRICT_KEY_TYPES = /^((tiny|small|medium|big)?int( unsigned)?|uuid)\b/;
 
 async function tablesWithRows(exec: ExecSql, tables: readonly string[]): Promise<string[]> {
   if (tables.length === 0) return [];
@@ -126,7 +126,7 @@ async function tablesWithRows(exec: ExecSql, tables: readonly string[]): Promise
   return found;
 }
 
-const REHEARSAL = '_svc_rehearsal';
+const DRY_RUN_TABLE = '_svc_dry_run';
 
 async function findFailingChange(
   context: AlterContext,
@@ -134,12 +134,12 @@ async function findFailingChange(
   changes: readonly TableChange[],
 ): Promise<PreflightFailure | undefined> {
   const { exec } = context;
-  const drop = `DROP TABLE IF EXISTS ${quoteIdentifier(REHEARSAL)}`;
+  const drop = `DROP TABLE IF EXISTS ${quoteIdentifier(DRY_RUN_TABLE)}`;
   let isCreated = false;
   try {
-    // A process that died may have left one.
+    // A dead process may have left one.
     await allowingZeroDates(context, table, () =>
-      exec(`${drop}; CREATE TABLE ${quoteIdentifier(REHEARSAL)} LIKE ${quoteIdentifier(table)}`),
+      exec(`${drop}; CREATE TABLE ${quoteIdentifier(DRY_RUN_TABLE)} LIKE ${quoteIdentifier(table)}`),
     );
     isCreated = true;
     if (changes.some(({ alter }) => alter.clauses.some(({ kind }) => kind === 'dropCheck'))) await dropChecks(context);
@@ -153,7 +153,7 @@ async function findFailingChange(
     }
     return undefined;
   } catch (error) {
-    // What fails only on the copy is left to the step itself.
+    // An error that only the copy causes is ignored: the real step reports its own.
     if (errorNumber(error) === undefined) throw error;
     return undefined;
   } finally {
@@ -164,16 +164,16 @@ async function findFailingChange(
 async function assertChange(context: AlterContext, table: string, change: TableChange): Promise<void> {
   const { exec, allowCopy } = context;
   const { alter, text, columnsUnchanged, violations } = change;
-  const { rejectRows, convertWords } = alter;
+  const { rejectRows, convertEnum } = alter;
   assertServerSupports(context, alter);
   // Other conditions may read columns that an earlier statement changes.
   if (rejectRows && (columnsUnchanged || rejectRows.condition === 'TRUE')) await assertNoRows(exec, table, rejectRows);
-  if (convertWords && columnsUnchanged) await assertWordsConvertible(exec, table, convertWords);
+  if (convertEnum && columnsUnchanged) await assertEnumConvertible(exec, table, convertEnum);
   for (const violation of violations) await assertNoViolation(exec, table, violation);
   if (!allowCopy && !(await isOnline(context, alter))) await assertCopyAllowed(exec, alter, table, text);
 }
 
-/** A condition that the server cannot evaluate now is left to the step itself. */
+/** Ignores a condition that the server cannot evaluate yet: the step itself reports a violation. */
 async function assertNoViolation(exec: ExecSql, table: string, violation: Violation): Promise<void> {
   try {
     await assertNoRows(exec, table, violation);
@@ -182,24 +182,24 @@ async function assertNoViolation(exec: ExecSql, table: string, violation: Violat
   }
 }
 
-/** A run that drops a check is tried without any: on MySQL, the copy's have other names and would keep their columns. */
+/** A plan that drops a check is tried on a copy without checks: on MySQL, those of a copy have other names. */
 async function dropChecks({ exec, traits }: AlterContext): Promise<void> {
-  const { checks } = await readTable(exec, traits, REHEARSAL);
+  const { checks } = await readTable(exec, traits, DRY_RUN_TABLE);
   const clauses = checks
     .filter(({ ofColumn }) => !ofColumn)
     .map(({ name }): PlainClause => ({ kind: 'dropCheck', name }));
-  if (clauses.length > 0) await exec(alterSql(traits, REHEARSAL, clauses));
+  if (clauses.length > 0) await exec(alterSql(traits, DRY_RUN_TABLE, clauses));
 }
 
-/** Not tried on the copy, which keeps its name and has no foreign keys. */
-const NOT_REHEARSED: ReadonlySet<string> = new Set(['renameTable', 'dropCheck', 'dropForeignKey']);
+/** Clauses that are not tried on the copy: it keeps its name and has no foreign keys. */
+const NOT_TRIED: ReadonlySet<string> = new Set(['renameTable', 'dropCheck', 'dropForeignKey']);
 
 /** Tries the change on the copy. */
 async function isOnline(context: AlterContext, alter: AlterTable): Promise<boolean> {
   const { exec, traits } = context;
   if (alter.clauses.some(requiresCopy)) return false;
-  const clauses = alter.clauses.filter(({ kind }) => !NOT_REHEARSED.has(kind));
-  const rehearsed = await completeClauses(exec, traits, { ...alter, clauses }, REHEARSAL);
-  if (rehearsed.length === 0) return true;
-  return allowingZeroDates(context, REHEARSAL, () => tryOnline(exec, alterSql(traits, REHEARSAL, rehearsed)));
+  const clauses = alter.clauses.filter(({ kind }) => !NOT_TRIED.has(kind));
+  const tried = await completeClauses(exec, traits, { ...alter, clauses }, DRY_RUN_TABLE);
+  if (tried.length === 0) return true;
+  return allowingZeroDates(context, DRY_RUN_TABLE, () => tryOnline(exec, alterSql(traits, DRY_RUN_TABLE, tried)));
 }

@@ -20,7 +20,7 @@ import {
   type PacketContext,
 } from './packet.ts';
 
-/** The errors of a conflicting record write: another version, an old epoch, or an existing row. */
+/** The errors of a conflicting record write: another version, an outdated epoch, or an existing row. */
 const WRITE_CONFLICT: ReadonlySet<number | undefined> = new Set([1690, 1048, 1062]);
 
 /** A warning: a table of an engine without transactions kept its changes. */
@@ -44,7 +44,7 @@ interface PacketOutcome {
   readonly retry?: Retry | undefined;
 }
 
-/** `deferred`: its most likely form did not work. `plain`: the compound statement has a syntax error. */
+/** `deferred`: its most likely form was rejected. `plain`: the compound statement has a syntax error. */
 type Retry = 'deferred' | 'plain';
 
 export async function runSegments(
@@ -56,12 +56,12 @@ export async function runSegments(
 ): Promise<RunOutcome> {
   const written: Written[] = [];
   let retries = 0;
-  let began = performance.now() - tookMs;
+  let startedAt = performance.now() - tookMs;
   let retry: Retry | undefined;
   while (written.length < segments.length) {
     const before = written.length;
     if (before > 0 && observer?.shouldContinue(before) === false) break;
-    const elapsedMs = performance.now() - began;
+    const elapsedMs = performance.now() - startedAt;
     const outcome = await context.session.exclusive((exec) =>
       runPacket(context, exec, segments.slice(before), epoch, elapsedMs, retry, (text) =>
         observer?.onSent(before, text),
@@ -71,7 +71,7 @@ export async function runSegments(
     const last = segments[written.length - 1];
     if (written.length > before) {
       retries = 0;
-      if (last && endsElapsed(last)) began = performance.now();
+      if (last && endsElapsed(last)) startedAt = performance.now();
     }
     retry = outcome.retry;
     if (!outcome.failure || retry) continue;
@@ -114,14 +114,14 @@ async function runPacket(
     const results = await exec(packet.text);
     return { written: writtenOf(context, packet.segments, results.slice(results.length - packet.readBack.length)) };
   } catch (error) {
-    return recover(context, exec, packet, error).catch((second) => {
-      // The result is unknown: the caller reads the history again.
-      return { written: [], failure: { statement: undefined, error: connectionLostOr(second, error) } };
+    return recover(context, exec, packet, error).catch((recoveryError) => {
+      // The outcome is unknown: the caller reads the history again.
+      return { written: [], failure: { statement: undefined, error: connectionLostOr(recoveryError, error) } };
     });
   }
 }
 
-/** Reads how far the packet came and ends its transaction. */
+/** Reads the progress of the packet and ends its transaction. */
 async function recover(context: RunContext, exec: ExecSql, packet: Packet, error: unknown): Promise<PacketOutcome> {
   const [row] = await rowsOf(exec, 'SELECT @svc_done AS done, @svc_at AS at');
   const done = Number(row?.done);
@@ -129,7 +129,7 @@ async function recover(context: RunContext, exec: ExecSql, packet: Packet, error
   const failed = packet.segments[done];
   const isRaw = failed !== undefined && hasRaw(failed);
   // Writes before a planned non-transactional statement have succeeded, so they are committed even if the statement has a
-  // syntax error. A raw statement follows a COMMIT: what is open after it is its own unfinished part.
+  // syntax error. A raw statement follows a COMMIT: the open transaction after it is its own unfinished part.
   const rolledBack = failed?.transactional !== false || isRaw || at < 0;
   const warnings = await rowsOf(exec, `${rolledBack ? 'ROLLBACK' : 'COMMIT'}; SHOW WARNINGS`);
   const isPartial = warnings.some(({ Code }) => Number(Code) === NOT_ROLLED_BACK);
@@ -178,9 +178,9 @@ function failureOf(failed: MysqlSegment | undefined, at: number, error: unknown)
   return { statement: failed.transactional ? at : 0, error: toSvcError(error), rolledBack };
 }
 
-function connectionLostOr(second: unknown, first: unknown): unknown {
+function connectionLostOr(recoveryError: unknown, first: unknown): unknown {
   const mapped = toSvcError(first);
-  return isSvcError(mapped) && mapped.code === 'connection_lost' ? mapped : toSvcError(second);
+  return isSvcError(mapped) && mapped.code === 'connection_lost' ? mapped : toSvcError(recoveryError);
 }
 
 function writtenOf({ grammar }: RunContext, segments: readonly MysqlSegment[], results: readonly Result[]): Written[] {

@@ -7,11 +7,11 @@ const NOW: readonly RegExp[] = [
   /^(now\(\)|current_timestamp(\(\d\))?|transaction_timestamp\(\)|localtimestamp(\(\d\))?|localtime(\(\d\))?)$/i,
   /^\(?(now\(\)|current_timestamp)\)?::time/i,
 ];
-/** Only for a date: on a field with a time these are midnight. */
+/** Only for a date: in a field with a time, these mean midnight. */
 const TODAY = /^(current_date|\(?(now\(\)|current_timestamp)\)?::date)$/i;
 const UUID = /^\(?gen_random_uuid\(\)\)?(::text|::character varying)?$/;
 
-/** The default of a catalog expression; undefined for those that `autoGenerate` stands for. */
+/** The default of a catalog expression; undefined for an expression that `autoGenerate` represents. */
 export function parseDefault(expression: string, field: Omit<Field, 'default' | 'name'>): Default | undefined {
   if (UUID.test(expression) && (field.type === 'uuid' || field.type === 'string')) return undefined;
   if (/^nextval\('.*'::regclass\)$/.test(expression)) return undefined;
@@ -83,7 +83,7 @@ function normalizeValue(value: Json, { type, items }: Pick<Field, 'type' | 'item
   }
 }
 
-/** All digits in plain notation: a number if it prints the same digits, else a text. */
+/** All digits in plain notation: a number if it prints the same digits, otherwise a string. */
 function normalizeDecimal(text: string): Json {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(text) ?? [];

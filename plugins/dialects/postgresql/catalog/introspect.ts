@@ -17,7 +17,7 @@ interface IntrospectedTables {
   readonly unsupportedObjects: readonly UnsupportedObject[];
 }
 
-/** Tables of the catalog as a model in normal form, and what the model cannot describe. */
+/** Tables of the catalog as a model in normal form, and the objects that the model cannot describe. */
 export function toModel(tables: readonly CatalogTable[]): IntrospectedTables {
   const unsupportedObjects: UnsupportedObject[] = [];
   const model = new Map(tables.map((table) => [table.name, toCollection(table, unsupportedObjects)]));

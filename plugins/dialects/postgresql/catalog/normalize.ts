@@ -14,7 +14,7 @@ import { normalizeDefault } from './defaults.ts';
 import { toModel } from './introspect.ts';
 import { readCatalog } from './read-catalog.ts';
 
-/** The part of a model that the catalog stores. Expressions stay as they are written. */
+/** The part of a model that the catalog stores. Expressions stay as written. */
 export function normalize(model: SchemaModel): SchemaModel {
   return new Map([...model].map(([name, collection]) => [name, normalizeCollection(collection)]));
 }
@@ -63,7 +63,7 @@ function normalizeField(field: Field): Field {
 
 /**
  * Replaces expressions by the server's own form: temporary tables with the same columns are created, read and rolled
- * back. A table whose expression the server rejects, for example because a function was dropped, keeps its expressions,
+ * back. If the server rejects an expression of a table, for example because a function was dropped, the table keeps its expressions,
  * which differ from any in the catalog. `model` is a result of `normalize`.
  */
 export async function normalizeExpressions(session: Session, model: SchemaModel): Promise<SchemaModel> {

@@ -14,13 +14,13 @@ export interface CatalogColumn {
   readonly number: number;
   readonly name: string;
   readonly type: string;
-  /** Of an array column; more than 1 if it was declared so. */
+  /** The declared number of array dimensions. */
   readonly dimensions: number;
   /** The labels of a native enum type. */
   readonly labels: readonly string[] | null;
   readonly required: boolean;
   readonly default: string | null;
-  /** `a` always, `d` by default, empty if it is no identity. */
+  /** `a` always, `d` by default, empty for other columns. */
   readonly identity: string;
   readonly generated: string;
 }
@@ -35,7 +35,7 @@ export interface CatalogConstraint {
   readonly target: readonly string[] | null;
   readonly onUpdate: string;
   readonly onDelete: string;
-  /** The property that svc does not create; null if it has none. */
+  /** The property that svc cannot create; null for none. */
   readonly unsupported: string | null;
   readonly expression: string | null;
 }
@@ -44,7 +44,7 @@ export interface CatalogIndex {
   readonly name: string;
   readonly unique: boolean;
   readonly valid: boolean;
-  /** The property that svc does not create; null if it has none. */
+  /** The property that svc cannot create; null for none. */
   readonly unsupported: string | null;
   readonly columns: readonly number[];
   /** Bit 1: descending, bit 2: nulls first. */

@@ -5,7 +5,7 @@ import { columnDefinition, fieldConstraints } from '../../sql/column.ts';
 import { alterTable, constraintDefinition } from '../../sql/compile.ts';
 import { type Grammar, type RenamedConstraint, type StatementFacts, UNSUPPORTED_BY_SQL } from '../../sql/grammar.ts';
 import { primaryKeyName, relationNames } from '../../sql/names.ts';
-import { SCHEMA_PLACEHOLDER, type SqlText, statement } from '../../sql/statement.ts';
+import { SCHEMA_PLACEHOLDER, type SqlText, sqlStatement } from '../../sql/statement.ts';
 import { literal, quoteLiteral } from './literal.ts';
 import { isIdentity, modifyField } from './modify-field.ts';
 import { withDropFieldGuard, withNativeEnumGuard } from './plpgsql-guards.ts';
@@ -64,14 +64,15 @@ export const grammar: Grammar<PostgresqlStep> = {
     const kind = temporary ? 'TEMPORARY ' : unlogged ? 'UNLOGGED ' : '';
     const schema = temporary ? 'pg_temp.' : SCHEMA_PLACEHOLDER;
     const table = `${ifNotExists ? 'IF NOT EXISTS ' : ''}${schema}${quoteIdentifier(name)}`;
-    const create = (all: readonly string[]) => statement(`CREATE ${kind}TABLE ${table} (\n  ${all.join(',\n  ')}\n)`);
+    const create = (all: readonly string[]) =>
+      sqlStatement(`CREATE ${kind}TABLE ${table} (\n  ${all.join(',\n  ')}\n)`);
     const repeated = temporary || ifNotExists ? undefined : repeatedKeyConstraint(name, fields);
     if (repeated === undefined) return [create(lines)];
     return [create(lines.filter((line) => line !== repeated)), alter(name, [`ADD ${repeated}`])];
   },
-  dropTable: (name) => statement(`DROP TABLE ${SCHEMA_PLACEHOLDER}${quoteIdentifier(name)}`, { destructive: true }),
+  dropTable: (name) => sqlStatement(`DROP TABLE ${SCHEMA_PLACEHOLDER}${quoteIdentifier(name)}`, { destructive: true }),
   renameTable(before, to, constraints) {
-    const first = statement(
+    const first = sqlStatement(
       `ALTER TABLE ${SCHEMA_PLACEHOLDER}${quoteIdentifier(before.name)} RENAME TO ${quoteIdentifier(to)}`,
     );
     return withRenamedConstraints(before, before.fields.values(), first, to, constraints);
@@ -92,13 +93,13 @@ export const grammar: Grammar<PostgresqlStep> = {
     const keys = columns.map(
       ({ name, order }) => `${quoteIdentifier(name)}${order?.toLowerCase() === 'desc' ? ' DESC' : ''}`,
     );
-    const create = statement(
+    const create = sqlStatement(
       `CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${concurrently ? 'CONCURRENTLY ' : ''}${quoteIdentifier(index)} ON ${SCHEMA_PLACEHOLDER}${quoteIdentifier(collection)} (${keys.join(', ')})`,
     );
     if (!concurrently) return create;
     return { ...create, transactional: false, repair: { kind: 'dropInvalidIndex', index, table: collection } };
   },
-  dropIndex: (_, index) => statement(`DROP INDEX ${SCHEMA_PLACEHOLDER}${quoteIdentifier(index)}`),
+  dropIndex: (_, index) => sqlStatement(`DROP INDEX ${SCHEMA_PLACEHOLDER}${quoteIdentifier(index)}`),
   dropConstraint: (table, { name }) => alter(table, [`DROP CONSTRAINT ${quoteIdentifier(name)}`]),
   dropPrimaryKey: ({ name }) => `DROP CONSTRAINT ${quoteIdentifier(primaryKeyName(name))}`,
   expressionProblem,

@@ -4,17 +4,17 @@ import type { Field, FieldType } from '../../../../core/schema/model.ts';
 import { numberLiteral } from '../../sql/catalog-values.ts';
 import { columnType } from './types.ts';
 
-/** A string literal; the session sets `standard_conforming_strings`, on which it relies. */
+/** A string literal. Requires `standard_conforming_strings`, which the session sets. */
 export function quoteLiteral(value: string): string {
   if (value.includes('\0')) {
-    throw new SvcError('value_invalid', 'A text contains a NUL character, which PostgreSQL cannot store.', {
+    throw new SvcError('value_invalid', 'A string contains a NUL character, which PostgreSQL cannot store.', {
       next: ['Remove the character.'],
     });
   }
   return `'${value.replaceAll("'", "''")}'`;
 }
 
-/** A literal of the field's type. Numbers have no cast, so that they keep the digits they were given. */
+/** A literal of the field's type. Numbers have no cast, so that they keep all digits. */
 export function literal(value: Json, field: Omit<Field, 'name'>): string {
   if (value === null) return 'NULL';
   switch (field.type) {
@@ -64,7 +64,7 @@ function asArray(value: Json): readonly Json[] {
 
 const bytes = (base64: Json): string => `\\x${Buffer.from(String(base64), 'base64').toString('hex')}`;
 
-/** `{"a","b"}`: every element is quoted, so that none is read as NULL or as a brace. */
+/** `{"a","b"}`: every element is quoted, so that it cannot be read as NULL or as a brace. */
 function arrayText(values: readonly Json[], items: FieldType): string {
   return `{${values.map((value) => (value === null ? 'NULL' : quoted(elementText(value, items)))).join(',')}}`;
 }

@@ -8,7 +8,7 @@ import { alterTable, primaryKeyAfter } from '../../sql/compile.ts';
 import type { Grammar } from '../../sql/grammar.ts';
 import { isLossyCast } from '../../sql/lossy-casts.ts';
 import { derivedConstraints, enumCheckName } from '../../sql/names.ts';
-import { SCHEMA_PLACEHOLDER, type SqlText, statement } from '../../sql/statement.ts';
+import { SCHEMA_PLACEHOLDER, type SqlText, sqlStatement } from '../../sql/statement.ts';
 import { doBlock, tableOid, withNativeEnumGuard } from './plpgsql-guards.ts';
 import { columnType } from './types.ts';
 
@@ -70,7 +70,7 @@ export function modifyField(grammar: Grammar, before: Collection, from: Field, t
   return statements;
 }
 
-/** The server finds no operator between the old type and the new one on the two sides of such a key. */
+/** The server has no operator between the old type and the new one for the two sides of such a key. */
 function assertNoSelfReference({ name: table, constraints }: Collection, { name }: Field): void {
   for (const constraint of constraints.values()) {
     if (constraint.type !== 'foreignKey' || constraint.references.table !== table) continue;
@@ -93,14 +93,14 @@ export function isIdentity({ autoGenerate, type }: Field): boolean {
 
 const INTEGER_WIDTHS: readonly FieldType[] = ['smallint', 'integer', 'bigint'];
 
-/** The sequence of an identity takes the type of its column; that of an adopted serial keeps the old type's limit. */
+/** The sequence of an identity has the type of its column; that of an adopted serial keeps the old type's limit. */
 function widenSequence(
   { quoteIdentifier, quoteLiteral }: Grammar,
   table: string,
   field: string,
   type: string,
 ): Statement<SqlText> {
-  return statement(
+  return sqlStatement(
     doBlock(
       `DECLARE seq regclass; BEGIN FOR seq IN SELECT s.seqrelid FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum JOIN pg_depend p ON p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid AND p.refclassid = 'pg_class'::regclass JOIN pg_sequence s ON s.seqrelid = p.refobjid JOIN pg_type t ON t.oid = s.seqtypid WHERE a.attrelid = ${tableOid(quoteIdentifier(table))} AND a.attname = ${quoteLiteral(field)} AND t.typlen < a.attlen LOOP EXECUTE format('ALTER SEQUENCE %s AS ${type}', seq); END LOOP; END`,
     ),
@@ -119,7 +119,7 @@ function continueSequence(
   field: string,
 ): Statement<SqlText> {
   const column = `t.${quoteIdentifier(field)}`;
-  return statement(
+  return sqlStatement(
     `SELECT setval(d.objid::regclass, max(${column})) FROM ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)} t JOIN pg_attribute a ON a.attrelid = t.tableoid AND a.attname = ${quoteLiteral(field)} JOIN pg_depend d ON d.refobjid = t.tableoid AND d.refobjsubid = a.attnum AND d.deptype = 'i' AND d.classid = 'pg_class'::regclass GROUP BY d.objid HAVING max(${column}) > 0`,
   );
 }
@@ -139,8 +139,8 @@ function jsonElements(column: string): string {
 }
 
 /**
- * The USING expression of a type change; undefined where an assignment converts, which unlike a cast does not truncate
- * a text. `column` is quoted.
+ * The USING expression of a type change; undefined if an assignment converts, which unlike a cast does not truncate
+ * a string. `column` is quoted.
  */
 function conversionExpression(column: string, from: Field, to: Field): string | undefined {
   const type = columnType(to, '');

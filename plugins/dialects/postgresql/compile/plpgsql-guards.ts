@@ -33,7 +33,7 @@ function dollarQuoted(text: string): string {
 }
 
 /**
- * Prevents the statement where one of these fields has a native enum type. The model has such a field as text with a
+ * Prevents the statement if one of these fields has a native enum type. The model has such a field as text with a
  * check, and the check that the statement drops or renames does not exist or is another one.
  */
 export function withNativeEnumGuard(
@@ -70,7 +70,7 @@ function convertToTextSql(grammar: Grammar, table: string, field: Field): string
 }
 
 /**
- * Prevents the drop of a field where an index or a constraint also uses other fields: the server would drop it without a
+ * Prevents dropping a field if an index or a constraint also uses other fields: the server would drop it without a
  * warning. The model has no such object, but the catalog may have one that a model cannot describe: a partial index, or
  * a check on more fields than its "columns" name.
  */

@@ -9,7 +9,7 @@ const TRANSACTION_CONTROL =
   /^(begin|commit|rollback|end|abort|savepoint|release|start transaction|prepare transaction)\b/;
 const ROUTINE = /^create (or replace )?(function|procedure)\b/;
 
-/** A raw SQL text as a statement. Throws `migration_invalid` for text that would begin or end a transaction. */
+/** Raw SQL as a statement. Throws `migration_invalid` for text that would begin or end a transaction. */
 export function compileRaw({ statement: text, check, transaction }: Raw): Statement<RawSql>[] {
   const statements = assertUsable(text);
   if (check !== undefined) assertUsable(check);
@@ -33,7 +33,7 @@ function assertUsable(text: string): readonly ParsedStatement[] {
     const control = TRANSACTION_CONTROL.exec(beginning)?.[0];
     if (control !== undefined) {
       throw invalidRawError(
-        `It contains ${control.toUpperCase()}: a migration runs in one transaction with its history row, and raw text must not end it.`,
+        `It contains ${control.toUpperCase()}: svc manages transactions itself, so that they include the history row.`,
         ['Remove it.', 'For text that cannot run in a transaction, set transaction: false and a `check`.'],
       );
     }
@@ -41,10 +41,9 @@ function assertUsable(text: string): readonly ParsedStatement[] {
       throw invalidRawError('It contains DISCARD ALL, which releases the migration lock.', ['Remove it.']);
     }
     if (copiesToClient) {
-      throw invalidRawError(
-        'It copies from or to the client, which is not supported: the session would wait forever.',
-        ['Write the rows with INSERT.'],
-      );
+      throw invalidRawError('It copies from or to the client, which is not supported.', [
+        'Insert the rows with INSERT.',
+      ]);
     }
   }
   return parsed;

@@ -3,7 +3,7 @@ import type { RawSql, SqlText } from '../../sql/statement.ts';
 /** What a statement does, as the journal stores it. */
 export type PostgresqlStep = SqlText | RawSql | DropInvalidIndex;
 
-/** The `repair` of CREATE INDEX CONCURRENTLY, which leaves an invalid index when it fails. */
+/** The `repair` of CREATE INDEX CONCURRENTLY, which leaves an invalid index if it fails. */
 export interface DropInvalidIndex {
   readonly kind: 'dropInvalidIndex';
   readonly index: string;

@@ -12,7 +12,7 @@ import { columnType } from './types.ts';
 /** Longer than for a schema change: waiting for a row does not block other sessions. */
 const ROW_LOCK_TIMEOUT = '60s';
 
-/** `undefined_function`: also what comparing a type without an equality operator fails with, such as xml. */
+/** `undefined_function`: also the error of comparing a type without an equality operator, such as xml. */
 const UNDEFINED_FUNCTION = '42883';
 
 /** `schema` is quoted, with its dot. */
@@ -43,7 +43,7 @@ function incomparableError(error: Error): SvcError {
   return new SvcError('not_supported', 'A field has a PostgreSQL type whose values svc cannot compare.', {
     why: `${UNDEFINED_FUNCTION}: ${error.message}`,
     state: 'Nothing was changed.',
-    next: ['Write the update in SQL: raw.'],
+    next: ['Write the update as a raw statement in SQL.'],
     cause: error,
   });
 }
@@ -60,7 +60,7 @@ const isText = ({ type }: Field): boolean => type === 'string' || type === 'text
 const SYNTAX: UpdateSyntax = {
   quoteIdentifier,
   now: grammar.now,
-  // A cast to the column's length would truncate the text; without it, the assignment fails. A literal of a text or an
+  // A cast to the column's length would truncate the string; without it, the assignment fails. A literal of a text or an
   // enum has no cast: the column may have another type that is read as text.
   typedLiteral(value, field) {
     const sql = literal(value, field);
@@ -74,7 +74,7 @@ const SYNTAX: UpdateSyntax = {
     const texts = parts.map((part) =>
       'field' in part ? `${quoteIdentifier(part.field.name)}::text` : quoteLiteral(part.literal),
     );
-    // Unlike ||, concat treats NULL as an empty text.
+    // Unlike ||, concat treats NULL as an empty string.
     return isText(field) ? `concat(${texts.join(', ')})` : `concat(${texts.join(', ')})::${columnType(field, '')}`;
   },
 };

@@ -97,7 +97,7 @@ interface SessionInfo {
   readonly exists: boolean;
   /** `server_version_num`: 150020 for 15.20. */
   readonly version: number;
-  /** The server checks while it works whether its client is still connected. */
+  /** The server checks during a statement whether its client is still connected. */
   readonly checksClient: boolean;
 }
 
@@ -107,7 +107,7 @@ const MESSAGE_LEVEL = "current_setting('client_min_messages')";
 const EXPECTED_MESSAGE_LEVEL = 'warning';
 /** The first schema of the search_path with tables of svc. */
 const HISTORY_SCHEMA = `(SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(${quoteLiteral(metaTable.collection)}))`;
-/** The backend of a client that died ends within this time, which frees the lock. */
+/** The backend of a dead client ends within this time, which releases the lock. */
 const ENABLE_CLIENT_CHECK = "set_config('client_connection_check_interval', '200ms', false)";
 
 async function readSessionInfo(session: Session, { schema }: Settings): Promise<SessionInfo> {
@@ -126,7 +126,7 @@ async function readSessionInfo(session: Session, { schema }: Settings): Promise<
       throw toSvcError(error);
     });
   const row = rows[0];
-  if (row?.level !== EXPECTED_MESSAGE_LEVEL) throw poolerError('It does not pass on the settings of the connection.');
+  if (row?.level !== EXPECTED_MESSAGE_LEVEL) throw poolerError('It does not forward the settings of the connection.');
   if (Number(row?.version) < MINIMUM_VERSION) {
     throw new SvcError('not_supported', 'This PostgreSQL server is too old.', {
       why: `It has version ${Math.floor(Number(row?.version) / 10000)}; svc supports 12 and later.`,
@@ -163,7 +163,7 @@ async function readSessionInfo(session: Session, { schema }: Settings): Promise<
 function ambiguousSchemaError(existing: string, name: string): SvcError {
   return new SvcError(
     'config_invalid',
-    `The tables of svc are in the schema "${existing}", but new tables would go into "${name}".`,
+    `The tables of svc are in the schema "${existing}", but new tables would be created in "${name}".`,
     {
       why: `The search_path lists "${name}" before "${existing}".`,
       state: 'Nothing was changed.',

@@ -15,7 +15,7 @@ interface EngineError extends Error {
   readonly table?: string;
   readonly column?: string;
   readonly constraint?: string;
-  /** The call stack inside the server; absent where the statement itself is rejected. */
+  /** The call stack inside the server; absent if the statement itself is rejected. */
   readonly where?: string;
 }
 
@@ -24,9 +24,9 @@ export function codeOf(error: unknown): string | undefined {
   return error instanceof Error ? (error as EngineError).code : undefined;
 }
 
-/** The SQLSTATE that a guard raises where a column has a native enum type. */
+/** The SQLSTATE of a guard for a column with a native enum type. */
 export const NATIVE_ENUM_ERROR = 'SVC01';
-/** The SQLSTATE that a guard raises where dropping a field would also drop an index or a constraint on other fields. */
+/** The SQLSTATE of a guard for dropping a field whose index or constraint also uses other fields. */
 export const FIELD_SHARED_ERROR = 'SVC02';
 
 export const LOCK_NOT_AVAILABLE = '55P03';
@@ -34,7 +34,7 @@ const INSUFFICIENT_PRIVILEGE = '42501';
 export const DUPLICATE_TABLE = '42P07';
 const TRANSIENT_CODES: ReadonlySet<string | undefined> = new Set([LOCK_NOT_AVAILABLE, '40P01', '40001']);
 
-/** A lock timeout, a deadlock or a serialization failure: nothing was done, and the same text may succeed later. */
+/** A lock timeout, a deadlock or a serialization failure: nothing was changed, and the same text may succeed later. */
 export function isTransient(error: unknown): boolean {
   return TRANSIENT_CODES.has(codeOf(error));
 }
@@ -46,8 +46,8 @@ export function isInvalidStatement(error: unknown): boolean {
 }
 
 /**
- * A statement outside a transaction was rejected for its own text, before it began. An error with a call stack came from
- * something that it called, which may have committed. Several statements in one text are one transaction, which rejects
+ * Whether a statement outside a transaction was rejected for its own text, before it began. An error with a call stack came from
+ * a function that it called, which may have committed. Several statements in one text are one transaction, which rejects
  * those that commit.
  */
 export function isRejectedBeforeExecution(error: unknown): boolean {
@@ -74,7 +74,7 @@ const BAD_CREDENTIALS: ErrorMapping = {
 const LOST: ErrorMapping = {
   code: 'connection_lost',
   message: 'The connection to PostgreSQL was lost.',
-  next: ['Run the command again: it finds out what was committed.'],
+  next: ['Run the command again: it checks what took effect.'],
 };
 /** Parameters of the URL that configure TLS. */
 const TLS_ADVICE: readonly string[] = [
@@ -83,7 +83,7 @@ const TLS_ADVICE: readonly string[] = [
 ];
 const POOLER: ErrorMapping = {
   code: 'pooler_unsupported',
-  message: 'The URL leads to a connection pooler, which would break the migration lock.',
+  message: 'The URL points to a connection pooler, which would break the migration lock.',
   next: ["Use the PostgreSQL server's own port in the URL."],
 };
 export const poolerError = (why: string): SvcError => mappedError(POOLER, { why });
@@ -145,10 +145,10 @@ const MAPPING_BY_CODE: Readonly<Record<string, ErrorMapping>> = {
   '23514': violationMapping('Correct or delete the rows that violate the check.'),
   [NATIVE_ENUM_ERROR]: {
     code: 'not_supported',
-    message: 'A field has a native enum type, which svc does not change.',
+    message: 'A field has a native enum type, which svc cannot change.',
     next: [
-      'Put the statement above into a raw operation before this one: it turns the field into text with a check.',
-      'A check constraint of yours with the name it drops must be added again under another name.',
+      'Run the statement above in a raw operation before this one: it converts the field to text with a check.',
+      'If you have a check constraint with the name that it drops, add it again with another name.',
     ],
   },
   [FIELD_SHARED_ERROR]: {
@@ -189,13 +189,13 @@ export function toSvcError(error: unknown): unknown {
     .join(' ');
   const lacksUuid = code === '42883' && error.message.includes('gen_random_uuid');
   return mappedError(lacksUuid ? { ...mapping, next: ['CREATE EXTENSION pgcrypto'] } : mapping, {
-    why: lacksUuid ? `${why} PostgreSQL has gen_random_uuid() since version 13.` : why,
+    why: lacksUuid ? `${why} gen_random_uuid() is built in since PostgreSQL 13.` : why,
     details: code === undefined ? {} : { engineCode: code },
     cause: showsRow ? withoutRowValues(error) : error,
   });
 }
 
-/** The error of a statement. In CREATE TABLE, a name that is taken may be that of a key of the new table. */
+/** The error of a statement. In CREATE TABLE, the taken name may be that of a key of the new table. */
 export function statementError({ text }: Statement, error: unknown): unknown {
   const svcError = toSvcError(error);
   if (codeOf(error) !== DUPLICATE_TABLE || !isSvcError(svcError) || svcError.why === undefined) return svcError;
@@ -236,8 +236,8 @@ export function toConnectError(error: unknown): unknown {
 /** The table, columns and constraint. The server's own detail would show values of the row. */
 function violatedConstraint({ code, detail, table, column, constraint }: EngineError): string {
   const key = code === '23503' || code === '23505' ? /^[^()]*\((.+?)\)=\(/s.exec(detail ?? '')?.[1] : undefined;
-  const named = { table, column, columns: key, constraint };
-  const parts = Object.entries(named).flatMap(([kind, name]) => (name === undefined ? [] : [`${kind} ${name}`]));
+  const names = { table, column, columns: key, constraint };
+  const parts = Object.entries(names).flatMap(([kind, name]) => (name === undefined ? [] : [`${kind} ${name}`]));
   return parts.length === 0 ? '' : `(${parts.join(', ')})`;
 }
 

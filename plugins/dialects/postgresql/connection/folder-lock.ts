@@ -30,11 +30,11 @@ export async function lockFolder(
   let waited = false;
   await mkdir(dirname(folder), { recursive: true });
   const candidate = `${file}.${randomUUID()}`;
-  const me = JSON.stringify({ pid: process.pid, started: await processStartTime(process.pid) } satisfies Owner);
-  await writeFile(candidate, me);
+  const self = JSON.stringify({ pid: process.pid, started: await processStartTime(process.pid) } satisfies Owner);
+  await writeFile(candidate, self);
   try {
     for (;;) {
-      if (await tryLink(candidate, file)) return () => release(file, me);
+      if (await tryLink(candidate, file)) return () => release(file, self);
       const owner = await readOwner(file);
       if (owner === 'gone') continue;
       if (!(await isAlive(owner))) await removeStaleLock(file);
@@ -72,7 +72,7 @@ async function readOwner(file: string): Promise<Owner | 'gone'> {
   }
 }
 
-/** Removes a dead process's lock. Only the process with the guard does, after reading the lock again. */
+/** Removes a dead process's lock. Only the process with the guard may remove it, after reading the lock again. */
 async function removeStaleLock(file: string): Promise<void> {
   const guard = `${file}.guard`;
   const candidate = `${guard}.${randomUUID()}`;
@@ -95,9 +95,9 @@ async function removeStaleLock(file: string): Promise<void> {
   }
 }
 
-async function release(file: string, me: string): Promise<void> {
+async function release(file: string, self: string): Promise<void> {
   const owner = await readOwner(file);
-  if (owner !== 'gone' && JSON.stringify(owner) === me) await rm(file, { force: true });
+  if (owner !== 'gone' && JSON.stringify(owner) === self) await rm(file, { force: true });
 }
 
 async function isAlive({ pid, started }: Owner): Promise<boolean> {
@@ -122,7 +122,7 @@ async function processStartTime(pid: number): Promise<string | null> {
 }
 
 function interruptedError(): SvcError {
-  return new SvcError('interrupted', 'The run was interrupted as it waited for the database folder.', {
+  return new SvcError('interrupted', 'The run was interrupted while it waited for the database folder.', {
     state: 'Nothing was changed.',
     next: ['Run the command again.'],
   });

@@ -14,11 +14,11 @@ export interface LockContext {
   readonly session: Session;
   /** Quoted, with its dot. */
   readonly schema: string;
-  /** Quoted; set where the schema did not exist when the session began. */
+  /** Quoted; set if the schema did not exist when the session began. */
   readonly missingSchema?: string | undefined;
   /** The backend's process id when the session began: another one means that a pooler distributes the statements. */
   readonly backend: number;
-  /** Taken before the advisory lock, which the session that holds it could take twice. */
+  /** Acquired before the advisory lock, which one session could acquire twice. */
   readonly mutex: Mutex;
 }
 
@@ -69,7 +69,7 @@ async function tryAcquire(
     if (row?.epoch !== null) return Number(row?.epoch);
   } catch (error) {
     if (codeOf(error) !== '42P01') {
-      // An advisory lock of a session outlives the failed statement that took it.
+      // An advisory lock of a session outlives the failed statement that acquired it.
       await exec(`SELECT pg_advisory_unlock(${key})`).catch(() => undefined);
       throw error;
     }
@@ -91,12 +91,12 @@ async function tryAcquire(
   }
 }
 
-/** What follows FROM in a query that returns a row while this session holds the lock. */
+/** The text after FROM in a query that returns a row while this session holds the lock. */
 export function lockHeldBySession(schema: string): string {
   return `${lockHeldByAnySession(schema)} AND pid = pg_backend_pid()`;
 }
 
-/** What follows FROM in a query that returns a row while any session holds the lock. */
+/** The text after FROM in a query that returns a row while any session holds the lock. */
 export function lockHeldByAnySession(schema: string): string {
   const databaseOid = '(SELECT oid FROM pg_database WHERE datname = current_database())';
   return `pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND database = ${databaseOid} AND ((classid::bigint << 32) | objid::bigint) = ${lockKey(schema)}`;
@@ -105,11 +105,11 @@ export function lockHeldByAnySession(schema: string): string {
 export function lockReleasedError(): SvcError {
   return new SvcError('lock_lost', 'The migration lock was lost.', {
     why: 'A raw statement released it, for example with pg_advisory_unlock_all().',
-    next: ['Do not release advisory locks in raw statements that they did not take.'],
+    next: ['In raw statements, release only advisory locks that they have acquired.'],
   });
 }
 
-/** One row: how often the migration lock was taken. A holder with an older number has lost the lock. */
+/** One row counts how often the migration lock was acquired. A session with an older number has lost it. */
 const EPOCH_TABLE = '_svc_lock';
 
 const epochTable = (schema: string): string => `${schema}${quoteIdentifier(EPOCH_TABLE)}`;
@@ -119,7 +119,7 @@ export function epochIsCurrent(schema: string, epoch: number): string {
   return `EXISTS (SELECT 1 FROM ${epochTable(schema)} WHERE epoch = ${epoch} FOR SHARE)`;
 }
 
-/** SQL for the value, or NULL once the epoch is over: assigned to a NOT NULL column, it fails the statement. */
+/** SQL for the value, or NULL once the epoch has ended, which makes a write to a NOT NULL column fail. */
 export function valueIfEpochCurrent(schema: string, epoch: number, value: string): string {
   return `(SELECT ${value} FROM ${epochTable(schema)} WHERE epoch = ${epoch} FOR SHARE)`;
 }

@@ -12,9 +12,9 @@ import { RESET_SESSION, type Settings } from './settings.ts';
 import { folderOf } from './url.ts';
 
 /*
- * PGlite is PostgreSQL inside this process, with one session for everybody. It ignores lock_timeout and
+ * PGlite is PostgreSQL inside this process, with a single session. It ignores lock_timeout and
  * statement_timeout, grants every advisory lock at once, and never calls fsync: a killed process loses nothing, a power
- * cut may. So connections to one folder share one instance, the mutex is the migration lock, and `lockFolder` keeps
+ * cut may lose data. So connections to one folder share one instance, the mutex is the migration lock, and `lockFolder` keeps
  * other processes out.
  */
 
@@ -86,7 +86,7 @@ async function start(folder: string | undefined, settings: Settings): Promise<Sh
     throw new SvcError('connection_failed', 'The embedded database cannot be started.', {
       why: error.message,
       state: 'Nothing was changed.',
-      next: ['Check that the disk is not full.', 'Check that the folder is of the same version of PGlite.'],
+      next: ['Check that the disk is not full.', 'Check that the folder was created by the same version of PGlite.'],
       ...(folder !== undefined && { where: folder }),
       cause: error,
     });
@@ -109,7 +109,7 @@ async function release(key: string, entry: Entry): Promise<void> {
   }
 }
 
-/** Sets the search_path before each text of which the previous one was of a connection with another schema. */
+/** Sets the search_path before each text if the previous text came from a connection with another schema. */
 function createSession(shared: SharedInstance, searchPath: string, release: () => Promise<void>): Session {
   const { pglite, queue } = shared;
   let closed: Promise<void> | undefined;

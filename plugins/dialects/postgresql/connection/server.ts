@@ -81,11 +81,11 @@ function clientConfig(url: string, settings: Settings): ClientConfig {
   const { connectTimeoutMs } = settings;
   const options = startupOptions(settings);
   const parsed = new URL(url);
-  const own = parsed.searchParams.getAll('options');
+  const urlOptions = parsed.searchParams.getAll('options');
   // The driver would use the options of the URL in place of these. The server uses the last value of a setting.
-  if (own.length > 0) parsed.searchParams.set('options', [...own, options].join(' '));
+  if (urlOptions.length > 0) parsed.searchParams.set('options', [...urlOptions, options].join(' '));
   return {
-    connectionString: own.length > 0 ? parsed.href : url,
+    connectionString: urlOptions.length > 0 ? parsed.href : url,
     application_name: 'svc',
     connectionTimeoutMillis: connectTimeoutMs,
     keepAlive: true,

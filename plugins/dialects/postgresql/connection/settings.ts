@@ -22,7 +22,7 @@ export const OPTIONS = {
   schema: stringOption('where tables live; also next to the URL of the database'),
   connectTimeoutMs,
   lockTimeoutMs: millisecondsOption(
-    'milliseconds a statement waits for a table lock before it gives way and is retried',
+    'milliseconds a statement waits for a table lock before it is cancelled and retried',
     500,
   ),
   lockRetries: integerOption('times a step is retried after such a wait', 20, 0, 1_000_000),

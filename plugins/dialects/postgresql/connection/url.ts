@@ -40,7 +40,7 @@ function decode(url: string, text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw invalidUrl(url, 'It has a % that does not begin an escape: write a literal % as %25.');
+    throw invalidUrl(url, 'It contains a % that does not begin an escape sequence: write a literal % as %25.');
   }
 }
 

@@ -15,7 +15,7 @@ export const recordGrammar: RecordGrammar = {
   read: readRecordColumn,
   clock: 'clock_timestamp()',
   elapsed:
-    "extract(epoch FROM clock_timestamp() - coalesce(nullif(current_setting('svc.began', true), '')::timestamptz, transaction_timestamp())) * 1000",
+    "extract(epoch FROM clock_timestamp() - coalesce(nullif(current_setting('svc.started_at', true), '')::timestamptz, transaction_timestamp())) * 1000",
 };
 
 /**
@@ -51,7 +51,7 @@ export function createRecordBackend(session: Session, schema: string, lockRetrie
         notify && `NOTIFY ${quoteIdentifier(notifyChannel(schema, notify.collection))}, ${quoteLiteral(notify.key)}`;
       return (await send(statement, ...(notification === undefined ? [] : [notification])))[0]?.count ?? 0;
     },
-    // One JSON value for the page: the driver takes ten times as long to parse rows.
+    // One JSON value for the page, because the driver needs ten times as long to parse rows.
     async readColumns(query, columns) {
       const all = `json_agg(json_build_array(${columns.map(quoteIdentifier).join(', ')}))`;
       const [result] = await send(query.wrap(`SELECT ${all} AS found FROM (`, ') AS page'));
@@ -98,8 +98,8 @@ export async function ensureTables(
 }
 
 /**
- * A record write inside a segment. It fails, and its transaction with it, if the version is another one (division by
- * zero) or the epoch is over (NOT NULL of the version). Returns `mark` and the columns that the engine filled in.
+ * A record write inside a segment. It fails, and its transaction with it, if the version is different (division by
+ * zero) or the epoch has ended (NOT NULL of the version). Returns `mark` and the columns that the engine filled in.
  */
 export function recordWriteSql(write: RecordWrite, schema: string, epoch: number, mark: string): string {
   const { definition, record, version } = write;

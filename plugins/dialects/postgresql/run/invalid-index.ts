@@ -21,7 +21,7 @@ export async function dropInvalidIndex(exec: ExecSql, schema: string, step: Drop
 
 /**
  * Waits until no session builds an index of the table. A build holds this lock, and its index is invalid until it ends.
- * The lock is polled: a session that waits inside the server has a snapshot, which the build would wait for in turn, and
+ * The lock is polled: a session that waits inside the server has a snapshot, for which the build would wait in turn, and
  * the server would end one of the two.
  */
 export async function waitForIndexBuilds(exec: ExecSql, table: string): Promise<void> {

@@ -22,7 +22,7 @@ import { dropInvalidIndex, waitForIndexBuilds } from './invalid-index.ts';
 
 const BATCH_SEGMENTS = 50;
 const BATCH_CHARACTERS = 256 * 1024;
-/** Errors of a record write that lost: another version, an epoch that is over, a row that exists. */
+/** The errors of a conflicting record write: another version, an outdated epoch, or an existing row. */
 const LOST_WRITE_CODES: ReadonlySet<string | undefined> = new Set(['22012', '23502', '23505']);
 
 export interface RunContext {
@@ -34,7 +34,7 @@ export interface RunContext {
   readonly restoreSettings: string;
 }
 
-/** What the engine filled in for the record writes of one segment. */
+/** The values that the engine filled in for the record writes of one segment. */
 type SegmentValues = RunOutcome['written'][number];
 
 interface BatchOutcome {
@@ -42,7 +42,7 @@ interface BatchOutcome {
   readonly failure?: NonNullable<RunOutcome['failure']>;
   /** The first segment that is not written may be retried. */
   readonly retry?: boolean;
-  /** The segment that failed is unknown, for example after a syntax error, when nothing of the text was run. */
+  /** The failed segment is unknown, for example after a syntax error, when none of the text was run. */
   readonly split?: boolean;
 }
 
@@ -154,7 +154,7 @@ function segmentText(
 }
 
 const setStartTime = (now: string, elapsedMs: number): string =>
-  `SELECT WHERE set_config('svc.began', (${now} - interval '${elapsedMs.toFixed(3)} ms')::text, false) IS NULL`;
+  `SELECT WHERE set_config('svc.started_at', (${now} - interval '${elapsedMs.toFixed(3)} ms')::text, false) IS NULL`;
 
 function statementText({ schema }: RunContext, step: PostgresqlStep): string {
   switch (step.kind) {
@@ -177,22 +177,22 @@ async function runBatch(context: RunContext, exec: ExecSql, batch: Batch): Promi
       const written = await readWrittenValues(context, exec, batch, done);
       const retry = isTransient(error);
       const failed = batch.segments[done];
-      // With one statement it is clear which one was blocked.
+      // A single statement must be the blocked one.
       const statement = failed?.statements.length === 1 ? 0 : undefined;
       const blocked = { statement, error: toSvcError(error), transient: retry };
       if (retry || !failed) return { written, failure: blocked, retry };
       const failure = await diagnose(context, exec, failed, error);
       return { written, failure, split: failure.statement === undefined && batch.segments.length - done > 1 };
-    } catch (second) {
+    } catch (rollbackError) {
       // The outcome on the server is unknown: the caller reads the history again.
-      return { written: [], failure: { statement: undefined, error: lostConnectionOr(second, error) } };
+      return { written: [], failure: { statement: undefined, error: lostConnectionOr(rollbackError, error) } };
     }
   }
 }
 
-function lostConnectionOr(second: unknown, first: unknown): unknown {
+function lostConnectionOr(rollbackError: unknown, first: unknown): unknown {
   const svcError = toSvcError(first);
-  return isSvcError(svcError) && svcError.code === 'connection_lost' ? svcError : toSvcError(second);
+  return isSvcError(svcError) && svcError.code === 'connection_lost' ? svcError : toSvcError(rollbackError);
 }
 
 async function committedCount(exec: ExecSql, id: string): Promise<number> {
@@ -211,7 +211,7 @@ function writtenFromResults(batch: Batch, results: readonly Result[]): SegmentVa
   );
 }
 
-/** Results that precede an error are lost: what the engine filled in is read again. */
+/** Results before an error are lost, so the values that the engine filled in are read again. */
 async function readWrittenValues(
   context: RunContext,
   exec: ExecSql,

@@ -151,7 +151,7 @@ async function runSegments(
   tookMs = 0,
 ): Promise<RunOutcome> {
   const written: Written[] = [];
-  let began = performance.now() - tookMs;
+  let startedAt = performance.now() - tookMs;
   for (const segment of segments) {
     let at: number | undefined;
     try {
@@ -164,7 +164,7 @@ async function runSegments(
               await runStep(context.driver, exec, statement.run);
             }
             at = undefined;
-            const elapsed = String(performance.now() - began);
+            const elapsed = String(performance.now() - startedAt);
             const values: Written[number][] = [];
             for (const write of segment.writes) values.push(await writeRecord(context, exec, write, elapsed));
             return values;
@@ -176,7 +176,7 @@ async function runSegments(
       const failure = { statement: at, error: context.driver.toSvcError(error), rolledBack: true };
       return { committed: written.length, written, failure };
     }
-    if (endsElapsed(segment)) began = performance.now();
+    if (endsElapsed(segment)) startedAt = performance.now();
   }
   return { committed: written.length, written };
 }

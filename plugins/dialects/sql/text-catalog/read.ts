@@ -53,7 +53,7 @@ export function readTextCatalog(syntax: TextCatalogSyntax, texts: readonly strin
     else
       unsupportedObjects.push({
         collection: collection.name,
-        what: `has the index "${index.name}", which svc cannot represent: it has more than columns and their order`,
+        what: `has the index "${index.name}", which svc cannot create: it has more than columns and their order`,
       });
   }
   return { model, unsupportedObjects };

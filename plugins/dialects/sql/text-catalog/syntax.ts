@@ -117,7 +117,7 @@ export function normalizeTextCatalog(syntax: TextCatalogSyntax, model: SchemaMod
   );
 }
 
-/** The constraints of field flags have no names and all others do, so that the reader can distinguish them. */
+/** Only the constraints of field flags have no names, which is how the reader recognizes them. */
 export function columnSql(syntax: TextCatalogSyntax, field: Field): string {
   const value = defaultExpression(syntax, field);
   const values = field.enumValues?.map(quoteLiteral).join(', ');
