@@ -27,12 +27,12 @@ export interface Measure {
 }
 
 /** A target: svc takes at most `atMost` times as long as `than`. */
-export interface Aim {
+interface Aim {
   readonly than: string;
   readonly atMost: number;
 }
 
-export const NODE = 'node -e 0';
+const NODE = 'node -e 0';
 const node: Runner = { name: NODE, lap: async () => (await run({ args: ['-e', '0'] })).ms };
 const kit = fileURLToPath(new URL('./peers/node_modules/drizzle-kit/bin.cjs', import.meta.url));
 

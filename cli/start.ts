@@ -105,7 +105,7 @@ function unknownCommand(words: readonly string[], group: boolean): SvcError {
  * Ignores a closed pipe (`svc … | head`): further output is dropped and the command finishes. Any other failure of
  * stdout, such as a full disk, is reported at the end.
  */
-export function guardStreams(): { failure(): Promise<Error | undefined> } {
+function guardStreams(): { failure(): Promise<Error | undefined> } {
   let failure: Error | undefined;
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
@@ -125,7 +125,7 @@ export function guardStreams(): { failure(): Promise<Error | undefined> } {
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /** On the first signal, the command stops at a safe point; the second ends the process. */
-export function onInterrupt(notice: (signal: string) => void): { readonly signal: AbortSignal; stop(): void } {
+function onInterrupt(notice: (signal: string) => void): { readonly signal: AbortSignal; stop(): void } {
   const controller = new AbortController();
   const listen = (signal: NodeJS.Signals): void => {
     if (controller.signal.aborted) process.exit(130);

@@ -37,7 +37,11 @@ const TABLES: readonly Table[] = [
       page,
       head: ['option', 'what it is', 'default'],
       rows: () =>
-        Object.entries(options).map(([name, { description, defaultValue }]) => [`\`${name}\``, description, shown(defaultValue)]),
+        Object.entries(options).map(([name, { description, defaultValue }]) => [
+          `\`${name}\``,
+          description,
+          shown(defaultValue),
+        ]),
     }),
   ),
   {

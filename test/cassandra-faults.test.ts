@@ -201,7 +201,10 @@ else {
   // Simulates a peer with another schema version in tables of the test.
   test('without schema agreement no statement is sent, and none counts as done', () =>
     withKeyspace(async ({ url, keyspace, query }, point) => {
-      const [ownVersion, otherVersion] = ['5f0c1c1e-0000-4000-8000-000000000001', '5f0c1c1e-0000-4000-8000-000000000002'];
+      const [ownVersion, otherVersion] = [
+        '5f0c1c1e-0000-4000-8000-000000000001',
+        '5f0c1c1e-0000-4000-8000-000000000002',
+      ];
       await query('CREATE TABLE one_as_local (schema_version uuid PRIMARY KEY)');
       await query('CREATE TABLE all_as_peers (peer inet PRIMARY KEY, rpc_address inet, schema_version uuid)');
       await query(`INSERT INTO one_as_local (schema_version) VALUES (${ownVersion})`);

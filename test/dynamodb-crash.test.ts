@@ -23,7 +23,11 @@ const users = (from: number) =>
 const counterKey = (id: string) => ({ TableName: 'effects', Key: { id: { S: id } } });
 const incrementCounter = (id: string) =>
   JSON.stringify({
-    UpdateItem: { ...counterKey(id), UpdateExpression: 'ADD times :one', ExpressionAttributeValues: { ':one': { N: '1' } } },
+    UpdateItem: {
+      ...counterKey(id),
+      UpdateExpression: 'ADD times :one',
+      ExpressionAttributeValues: { ':one': { N: '1' } },
+    },
   });
 
 const migrations: readonly Migration[] = [

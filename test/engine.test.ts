@@ -470,7 +470,7 @@ for (const engine of sqlEngines) {
       assert.match(state ?? '', /2 of 3 migrations are rolled back/);
       assert.deepEqual(
         next.filter((line) => /again|rollback/.test(line)),
-        [`Correct "${blocked.tag}" or what blocks it, then run svc db migrate rollback --to ${one.tag}`],
+        [`Correct "${blocked.tag}" or remove the cause, then run svc db migrate rollback --to ${one.tag}`],
       );
       await adapter.connection.query('CREATE TABLE gate (i integer)');
       for (const taken of [[blocked.tag], []]) {

@@ -61,6 +61,6 @@ export function consentToRollback(command: DatabaseCommand, label: string, yes: 
   };
 }
 
-export function declined(): SvcError {
+function declined(): SvcError {
   return new SvcError('declined', 'The command was not confirmed.', { state: 'Nothing was changed.' });
 }

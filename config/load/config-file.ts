@@ -95,7 +95,7 @@ export function findConfig(from: string): string | undefined {
   }
 }
 
-export function missingConfigError(from: string): SvcError {
+function missingConfigError(from: string): SvcError {
   return new SvcError('config_missing', `No svc.config was found in ${from} or its parent folders.`, {
     next: ['svc init', 'Pass a file with --config <file>.'],
   });

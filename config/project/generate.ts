@@ -152,7 +152,7 @@ function describeUndecided(pair: UndecidedRename): string {
     : `${declared} and existed before; ${old} was removed.`;
 }
 
-export function newName({ kind, collection, to }: UndecidedRename): string {
+function newName({ kind, collection, to }: UndecidedRename): string {
   return kind === 'collection' ? to : `${collection}.${to}`;
 }
 

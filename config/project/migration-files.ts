@@ -14,7 +14,7 @@ import type { LoadSdk } from '../load/import-module.ts';
 import { formatJson, type JsonSource, locationOf, parseAcceptedJson, parseJson } from './json-text.ts';
 
 /** The folder of a database's migrations, relative to the folder of the configuration. */
-export function migrationsFolder(db: string): string {
+function migrationsFolder(db: string): string {
   return `svc/database/migrations/${db}`;
 }
 
@@ -187,7 +187,7 @@ type CacheEntry = readonly [digest: string, checksum: string];
  * The checksums of valid migration files, by content rather than by modification time. Entries of another SDK version
  * are ignored.
  */
-export class ChecksumCache {
+class ChecksumCache {
   readonly #file: string | undefined;
   readonly #stored: ReadonlyMap<string, CacheEntry>;
   readonly #used = new Map<string, CacheEntry>();

@@ -33,7 +33,7 @@ const ACTOR = 'broker token, unverified';
 const RETRY_DELAY_MS = 1_000;
 
 /** The queue that receives the decisions of a product and environment. */
-export const decisionQueue = ({ product, env }: { readonly product: string; readonly env: string }): string =>
+const decisionQueue = ({ product, env }: { readonly product: string; readonly env: string }): string =>
   `svc.approvals.decisions.${product}.${env}`;
 
 /**

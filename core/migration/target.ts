@@ -17,7 +17,7 @@ export function createMigrationHooks() {
   } as const;
 }
 
-export type MigrationHooks = ReturnType<typeof createMigrationHooks>;
+type MigrationHooks = ReturnType<typeof createMigrationHooks>;
 
 /** A connected database with its product and environment, as returned by `db.getAdapter()`. */
 export interface Target {

@@ -4,7 +4,7 @@ import { assertName } from './names.ts';
 import type { ConstraintDefinition } from './operation.ts';
 import { type ObjectShape, type Path, type Problem, problemText, type Shape, shapeProblems } from './validate.ts';
 
-export const CONSTRAINT_TYPES = ['foreignKey', 'unique', 'check', 'primaryKey'] as const;
+const CONSTRAINT_TYPES = ['foreignKey', 'unique', 'check', 'primaryKey'] as const;
 
 const COLUMNS: Shape = { list: 'string' };
 const COMMON = { name: 'string', type: { oneOf: CONSTRAINT_TYPES } } as const;

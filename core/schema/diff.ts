@@ -187,19 +187,19 @@ function addConstraint(collection: string, constraint: Constraint): AddConstrain
 }
 
 /** A table that exists in both models. */
-export interface CollectionPair {
+interface CollectionPair {
   readonly before: Collection;
   readonly after: Collection;
 }
 
 /** Whether an index with renamed columns equals the target index. */
-export function isIndexUnchanged(index: Index, { before, after }: CollectionPair, names: NameMap): boolean {
+function isIndexUnchanged(index: Index, { before, after }: CollectionPair, names: NameMap): boolean {
   const wanted = after.indexes.get(index.name);
   return wanted !== undefined && isDeepStrictEqual(renameIndex(index, before.name, names), wanted);
 }
 
 /** The same for a constraint. A check is changed if a field it reads gets another name or type. */
-export function isConstraintUnchanged(constraint: Constraint, pair: CollectionPair, names: NameMap): boolean {
+function isConstraintUnchanged(constraint: Constraint, pair: CollectionPair, names: NameMap): boolean {
   const { before, after } = pair;
   const wanted = after.constraints.get(constraint.name);
   if (!wanted || !isDeepStrictEqual(renameConstraint(constraint, before.name, names), wanted)) return false;
@@ -210,7 +210,7 @@ export function isConstraintUnchanged(constraint: Constraint, pair: CollectionPa
 }
 
 /** A foreign key is changed if a key or type it depends on is dropped, even if that is added again. */
-export function isForeignKeyUnchanged(
+function isForeignKeyUnchanged(
   foreignKey: ForeignKey,
   pair: CollectionPair,
   target: CollectionPair | undefined,

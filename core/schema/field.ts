@@ -27,7 +27,7 @@ export const FIELD_PROPERTIES: Readonly<Record<keyof FieldDefinition, Shape>> = 
 export const FIELD_SHAPE: Shape = { properties: FIELD_PROPERTIES, required: ['type'] };
 
 /** Properties that only apply to some types. */
-export const TYPE_PARAMETERS: Readonly<Partial<Record<keyof FieldDefinition, readonly FieldType[]>>> = {
+const TYPE_PARAMETERS: Readonly<Partial<Record<keyof FieldDefinition, readonly FieldType[]>>> = {
   length: ['string', 'binary'],
   precision: ['decimal'],
   scale: ['decimal'],

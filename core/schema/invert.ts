@@ -91,7 +91,7 @@ function recreateCollection({ collection: name }: DropCollection, before: Schema
 }
 
 /** Creates the indexes and constraints of a table. Foreign keys come last because they may reference its own keys. */
-export function createIndexesAndConstraints(collection: Collection): Operation[] {
+function createIndexesAndConstraints(collection: Collection): Operation[] {
   const constraints = [...collection.constraints.values()];
   return [
     ...[...collection.indexes.values()].map((index) => toCreateIndex(collection.name, index)),

@@ -57,7 +57,7 @@ export function primaryKeyFields(collection: Pick<Collection, 'fields'>): string
   return [...collection.fields.values()].filter((field) => field.primaryKey).map((field) => field.name);
 }
 
-export function isKey(collection: Collection, columns: readonly string[]): boolean {
+function isKey(collection: Collection, columns: readonly string[]): boolean {
   return uniqueKeys(collection).some((key) => sameColumns(key.columns, columns));
 }
 

@@ -21,7 +21,7 @@ export interface NameRules extends NameLimit {
 }
 
 /** The limit of PostgreSQL, the shortest of all engines with constraints. */
-export const PORTABLE_NAME_LIMIT: NameLimit = { max: 63, unit: 'bytes' };
+const PORTABLE_NAME_LIMIT: NameLimit = { max: 63, unit: 'bytes' };
 
 /**
  * `<table>_<columns>_<suffix>`. A name over the limit is cut at a character boundary and ends with the first eight

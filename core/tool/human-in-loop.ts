@@ -32,7 +32,7 @@ export interface ApprovalSettings {
   readonly callbackKey: boolean;
 }
 
-export const DEFAULT_APPROVAL_TIMEOUT = 300_000;
+const DEFAULT_APPROVAL_TIMEOUT = 300_000;
 const MIN_TIMEOUT_MS = 1_000;
 const MAX_TIMEOUT_MS = 31_536_000_000;
 

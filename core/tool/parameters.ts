@@ -8,7 +8,7 @@ import { prototypelessCopy, toSafeJson } from './safe-json.ts';
 /** The parameters of one tool call. @experimental */
 export type ToolParameters = { readonly [name: string]: Json };
 
-export const PARAMETER_TYPES = ['string', 'number', 'integer', 'boolean', 'array', 'object'] as const;
+const PARAMETER_TYPES = ['string', 'number', 'integer', 'boolean', 'array', 'object'] as const;
 /** @experimental */
 export type ParameterType = (typeof PARAMETER_TYPES)[number];
 

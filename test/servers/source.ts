@@ -14,14 +14,14 @@ export interface Source {
   prepare(report: ReportProgress): Promise<Prepared>;
 }
 
-export interface Prepared {
+interface Prepared {
   /** Parent of the servers' folders. */
   readonly folder: string;
   /** Starts a server and returns its URL as soon as it answers. */
   start(launch: Launch): Promise<string>;
 }
 
-export interface SpawnOptions {
+interface SpawnOptions {
   /** The user to run as, if this process is root. */
   readonly as?: string | undefined;
   readonly env?: Readonly<Record<string, string>>;

@@ -21,14 +21,14 @@ export interface DeclaredField extends FieldDefinition {
   readonly renamedFrom?: string;
 }
 
-export interface DeclaredReference {
+interface DeclaredReference {
   readonly table: string;
   readonly column: string;
   readonly onDelete?: string;
   readonly onUpdate?: string;
 }
 
-export interface DeclaredIndex extends IndexOptions {
+interface DeclaredIndex extends IndexOptions {
   readonly name?: string;
   readonly columns: readonly (string | { readonly name: string; readonly order?: string })[];
   readonly unique?: boolean;

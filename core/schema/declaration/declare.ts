@@ -119,7 +119,7 @@ export const DECLARED_PROPERTIES: Readonly<Record<Exclude<keyof DeclaredField, k
   renamedFrom: 'string',
 };
 
-export function declaredFields(
+function declaredFields(
   name: string,
   input: Declaration['tables'][string],
   options: DeclaredOptions,
@@ -139,7 +139,7 @@ export function declaredFields(
   return fields;
 }
 
-export function declaredOptions(name: string, { renamedFrom: _, ...options }: DeclaredOptions): TableOptions {
+function declaredOptions(name: string, { renamedFrom: _, ...options }: DeclaredOptions): TableOptions {
   for (const key of ['temporary', 'ifNotExists'] as const) {
     if (options.sqlOptions?.[key] === undefined) continue;
     const why = `"${key}" applies to operations only. The schema file lists the tables that exist.`;

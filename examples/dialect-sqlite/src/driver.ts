@@ -1,4 +1,4 @@
-export type Row = Readonly<Record<string, unknown>>;
+type Row = Readonly<Record<string, unknown>>;
 
 /** A synchronous SQLite driver: `node:sqlite` if available, otherwise WebAssembly. */
 export interface Driver {

@@ -48,7 +48,7 @@ export {
 } from './record-values.ts';
 export { type ExecSql, type Result, retryTransient, rowsOf, type Session } from './session.ts';
 export { isRaw, type RawSql, SCHEMA_PLACEHOLDER, type SqlText, StatementTemplate, sqlStatement } from './statement.ts';
-export { compileTextCatalog, type TextCatalogStep } from './text-catalog/compile.ts';
+export { compileTextCatalog, type TextCatalogStatement, type TextCatalogStep } from './text-catalog/compile.ts';
 export { type SqlDriver, sqlConnection, type TextCatalogDialect, textCatalogDialect } from './text-catalog/dialect.ts';
 export { readTextCatalog, type TextCatalog } from './text-catalog/read.ts';
 export {

@@ -60,7 +60,7 @@ export function commandError(error: unknown, inTransaction: boolean): CommandErr
 }
 
 /** In bulk writes the engine packs a SQLSTATE into a number: six bits per character, the first one lowest. */
-export function unpackSqlState(packed: number): string {
+function unpackSqlState(packed: number): string {
   return [0, 6, 12, 18, 24].map((shift) => String.fromCharCode(((packed >> shift) & 63) + 48)).join('');
 }
 

@@ -3,7 +3,7 @@ import { localMachine, serversTempFolder } from '../machine.ts';
 import { type Artifact, javaFor, maven, whyMavenUnavailable } from '../maven.ts';
 import type { Source } from '../source.ts';
 
-export const DYNAMODB_LOCAL: Artifact = {
+const DYNAMODB_LOCAL: Artifact = {
   group: 'com.amazonaws',
   name: 'DynamoDBLocal',
   version: '2.6.1',
@@ -11,7 +11,7 @@ export const DYNAMODB_LOCAL: Artifact = {
 };
 
 /** Arguments of its Java command; its data is in memory. */
-export const dynamodbArguments = (lib: string, port: number): readonly string[] => [
+const dynamodbArguments = (lib: string, port: number): readonly string[] => [
   ...['-Xms64m', '-Xmx768m', '-XX:TieredStopAtLevel=1', `-Djava.library.path=${lib}`, '-cp', `${lib}/*`],
   ...['com.amazonaws.services.dynamodbv2.local.main.ServerRunner', '-port', String(port)],
   ...['-sharedDb', '-inMemory', '-disableTelemetry'],

@@ -60,10 +60,7 @@ export default class Resolve extends MigratorCommand {
     const [action] = selected;
     if (action !== undefined && selected.length === 1) return action;
     throw new SvcError('usage', 'resolve needs exactly one action.', {
-      why:
-        selected.length === 0
-          ? 'No action is set.'
-          : `Set: ${selected.map((flag) => `--${flag}`).join(' and ')}.`,
+      why: selected.length === 0 ? 'No action is set.' : `Set: ${selected.map((flag) => `--${flag}`).join(' and ')}.`,
       state: 'Nothing was changed.',
       next: ['--retry, --applied, --rolled-back, --failed or --forget'],
     });

@@ -9,7 +9,7 @@ export interface CatalogColumn {
   readonly type: string;
 }
 
-export interface CatalogIndex {
+interface CatalogIndex {
   readonly name: string;
   readonly target: string;
   /** The last part of its class name; absent for a secondary index (2i). */

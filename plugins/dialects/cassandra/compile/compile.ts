@@ -204,7 +204,7 @@ const TOKEN =
   /(?<space>\s+|--[^\n]*|\/\/[^\n]*|\/\*[\s\S]*?\*\/)|(?<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*"|\$\$[\s\S]*?\$\$)|(?<open>'|"|\$\$|\/\*)|(?<word>[A-Za-z_]\w*)|[\s\S]/y;
 
 /** One CQL statement, or none if the text is empty. Throws `migration_invalid`. */
-export function compileRaw({ statement: text, check }: Raw): CassandraStatement[] {
+function compileRaw({ statement: text, check }: Raw): CassandraStatement[] {
   const words = assertOneStatement(text);
   if (check !== undefined) assertOneStatement(check);
   if (words.length === 0) return [];

@@ -30,13 +30,13 @@ export interface DdlStep {
   readonly copied?: CopyStep;
 }
 
-export type CatalogEffect =
+type CatalogEffect =
   | { readonly table: false }
   | { readonly columns: Readonly<Record<string, string | null>> }
   | { readonly index: string; readonly target: string | null };
 
 /** Changes only the registry. With `narrowed`, every row must be valid for the new field. */
-export interface RegistryStep {
+interface RegistryStep {
   readonly kind: 'register';
   readonly table: string;
   readonly registered: Registered;
@@ -70,7 +70,7 @@ export interface FillStep {
 }
 
 /** A user's statement. */
-export interface RawStep {
+interface RawStep {
   readonly kind: 'raw';
   readonly cql: string;
 }
@@ -115,7 +115,7 @@ export interface Registered {
   readonly dropping?: string;
 }
 
-export interface RegisteredField extends Field {
+interface RegisteredField extends Field {
   /** The field is hidden until this column is dropped. */
   readonly replaces?: string;
 }

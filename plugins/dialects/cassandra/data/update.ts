@@ -178,7 +178,7 @@ async function assertReadableTypes(session: Session, { table, set, where }: Upda
 const unsupportedType = (type: string): string => `It has the type ${type}, which svc cannot create.`;
 
 /** Whether a row meets all conditions. */
-export function rowMatcher(
+function rowMatcher(
   where: readonly Condition[],
   fieldOf: (name: string) => Field,
   encodeContext: EncodeContext,
@@ -215,7 +215,7 @@ function conditionTest(condition: Condition, encode: (value: Json) => Comparable
 }
 
 /** The values to write to a row; undefined if it already has them. A new time alone is not a change, unless only times are set. */
-export function rowChanges(
+function rowChanges(
   set: readonly Assignment[],
   fieldOf: (name: string) => Field,
   encodeContext: EncodeContext,

@@ -220,7 +220,7 @@ export function digitCounts({ digits, scale }: Decimal): { readonly before: numb
 }
 
 /** Negative, zero or positive. */
-export function compareDecimals(a: Decimal, b: Decimal): number {
+function compareDecimals(a: Decimal, b: Decimal): number {
   const [one, other] = [signOf(a), signOf(b)];
   if (one !== other || one === 0) return one - other;
   // Comparing magnitudes first avoids powers of ten for huge differences in scale.

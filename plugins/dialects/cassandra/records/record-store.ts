@@ -41,7 +41,7 @@ export async function clusterNow(session: Session): Promise<Date> {
 }
 
 /** Replaces CLOCK by the cluster's time and ELAPSED by `elapsed`. */
-export async function resolveEngineValues<T extends Writable<Partial<RecordValues>>>(
+async function resolveEngineValues<T extends Writable<Partial<RecordValues>>>(
   session: Session,
   record: T,
   elapsed = 0,

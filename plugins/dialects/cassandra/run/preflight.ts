@@ -74,11 +74,7 @@ export const assertRowsFit = (context: RunContext, table: string, field: Field):
   assertRows(context, table, field.name, (value) => fitsField(value, field));
 
 /** Throws `data_violates`, with a count and some keys, if values cannot be converted without loss. */
-export function assertRowsConvertible(
-  context: RunContext,
-  table: string,
-  { from, to }: FieldConversion,
-): Promise<void> {
+function assertRowsConvertible(context: RunContext, table: string, { from, to }: FieldConversion): Promise<void> {
   const encodeContext = { types: context.session.types, now: new Date() };
   return assertRows(context, table, from.name, (value) => 'value' in convertValue(value, from, to, encodeContext));
 }

@@ -92,7 +92,7 @@ export async function unsupportedObjects(api: Api, state: StateTable): Promise<U
 }
 
 /** The parts of a collection that come from the model or the registry, in addition to the table's shape. */
-export type KnownCollection = Pick<Collection, 'name' | 'fields' | 'indexes' | 'options'>;
+type KnownCollection = Pick<Collection, 'name' | 'fields' | 'indexes' | 'options'>;
 
 /** The model as introspection would return it. */
 export function normalize(model: SchemaModel): SchemaModel {
@@ -102,7 +102,7 @@ export function normalize(model: SchemaModel): SchemaModel {
 }
 
 /** The same collection for the same table, independent of how its options were written: keys explicit, indexes sorted. */
-export function normalCollection(shape: TableShape, known: KnownCollection): Collection {
+function normalCollection(shape: TableShape, known: KnownCollection): Collection {
   const declared = new Set((known.options.dynamoOptions?.globalSecondaryIndexes ?? []).map(({ name }) => name));
   const isIndex = ({ name, projection }: IndexShape) => projection === 'ALL' && !declared.has(name);
   const globals = shape.globals.filter((index) => !isIndex(index));

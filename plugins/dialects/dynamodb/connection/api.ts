@@ -141,7 +141,7 @@ export class Api {
  * The server's clock, derived from the `Date` header of responses. The header has whole seconds, so each response gives a
  * range for the offset; the ranges are intersected. Accurate to half a second after the first response.
  */
-export class ServerClock {
+class ServerClock {
   #minOffset = Number.NEGATIVE_INFINITY;
   #maxOffset = Number.POSITIVE_INFINITY;
 

@@ -9,7 +9,7 @@ import { attributeTypes } from '../compile/types.ts';
 export type Item = Readonly<Record<string, AttributeValue>>;
 
 /** Throws `value_invalid` for a number that DynamoDB cannot store. */
-export function jsonToAttribute(value: Json): AttributeValue {
+function jsonToAttribute(value: Json): AttributeValue {
   if (value === null) return { NULL: true };
   switch (typeof value) {
     case 'string':
@@ -143,7 +143,7 @@ export function isStorableNumber(number: string): boolean {
 }
 
 /** The digits of a number; -0 is 0. Throws `value_invalid` for one that DynamoDB cannot store. */
-export function numberDigits(value: Json): string {
+function numberDigits(value: Json): string {
   const digits = Object.is(value, -0) ? '0' : String(value);
   if (isStorableNumber(digits)) return digits;
   throw new SvcError('value_invalid', `DynamoDB cannot store the number ${digits.slice(0, 60)}.`, {

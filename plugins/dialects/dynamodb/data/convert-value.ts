@@ -186,7 +186,7 @@ function toList(list: readonly AttributeValue[], type: FieldType, from: FieldTyp
 }
 
 /** The value as text: a string unchanged, anything else as JSON. Undefined if it contains bytes or a set. */
-export const attributeText = (value: AttributeValue): string | undefined => value.S ?? attributeJsonText(value);
+const attributeText = (value: AttributeValue): string | undefined => value.S ?? attributeJsonText(value);
 
 function attributeJsonText(value: AttributeValue): string | undefined {
   if (value.S !== undefined) return JSON.stringify(value.S);
@@ -211,7 +211,7 @@ function attributeJsonText(value: AttributeValue): string | undefined {
  * The inverse of `attributeText`. Undefined if the text stays a string, which includes a quoted string: a second
  * conversion would remove the next pair of quotes.
  */
-export function parseAttribute(text: string): AttributeValue | undefined {
+function parseAttribute(text: string): AttributeValue | undefined {
   if (tryParseJson(text) === undefined) return undefined;
   // JSON.parse would lose digits, so numbers are read as strings with a leading letter.
   const tagged = text.replace(/"((?:[^"\\]|\\.)*")|-?\d[\d.eE+-]*/g, (token, string?: string) =>

@@ -95,7 +95,7 @@ type ConvertMove = Extract<FieldMove, { kind: 'convert' }>;
 type MovePlan = Pick<ScanJob, 'attributes' | 'filter' | 'updateFor'>;
 
 /** The attributes and items that a move reads, and its update of each item. */
-export function planMove({ api }: Pick<RunContext, 'api'>, shape: TableShape, move: FieldMove): MovePlan {
+function planMove({ api }: Pick<RunContext, 'api'>, shape: TableShape, move: FieldMove): MovePlan {
   switch (move.kind) {
     case 'fill': {
       const field = fieldFrom(move.field);
@@ -196,7 +196,7 @@ export interface ItemCheck extends Pick<MovePlan, 'attributes' | 'filter'> {
 }
 
 /** The check of every item before a move starts. */
-export function moveCheck(move: FieldMove): ItemCheck {
+function moveCheck(move: FieldMove): ItemCheck {
   switch (move.kind) {
     case 'rename':
       return {

@@ -169,12 +169,12 @@ function invalidConcatError(field: string, why: string): SvcError {
   });
 }
 
-export type FieldLookup = (name: string) => Field & FieldEncoding;
+type FieldLookup = (name: string) => Field & FieldEncoding;
 
 const OPERATORS = { eq: '=', ne: '<>', gt: '>', gte: '>=', lt: '<', lte: '<=' } as const;
 
 /** The conditions as a filter expression. A missing attribute and NULL are both null; null differs from every value. */
-export function filterExpression(where: readonly Condition[], fieldOf: FieldLookup): { text: string; values: Item } {
+function filterExpression(where: readonly Condition[], fieldOf: FieldLookup): { text: string; values: Item } {
   const values: Record<string, AttributeValue> = {};
   const placeholder = (value: AttributeValue) => {
     const name = `:v${Object.keys(values).length}`;
@@ -201,7 +201,7 @@ export function filterExpression(where: readonly Condition[], fieldOf: FieldLook
 }
 
 /** Whether an item meets the condition. */
-export function matchesCondition(condition: Condition, item: Item, fieldOf: FieldLookup): boolean {
+function matchesCondition(condition: Condition, item: Item, fieldOf: FieldLookup): boolean {
   const stored = item[condition.field];
   const field = fieldOf(condition.field);
   const equal = (value: Json) =>
@@ -217,7 +217,7 @@ export function matchesCondition(condition: Condition, item: Item, fieldOf: Fiel
 }
 
 /** Equal as values: the digits of numbers may differ. */
-export const equalAttributes = (a: AttributeValue, b: AttributeValue): boolean =>
+const equalAttributes = (a: AttributeValue, b: AttributeValue): boolean =>
   a.N !== undefined && b.N !== undefined ? compareAttributes(a, b) === 0 : isDeepStrictEqual(a, b);
 
 /** Undefined for values of different types, which have no order. */

@@ -137,7 +137,7 @@ function keySchema({ partition, sort }: Pick<TableShape, 'partition' | 'sort'>) 
 const TTL_RETRY_MS = 200;
 
 /** Checks first, because enabling it twice is an error. ENABLING, which can last an hour on AWS, counts as enabled. */
-export async function enableTimeToLive({ api, assertLease }: RunContext, name: string, field: string): Promise<void> {
+async function enableTimeToLive({ api, assertLease }: RunContext, name: string, field: string): Promise<void> {
   for (;;) {
     await assertLease();
     const now = await describeTimeToLive(api, name);

@@ -95,7 +95,7 @@ const RETRY_MS = 100;
  * Deletes a table and waits until it is gone. Waits first until it is ACTIVE, as DeleteTable requires. Returns the
  * registry writes to commit next.
  */
-export async function dropTable(context: RunContext, table: string): Promise<TransactWriteItem[]> {
+async function dropTable(context: RunContext, table: string): Promise<TransactWriteItem[]> {
   const { api, state, assertLease } = context;
   const name = api.table(table);
   for (

@@ -47,7 +47,7 @@ export interface CatalogForeignKey {
   readonly onDelete: string;
 }
 
-export interface CatalogCheck {
+interface CatalogCheck {
   readonly name: string;
   readonly expression: string;
   /** Part of the column's definition. */

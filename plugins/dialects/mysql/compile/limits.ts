@@ -168,7 +168,7 @@ export function maxValueBytes(field: Field): number {
 const digitBytes = (digits: number): number => 4 * Math.floor(digits / 9) + Math.ceil((digits % 9) / 2);
 
 /** The maximum size of a row. */
-export function maxRowBytes(fields: readonly Field[]): number {
+function maxRowBytes(fields: readonly Field[]): number {
   const values = fields.map((field) => {
     const bytes = maxValueBytes(field);
     const counted = field.type === 'string' || (field.type === 'binary' && !isLong(field));

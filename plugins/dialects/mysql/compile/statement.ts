@@ -14,14 +14,14 @@ export type MysqlSegment = Segment<MysqlStep>;
 /** Rendered as SQL right before it is sent. Nothing reads the rendered SQL. */
 export type StatementPlan = CreateTable | DropTable | AlterTable | FillColumn;
 
-export interface CreateTable {
+interface CreateTable {
   readonly kind: 'createTable';
   readonly table: string;
   /** Without the table's character set, which depends on the database. */
   readonly sql: string;
 }
 
-export interface DropTable {
+interface DropTable {
   readonly kind: 'dropTable';
   readonly table: string;
 }

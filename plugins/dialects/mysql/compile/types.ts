@@ -36,7 +36,7 @@ export const columnTypes: Readonly<Record<FieldType, string>> = {
 };
 
 /** Types that are stored outside the row: they cannot be in an index, and their default must be an expression. */
-export const LONG_TYPES: ReadonlySet<FieldType> = new Set(['text', 'json', 'array', 'blob']);
+const LONG_TYPES: ReadonlySet<FieldType> = new Set(['text', 'json', 'array', 'blob']);
 
 export const isLong = ({ type, length }: Pick<Field, 'type' | 'length'>): boolean =>
   LONG_TYPES.has(type) || (type === 'binary' && length === undefined);

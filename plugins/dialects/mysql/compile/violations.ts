@@ -160,7 +160,7 @@ const GREATEST_FLOAT = '3.4028234663852886e38';
  * A condition for values that the server does not convert; undefined if it converts all. It may miss some, which the
  * step itself reports, and is never true for a value that the server converts.
  */
-export function unconvertibleSql(traits: Traits, from: Field, to: Field): string | undefined {
+function unconvertibleSql(traits: Traits, from: Field, to: Field): string | undefined {
   const column = quoteIdentifier(from.name);
   const isText = TEXT_TYPES.has(from.type) || BYTE_TYPES.has(from.type);
   const written = isText ? `CONVERT(${column} USING utf8mb4)` : `CAST(${column} AS CHAR)`;

@@ -8,7 +8,7 @@ import { errorNumber, poolerError, toSvcError } from './errors.ts';
 import type { ServerInfo } from './session.ts';
 
 /** One row counts how often the migration lock was acquired. A session with an older number has lost it. */
-export const EPOCH_TABLE = '`_svc_lock`';
+const EPOCH_TABLE = '`_svc_lock`';
 
 /** Seconds to wait inside the server between checks for an interruption. MySQL rounds up to whole seconds. */
 const WAIT_S = 1;
@@ -86,7 +86,7 @@ async function releaseAfter(exec: ExecSql, name: string, error: unknown): Promis
 }
 
 /** Locks are server-wide. MySQL's ignore case and have 64 characters at most, so two databases may share a lock. */
-export function lockName(database: string): string {
+function lockName(database: string): string {
   return `svc:${createHash('sha256').update(database.toLowerCase()).digest('hex').slice(0, 40)}`;
 }
 

@@ -25,7 +25,7 @@ export interface TextCatalogStep {
   readonly rebuilds: boolean;
 }
 
-type TextCatalogStatement = Statement<TextCatalogStep>;
+export type TextCatalogStatement = Statement<TextCatalogStep>;
 
 /**
  * The statements of an operation for an engine whose ALTER TABLE can only rename and add plain columns. For any other

@@ -223,10 +223,10 @@ async function runStep(driver: SqlDriver, exec: ExecSql, { texts, mustBeEmpty }:
   }
 }
 
-export type TextCatalogGrammar = RecordGrammar & UpdateSyntax;
+type TextCatalogGrammar = RecordGrammar & UpdateSyntax;
 
 /** The grammar of records and updates. `elapsed` is set for each write. */
-export function textCatalogGrammar(syntax: TextCatalogSyntax): TextCatalogGrammar {
+function textCatalogGrammar(syntax: TextCatalogSyntax): TextCatalogGrammar {
   const { currentTimestamp } = syntax;
   return {
     elapsed: '0',
