@@ -49,7 +49,7 @@ export const table: readonly CommandEntry[] = [
   },
   {
     path: 'db migrate resolve',
-    summary: 'Resolves a migration that stopped partway',
+    summary: 'Resolves a migration that stopped halfway',
     load: () => import('./commands/db/migrate/resolve.ts'),
   },
   {

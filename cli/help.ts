@@ -39,8 +39,8 @@ export function commandHelp(entry: CommandEntry, cli: Cli<SvcContext>, colors: C
     ...options.map(({ name, description }) => `  ${name.padEnd(width)}  ${description}`),
     ...examples.flatMap(([description, command], index) => [
       ...(index === 0 ? ['', colors.bold('examples')] : []),
-      `  ${command}`,
-      `    ${description.trim()}`,
+      `  ${description.trim()}`,
+      `    ${command}`,
     ]),
   ].join('\n')}\n`;
 }
@@ -56,4 +56,35 @@ export function usageOf(entry: CommandEntry, cli: Cli<SvcContext>): string {
   ].join(' ');
 }
 
-const optionText = (option: string): string => option.replaceAll(',', ', ').replaceAll(/#\d+/g, '<value>');
+const PLACEHOLDERS: Readonly<Record<string, string>> = {
+  '--agent': '<tag>',
+  '--before': '<date>',
+  '--config': '<file>',
+  '--count': '<count>',
+  '--cursor': '<cursor>',
+  '--db': '<tag>',
+  '--drop': '<name>',
+  '--env': '<env>',
+  '--execution': '<id>',
+  '--host': '<address>',
+  '--ignore': '<table>',
+  '--limit': '<count>',
+  '--lock-timeout': '<seconds>',
+  '--name': '<name>',
+  '--older-than': '<age>',
+  '--port': '<port>',
+  '--reason': '<text>',
+  '--rename': '<old>:<new>',
+  '--review-token': '<token>',
+  '--set': '<parameter>=<value>',
+  '--since': '<date>',
+  '--status': '<status>',
+  '--to': '<tag>',
+};
+
+/** clipanion writes an option with an argument as `-n,--count #0`. */
+function optionText(option: string): string {
+  const [names = '', argument] = option.split(' ');
+  const placeholder = PLACEHOLDERS[names.split(',').at(-1) ?? ''] ?? '<value>';
+  return `${names.replaceAll(',', ', ')}${argument === undefined ? '' : ` ${placeholder}`}`;
+}

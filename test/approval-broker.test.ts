@@ -159,7 +159,7 @@ on('the event is a CloudEvents document with the request in it, persistent and e
 on('a decision arrives through a queue, with the token of its request', (url) =>
   withListener(url, (listener) =>
     withBroker({ url, event: listener.event, takesDecisions: true }, async ({ refund, svc, refunds }, queue) => {
-      const stop = await svc.approvals.takeDecisions();
+      const stop = await svc.approvals.consumeDecisions();
       await untilConsumed(url, queue);
       const { outcome, request } = await refund();
       await waitUntil(() => listener.messages.length === 1, 'no event arrived');
@@ -176,7 +176,7 @@ on('a decision arrives through a queue, with the token of its request', (url) =>
 on('invalid, forged and stale decisions become dead letters, and the request keeps waiting', (url) =>
   withListener(url, (listener) =>
     withBroker({ url, event: listener.event, takesDecisions: true }, async ({ refund, svc }, queue) => {
-      const stop = await svc.approvals.takeDecisions();
+      const stop = await svc.approvals.consumeDecisions();
       await untilConsumed(url, queue);
       const { request } = await refund();
       const other = await refund({ orderId: '2', amount: 1 });
@@ -248,7 +248,7 @@ else
         };
         const setup = { url, event: listener.event, takesDecisions: true, config, store: { database: 'main' } };
         await withBroker(setup, async ({ refund, svc }, queue) => {
-          const stop = await svc.approvals.takeDecisions();
+          const stop = await svc.approvals.consumeDecisions();
           await untilConsumed(url, queue);
           const { outcome, request } = await refund();
           await waitUntil(() => listener.messages.length === 1, 'no event arrived');
@@ -310,7 +310,7 @@ on(
           const warnings: string[] = [];
           const onWarning = ({ message }: Error): void => void warnings.push(message);
           process.on('warning', onWarning);
-          const stop = await svc.approvals.takeDecisions();
+          const stop = await svc.approvals.consumeDecisions();
           await waitUntil(
             () => warnings.some((text) => text.includes(`from the queue ${queue}: `)),
             'there was no warning',
@@ -359,7 +359,7 @@ else
         await withListener(broker.url, async () => {}, event);
         await withBroker({ url: broker.url, event, takesDecisions: true, timeoutMs: 600_000 }, async (gate, queue) => {
           const { refund, svc } = gate;
-          const stop = await svc.approvals.takeDecisions();
+          const stop = await svc.approvals.consumeDecisions();
           const early = await refund();
           await waitUntil(() => isPublished(gate, early.request.requestId), 'it was not published');
           await broker.kill();

@@ -74,7 +74,7 @@ test('only the command that runs is imported', () => {
 test('--help of a command shows its options and an example', async () => {
   const { status, stdout } = await svc(['link', '--help'], { cwd });
   assert.equal(status, 0);
-  for (const part of ['--env <value>', '--json', '--no-color', 'svc link --env staging'])
+  for (const part of ['--env <env>', '--json', '--no-color', 'svc link --env staging'])
     assert.ok(stdout.includes(part), part);
 });
 

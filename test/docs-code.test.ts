@@ -21,7 +21,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const blocks = docsBlocks();
 const COMPILED = ['ts', 'js'];
 /** Other languages: run by another test, or not run. */
-const OTHER = ['sh', 'text', 'json', 'python', 'go', 'mermaid'];
+const OTHER = ['sh', 'text', 'json', 'python', 'go', 'mermaid', 'console'];
 
 /** Pads a block so that its lines have the same numbers in the file as on the page. */
 function source({ page, line, language, text }: DocsBlock): { readonly name: string; readonly text: string } {

@@ -23,6 +23,7 @@ import { test } from './kit/test.ts';
  * Runs the README and the tutorials. The words after a block's language define how: a path is written (and TypeScript
  * compiled and run), `sh` runs in that project, `sh answer=…` types an answer, `text` is what the last command printed,
  * `sh existing` runs on a database made by hand, `sh clone` is run by .ci/run and `sh install` by test/packaging.ts.
+ * `console` is a transcript whose lines are in the tutorials.
  */
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -83,7 +84,7 @@ function commands(text: string): string[] {
 }
 
 /** Replaces times and durations, which vary. */
-function shape(text: string): string {
+function normalizeOutput(text: string): string {
   return text.trim().replace(/\d+/g, '0');
 }
 
@@ -95,7 +96,9 @@ test('the package is built', () => {
 test('every block is annotated with how it runs', () => {
   for (const { language, word } of blocks) {
     const known =
-      language === 'sh' ? ['', 'clone', 'install', 'existing'].includes(word) : word !== '' || language === 'text';
+      language === 'sh'
+        ? ['', 'clone', 'install', 'existing'].includes(word)
+        : word !== '' || ['text', 'console'].includes(language);
     assert.ok(known, `\`\`\`${language} ${word}`);
   }
   assert.equal(blocks.length, readme.match(/^```\w/gm)?.length);
@@ -106,6 +109,14 @@ test('the commands for a clone are those of the CI', () => {
   const lines = blocks.filter(({ word }) => word === 'clone').flatMap(({ text }) => commands(text));
   assert.ok(lines.length > 0);
   for (const line of lines) assert.ok(ci.includes(`bash -c '${line}'`), line);
+});
+
+test('each line of a transcript is in the tutorials', () => {
+  const pages = tutorials.map((name) => readFileSync(join(root, 'docs', 'tutorials', name), 'utf8')).join('\n');
+  const known = new Set(pages.split('\n').map(normalizeOutput));
+  const lines = blocks.filter(({ language }) => language === 'console').flatMap(({ text }) => text.trim().split('\n'));
+  assert.ok(lines.length > 0);
+  for (const line of lines) assert.ok(known.has(normalizeOutput(line.replace(/^\$ /, ''))), line);
 });
 
 test('its links are valid', () => {
@@ -123,10 +134,10 @@ test(
     let printed = '';
     const ran: string[] = [];
     for (const { language, word, text } of blocks.filter(
-      ({ word }) => !['clone', 'install', 'existing'].includes(word),
+      ({ language, word }) => language !== 'console' && !['clone', 'install', 'existing'].includes(word),
     )) {
       if (language === 'sh') for (const command of commands(text)) printed = await run(path, command);
-      else if (language === 'text') assert.equal(shape(printed), shape(text));
+      else if (language === 'text') assert.equal(normalizeOutput(printed), normalizeOutput(text));
       else {
         mkdirSync(dirname(join(path, word)), { recursive: true });
         writeFileSync(join(path, word), text);
@@ -158,7 +169,7 @@ for (const name of tutorials) {
           for (const command of commands(text)) printed = await run(path, command, answer && `${answer}\n`);
           // The input is on the terminal, but not in the output.
           if (answer) printed = printed.replace(/: (?=completed|rejected)/, `: ${answer}\n`);
-        } else if (language === 'text') assert.equal(shape(printed), shape(text));
+        } else if (language === 'text') assert.equal(normalizeOutput(printed), normalizeOutput(text));
         else writeFileSync(join(path, word), text);
       }
       assert.notEqual(printed, '');

@@ -5,7 +5,7 @@ import { jsonSchema } from '../config/project/json-schema.ts';
 import { formatJson } from '../config/project/json-text.ts';
 import { readSchemaFile, SCHEMA_FILE, schemaFileWith } from '../config/project/schema-file.ts';
 import { SvcError } from '../core/errors.ts';
-import { FIELD_PROPERTIES } from '../core/schema/field.ts';
+import { FIELD_PROPERTIES } from '../core/schema/define-field.ts';
 import { FIELD_TYPES } from '../core/schema/model.ts';
 import { folder } from './kit/folder.ts';
 import { test } from './kit/test.ts';

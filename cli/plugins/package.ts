@@ -29,7 +29,7 @@ export function pluginPackage(kind: Kind, name: string): NewFile[] {
   ];
 }
 
-function manifestOf(name: string, { what }: PluginFiles): object {
+function manifestOf(name: string, { description: what }: PluginFiles): object {
   const { version, engines, devDependencies } = manifest;
   return {
     name,
@@ -67,7 +67,7 @@ const TSCONFIG = `{
 }
 `;
 
-function readme(name: string, kind: Kind, identifier: string, { what, use }: PluginFiles): string {
+function readme(name: string, kind: Kind, identifier: string, { description: what, configExample }: PluginFiles): string {
   return `# ${name}
 
 svc ${what}.
@@ -79,7 +79,7 @@ import ${identifier} from '${name}';
 export default defineConfig({
   product: 'shop',
   env: 'dev',
-  ${use}
+  ${configExample}
   plugins: [${identifier}],
 });
 \`\`\`

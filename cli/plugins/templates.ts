@@ -4,17 +4,17 @@ import { FIELD_TYPES } from '../../core/schema/model.ts';
 /** The parts that differ between the kinds of plugin. */
 export interface PluginFiles {
   /** Completes the package description "svc …". */
-  readonly what: string;
+  readonly description: string;
   /** A configuration that uses the plugin. */
-  readonly use: string;
+  readonly configExample: string;
   readonly source: string;
   readonly test: string;
 }
 
 export function dialectFiles(name: string, identifier: string): PluginFiles {
   return {
-    what: `dialect for ${name}: schemas, records and approvals`,
-    use: `databases: { main: { dialect: '${name}', url: '${name}://<address>' } },`,
+    description: `dialect for ${name}: schemas, records and approvals`,
+    configExample: `databases: { main: { dialect: '${name}', url: '${name}://<address>' } },`,
     source: dialectSource(name, identifier),
     test: dialectTest(name, identifier),
   };
@@ -90,8 +90,8 @@ recordStoreSuite(test, {
 
 export function channelFiles(name: string, identifier: string): PluginFiles {
   return {
-    what: `channel that requests approval through ${name}`,
-    use: `approvals: { channels: { ${name.includes('-') ? `'${name}'` : name}: { type: '${name}', url: 'https://${name}.example/' } } },`,
+    description: `channel that requests approval through ${name}`,
+    configExample: `approvals: { channels: { ${name.includes('-') ? `'${name}'` : name}: { type: '${name}', url: 'https://${name}.example/' } } },`,
     source: channelSource(name, identifier),
     test: channelTest(name, identifier),
   };
@@ -149,8 +149,8 @@ channelSuite(test, {
 
 export function brokerFiles(name: string, identifier: string): PluginFiles {
   return {
-    what: `broker for requests and decisions over ${name}`,
-    use: `brokers: { bus: { type: '${name}', url: '${name}://127.0.0.1' } },`,
+    description: `broker for requests and decisions over ${name}`,
+    configExample: `brokers: { bus: { type: '${name}', url: '${name}://127.0.0.1' } },`,
     source: brokerSource(name, identifier),
     test: brokerTest(name, identifier),
   };

@@ -4,11 +4,11 @@ import { MIGRATION_PROPERTIES } from '../../core/migration/validate-migration.ts
 import { CONSTRAINT_SHAPES } from '../../core/schema/constraint.ts';
 import type { Declaration } from '../../core/schema/declaration/declaration.ts';
 import { DECLARED_INDEX, DECLARED_OPTIONS, DECLARED_PROPERTIES } from '../../core/schema/declaration/declare.ts';
-import { FIELD_PROPERTIES } from '../../core/schema/field.ts';
+import { FIELD_PROPERTIES } from '../../core/schema/define-field.ts';
 import { FIELD_TYPES, REFERENTIAL_ACTIONS } from '../../core/schema/model.ts';
 import { CONSTRAINT, NAMED_FIELD, OPERATION_SHAPES } from '../../core/schema/operation-problems.ts';
 import { DYNAMO_KEY } from '../../core/schema/options.ts';
-import type { ObjectShape, Shape } from '../../core/schema/validate.ts';
+import type { ObjectShape, Shape } from '../../core/validate-shape.ts';
 
 type JsonSchema = { readonly [keyword: string]: Json };
 

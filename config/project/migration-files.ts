@@ -7,7 +7,7 @@ import { checksum, type Migration } from '../../core/migration/migration.ts';
 import type { DefinedMigration } from '../../core/migration/reconcile.ts';
 import { isTag, nameOfTag } from '../../core/migration/tag.ts';
 import { migrationProblems } from '../../core/migration/validate-migration.ts';
-import type { Path } from '../../core/schema/validate.ts';
+import type { Path } from '../../core/validate-shape.ts';
 import { version } from '../../core/version.ts';
 import { cacheFile, digest, readCache, writeCache } from '../load/cache.ts';
 import type { LoadSdk } from '../load/import-module.ts';

@@ -7,7 +7,7 @@ import type { Declaration } from '../../core/schema/declaration/declaration.ts';
 import { type ResolvedDeclaration, resolveDeclaration } from '../../core/schema/declaration/declare.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
 import type { RenameDecisions } from '../../core/schema/rename/undecided.ts';
-import { type Path, problemText, type Shape, shapeProblems } from '../../core/schema/validate.ts';
+import { type Path, problemText, type Shape, shapeProblems } from '../../core/validate-shape.ts';
 import { formatJson, type JsonSource, locationOf, parseJson } from './json-text.ts';
 import type { NewFile } from './write-files.ts';
 

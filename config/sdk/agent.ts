@@ -5,7 +5,7 @@ import { Run } from '../../core/agent/run.ts';
 import { newExecutionId } from '../../core/approval/request.ts';
 import { SvcError } from '../../core/errors.ts';
 import { onAbort } from '../../core/on-abort.ts';
-import { problemText, type Shape, shapeProblems } from '../../core/schema/validate.ts';
+import { problemText, type Shape, shapeProblems } from '../../core/validate-shape.ts';
 
 /** @experimental */
 export interface RunRequest {

@@ -16,7 +16,7 @@ import { SvcError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import type { Runtime } from '../load/runtime.ts';
 import { openApprovals } from './approval-runtime.ts';
-import { takeDecisions } from './broker-decisions.ts';
+import { consumeDecisions } from './broker-decisions.ts';
 import { errorResponse, openCallback } from './callback/handler.ts';
 
 /** @experimental */
@@ -99,8 +99,8 @@ export class Approvals {
   }
 
   /** Consumes decisions from the broker of `approvals.decisions`. Returns a stop function; undefined without such a broker. */
-  async takeDecisions(): Promise<(() => Promise<void>) | undefined> {
-    return takeDecisions(await this.#runtime());
+  async consumeDecisions(): Promise<(() => Promise<void>) | undefined> {
+    return consumeDecisions(await this.#runtime());
   }
 
   async #service(): Promise<ApprovalService> {

@@ -3,8 +3,8 @@ import { DeliveryFailed } from '../../core/approval/channel.ts';
 import { decide, isDecisionRefusal } from '../../core/approval/decide.ts';
 import { callbackToken, tokensEqual } from '../../core/approval/token.ts';
 import { SvcError } from '../../core/errors.ts';
-import { problemText, type Shape, shapeProblems } from '../../core/schema/validate.ts';
 import type { ToolParameters } from '../../core/tool/parameters.ts';
+import { problemText, type Shape, shapeProblems } from '../../core/validate-shape.ts';
 import type { Runtime } from '../load/runtime.ts';
 import { type ApprovalRuntime, openApprovals } from './approval-runtime.ts';
 import { requireCallbackKey, tokenClaims } from './callback/token.ts';
@@ -40,7 +40,7 @@ const decisionQueue = ({ product, env }: { readonly product: string; readonly en
  * Consumes decisions from the broker of `approvals.decisions`. Returns a stop function; undefined without such a broker.
  * Invalid messages go to the dead-letter queue; during a store outage a decision is retried.
  */
-export async function takeDecisions(runtime: Runtime): Promise<(() => Promise<void>) | undefined> {
+export async function consumeDecisions(runtime: Runtime): Promise<(() => Promise<void>) | undefined> {
   const { decisions } = runtime.config.approvals ?? {};
   if (!decisions) return undefined;
   const key = requireCallbackKey('approvals.decisions', runtime.config);

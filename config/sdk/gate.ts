@@ -4,7 +4,6 @@ import type { CallOptions, GateCall } from '../../core/approval/call.ts';
 import { ApprovalGate } from '../../core/approval/gate.ts';
 import type { CallOutcome } from '../../core/approval/outcome.ts';
 import { SvcError } from '../../core/errors.ts';
-import { type Problem, problemText, type Shape, shapeProblems } from '../../core/schema/validate.ts';
 import {
   approvalSettingsProblems,
   compileHumanInLoop,
@@ -12,6 +11,7 @@ import {
   type HumanInLoopConfig,
 } from '../../core/tool/human-in-loop.ts';
 import { compileTools, type Tool, type ToolList } from '../../core/tool/tool.ts';
+import { type Problem, problemText, type Shape, shapeProblems } from '../../core/validate-shape.ts';
 import type { Runtime } from '../load/runtime.ts';
 import { warnUngatedTools } from './agents.ts';
 import { approvalSettings, openApprovals, routesFor } from './approval-runtime.ts';

@@ -1,5 +1,4 @@
 import { SvcError } from '../errors.ts';
-import { type Problem, problemText, type Shape, shapeProblems } from '../schema/validate.ts';
 import {
   type ApprovalSettings,
   approvalSettingsProblems,
@@ -8,6 +7,7 @@ import {
   type HumanInLoopConfig,
 } from '../tool/human-in-loop.ts';
 import { compileTools, type Tool, type ToolList } from '../tool/tool.ts';
+import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 
 /** The argument of `svc.agents.define`. @experimental */
 export interface AgentDefinition<T extends readonly unknown[] = readonly unknown[]> {

@@ -4,7 +4,7 @@ import { assertNoQueryProblems } from '../approval/list-approvals.ts';
 import { minIdAt } from '../approval/request.ts';
 import type { StoreClock } from '../approval/store-clock.ts';
 import { allRows } from '../records.ts';
-import { type Shape, shapeProblems } from '../schema/validate.ts';
+import { type Shape, shapeProblems } from '../validate-shape.ts';
 import { type ExecutionRow, type ExecutionStatus, executionRecords } from './execution-record.ts';
 import type { ExecutionService } from './execution-service.ts';
 import { type RunOutcome, runOutcome } from './run.ts';

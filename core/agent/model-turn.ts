@@ -1,9 +1,9 @@
 import { newRequestId } from '../approval/request.ts';
 import { SvcError } from '../errors.ts';
 import { isPlainObject, type Json } from '../json.ts';
-import { pathText } from '../schema/validate.ts';
 import { isOversized } from '../tool/call-digest.ts';
 import { type SafeJsonResult, storableText, toSafeJson } from '../tool/safe-json.ts';
+import { pathText } from '../validate-shape.ts';
 import type { CompiledAgent } from './define.ts';
 import type { ExecutionState, ExecutionStep, StepCall, Usage } from './execution-record.ts';
 import type { Conversation, ModelProvider } from './model.ts';

@@ -1,9 +1,9 @@
 import { type ErrorCode, isSvcError, SvcError } from '../errors.ts';
 import { canonicalJson } from '../json.ts';
-import { type Problem, problemText, type Shape, shapeProblems } from '../schema/validate.ts';
 import { callDigest, isOversized, MAX_PARAMETERS_BYTES } from '../tool/call-digest.ts';
 import type { ParameterProblem, ToolParameters } from '../tool/parameters.ts';
 import { frozenClone, MAX_TEXT_LENGTH, storableText } from '../tool/safe-json.ts';
+import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { PROCESS_NAME } from './call.ts';
 import { problemsText } from './outcome.ts';
 import { DecisionReview, evaluatePolicies } from './policy.ts';

@@ -1,6 +1,6 @@
 import { SvcError } from '../errors.ts';
 import { isPageLimit, type RecordStore } from '../records.ts';
-import { type Problem, problemText, type Shape, shapeProblems } from '../schema/validate.ts';
+import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { type ApprovalRecord, type ApprovalStatus, minIdAt } from './request.ts';
 import type { ApprovalRow } from './schema.ts';
 import type { ApprovalService } from './service.ts';

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../errors.ts';
 import { assertArguments, validatedArguments } from '../migration/arguments.ts';
 import { constraintProblems } from '../schema/constraint.ts';
-import { CHANGES_SHAPE, FIELD_SHAPE } from '../schema/field.ts';
+import { CHANGES_SHAPE, FIELD_SHAPE } from '../schema/define-field.ts';
 import { dependents } from '../schema/keys.ts';
 import type { FieldTypeName } from '../schema/model.ts';
 import { derivedName } from '../schema/names.ts';
@@ -16,7 +16,7 @@ import type {
 import { INDEX_COLUMN, STRATEGY } from '../schema/operation-problems.ts';
 import type { CreateOptions, IndexOptions } from '../schema/options.ts';
 import { INDEX_OPTIONS_PROPERTIES, OPTIONS_SHAPE } from '../schema/options.ts';
-import type { Shape } from '../schema/validate.ts';
+import type { Shape } from '../validate-shape.ts';
 import type { AutomaticMigrations, SchemaResult } from './automatic.ts';
 
 /** The name of a field type, or a field definition. */

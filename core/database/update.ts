@@ -6,7 +6,7 @@ import { assertArguments, deepCopy } from '../migration/arguments.ts';
 import { nearest } from '../nearest.ts';
 import { normalizeLiteral, TEMPORAL_TYPES } from '../schema/literal.ts';
 import type { Collection, Field, FieldType } from '../schema/model.ts';
-import { type Shape, shapeProblems } from '../schema/validate.ts';
+import { type Shape, shapeProblems } from '../validate-shape.ts';
 
 export interface UpdateRequest {
   readonly table: string;

@@ -1,5 +1,5 @@
 import { type ErrorCode, SvcError } from '../errors.ts';
-import { type Problem, problemText, type Shape, shapeProblems } from '../schema/validate.ts';
+import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 
 /** Returns the error code for problems with this argument. */
 type ArgumentErrorCode = (argument: string) => ErrorCode;

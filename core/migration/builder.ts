@@ -1,6 +1,6 @@
 import type { Dialect } from '../dialect.ts';
 import { SvcError } from '../errors.ts';
-import { CHANGES_SHAPE } from '../schema/field.ts';
+import { CHANGES_SHAPE } from '../schema/define-field.ts';
 import type {
   AddConstraint,
   ConstraintDefinition,
@@ -14,7 +14,7 @@ import type {
 } from '../schema/operation.ts';
 import { operationProblems, STRATEGY } from '../schema/operation-problems.ts';
 import { type CreateOptions, INDEX_OPTIONS_PROPERTIES, type IndexOptions } from '../schema/options.ts';
-import { problemText, type Shape, shapeProblems } from '../schema/validate.ts';
+import { problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { checksum, type Migration } from './migration.ts';
 import { generateUniqueTag, nameOfTag } from './tag.ts';
 import { migrationProblems } from './validate-migration.ts';

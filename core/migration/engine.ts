@@ -1,6 +1,6 @@
 import { type ErrorCode, SvcError } from '../errors.ts';
 import { isPlainObject } from '../json.ts';
-import type { Shape } from '../schema/validate.ts';
+import type { Shape } from '../validate-shape.ts';
 import { deepCopy, validatedArguments } from './arguments.ts';
 import { assertDatabaseOwner, History, type HistoryRecord } from './history.ts';
 import type { HistoryOrigin, HistoryStatus } from './history-table.ts';

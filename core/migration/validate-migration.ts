@@ -5,7 +5,7 @@ import { applyAll } from '../schema/apply.ts';
 import type { SchemaModel } from '../schema/model.ts';
 import type { Operation } from '../schema/operation.ts';
 import { definitionProblems, operationProblems } from '../schema/operation-problems.ts';
-import type { Shape } from '../schema/validate.ts';
+import type { Shape } from '../validate-shape.ts';
 import type { Migration } from './migration.ts';
 import { isTag } from './tag.ts';
 

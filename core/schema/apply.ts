@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../errors.ts';
 import { defineCollection, defineConstraint, defineField, defineIndex } from './define.ts';
-import { applyFieldChanges } from './field.ts';
+import { applyFieldChanges } from './define-field.ts';
 import { alreadyExistsError, collectionOf, fieldOf, unknownError } from './find-or-throw.ts';
 import { assertFieldUnused, assertForeignKey, assertKeysIntact, assertPrimaryKey, referencesTo } from './keys.ts';
 import type { Collection, Constraint, Field, Index, SchemaModel } from './model.ts';

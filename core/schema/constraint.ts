@@ -1,8 +1,15 @@
 import { SvcError } from '../errors.ts';
+import {
+  type ObjectShape,
+  type Path,
+  type Problem,
+  problemText,
+  type Shape,
+  shapeProblems,
+} from '../validate-shape.ts';
 import { type Constraint, type ForeignKey, REFERENTIAL_ACTIONS, type ReferentialAction } from './model.ts';
 import { assertName } from './names.ts';
 import type { ConstraintDefinition } from './operation.ts';
-import { type ObjectShape, type Path, type Problem, problemText, type Shape, shapeProblems } from './validate.ts';
 
 const CONSTRAINT_TYPES = ['foreignKey', 'unique', 'check', 'primaryKey'] as const;
 

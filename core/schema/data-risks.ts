@@ -1,4 +1,4 @@
-import { applyFieldChanges } from './field.ts';
+import { applyFieldChanges } from './define-field.ts';
 import { collectionOf, fieldOf } from './find-or-throw.ts';
 import type { Field, FieldType, SchemaModel } from './model.ts';
 import type { FieldChanges, Operation } from './operation.ts';

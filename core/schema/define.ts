@@ -1,12 +1,12 @@
 import { SvcError } from '../errors.ts';
-import { defineField, toFieldDefinition } from './field.ts';
+import { defineField, toFieldDefinition } from './define-field.ts';
 import type { Collection, Field, Index } from './model.ts';
 import { assertName } from './names.ts';
 import type { CreateCollection, CreateIndex, NamedFieldDefinition } from './operation.ts';
 import type { CreateOptions, TableOptions } from './options.ts';
 
 export { defineConstraint } from './constraint.ts';
-export { defineField, toFieldDefinition } from './field.ts';
+export { defineField, toFieldDefinition } from './define-field.ts';
 
 /** The fields added by the option `timestamps`. */
 export const TIMESTAMP_FIELDS: readonly NamedFieldDefinition[] = ['createdAt', 'updatedAt'].map((name) => ({

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../errors.ts';
 import { applyInPlace } from './apply.ts';
 import { toCreateCollection, toCreateIndex, toFieldDefinition } from './define.ts';
-import { diffField } from './field.ts';
+import { diffField } from './define-field.ts';
 import { collectionOf } from './find-or-throw.ts';
 import { dependentsOfCollection, primaryKeyFields, sameColumns, uniqueKeys } from './keys.ts';
 import type { Collection, Constraint, ForeignKey, Index, SchemaModel } from './model.ts';

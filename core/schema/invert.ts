@@ -1,6 +1,6 @@
 import { applyInPlace } from './apply.ts';
 import { toCreateCollection, toCreateIndex, toFieldDefinition } from './define.ts';
-import { applyFieldChanges, diffField } from './field.ts';
+import { applyFieldChanges, diffField } from './define-field.ts';
 import { collectionOf, fieldOf, unknownError } from './find-or-throw.ts';
 import { referencesTo } from './keys.ts';
 import type { Collection, Constraint, SchemaModel } from './model.ts';

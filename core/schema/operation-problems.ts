@@ -1,11 +1,11 @@
 import { isSvcError } from '../errors.ts';
+import { type ObjectShape, type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { constraintProblems } from './constraint.ts';
 import { defineCollection, defineConstraint, defineField, defineIndex } from './define.ts';
-import { CHANGES_SHAPE, FIELD_PROPERTIES } from './field.ts';
+import { CHANGES_SHAPE, FIELD_PROPERTIES } from './define-field.ts';
 import { assertName, assertTableName } from './names.ts';
 import type { Operation, OperationType, RenameField } from './operation.ts';
 import { INDEX_OPTIONS_PROPERTIES, OPTIONS_SHAPE } from './options.ts';
-import { type ObjectShape, type Problem, problemText, type Shape, shapeProblems } from './validate.ts';
 
 export const NAMED_FIELD: ObjectShape = {
   properties: { name: 'string', ...FIELD_PROPERTIES },

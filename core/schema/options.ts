@@ -1,5 +1,5 @@
 import type { Json } from '../json.ts';
-import type { Shape } from './validate.ts';
+import type { Shape } from '../validate-shape.ts';
 
 /** The third argument of `db.schema.create`. An engine rejects the options of other engines. */
 export interface CreateOptions {

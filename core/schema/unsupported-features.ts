@@ -1,5 +1,5 @@
 import { SvcError } from '../errors.ts';
-import { applyFieldChanges } from './field.ts';
+import { applyFieldChanges } from './define-field.ts';
 import { primaryKeyFields } from './keys.ts';
 import { isExpression } from './literal.ts';
 import type { Collection, Constraint, Field, SchemaModel } from './model.ts';

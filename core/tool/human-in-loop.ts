@@ -1,6 +1,6 @@
 import { nearest } from '../nearest.ts';
-import { type Path, type Problem, type Shape, shapeProblems } from '../schema/validate.ts';
 import { addressProblem } from '../url.ts';
+import { type Path, type Problem, type Shape, shapeProblems } from '../validate-shape.ts';
 
 /** Which tool calls of an agent need approval, and how reviewers are notified. @experimental */
 export interface HumanInLoopConfig {

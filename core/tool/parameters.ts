@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv';
 import { isPlainObject, type Json } from '../json.ts';
 import { nearest } from '../nearest.ts';
-import { type Path, type Problem, pathText, type Shape, shapeProblems } from '../schema/validate.ts';
+import { type Path, type Problem, pathText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { prototypelessCopy, toSafeJson } from './safe-json.ts';
 
 /** The parameters of one tool call. @experimental */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson, type Json } from '../json.ts';
-import { type Path, type Problem, type Shape, shapeProblems } from '../schema/validate.ts';
+import { type Path, type Problem, type Shape, shapeProblems } from '../validate-shape.ts';
 import {
   compileParameters,
   type ParameterMap,

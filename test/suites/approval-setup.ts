@@ -8,10 +8,10 @@ import type { CallOutcome } from '../../core/approval/outcome.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
 import { ApprovalService, type RequestRow } from '../../core/approval/service.ts';
 import { Kernel } from '../../core/kernel.ts';
-import { type Problem, problemText } from '../../core/schema/validate.ts';
 import type { HumanInLoop } from '../../core/tool/human-in-loop.ts';
 import type { ToolParameters } from '../../core/tool/parameters.ts';
 import { compileTools, type Tool, type ToolDefinition } from '../../core/tool/tool.ts';
+import { type Problem, problemText } from '../../core/validate-shape.ts';
 
 export const OWNER = { product: 'shop', env: 'dev', database: 'main' } as const;
 

@@ -357,7 +357,7 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
         withBroker(async (context) => {
           const messages = await context.client.listen(context.event);
           await throughGate(context, async ({ refund, refunds, svc }) => {
-            const stop = await svc.approvals.takeDecisions();
+            const stop = await svc.approvals.consumeDecisions();
             const card = '4111-1111-1111-1111';
             const { request, outcome } = await refund();
             await refund({ orderId: '2', amount: 1, card });
@@ -392,7 +392,7 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
           const { client, product } = context;
           await client.listen(context.event);
           await throughGate(context, async ({ refund, svc }) => {
-            const stop = await svc.approvals.takeDecisions();
+            const stop = await svc.approvals.consumeDecisions();
             const { request } = await refund();
             const { requestId } = request;
             const invalid = [

@@ -16,17 +16,17 @@ export default class ApprovalsApprove extends ApprovalsCommand {
   static override paths = [['approvals', 'approve']];
   static override usage = Command.Usage({
     description: 'Approves a tool call, optionally with changed parameters.',
-    details: 'On a terminal, shows the whole request first. Without an id, prompts for one.',
+    details: 'In a terminal, shows the full request first. Without an id, lets you pick one.',
     examples: [
-      ['Unchanged', 'svc approvals approve apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --yes'],
-      ['With a changed parameter', 'svc approvals approve apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --set amount=15'],
+      ['Approve as requested', 'svc approvals approve apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --yes'],
+      ['Approve with a changed parameter', 'svc approvals approve apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --set amount=15'],
       ['Choose from the waiting requests', 'svc approvals approve'],
     ],
   });
 
   requestId = Option.String({ required: false });
   set = Option.Array('--set', [], {
-    description: '<parameter>=<value>: changes a parameter. Repeatable.',
+    description: 'Changes a parameter. Repeatable.',
   });
   reason = Option.String('--reason', { description: 'The reason, stored with the decision.' });
   reviewToken = Option.String('--review-token', {

@@ -9,9 +9,9 @@ export default class ApprovalsReject extends ApprovalsCommand {
   static override paths = [['approvals', 'reject']];
   static override usage = Command.Usage({
     description: 'Rejects a tool call. The agent receives the reason.',
-    details: 'On a terminal, shows the whole request first. Without an id, prompts for one.',
+    details: 'In a terminal, shows the full request first. Without an id, lets you pick one.',
     examples: [
-      ['With a reason', "svc approvals reject apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --reason 'Already refunded'"],
+      ['Reject with a reason', "svc approvals reject apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --reason 'Already refunded'"],
     ],
   });
 

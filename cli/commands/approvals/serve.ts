@@ -31,7 +31,7 @@ export default class ApprovalsServe extends ApprovalsCommand {
       handler,
       isReady: () => approvals.list({ limit: 1 }),
     });
-    const stopDecisions = await approvals.takeDecisions();
+    const stopDecisions = await approvals.consumeDecisions();
     this.note(`Listening on ${server.url}`);
     if (this.json) this.jsonLine({ event: 'listening', url: server.url });
     await new Promise<void>((stopped) => {

@@ -13,7 +13,7 @@ export default class Migrate extends MigratorCommand {
   static override usage = Command.Usage({
     description: 'Applies pending migrations.',
     details:
-      'Records each migration in the history together with its changes, and never applies it twice. Concurrent runs wait for each other.',
+      'Runs each pending migration once and records it in the history. Concurrent runs wait for each other. Subcommands: svc db migrate status, rollback, resolve, create, export and baseline.',
     examples: [
       ['All pending migrations in the linked environment', 'svc db migrate'],
       [
@@ -24,14 +24,14 @@ export default class Migrate extends MigratorCommand {
     ],
   });
 
-  to = Option.String('--to', { description: 'The last migration to apply.' });
+  to = Option.String('--to', { description: 'Stops after this migration.' });
   dryRun = Option.Boolean('--dry-run', false, { description: 'Prints the statements without running them.' });
-  yes = Option.Boolean('--yes,-y', false, { description: 'Confirms prompts and permits a protected environment.' });
+  yes = Option.Boolean('-y,--yes', false, { description: 'Skips prompts and allows a protected environment.' });
   allowDestructive = Option.Boolean('--allow-destructive', false, {
     description: 'Allows statements that destroy data.',
   });
   adopt = Option.Boolean('--adopt', false, {
-    description: 'Adopts a database of another product, tag or environment.',
+    description: 'Takes over a database that belongs to another product, tag or environment.',
   });
   verbose = Option.Boolean('-v,--verbose', false, { description: 'Shows every statement.' });
 

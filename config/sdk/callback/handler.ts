@@ -4,8 +4,8 @@ import type { ApprovalService, RequestRow } from '../../../core/approval/service
 import { toApprovalRecord, toApprovalRequest } from '../../../core/approval/state.ts';
 import { callbackToken, type TokenClaims, tokensEqual, viewToken } from '../../../core/approval/token.ts';
 import { lossyNumber, tryParseJson } from '../../../core/json.ts';
-import { problemText, type Shape, shapeProblems } from '../../../core/schema/validate.ts';
 import type { ToolParameters } from '../../../core/tool/parameters.ts';
+import { problemText, type Shape, shapeProblems } from '../../../core/validate-shape.ts';
 import type { Runtime } from '../../load/runtime.ts';
 import { openApprovals } from '../approval-runtime.ts';
 import { MAX_BODY_BYTES, RateLimit, readBody } from './limits.ts';

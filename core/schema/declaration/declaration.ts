@@ -1,9 +1,9 @@
 import { isSvcError, SvcError } from '../../errors.ts';
-import { toFieldDefinition } from '../field.ts';
+import type { Path } from '../../validate-shape.ts';
+import { toFieldDefinition } from '../define-field.ts';
 import type { Constraint, Index, SchemaModel } from '../model.ts';
 import type { ConstraintDefinition, FieldDefinition } from '../operation.ts';
 import type { CreateOptions, IndexOptions } from '../options.ts';
-import type { Path } from '../validate.ts';
 
 /** One entry of the schema file, without its database tag. */
 export interface Declaration {

@@ -1,4 +1,5 @@
 import { SvcError } from '../../errors.ts';
+import { problemText, type Shape, shapeProblems } from '../../validate-shape.ts';
 import { defineField, TIMESTAMP_FIELDS, tableOptions } from '../define.ts';
 import { alreadyExistsError, collectionOf, unknownError } from '../find-or-throw.ts';
 import { assertForeignKey, assertPrimaryKey } from '../keys.ts';
@@ -10,7 +11,6 @@ import type { TableOptions } from '../options.ts';
 import { INDEX_OPTIONS_PROPERTIES, OPTIONS_PROPERTIES } from '../options.ts';
 import { mapNames } from '../rename/renames.ts';
 import { NO_DECISIONS, type RenameDecisions } from '../rename/undecided.ts';
-import { problemText, type Shape, shapeProblems } from '../validate.ts';
 import type { Declaration, DeclaredField, DeclaredOptions } from './declaration.ts';
 import { ownProperty, schemaInvalid, withErrorPath } from './declaration.ts';
 import { type DeclaredTable, declaredConstraints, withConstraints, withIndexes } from './indexes-and-constraints.ts';

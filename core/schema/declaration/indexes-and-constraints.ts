@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { type Path, problemText } from '../../validate-shape.ts';
 import { constraintProblems } from '../constraint.ts';
 import { defineConstraint, defineIndex } from '../define.ts';
 import { alreadyExistsError, fieldOf } from '../find-or-throw.ts';
@@ -6,7 +7,6 @@ import type { Collection, Constraint, Field, Index } from '../model.ts';
 import { derivedName, type NameSuffix } from '../names.ts';
 import type { ConstraintDefinition } from '../operation.ts';
 import { type NameMap, renameConstraint, renameIndex } from '../rename/renames.ts';
-import { type Path, problemText } from '../validate.ts';
 import type { Declaration, DeclaredConstraint } from './declaration.ts';
 import { ownProperty, schemaInvalid, withErrorPath } from './declaration.ts';
 

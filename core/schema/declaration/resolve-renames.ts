@@ -1,8 +1,8 @@
 import { SvcError } from '../../errors.ts';
+import type { Path } from '../../validate-shape.ts';
 import type { SchemaModel } from '../model.ts';
 import type { Renames } from '../rename/renames.ts';
 import { dropKey, type RenameDecisions, type UndecidedRename } from '../rename/undecided.ts';
-import type { Path } from '../validate.ts';
 import type { Declaration } from './declaration.ts';
 import { schemaInvalid } from './declaration.ts';
 

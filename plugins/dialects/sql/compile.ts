@@ -1,7 +1,7 @@
 import type { Statement } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 import { defineCollection, defineConstraint, defineField } from '../../../core/schema/define.ts';
-import { applyFieldChanges } from '../../../core/schema/field.ts';
+import { applyFieldChanges } from '../../../core/schema/define-field.ts';
 import { alreadyExistsError, collectionOf, fieldOf, unknownError } from '../../../core/schema/find-or-throw.ts';
 import { primaryKeyFields, referencesTo } from '../../../core/schema/keys.ts';
 import type { CheckConstraint, Collection, Constraint, Field, SchemaModel } from '../../../core/schema/model.ts';

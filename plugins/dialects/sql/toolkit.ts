@@ -18,7 +18,7 @@ export type {
 export { CLOCK, ELAPSED, type RecordColumn, type RecordValue, type RecordWrite } from '../../../core/records.ts';
 export { apply } from '../../../core/schema/apply.ts';
 export { defineConstraint } from '../../../core/schema/constraint.ts';
-export { applyFieldChanges } from '../../../core/schema/field.ts';
+export { applyFieldChanges } from '../../../core/schema/define-field.ts';
 export { type Reference, referencesTo } from '../../../core/schema/keys.ts';
 export { isExpression } from '../../../core/schema/literal.ts';
 export type { NameKind, NameRules } from '../../../core/schema/names.ts';

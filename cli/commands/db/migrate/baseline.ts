@@ -17,7 +17,7 @@ export default class Baseline extends MigratorCommand {
 
   override db = Option.String('--db', { description: SINGLE_DATABASE });
   to = Option.String('--to', { description: 'The last migration to record.' });
-  yes = Option.Boolean('--yes,-y', false, { description: 'Permits a protected environment.' });
+  yes = Option.Boolean('-y,--yes', false, { description: 'Allows a protected environment.' });
 
   async run(): Promise<CommandResult> {
     const database = await this.singleTag('baseline');

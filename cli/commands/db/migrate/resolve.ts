@@ -7,9 +7,9 @@ import { MigratorCommand, SINGLE_DATABASE } from '../../../db/command.ts';
 export default class Resolve extends MigratorCommand {
   static override paths = [['db', 'migrate', 'resolve']];
   static override usage = Command.Usage({
-    description: 'Resolves a migration that stopped partway.',
+    description: 'Resolves a migration that stopped halfway.',
     details:
-      'The decision is recorded in _svc_audit. For a rollback that stopped partway, --applied means that its finished steps were reverted manually, and --rolled-back that the remaining ones were completed.',
+      'The decision is recorded in _svc_audit. For a rollback that stopped halfway, --applied means that its finished steps were reverted manually, and --rolled-back that the remaining ones were completed.',
     examples: [
       ['Run the remaining steps', 'svc db migrate resolve 20261120_103000_orders --retry'],
       ['The remaining steps were done manually', 'svc db migrate resolve 20261120_103000_orders --applied'],
@@ -32,7 +32,7 @@ export default class Resolve extends MigratorCommand {
   forget = Option.Boolean('--forget', false, {
     description: 'Removes it from the history, so that it is pending again.',
   });
-  yes = Option.Boolean('--yes,-y', false, { description: 'Permits a protected environment.' });
+  yes = Option.Boolean('-y,--yes', false, { description: 'Allows a protected environment.' });
 
   async run(): Promise<CommandResult> {
     const action = this.#action();

@@ -27,7 +27,7 @@ export default class Rollback extends MigratorCommand {
   count = Option.String('-n,--count', { description: 'The number of migrations. Default: 1.' });
   to = Option.String('--to', { description: 'The migration to roll back to, which stays applied.' });
   dryRun = Option.Boolean('--dry-run', false, { description: 'Prints the statements without running them.' });
-  yes = Option.Boolean('--yes,-y', false, { description: 'Confirms prompts and permits a protected environment.' });
+  yes = Option.Boolean('-y,--yes', false, { description: 'Skips prompts and allows a protected environment.' });
   verbose = Option.Boolean('-v,--verbose', false, { description: 'Shows every statement.' });
 
   async run(): Promise<CommandResult> {

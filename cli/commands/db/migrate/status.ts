@@ -18,7 +18,7 @@ export default class Status extends DatabaseCommand {
   });
 
   check = Option.Boolean('--check', false, {
-    description: 'Exits with 4 if migrations are pending, 5 if files and history differ, 6 if one stopped partway.',
+    description: 'Exits with 4 if migrations are pending, 5 if files and history differ, 6 if one stopped halfway.',
   });
 
   async run(): Promise<CommandResult> {

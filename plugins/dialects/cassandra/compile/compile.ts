@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../../../../core/errors.ts';
 import { apply } from '../../../../core/schema/apply.ts';
 import { defineField } from '../../../../core/schema/define.ts';
-import { applyFieldChanges } from '../../../../core/schema/field.ts';
+import { applyFieldChanges } from '../../../../core/schema/define-field.ts';
 import { collectionOf, fieldOf } from '../../../../core/schema/find-or-throw.ts';
 import type { Collection, Field, SchemaModel } from '../../../../core/schema/model.ts';
 import { assertNameFits } from '../../../../core/schema/names.ts';

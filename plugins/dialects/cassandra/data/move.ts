@@ -236,7 +236,7 @@ async function moveColumn(
       if (!isRescan) await progress.save(page.cursor, counts);
     }
   };
-  await progress.saveOnFailure(async () => {
+  await progress.releaseOnFailure(async () => {
     await moveRange({ ...fullRange, ...(cursor !== undefined && { from: cursor }) }, false);
     // Rows inserted before the position since the interrupted attempt.
     if (cursor !== undefined) await moveRange({ ...fullRange, to: cursor }, true);

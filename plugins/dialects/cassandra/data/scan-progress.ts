@@ -87,7 +87,7 @@ export class ScanProgress {
   }
 
   /** Runs the job and, if it fails, releases the position. */
-  async saveOnFailure<T>(job: () => Promise<T>): Promise<T> {
+  async releaseOnFailure<T>(job: () => Promise<T>): Promise<T> {
     try {
       return await job();
     } catch (error) {

@@ -108,7 +108,7 @@ export async function updateRows(session: Session, settings: Settings, job: Upda
     }
     closePartition();
   };
-  await progress.saveOnFailure(async () => {
+  await progress.releaseOnFailure(async () => {
     await updateRange({ ...fullRange, ...(cursor !== undefined && { from: cursor }) }, false);
     // Rows inserted before the position since the interrupted attempt, unless updated rows look the same.
     if (cursor !== undefined && !job.usesNow) await updateRange({ ...fullRange, to: cursor }, true);

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../../../../core/errors.ts';
 import { defineCollection, defineConstraint, defineField } from '../../../../core/schema/define.ts';
-import { applyFieldChanges } from '../../../../core/schema/field.ts';
+import { applyFieldChanges } from '../../../../core/schema/define-field.ts';
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
 import type {
   Collection,
@@ -104,7 +104,7 @@ function assertTable(collection: Collection): void {
       next: ['Remove autoGenerate from one of them.'],
     });
   }
-  if (first && !leadsKey(collection, first)) {
+  if (first && !isFirstInKey(collection, first)) {
     throw new SvcError('not_supported', `The field "${name}.${first.name}" cannot be auto-incremented.`, {
       why: 'An auto-increment field must be the first field of a key.',
       next: ['Make it the primary key or unique, or declare it before the other fields of the primary key.'],
@@ -124,7 +124,7 @@ function assertTable(collection: Collection): void {
   }
 }
 
-function leadsKey(collection: Collection, { name, unique }: Field): boolean {
+function isFirstInKey(collection: Collection, { name, unique }: Field): boolean {
   if (unique || primaryKeyFields(collection)[0] === name) return true;
   return (
     [...collection.constraints.values()].some(

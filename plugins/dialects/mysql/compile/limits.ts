@@ -1,7 +1,7 @@
 import { SvcError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json.ts';
 import { defineCollection, defineField } from '../../../../core/schema/define.ts';
-import { applyFieldChanges } from '../../../../core/schema/field.ts';
+import { applyFieldChanges } from '../../../../core/schema/define-field.ts';
 import { alreadyExistsError } from '../../../../core/schema/find-or-throw.ts';
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
 import { isExpression } from '../../../../core/schema/literal.ts';

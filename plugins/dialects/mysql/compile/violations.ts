@@ -1,5 +1,5 @@
 import { defineConstraint } from '../../../../core/schema/define.ts';
-import { applyFieldChanges } from '../../../../core/schema/field.ts';
+import { applyFieldChanges } from '../../../../core/schema/define-field.ts';
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
 import type { Collection, Constraint, Field, FieldType, SchemaModel } from '../../../../core/schema/model.ts';
 import type { Operation } from '../../../../core/schema/operation.ts';
@@ -46,13 +46,13 @@ export function findViolations(traits: Traits, operation: Operation, before: Sch
       const from = collection.fields.get(operation.field);
       if (!from) return [];
       const to = applyFieldChanges(from, operation.changes, table);
-      const keyed = to.primaryKey && !from.primaryKey;
+      const becomesPrimaryKey = to.primaryKey && !from.primaryKey;
       return [
         ...(to.required && !from.required && !isAutoIncrement(to) ? nullValues(table, to.name) : []),
         ...unconvertibleValues(traits, table, from, to),
         // Different values may be equal after a conversion, and equal ones different.
         ...(to.unique && !from.unique && to.type === from.type ? duplicates(table, [to.name]) : []),
-        ...(keyed && primaryKeyFields(collection).length === 0
+        ...(becomesPrimaryKey && primaryKeyFields(collection).length === 0
           ? duplicates(table, primaryKeyAfter(collection, to))
           : []),
       ];
@@ -154,7 +154,7 @@ const CAST_TYPES: Readonly<Partial<Record<FieldType, string>>> = {
   timestamp: 'DATETIME(3)',
 };
 const NUMBER = '^[[:space:]]*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?[[:space:]]*$';
-const GREATEST_FLOAT = '3.4028234663852886e38';
+const MAX_FLOAT = '3.4028234663852886e38';
 
 /**
  * A condition for values that the server does not convert; undefined if it converts all. It may miss some, which the
@@ -163,7 +163,7 @@ const GREATEST_FLOAT = '3.4028234663852886e38';
 function unconvertibleSql(traits: Traits, from: Field, to: Field): string | undefined {
   const column = quoteIdentifier(from.name);
   const isText = TEXT_TYPES.has(from.type) || BYTE_TYPES.has(from.type);
-  const written = isText ? `CONVERT(${column} USING utf8mb4)` : `CAST(${column} AS CHAR)`;
+  const asText = isText ? `CONVERT(${column} USING utf8mb4)` : `CAST(${column} AS CHAR)`;
   const any = (...conditions: readonly (string | undefined)[]) =>
     conditions.filter((condition) => condition !== undefined).join(' OR ') || undefined;
   switch (to.type) {
@@ -175,37 +175,37 @@ function unconvertibleSql(traits: Traits, from: Field, to: Field): string | unde
     case 'double':
     case 'decimal':
       if (isText)
-        return any(`${written} NOT REGEXP '${NUMBER}'`, outOfRangeSql(`CAST(${written} AS DECIMAL(65,30))`, from, to));
+        return any(`${asText} NOT REGEXP '${NUMBER}'`, outOfRangeSql(`CAST(${asText} AS DECIMAL(65,30))`, from, to));
       if (JSON_TYPES.has(from.type)) return `JSON_TYPE(${column}) IN ('OBJECT', 'ARRAY')`;
       return outOfRangeSql(NUMBER_TYPES.has(from.type) ? column : `(${column} + 0)`, from, to);
     case 'string':
       return any(
-        notTextSql(column, written, from),
+        notTextSql(column, asText, from),
         // Trailing spaces are removed without an error.
-        isShorter(from, to) ? `CHAR_LENGTH(RTRIM(${written})) > ${to.length ?? STRING_LENGTH}` : undefined,
+        isShorter(from, to) ? `CHAR_LENGTH(RTRIM(${asText})) > ${to.length ?? STRING_LENGTH}` : undefined,
       );
     case 'text':
-      return notTextSql(column, written, from);
+      return notTextSql(column, asText, from);
     case 'binary':
       if (!isShorter(from, to)) return undefined;
-      return `LENGTH(${BYTE_TYPES.has(from.type) ? column : `RTRIM(${written})`}) > ${to.length}`;
+      return `LENGTH(${BYTE_TYPES.has(from.type) ? column : `RTRIM(${asText})`}) > ${to.length}`;
     case 'date':
     case 'time':
     case 'datetime':
     case 'timestamp':
       return any(
         isText && to.type !== 'time'
-          ? `${column} IS NOT NULL AND CAST(${written} AS ${CAST_TYPES[to.type]}) IS NULL`
+          ? `${column} IS NOT NULL AND CAST(${asText} AS ${CAST_TYPES[to.type]}) IS NULL`
           : undefined,
         to.type === 'timestamp' && (isText || DATE_TYPES.has(from.type))
-          ? `CAST(${isText ? written : column} AS DATETIME(3)) NOT BETWEEN '1970-01-01 00:00:00.001' AND ${traits.maxTimestamp}`
+          ? `CAST(${isText ? asText : column} AS DATETIME(3)) NOT BETWEEN '1970-01-01 00:00:00.001' AND ${traits.maxTimestamp}`
           : undefined,
       );
     case 'json':
-      return JSON_TYPES.has(from.type) || NUMBER_TYPES.has(from.type) ? undefined : `NOT JSON_VALID(${written})`;
+      return JSON_TYPES.has(from.type) || NUMBER_TYPES.has(from.type) ? undefined : `NOT JSON_VALID(${asText})`;
     case 'array':
       if (from.type === 'array') return undefined;
-      return `CASE JSON_VALID(${written}) WHEN 1 THEN JSON_TYPE(${written}) <> 'ARRAY' WHEN 0 THEN TRUE END`;
+      return `CASE JSON_VALID(${asText}) WHEN 1 THEN JSON_TYPE(${asText}) <> 'ARRAY' WHEN 0 THEN TRUE END`;
     default:
       return undefined;
   }
@@ -220,7 +220,7 @@ function outOfRangeSql(number: string, from: Field, to: Field): string | undefin
     return isWider ? undefined : `ROUND(${number}) NOT BETWEEN ${range}`;
   }
   if (to.type === 'float')
-    return from.type === 'double' || from.type === 'decimal' ? `ABS(${number}) > ${GREATEST_FLOAT}` : undefined;
+    return from.type === 'double' || from.type === 'decimal' ? `ABS(${number}) > ${MAX_FLOAT}` : undefined;
   if (to.type !== 'decimal') return undefined;
   const { precision = 0, scale = 0 } = to;
   if (from.type === 'decimal' && (from.precision ?? 0) - (from.scale ?? 0) < precision - scale) return undefined;

@@ -18,7 +18,7 @@ import {
   isDeferred,
   type Packet,
   type PacketContext,
-} from './packet.ts';
+} from './segment-batch.ts';
 
 /** The errors of a conflicting record write: another version, an outdated epoch, or an existing row. */
 const WRITE_CONFLICT: ReadonlySet<number | undefined> = new Set([1690, 1048, 1062]);

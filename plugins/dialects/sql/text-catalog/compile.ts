@@ -1,5 +1,5 @@
 import type { Statement } from '../../../../core/dialect.ts';
-import { applyFieldChanges } from '../../../../core/schema/field.ts';
+import { applyFieldChanges } from '../../../../core/schema/define-field.ts';
 import { collectionOf, fieldOf } from '../../../../core/schema/find-or-throw.ts';
 import type { Collection, SchemaModel } from '../../../../core/schema/model.ts';
 import type { ModifyField, Operation } from '../../../../core/schema/operation.ts';

@@ -1,5 +1,5 @@
-import { isPlainObject } from '../json.ts';
-import { nearest } from '../nearest.ts';
+import { isPlainObject } from './json.ts';
+import { nearest } from './nearest.ts';
 
 /** The expected shape of external JSON. An `undefined` property counts as absent. */
 export type Shape =

@@ -2,11 +2,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../errors.ts';
 import type { Json } from '../json.ts';
 import { nearest } from '../nearest.ts';
+import { type Path, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { normalizeDefault } from './literal.ts';
 import { FIELD_TYPES, type Field, type FieldType, fieldType } from './model.ts';
 import { assertName } from './names.ts';
 import type { FieldChanges, FieldDefinition, NamedFieldDefinition } from './operation.ts';
-import { type Path, problemText, type Shape, shapeProblems } from './validate.ts';
 
 /** Properties of a field as a user writes it. */
 export const FIELD_PROPERTIES: Readonly<Record<keyof FieldDefinition, Shape>> = {
