@@ -55,7 +55,7 @@ else
         });
         assert.equal(status, 0, `${stdout}\n${stderr}`);
         assert.match(stdout, /^ +postgresql +mysql +mariadb +mongodb +dynamodb +cassandra$/m);
-        assert.match(stdout, /^rolled back, left( {2,}nothing){6}$/m);
+        assert.match(stdout, /^rolled back, remaining( {2,}nothing){6}$/m);
         assert.match(stdout, /^indexes( {2,}orders_customer){6}$/m);
       } finally {
         for (const [, { drop }] of fresh) await drop();

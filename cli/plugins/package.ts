@@ -29,12 +29,12 @@ export function pluginPackage(kind: Kind, name: string): NewFile[] {
   ];
 }
 
-function manifestOf(name: string, { description: what }: PluginFiles): object {
+function manifestOf(name: string, { description }: PluginFiles): object {
   const { version, engines, devDependencies } = manifest;
   return {
     name,
     version: '0.1.0',
-    description: `svc ${what}.`,
+    description: `svc ${description}.`,
     type: 'module',
     engines,
     exports: { '.': { types: './dist/src/index.d.ts', default: './dist/src/index.js' } },
@@ -67,10 +67,10 @@ const TSCONFIG = `{
 }
 `;
 
-function readme(name: string, kind: Kind, identifier: string, { description: what, configExample }: PluginFiles): string {
+function readme(name: string, kind: Kind, identifier: string, { description, configExample }: PluginFiles): string {
   return `# ${name}
 
-svc ${what}.
+svc ${description}.
 
 \`\`\`ts
 import { defineConfig } from '@svc/sdk/config';

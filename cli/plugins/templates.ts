@@ -111,7 +111,7 @@ export function ${identifier}({ url }: Options): Channel {
     name: '${name}',
     /** Makes one attempt. Throws if the request did not arrive; a DeliveryFailed can set the time of the next attempt. */
     async deliver(delivery, signal) {
-      const body = \`To do in src/index.ts: deliver: \${delivery.requestId}, in the form for its reader\`;
+      const body = \`To do in src/index.ts: deliver: \${delivery.requestId}, formatted for the recipient\`;
       // A model's text may mislead: \`displayText\` and \`displayJson\` from '@svc/sdk' make it safe to show.
       await fetch(url, { method: 'POST', body, signal });
     },
@@ -141,8 +141,8 @@ channelSuite(test, {
   plugin: ${identifier},
   type: '${name}',
   reader: 'person',
-  // To do: markup of the medium that must arrive as text: markup: ['<!channel>'],
-  // To do: a fake of the service. This one accepts every POST and displays the whole body.
+  // To do: markup that must be escaped: markup: ['<!channel>'],
+  // To do: a fake server. This one accepts every POST and displays the whole body.
   receiver: () => httpReceiver({ options: (url) => ({ url }), displayed: (body) => body }),
 });
 `;

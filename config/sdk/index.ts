@@ -15,7 +15,7 @@ import { RuntimeCache } from './runtime-cache.ts';
 
 export * from './exports.ts';
 
-/** `@svc/sdk` in user code is this copy, because a second one would break `instanceof`. */
+/** Makes `@svc/sdk` in user code resolve to this copy; a second copy would break `instanceof`. */
 const loadSdk: LoadSdk = async () => ({ ...(await import('./exports.ts')), DatabaseService, Svc });
 
 /** Omitted options are resolved as in the CLI: the nearest svc.config, the link, SVC_ENV. */
@@ -74,7 +74,7 @@ export class DatabaseService {
     const { database, env, product, options } = request ?? {};
     const tag: unknown = database;
     if (typeof tag !== 'string') {
-      throw new SvcError('database_unknown', 'connect needs the tag of a database.', {
+      throw new SvcError('database_unknown', 'connect() needs a database tag.', {
         next: ["connect({ database: 'main' })"],
       });
     }

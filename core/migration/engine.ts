@@ -119,7 +119,7 @@ export class MigrationEngine {
     };
   }
 
-  /** Applies a person's decision about a migration that stopped half-way. */
+  /** Applies a person's decision about a migration that stopped halfway. */
   resolve(tag: string, action: Resolution): Promise<ResolveReport> {
     return resolveMigration(this.#target, tag, action);
   }

@@ -98,7 +98,7 @@ export function unknownMigrationError(tag: string, why: string): SvcError {
   });
 }
 
-/** A migration or rollback that stopped half-way and needs a person's decision. */
+/** A migration or rollback that stopped halfway and needs a person's decision. */
 export function interruptedError({ row }: HistoryRecord): SvcError {
   const rollback = isRollback(row);
   return new SvcError(

@@ -27,7 +27,7 @@ interface ResolveOptions extends LockSessionOptions {
 }
 
 /**
- * Applies a person's decision about a migration that stopped half-way and stores it in `_svc_audit`. `retry` runs
+ * Applies a person's decision about a migration that stopped halfway and stores it in `_svc_audit`. `retry` runs
  * the rest, `applied` and `rolled-back` record what was done by hand, `failed` marks the migration, `forget` removes it
  * from the history. `rolled-back` also accepts a completed migration if the catalog shows that it was undone by hand.
  */

@@ -55,7 +55,7 @@ function cloudEvent(delivery: Delivery, event: string, includeToken: boolean): J
 export default definePlugin({
   name: 'broker',
   apply(kernel) {
-    // The options documented for the type 'broker', which nothing checks before.
+    // Not validated: the options documented for the type 'broker'.
     kernel.channels.register('broker', (options) => brokerChannel(options as unknown as BrokerChannelOptions));
   },
 });

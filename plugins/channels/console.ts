@@ -9,7 +9,7 @@ export function consoleChannel(write: (line: string) => void): Channel {
     async deliver({ requestId, agentTag, tool, parameters, reason, timeout }) {
       write(`approval needed  ${displayText(agentTag)} wants to call ${displayText(tool)}: ${displayText(reason)}`);
       write(displayJson(parameters));
-      write(`svc approvals approve ${requestId}    or reject, until ${timeout}`);
+      write(`Decide before ${timeout}: svc approvals approve ${requestId}  (or reject)`);
     },
     async onDecided({ requestId, status, cause, decidedBy }) {
       const who = cause === 'timeout' ? 'timeout' : decidedBy;

@@ -126,7 +126,7 @@ function signatureHeaders(keys: readonly Buffer[], id: string, seconds: number, 
 export default definePlugin({
   name: 'webhook',
   apply(kernel) {
-    // The options documented for the type 'webhook', which nothing checks before.
+    // Not validated: the options documented for the type 'webhook'.
     kernel.channels.register('webhook', (options) => webhook(options as unknown as WebhookOptions));
   },
 });

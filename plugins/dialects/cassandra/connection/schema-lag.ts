@@ -21,7 +21,7 @@ export const isObjectUnknown = (error: unknown): boolean => UNKNOWN_OBJECT_CODES
 /** A replica failed to read, possibly because the table is new. */
 export const isReadFailure = (error: unknown): boolean => serverCode(error) === READ_FAILURE;
 
-/** Retries for some seconds while the error may come from a node that lags. */
+/** Retries for a few seconds while the error may come from a lagging node. */
 export async function retryDuringSchemaLag<T>(
   query: () => Promise<T>,
   isLag: (error: unknown) => boolean | Promise<boolean> = isObjectUnknown,

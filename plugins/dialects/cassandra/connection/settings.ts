@@ -17,7 +17,7 @@ export const OPTIONS = {
   agreementTimeoutMs: millisecondsOption('milliseconds to wait until every node has the same schema', 30_000, 0),
   indexTimeoutMs: millisecondsOption('milliseconds to wait until every node has built an index', 3_600_000, 0),
   leaseSeconds: integerOption(
-    'seconds after which the lock of a dead process is free; `lease` in the URL',
+    "seconds before a dead process's lock expires; `lease` in the URL",
     20,
     3,
     3600,

@@ -7,7 +7,7 @@ import { storeOf } from '../records/record-store.ts';
 import { locationOf } from '../records/record-writes.ts';
 
 const SAVE_INTERVAL_MS = 1000;
-/** A row saved less than this ago, and not released, belongs to a live process. */
+/** A row saved more recently than this, and not released, belongs to a live process. */
 const ALIVE_MS = 10_000;
 /** A scan whose position was saved longer ago starts again from the beginning. */
 const MAX_AGE_MS = 3_600_000;

@@ -3,7 +3,7 @@ import type { NameRules } from '../../../../core/schema/names.ts';
 
 export const NAME = 'dynamodb';
 
-/** Of a physical table name, including the prefix, and of an index name. */
+/** Minimum length of a physical table name (with prefix) and of an index name. */
 const MIN_LENGTH = 3;
 /** Leaves room for the longest prefix. */
 const MAX_LENGTH = 190;

@@ -14,7 +14,7 @@ export const OPTIONS = {
   connectTimeoutMs,
   requestTimeoutMs: millisecondsOption('milliseconds to wait for a response', 30_000),
   retryTimeoutMs: millisecondsOption('milliseconds for which a throttled or unanswered request is retried', 60_000, 0),
-  leaseMs: millisecondsOption('milliseconds after which the lock of a dead process is free', 20_000, MIN_LEASE_MS),
+  leaseMs: millisecondsOption("milliseconds before a dead process's lock expires", 20_000, MIN_LEASE_MS),
   itemsPerSecond: integerOption(
     'maximum number of items that data moves write per second; no limit by default',
     undefined,

@@ -10,9 +10,9 @@ import {
 
 export const OPTIONS = {
   connectTimeoutMs,
-  leaseMs: millisecondsOption('milliseconds after which the lock of a dead process is free', 30_000, 1000),
+  leaseMs: millisecondsOption("milliseconds before a dead process's lock expires", 30_000, 1000),
   batchSize: integerOption('documents changed with one command', 1000, 1, 100_000),
-  validators: booleanOption('false for servers without validators, where only svc knows the fields', true),
+  validators: booleanOption('set to false if the server does not support validators; svc then cannot read the fields back', true),
 };
 
 export type Settings = SettingsOf<typeof OPTIONS>;

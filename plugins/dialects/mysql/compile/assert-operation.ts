@@ -146,7 +146,7 @@ function assertConstraints(collection: Collection): void {
     if (required !== undefined && [references.onDelete, references.onUpdate].includes('SET NULL')) {
       throw invalid(
         name,
-        `It sets null, and "${required}" is required.`,
+        `It sets "${required}" to null, but "${required}" is required.`,
         'Use CASCADE or NO ACTION, or make the field optional.',
       );
     }
@@ -204,11 +204,12 @@ function assertForeignKeysFit(traits: Traits, before: SchemaModel, after: Collec
     for (const key of constraints.values()) {
       if (key.type !== 'foreignKey') continue;
       const { table: parent, columns: target } = key.references;
-      const ends = key.columns.flatMap((column, index) => [
+      const otherFields = key.columns.flatMap((column, index) => [
         ...(table === after.name && column === name ? [before.get(parent)?.fields.get(target[index] ?? '')] : []),
         ...(parent === after.name && target[index] === name ? [fields.get(column)] : []),
       ]);
-      if (ends.every((end) => !traits.locksForeignKeyTypes && end && isComparable(to.type, end.type))) continue;
+      if (otherFields.every((other) => !traits.locksForeignKeyTypes && other && isComparable(to.type, other.type)))
+        continue;
       throw new SvcError('field_in_use', `The type of "${after.name}.${name}" cannot be changed.`, {
         why: `The foreign key "${key.name}" of "${table}" contains it, and the server requires the same type for both.`,
         next: ['Drop the foreign key, change both fields, and add it again.'],
@@ -244,8 +245,8 @@ function assertFitsIndex(collection: Collection | undefined, columns: readonly s
   throw new SvcError('not_supported', `The fields of ${what} in "${collection.name}" do not fit into an index.`, {
     why:
       columns.length > 16
-        ? `It has ${columns.length} fields; the limit is 16.`
+        ? `There are ${columns.length}; the limit is 16.`
         : `They have up to ${bytes} bytes, with four bytes per character; the limit is ${MAX_KEY_BYTES}.`,
-    next: ['Reduce the length of its strings.'],
+    next: [columns.length > 16 ? 'Use fewer fields.' : 'Shorten the string fields, or use fewer fields.'],
   });
 }

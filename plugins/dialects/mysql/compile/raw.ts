@@ -66,7 +66,7 @@ function assertUsable(text: string): string[] {
 }
 
 function unusable(why: string, next: readonly string[]): SvcError {
-  return new SvcError('migration_invalid', 'A raw statement cannot be used as it is.', { why, next });
+  return new SvcError('migration_invalid', 'A raw statement is not allowed.', { why, next });
 }
 
 /** The number of first words that the patterns read. */

@@ -29,15 +29,15 @@ export function compileRaw({ statement: text, check, transaction }: Raw): Statem
 function assertUsable(text: string): readonly ParsedStatement[] {
   const parsed = parseStatements(text);
   for (const { words, copiesToClient } of parsed) {
-    const beginning = words.join(' ');
-    const control = TRANSACTION_CONTROL.exec(beginning)?.[0];
+    const prefix = words.join(' ');
+    const control = TRANSACTION_CONTROL.exec(prefix)?.[0];
     if (control !== undefined) {
       throw invalidRawError(
         `It contains ${control.toUpperCase()}: svc manages transactions itself, so that they include the history row.`,
         ['Remove it.', 'For text that cannot run in a transaction, set transaction: false and a `check`.'],
       );
     }
-    if (beginning.startsWith('discard all')) {
+    if (prefix.startsWith('discard all')) {
       throw invalidRawError('It contains DISCARD ALL, which releases the migration lock.', ['Remove it.']);
     }
     if (copiesToClient) {
@@ -50,7 +50,7 @@ function assertUsable(text: string): readonly ParsedStatement[] {
 }
 
 function invalidRawError(why: string, next: readonly string[]): SvcError {
-  return new SvcError('migration_invalid', 'A raw statement cannot be used as it is.', { why, next });
+  return new SvcError('migration_invalid', 'A raw statement is not allowed.', { why, next });
 }
 
 interface ParsedStatement {
