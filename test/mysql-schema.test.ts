@@ -1088,7 +1088,7 @@ for (const engine of committingEngines) {
     refuse(
       table('t', { name: 'n', type: 'integer', autoGenerate: true }),
       'not_supported',
-      /first of a key|one auto-increment field/,
+      /first field of a key|one auto-increment field/,
     );
     refuse(table('t', { name: 'e', type: 'enum', enumValues: ['a', 'A'] }), 'field_invalid', /equal to the server/);
     refuse(table('t', { name: 'e', type: 'enum', enumValues: ['a '] }), 'field_invalid', /space/);

@@ -71,7 +71,9 @@ export abstract class DatabaseCommand extends SvcCommand {
 
 /** A command that takes the migration lock, waiting for other migrators. */
 export abstract class MigratorCommand extends DatabaseCommand {
-  lockTimeout = Option.String('--lock-timeout', { description: 'Seconds to wait while another process migrates. Default: 60.' });
+  lockTimeout = Option.String('--lock-timeout', {
+    description: 'Seconds to wait while another process migrates. Default: 60.',
+  });
 
   allowCopy = Option.Boolean('--allow-copy', false, {
     description: 'MySQL, MariaDB: allows statements that copy a table and block writes to it.',

@@ -19,7 +19,10 @@ export default class ApprovalsApprove extends ApprovalsCommand {
     details: 'In a terminal, shows the full request first. Without an id, lets you pick one.',
     examples: [
       ['Approve as requested', 'svc approvals approve apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --yes'],
-      ['Approve with a changed parameter', 'svc approvals approve apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --set amount=15'],
+      [
+        'Approve with a changed parameter',
+        'svc approvals approve apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --set amount=15',
+      ],
       ['Choose from the waiting requests', 'svc approvals approve'],
     ],
   });

@@ -11,7 +11,10 @@ export default class ApprovalsReject extends ApprovalsCommand {
     description: 'Rejects a tool call. The agent receives the reason.',
     details: 'In a terminal, shows the full request first. Without an id, lets you pick one.',
     examples: [
-      ['Reject with a reason', "svc approvals reject apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --reason 'Already refunded'"],
+      [
+        'Reject with a reason',
+        "svc approvals reject apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --reason 'Already refunded'",
+      ],
     ],
   });
 

@@ -16,12 +16,7 @@ export const OPTIONS = {
   ),
   agreementTimeoutMs: millisecondsOption('milliseconds to wait until every node has the same schema', 30_000, 0),
   indexTimeoutMs: millisecondsOption('milliseconds to wait until every node has built an index', 3_600_000, 0),
-  leaseSeconds: integerOption(
-    "seconds before a dead process's lock expires; `lease` in the URL",
-    20,
-    3,
-    3600,
-  ),
+  leaseSeconds: integerOption("seconds before a dead process's lock expires; `lease` in the URL", 20, 3, 3600),
   concurrency: integerOption('rows that data moves write concurrently', 64, 1, 1024),
 };
 

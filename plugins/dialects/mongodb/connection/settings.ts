@@ -12,7 +12,10 @@ export const OPTIONS = {
   connectTimeoutMs,
   leaseMs: millisecondsOption("milliseconds before a dead process's lock expires", 30_000, 1000),
   batchSize: integerOption('documents changed with one command', 1000, 1, 100_000),
-  validators: booleanOption('set to false if the server does not support validators; svc then cannot read the fields back', true),
+  validators: booleanOption(
+    'false for servers without validators: fields are then described only in `_svc_registry`',
+    true,
+  ),
 };
 
 export type Settings = SettingsOf<typeof OPTIONS>;
