@@ -41,7 +41,7 @@ test('a key follows the options and primaryKey, complete and in order, or is rej
   assert.match(statement?.text ?? '', /PRIMARY KEY \(\("tenant", "day"\), "at", "seq"\)/);
   assert.match(statement?.text ?? '', /CLUSTERING ORDER BY \("at" ASC, "seq" DESC\)/);
   const wrong: [CassandraOptions, RegExp][] = [
-    [{}, /no table without one/],
+    [{}, /no partition key, which every Cassandra table needs/],
     [{ partitionKey: ['nope'] }, /"nope"/],
     [{ partitionKey: ['tenant', 'tenant'] }, /twice/],
     [{ partitionKey: ['tenant'], clusteringOrder: [{ column: 'at', order: 'DESC' }] }, /not a clustering column/],

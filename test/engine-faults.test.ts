@@ -161,7 +161,7 @@ for (const engine of engines.filter(({ name, missing }) => name === 'postgresql'
       const running = startCli(['db', 'migrate'], shop.root);
       await waiting(query);
       running.child.kill('SIGINT');
-      await running.untilStderr('stopping after what runs now');
+      await running.untilStderr('stopping after the current step');
       await query('INSERT INTO gate VALUES (1)');
       const text = errorText(await running.ended, 130, 'interrupted');
       assert.match(text, /1 of 2 migrations are finished[\s\S]*svc db migrate/);
@@ -185,7 +185,7 @@ for (const engine of engines.filter(({ name, missing }) => name === 'postgresql'
       const running = startCli(['db', 'migrate'], shop.root);
       await waiting(query);
       running.child.kill('SIGTERM');
-      await running.untilStderr('stopping after what runs now');
+      await running.untilStderr('stopping after the current step');
       await query('INSERT INTO gate VALUES (1)');
       assert.match(
         errorText(await running.ended, 130, 'interrupted'),
@@ -247,7 +247,7 @@ for (const engine of engines.filter(({ name, missing }) => name === 'postgresql'
       const running = startCli(['db', 'migrate'], shop.root);
       await waiting(query);
       running.child.kill('SIGINT');
-      await running.untilStderr('stopping after what runs now');
+      await running.untilStderr('stopping after the current step');
       running.child.kill('SIGINT');
       assert.equal((await running.ended).status, 130);
       // The server detects that its client is gone, although the statement still waits.
