@@ -60,7 +60,7 @@ for (const engine of committingEngines) {
     for (const code of CODES) {
       for (const [word, state] of [
         ['CREATE TABLE `far`', /the next run continues from there/],
-        ['INSERT INTO far', /^At least 0 of 1 migrations.*the next run finds out/],
+        ['INSERT INTO far', /^At least 0 of 1 migrations.*the next run determines which/],
       ] as const) {
         await engine.withUrl(async (url, connect) => {
           if (word.startsWith('INSERT')) await migrate(await connect(), defined.slice(0, 1));
