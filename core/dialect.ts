@@ -150,9 +150,7 @@ export interface Connection<Step = unknown> {
    * one runs, on engines that cannot roll DDL back. Read-only.
    */
   preflight?(statements: readonly Statement<Step>[]): Promise<PreflightFailure | undefined>;
-  /**
-   * The final texts of statements in execution order, including the parts that depend on the catalog. Read-only.
-   */
+  /** The final texts of statements in execution order, including the parts that depend on the catalog. Read-only. */
   describeStatements?(statements: readonly Statement<Step>[]): Promise<readonly string[]>;
   /** Rows of a query in the engine's own language, for `Statement.check` and for diagnostics. */
   query(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>;

@@ -124,10 +124,7 @@ export interface ErrorFacts {
   readonly cause?: unknown;
 }
 
-/**
- * Every expected failure: a stable code, what happened, why, and what to do next.
- * Any other error is a bug.
- */
+/** Every expected failure: a stable code, what happened, why, and what to do next. Any other error is a bug. */
 export class SvcError extends Error {
   override readonly name = 'SvcError';
   readonly code: ErrorCode;

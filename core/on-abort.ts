@@ -14,12 +14,6 @@ export function onAbort(signal: AbortSignal, callback: () => void): () => void {
 function listen(signal: AbortSignal): Set<() => void> {
   const callbacks = new Set<() => void>();
   listeners.set(signal, callbacks);
-  signal.addEventListener(
-    'abort',
-    () => {
-      for (const callback of callbacks) callback();
-    },
-    { once: true },
-  );
+  signal.addEventListener('abort', () => callbacks.forEach((callback) => void callback()), { once: true });
   return callbacks;
 }

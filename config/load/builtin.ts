@@ -5,12 +5,12 @@ type Builtins = Readonly<Record<string, () => Promise<{ readonly default: unknow
 /** Plugins that need no configuration; each is loaded when one of its names is used. */
 export const builtins = {
   dialects: {
-    cassandra: () => import('../../plugins/dialects/cassandra/index.ts'),
-    dynamodb: () => import('../../plugins/dialects/dynamodb/index.ts'),
-    mongodb: () => import('../../plugins/dialects/mongodb/index.ts'),
-    mariadb: () => import('../../plugins/dialects/mariadb/index.ts'),
-    mysql: () => import('../../plugins/dialects/mysql/index.ts'),
-    postgresql: () => import('../../plugins/dialects/postgresql/index.ts'),
+    cassandra: () => import('../../plugins/dialects/cassandra/dialect.ts'),
+    dynamodb: () => import('../../plugins/dialects/dynamodb/dialect.ts'),
+    mongodb: () => import('../../plugins/dialects/mongodb/dialect.ts'),
+    mariadb: () => import('../../plugins/dialects/mariadb/dialect.ts'),
+    mysql: () => import('../../plugins/dialects/mysql/dialect.ts'),
+    postgresql: () => import('../../plugins/dialects/postgresql/dialect.ts'),
   },
   channels: {
     broker: () => import('../../plugins/channels/broker.ts'),

@@ -14,8 +14,7 @@ import type {
   RenameField,
 } from '../schema/operation.ts';
 import { INDEX_COLUMN, STRATEGY } from '../schema/operation-problems.ts';
-import type { CreateOptions, IndexOptions } from '../schema/options.ts';
-import { INDEX_OPTIONS_PROPERTIES, OPTIONS_SHAPE } from '../schema/options.ts';
+import { type CreateOptions, INDEX_OPTIONS_PROPERTIES, type IndexOptions, OPTIONS_SHAPE } from '../schema/options.ts';
 import type { Shape } from '../validate-shape.ts';
 import type { AutomaticMigrations, SchemaResult } from './automatic.ts';
 

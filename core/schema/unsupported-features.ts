@@ -2,8 +2,7 @@ import { SvcError } from '../errors.ts';
 import { applyFieldChanges } from './define-field.ts';
 import { primaryKeyFields } from './keys.ts';
 import { isExpression } from './literal.ts';
-import type { Collection, Constraint, Field, SchemaModel } from './model.ts';
-import { fieldType } from './model.ts';
+import { type Collection, type Constraint, type Field, fieldType, type SchemaModel } from './model.ts';
 import type { CreateCollection, FieldDefinition, ModifyField, Operation } from './operation.ts';
 
 /** Features that some engines lack. Each text completes "<engine> cannot …". */

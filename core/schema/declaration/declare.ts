@@ -7,12 +7,17 @@ import type { Collection, Field, SchemaModel } from '../model.ts';
 import { assertTableName } from '../names.ts';
 import type { FieldDefinition } from '../operation.ts';
 import { INDEX_COLUMN } from '../operation-problems.ts';
-import type { TableOptions } from '../options.ts';
-import { INDEX_OPTIONS_PROPERTIES, OPTIONS_PROPERTIES } from '../options.ts';
+import { INDEX_OPTIONS_PROPERTIES, OPTIONS_PROPERTIES, type TableOptions } from '../options.ts';
 import { mapNames } from '../rename/renames.ts';
 import { NO_DECISIONS, type RenameDecisions } from '../rename/undecided.ts';
-import type { Declaration, DeclaredField, DeclaredOptions } from './declaration.ts';
-import { ownProperty, schemaInvalid, withErrorPath } from './declaration.ts';
+import {
+  type Declaration,
+  type DeclaredField,
+  type DeclaredOptions,
+  ownProperty,
+  schemaInvalid,
+  withErrorPath,
+} from './declaration.ts';
 import { type DeclaredTable, declaredConstraints, withConstraints, withIndexes } from './indexes-and-constraints.ts';
 import { type DeclaredRenames, declaredRenames } from './resolve-renames.ts';
 

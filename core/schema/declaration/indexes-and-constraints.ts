@@ -7,8 +7,7 @@ import type { Collection, Constraint, Field, Index } from '../model.ts';
 import { derivedName, type NameSuffix } from '../names.ts';
 import type { ConstraintDefinition } from '../operation.ts';
 import { type NameMap, renameConstraint, renameIndex } from '../rename/renames.ts';
-import type { Declaration, DeclaredConstraint } from './declaration.ts';
-import { ownProperty, schemaInvalid, withErrorPath } from './declaration.ts';
+import { type Declaration, type DeclaredConstraint, ownProperty, schemaInvalid, withErrorPath } from './declaration.ts';
 
 const SUFFIXES: Readonly<Record<Constraint['type'], NameSuffix>> = {
   foreignKey: 'fkey',

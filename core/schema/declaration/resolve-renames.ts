@@ -3,8 +3,7 @@ import type { Path } from '../../validate-shape.ts';
 import type { SchemaModel } from '../model.ts';
 import type { Renames } from '../rename/renames.ts';
 import { dropKey, type RenameDecisions, type UndecidedRename } from '../rename/undecided.ts';
-import type { Declaration } from './declaration.ts';
-import { schemaInvalid } from './declaration.ts';
+import { type Declaration, schemaInvalid } from './declaration.ts';
 
 export interface DeclaredRenames {
   readonly renames: Renames;

@@ -1,7 +1,6 @@
 import { SvcError } from '../../errors.ts';
 import type { Collection, Constraint, Index, SchemaModel } from '../model.ts';
-import type { TableOptions } from '../options.ts';
-import { renameFieldsInOptions } from '../options.ts';
+import { renameFieldsInOptions, type TableOptions } from '../options.ts';
 
 /** Renames specified by the user. They are never guessed. */
 export interface Renames {

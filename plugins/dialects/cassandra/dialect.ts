@@ -1,4 +1,5 @@
 import type { Connection, Dialect } from '../../../core/dialect.ts';
+import { definePlugin } from '../../../core/plugin.ts';
 import { convertingErrors } from '../shared/errors.ts';
 import { introspect, unsupportedObjects } from './catalog/introspect.ts';
 import { compile } from './compile/compile.ts';
@@ -59,3 +60,10 @@ export function createConnection(session: Session, settings: Settings): Connecti
     close: () => session.close(),
   };
 }
+
+export default definePlugin({
+  name: 'cassandra',
+  apply(kernel) {
+    kernel.dialects.register('cassandra', cassandra);
+  },
+});

@@ -1,5 +1,6 @@
 import type { Dialect } from '../../../core/dialect.ts';
 import { isSvcError } from '../../../core/errors.ts';
+import { definePlugin } from '../../../core/plugin.ts';
 import { normalize } from './catalog/introspect.ts';
 import { compile } from './compile/compile.ts';
 import { NAME, nameRules } from './compile/names.ts';
@@ -36,3 +37,10 @@ export const dynamodb: Dialect<DynamoStep> = {
     return createConnection(api, settings);
   },
 };
+
+export default definePlugin({
+  name: 'dynamodb',
+  apply(kernel) {
+    kernel.dialects.register('dynamodb', dynamodb);
+  },
+});

@@ -1,4 +1,5 @@
 import type { Dialect } from '../../../core/dialect.ts';
+import { definePlugin } from '../../../core/plugin.ts';
 import type { CatalogDefault } from '../mysql/catalog/catalog-table.ts';
 import { parseString } from '../mysql/compile/literal.ts';
 import type { MysqlStep } from '../mysql/compile/statement.ts';
@@ -62,3 +63,10 @@ function parseDefault(value: string): CatalogDefault | undefined {
   if (string !== undefined) return { literal: string };
   return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(value) ? { literal: value } : { expression: value };
 }
+
+export default definePlugin({
+  name: 'mariadb',
+  apply(kernel) {
+    kernel.dialects.register('mariadb', mariadb);
+  },
+});

@@ -1,4 +1,5 @@
 import type { Dialect } from '../../../core/dialect.ts';
+import { definePlugin } from '../../../core/plugin.ts';
 import { compile } from './compile/compile.ts';
 import { DIALECT, nameRules, unsupported } from './compile/limits.ts';
 import type { MongoStep } from './compile/step.ts';
@@ -23,3 +24,10 @@ export const mongodb: Dialect<MongoStep> = {
     return createConnection(await openServer(url, settings), settings);
   },
 };
+
+export default definePlugin({
+  name: 'mongodb',
+  apply(kernel) {
+    kernel.dialects.register(mongodb.name, mongodb);
+  },
+});

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { Dialect } from '../../../core/dialect.ts';
+import { definePlugin } from '../../../core/plugin.ts';
 import { compileSql } from '../sql/compile.ts';
 import { normalizeModel } from './catalog/normalize.ts';
 import { createGrammar } from './compile/grammar.ts';
@@ -93,3 +94,10 @@ export function createDialect(variant: Variant): Dialect<MysqlStep> {
     connect: async (url, options) => connect(variant, url, parseSettings(options, title)),
   };
 }
+
+export default definePlugin({
+  name: 'mysql',
+  apply(kernel) {
+    kernel.dialects.register('mysql', mysql);
+  },
+});

@@ -1,4 +1,5 @@
 import type { Dialect } from '../../../core/dialect.ts';
+import { definePlugin } from '../../../core/plugin.ts';
 import { compileSql } from '../sql/compile.ts';
 import { Mutex } from '../sql/mutex.ts';
 import { normalize } from './catalog/normalize.ts';
@@ -42,3 +43,10 @@ async function onServer(url: string, settings: Settings): Promise<Omit<OpenSessi
     watch: (channel, notify) => listenOnServer(url, settings, channel, notify),
   };
 }
+
+export default definePlugin({
+  name: 'postgresql',
+  apply(kernel) {
+    kernel.dialects.register('postgresql', postgresql);
+  },
+});

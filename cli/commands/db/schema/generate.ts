@@ -1,8 +1,7 @@
 import { Command, Option } from 'clipanion';
 import { type GeneratedMigration, generate } from '../../../../config/project/generate.ts';
 import { formatMigration } from '../../../../config/project/migration-files.ts';
-import type { SchemaEntry } from '../../../../config/project/schema-file.ts';
-import { readSchemaFile, SCHEMA_FILE } from '../../../../config/project/schema-file.ts';
+import { readSchemaFile, SCHEMA_FILE, type SchemaEntry } from '../../../../config/project/schema-file.ts';
 import { writeNewFiles } from '../../../../config/project/write-files.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import type { UndecidedRename } from '../../../../core/schema/rename/undecided.ts';

@@ -4,8 +4,7 @@ import type { LockOptions } from '../../../../core/dialect.ts';
 import { lockLostError, withNothingChanged } from '../../shared/errors.ts';
 import { type ClockReading, elapsedMs, LockWait, readClocks } from '../../shared/lock-wait.ts';
 import { codeOf, DUPLICATE_KEY, toSvcError } from './errors.ts';
-import type { MongoServer } from './server.ts';
-import { MAJORITY_WITH_TIME_LIMIT, TIME_LIMIT } from './server.ts';
+import { MAJORITY_WITH_TIME_LIMIT, type MongoServer, TIME_LIMIT } from './server.ts';
 
 const POLL = { firstMs: 5, maxMs: 200 };
 const RENEWALS_PER_LEASE = 4;

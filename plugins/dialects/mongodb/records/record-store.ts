@@ -18,8 +18,7 @@ import {
 import { buildIndexes } from '../compile/indexes.ts';
 import { assertDocumentSize, codeOf, DUPLICATE_KEY, NAMESPACE_EXISTS, withSvcErrors } from '../connection/errors.ts';
 import { EPOCH, notAfterEpoch } from '../connection/lease.ts';
-import type { MongoServer } from '../connection/server.ts';
-import { MAJORITY_WITH_TIME_LIMIT, TIME_LIMIT } from '../connection/server.ts';
+import { MAJORITY_WITH_TIME_LIMIT, type MongoServer, TIME_LIMIT } from '../connection/server.ts';
 
 /** The field with the version of a record. */
 export const VERSION = '_version';

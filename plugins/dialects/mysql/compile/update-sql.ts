@@ -4,8 +4,7 @@ import type { Json } from '../../../../core/json.ts';
 import type { Field } from '../../../../core/schema/model.ts';
 import type { Grammar } from '../../sql/grammar.ts';
 import { float32Literal } from '../../sql/update-sql.ts';
-import type { Traits } from '../variant.ts';
-import { isBefore, type Version } from '../variant.ts';
+import { isBefore, type Traits, type Version } from '../variant.ts';
 import { bytesSql, quoteIdentifier, quoteLiteral } from './literal.ts';
 import { UUID } from './types.ts';
 
