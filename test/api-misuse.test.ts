@@ -4,7 +4,7 @@ import { Svc } from '../config/sdk/index.ts';
 import { Database } from '../core/database/database.ts';
 import { type ErrorCode, isSvcError } from '../core/errors.ts';
 import { MigrationHelpers, migration } from '../core/migration/builder.ts';
-import { MigrationEngine } from '../core/migration/engine.ts';
+import { MigrationEngine } from '../core/migration/migration-engine.ts';
 import { engines } from './kit/engines.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';

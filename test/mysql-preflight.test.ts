@@ -1,9 +1,9 @@
 import * as assert from 'node:assert/strict';
 import type { ErrorCode } from '../core/errors.ts';
 import { migration } from '../core/migration/builder.ts';
-import { MigrationEngine } from '../core/migration/engine.ts';
 import { migrate } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
+import { MigrationEngine } from '../core/migration/migration-engine.ts';
 import { previewMigrate } from '../core/migration/preview.ts';
 import { resolveMigration } from '../core/migration/resolve.ts';
 import type { Target } from '../core/migration/target.ts';

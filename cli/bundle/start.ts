@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { Script } from 'node:vm';
-import { cacheFile, readCache, writeCache } from '../../config/load/cache.ts';
+import { cacheFile, readCache, writeCache } from '../../config/load/disk-cache.ts';
 
 /*
  * Replaces ../start.ts in the built package, where the command line is one script. Node would compile that script at

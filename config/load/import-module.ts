@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { runInThisContext } from 'node:vm';
 import { version } from '../../core/version.ts';
-import { cacheFile, digest, readCache, writeCache } from './cache.ts';
+import { cacheFile, digest, readCache, writeCache } from './disk-cache.ts';
 import { nativeImport } from './native-import.ts';
 
 /**

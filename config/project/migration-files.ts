@@ -9,7 +9,7 @@ import { isTag, nameOfTag } from '../../core/migration/tag.ts';
 import { migrationProblems } from '../../core/migration/validate-migration.ts';
 import type { Path } from '../../core/validate-shape.ts';
 import { version } from '../../core/version.ts';
-import { cacheFile, digest, readCache, writeCache } from '../load/cache.ts';
+import { cacheFile, digest, readCache, writeCache } from '../load/disk-cache.ts';
 import type { LoadSdk } from '../load/import-module.ts';
 import { formatJson, type JsonSource, locationOf, parseAcceptedJson, parseJson } from './json-text.ts';
 

@@ -51,9 +51,9 @@ export { codes, type ErrorCode, type ErrorFacts, isSvcError, remedies, SvcError 
 export type { Json } from '../../core/json.ts';
 export { type Kernel, PLUGIN_API_VERSION, type Plugin } from '../../core/kernel.ts';
 export { MigrationBuilder, MigrationHelpers, migration, type RawOptions } from '../../core/migration/builder.ts';
-export { type HistoryEntry, MigrationEngine, type MigrationStatus } from '../../core/migration/engine.ts';
 export type { HistoryOrigin, HistoryStatus } from '../../core/migration/history-table.ts';
 export type { Migration } from '../../core/migration/migration.ts';
+export { type HistoryEntry, MigrationEngine, type MigrationStatus } from '../../core/migration/migration-engine.ts';
 export type { ResolveReport } from '../../core/migration/resolve.ts';
 export type { EngineResult } from '../../core/migration/runner.ts';
 export type { MigrationStep, Target } from '../../core/migration/target.ts';

@@ -99,7 +99,8 @@ export async function driveCall(
   const { agentTag, humanInLoop } = gate;
   const executionId = call.executionId ?? newExecutionId();
   const policy = await evaluatePolicies(service.hooks, { agentTag, executionId, tool: tool.tag, parameters });
-  const reason = gated.approvalReason ?? (policy.verdict === 'allow' ? undefined : (policy.reason ?? 'A policy.'));
+  const reason =
+    gated.approvalReason ?? (policy.verdict === 'allow' ? undefined : (policy.reason ?? 'A policy requires approval.'));
   const input: ValidatedCall = {
     executionId,
     tool,
@@ -121,7 +122,7 @@ export async function driveCall(
     reason,
     timeoutMs: humanInLoop.approvalTimeout,
     ...(call.groupId !== undefined && { groupId: call.groupId }),
-    ...(policy.verdict === 'deny' && { denied: policy.reason ?? 'A policy.' }),
+    ...(policy.verdict === 'deny' && { denied: policy.reason ?? 'A policy denies the call.' }),
   });
   return drive(created);
 }

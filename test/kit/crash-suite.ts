@@ -1,7 +1,7 @@
 import * as assert from 'node:assert/strict';
 import type { Dialect } from '../../core/dialect.ts';
-import { MigrationEngine } from '../../core/migration/engine.ts';
 import { migrate } from '../../core/migration/migrate.ts';
+import { MigrationEngine } from '../../core/migration/migration-engine.ts';
 import type { Target } from '../../core/migration/target.ts';
 import { mariadbVariant } from '../../plugins/dialects/mariadb/dialect.ts';
 import { createDialect, mysqlVariant } from '../../plugins/dialects/mysql/dialect.ts';

@@ -1,8 +1,8 @@
 import * as assert from 'node:assert/strict';
 import { drift } from '../../core/migration/drift.ts';
-import { MigrationEngine } from '../../core/migration/engine.ts';
 import { historyModel } from '../../core/migration/history.ts';
 import { checksum, type Migration } from '../../core/migration/migration.ts';
+import { MigrationEngine } from '../../core/migration/migration-engine.ts';
 import type { DefinedMigration } from '../../core/migration/reconcile.ts';
 import { status } from '../../core/migration/status.ts';
 import type { Target } from '../../core/migration/target.ts';

@@ -4,7 +4,7 @@ import { removeEntry } from '../catalog/registry.ts';
 import type { AwaitStep, DdlStep } from '../compile/step.ts';
 import { isOutcomeUnknown, outcomeUnknownError } from '../connection/errors.ts';
 import { waitForSchemaAgreement } from '../connection/schema-agreement.ts';
-import { copyLateWrites } from '../data/move.ts';
+import { copyLateWrites } from '../data/copy-column.ts';
 import { isInEffect, type Preparation } from './preflight.ts';
 import { type RunContext, UNLOCKED } from './run-context.ts';
 

@@ -5,7 +5,7 @@ import { lockLostError } from '../../shared/errors.ts';
 import { registryWrite } from '../catalog/registry.ts';
 import type { CassandraSegment, CassandraStatement } from '../compile/step.ts';
 import { outcomeUnknownError, toSvcError } from '../connection/errors.ts';
-import { copyColumn, fillDefaults } from '../data/move.ts';
+import { copyColumn, fillDefaults } from '../data/copy-column.ts';
 import { applyChanges, isEpochCurrent, locationOf, type RecordChange } from '../records/record-writes.ts';
 import { awaitEffect, runDdl, runRawStatement } from './ddl.ts';
 import { assertRowsFit, CreatePreflights, type Preparation, prepareDdl } from './preflight.ts';
