@@ -90,11 +90,23 @@ writeFileSync(join(dist, 'THIRD-PARTY.txt'), notices([library, program, mysql2, 
 
 const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
 execFileSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' });
+const published = new Set<string>();
+for (const { types } of Object.values(manifest.exports).filter((entry) => typeof entry !== 'string')) {
+  publishTypes(join(root, types));
+}
+// TypeScript writes the declarations of the whole program; only those that an entry reaches are published.
 for (const name of readdirSync(dist, { recursive: true, encoding: 'utf8' })) {
-  if (!name.endsWith('.d.ts')) continue;
-  // TypeScript rewrites import extensions only in JavaScript, not in declarations.
-  const text = readFileSync(join(dist, name), 'utf8');
-  writeFileSync(join(dist, name), text.replace(/((?:from|import\()\s*['"]\.[^'"]+)\.ts(['"])/g, '$1.js$2'));
+  if (name.endsWith('.d.ts') && !published.has(join(dist, name))) rmSync(join(dist, name));
+}
+
+/** Rewrites the import extensions, which TypeScript does only in JavaScript, of a declaration and those it imports. */
+function publishTypes(file: string): void {
+  if (published.has(file)) return;
+  published.add(file);
+  const text = readFileSync(file, 'utf8');
+  const imports = /((?:from|import\()\s*['"])(\.[^'"]+)\.ts(['"])/g;
+  for (const [, , path] of text.matchAll(imports)) publishTypes(join(dirname(file), `${path}.d.ts`));
+  writeFileSync(file, text.replace(imports, '$1$2.js$3'));
 }
 
 /** The name of the single file of a build, as a string literal. */

@@ -125,7 +125,7 @@ import { sqlite } from '../examples/dialect-sqlite/dist/src/index.js';
 recordStoreSuite(test, {
   name: 'SQLite',
   skip: { 'pages contain every record once, in both directions': 'it is left out here' },
-  async fresh() {
+  async createStore() {
     const folder = mkdtempSync(join(process.cwd(), 'db-'));
     const connect = async () => {
       const home = await sqlite.connect('sqlite://' + join(folder, 'test.db'), {});

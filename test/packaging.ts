@@ -66,7 +66,7 @@ test('the package contains no paths of this machine and no tests', async () => {
     }
     // It includes the test suites for plugin authors, and two example plugins.
     assert.doesNotMatch(
-      file.slice(folder.length).replace('/dist/test/kit/', '/dist/').replace('/package/examples/', '/package/'),
+      file.slice(folder.length).replace('/dist/test/suites/', '/dist/').replace('/package/examples/', '/package/'),
       /\.test\.|\/(test|kit|bench|examples)\//,
     );
   }

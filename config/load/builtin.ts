@@ -3,7 +3,7 @@ import { providers } from '../../plugins/models/ai-sdk/providers.ts';
 type Builtins = Readonly<Record<string, () => Promise<{ readonly default: unknown }>>>;
 
 /** Plugins that need no configuration; each is loaded when one of its names is used. */
-export const builtins = {
+export const builtins: Readonly<Record<'dialects' | 'channels' | 'brokers' | 'models', Builtins>> = {
   dialects: {
     cassandra: () => import('../../plugins/dialects/cassandra/dialect.ts'),
     dynamodb: () => import('../../plugins/dialects/dynamodb/dialect.ts'),
@@ -26,7 +26,7 @@ export const builtins = {
       Object.keys(providers).map((name) => [name, () => import('../../plugins/models/ai-sdk/index.ts')]),
     ),
   },
-} satisfies Record<string, Builtins>;
+};
 
 /** The record store without a configured database. */
 export const loadMemoryStore = () => import('../../plugins/stores/memory.ts');
