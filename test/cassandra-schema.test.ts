@@ -59,7 +59,7 @@ test('a key follows the options and primaryKey, complete and in order, or is rej
     ],
     options: { cassandraOptions: { partitionKey: ['a'] } },
   };
-  assert.match((await rejectionOf(outside)).why ?? '', /"b" is a primary key/);
+  assert.match((await rejectionOf(outside)).why ?? '', /field "b" has primaryKey but is not in the key/);
 });
 
 test('raw text must be a single statement other than USE', async () => {
