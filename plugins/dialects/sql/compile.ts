@@ -123,24 +123,12 @@ const isChanged = (renamed: RenamedConstraint) => renamed.from !== renamed.to;
 function addField<Step>(grammar: Grammar<Step>, operation: AddField, before: SchemaModel): readonly Statement<Step>[] {
   const collection = collectionOf(before, operation.collection);
   const { name, ...definition } = operation.field;
-  const field = defineField(name, definition, collection.name);
-  const key = primaryKeyFields(collection);
-  const first = field.primaryKey && key.length > 0 ? [grammar.dropPrimaryKey(collection)] : [];
-  const last = [
-    ...(field.primaryKey ? [primaryKeyConstraint(grammar, [...key, name], collection.name)] : []),
-    ...fieldConstraints(grammar, field, collection.name),
-  ].map((constraint) => `ADD ${constraint}`);
-  return grammar.addField(collection, field, first, last);
+  return grammar.addField(collection, defineField(name, definition, collection.name));
 }
 
 function dropField<Step>(grammar: Grammar<Step>, operation: DropField, before: SchemaModel): Statement<Step>[] {
   const collection = collectionOf(before, operation.collection);
-  const field = fieldOf(collection, operation.field);
-  const rest = primaryKeyFields(collection).filter((name) => name !== field.name);
-  const clauses = [`DROP COLUMN ${grammar.quoteIdentifier(field.name)}`];
-  if (field.primaryKey) clauses.unshift(grammar.dropPrimaryKey(collection));
-  if (field.primaryKey && rest.length > 0) clauses.push(`ADD ${primaryKeyConstraint(grammar, rest, collection.name)}`);
-  return [grammar.dropField(collection, field, clauses)];
+  return [grammar.dropField(collection, fieldOf(collection, operation.field))];
 }
 
 function renameField<Step>(grammar: Grammar<Step>, operation: RenameField, before: SchemaModel): Statement<Step>[] {

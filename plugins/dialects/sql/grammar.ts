@@ -37,15 +37,10 @@ export interface Grammar<Step = unknown> {
   dropTable(name: string): Statement<Step>;
   renameTable(before: Collection, to: string, constraints: readonly RenamedConstraint[]): Statement<Step>[];
   addConstraint(table: string, constraint: Constraint): Statement<Step>;
-  /** `first` and `last` are clauses for the constraints of the field's flags. */
-  addField(
-    before: Collection,
-    field: Field,
-    first: readonly string[],
-    last: readonly string[],
-  ): readonly Statement<Step>[];
-  /** `clauses` drop the column and the constraints of its flags. */
-  dropField(before: Collection, field: Field, clauses: readonly string[]): Statement<Step>;
+  /** Adds the column, and adds or replaces the constraints of its flags. */
+  addField(before: Collection, field: Field): readonly Statement<Step>[];
+  /** Drops the column, and drops or replaces the constraints of its flags. */
+  dropField(before: Collection, field: Field): Statement<Step>;
   renameField(
     before: Collection,
     field: Field,
@@ -56,8 +51,6 @@ export interface Grammar<Step = unknown> {
   createIndex(operation: CreateIndex): Statement<Step>;
   dropIndex(collection: string, index: string): Statement<Step>;
   dropConstraint(table: string, constraint: Constraint): Statement<Step>;
-  /** The clause that drops the primary key declared by `primaryKey` flags. */
-  dropPrimaryKey(before: Collection): string;
   /** Why a user's text is not a single expression; undefined if it is. */
   expressionProblem(text: string): string | undefined;
   raw(operation: Raw): Statement<Step>[];

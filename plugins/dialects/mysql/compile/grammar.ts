@@ -179,7 +179,6 @@ export function createGrammar(traits: Traits): Grammar<MysqlStep> {
           return alterStatement(traits, table, [{ kind: 'dropCheck', name }]);
       }
     },
-    dropPrimaryKey: () => 'DROP PRIMARY KEY',
     expressionProblem,
     raw: compileRaw,
   };

@@ -1,13 +1,14 @@
 import type { Statement } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
+import { primaryKeyFields } from '../../../../core/schema/keys.ts';
 import type { Collection, Field } from '../../../../core/schema/model.ts';
-import { columnDefinition, fieldConstraints } from '../../sql/column.ts';
+import { columnDefinition, fieldConstraints, primaryKeyConstraint } from '../../sql/column.ts';
 import { alterTable, constraintDefinition } from '../../sql/compile.ts';
 import { type Grammar, type RenamedConstraint, type StatementFacts, UNSUPPORTED_BY_SQL } from '../../sql/grammar.ts';
-import { primaryKeyName, relationNames } from '../../sql/names.ts';
+import { relationNames } from '../../sql/names.ts';
 import { SCHEMA_PLACEHOLDER, type SqlText, sqlStatement } from '../../sql/statement.ts';
 import { literal, quoteLiteral } from './literal.ts';
-import { isIdentity, modifyField } from './modify-field.ts';
+import { dropPrimaryKey, isIdentity, modifyField } from './modify-field.ts';
 import { withDropFieldGuard, withNativeEnumGuard } from './plpgsql-guards.ts';
 import { compileRaw, expressionProblem } from './raw.ts';
 import type { PostgresqlStep } from './step.ts';
@@ -78,11 +79,27 @@ export const grammar: Grammar<PostgresqlStep> = {
     return withRenamedConstraints(before, before.fields.values(), first, to, constraints);
   },
   addConstraint: (table, constraint) => alter(table, [`ADD ${constraintDefinition(grammar, constraint)}`]),
-  addField: ({ name }, field, first, last) => [
-    alter(name, [...first, `ADD COLUMN ${columnDefinition(grammar, field, name)}`, ...last]),
-  ],
-  dropField: (before, field, clauses) =>
-    withDropFieldGuard(grammar, before, field, alter(before.name, clauses, { destructive: true })),
+  addField(before, field) {
+    const { name: table } = before;
+    const key = primaryKeyFields(before);
+    const constraints = fieldConstraints(grammar, field, table);
+    if (field.primaryKey) constraints.unshift(primaryKeyConstraint(grammar, [...key, field.name], table));
+    return [
+      alter(table, [
+        ...(field.primaryKey && key.length > 0 ? [dropPrimaryKey(grammar, table)] : []),
+        `ADD COLUMN ${columnDefinition(grammar, field, table)}`,
+        ...constraints.map((constraint) => `ADD ${constraint}`),
+      ]),
+    ];
+  },
+  dropField(before, field) {
+    const { name: table } = before;
+    const rest = primaryKeyFields(before).filter((name) => name !== field.name);
+    const clauses = [`DROP COLUMN ${quoteIdentifier(field.name)}`];
+    if (field.primaryKey) clauses.unshift(dropPrimaryKey(grammar, table));
+    if (field.primaryKey && rest.length > 0) clauses.push(`ADD ${primaryKeyConstraint(grammar, rest, table)}`);
+    return withDropFieldGuard(grammar, before, field, alter(table, clauses, { destructive: true }));
+  },
   renameField(before, field, to, constraints) {
     const first = alter(before.name, [`RENAME COLUMN ${quoteIdentifier(field.name)} TO ${quoteIdentifier(to)}`]);
     return withRenamedConstraints(before, [field], first, before.name, constraints);
@@ -101,7 +118,6 @@ export const grammar: Grammar<PostgresqlStep> = {
   },
   dropIndex: (_, index) => sqlStatement(`DROP INDEX ${SCHEMA_PLACEHOLDER}${quoteIdentifier(index)}`),
   dropConstraint: (table, { name }) => alter(table, [`DROP CONSTRAINT ${quoteIdentifier(name)}`]),
-  dropPrimaryKey: ({ name }) => `DROP CONSTRAINT ${quoteIdentifier(primaryKeyName(name))}`,
   expressionProblem,
   raw: compileRaw,
 };

@@ -7,10 +7,14 @@ import { defaultExpression, fieldConstraints, primaryKeyConstraint } from '../..
 import { alterTable, primaryKeyAfter } from '../../sql/compile.ts';
 import type { Grammar } from '../../sql/grammar.ts';
 import { isLossyCast } from '../../sql/lossy-casts.ts';
-import { derivedConstraints, enumCheckName } from '../../sql/names.ts';
+import { derivedConstraints, enumCheckName, primaryKeyName } from '../../sql/names.ts';
 import { SCHEMA_PLACEHOLDER, type SqlText, sqlStatement } from '../../sql/statement.ts';
 import { doBlock, tableOid, withNativeEnumGuard } from './plpgsql-guards.ts';
 import { columnType } from './types.ts';
+
+/** The clause that drops the primary key declared by `primaryKey` flags. */
+export const dropPrimaryKey = ({ quoteIdentifier }: Grammar, table: string): string =>
+  `DROP CONSTRAINT ${quoteIdentifier(primaryKeyName(table))}`;
 
 /** Mostly one ALTER TABLE: the server drops constraints before it changes the column, and adds them afterwards. */
 export function modifyField(grammar: Grammar, before: Collection, from: Field, to: Field): Statement<SqlText>[] {
@@ -24,7 +28,7 @@ export function modifyField(grammar: Grammar, before: Collection, from: Field, t
   const oldConstraints = fieldConstraints(grammar, from, table);
   const newConstraints = fieldConstraints(grammar, to, table);
   const keyChanges = from.primaryKey !== to.primaryKey;
-  if (keyChanges && primaryKeyFields(before).length > 0) clauses.push(grammar.dropPrimaryKey(before));
+  if (keyChanges && primaryKeyFields(before).length > 0) clauses.push(dropPrimaryKey(grammar, table));
   const dropped = oldNames.filter((_, index) => !newConstraints.includes(oldConstraints[index] ?? ''));
   for (const name of dropped) clauses.push(`DROP CONSTRAINT ${quoteIdentifier(name)}`);
 
