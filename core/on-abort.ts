@@ -2,7 +2,8 @@ const listeners = new WeakMap<AbortSignal, Set<() => void>>();
 
 /**
  * Calls `callback` when the signal aborts. Returns a function that removes it. All callbacks of a signal share one event
- * listener, because Node reports more than ten as a leak.
+ * listener, because Node reports more than ten as a leak. A signal that has already aborted never calls it: check
+ * `signal.aborted` too.
  */
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   const callbacks = listeners.get(signal) ?? listen(signal);

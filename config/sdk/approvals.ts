@@ -9,9 +9,9 @@ import {
 import { isOutage } from '../../core/approval/backend.ts';
 import { decide, type Signal, type SignalOptions, type SignalResult } from '../../core/approval/decide.ts';
 import { type ApprovalPage, type ListQuery, listApprovals } from '../../core/approval/list-approvals.ts';
+import { toApprovalRecord } from '../../core/approval/public-view.ts';
 import type { ApprovalRecord } from '../../core/approval/request.ts';
 import type { ApprovalService } from '../../core/approval/service.ts';
-import { toApprovalRecord } from '../../core/approval/state.ts';
 import { SvcError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import type { Runtime } from '../load/runtime.ts';

@@ -3,10 +3,10 @@ import { v7 as uuid } from 'uuid';
 import { frozenClone, truncatedText } from '../tool/safe-json.ts';
 import { deliveriesOf } from './audit.ts';
 import { DeliveryFailed } from './channel.ts';
+import { toApprovalRecord, toApprovalRequest } from './public-view.ts';
 import type { ApprovalRecord, ApprovalRequest } from './request.ts';
 import type { ApprovalRow } from './schema.ts';
 import type { ApprovalService, RequestRow } from './service.ts';
-import { toApprovalRecord, toApprovalRequest } from './state.ts';
 import { MAX_TIMEOUT_MS } from './timer-queue.ts';
 
 /** A request to announce, with the data that its delivery is built from. */

@@ -2,9 +2,9 @@ import { SvcError } from '../errors.ts';
 import { allRows } from '../records.ts';
 import { callKey } from '../tool/call-digest.ts';
 import { APPROVAL_STATUSES } from './list-approvals.ts';
+import { toApprovalRecord } from './public-view.ts';
 import { type ApprovalEvent, minIdAt } from './request.ts';
 import type { ApprovalService, RequestRow } from './service.ts';
-import { toApprovalRecord } from './state.ts';
 import type { StoreClock } from './store-clock.ts';
 
 /** One line of the audit: an event of a request or a delivery attempt. @experimental */

@@ -7,6 +7,7 @@ import type { ToolParameters } from '../tool/parameters.ts';
 import { storableJson } from '../tool/safe-json.ts';
 import type { Tool } from '../tool/tool.ts';
 import { announceDecision, announceRequest, type DeliveryRoute } from './announce.ts';
+import { approvedParameters, callAsRun } from './approved-parameters.ts';
 import { isOutage, isRetryable } from './backend.ts';
 import { abortReason, assertCallIds, type CallOptions, detachKind, type GateCall, PROCESS_NAME } from './call.ts';
 import { type CreatedRequest, createRequest, findRequest, type ValidatedCall } from './create-request.ts';
@@ -24,21 +25,11 @@ import {
   storableOutcome,
 } from './outcome.ts';
 import { evaluatePolicies } from './policy.ts';
+import { callOutcomeOf, toApprovalRecord, toApprovalRequest } from './public-view.ts';
 import { newExecutionId, type Outcome } from './request.ts';
 import type { ApprovalRow } from './schema.ts';
 import type { ApprovalService, RequestRow, WriteResult } from './service.ts';
-import {
-  approvedParameters,
-  callAsRun,
-  callOutcomeOf,
-  toApprovalRecord,
-  toApprovalRequest,
-  withCancellation,
-  withClaim,
-  withClosure,
-  withLostClaim,
-  withResult,
-} from './state.ts';
+import { withCancellation, withClaim, withClosure, withLostClaim, withResult } from './state.ts';
 import { LazyToolContext } from './tool-context.ts';
 import type { Subscription } from './watcher.ts';
 

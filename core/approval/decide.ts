@@ -4,13 +4,15 @@ import { callDigest, isOversized, MAX_PARAMETERS_BYTES } from '../tool/call-dige
 import type { ParameterProblem, ToolParameters } from '../tool/parameters.ts';
 import { frozenClone, MAX_TEXT_LENGTH, storableText } from '../tool/safe-json.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
+import { effectiveParameters } from './approved-parameters.ts';
 import { PROCESS_NAME } from './call.ts';
 import { problemsText } from './outcome.ts';
 import { DecisionReview, evaluatePolicies } from './policy.ts';
+import { toApprovalRecord } from './public-view.ts';
 import type { ApprovalStatus } from './request.ts';
 import type { ApprovalRow } from './schema.ts';
 import type { ApprovalService } from './service.ts';
-import { type DecisionVerdict, effectiveParameters, toApprovalRecord, withDecision } from './state.ts';
+import { type DecisionVerdict, withDecision } from './state.ts';
 
 /** A decision on a request. @experimental */
 export interface Signal {

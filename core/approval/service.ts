@@ -6,6 +6,7 @@ import type { Tool } from '../tool/tool.ts';
 import { ensureTableSet, type StorageBackend, type StoreOwner } from './backend.ts';
 import { notRunOutcome } from './outcome.ts';
 import type { ApprovalHooks } from './policy.ts';
+import { toApprovalRecord } from './public-view.ts';
 import { isRequestId } from './request.ts';
 import {
   APPROVALS_VERSION,
@@ -19,7 +20,7 @@ import {
   type ToolRow,
   tools,
 } from './schema.ts';
-import { toApprovalRecord, withCancellation, withClosure, withExpiry } from './state.ts';
+import { withCancellation, withClosure, withExpiry } from './state.ts';
 import { StoreClock } from './store-clock.ts';
 import { RequestWatcher, type Subscription } from './watcher.ts';
 

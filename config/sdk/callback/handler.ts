@@ -1,7 +1,7 @@
 import { decide, type Signal, type SignalResult } from '../../../core/approval/decide.ts';
+import { toApprovalRecord, toApprovalRequest } from '../../../core/approval/public-view.ts';
 import { isRequestId } from '../../../core/approval/request.ts';
 import type { ApprovalService, RequestRow } from '../../../core/approval/service.ts';
-import { toApprovalRecord, toApprovalRequest } from '../../../core/approval/state.ts';
 import { callbackToken, type TokenClaims, tokensEqual, viewToken } from '../../../core/approval/token.ts';
 import { lossyNumber, tryParseJson } from '../../../core/json.ts';
 import type { ToolParameters } from '../../../core/tool/parameters.ts';

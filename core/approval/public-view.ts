@@ -1,0 +1,74 @@
+import type { ToolParameters } from '../tool/parameters.ts';
+import { callAsRun, changedParameters } from './approved-parameters.ts';
+import { type CallOutcome, notRunOutcome, timeoutOutcome, withParameters } from './outcome.ts';
+import type { ApprovalRecord, ApprovalRequest, Outcome } from './request.ts';
+import type { ApprovalBody, ApprovalRow } from './schema.ts';
+
+const MASKED = Object.freeze({ masked: true });
+
+/** The public view of a request. Sensitive parameters are masked unless `reveal`. */
+export function toApprovalRequest(row: ApprovalRow, reveal = false): ApprovalRequest {
+  const { requestId, executionId, agentTag, expiresAt, body } = row;
+  const { tool, reason, timestamp } = body;
+  const parameters = reveal ? body.parameters : mask(body.parameters, body.sensitive);
+  return { requestId, executionId, agentTag, tool, parameters, reason, timestamp, timeout: expiresAt.toISOString() };
+}
+
+/** The public view of a row. Assigned field by field: conditional spreads take three times as long on large pages. */
+export function toApprovalRecord(row: ApprovalRow, reveal = false): ApprovalRecord {
+  const { run, groupId, toolCallId, decision, sensitive, timestamp, events } = row.body;
+  const record = toApprovalRequest(row, reveal) as { -readonly [K in keyof ApprovalRecord]: ApprovalRecord[K] };
+  record.status = row.status;
+  if (decision?.cause !== undefined) record.cause = decision.cause;
+  record.run = run;
+  if (groupId !== undefined) record.groupId = groupId;
+  if (toolCallId !== undefined) record.toolCallId = toolCallId;
+  if (decision) {
+    record.decidedAt = decision.at;
+    record.decidedBy = decision.by;
+    if (decision.reason !== undefined) record.decisionReason = decision.reason;
+    const { modifiedParams } = decision;
+    if (modifiedParams) record.modifiedParams = reveal ? modifiedParams : mask(modifiedParams, sensitive);
+  }
+  const outcome = reveal || !sensitive ? fullOutcome(row.body) : undefined;
+  if (outcome) record.outcome = outcome;
+  record.events = [{ type: 'requested', at: timestamp }, ...events];
+  return record;
+}
+
+/** The outcome for the agent; undefined until the call has ended. */
+export function callOutcomeOf({ requestId, status, body }: ApprovalRow): CallOutcome | undefined {
+  const { decision } = body;
+  const outcome = fullOutcome(body);
+  switch (status) {
+    case 'waiting':
+      return undefined;
+    case 'cancelled':
+      return { ...(outcome ?? notRunOutcome('approval_cancelled', body, decision?.reason)), requestId };
+    case 'rejected':
+      if (decision?.cause === 'timeout') return { ...timeoutOutcome(body, body.timeoutMs), requestId };
+      return {
+        ...notRunOutcome(decision?.cause === 'policy' ? 'policy_denied' : 'approval_rejected', body, decision?.reason),
+        requestId,
+      };
+    case 'approved': {
+      if (!outcome) return undefined;
+      const changed = changedParameters(body);
+      return { ...outcome, ...(changed.length > 0 && { changed }), requestId };
+    }
+  }
+}
+
+/** The stored outcome with parameters: the effective ones if the tool ran or may have run. */
+function fullOutcome(body: ApprovalBody): Outcome | undefined {
+  const { outcome } = body;
+  const hasRun = outcome?.status === 'failed' || outcome?.status === 'interrupted';
+  return outcome && withParameters(outcome, hasRun ? callAsRun(body) : body);
+}
+
+function mask(parameters: ToolParameters, sensitive: readonly string[] = []): ToolParameters {
+  if (sensitive.length === 0) return parameters;
+  return Object.fromEntries(
+    Object.entries(parameters).map(([name, value]) => [name, sensitive.includes(name) ? MASKED : value]),
+  );
+}
