@@ -7,7 +7,7 @@ import type { Field, SchemaModel } from '../core/schema/model.ts';
 import { FIELD_TYPES, type FieldType } from '../core/schema/model.ts';
 import type { NamedFieldDefinition, Operation } from '../core/schema/operation.ts';
 import type { CreateOptions, DynamoOptions } from '../core/schema/options.ts';
-import { parseRequest } from '../plugins/dialects/dynamodb/compile/raw.ts';
+import { parseRequest } from '../plugins/dialects/dynamodb/compile/raw-request.ts';
 import { identify, parseUrl } from '../plugins/dialects/dynamodb/connection/url.ts';
 import {
   attributeToJson,

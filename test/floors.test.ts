@@ -129,6 +129,12 @@ test('the code that SQL dialects share names none of them', () => {
   });
 });
 
+test('the compile folder of a dialect is pure: nothing in it waits for a server', () => {
+  each(({ file, text }) =>
+    /^plugins\/dialects\/[^/]+\/compile\//.test(file) && /\basync\b|\bPromise</.test(text) ? [file] : [],
+  );
+});
+
 test('no file checks the name of its dialect', () => {
   each(({ file, text }) => (/dialect(\.name)?\s*[!=]==?\s*['"]/.test(text) ? [file] : []));
 });

@@ -14,7 +14,7 @@ import {
   textExpression,
   unescapeString,
 } from '../plugins/dialects/mysql/compile/literal.ts';
-import { tokenize } from '../plugins/dialects/mysql/compile/raw.ts';
+import { tokenize } from '../plugins/dialects/mysql/compile/tokens.ts';
 import { readType } from '../plugins/dialects/mysql/compile/types.ts';
 import { updateSql } from '../plugins/dialects/mysql/compile/update-sql.ts';
 import { isBefore, parseVersion, type Version } from '../plugins/dialects/mysql/variant.ts';

@@ -4,9 +4,9 @@ import { applyAll } from '../core/schema/apply.ts';
 import { describeDifferences } from '../core/schema/diff.ts';
 import type { FieldType, SchemaModel } from '../core/schema/model.ts';
 import type { NamedFieldDefinition, Operation } from '../core/schema/operation.ts';
-import { statementsFor } from '../plugins/dialects/mysql/compile/generated-uuid.ts';
-import type { MysqlStep } from '../plugins/dialects/mysql/compile/statement.ts';
+import type { MysqlStep } from '../plugins/dialects/mysql/compile/step.ts';
 import { mysql, mysqlTraits } from '../plugins/dialects/mysql/dialect.ts';
+import { adaptStatements } from '../plugins/dialects/mysql/run/adapt-to-version.ts';
 import { committingEngines } from './kit/engines.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
@@ -467,13 +467,13 @@ for (const engine of committingEngines) {
       table('t', { name: 'code', type: 'uuid', autoGenerate: true }),
       new Map(),
     );
-    const [old] = statementsFor({ traits: { ...mysqlTraits, randomBytesSince: [10, 10, 0] }, version: [10, 6, 1] })(
+    const [old] = adaptStatements({ traits: { ...mysqlTraits, randomBytesSince: [10, 10, 0] }, version: [10, 6, 1] })(
       statements,
     );
     assert.match(JSON.stringify(old?.run), /DEFAULT \(uuid\(\)\)/);
     assert.match(old?.text ?? '', /DEFAULT \(uuid\(\)\)/);
     assert.doesNotMatch(JSON.stringify(old), /random/);
-    assert.equal(statementsFor({ traits: mysqlTraits, version: [8, 0, 17] })(statements), statements);
+    assert.equal(adaptStatements({ traits: mysqlTraits, version: [8, 0, 17] })(statements), statements);
   });
 
   on('filling a field does not change ON UPDATE columns', async ({ connection, run, rows }) => {

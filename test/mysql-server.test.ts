@@ -12,7 +12,7 @@ import { anyDefinition, type RecordDefinition, recordUpdate, recordWrite } from 
 import type { SchemaModel } from '../core/schema/model.ts';
 import type { Operation } from '../core/schema/operation.ts';
 import { mariadb, mariadbVariant } from '../plugins/dialects/mariadb/dialect.ts';
-import type { MysqlSegment } from '../plugins/dialects/mysql/compile/statement.ts';
+import type { MysqlSegment } from '../plugins/dialects/mysql/compile/step.ts';
 import { createDialect, mysql, mysqlVariant } from '../plugins/dialects/mysql/dialect.ts';
 import type { DriverConnection } from '../plugins/dialects/mysql/variant.ts';
 import { definedInCode } from './kit/migrations.ts';

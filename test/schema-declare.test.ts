@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { type ErrorCode, isSvcError } from '../core/errors.ts';
 import { applyAll } from '../core/schema/apply.ts';
 import type { Declaration } from '../core/schema/declaration/declaration.ts';
-import { resolveDeclaration } from '../core/schema/declaration/declare.ts';
+import { resolveDeclaration } from '../core/schema/declaration/resolve-declaration.ts';
 import { diff } from '../core/schema/diff.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
 import { NO_RENAMES, orderedRenames } from '../core/schema/rename/renames.ts';

@@ -6,7 +6,7 @@ import { MigrationReplay } from '../../core/migration/replay.ts';
 import { nameOfTag } from '../../core/migration/tag.ts';
 import { applyInPlace } from '../../core/schema/apply.ts';
 import { dataDependentRisk, dataLossWarnings } from '../../core/schema/data-risks.ts';
-import type { ResolvedDeclaration } from '../../core/schema/declaration/declare.ts';
+import type { ResolvedDeclaration } from '../../core/schema/declaration/resolve-declaration.ts';
 import { diff } from '../../core/schema/diff.ts';
 import { collectionOf } from '../../core/schema/find-or-throw.ts';
 import { invert } from '../../core/schema/invert.ts';

@@ -3,7 +3,11 @@ import { TAG } from '../../core/migration/tag.ts';
 import { MIGRATION_PROPERTIES } from '../../core/migration/validate-migration.ts';
 import { CONSTRAINT_SHAPES } from '../../core/schema/constraint.ts';
 import type { Declaration } from '../../core/schema/declaration/declaration.ts';
-import { DECLARED_INDEX, DECLARED_OPTIONS, DECLARED_PROPERTIES } from '../../core/schema/declaration/declare.ts';
+import {
+  DECLARED_INDEX,
+  DECLARED_OPTIONS,
+  DECLARED_PROPERTIES,
+} from '../../core/schema/declaration/resolve-declaration.ts';
 import { FIELD_PROPERTIES } from '../../core/schema/define-field.ts';
 import { FIELD_TYPES, REFERENTIAL_ACTIONS } from '../../core/schema/model.ts';
 import { CONSTRAINT, NAMED_FIELD, OPERATION_SHAPES } from '../../core/schema/operation-problems.ts';

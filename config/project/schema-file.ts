@@ -4,7 +4,7 @@ import { isSvcError, SvcError } from '../../core/errors.ts';
 import { isPlainObject } from '../../core/json.ts';
 import { nearest } from '../../core/nearest.ts';
 import type { Declaration } from '../../core/schema/declaration/declaration.ts';
-import { type ResolvedDeclaration, resolveDeclaration } from '../../core/schema/declaration/declare.ts';
+import { type ResolvedDeclaration, resolveDeclaration } from '../../core/schema/declaration/resolve-declaration.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
 import type { RenameDecisions } from '../../core/schema/rename/undecided.ts';
 import { type Path, problemText, type Shape, shapeProblems } from '../../core/validate-shape.ts';

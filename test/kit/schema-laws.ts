@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { isSvcError } from '../../core/errors.ts';
 import { apply, applyAll } from '../../core/schema/apply.ts';
 import { type Declaration, declarationOf } from '../../core/schema/declaration/declaration.ts';
-import { resolveDeclaration } from '../../core/schema/declaration/declare.ts';
+import { resolveDeclaration } from '../../core/schema/declaration/resolve-declaration.ts';
 import { defineField, toFieldDefinition } from '../../core/schema/define.ts';
 import { diff } from '../../core/schema/diff.ts';
 import { invert, invertAll } from '../../core/schema/invert.ts';

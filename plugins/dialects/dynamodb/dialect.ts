@@ -7,7 +7,7 @@ import { NAME, nameRules } from './compile/names.ts';
 import type { DynamoStep } from './compile/step.ts';
 import { attributeTypes } from './compile/types.ts';
 import { unsupported } from './compile/unsupported-features.ts';
-import { Api, createClient, loadSdk } from './connection/api.ts';
+import { createSdkClient, DynamoClient, loadSdk } from './connection/client.ts';
 import { createConnection } from './connection/connection.ts';
 import { toSvcError } from './connection/errors.ts';
 import { settingsOf } from './connection/settings.ts';
@@ -25,16 +25,17 @@ export const dynamodb: Dialect<DynamoStep> = {
     const address = parseUrl(url);
     const settings = settingsOf(options);
     const sdk = await loadSdk(settings);
-    const api = new Api(sdk, createClient(sdk, address, settings), address.prefix, settings.retryTimeoutMs);
+    const sdkClient = createSdkClient(sdk, address, settings);
+    const client = new DynamoClient(sdk, sdkClient, address.prefix, settings.retryTimeoutMs);
     try {
       // Fails early on a wrong endpoint or missing credentials, and sets the server's clock.
-      await api.sendOnce('ListTables', { Limit: 1 });
+      await client.sendOnce('ListTables', { Limit: 1 });
     } catch (error) {
-      api.close();
+      client.close();
       const svcError = toSvcError(error);
       throw isSvcError(svcError) ? svcError.with({ state: 'Nothing was changed.' }) : svcError;
     }
-    return createConnection(api, settings);
+    return createConnection(client, settings);
   },
 };
 

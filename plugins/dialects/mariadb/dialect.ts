@@ -2,7 +2,7 @@ import type { Dialect } from '../../../core/dialect.ts';
 import { definePlugin } from '../../../core/plugin.ts';
 import type { CatalogDefault } from '../mysql/catalog/catalog-table.ts';
 import { parseString } from '../mysql/compile/literal.ts';
-import type { MysqlStep } from '../mysql/compile/statement.ts';
+import type { MysqlStep } from '../mysql/compile/step.ts';
 import { createDialect } from '../mysql/dialect.ts';
 import type { Traits, Variant } from '../mysql/variant.ts';
 import { openMariadb } from './driver.ts';

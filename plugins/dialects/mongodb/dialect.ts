@@ -1,9 +1,10 @@
 import type { Dialect } from '../../../core/dialect.ts';
 import { definePlugin } from '../../../core/plugin.ts';
 import { compile } from './compile/compile.ts';
-import { DIALECT, nameRules, unsupported } from './compile/limits.ts';
+import { NAME, nameRules } from './compile/names.ts';
 import type { MongoStep } from './compile/step.ts';
 import { typeNames } from './compile/types.ts';
+import { unsupported } from './compile/unsupported-features.ts';
 import { createConnection } from './connection/connection.ts';
 import { openServer } from './connection/server.ts';
 import { settingsOf } from './connection/settings.ts';
@@ -11,7 +12,7 @@ import { identify } from './connection/url.ts';
 
 /** MongoDB from version 5.0, and servers with its protocol such as DocumentDB. */
 export const mongodb: Dialect<MongoStep> = {
-  name: DIALECT,
+  name: NAME,
   types: typeNames,
   capabilities: { transactionalDdl: false, runsSegmentsSingly: true, names: nameRules, unsupported },
   compile,

@@ -5,7 +5,7 @@ import { compileSql } from '../sql/compile.ts';
 import { normalizeModel } from './catalog/normalize.ts';
 import { createGrammar } from './compile/grammar.ts';
 import { parseString, unescapeString } from './compile/literal.ts';
-import { type MysqlStep, withViolations } from './compile/statement.ts';
+import { type MysqlStep, withViolations } from './compile/step.ts';
 import { columnTypes } from './compile/types.ts';
 import { findViolations } from './compile/violations.ts';
 import { connect } from './connection/connection.ts';

@@ -1,8 +1,8 @@
 import { anyDefinition } from '../../../../core/records.ts';
 import { quoteIdentifier } from '../compile/names.ts';
 import type { Registered } from '../compile/step.ts';
-import { ifMissing } from '../connection/schema-agreement.ts';
 import type { Session } from '../connection/session.ts';
+import { ifMissing } from '../connection/system-schema.ts';
 import { createLockTable, LOCK_SCOPE, LOCK_TABLE, registryTable, VERSION_COLUMN } from '../records/lock-partition.ts';
 import {
   decodeRecord,

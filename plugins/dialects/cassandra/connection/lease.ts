@@ -7,10 +7,10 @@ import { quoteIdentifier } from '../compile/names.ts';
 import { createLockTable, EPOCH_COLUMN, LOCK_SCOPE, LOCK_TABLE, OWNER_COLUMN } from '../records/lock-partition.ts';
 import { transactApplied } from '../records/record-writes.ts';
 import { isTimeout } from './errors.ts';
-import { ifMissing } from './schema-agreement.ts';
 import { isObjectUnknown } from './schema-lag.ts';
 import type { Row, Session } from './session.ts';
 import type { Settings } from './settings.ts';
+import { ifMissing } from './system-schema.ts';
 
 const ACQUIRE_POLL = { firstMs: 20, maxMs: 500 };
 /** A time to live of n seconds lasts between n-1 and n seconds. */

@@ -1,7 +1,7 @@
 import { anyDefinition, type RecordStore, typedStore } from '../../../../core/records.ts';
-import { ifMissing } from '../connection/schema-agreement.ts';
 import type { Session } from '../connection/session.ts';
 import type { Settings } from '../connection/settings.ts';
+import { ifMissing } from '../connection/system-schema.ts';
 import { createLockTable, type ProgressRow, progressTable } from '../records/lock-partition.ts';
 import { storeOf } from '../records/record-store.ts';
 import { locationOf } from '../records/record-writes.ts';

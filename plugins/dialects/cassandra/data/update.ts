@@ -2,7 +2,7 @@ import type { Assignment, Condition, UpdateJob, UpdateResult } from '../../../..
 import { SvcError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json.ts';
 import type { Field, FieldType } from '../../../../core/schema/model.ts';
-import { assertNoSelfReads, sourceFields } from '../../shared/errors.ts';
+import { assertNoSelfReads, sourceFields } from '../../shared/update-assignments.ts';
 import { readCatalog } from '../catalog/read-catalog.ts';
 import { keyColumns, tableKey } from '../compile/key.ts';
 import { quoteIdentifier } from '../compile/names.ts';

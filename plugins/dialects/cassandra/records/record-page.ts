@@ -12,8 +12,8 @@ import {
 } from '../../../../core/records.ts';
 import { mergeSorted, type SortedList } from '../../shared/merge-sorted.ts';
 import { quoteIdentifier } from '../compile/names.ts';
-import { ifMissing } from '../connection/schema-agreement.ts';
 import type { Row, Session } from '../connection/session.ts';
+import { ifMissing } from '../connection/system-schema.ts';
 import {
   equalsColumn,
   type Index,

@@ -14,9 +14,10 @@ import {
   type Writable,
 } from '../../../../core/records.ts';
 import { quoteIdentifier } from '../compile/names.ts';
-import { ifMissing, readColumns, waitForSchemaAgreement } from '../connection/schema-agreement.ts';
+import { waitForSchemaAgreement } from '../connection/schema-agreement.ts';
 import { type Row, SELECT_NOW, type Session } from '../connection/session.ts';
 import type { Settings } from '../connection/settings.ts';
+import { ifMissing, readColumns } from '../connection/system-schema.ts';
 import { addIndexRows, createIndexTableCql, indexTable, removeIndexRows } from './index-table.ts';
 import { ATTEMPT_COLUMN, createLockTable, LOCK_TABLE, lockTableColumns, VERSION_COLUMN } from './lock-partition.ts';
 import { pageFromIndexTable, pageFromLockPartition } from './record-page.ts';

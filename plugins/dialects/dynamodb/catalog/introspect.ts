@@ -4,8 +4,8 @@ import type { Collection, Field, Index, SchemaModel } from '../../../../core/sch
 import type { DynamoKey, DynamoOptions } from '../../../../core/schema/options.ts';
 import { isSystemTable, logicalName } from '../compile/names.ts';
 import { FIELD_TYPE_OF_KEY } from '../compile/types.ts';
-import type { Api } from '../connection/api.ts';
-import type { StateTable } from '../connection/system-table.ts';
+import type { DynamoClient } from '../connection/client.ts';
+import type { StateTable } from '../connection/state-table.ts';
 import { describeTable, describeTimeToLive } from '../connection/wait-for-table.ts';
 import { readEntries } from './registry.ts';
 import {
@@ -20,13 +20,13 @@ import {
 const CONCURRENCY = 16;
 
 /** The logical names of the tables of this database, without system tables. Includes tables that are being deleted. */
-export async function listTables(api: Api): Promise<string[]> {
+export async function listTables(client: DynamoClient): Promise<string[]> {
   const found: string[] = [];
   let start: string | undefined;
   do {
-    const page = await api.send('ListTables', { ...(start !== undefined && { ExclusiveStartTableName: start }) });
+    const page = await client.send('ListTables', { ...(start !== undefined && { ExclusiveStartTableName: start }) });
     for (const name of page.TableNames ?? []) {
-      const table = logicalName(api.prefix, name);
+      const table = logicalName(client.prefix, name);
       if (table !== undefined && !isSystemTable(table)) found.push(table);
     }
     start = page.LastEvaluatedTableName;
@@ -35,9 +35,13 @@ export async function listTables(api: Api): Promise<string[]> {
 }
 
 /** Combines DynamoDB's description of tables with the fields in the registry. Leaves out tables that are being deleted. */
-export async function introspect(api: Api, state: StateTable, tables?: readonly string[]): Promise<SchemaModel> {
-  const names = (tables ?? (await listTables(api))).filter((name) => !isSystemTable(name));
-  const [found, entries] = await Promise.all([describeAll(api, names), readEntries(api, state, names)]);
+export async function introspect(
+  client: DynamoClient,
+  state: StateTable,
+  tables?: readonly string[],
+): Promise<SchemaModel> {
+  const names = (tables ?? (await listTables(client))).filter((name) => !isSystemTable(name));
+  const [found, entries] = await Promise.all([describeAll(client, names), readEntries(client, state, names)]);
   const model = new Map<string, ReturnType<typeof normalCollection>>();
   for (const [name, { table, ttl }] of found) {
     const entry = entries.get(name);
@@ -50,14 +54,14 @@ export async function introspect(api: Api, state: StateTable, tables?: readonly 
 
 type DescribedTables = Map<string, { table: TableDescription; ttl: Awaited<ReturnType<typeof describeTimeToLive>> }>;
 
-async function describeAll(api: Api, names: readonly string[]): Promise<DescribedTables> {
+async function describeAll(client: DynamoClient, names: readonly string[]): Promise<DescribedTables> {
   const found: DescribedTables = new Map();
   const left = [...names];
   const worker = async () => {
     for (let name = left.shift(); name !== undefined; name = left.shift()) {
       if (!isLegalTableName(name)) continue;
-      const physical = api.table(name);
-      const [table, ttl] = await Promise.all([describeTable(api, physical), describeTimeToLive(api, physical)]);
+      const physical = client.table(name);
+      const [table, ttl] = await Promise.all([describeTable(client, physical), describeTimeToLive(client, physical)]);
       if (table && table.TableStatus !== 'DELETING') found.set(name, { table, ttl });
     }
   };
@@ -69,9 +73,9 @@ async function describeAll(api: Api, names: readonly string[]): Promise<Describe
 const isLegalTableName = (name: string): boolean => /^[a-zA-Z0-9_.-]{1,190}$/.test(name);
 
 /** Properties of tables that neither DynamoOptions nor the registry can express. */
-export async function unsupportedObjects(api: Api, state: StateTable): Promise<UnsupportedObject[]> {
-  const names = await listTables(api);
-  const [found, entries] = await Promise.all([describeAll(api, names), readEntries(api, state, names)]);
+export async function unsupportedObjects(client: DynamoClient, state: StateTable): Promise<UnsupportedObject[]> {
+  const names = await listTables(client);
+  const [found, entries] = await Promise.all([describeAll(client, names), readEntries(client, state, names)]);
   return [...found].flatMap(([collection, { table }]) => {
     const what: string[] = [];
     if (!entries.has(collection))

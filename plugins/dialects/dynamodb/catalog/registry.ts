@@ -4,8 +4,9 @@ import { SvcError } from '../../../../core/errors.ts';
 import { defineCollection, defineIndex, toCreateCollection, toCreateIndex } from '../../../../core/schema/define.ts';
 import type { Collection } from '../../../../core/schema/model.ts';
 import type { CreateCollection, CreateIndex } from '../../../../core/schema/operation.ts';
-import { type Api, batchGet } from '../connection/api.ts';
-import type { StateTable } from '../connection/system-table.ts';
+import type { DynamoClient } from '../connection/client.ts';
+import { batchGet } from '../connection/read-items.ts';
+import type { StateTable } from '../connection/state-table.ts';
 import type { Item } from '../data/attribute.ts';
 
 /** The registry's entry for a table: DynamoDB itself knows only key attributes. */
@@ -26,12 +27,12 @@ export async function readEntry(state: StateTable, table: string): Promise<Regis
 }
 
 export async function readEntries(
-  api: Api,
+  client: DynamoClient,
   state: StateTable,
   tables: readonly string[],
 ): Promise<Map<string, RegistryEntry>> {
   const keys = tables.map((table) => state.key(entryId(table)));
-  const entries = (await batchGet(api, state.table, keys)).map(parseEntry);
+  const entries = (await batchGet(client, state.table, keys)).map(parseEntry);
   return new Map(entries.map((entry) => [entry.collection.name, entry]));
 }
 

@@ -27,7 +27,7 @@ import {
 import { encodeValue } from '../data/attribute.ts';
 import { modifyField } from './modify-field.ts';
 import { NAME, nameRules } from './names.ts';
-import { compileRaw } from './raw.ts';
+import { compileRaw } from './raw-request.ts';
 import { type DynamoStatement, fieldText, indexText, statementFor, tableText } from './step.ts';
 import { unsupported } from './unsupported-features.ts';
 

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { LockOptions } from '../../../../core/dialect.ts';
 import type { SvcError } from '../../../../core/errors.ts';
 import { type ClockReading, elapsedMs, LockWait, readClocks } from '../../shared/lock-wait.ts';
-import type { Api } from './api.ts';
+import type { DynamoClient } from './client.ts';
 import { errorName, isOutcomeUnknown, isTransient } from './errors.ts';
-import { LOCK_ID, leaseLostError, type StateTable } from './system-table.ts';
+import { LOCK_ID, leaseLostError, type StateTable } from './state-table.ts';
 
 const ACQUIRE_POLL = { firstMs: 10, maxMs: 500 };
 /** How far a process's estimate of the server's clock may be off, in either direction. */
@@ -13,7 +13,7 @@ const MAX_CLOCK_SKEW_MS = 1_000;
 /** The migration lock of this process. If it is not renewed in time, another process can acquire it under a new epoch. */
 export class Lease {
   readonly epoch: number;
-  readonly #api: Api;
+  readonly #client: DynamoClient;
   readonly #state: StateTable;
   readonly #owner: string;
   readonly #leaseMs: number;
@@ -22,8 +22,15 @@ export class Lease {
   #renewal: Promise<void> | undefined;
   #lost: SvcError | undefined;
 
-  constructor(api: Api, state: StateTable, owner: string, epoch: number, renewedAt: ClockReading, leaseMs: number) {
-    this.#api = api;
+  constructor(
+    client: DynamoClient,
+    state: StateTable,
+    owner: string,
+    epoch: number,
+    renewedAt: ClockReading,
+    leaseMs: number,
+  ) {
+    this.#client = client;
     this.#state = state;
     this.#owner = owner;
     this.epoch = epoch;
@@ -50,7 +57,7 @@ export class Lease {
     clearInterval(this.#timer);
     await this.#renewal?.catch(() => undefined);
     if (this.#lost) return;
-    await this.#api
+    await this.#client
       .sendOnce('UpdateItem', {
         TableName: this.#state.table,
         Key: this.#state.key(LOCK_ID),
@@ -74,7 +81,7 @@ export class Lease {
   async #renewOnce(): Promise<void> {
     const sent = readClocks();
     try {
-      await this.#api.sendOnce('UpdateItem', {
+      await this.#client.sendOnce('UpdateItem', {
         TableName: this.#state.table,
         Key: this.#state.key(LOCK_ID),
         UpdateExpression: 'SET #expires = :expires',
@@ -83,7 +90,7 @@ export class Lease {
         ExpressionAttributeValues: {
           ':owner': { S: this.#owner },
           ':epoch': { N: String(this.epoch) },
-          ':expires': { N: String(this.#api.clock.now() + this.#leaseMs) },
+          ':expires': { N: String(this.#client.clock.now() + this.#leaseMs) },
         },
       });
       this.#renewedAt = sent;
@@ -96,7 +103,7 @@ export class Lease {
 
 /** Runs `work` under the lock. Each call has its own owner id, so calls within one process exclude each other too. */
 export async function withLease<T>(
-  api: Api,
+  client: DynamoClient,
   state: StateTable,
   work: (lease: Lease) => Promise<T>,
   options: LockOptions,
@@ -106,8 +113,8 @@ export async function withLease<T>(
   const owner = randomUUID();
   const lease = await new LockWait(options).poll(async () => {
     const sent = readClocks();
-    const epoch = await acquire(api, state, owner, leaseMs);
-    return epoch === undefined ? undefined : new Lease(api, state, owner, epoch, sent, leaseMs);
+    const epoch = await acquire(client, state, owner, leaseMs);
+    return epoch === undefined ? undefined : new Lease(client, state, owner, epoch, sent, leaseMs);
   }, ACQUIRE_POLL);
   try {
     return await work(lease);
@@ -116,16 +123,21 @@ export async function withLease<T>(
   }
 }
 
-export async function isLocked(api: Api, state: StateTable): Promise<boolean> {
+export async function isLocked(client: DynamoClient, state: StateTable): Promise<boolean> {
   const lock = await state.get(LOCK_ID);
-  return lock?.owner !== undefined && Number(lock.expires?.N) >= api.clock.now() - MAX_CLOCK_SKEW_MS;
+  return lock?.owner !== undefined && Number(lock.expires?.N) >= client.clock.now() - MAX_CLOCK_SKEW_MS;
 }
 
 /** Sent once: after a lost response, a retry would find the lock acquired by this process. */
-async function acquire(api: Api, state: StateTable, owner: string, leaseMs: number): Promise<number | undefined> {
-  const now = api.clock.now();
+async function acquire(
+  client: DynamoClient,
+  state: StateTable,
+  owner: string,
+  leaseMs: number,
+): Promise<number | undefined> {
+  const now = client.clock.now();
   try {
-    const { Attributes } = await api.sendOnce('UpdateItem', {
+    const { Attributes } = await client.sendOnce('UpdateItem', {
       TableName: state.table,
       Key: state.key(LOCK_ID),
       UpdateExpression: 'SET #owner = :owner, #expires = :expires, #epoch = if_not_exists(#epoch, :none) + :one',

@@ -1,11 +1,11 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import type { AttributeValue, BatchStatementRequest, BatchStatementResponse } from '@aws-sdk/client-dynamodb';
 import { SvcError } from '../../../../core/errors.ts';
 import { quoteIdentifier } from '../compile/names.ts';
-import type { Api } from '../connection/api.ts';
+import type { DynamoClient } from '../connection/client.ts';
 import { isOutcomeUnknown, isThrottled, ThrottledError } from '../connection/errors.ts';
 import type { AssertLease } from '../connection/wait-for-table.ts';
 import { type Item, itemToJson } from './attribute.ts';
+import type { RateLimiter } from './rate-limiter.ts';
 
 /** An update of one item, on the condition that it has not changed since it was read. */
 export interface ItemUpdate {
@@ -38,7 +38,7 @@ const RETRYABLE_CODES: ReadonlySet<string | undefined> = new Set([
  * item that was deleted. `assertLease` runs before each attempt: waiting for the rate limiter can take longer than the lease.
  */
 export async function updateBatch(
-  api: Api,
+  client: DynamoClient,
   table: string,
   updates: readonly ItemUpdate[],
   rateLimiter: RateLimiter,
@@ -48,13 +48,13 @@ export async function updateBatch(
   const maybeSent = new Set<number>();
   let left = updates.map((_, index) => index);
   await rateLimiter.acquire(left.length);
-  await api.retry(
+  await client.retry(
     async () => {
       await assertLease();
       const statements = left.map((index) => updateStatement(table, updates[index] as ItemUpdate));
       let responses: readonly BatchStatementResponse[];
       try {
-        responses = (await api.sendOnce('BatchExecuteStatement', { Statements: statements })).Responses ?? [];
+        responses = (await client.sendOnce('BatchExecuteStatement', { Statements: statements })).Responses ?? [];
       } catch (error) {
         if (isOutcomeUnknown(error) && !isThrottled(error)) for (const index of left) maybeSent.add(index);
         throw error;
@@ -108,65 +108,4 @@ function updateStatement(table: string, { key, set = {}, remove = [], expected }
     Statement: `UPDATE ${quoteIdentifier(table)} ${parts.join(' ')} WHERE ${conditions.join(' AND ')}`,
     ...(parameters.length > 0 && { Parameters: parameters }),
   };
-}
-
-/** The rate does not fall below this, however often the table is throttled. */
-const MIN_PER_SECOND = 25;
-const GROWTH_PER_SECOND = 1.2;
-
-/** Limits the items written per second: a fixed limit, and a lower one for a while after DynamoDB throttles. */
-export class RateLimiter {
-  readonly #limit: number;
-  #rate: number;
-  #tokens = 0;
-  #filledAt = performance.now();
-  #throttledAt = 0;
-  #recent = 0;
-  #recentSince = performance.now();
-
-  constructor(limit = Number.POSITIVE_INFINITY) {
-    this.#limit = limit;
-    this.#rate = limit;
-  }
-
-  /** Waits until that many items may be written. */
-  async acquire(items: number): Promise<void> {
-    this.#count(items);
-    this.#fill();
-    if (!Number.isFinite(this.#rate)) return;
-    this.#tokens -= items;
-    // The tokens may go negative: the next caller then waits longer.
-    if (this.#tokens < 0) await wait((-this.#tokens / this.#rate) * 1000);
-  }
-
-  slowDown(): void {
-    const now = performance.now();
-    // Requests that were in flight together count as one.
-    if (now - this.#throttledAt < 500) return;
-    this.#throttledAt = now;
-    const seconds = Math.max(0.1, (now - this.#recentSince) / 1000);
-    const current = Number.isFinite(this.#rate) ? this.#rate : this.#recent / seconds;
-    this.#rate = Math.max(Math.min(MIN_PER_SECOND, this.#limit), current / 2);
-    this.#tokens = Math.min(this.#tokens, 0);
-    this.#filledAt = now;
-  }
-
-  #fill(): void {
-    const now = performance.now();
-    const seconds = (now - this.#filledAt) / 1000;
-    this.#filledAt = now;
-    if (!Number.isFinite(this.#rate)) return;
-    // At most one second's worth accumulates.
-    this.#tokens = Math.min(this.#rate, this.#tokens + seconds * this.#rate);
-    if (now - this.#throttledAt > 1000) this.#rate = Math.min(this.#limit, this.#rate * GROWTH_PER_SECOND ** seconds);
-  }
-
-  #count(items: number): void {
-    const now = performance.now();
-    if (now - this.#recentSince > 5000) {
-      this.#recent = 0;
-      this.#recentSince = now;
-    }
-    this.#recent += items;
-  }
 }

@@ -8,17 +8,18 @@ import type { Field } from '../../../../core/schema/model.ts';
 import type { NamedFieldDefinition } from '../../../../core/schema/operation.ts';
 import type { TableShape } from '../catalog/table-shape.ts';
 import type { FieldMove } from '../compile/step.ts';
-import type { Api } from '../connection/api.ts';
+import type { DynamoClient } from '../connection/client.ts';
 import { type RunContext, rateLimiterFor, reportProgress, requireTable } from '../run/run-context.ts';
 import { encodeNow, encodeValue, generateUuid, type Item, isNull, itemToJson } from './attribute.ts';
-import { type ItemUpdate, RateLimiter } from './batch-update.ts';
+import type { ItemUpdate } from './batch-update.ts';
 import { convertValue } from './convert-value.ts';
+import { RateLimiter } from './rate-limiter.ts';
 import { moveProgressId, progressRemoval, resumeScan, ScanProgress } from './resumable-scan.ts';
 import { itemKey, nameInFilter, type ScanJob, scanTable, startOfTable } from './scan.ts';
 
 /** Applies a move to every item, resuming where an interrupted attempt stopped. */
 export async function moveField(context: RunContext, table: string, move: FieldMove): Promise<void> {
-  const { api, state, epoch } = context;
+  const { client, state, epoch } = context;
   const { name, items, shape } = await requireTable(context, table);
   const job = createHash('sha256').update(canonicalJson(move)).digest('hex');
   const progress = new ScanProgress(
@@ -26,13 +27,13 @@ export async function moveField(context: RunContext, table: string, move: FieldM
     moveProgressId(table),
     job,
     (item) => state.writeFenced(epoch, [item]),
-    () => api.clock.now(),
+    () => client.clock.now(),
   );
   const { attributes, filter, updateFor } = planMove(context, shape, move);
   await resumeScan({
     items,
     progress,
-    api,
+    client,
     table: name,
     shape,
     attributes,
@@ -59,11 +60,11 @@ export async function assertItems(
   { name, items, shape }: Awaited<ReturnType<typeof requireTable>>,
   check: ItemCheck,
 ): Promise<void> {
-  const { api } = context;
+  const { client } = context;
   const found = { count: 0, keys: [] as string[], why: '' };
   const position = startOfTable(items);
   await scanTable({
-    api,
+    client,
     table: name,
     shape,
     attributes: check.attributes,
@@ -95,7 +96,7 @@ type ConvertMove = Extract<FieldMove, { kind: 'convert' }>;
 type MovePlan = Pick<ScanJob, 'attributes' | 'filter' | 'updateFor'>;
 
 /** The attributes and items that a move reads, and its update of each item. */
-function planMove({ api }: Pick<RunContext, 'api'>, shape: TableShape, move: FieldMove): MovePlan {
+function planMove({ client }: Pick<RunContext, 'client'>, shape: TableShape, move: FieldMove): MovePlan {
   switch (move.kind) {
     case 'fill': {
       const field = fieldFrom(move.field);
@@ -114,7 +115,7 @@ function planMove({ api }: Pick<RunContext, 'api'>, shape: TableShape, move: Fie
           if (current && !(field.required && isNull(current))) return undefined;
           return {
             key: itemKey(shape, item),
-            set: { [field.name]: fillValue(api, field) },
+            set: { [field.name]: fillValue(client, field) },
             expected: { [field.name]: current },
           };
         },
@@ -159,9 +160,9 @@ function planMove({ api }: Pick<RunContext, 'api'>, shape: TableShape, move: Fie
   }
 }
 
-function fillValue(api: Api, field: Field) {
+function fillValue(client: DynamoClient, field: Field) {
   if (field.autoGenerate) return generateUuid();
-  if (field.default === 'now' && TEMPORAL_TYPES.has(field.type)) return encodeNow(api.clock.now(), field);
+  if (field.default === 'now' && TEMPORAL_TYPES.has(field.type)) return encodeNow(client.clock.now(), field);
   return encodeValue(field.default as Parameters<typeof encodeValue>[0], field);
 }
 

@@ -1,5 +1,5 @@
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import type { StateTable } from '../connection/system-table.ts';
+import type { StateTable } from '../connection/state-table.ts';
 import { type ScanJob, type ScanPosition, scanTable, startOfTable } from './scan.ts';
 
 /** Saving the position costs as much as writing a few items, so it is not saved after every page. */

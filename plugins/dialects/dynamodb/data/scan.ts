@@ -1,9 +1,10 @@
 import { SvcError } from '../../../../core/errors.ts';
 import { keyNames, type TableShape } from '../catalog/table-shape.ts';
-import type { Api } from '../connection/api.ts';
+import type { DynamoClient } from '../connection/client.ts';
 import type { AssertLease } from '../connection/wait-for-table.ts';
 import { type Item, parseKey, serializeKey } from './attribute.ts';
-import { type ItemUpdate, MAX_BATCH, type RateLimiter, updateBatch } from './batch-update.ts';
+import { type ItemUpdate, MAX_BATCH, updateBatch } from './batch-update.ts';
+import type { RateLimiter } from './rate-limiter.ts';
 
 /** The progress of a scan of a table. Another process can resume from it. */
 export interface ScanPosition {
@@ -16,7 +17,7 @@ export interface ScanPosition {
 }
 
 export interface ScanJob {
-  readonly api: Api;
+  readonly client: DynamoClient;
   /** The physical name, with the prefix. */
   readonly table: string;
   readonly shape: TableShape;
@@ -72,11 +73,11 @@ async function allSettled(works: readonly Promise<void>[]): Promise<void> {
 }
 
 async function scanSegment(job: ScanJob, segment: number, stopped: AbortSignal): Promise<void> {
-  const { api, position } = job;
+  const { client, position } = job;
   const progress = position.segments[segment];
   while (progress && !progress.done && !stopped.aborted) {
     await job.assertLease();
-    const page = await api.send('Scan', {
+    const page = await client.send('Scan', {
       ...scanInput(job),
       Segment: segment,
       TotalSegments: position.segments.length,
@@ -152,12 +153,12 @@ async function updatePage(
 
 /** Reads an item again that another client has changed, until its update succeeds or is not needed. */
 async function updateUntilDone(job: ScanJob, batch: readonly ItemUpdate[]): Promise<number> {
-  const { api, table, rateLimiter, assertLease } = job;
+  const { client, table, rateLimiter, assertLease } = job;
   let changed = 0;
   let left = batch;
   for (let round = 0; left.length > 0; round += 1) {
     if (round === MAX_ROUNDS) throw contendedItem(table);
-    const outcomes = await updateBatch(api, table, left, rateLimiter, assertLease);
+    const outcomes = await updateBatch(client, table, left, rateLimiter, assertLease);
     changed += outcomes.filter((outcome) => outcome === 'updated').length;
     const next: ItemUpdate[] = [];
     for (const [index, { key }] of left.entries()) {
@@ -183,7 +184,7 @@ function contendedItem(table: string): SvcError {
 
 async function rereadItem(job: ScanJob, key: Item): Promise<Item | undefined> {
   const { FilterExpression: _f, ExpressionAttributeValues: _v, ...rest } = scanInput(job);
-  return (await job.api.send('GetItem', { ...rest, Key: key })).Item;
+  return (await job.client.send('GetItem', { ...rest, Key: key })).Item;
 }
 
 /** The part of an item that identifies it. */

@@ -4,7 +4,7 @@ import type { Assignment, Condition, UpdateJob, UpdateResult } from '../../../..
 import { SvcError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json.ts';
 import type { Field } from '../../../../core/schema/model.ts';
-import { assertNoSelfReads, sourceFields } from '../../shared/errors.ts';
+import { assertNoSelfReads, sourceFields } from '../../shared/update-assignments.ts';
 import { keyNames, type TableShape } from '../catalog/table-shape.ts';
 import { attributeTypes } from '../compile/types.ts';
 import { describeTimeToLive } from '../connection/wait-for-table.ts';
@@ -17,12 +17,12 @@ import { itemKey, nameInFilter } from './scan.ts';
 
 /** `db.update`: scans the table. The same call resumes the scan after a crash. */
 export async function updateItems(
-  context: Pick<RunContext, 'api' | 'state' | 'itemsPerSecond' | 'onProgress'>,
+  context: Pick<RunContext, 'client' | 'state' | 'itemsPerSecond' | 'onProgress'>,
   job: UpdateJob,
 ): Promise<UpdateResult> {
-  const { api, state } = context;
+  const { client, state } = context;
   const { name, items, shape } = await requireTable(context, job.table);
-  const ttl = (await describeTimeToLive(api, name))?.AttributeName;
+  const ttl = (await describeTimeToLive(client, name))?.AttributeName;
   const fieldOf = (of: string): Field & FieldEncoding => {
     const field = job.collection.fields.get(of);
     if (!field) throw new Error(`${job.table} has no field ${of}`);
@@ -36,14 +36,14 @@ export async function updateItems(
     state,
     `update#${job.key}`,
     job.key,
-    (item) => api.send('TransactWriteItems', { TransactItems: [item] }).then(() => undefined),
-    () => api.clock.now(),
+    (item) => client.send('TransactWriteItems', { TransactItems: [item] }).then(() => undefined),
+    () => client.clock.now(),
   );
   const { values, text } = filterExpression(job.where, fieldOf);
   const { matched, changed } = await resumeScan({
     items,
     progress,
-    api,
+    client,
     table: name,
     shape,
     attributes: attributesRead(job),
@@ -53,7 +53,7 @@ export async function updateItems(
     repeatable: job.usesNow !== true,
     // DynamoDB's filter does not apply to an item that is read again.
     matches: (item) => job.where.every((condition) => matchesCondition(condition, item, fieldOf)),
-    updateFor: (item) => itemUpdate(job, item, shape, fieldOf, api.clock.now()),
+    updateFor: (item) => itemUpdate(job, item, shape, fieldOf, client.clock.now()),
     onProgress: (scanned) => reportProgress(context, job.table, scanned, items),
   });
   return { matched, modified: changed };

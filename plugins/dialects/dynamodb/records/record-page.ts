@@ -7,8 +7,9 @@ import {
   type RecordValues,
 } from '../../../../core/records.ts';
 import { mergeSorted, type SortedList } from '../../shared/merge-sorted.ts';
-import { type Api, batchGet, scanPages } from '../connection/api.ts';
+import type { DynamoClient } from '../connection/client.ts';
 import { ignoreNotFound } from '../connection/errors.ts';
+import { batchGet, scanPages } from '../connection/read-items.ts';
 import type { Item } from '../data/attribute.ts';
 import {
   decodeRecord,
@@ -33,7 +34,7 @@ interface SortedItem {
 }
 
 interface PageRequest {
-  readonly api: Api;
+  readonly client: DynamoClient;
   readonly definition: AnyRecordDefinition;
   readonly index: Index;
   readonly query: Query;
@@ -59,7 +60,7 @@ const compareText = (a: string, b: string): number => Buffer.compare(Buffer.from
 
 /** Reads the whole table and sorts it in memory: only a table read is strongly consistent, a global index is not. */
 async function pageFromTable(
-  { api, definition, index, query }: PageRequest,
+  { client, definition, index, query }: PageRequest,
   cursor: string | undefined,
 ): Promise<SortedItem[]> {
   const descending = query.direction === 'desc';
@@ -67,9 +68,9 @@ async function pageFromTable(
   const within = ({ sort }: SortedItem) =>
     sort >= low && sort <= high && (cursor === undefined || (descending ? sort < cursor : sort > cursor));
   const found: SortedItem[] = [];
-  const input = { TableName: api.table(definition.collection), ...projection(definition, index, query) };
+  const input = { TableName: client.table(definition.collection), ...projection(definition, index, query) };
   try {
-    for await (const page of scanPages(api, input)) {
+    for await (const page of scanPages(client, input)) {
       for (const item of page.Items ?? []) {
         const record = decodeRecord(definition, item, [index.sort, definition.key]);
         const entry = { sort: `${sortText(record[index.sort] ?? null)}\0${record[definition.key]}`, item };
@@ -84,7 +85,7 @@ async function pageFromTable(
 
 /** Reads the keys from the index, which lags, and the current items from the table. Leaves out items whose key has changed. */
 async function pageFromIndex(request: PageRequest, cursor: string | undefined): Promise<SortedItem[]> {
-  const { api, definition, index, query } = request;
+  const { client, definition, index, query } = request;
   const partitions = indexPartitions(index, query.equals ?? {});
   const found: SortedItem[] = [];
   let position = cursor;
@@ -92,8 +93,8 @@ async function pageFromIndex(request: PageRequest, cursor: string | undefined): 
     const wanted = query.limit + 1 - found.length;
     const entries = await entriesAfter(request, partitions, position, wanted);
     const items = await batchGet(
-      api,
-      api.table(definition.collection),
+      client,
+      client.table(definition.collection),
       entries.map(({ key }) => recordKey(definition, key)),
       projection(definition, index, query),
     );
@@ -117,7 +118,7 @@ interface IndexEntry {
 
 /** The next entries of all partitions, merged in order. */
 async function entriesAfter(
-  { api, definition, index, query: { direction, from, to } }: PageRequest,
+  { client, definition, index, query: { direction, from, to } }: PageRequest,
   partitions: readonly string[],
   position: string | undefined,
   limit: number,
@@ -128,9 +129,9 @@ async function entriesAfter(
     const first = !descending && after !== undefined && after > low ? after : low;
     const last = descending && after !== undefined && after < high ? after : high;
     if (compareText(first, last) > 0) return { items: [], more: false };
-    const page = await api
+    const page = await client
       .send('Query', {
-        TableName: api.table(definition.collection),
+        TableName: client.table(definition.collection),
         IndexName: index.name,
         KeyConditionExpression: '#partition = :partition AND #at BETWEEN :first AND :last',
         ExpressionAttributeNames: { '#partition': partitionAttribute(index), '#at': sortAttribute(index) },

@@ -122,14 +122,14 @@ const ALWAYS_FITS = 9;
  * one cannot take all, as when hundreds of migrations are adopted at once. `others` come first.
  */
 export async function writeRecords(
-  { api, state, epoch }: RunContext,
+  { client, state, epoch }: RunContext,
   writes: readonly RecordWrite[],
   startedAt: number,
   others: readonly TransactWriteItem[] = [],
 ): Promise<Record<string, Date | number>[]> {
-  const time = { now: api.clock.now(), elapsed: Math.round(performance.now() - startedAt) };
+  const time = { now: client.clock.now(), elapsed: Math.round(performance.now() - startedAt) };
   const parts = writes.map(({ definition, record, version }): TransactWriteItem => {
-    const table = api.table(definition.collection);
+    const table = client.table(definition.collection);
     const values = resolveEngineValues(record, time);
     return version === undefined
       ? insertion(table, definition, values)

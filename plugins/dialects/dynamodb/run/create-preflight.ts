@@ -82,15 +82,15 @@ export class CreatePreflights {
   #existingTables(): Promise<ReadonlySet<string>> | undefined {
     if (this.#createdTables().length < LIST_ALL_FROM) return undefined;
     this.#listed ??= {
-      names: listTables(this.#context.api).then((names) => new Set(names)),
+      names: listTables(this.#context.client).then((names) => new Set(names)),
       at: performance.now(),
     };
     return performance.now() - this.#listed.at < LIST_MAX_AGE_MS ? this.#listed.names : undefined;
   }
 
   async #readEntry(table: string): Promise<RegistryEntry | undefined> {
-    const { api, state } = this.#context;
-    this.#entries ??= readEntries(api, state, this.#createdTables());
+    const { client, state } = this.#context;
+    this.#entries ??= readEntries(client, state, this.#createdTables());
     return (await this.#entries).get(table);
   }
 }
@@ -108,14 +108,14 @@ export interface CreatePreflight {
 
 /** Throws `collection_exists` for a table that no registry entry announces. `listed` are the existing tables, if known. */
 async function preflightCreate(
-  { api, state, assertLease }: RunContext,
+  { client, state, assertLease }: RunContext,
   table: string,
   definition: TableDefinition,
   entry: Promise<RegistryEntry | undefined>,
   listed?: Promise<ReadonlySet<string>>,
 ): Promise<CreatePreflight> {
   const findTable = async () =>
-    (await listed)?.has(table) === false ? undefined : waitWhileDeleting(api, api.table(table), assertLease);
+    (await listed)?.has(table) === false ? undefined : waitWhileDeleting(client, client.table(table), assertLease);
   const [registered, existing] = await Promise.all([entry, findTable()]);
   const interrupted =
     registered?.creating === true && isDeepStrictEqual(registered.collection, collectionFrom(definition));

@@ -12,7 +12,7 @@ import {
   shapeOfTable,
   type TableShape,
 } from '../catalog/table-shape.ts';
-import type { Api, Input } from '../connection/api.ts';
+import type { DynamoClient, Input } from '../connection/client.ts';
 import { errorName } from '../connection/errors.ts';
 import {
   describeTable,
@@ -35,19 +35,19 @@ export async function createTable(
   definition: TableDefinition,
   { existing, interrupted, entry }: CreatePreflight,
 ): Promise<TransactWriteItem[]> {
-  const { api, state, epoch, assertLease } = context;
-  const name = api.table(table);
+  const { client, state, epoch, assertLease } = context;
+  const name = client.table(table);
   const wanted = shapeOfCollection(collectionFrom(definition));
   let created: TableDescription | undefined;
   try {
     created = existing ?? (await sendCreate(context, table, wanted, interrupted));
   } catch (error) {
     // No entry may announce a missing table, or a table that another client created.
-    if (isAlreadyExists(error) || !(await describeTable(api, name).catch(() => true)))
+    if (isAlreadyExists(error) || !(await describeTable(client, name).catch(() => true)))
       await state.writeFenced(epoch, [entryRemoval(state, table)]).catch(() => undefined);
     throw error;
   }
-  if (!isReady(created)) created = await waitForTable(api, name, assertLease);
+  if (!isReady(created)) created = await waitForTable(client, name, assertLease);
   const { ttl: _, ...expected } = wanted;
   if (!created || !isDeepStrictEqual(shapeOfTable(created, undefined), expected)) {
     throw new SvcError('table_differs', `The table "${table}" already exists and differs from the definition.`, {
@@ -62,33 +62,33 @@ export async function createTable(
 const isAlreadyExists = (error: unknown): boolean => isSvcError(error) && error.code === 'collection_exists';
 
 async function sendCreate(
-  { api, assertLease }: RunContext,
+  { client, assertLease }: RunContext,
   table: string,
   wanted: TableShape,
   interrupted: boolean,
 ): Promise<TableDescription> {
-  const name = api.table(table);
+  const name = client.table(table);
   const input = createTableInput(name, wanted);
   // Only a request with an unknown outcome can have created an existing table.
   for (let maybeSent = interrupted; ; maybeSent = true) {
     try {
-      const response = await api.sendNonIdempotent('CreateTable', input);
+      const response = await client.sendNonIdempotent('CreateTable', input);
       if (response !== 'unknown')
-        return isReady(response.TableDescription) ? response.TableDescription : waitUntilVisible(api, name);
+        return isReady(response.TableDescription) ? response.TableDescription : waitUntilVisible(client, name);
     } catch (error) {
       if (errorName(error) !== 'ResourceInUseException') throw error;
       if (!maybeSent) throw alreadyExistsError('collection', table);
     }
     await wait(RETRY_MS);
-    const existing = await waitWhileDeleting(api, name, assertLease);
+    const existing = await waitWhileDeleting(client, name, assertLease);
     if (existing) return existing;
   }
 }
 
-async function waitUntilVisible(api: Api, name: string): Promise<TableDescription> {
+async function waitUntilVisible(client: DynamoClient, name: string): Promise<TableDescription> {
   const deadline = performance.now() + VISIBLE_WITHIN_MS;
   for (;;) {
-    const table = await describeTable(api, name);
+    const table = await describeTable(client, name);
     if (table) return table;
     if (performance.now() > deadline) throw new Error(`${name} was created but DescribeTable does not find it`);
     await wait(RETRY_MS);
@@ -137,10 +137,10 @@ function keySchema({ partition, sort }: Pick<TableShape, 'partition' | 'sort'>) 
 const TTL_RETRY_MS = 200;
 
 /** Checks first, because enabling it twice is an error. ENABLING, which can last an hour on AWS, counts as enabled. */
-async function enableTimeToLive({ api, assertLease }: RunContext, name: string, field: string): Promise<void> {
+async function enableTimeToLive({ client, assertLease }: RunContext, name: string, field: string): Promise<void> {
   for (;;) {
     await assertLease();
-    const now = await describeTimeToLive(api, name);
+    const now = await describeTimeToLive(client, name);
     const enabled = now?.TimeToLiveStatus === 'ENABLED' || now?.TimeToLiveStatus === 'ENABLING';
     if (enabled && now?.AttributeName === field) return;
     if (enabled) {
@@ -149,7 +149,10 @@ async function enableTimeToLive({ api, assertLease }: RunContext, name: string, 
       });
     }
     const input = { TableName: name, TimeToLiveSpecification: { Enabled: true, AttributeName: field } };
-    if (now?.TimeToLiveStatus !== 'DISABLING' && (await api.sendNonIdempotent('UpdateTimeToLive', input)) !== 'unknown')
+    if (
+      now?.TimeToLiveStatus !== 'DISABLING' &&
+      (await client.sendNonIdempotent('UpdateTimeToLive', input)) !== 'unknown'
+    )
       return;
     await wait(TTL_RETRY_MS);
   }

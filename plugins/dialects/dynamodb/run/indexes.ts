@@ -6,11 +6,11 @@ import { alreadyExistsError } from '../../../../core/schema/find-or-throw.ts';
 import { collectionFrom, entryWrite, type TableDefinition } from '../catalog/registry.ts';
 import { type IndexShape, type KeyAttribute, shapeOfIndex, shapeOfTable } from '../catalog/table-shape.ts';
 import type { KeyType } from '../compile/types.ts';
-import type { Input } from '../connection/api.ts';
+import type { Input } from '../connection/client.ts';
 import { errorName, isNotFound, isThrottled } from '../connection/errors.ts';
 import { waitForTable } from '../connection/wait-for-table.ts';
 import { itemToJson } from '../data/attribute.ts';
-import { RateLimiter } from '../data/batch-update.ts';
+import { RateLimiter } from '../data/rate-limiter.ts';
 import { itemKey, nameInFilter, scanTable, startOfTable } from '../data/scan.ts';
 import { indexInput } from './create-table.ts';
 import type { RunContext } from './run-context.ts';
@@ -63,19 +63,19 @@ async function updateIndexes(
   definition: TableDefinition,
   nextChange: (found: TableDescription) => Promise<Omit<Input<'UpdateTable'>, 'TableName'> | undefined>,
 ): Promise<TransactWriteItem[]> {
-  const { api, state, assertLease } = context;
+  const { client, state, assertLease } = context;
   const tolerate = tolerateConcurrentChange();
   for (;;) {
     const change = await nextChange(await waitForExistingTable(context, table));
     if (!change) return [entryWrite(state, table, definition)];
-    await tolerate(() => api.sendNonIdempotent('UpdateTable', { TableName: api.table(table), ...change }));
+    await tolerate(() => client.sendNonIdempotent('UpdateTable', { TableName: client.table(table), ...change }));
     await assertLease();
     await wait(RETRY_MS);
   }
 }
 
-async function waitForExistingTable({ api, assertLease }: RunContext, table: string): Promise<TableDescription> {
-  const found = await waitForTable(api, api.table(table), assertLease);
+async function waitForExistingTable({ client, assertLease }: RunContext, table: string): Promise<TableDescription> {
+  const found = await waitForTable(client, client.table(table), assertLease);
   if (found) return found;
   throw new SvcError('collection_unknown', `The table "${table}" does not exist.`, {
     next: ['See what differs: svc db schema check'],
@@ -107,7 +107,7 @@ const MAX_BYTES_PER_CHARACTER = 4;
  * and reject such values from then on.
  */
 async function assertIndexable(
-  { api, assertLease, onProgress }: RunContext,
+  { client, assertLease, onProgress }: RunContext,
   table: string,
   found: TableDescription,
   index: IndexShape,
@@ -124,8 +124,8 @@ async function assertIndexable(
   let count = 0;
   const length = key.type === 'N' ? '' : ` OR size(${name}) = :none OR size(${name}) > :most`;
   await scanTable({
-    api,
-    table: api.table(table),
+    client,
+    table: client.table(table),
     shape,
     attributes: [key.name],
     filter: {

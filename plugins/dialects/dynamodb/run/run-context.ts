@@ -1,13 +1,14 @@
 import type { Progress } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { shapeOfTable, type TableShape } from '../catalog/table-shape.ts';
-import type { Api } from '../connection/api.ts';
-import type { StateTable } from '../connection/system-table.ts';
+import type { DynamoClient } from '../connection/client.ts';
+import type { StateTable } from '../connection/state-table.ts';
 import { type AssertLease, describeTable } from '../connection/wait-for-table.ts';
-import { RateLimiter } from '../data/batch-update.ts';
+import { RateLimiter } from '../data/rate-limiter.ts';
+
 /** The dependencies of every step of a run. */
 export interface RunContext {
-  readonly api: Api;
+  readonly client: DynamoClient;
   readonly state: StateTable;
   readonly epoch: number;
   readonly assertLease: AssertLease;
@@ -29,11 +30,11 @@ export function reportProgress(
 
 /** Throws `collection_unknown`. `items` is DynamoDB's estimate. */
 export async function requireTable(
-  { api }: Pick<RunContext, 'api'>,
+  { client }: Pick<RunContext, 'client'>,
   table: string,
 ): Promise<{ name: string; items: number; shape: TableShape }> {
-  const name = api.table(table);
-  const found = await describeTable(api, name);
+  const name = client.table(table);
+  const found = await describeTable(client, name);
   if (found) return { name, items: found.ItemCount ?? 0, shape: shapeOfTable(found, undefined) };
   throw new SvcError('collection_unknown', `The table "${table}" does not exist.`, {
     next: ['See what differs: svc db schema check'],
@@ -42,10 +43,10 @@ export async function requireTable(
 
 /** On a provisioned table data moves use half of the write capacity; the application needs the other half. */
 export async function rateLimiterFor(
-  { api, itemsPerSecond }: Pick<RunContext, 'api' | 'itemsPerSecond'>,
+  { client, itemsPerSecond }: Pick<RunContext, 'client' | 'itemsPerSecond'>,
   name: string,
 ): Promise<RateLimiter> {
   if (itemsPerSecond !== undefined) return new RateLimiter(itemsPerSecond);
-  const units = (await describeTable(api, name))?.ProvisionedThroughput?.WriteCapacityUnits ?? 0;
+  const units = (await describeTable(client, name))?.ProvisionedThroughput?.WriteCapacityUnits ?? 0;
   return new RateLimiter(units > 0 ? Math.max(1, units / 2) : undefined);
 }

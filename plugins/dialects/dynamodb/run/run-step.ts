@@ -3,7 +3,6 @@ import { isDeepStrictEqual } from 'node:util';
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { collectionFrom, entryRemoval, entryWrite, readEntry } from '../catalog/registry.ts';
-import { requestInput } from '../compile/raw.ts';
 import type { DynamoStep } from '../compile/step.ts';
 import { errorName, isNotFound } from '../connection/errors.ts';
 import { waitForTable } from '../connection/wait-for-table.ts';
@@ -12,6 +11,7 @@ import { moveProgressId, progressRemoval } from '../data/resumable-scan.ts';
 import type { CreatePreflight } from './create-preflight.ts';
 import { createTable } from './create-table.ts';
 import { createIndex, dropIndex } from './indexes.ts';
+import { runRawRequest } from './raw-request.ts';
 import { type RunContext, requireTable } from './run-context.ts';
 
 /** Runs a step. Returns the registry writes that the next fenced transaction must include. */
@@ -49,8 +49,8 @@ async function registerTable(
   context: RunContext,
   { table, definition, empty, added }: DynamoStep & { kind: 'register' },
 ): Promise<TransactWriteItem[]> {
-  const { api, state } = context;
-  const found = await requireTable({ api }, table);
+  const { client, state } = context;
+  const found = await requireTable({ client }, table);
   // If an earlier attempt registered the table, items written since then must not fail the step.
   const isRegistered = async () => {
     const registered = (await readEntry(state, table))?.collection;
@@ -59,7 +59,7 @@ async function registerTable(
   if (empty !== undefined) {
     const { Count = 0 } = (await isRegistered())
       ? {}
-      : await api.send('Scan', { TableName: found.name, Limit: 1, Select: 'COUNT', ConsistentRead: true });
+      : await client.send('Scan', { TableName: found.name, Limit: 1, Select: 'COUNT', ConsistentRead: true });
     if (Count > 0) {
       throw new SvcError('data_violates', `The items of the table "${table}" would have no "${empty}".`, {
         why: 'The field is required and has no default.',
@@ -76,19 +76,6 @@ async function registerTable(
   return [entryWrite(state, table, definition), progressRemoval(state, moveProgressId(table))];
 }
 
-const TABLE_ACTIONS = new Set(['CreateTable', 'UpdateTable', 'DeleteTable']);
-
-/** Sent once. If the response is lost, the statement's `check` or a person decides whether it took effect. */
-async function runRawRequest(
-  { api, assertLease }: RunContext,
-  { action, input }: DynamoStep & { kind: 'raw' },
-): Promise<void> {
-  const request = requestInput({ action, input }, (table) => api.table(table));
-  await api.sendRaw(action, request);
-  if (TABLE_ACTIONS.has(action) && typeof request.TableName === 'string')
-    await waitForTable(api, request.TableName, assertLease);
-}
-
 const RETRY_MS = 100;
 
 /**
@@ -96,12 +83,12 @@ const RETRY_MS = 100;
  * registry writes to commit next.
  */
 async function dropTable(context: RunContext, table: string): Promise<TransactWriteItem[]> {
-  const { api, state, assertLease } = context;
-  const name = api.table(table);
+  const { client, state, assertLease } = context;
+  const name = client.table(table);
   for (
-    let found = await waitForTable(api, name, assertLease);
+    let found = await waitForTable(client, name, assertLease);
     found;
-    found = await waitForTable(api, name, assertLease)
+    found = await waitForTable(client, name, assertLease)
   ) {
     if (found.DeletionProtectionEnabled) {
       throw new SvcError('permission_denied', `The table "${table}" is protected against deletion.`, {
@@ -112,7 +99,7 @@ async function dropTable(context: RunContext, table: string): Promise<TransactWr
       });
     }
     try {
-      await api.sendNonIdempotent('DeleteTable', { TableName: name });
+      await client.sendNonIdempotent('DeleteTable', { TableName: name });
     } catch (error) {
       // Already gone, or changed by another client.
       if (!isNotFound(error) && errorName(error) !== 'ResourceInUseException') throw error;

@@ -17,7 +17,7 @@ import { type Validator, validatorOf } from '../compile/validator.ts';
 import { codeOf, NAMESPACE_NOT_FOUND } from '../connection/errors.ts';
 import { type MongoServer, TIME_LIMIT, toExtendedJson } from '../connection/server.ts';
 import type { Settings } from '../connection/settings.ts';
-import { canonicalJson, readValidator, sampleFields } from './read-fields.ts';
+import { canonicalExtendedJson, readValidator, sampleFields } from './read-fields.ts';
 import { collectionFromEntry, registryCollection } from './registry.ts';
 
 interface IntrospectedCatalog {
@@ -31,7 +31,7 @@ const PARALLEL_COLLECTIONS = 16;
 /**
  * The catalog as a model: collections as described by the registry, except where their validators or indexes differ.
  */
-export async function readCatalog(
+export async function introspect(
   server: MongoServer,
   settings: Settings,
   names?: readonly string[],
@@ -94,7 +94,10 @@ async function readFieldsAndOptions(
   const validator = isEmpty(options.validator) ? undefined : (toExtendedJson(server, options.validator) as Validator);
   const hasNoValidators = fromRegistry !== undefined && !settings.validators && validator === undefined;
   const expected = fromRegistry && validatorOf(fromRegistry);
-  if (fromRegistry && (hasNoValidators || isDeepStrictEqual(validator, expected && canonicalJson(server, expected)))) {
+  if (
+    fromRegistry &&
+    (hasNoValidators || isDeepStrictEqual(validator, expected && canonicalExtendedJson(server, expected)))
+  ) {
     const { mongoOptions: _, ...others } = fromRegistry.options;
     return {
       ...fromRegistry,

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isPlainObject, type Json } from '../../../../core/json.ts';
 import type { Collection, Constraint, Field, FieldType } from '../../../../core/schema/model.ts';
-import { nameRules } from '../compile/limits.ts';
+import { nameRules } from '../compile/names.ts';
 import { checkClause, fieldRule, userValidator, type Validator, validatorOf } from '../compile/validator.ts';
 import { fromExtendedJson, type MongoServer, toExtendedJson } from '../connection/server.ts';
 
@@ -63,7 +63,9 @@ export function readFieldRule(
       ? []
       : [{ ...base, type: 'array' as const, items: readFieldRule(server, name, items, false).field.type }]),
   ];
-  const exact = candidates.find((candidate) => isDeepStrictEqual(canonicalJson(server, fieldRule(candidate)), rule));
+  const exact = candidates.find((candidate) =>
+    isDeepStrictEqual(canonicalExtendedJson(server, fieldRule(candidate)), rule),
+  );
   if (exact) return { field: exact, inexact: false };
   const types = (Array.isArray(bsonType) ? bsonType : [bsonType]).filter((type) => type !== 'null');
   return { field: { ...base, type: nearestType(types.map(String)) }, inexact: true };
@@ -76,7 +78,7 @@ function nearestType(types: readonly string[]): FieldType {
 }
 
 /** Extended JSON in canonical form, as the server's validators are read. */
-export function canonicalJson(server: Pick<MongoServer, 'bson'>, value: Json): Json {
+export function canonicalExtendedJson(server: Pick<MongoServer, 'bson'>, value: Json): Json {
   return toExtendedJson(server, fromExtendedJson(server, value));
 }
 
@@ -105,7 +107,7 @@ export function readValidator(
 ): ReadValidator {
   const clauses = Array.isArray(validator.$and) ? (validator.$and as readonly Validator[]) : [validator];
   const isSame = (canonical: Json, json: Json | undefined) =>
-    isDeepStrictEqual(canonical, json && canonicalJson(server, json));
+    isDeepStrictEqual(canonical, json && canonicalExtendedJson(server, json));
   const checks = [...(fromRegistry?.constraints.values() ?? [])].filter(
     (constraint) => constraint.type !== 'check' || clauses.some((clause) => isSame(clause, checkClause(constraint))),
   );

@@ -10,10 +10,12 @@ import { registryEntry } from '../catalog/registry.ts';
 import { conversionExpression } from '../data/conversion-expression.ts';
 import { defaultValueOf } from '../data/default-values.ts';
 import { alterCollection, duplicateChecks, validatorOptions } from './alter-collection.ts';
+import { assertFieldNotRead, assertValidCollection } from './assert-collection.ts';
 import { indexesNotIn, indexSpecs } from './indexes.ts';
-import { assertFieldNotRead, assertName, assertValidCollection, DIALECT, unsupported } from './limits.ts';
+import { assertName, NAME } from './names.ts';
 import { compileRaw } from './raw-command.ts';
 import { type Conversion, type MongoStatement, type MongoStep, type Precondition, stepStatement } from './step.ts';
+import { unsupported } from './unsupported-features.ts';
 import {
   checkClause,
   checkConstraints,
@@ -25,7 +27,7 @@ import {
 
 /** The statements of an operation. All except raw ones may run again. */
 export function compile(operation: Operation, before: SchemaModel): readonly MongoStatement[] {
-  if (operation.type === 'raw') return operation.dialect === DIALECT ? [compileRaw(operation)] : [];
+  if (operation.type === 'raw') return operation.dialect === NAME ? [compileRaw(operation)] : [];
   assertSupported('MongoDB', unsupported, operation, before);
   if (operation.type === 'createCollection') return createCollection(operation, before);
   const from = collectionOf(before, operation.collection);

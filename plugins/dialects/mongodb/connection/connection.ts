@@ -1,10 +1,10 @@
 import type { Connection } from '../../../../core/dialect.ts';
 import { registeredWhile } from '../../shared/lock-wait.ts';
-import { readCatalog } from '../catalog/introspect.ts';
-import { runCommand } from '../compile/raw-command.ts';
+import { introspect } from '../catalog/introspect.ts';
 import type { MongoStep } from '../compile/step.ts';
 import { runUpdate } from '../data/update.ts';
 import { ensureRecordCollections, recordStore } from '../records/record-store.ts';
+import { runCommand } from '../run/raw-command.ts';
 import { runSegments } from '../run/run.ts';
 import type { RunContext } from '../run/run-context.ts';
 import { withSvcErrors } from './errors.ts';
@@ -33,8 +33,8 @@ export function createConnection(server: MongoServer, settings: Settings): Conne
         const rows: unknown = response.cursor?.firstBatch ?? [response];
         return rows as readonly Readonly<Record<string, unknown>>[];
       }),
-    introspect: (collections) => withSvcErrors(async () => (await readCatalog(server, settings, collections)).model),
-    unsupportedObjects: () => withSvcErrors(async () => (await readCatalog(server, settings)).unsupportedObjects),
+    introspect: (collections) => withSvcErrors(async () => (await introspect(server, settings, collections)).model),
+    unsupportedObjects: () => withSvcErrors(async () => (await introspect(server, settings)).unsupportedObjects),
     normalize: async (model) => model,
     records: (definition) => recordStore(server, definition, assertLockHeld),
     ensureTables: (definitions) => withSvcErrors(() => ensureRecordCollections(server, definitions)),

@@ -4,7 +4,7 @@ import { SvcError } from '../../../../core/errors.ts';
 import { isPlainObject, type Json } from '../../../../core/json.ts';
 import type { Field } from '../../../../core/schema/model.ts';
 import { textVariants } from '../../shared/canonical-text.ts';
-import { assertNoSelfReads } from '../../shared/errors.ts';
+import { assertNoSelfReads } from '../../shared/update-assignments.ts';
 import { type MongoServer, serverTime } from '../connection/server.ts';
 import type { RunContext } from '../run/run-context.ts';
 import { toBson } from './bson-value.ts';

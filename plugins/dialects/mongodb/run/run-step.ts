@@ -4,14 +4,12 @@ import { SvcError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json.ts';
 import { deleteEntry, type RegistryEntry, writeEntries } from '../catalog/registry.ts';
 import {
-  buildIndexes,
   createIndexesSpec,
   type IndexSpec,
   type IndexStructure,
   isSameIndex,
   readIndexStructure,
 } from '../compile/indexes.ts';
-import { runCommand } from '../compile/raw-command.ts';
 import type { CatchUp, MongoStep } from '../compile/step.ts';
 import {
   alreadyExistsError,
@@ -30,7 +28,9 @@ import {
   ruleViolationFilter,
 } from '../data/preconditions.ts';
 import { updateInBatches } from '../data/update-in-batches.ts';
+import { buildIndexes } from './build-indexes.ts';
 import type { CreatePreflight } from './create-preflight.ts';
+import { runCommand } from './raw-command.ts';
 import { type RunContext, runRepeatable, runRepeatableCommand } from './run-context.ts';
 
 /** Runs a step; existing objects stay unchanged. Returns the registry entries to write once the step is done. */

@@ -8,7 +8,7 @@ import type { MongoSegment } from '../compile/step.ts';
 import { codeOf, DUPLICATE_KEY, toRunError } from '../connection/errors.ts';
 import { notAfterEpoch } from '../connection/lease.ts';
 import { MAJORITY_WITH_TIME_LIMIT, TIME_LIMIT } from '../connection/server.ts';
-import { atVersion, noDocument, recordCollection, recordUpdate, VERSION } from '../records/record-store.ts';
+import { atVersion, noDocument, recordCollection, recordUpdate, VERSION } from '../records/record-writes.ts';
 import { CreatePreflights } from './create-preflight.ts';
 import type { RunContext } from './run-context.ts';
 import { runStep } from './run-step.ts';

@@ -1,7 +1,7 @@
 import { SvcError } from '../../../../core/errors.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
-import type { ModifyColumn } from '../compile/statement.ts';
+import type { ModifyColumn } from '../compile/step.ts';
 import { parseLabels } from '../compile/types.ts';
 import { acceptsValue } from '../data/conversion-checks.ts';
 import type { Traits } from '../variant.ts';

@@ -34,7 +34,7 @@ import {
   missingQuery,
   type PlainClause,
   planned,
-} from './statement.ts';
+} from './step.ts';
 import { columnType, isAutoIncrement, isLong } from './types.ts';
 
 const NOW: Readonly<Partial<Record<FieldType, string>>> = { date: '(CURRENT_DATE)', time: '(CURRENT_TIME(3))' };

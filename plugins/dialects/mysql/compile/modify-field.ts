@@ -17,7 +17,7 @@ import {
   type ModifyColumn,
   type MysqlStatement,
   type PlainClause,
-} from './statement.ts';
+} from './step.ts';
 import { columnType, isAutoIncrement, UUID } from './types.ts';
 
 const TEXT_TYPES: ReadonlySet<FieldType> = new Set(['string', 'text', 'uuid']);

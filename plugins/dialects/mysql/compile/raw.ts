@@ -3,6 +3,7 @@ import { SvcError } from '../../../../core/errors.ts';
 import type { Raw } from '../../../../core/schema/operation.ts';
 import type { RawSql } from '../../sql/statement.ts';
 import { tokensProblem } from '../../sql/validate.ts';
+import { tokenize } from './tokens.ts';
 
 const TRANSACTION_CONTROL = /^(begin|commit|rollback|savepoint|release savepoint|start transaction|xa)\b/;
 const AUTOCOMMIT = /^set\b.*\bautocommit\b/;
@@ -118,55 +119,3 @@ function splitStatements(text: string): string[] {
 /** Why a text is not a single expression, or undefined if it is. */
 export const expressionProblem = (text: string): string | undefined =>
   text.includes('\0') ? 'It contains a NUL character.' : tokensProblem(tokenize(text));
-
-/** A token of SQL as the server's own lexer splits it, without white space. */
-export interface Token {
-  /** `executable`: a comment whose content the server runs. `unclosed`: extends to the end and would swallow any text sent after it. */
-  readonly kind: 'word' | 'quoted' | 'comment' | 'executable' | 'symbol' | 'unclosed';
-  /** A word is in lower case; an `unclosed` token is only its opening character. */
-  readonly text: string;
-}
-
-/* Backslashes escape in ' and ", not in `. The session has neither ANSI_QUOTES nor NO_BACKSLASH_ESCAPES. */
-const START =
-  /(?<space>\s+)|(?<line>#[^\n]*|--(?=[\s\p{Cc}]|$)[^\n]*)|(?<block>\/\*)|(?<quote>['"`])|(?<word>[\p{L}\p{N}_$\u0080-\uffff]+)|[\s\S]/uy;
-
-export function* tokenize(text: string): Generator<Token> {
-  let at = 0;
-  while (at < text.length) {
-    START.lastIndex = at;
-    const match = START.exec(text);
-    const found = match?.[0] ?? '';
-    const { space, line, block, quote, word } = match?.groups ?? {};
-    const start = at + found.length;
-    at = start;
-    if (space !== undefined) continue;
-    if (line !== undefined) {
-      yield { kind: 'comment', text: line };
-      continue;
-    }
-    if (block ?? quote) {
-      at = block ? text.indexOf('*/', start) + 2 : quotedEnd(text, start, found);
-      if (at < start) {
-        yield { kind: 'unclosed', text: found };
-        return;
-      }
-      const whole = text.slice(start - found.length, at);
-      if (quote) yield { kind: 'quoted', text: whole };
-      else yield { kind: /^\/\*M?!/.test(whole) ? 'executable' : 'comment', text: whole };
-      continue;
-    }
-    yield word === undefined ? { kind: 'symbol', text: found } : { kind: 'word', text: word.toLowerCase() };
-  }
-}
-
-function quotedEnd(text: string, start: number, quote: string): number {
-  for (let at = start; at < text.length; at += 1) {
-    if (quote !== '`' && text[at] === '\\') at += 1;
-    else if (text[at] === quote) {
-      if (text[at + 1] !== quote) return at + 1;
-      at += 1;
-    }
-  }
-  return -1;
-}

@@ -7,15 +7,15 @@ import { introspectTables, readUnsupportedObjects } from '../catalog/introspect.
 import { normalizeExpressions, normalizeModel } from '../catalog/normalize.ts';
 import { readCatalog } from '../catalog/read-catalog.ts';
 import { withCurrentNames } from '../catalog/renamed-constraints.ts';
-import { segmentsFor, statementsFor } from '../compile/generated-uuid.ts';
 import { createGrammar } from '../compile/grammar.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
-import { type MysqlStep, tableCharset } from '../compile/statement.ts';
+import { type MysqlStep, tableCharset } from '../compile/step.ts';
 import { updateSql } from '../compile/update-sql.ts';
-import { createRecordBackend, createRecordGrammar, ensureTables } from '../records/record-store.ts';
+import { createRecordBackend, createRecordGrammar, ensureTables } from '../records/record-backend.ts';
+import { adaptSegments, adaptStatements } from '../run/adapt-to-version.ts';
 import { type AlterContext, immediateSql, runDeferred } from '../run/online-alter.ts';
-import { previewSql } from '../run/planned-changes.ts';
 import { preflight } from '../run/preflight.ts';
+import { previewSql } from '../run/preview-sql.ts';
 import { type RunContext, runSegments } from '../run/run.ts';
 import { parseVersion, type Variant } from '../variant.ts';
 import { toSvcError } from './errors.ts';
@@ -50,7 +50,7 @@ export async function connect(variant: Variant, url: string, settings: Settings)
     compoundStatement: traits.compoundStatement,
     runDeferred: (exec, plan, onSent) => runDeferred(alterContext(exec), plan, onSent),
   };
-  const adapt = statementsFor({ traits, version });
+  const adapt = adaptStatements({ traits, version });
   const lockContext = { session, serverInfo, mutex: new Mutex() };
   const withSvcErrors = convertingErrors(toSvcError);
   const rows = (text: string): Promise<Result['rows']> => withSvcErrors(() => rowsOf(session.exec, text));
@@ -59,7 +59,7 @@ export async function connect(variant: Variant, url: string, settings: Settings)
   return {
     server: `${variant.title} ${version.join('.')}`,
     run: (segments, epoch, tookMs, observer) =>
-      runSegments(runContext, segmentsFor({ traits, version }, segments, observer), epoch, tookMs, observer),
+      runSegments(runContext, adaptSegments({ traits, version }, segments, observer), epoch, tookMs, observer),
     preflight: (statements) =>
       withSvcErrors(() => session.exclusive((exec) => preflight(alterContext(exec), adapt(statements)))),
     describeStatements: (statements) => withSvcErrors(() => previewSql(session.exec, traits, adapt(statements))),

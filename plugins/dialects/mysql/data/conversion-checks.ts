@@ -1,7 +1,7 @@
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
-import type { AlterTable } from '../compile/statement.ts';
+import type { AlterTable } from '../compile/step.ts';
 import { toSvcError } from '../connection/errors.ts';
 
 const PROBE = quoteIdentifier('_svc_enum_values');

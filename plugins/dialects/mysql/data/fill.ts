@@ -2,7 +2,7 @@ import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { type CatalogTable, PRIMARY_KEY } from '../catalog/catalog-table.ts';
 import { readTable } from '../catalog/read-catalog.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
-import type { FillColumn } from '../compile/statement.ts';
+import type { FillColumn } from '../compile/step.ts';
 import type { Traits } from '../variant.ts';
 
 /** Rows that one statement locks and logs. */

@@ -14,7 +14,7 @@ import { currentName, renamedName } from '../catalog/renamed-constraints.ts';
 import { withoutOuterParentheses } from '../catalog/show-create-table.ts';
 import { withExactColumn } from '../catalog/supplementary-characters.ts';
 import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
-import type { AlterClause, AlterTable, ModifyColumn, PlainClause } from '../compile/statement.ts';
+import type { AlterClause, AlterTable, ModifyColumn, PlainClause } from '../compile/step.ts';
 import { readType } from '../compile/types.ts';
 import type { Traits } from '../variant.ts';
 

@@ -9,7 +9,7 @@ import {
   dropTableSql,
   type PlainClause,
   type StatementPlan,
-} from '../compile/statement.ts';
+} from '../compile/step.ts';
 import { errorNumber } from '../connection/errors.ts';
 import { assertEnumConvertible, assertNoRows, countRows, MAX_COUNTED } from '../data/conversion-checks.ts';
 import { runFill } from '../data/fill.ts';

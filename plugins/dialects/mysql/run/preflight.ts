@@ -3,12 +3,13 @@ import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { readCatalog, readTable } from '../catalog/read-catalog.ts';
 import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
-import { type AlterTable, alterSql, type MysqlStatement, type PlainClause } from '../compile/statement.ts';
+import { type AlterTable, alterSql, type MysqlStatement, type PlainClause } from '../compile/step.ts';
 import type { Violation } from '../compile/violations.ts';
 import { errorNumber } from '../connection/errors.ts';
 import { assertEnumConvertible, assertNoRows } from '../data/conversion-checks.ts';
 import type { Traits } from '../variant.ts';
 import { completeClauses } from './complete-alter.ts';
+import { type AddedForeignKey, existingTableChanges, newNameIn, type TableChange } from './existing-table-changes.ts';
 import {
   type AlterContext,
   allowingZeroDates,
@@ -17,7 +18,6 @@ import {
   requiresCopy,
   tryOnline,
 } from './online-alter.ts';
-import { type AddedForeignKey, newNameIn, planChanges, type TableChange } from './planned-changes.ts';
 
 /**
  * The first failure that the server, its version and the current tables are sure to cause, before any step has run. SQL
@@ -32,7 +32,7 @@ export async function preflight(
   if (uppercaseName) return uppercaseName;
   // A single statement has no effect when it fails.
   if (statements.length <= 1) return undefined;
-  const { changes, dropped, foreignKeys } = planChanges(statements);
+  const { changes, dropped, foreignKeys } = existingTableChanges(statements);
   const failures = [
     ...(await findOutsideReferences(exec, dropped)),
     ...(await findIncompatibleKeys(exec, traits, foreignKeys)),

@@ -6,9 +6,9 @@ import { lockLostError } from '../../shared/errors.ts';
 import { endsElapsed, engineFilledValues } from '../../sql/record-values.ts';
 import { type ExecSql, type Result, rowsOf, type Session } from '../../sql/session.ts';
 import { isRaw } from '../../sql/statement.ts';
-import type { MysqlSegment, MysqlStatement, StatementPlan } from '../compile/statement.ts';
+import type { MysqlSegment, MysqlStatement, StatementPlan } from '../compile/step.ts';
 import { errorNumber, isTransient, toSvcError } from '../connection/errors.ts';
-import { readBackSql } from '../records/record-store.ts';
+import { readBackSql } from '../records/record-writes.ts';
 import { NEEDS_CATALOG } from './online-alter.ts';
 import {
   countCommitted,
@@ -18,7 +18,7 @@ import {
   isDeferred,
   type Packet,
   type PacketContext,
-} from './segment-batch.ts';
+} from './packet.ts';
 
 /** The errors of a conflicting record write: another version, an outdated epoch, or an existing row. */
 const WRITE_CONFLICT: ReadonlySet<number | undefined> = new Set([1690, 1048, 1062]);

@@ -17,7 +17,8 @@ import {
 } from '../connection/errors.ts';
 import { lockHeldBySession, lockReleasedError } from '../connection/lock.ts';
 import type { Settings } from '../connection/settings.ts';
-import { readBackSql, recordGrammar, recordWriteSql } from '../records/record-store.ts';
+import { recordGrammar } from '../records/record-backend.ts';
+import { readBackSql, recordWriteSql } from '../records/record-writes.ts';
 import { dropInvalidIndex, waitForIndexBuilds } from './invalid-index.ts';
 
 const BATCH_SEGMENTS = 50;

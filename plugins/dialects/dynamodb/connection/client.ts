@@ -3,16 +3,8 @@ import type * as Sdk from '@aws-sdk/client-dynamodb';
 import { SvcError } from '../../../../core/errors.ts';
 import { type Driver, loadDriver } from '../../../shared/driver.ts';
 import { physicalName } from '../compile/names.ts';
-import type { Item } from '../data/attribute.ts';
-import {
-  isCorrectedClockSkew,
-  isNotFound,
-  isOutcomeUnknown,
-  isThrottled,
-  isTransient,
-  isUnreachable,
-  ThrottledError,
-} from './errors.ts';
+import { isCorrectedClockSkew, isOutcomeUnknown, isThrottled, isTransient, isUnreachable } from './errors.ts';
+import { ServerClock } from './server-clock.ts';
 import type { Settings } from './settings.ts';
 import type { Address } from './url.ts';
 
@@ -35,7 +27,7 @@ interface Actions {
 }
 export type Action = keyof Actions;
 export type Input<A extends Action> = Actions[A][0];
-type Output<A extends Action> = Actions[A][1];
+export type Output<A extends Action> = Actions[A][1];
 
 export interface SendOptions {
   /** Called each time DynamoDB throttles the request. */
@@ -46,7 +38,7 @@ const FIRST_RETRY_MS = 25;
 const MAX_RETRY_MS = 5_000;
 
 /** Sends requests to DynamoDB: the SDK's client with retries, the table prefix and the server's clock. */
-export class Api {
+export class DynamoClient {
   readonly clock = new ServerClock();
   readonly prefix: string;
   readonly retryTimeoutMs: number;
@@ -137,38 +129,6 @@ export class Api {
   }
 }
 
-/**
- * The server's clock, derived from the `Date` header of responses. The header has whole seconds, so each response gives a
- * range for the offset; the ranges are intersected. Accurate to half a second after the first response.
- */
-class ServerClock {
-  #minOffset = Number.NEGATIVE_INFINITY;
-  #maxOffset = Number.POSITIVE_INFINITY;
-
-  /** `sent` and `received` are local times from `Date.now()`. */
-  observe(date: string | undefined, sent: number, received: number): void {
-    const serverTime = date === undefined ? Number.NaN : Date.parse(date);
-    if (Number.isNaN(serverTime)) return;
-    const min = serverTime - received;
-    const max = serverTime + 1000 - sent;
-    this.#minOffset = Math.max(this.#minOffset, min);
-    this.#maxOffset = Math.min(this.#maxOffset, max);
-    if (this.#minOffset <= this.#maxOffset) return;
-    // One of the clocks was adjusted: earlier ranges are no longer valid.
-    this.#minOffset = min;
-    this.#maxOffset = max;
-  }
-
-  /** Milliseconds since 1970; the local time before the first response. */
-  now(): number {
-    const offset =
-      Number.isFinite(this.#minOffset) && Number.isFinite(this.#maxOffset)
-        ? (this.#minOffset + this.#maxOffset) / 2
-        : 0;
-    return Math.round(Date.now() + offset);
-  }
-}
-
 export type DynamoSdk = typeof import('@aws-sdk/client-dynamodb');
 
 /** Enough for the concurrent requests of a data move and the lease. */
@@ -186,7 +146,7 @@ export function loadSdk({ root }: Pick<Settings, 'root'>): Promise<DynamoSdk> {
 }
 
 /** The SDK's own retries are off: after a lost response a retried conditional write would report a conflict. */
-export function createClient(sdk: DynamoSdk, address: Address, settings: Settings): Sdk.DynamoDBClient {
+export function createSdkClient(sdk: DynamoSdk, address: Address, settings: Settings): Sdk.DynamoDBClient {
   return withoutNodeWarning(
     () =>
       new sdk.DynamoDBClient({
@@ -217,47 +177,4 @@ function withoutNodeWarning<T>(create: () => T): T {
     if (before === undefined) delete process.env[WARNING_SWITCH];
     else process.env[WARNING_SWITCH] = before;
   }
-}
-
-/** Every page of a strongly consistent scan. */
-export async function* scanPages(api: Api, input: Input<'Scan'>): AsyncGenerator<Output<'Scan'>> {
-  let ExclusiveStartKey: Output<'Scan'>['LastEvaluatedKey'];
-  do {
-    const start = ExclusiveStartKey && { ExclusiveStartKey };
-    const page = await api.send('Scan', { ...input, ...start, ConsistentRead: true });
-    yield page;
-    ExclusiveStartKey = page.LastEvaluatedKey;
-  } while (ExclusiveStartKey);
-}
-
-const KEYS_PER_REQUEST = 100;
-
-/** Strongly consistent. The items come in no order; keys without an item are left out, as is a missing table. */
-export async function batchGet(
-  api: Api,
-  table: string,
-  keys: readonly Item[],
-  projection: {
-    readonly ProjectionExpression?: string;
-    readonly ExpressionAttributeNames?: Record<string, string>;
-  } = {},
-): Promise<Item[]> {
-  const found: Item[] = [];
-  for (let from = 0; from < keys.length; from += KEYS_PER_REQUEST) {
-    let left = keys.slice(from, from + KEYS_PER_REQUEST);
-    const request = async () => {
-      const input = { RequestItems: { [table]: { ...projection, Keys: left as never[], ConsistentRead: true } } };
-      const response = await api.sendOnce('BatchGetItem', input);
-      found.push(...(response.Responses?.[table] ?? []));
-      left = response.UnprocessedKeys?.[table]?.Keys ?? [];
-      if (left.length > 0) throw new ThrottledError(`${left.length} keys of a batch were left unread.`);
-    };
-    try {
-      await api.retry(request);
-    } catch (error) {
-      if (isNotFound(error)) return [];
-      throw error;
-    }
-  }
-  return found;
 }

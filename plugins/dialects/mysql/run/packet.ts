@@ -1,8 +1,8 @@
 import type { RecordWrite } from '../../../../core/records.ts';
 import { endsElapsed, engineFilledColumns, type RecordGrammar } from '../../sql/record-values.ts';
 import { isRaw } from '../../sql/statement.ts';
-import type { MysqlSegment, MysqlStep } from '../compile/statement.ts';
-import { readBackSql, writeSql } from '../records/record-store.ts';
+import type { MysqlSegment, MysqlStep } from '../compile/step.ts';
+import { readBackSql, recordWriteSql } from '../records/record-writes.ts';
 import type { Traits } from '../variant.ts';
 
 const MAX_SEGMENTS = 200;
@@ -143,7 +143,7 @@ function segmentSql(
   // The first write locks the epoch until its transaction ends: later writes of it do not check again.
   const checkedEpoch = isOpen && statements.length === 0 ? undefined : epoch;
   for (const [at, write] of writes.entries()) {
-    parts.push(writeSql(context.grammar, write, checkedEpoch));
+    parts.push(recordWriteSql(context.grammar, write, checkedEpoch));
     if (write.version !== undefined && at < writes.length - 1) parts.push(guardSql('ROW_COUNT() <> 1'));
   }
   const last = writes.at(-1)?.version === undefined ? '' : ` * ${failIf('ROW_COUNT() <> 1')}`;

@@ -1,16 +1,10 @@
-import {
-  type AnyRecordDefinition,
-  columnOf,
-  type RecordColumn,
-  type RecordValue,
-  type RecordWrite,
-} from '../../../../core/records.ts';
+import type { AnyRecordDefinition, RecordColumn, RecordValue } from '../../../../core/records.ts';
 import { type RecordBackend, VERSION_COLUMN } from '../../sql/record-store.ts';
-import { engineFilledColumns, type RecordGrammar, readRecordColumn, recordLiteral } from '../../sql/record-values.ts';
+import { type RecordGrammar, readRecordColumn } from '../../sql/record-values.ts';
 import { type ExecSql, retryTransient, rowsOf, type Session } from '../../sql/session.ts';
 import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
 import { errorNumber, isTransient, toSvcError } from '../connection/errors.ts';
-import { ifCurrentEpoch, isCurrentEpoch } from '../connection/lock.ts';
+import { isCurrentEpoch } from '../connection/lock.ts';
 import type { Variant } from '../variant.ts';
 
 const MISSING_TABLE = 1146;
@@ -33,7 +27,7 @@ const TEXT_TYPES: ReadonlySet<string> = new Set(['string', 'text', 'json']);
 
 export function createRecordGrammar({ binaryCollation }: Pick<Variant, 'binaryCollation'>): RecordGrammar {
   return {
-    quoteIdentifier: quoteIdentifier,
+    quoteIdentifier,
     columnType: ({ type }) => {
       const column = COLUMN_TYPES[type as RecordColumn['type']];
       return TEXT_TYPES.has(type) ? `${column} CHARACTER SET utf8mb4 COLLATE ${binaryCollation}` : column;
@@ -72,7 +66,7 @@ export function createRecordBackend(session: Session, grammar: RecordGrammar, lo
     schema: '',
     isMissing: (error) => errorNumber(error) === MISSING_TABLE,
     isDuplicate: (error) => errorNumber(error) === DUPLICATE,
-    toSvcError: toSvcError,
+    toSvcError,
     epochIsCurrent: isCurrentEpoch,
     write: async (statement) => (await exec(statement.render()))[0]?.count ?? 0,
   };
@@ -142,34 +136,4 @@ function indexColumns({ columns }: AnyRecordDefinition, names: readonly string[]
       strings.includes(name) && maxLength < 250 ? `${quoteIdentifier(name)}(${maxLength})` : quoteIdentifier(name),
     )
     .join(', ');
-}
-
-/**
- * A record write inside a packet. An insert fails if the row exists or the epoch has ended; after an update, ROW_COUNT()
- * is 0. Without `epoch`, the epoch is not checked.
- */
-export function writeSql(grammar: RecordGrammar, write: RecordWrite, epoch: number | undefined): string {
-  const { definition, record, version } = write;
-  const table = quoteIdentifier(definition.collection);
-  const value = (name: string) => recordLiteral(grammar, record[name], columnOf(definition, name));
-  if (version === undefined) {
-    const names = Object.keys(definition.columns);
-    const values = [...names.map(value), epoch === undefined ? '1' : ifCurrentEpoch(epoch, '1')];
-    return `INSERT INTO ${table} (${[...names, VERSION_COLUMN].map(quoteIdentifier).join(', ')}) VALUES (${values.join(', ')})`;
-  }
-  const set = Object.keys(record)
-    .filter((name) => name !== definition.key)
-    .map((name) => `${quoteIdentifier(name)} = ${value(name)}`);
-  return `UPDATE ${table} SET ${[...set, `${quoteIdentifier(VERSION_COLUMN)} = ${version + 1}`].join(', ')} WHERE ${quoteIdentifier(definition.key)} = ${value(definition.key)} AND ${quoteIdentifier(VERSION_COLUMN)} = ${version}${epoch === undefined ? '' : ` AND ${isCurrentEpoch(epoch)}`}`;
-}
-
-/** Reads the columns that the engine filled in: a row with its key for each write of one definition. */
-export function readBackSql(grammar: RecordGrammar, writes: readonly RecordWrite[]): string | undefined {
-  const [first] = writes;
-  if (!first) return undefined;
-  const { definition } = first;
-  const { key } = definition;
-  const keys = writes.map(({ record }) => recordLiteral(grammar, record[key], columnOf(definition, key)));
-  const columns = new Set([key, ...writes.flatMap(engineFilledColumns)]);
-  return `SELECT ${[...columns].map(quoteIdentifier).join(', ')} FROM ${quoteIdentifier(definition.collection)} WHERE ${quoteIdentifier(key)} IN (${keys.join(', ')})`;
 }

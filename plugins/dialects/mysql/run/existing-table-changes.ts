@@ -1,14 +1,8 @@
-import { isSvcError } from '../../../../core/errors.ts';
-import type { ExecSql } from '../../sql/session.ts';
-import type { AlterClause, AlterTable, MysqlStatement } from '../compile/statement.ts';
+import type { AlterClause, AlterTable, MysqlStatement } from '../compile/step.ts';
 import type { ForeignKeyColumns, Violation } from '../compile/violations.ts';
-import { errorNumber } from '../connection/errors.ts';
-import type { Traits } from '../variant.ts';
-import { completeClauses, needsCatalog } from './complete-alter.ts';
-import { completeSql } from './online-alter.ts';
 
 /** The changes of a run to tables that exist at its start, as far as they are certain beforehand. */
-export interface PlannedChanges {
+export interface ExistingTableChanges {
   /** By the name of the table at the start. */
   readonly changes: ReadonlyMap<string, readonly TableChange[]>;
   /** The statement that drops a table, by the name of the table at the start. */
@@ -36,7 +30,7 @@ export interface AddedForeignKey extends ForeignKeyColumns {
 }
 
 /** Stops at a raw statement that may change or empty tables. */
-export function planChanges(statements: readonly MysqlStatement[]): PlannedChanges {
+export function existingTableChanges(statements: readonly MysqlStatement[]): ExistingTableChanges {
   const changes = new Map<string, TableChange[]>();
   const dropped = new Map<string, number>();
   const foreignKeys: AddedForeignKey[] = [];
@@ -104,25 +98,4 @@ function columnsOf(clause: AlterClause): readonly string[] {
     default:
       return [];
   }
-}
-
-/** The SQL that will be sent; the planned text if an earlier statement changes the table or its columns. */
-export async function previewSql(
-  exec: ExecSql,
-  traits: Traits,
-  statements: readonly MysqlStatement[],
-): Promise<string[]> {
-  const texts = statements.map(({ text }) => text);
-  for (const [table, changes] of planChanges(statements).changes) {
-    for (const { statement, alter, columnsUnchanged } of changes) {
-      if (!columnsUnchanged || !needsCatalog(traits, alter)) continue;
-      try {
-        texts[statement] = completeSql(traits, table, await completeClauses(exec, traits, alter)).join('; ');
-      } catch (error) {
-        // The run reports it.
-        if (!isSvcError(error) && errorNumber(error) === undefined) throw error;
-      }
-    }
-  }
-  return texts;
 }

@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto';
-import { type AnyRecordDefinition, columnOf, type RecordWrite } from '../../../../core/records.ts';
-import { type RecordBackend, recordTableStatements, VERSION_COLUMN } from '../../sql/record-store.ts';
-import { engineFilledColumns, type RecordGrammar, readRecordColumn, recordLiteral } from '../../sql/record-values.ts';
+import type { AnyRecordDefinition } from '../../../../core/records.ts';
+import { type RecordBackend, recordTableStatements } from '../../sql/record-store.ts';
+import { type RecordGrammar, readRecordColumn } from '../../sql/record-values.ts';
 import { type ExecSql, type Result, retryTransient, type Session } from '../../sql/session.ts';
 import { StatementTemplate } from '../../sql/statement.ts';
 import { StatementBatcher } from '../../sql/statement-batcher.ts';
 import { grammar, quoteIdentifier } from '../compile/grammar.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 import { codeOf, isTransient, toSvcError } from '../connection/errors.ts';
-import { epochIsCurrent, valueIfEpochCurrent } from '../connection/lock.ts';
+import { epochIsCurrent } from '../connection/lock.ts';
+import { isPreparedStatementMissing, PreparedStatements } from './prepared-statements.ts';
 
 export const recordGrammar: RecordGrammar = {
   ...grammar,
@@ -94,81 +95,5 @@ export async function ensureTables(
     } catch (error) {
       if (left === 0 || !CREATE_RACE_CODES.has(codeOf(error))) throw toSvcError(error);
     }
-  }
-}
-
-/**
- * A record write inside a segment. It fails, and its transaction with it, if the version is different (division by
- * zero) or the epoch has ended (NOT NULL of the version). Returns `mark` and the columns that the engine filled in.
- */
-export function recordWriteSql(write: RecordWrite, schema: string, epoch: number, mark: string): string {
-  const { definition, record, version } = write;
-  const table = `${schema}${quoteIdentifier(definition.collection)}`;
-  const names = Object.keys(version === undefined ? definition.columns : record);
-  const toLiteral = (name: string) => recordLiteral(recordGrammar, record[name], columnOf(definition, name));
-  const filled = engineFilledColumns(write);
-  if (version === undefined) {
-    const values = [...names.map(toLiteral), valueIfEpochCurrent(schema, epoch, '1')].join(', ');
-    const insert = `INSERT INTO ${table} (${[...names, VERSION_COLUMN].map(quoteIdentifier).join(', ')}) VALUES (${values})`;
-    return filled.length === 0
-      ? insert
-      : `${insert} RETURNING ${[`${quoteLiteral(mark)} AS svc_write`, ...filled.map(quoteIdentifier)].join(', ')}`;
-  }
-  const set = names.map((name) => `${quoteIdentifier(name)} = ${toLiteral(name)}`);
-  const update = `UPDATE ${table} SET ${set.join(', ')}, ${quoteIdentifier(VERSION_COLUMN)} = ${valueIfEpochCurrent(schema, epoch, String(version + 1))} WHERE ${quoteIdentifier(definition.key)} = ${toLiteral(definition.key)} AND ${quoteIdentifier(VERSION_COLUMN)} = ${version} RETURNING ${[...filled.map(quoteIdentifier), '1'].join(', ')}`;
-  const results = [
-    `${quoteLiteral(mark)} AS svc_write`,
-    ...filled.map((name) => `max(${quoteIdentifier(name)}) AS ${quoteIdentifier(name)}`),
-    '1 / count(*) AS svc_one',
-  ];
-  return `WITH written AS (${update}) SELECT ${results.join(', ')} FROM written`;
-}
-
-export function readBackSql(write: RecordWrite, schema: string): string {
-  const { definition, record } = write;
-  const key = recordLiteral(recordGrammar, record[definition.key], columnOf(definition, definition.key));
-  return `SELECT ${engineFilledColumns(write).map(quoteIdentifier).join(', ')} FROM ${schema}${quoteIdentifier(definition.collection)} WHERE ${quoteIdentifier(definition.key)} = ${key}`;
-}
-
-/** The session lost its prepared statements, for example because raw SQL ran DEALLOCATE ALL. */
-const isPreparedStatementMissing = (error: unknown): boolean => codeOf(error) === '26000';
-
-let preparedCount = 0;
-
-/** Prepares a statement when it is sent for the second time, which halves the server's work for each further one. */
-class PreparedStatements {
-  readonly #exec: ExecSql;
-  readonly #sent = new Set<string>();
-  readonly #names = new Map<string, Promise<string>>();
-
-  constructor(exec: ExecSql) {
-    this.#exec = exec;
-  }
-
-  /** The text to send for a template. */
-  async text(template: StatementTemplate): Promise<string> {
-    if (template.literals.length === 0) return template.text;
-    if (!this.#sent.has(template.text)) {
-      this.#sent.add(template.text);
-      return template.render();
-    }
-    return `EXECUTE ${await this.#name(template)}(${template.literals.join(', ')})`;
-  }
-
-  #name(template: StatementTemplate): Promise<string> {
-    let name = this.#names.get(template.text);
-    if (!name) {
-      name = this.#prepare(template);
-      this.#names.set(template.text, name);
-      name.catch(() => this.#names.delete(template.text));
-    }
-    return name;
-  }
-
-  async #prepare(template: StatementTemplate): Promise<string> {
-    preparedCount += 1;
-    const name = `svc_${preparedCount}`;
-    await this.#exec(`PREPARE ${name} AS ${template.render((_, index) => `$${index + 1}`)}`);
-    return name;
   }
 }

@@ -1,58 +1,10 @@
 import { SvcError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json.ts';
 import type { Collection, Index } from '../../../../core/schema/model.ts';
-import { assertNameFits, type NameKind, type NameRules } from '../../../../core/schema/names.ts';
-import type { UnsupportedFeatures } from '../../../../core/schema/unsupported-features.ts';
 import { defaultValueOf } from '../data/default-values.ts';
 import { allIndexSpecs, isSameIndex, PRIMARY_KEY_INDEX } from './indexes.ts';
+import { assertName } from './names.ts';
 import { checkClause, checkConstraints, fieldRule, userValidator } from './validator.ts';
-
-/** The name in raw operations and the configuration. */
-export const DIALECT = 'mongodb';
-
-export const unsupported: UnsupportedFeatures = {
-  temporaryTable: {
-    why: 'MongoDB has no temporary collections.',
-    next: 'Create it without "temporary", and drop it when it is no longer needed.',
-  },
-  unloggedTable: { why: 'MongoDB logs every write.', next: 'Leave "unlogged" out.' },
-  dynamoOptions: { why: 'They are options of another engine.', next: 'Remove dynamoOptions.' },
-  cassandraOptions: { why: 'They are options of another engine.', next: 'Remove cassandraOptions.' },
-  generatedInteger: {
-    why: 'MongoDB has no sequences.',
-    next: 'Use the type uuid, or number the documents in the application.',
-  },
-  foreignKey: {
-    why: 'MongoDB has no foreign keys.',
-    next: 'Keep the reference in the application, or embed the document.',
-  },
-  setDefaultAction: {
-    why: 'MongoDB has no foreign keys.',
-    next: 'Keep the reference in the application, or embed the document.',
-  },
-};
-
-/** A namespace has at most 255 bytes on mongod and 235 on DocumentDB, 64 of them for the name of the database. */
-export const nameRules: NameRules = {
-  max: 170,
-  unit: 'bytes',
-  problem(name: string, kind: NameKind): string | undefined {
-    if (kind === 'table') {
-      if (name.includes('$')) return 'MongoDB does not allow $ in the name of a collection.';
-      if (name.startsWith('system.')) return 'MongoDB reserves names that begin with system.';
-      if (name.startsWith('.') || name.endsWith('.')) return 'The name of a collection cannot begin or end with a dot.';
-      return undefined;
-    }
-    if (kind === 'field') {
-      if (name.startsWith('$')) return 'MongoDB reads a name that begins with $ as an operator.';
-      if (name.includes('.')) return 'MongoDB reads a dot as a path into an embedded document.';
-      if (/^\d+$/.test(name)) return 'MongoDB reads a number as an array index.';
-      return undefined;
-    }
-    if (kind === 'index' && (name === '*' || name === '_id_')) return 'MongoDB reserves that name.';
-    return undefined;
-  },
-};
 
 /** Throws for names, types, defaults, checks and indexes that MongoDB does not support. */
 export function assertValidCollection(collection: Collection): void {
@@ -85,10 +37,6 @@ function assertExpiry({ name: table, fields }: Collection, { name, columns, mong
   throw new SvcError('schema_invalid', `The index "${name}" of "${table}" cannot delete expired documents.`, {
     why: 'expireAfterSeconds must be a whole number from 0 to 2147483647, on an index of one field with a date.',
   });
-}
-
-export function assertName(name: string, kind: NameKind): void {
-  assertNameFits('MongoDB', nameRules, name, kind);
 }
 
 /** Throws if a check or a validator of the user refers to the field, which would no longer exist. */
