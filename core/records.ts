@@ -28,12 +28,12 @@ export type RecordValue = string | number | boolean | Date | null | object;
 export type RecordValues = { readonly [column: string]: RecordValue };
 
 /** Placeholder for the engine's clock at the time of the write. */
-export const CLOCK: unique symbol = Symbol('svc.clock');
+export const CLOCK: unique symbol = Symbol.for('svc.clock');
 /**
  * Placeholder for the elapsed milliseconds by the engine's clock: since the first segment of the run, or since the
  * segment after the last one that wrote it.
  */
-export const ELAPSED: unique symbol = Symbol('svc.elapsed');
+export const ELAPSED: unique symbol = Symbol.for('svc.elapsed');
 
 export type Writable<R> = { readonly [K in keyof R]: R[K] | typeof CLOCK | typeof ELAPSED };
 

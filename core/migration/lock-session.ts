@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { LockOptions } from '../dialect.ts';
 import { SvcError } from '../errors.ts';
+import { processWide } from '../process-wide.ts';
 import { claimDatabase, History, isRollback } from './history.ts';
 import type { MigrationRun } from './journal.ts';
 import { interruptedError } from './reconcile.ts';
@@ -37,7 +38,7 @@ export function withRecoveredHistory<T>(
 }
 
 /** The databases whose lock the current call chain holds. Requesting one of them again would deadlock. */
-const heldLocks = new AsyncLocalStorage<ReadonlySet<string>>();
+const heldLocks = processWide('held-locks', () => new AsyncLocalStorage<ReadonlySet<string>>());
 
 /** Takes the lock, reads the history without recovery, and runs `work`. */
 export function withLockedHistory<T>(

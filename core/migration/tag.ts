@@ -1,4 +1,5 @@
 import { SvcError } from '../errors.ts';
+import { processWide } from '../process-wide.ts';
 
 export const TAG = /^(?!\.)[A-Za-z0-9_.-]{1,128}$/;
 const TIMESTAMPED = /^\d{8}_\d{6}_(.+)$/;
@@ -16,16 +17,16 @@ export function generateTag(name: string, at: Date = new Date()): string {
   return `${timestamp}_${sanitized}`.slice(0, 128);
 }
 
-let latestTime = 0;
+const latest = processWide('latest-tag', () => ({ time: 0 }));
 
 /**
  * Returns a tag of the current time. Two tags of one process never share a second: otherwise their names would
  * determine the order of the migrations.
  */
 export function generateUniqueTag(name: string): string {
-  const time = Math.max(Date.now(), latestTime + 1000);
+  const time = Math.max(Date.now(), latest.time + 1000);
   const tag = generateTag(name, new Date(time));
-  latestTime = time;
+  latest.time = time;
   return tag;
 }
 

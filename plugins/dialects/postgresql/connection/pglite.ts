@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import type { PGlite } from '@electric-sql/pglite';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
+import { processWide } from '../../../../core/process-wide.ts';
 import { type Driver, loadDriver } from '../../../shared/driver.ts';
 import { Mutex, SerialQueue } from '../../sql/mutex.ts';
 import type { ExecSql, Session } from '../../sql/session.ts';
@@ -36,9 +37,11 @@ const MEMORY = ':memory:';
 const SESSION_SETTINGS =
   "SET timezone = 'UTC'; SET standard_conforming_strings = on; SET quote_all_identifiers = off; SET extra_float_digits = 1; SET client_min_messages = warning";
 const RESET_PATH = 'RESET search_path';
-const instances = new Map<string, Entry>();
-/** A folder can only be opened again once it is closed. */
-const closing = new Map<string, Promise<void>>();
+/** `closing`: a folder can only be opened again once it is closed. */
+const { instances, closing } = processWide('pglite', () => ({
+  instances: new Map<string, Entry>(),
+  closing: new Map<string, Promise<void>>(),
+}));
 
 export async function openPglite(url: string, settings: Settings): Promise<Omit<OpenSession, 'settings'>> {
   const folder = folderOf(url);

@@ -1,3 +1,4 @@
+import { processWide } from '../../../../core/process-wide.ts';
 import type { ExecSql } from '../../sql/session.ts';
 import type { StatementTemplate } from '../../sql/statement.ts';
 import { codeOf } from '../connection/errors.ts';
@@ -5,7 +6,8 @@ import { codeOf } from '../connection/errors.ts';
 /** The session lost its prepared statements, for example because raw SQL ran DEALLOCATE ALL. */
 export const isPreparedStatementMissing = (error: unknown): boolean => codeOf(error) === '26000';
 
-let preparedCount = 0;
+/** Connections share the session of PGlite. */
+const prepared = processWide('postgresql-prepared', () => ({ count: 0 }));
 
 /** Prepares a statement when it is sent for the second time, which halves the server's work for each further one. */
 export class PreparedStatements {
@@ -38,8 +40,8 @@ export class PreparedStatements {
   }
 
   async #prepare(template: StatementTemplate): Promise<string> {
-    preparedCount += 1;
-    const name = `svc_${preparedCount}`;
+    prepared.count += 1;
+    const name = `svc_${prepared.count}`;
     await this.#exec(`PREPARE ${name} AS ${template.render((_, index) => `$${index + 1}`)}`);
     return name;
   }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RunObserver, RunOutcome, Segment, Statement } from '../../../../core/dialect.ts';
 import { isSvcError } from '../../../../core/errors.ts';
+import { processWide } from '../../../../core/process-wide.ts';
 import { lockLostError } from '../../shared/errors.ts';
 import { endsElapsed, engineFilledColumns, engineFilledValues } from '../../sql/record-values.ts';
 import { type ExecSql, type Result, rowsOf, type Session } from '../../sql/session.ts';
@@ -47,7 +48,8 @@ interface BatchOutcome {
   readonly split?: boolean;
 }
 
-let batchCount = 0;
+/** Connections share the session of PGlite. */
+const batches = processWide('postgresql-batches', () => ({ count: 0 }));
 
 export async function runSegments(
   context: RunContext,
@@ -107,8 +109,8 @@ function nextBatch(
   epoch: number,
   elapsedMs: number,
 ): Batch {
-  batchCount += 1;
-  const id = `${process.pid}.${batchCount}`;
+  batches.count += 1;
+  const id = `${process.pid}.${batches.count}`;
   const batch: Segment<PostgresqlStep>[] = [];
   let text = '';
   for (const segment of segments) {
