@@ -19,9 +19,17 @@ export interface Config {
   readonly plugins?: readonly (string | Plugin)[];
 }
 
+export type BuiltinDialect = 'postgresql' | 'mysql' | 'mariadb' | 'mongodb' | 'dynamodb' | 'cassandra';
+
+/**
+ * The dialects that a configuration may name. The package of a dialect adds its own:
+ * `declare module '@svc/sdk' { interface Dialects { abacus: true } }`.
+ */
+export interface Dialects extends Readonly<Record<BuiltinDialect, true>> {}
+
 export interface DatabaseConfig {
-  /** The registered name of a dialect, such as the built-in `postgresql`. */
-  readonly dialect: string;
+  /** The registered name of a dialect. One that is unknown to TypeScript is added to `Dialects`. */
+  readonly dialect: keyof Dialects;
   /** A string is the URL for the config's own `env`; a map contains a URL per env. A missing URL is an error only when used. */
   readonly url: string | undefined | { readonly [env: string]: string | undefined };
   /** PostgreSQL: the schema that contains the tables. */
@@ -66,9 +74,24 @@ export interface ConfigContext {
 
 export type ConfigFunction = (context: ConfigContext) => Config | Promise<Config>;
 
+/**
+ * `T`, with a message as the type of each property that `Shape` lacks: TypeScript finds unknown properties in an object
+ * literal, but not in one that a function returns.
+ */
+type Checked<T, Shape> = T extends readonly unknown[] | ((...args: never) => unknown)
+  ? T
+  : T extends object
+    ? {
+        [K in keyof T]: K extends keyof Shape
+          ? Checked<T[K], Extract<Shape[K], object>>
+          : `${K & string} is not a setting`;
+      }
+    : T;
+
+type CheckedFunction<T> = (context: ConfigContext) => Checked<T, Config> | Promise<Checked<T, Config>>;
+
 /** Returns the configuration unchanged; checks its types. */
-export function defineConfig(config: Config): Config;
-export function defineConfig(config: ConfigFunction): ConfigFunction;
-export function defineConfig(config: Config | ConfigFunction): Config | ConfigFunction {
-  return config;
+export function defineConfig<T extends Config>(config: Config | CheckedFunction<T>): Config | ConfigFunction {
+  // Only the type of a mistake is not a Config.
+  return config as Config | ConfigFunction;
 }

@@ -232,7 +232,7 @@ test('helpers and the builder reject invalid arguments', () => {
 });
 
 test('validate and build check definitions too, without a dialect', () => {
-  const fields = [{ name: 'id', type: 'integer' }];
+  const fields = [{ name: 'id', type: 'integer' }] as const;
   const wrong: Any[] = [
     { type: 'createCollection', name: 'a', fields: [{ name: 'id', type: 'Foo' }] },
     { type: 'createCollection', name: '', fields },
@@ -251,7 +251,7 @@ test('validate and build check definitions too, without a dialect', () => {
 });
 
 test('a closed client does not open connections', async () => {
-  const databases = { main: { dialect: 'postgresql', url: 'pglite://memory' } };
+  const databases = { main: { dialect: 'postgresql', url: 'pglite://memory' } } as const;
   const svc = new Svc({ config: defineConfig({ product: 'shop', env: 'dev', databases }) });
   await expectError((svc.database as Any).connect(), 'database_unknown');
   const early = svc.database.connect({ database: 'main' });

@@ -27,7 +27,7 @@ function test(
     async () => {
       const { url, drop } = await freshDatabase();
       try {
-        const config = { databases: { main: { dialect: 'postgresql', url } } };
+        const config = { databases: { main: { dialect: 'postgresql', url } } } as const;
         const shop = project({ main: url }, { approvals: { ...STORE, callbackKey: CALLBACK_KEY } });
         await withGate({ config, approvals: STORE, humanInLoop }, (gate) => body(gate, shop));
       } finally {
@@ -333,7 +333,7 @@ else
           callbackBase: `${base}/any/prefix`,
           webhook: { secrets: { [to.url]: [WEBHOOK_SECRET] } },
         };
-        const config = { databases: { main: { dialect: 'postgresql', url } } };
+        const config = { databases: { main: { dialect: 'postgresql', url } } } as const;
         await withGate({ config, approvals, humanInLoop: { approvalWebhook: to.url } }, async ({ refund, refunds }) => {
           const { outcome } = await refund();
           await waitUntil(() => to.received.length === 1, 'nothing came');

@@ -225,6 +225,7 @@ test('a plugin that is listed twice is rejected, because it would tap twice', as
 });
 
 test('an unknown dialect is rejected with the existing ones and the nearest', async () => {
+  // @ts-expect-error: TypeScript finds it first
   const runtime = await inCode({ databases: { main: { dialect: 'postgres', url: 'x://y' } } });
   const error = await refused('name_unknown', runtime.dialectOf('main'));
   assert.match(error.why ?? '', /postgresql/);

@@ -2,6 +2,7 @@ import * as assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import type { SchemaResult } from '../core/database/automatic.ts';
 import { Database } from '../core/database/database.ts';
+import type { UpdateRequest } from '../core/database/update.ts';
 import type { Json } from '../core/json.ts';
 import { MigrationHelpers } from '../core/migration/builder.ts';
 import { drift, withoutUnknownReferences } from '../core/migration/drift.ts';
@@ -167,6 +168,7 @@ for (const engine of sqlEngines) {
     await expectError(db.schema.addField('a', 'id', 'integer'), 'field_exists');
     await expectError(db.schema.dropField('a', 'nope'), 'field_unknown');
     await expectError(db.schema.renameField('b', 'x', 'y'), 'collection_unknown');
+    // @ts-expect-error: there is no such type
     await expectError(db.schema.addField('a', 'x', 'strin'), 'field_type_unknown');
     await expectError(db.schema.addField('a', 'x', { type: 'decimal' }), 'field_invalid');
     await expectError(db.schema.dropIndex('a', 'nope'), 'index_unknown');
@@ -238,7 +240,7 @@ for (const engine of sqlEngines) {
         assert.deepEqual(await drift(other.connection, laterModel, withoutUnknownReferences(known, laterModel)), []);
         return new Database(other);
       };
-      const fields = { id: { type: 'integer', primaryKey: true }, team: 'integer' };
+      const fields = { id: { type: 'integer', primaryKey: true }, team: 'integer' } as const;
       await db.schema.rename('orders', 'orders_old');
       await db.schema.create('orders', fields);
       await db.schema.drop('notes');
@@ -348,7 +350,7 @@ for (const engine of sqlEngines) {
       { table: 'users', data: { last: { $CONCAT: [] } }, all: true },
       { table: 'users', data: { last: 'x' }, where: { id: { $like: 1 } } },
     ])
-      await expectError(db.update(wrong), 'update_invalid');
+      await expectError(db.update(wrong as UpdateRequest), 'update_invalid');
     await expectError(db.update({ table: 'nope', data: { a: 1 }, all: true }), 'collection_unknown');
     await expectError(db.update({ table: 'users', data: { lst: 'x' }, all: true }), 'field_unknown');
   });
@@ -380,7 +382,7 @@ for (const engine of sqlEngines) {
   });
 
   on('"now" in db.update is the time of the engine', async (db, adapter) => {
-    const clock = { day: 'date', time: 'time', wall: 'datetime', at: 'timestamp' };
+    const clock = { day: 'date', time: 'time', wall: 'datetime', at: 'timestamp' } as const;
     await db.schema.create('t', { id: { type: 'integer', primaryKey: true }, ...clock });
     await rows(adapter, "INSERT INTO t (id, at) VALUES (1, '2020-01-01'), (2, '2037-01-01')");
     const data = { day: 'now', time: 'now', wall: 'now', at: 'now' };

@@ -132,7 +132,7 @@ else {
               let model = await run(connection, create, undefined, epoch);
               failedOnce.add('PutItem users');
               for (let id = 0; id < 60; id += 1) await put(connection, 'users', { id, age: id });
-              const kind = { name: 'kind', type: 'string', default: 'x' };
+              const kind = { name: 'kind', type: 'string', default: 'x' } as const;
               model = await run(connection, { type: 'addField', collection: 'users', field: kind }, model, epoch);
               const collection = model.get('users');
               assert.ok(collection);

@@ -680,7 +680,7 @@ for (const engine of sqlEngines) {
       migration('20260109_000000_adopt')
         .createCollection('legacy', [
           { name: 'id', type: 'integer', primaryKey: true },
-          ...names.map((name) => ({ name, type: 'text' })),
+          ...names.map((name) => ({ name, type: 'text' as const })),
         ])
         .build();
     await new MigrationEngine(adapter).up(add('20260107_000000_note', 'note'));

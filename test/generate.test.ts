@@ -91,7 +91,7 @@ test('after reading the generated migrations back there is nothing to generate',
       team: { type: 'integer', references: { table: 'teams', column: 'id', onDelete: 'CASCADE' } },
       at: { type: 'timestamp', default: 'now' },
     },
-  };
+  } as const;
   const more = {
     indexes: { users: [{ columns: ['team', { name: 'at', order: 'desc' }] }] },
     constraints: { users: [{ type: 'check' as const, expression: 'id > 0' }] },
@@ -213,7 +213,7 @@ test('a pair of similar names is never dropped and added without a decision', as
 
 test('renamedFrom in the schema file also decides, permanently', async () => {
   const files = filesOf(await generateFrom({ users: { id, name: 'string' } }));
-  const tables = { users: { id, nick: { type: 'string', renamedFrom: 'name' } } };
+  const tables = { users: { id, nick: { type: 'string', renamedFrom: 'name' } } } as const;
   const second = await generateFrom(tables, { files });
   assert.deepEqual(second[0]?.migration.up, [{ type: 'renameField', collection: 'users', from: 'name', to: 'nick' }]);
   assert.deepEqual(await generateFrom(tables, { files: [...files, ...filesOf(second)] }), []);
@@ -249,25 +249,25 @@ test('a rename to an existing name drops its previous owner, and two names can b
 
 test('a renamedFrom whose target existed before is a question, which the flags can answer', async () => {
   const files = filesOf(await generateFrom({ a: { id, x: 'string', y: 'string' } }));
-  const tables = { a: { id, y: { type: 'string', renamedFrom: 'x' } } };
+  const tables = { a: { id, y: { type: 'string', renamedFrom: 'x' } } } as const;
   const removed = await rejectionOf(generateFrom(tables, { files }));
   assert.equal(removed.code, 'rename_undecided');
   assert.deepEqual(removed.next, ['--rename a.x:y (drops the previous a.y) or --drop a.x']);
   assert.deepEqual(steps(await generateFrom(tables, { files, rename: ['a.x:y'] })), ['drop a.y', 'a.x to y']);
   assert.deepEqual(steps(await generateFrom(tables, { files, drop: ['a.x'] })), ['drop a.x']);
 
-  const both = { a: { id, x: 'string', y: 'string', z: { type: 'string', renamedFrom: 'x' } } };
+  const both = { a: { id, x: 'string', y: 'string', z: { type: 'string', renamedFrom: 'x' } } } as const;
   const stays = await rejectionOf(generateFrom(both, { files }));
   assert.deepEqual(stays.next, ['--rename a.x:z or remove "renamedFrom" from a.z']);
   assert.deepEqual(steps(await generateFrom(both, { files, rename: ['a.x:z'] })), ['a.x to z', 'addField']);
   assert.deepEqual(steps(await generateFrom(both, { files, promptRename: async () => 'drop' })), ['addField']);
-  const swapped = { a: { ...both.a, z: 'string' } };
+  const swapped = { a: { ...both.a, z: 'string' } } as const;
   assert.deepEqual(steps(await generateFrom(swapped, { files, rename: ['a.x:z'] })), ['a.x to z', 'addField']);
 });
 
 test('an explicit drop takes precedence over renamedFrom', async () => {
   const files = filesOf(await generateFrom({ a: { id, x: 'string' } }));
-  const tables = { a: { id, y: { type: 'string', renamedFrom: 'x' } } };
+  const tables = { a: { id, y: { type: 'string', renamedFrom: 'x' } } } as const;
   assert.deepEqual(steps(await generateFrom(tables, { files, drop: ['a.x'] })), ['drop a.x', 'addField']);
 });
 

@@ -74,7 +74,7 @@ if (missing) test.skip('operations on MongoDB', missing);
 else {
   on('the values that each field type accepts', async ({ db, documents }) => {
     const uuid = '00000000-0000-4000-8000-00000000000a';
-    const values: Readonly<Record<string, readonly [good: readonly unknown[], bad: readonly unknown[]]>> = {
+    const values: Readonly<Partial<Record<FieldType, readonly [good: readonly unknown[], bad: readonly unknown[]]>>> = {
       integer: [
         [5, -5, 5.0, Long.fromNumber(5)],
         [5.5, 3e9, 'x', null],
@@ -104,7 +104,7 @@ else {
       binary: [[new Binary(Buffer.from('x')), Buffer.from('x')], ['x']],
     };
     for (const [type, [good, bad]] of Object.entries(values)) {
-      await db.schema.create(type, { value: { type, required: true } });
+      await db.schema.create(type, { value: { type: type as FieldType, required: true } });
       for (const value of good) assert.ok(await isAccepted(documents(type), { value }), `${type}: ${value}`);
       for (const value of bad) assert.ok(!(await isAccepted(documents(type), { value })), `${type}: ${value}`);
       assert.ok(!(await isAccepted(documents(type), {})), `${type} is required`);

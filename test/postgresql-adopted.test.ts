@@ -192,7 +192,7 @@ for (const engine of engines) {
         columns: ['low'],
         expression: 'low >= 0 AND low <= high',
       } as const;
-      const [id, low, high] = ['id', 'low', 'high'].map((name) => ({ name, type: 'integer' }));
+      const [id, low, high] = ['id', 'low', 'high'].map((name) => ({ name, type: 'integer' as const }));
       assert.ok(id && low && high);
       await runner.up(
         migration('20260101_000000_make')

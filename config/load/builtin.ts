@@ -1,4 +1,5 @@
 import { providers } from '../../plugins/models/ai-sdk/providers.ts';
+import type { BuiltinDialect } from '../define.ts';
 
 type Builtins = Readonly<Record<string, () => Promise<{ readonly default: unknown }>>>;
 
@@ -11,7 +12,7 @@ export const builtins: Readonly<Record<'dialects' | 'channels' | 'brokers' | 'mo
     mariadb: () => import('../../plugins/dialects/mariadb/dialect.ts'),
     mysql: () => import('../../plugins/dialects/mysql/dialect.ts'),
     postgresql: () => import('../../plugins/dialects/postgresql/dialect.ts'),
-  },
+  } satisfies Record<BuiltinDialect, unknown>,
   channels: {
     broker: () => import('../../plugins/channels/broker.ts'),
     console: () => import('../../plugins/channels/console.ts'),

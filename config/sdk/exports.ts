@@ -26,6 +26,7 @@ export {
   type ChannelFactory,
   type Delivery,
   DeliveryFailed,
+  isDeliveryFailed,
 } from '../../core/approval/channel.ts';
 export type { Signal, SignalOptions, SignalResult } from '../../core/approval/decide.ts';
 export { displayJson, displayText, shortenText } from '../../core/approval/display.ts';
@@ -45,7 +46,7 @@ export type {
 export type { SchemaResult } from '../../core/database/automatic.ts';
 export { Database } from '../../core/database/database.ts';
 export type { FieldSpec, SchemaOperations } from '../../core/database/schema.ts';
-export type { UpdateRequest } from '../../core/database/update.ts';
+export type { Comparison, UpdateRequest } from '../../core/database/update.ts';
 export type { Capabilities, Connection, ConnectOptions, Dialect, Statement, UpdateResult } from '../../core/dialect.ts';
 export { codes, type ErrorCode, type ErrorFacts, isSvcError, remedies, SvcError } from '../../core/errors.ts';
 export type { Json } from '../../core/json.ts';
@@ -122,16 +123,17 @@ export type {
   ParameterType,
   ToolParameters,
 } from '../../core/tool/parameters.ts';
-export { defineTool, type ToolContext, type ToolDefinition, type ToolList } from '../../core/tool/tool.ts';
-export { version } from '../../core/version.ts';
 export {
-  type ApprovalsConfig,
-  type BrokerConfig,
-  type Config,
-  type ConfigFunction,
-  type DatabaseConfig,
-  defineConfig,
-} from '../define.ts';
+  type DefinedTool,
+  defineTool,
+  type ToolContext,
+  type ToolDefinition,
+  type ToolList,
+  type ToolSchema,
+} from '../../core/tool/tool.ts';
+export { version } from '../../core/version.ts';
+// By `*`: TypeScript adds to `Dialects` through this module only if it is not listed by name.
+export * from '../define.ts';
 export type { Agent, DefinedAgent, RunRequest } from './agent.ts';
 export type { Agents } from './agents.ts';
 export { type ApprovalDetails, type Approvals, approvalHandler } from './approvals.ts';

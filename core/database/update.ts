@@ -4,9 +4,25 @@ import { type ErrorCode, SvcError } from '../errors.ts';
 import { canonicalJson, isPlainObject, type Json } from '../json.ts';
 import { assertArguments, deepCopy } from '../migration/arguments.ts';
 import { nearest } from '../nearest.ts';
-import { normalizeLiteral, TEMPORAL_TYPES } from '../schema/literal.ts';
+import { normalizeLiteral, nowLiteral, TEMPORAL_TYPES } from '../schema/literal.ts';
 import type { Collection, Field, FieldType } from '../schema/model.ts';
 import { type Shape, shapeProblems } from '../validate-shape.ts';
+
+/** What a field is compared with: a value, null, `'now'` for dates and times, or operators, all of which must match. */
+export type Comparison = null | boolean | number | string | readonly Json[] | Operators | JsonObject;
+
+// Not an interface, which would not be Json.
+type Operators = {
+  readonly $ne?: Json;
+  readonly $gt?: Json;
+  readonly $gte?: Json;
+  readonly $lt?: Json;
+  readonly $lte?: Json;
+  readonly $in?: readonly Json[];
+};
+
+/** The value of a json field. The compiler quotes the message for an operator that does not exist. */
+type JsonObject = { readonly [key: string]: Json } & { readonly [operator: `$${string}`]: 'is not an operator' };
 
 export interface UpdateRequest {
   readonly table: string;
@@ -15,8 +31,8 @@ export interface UpdateRequest {
    * strings and `{ $literal }`.
    */
   readonly data: { readonly [field: string]: Json };
-  /** A value, null, or `{ $gt, $gte, $lt, $lte, $ne, $in }` by field. A row must match all of them. */
-  readonly where?: { readonly [field: string]: Json };
+  /** A row must match all of them. */
+  readonly where?: { readonly [field: string]: Comparison };
   /** Must be true to update every row: an update with neither `where` nor `all` is rejected. */
   readonly all?: boolean;
 }
@@ -189,14 +205,8 @@ function invalid(message: string, next: readonly string[] = []): SvcError {
 
 /** Replaces `'now'` in a value or in its operators by a literal of the type, in UTC. */
 function replaceNow(value: Json, type: FieldType, now: Date): Json {
-  if (value === 'now') return nowLiteral(type, now.toISOString());
+  if (value === 'now') return nowLiteral(type, now);
   if (Array.isArray(value)) return value.map((one: Json) => replaceNow(one, type, now));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, replaceNow(one, type, now)]));
-}
-
-function nowLiteral(type: FieldType, iso: string): string {
-  if (type === 'date') return iso.slice(0, 10);
-  if (type === 'time') return iso.slice(11, 23);
-  return type === 'datetime' ? iso.slice(0, 23) : iso;
 }

@@ -4,7 +4,7 @@ import type { Json } from '../json.ts';
 import { nearest } from '../nearest.ts';
 import { type Path, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { normalizeDefault } from './literal.ts';
-import { FIELD_TYPES, type Field, type FieldType, fieldType } from './model.ts';
+import { FIELD_TYPES, type Field, type FieldType, type FieldTypeName, fieldType } from './model.ts';
 import { assertName } from './names.ts';
 import type { FieldChanges, FieldDefinition, NamedFieldDefinition } from './operation.ts';
 
@@ -40,7 +40,8 @@ const TYPE_PARAMETERS: Readonly<Partial<Record<keyof FieldDefinition, readonly F
 export function defineField(name: string, definition: FieldDefinition | string, table: string): Field {
   assertName(name, 'field');
   const invalid = invalidField(`${table}.${name}`);
-  const input: FieldDefinition = typeof definition === 'string' ? { type: definition } : definition;
+  // resolveType checks the name.
+  const input = typeof definition === 'string' ? { type: definition as FieldTypeName } : definition;
   const [problem] = shapeProblems(input, FIELD_SHAPE);
   if (problem) throw invalid(problemText(problem), problem.path);
   const type = resolveType(input.type, `${table}.${name}`, ['type']);

@@ -115,8 +115,8 @@ export const FIELD_TYPES = [
 
 export type FieldType = (typeof FIELD_TYPES)[number];
 
-/** A field type in any letter case. The type lets editors suggest names; other strings are rejected at run time. */
-export type FieldTypeName = FieldType | Capitalize<FieldType> | (string & {});
+/** A field type. At run time its letter case does not matter: schema files write `String`. */
+export type FieldTypeName = FieldType | Capitalize<FieldType> | Uppercase<FieldType>;
 
 const byLowerCase = new Map<string, FieldType>(FIELD_TYPES.map((type) => [type, type]));
 

@@ -85,7 +85,7 @@ export interface ModifyField {
 }
 /** Omitted properties keep their values. `null` removes a default, length, precision, scale or items. */
 export interface FieldChanges {
-  readonly type?: string;
+  readonly type?: FieldTypeName;
   readonly primaryKey?: boolean;
   readonly autoGenerate?: boolean;
   readonly length?: number | null;
@@ -96,7 +96,7 @@ export interface FieldChanges {
   readonly precision?: number | null;
   readonly scale?: number | null;
   readonly enumValues?: readonly string[] | null;
-  readonly items?: string | null;
+  readonly items?: FieldTypeName | null;
 }
 export interface CreateIndex extends IndexOptions {
   readonly type: 'createIndex';

@@ -1,0 +1,234 @@
+import * as assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFileSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { folder } from './kit/folder.ts';
+import { test } from './kit/test.ts';
+
+/** What the public types reject, and with which message. One run of the compiler for all snippets. */
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+const MAIN = "{ main: { dialect: 'postgresql', url: 'pglite://memory' } }";
+const UNKNOWN_DIALECT = /'"postgressql"' is not assignable to type .*Did you mean '"postgresql"'/;
+const UNKNOWN_TYPE = /'"strin"' is not assignable to/;
+
+/** Each has one mistake, on the line that is marked. */
+const REJECTED: Readonly<Record<string, readonly [code: string, message: RegExp]>> = {
+  'an unknown setting': [
+    `defineConfig({
+      databse: ${MAIN}, // here
+      product: 'shop',
+    });`,
+    /'databse' does not exist in type '.*Config'/,
+  ],
+  'an unknown setting of a database': [
+    `defineConfig({
+      product: 'shop',
+      databases: { main: { dialect: 'postgresql', uri: 'pglite://memory' } }, // here
+    });`,
+    /'uri' does not exist in type 'DatabaseConfig'/,
+  ],
+  'a setting of the wrong type': [
+    `defineConfig({
+      product: 'shop',
+      environments: { prd: { protected: 'yes' } }, // here
+    });`,
+    /Type 'string' is not assignable to type 'boolean'/,
+  ],
+  'an unknown dialect': [
+    `defineConfig({
+      product: 'shop',
+      databases: { main: { dialect: 'postgressql', url: 'pglite://memory' } }, // here
+    });`,
+    UNKNOWN_DIALECT,
+  ],
+  'an unknown setting that a function returns': [
+    `defineConfig(({ env }) => ({ // here
+      product: env ?? 'shop',
+      databse: ${MAIN},
+    }));`,
+    /databse is not a setting/,
+  ],
+  'an unknown setting of a database that a function returns': [
+    `defineConfig(() => ({ // here
+      product: 'shop',
+      databases: { main: { dialect: 'postgresql', url: 'pglite://memory', uri: 'pglite://memory' } },
+    }));`,
+    /uri is not a setting/,
+  ],
+  'an unknown dialect that a function returns': [
+    `defineConfig(() => ({ // here
+      product: 'shop',
+      databases: { main: { dialect: 'postgressql', url: 'pglite://memory' } },
+    }));`,
+    UNKNOWN_DIALECT,
+  ],
+  'an unknown setting that a promise resolves to': [
+    `defineConfig(async ({ env }) => ({ // here
+      product: env ?? 'shop',
+      databse: ${MAIN},
+    }));`,
+    /databse is not a setting/,
+  ],
+  'an unknown dialect that a promise resolves to': [
+    `defineConfig(async () => ({ // here
+      product: 'shop',
+      databases: { main: { dialect: 'postgressql', url: 'pglite://memory' } },
+    }));`,
+    UNKNOWN_DIALECT,
+  ],
+  'an unknown setting in a function with a body': [
+    `defineConfig(async () => { // here
+      const product = await Promise.resolve('shop');
+      return { product, databse: ${MAIN} };
+    });`,
+    /databse is not a setting/,
+  ],
+  'an unknown type in db.schema': [`db.schema.addField('users', 'name', 'strin'); // here`, UNKNOWN_TYPE],
+  'an unknown type of a field of a new table': [
+    `db.schema.create('users', {
+      id: { type: 'integer', primaryKey: true },
+      first: 'strin', // here
+    });`,
+    UNKNOWN_TYPE,
+  ],
+  'an unknown type in a definition': [
+    `db.schema.create('users', {
+      id: { type: 'integer', primaryKey: true },
+      first: { type: 'strin', length: 40 }, // here
+    });`,
+    UNKNOWN_TYPE,
+  ],
+  'an unknown property of a field': [
+    `db.schema.create('users', {
+      id: { type: 'integer', primarykey: true }, // here
+    });`,
+    /'primarykey' does not exist in type .*Did you mean to write 'primaryKey'/,
+  ],
+  'an unknown type to change to': [`db.schema.modifyField('users', 'name', { type: 'strin' }); // here`, UNKNOWN_TYPE],
+  'an unknown type in the builder': [
+    `migration('20260101_000000_users')
+      .addField('users', { name: 'first', type: 'strin' }); // here`,
+    UNKNOWN_TYPE,
+  ],
+  'an unknown type in a migration object': [
+    `const made: Migration = { tag: '20260101_000000_users', down: [], up: [
+      { type: 'addField', collection: 'users', field: { name: 'first', type: 'strin' } }, // here
+    ] };`,
+    UNKNOWN_TYPE,
+  ],
+  'an unknown operator': [
+    `db.update({ table: 'users', data: { age: 1 }, where: { age: { $gtt: 3 } } }); // here`,
+    /'\$gtt'[\s\S]*"is not an operator"/,
+  ],
+  'an unknown operator next to a known one': [
+    `db.update({ table: 'users', data: { age: 1 }, where: { age: { $gt: 3, $lessThan: 5 } } }); // here`,
+    /'\$lessThan'[\s\S]*"is not an operator"/,
+  ],
+  'a value of $in that is not an array': [
+    `db.update({ table: 'users', data: { age: 1 }, where: { age: { $in: 3 } } }); // here`,
+    /'\$in'[\s\S]*Type 'number' is not assignable to type .*readonly Json\[\]/,
+  ],
+  'an unknown error code to compare with': [
+    `try {} catch (error) { if (isSvcError(error) && error.code === 'colection_exists') throw error; } // here`,
+    /'"colection_exists"' have no overlap/,
+  ],
+  'an unknown error code to throw': [
+    `throw new SvcError('colection_exists', 'It exists.'); // here`,
+    /'"colection_exists"' is not assignable to/,
+  ],
+};
+
+/** What must compile. */
+const ACCEPTED = `
+  declare module '@svc/sdk' {
+    interface Dialects { abacus: true }
+  }
+  defineConfig({ product: 'shop', databases: { main: { dialect: 'abacus', url: 'abacus://beads', options: { beads: 10 } } } });
+  defineConfig({ product: 'shop', env: 'dev', databases: ${MAIN}, brokers: { bus: { type: 'rabbitmq', url: process.env.URL, prefetch: 5 } } });
+  defineConfig(({ env = 'dev' }) => ({
+    product: 'shop',
+    env,
+    databases: { main: { dialect: 'postgresql', url: { dev: 'pglite://memory', prd: process.env.URL } }, beads: { dialect: 'abacus', url: process.env.URL } },
+    environments: { prd: { protected: env === 'prd' } },
+    approvals: {
+      store: { database: 'main' },
+      channels: { ops: { type: 'slack', token: process.env.TOKEN } },
+      webhook: { secrets: { 'https://ops.example': [process.env.SECRET] } },
+    },
+    plugins: ['svc-dialect-abacus', definePlugin({ name: 'own', apply() {} })],
+  }));
+  defineConfig(async ({ env }) => (env === 'prd' ? { product: 'shop', databases: ${MAIN} } : { product: 'shop', env: 'dev' }));
+  const base: Config = { product: 'shop' };
+  defineConfig(async () => {
+    if (process.env.CI) return base;
+    return { ...base, env: await Promise.resolve('dev') };
+  });
+  new Svc({ config: defineConfig({ product: 'shop' }) });
+  new Svc({ config: defineConfig(() => ({ product: 'shop' })) });
+  db.schema.create('users', { id: { type: 'Integer', primaryKey: true }, tags: { type: 'ARRAY', items: 'Uuid' }, data: 'json' });
+  db.update({ table: 'users', data: { data: { $any: 1 }, age: 1 }, where: { age: { $gt: 3, $lte: 5 }, name: null, id: { $in: [1, 2] }, data: { a: { b: 1 } }, tags: ['x'], born: { $lt: 'now' } } });
+`;
+
+const IMPORTS = `import { type Config, type Database, defineConfig, definePlugin, isSvcError, type Migration, migration, Svc, SvcError } from '@svc/sdk';
+declare const db: Database;`;
+
+/** Lines of the compiler's output by file. */
+async function compile(): Promise<Map<string, string[]>> {
+  const { compilerOptions } = JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8'));
+  const paths = Object.entries<string[]>(compilerOptions.paths).map(([name, [file = '']]) => [
+    name,
+    [join(root, file)],
+  ]);
+  const snippets = Object.values(REJECTED).map(([code], index) => [`rejected-${index}.ts`, `${IMPORTS}\n${code}\n`]);
+  const path = folder({
+    'tsconfig.json': {
+      compilerOptions: { ...compilerOptions, paths: Object.fromEntries(paths), noUnusedLocals: false },
+      include: ['*.ts'],
+    },
+    'package.json': { type: 'module' },
+    'accepted.ts': `${IMPORTS}\n${ACCEPTED}\n`,
+    ...Object.fromEntries(snippets),
+  });
+  symlinkSync(join(root, 'node_modules'), join(path, 'node_modules'));
+  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const output = await new Promise<string>((settle) => {
+    execFile(
+      process.execPath,
+      [tsc, '-p', path, '--pretty', 'false'],
+      { cwd: path, maxBuffer: 1 << 24 },
+      (_error, stdout) => settle(stdout),
+    );
+  });
+  const found = new Map<string, string[]>();
+  let file = '';
+  for (const line of output.split('\n').filter((text) => text !== '')) {
+    file = /^(\S+?\.ts)\(\d/.exec(line)?.[1] ?? file; // a continuation is indented
+    found.set(file, [...(found.get(file) ?? []), line]);
+  }
+  return found;
+}
+
+const found = await compile();
+
+test('correct code compiles, and nothing else of the program is reported', () => {
+  assert.deepEqual(found.get('accepted.ts') ?? [], []);
+  assert.deepEqual(
+    [...found.keys()].filter((file) => !file.startsWith('rejected-')),
+    [],
+  );
+});
+
+for (const [index, [what, [code, message]]] of Object.entries(REJECTED).entries()) {
+  test(`${what} does not compile, and the message names it`, () => {
+    const file = `rejected-${index}.ts`;
+    const lines = found.get(file) ?? [];
+    assert.match(lines.join('\n'), message);
+    const errors = lines.filter((line) => line.startsWith(file));
+    assert.equal(errors.length, 1, errors.join('\n'));
+    const line = `${IMPORTS}\n${code}`.split('\n').findIndex((text) => text.includes('// here')) + 1;
+    assert.ok(errors[0]?.startsWith(`${file}(${line},`), errors[0]);
+  });
+}
