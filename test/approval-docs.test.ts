@@ -1,10 +1,14 @@
 import * as assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { serve } from '@hono/node-server';
 import { Webhook } from 'standardwebhooks';
+import { approvalHandler } from '../config/sdk/index.ts';
 import { scripted } from './kit/cli.ts';
+import { docsBlocks } from './kit/docs-blocks.ts';
 import { folder } from './kit/folder.ts';
 import { test } from './kit/test.ts';
 import { freePort } from './suites/free-port.ts';
@@ -141,6 +145,42 @@ for (const { name, command, version, file, text, run } of LANGUAGES) {
     } finally {
       to.close();
       rmSync(directory, { recursive: true });
+    }
+  });
+}
+
+const curl = 'the curl command of approve-by-webhook.md decides, with the changed amount';
+if (spawnSync('curl', ['--version']).status !== 0) test.skip(curl, 'curl is not installed');
+else {
+  test(curl, async () => {
+    const [command] = docsBlocks().filter(
+      ({ page, language }) => page === 'docs/how-to/approve-by-webhook.md' && language === 'sh',
+    );
+    assert.ok(command);
+    const to = await startWebhookReceiver(200);
+    const port = await freePort();
+    const approvals = {
+      callbackBase: `http://127.0.0.1:${port}/svc`,
+      webhook: { secrets: { [to.url]: [WEBHOOK_SECRET] } },
+    };
+    try {
+      await withGate({ approvals, humanInLoop: { approvalWebhook: to.url } }, async ({ svc, refund, refunds }) => {
+        const server = serve({ fetch: approvalHandler(svc), port, hostname: '127.0.0.1' });
+        try {
+          const { outcome } = await refund();
+          await waitUntil(() => to.received.length === 1, 'no webhook arrived');
+          const { callbackUrl } = JSON.parse(to.received[0]?.body ?? '');
+          const env = { ...process.env, callbackUrl, NO_PROXY: '127.0.0.1' };
+          const { stdout } = await promisify(execFile)('sh', ['-ec', command.text], { env });
+          assert.equal(JSON.parse(stdout).status, 'approved');
+          assert.equal((await outcome).status, 'completed');
+          assert.equal(JSON.stringify(refunds), '[{"orderId":"1234","amount":15}]');
+        } finally {
+          server.close();
+        }
+      });
+    } finally {
+      to.close();
     }
   });
 }

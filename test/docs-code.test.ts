@@ -1,66 +1,104 @@
 import * as assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
+import { Hono } from 'hono';
+import { assertConfig } from '../config/load/validate.ts';
 import { readSchemaFile } from '../config/project/schema-file.ts';
 import { Kernel } from '../core/kernel.ts';
 import { applyPlugin } from '../core/plugin.ts';
-import { type DocsBlock, docsBlocks, importDocsPlugin } from './kit/docs-blocks.ts';
+import {
+  type DocsBlock,
+  type DocsStubs,
+  docsBlocks,
+  docsModules,
+  EXAMPLES,
+  readPage,
+  runnableBlock,
+} from './kit/docs-blocks.ts';
 import { PRELUDE } from './kit/docs-prelude.ts';
 import { folder } from './kit/folder.ts';
+import { ModelServer } from './kit/model-server.ts';
 import { test } from './kit/test.ts';
+import { withGate } from './suites/gate-client.ts';
 
 /**
- * The code in README.md and docs/: compiled against the built package, all of it by one run of the compiler. Plugins are
- * applied and schema files read; what README.md runs as a project, test/readme.test.ts does.
+ * The code of the pages: compiled against the built package, all of it by one run of the compiler, and run. What another
+ * test runs is listed in RUN_BY; any other block that is not run has its reason in a comment before it.
  */
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const blocks = docsBlocks();
 const COMPILED = ['ts', 'js'];
-/** Other languages: run by another test, or not run. */
-const OTHER = ['sh', 'text', 'json', 'python', 'go', 'mermaid', 'console'];
+const pagesWithCode = new Set(blocks.filter(({ language }) => COMPILED.includes(language)).map(({ page }) => page));
 
-/** Pads a block so that its lines have the same numbers in the file as on the page. */
-function source({ page, line, language, text }: DocsBlock): { readonly name: string; readonly text: string } {
-  const name = `${page.replaceAll('/', '-')}.${line}.m${language}`;
-  return { name, text: `${'\n'.repeat(line)}${text}\nexport {};\n` };
-}
+/** Blocks that another file runs. */
+const RUN_BY: Readonly<Record<string, (block: DocsBlock) => boolean>> = {
+  'readme.test.ts': ({ page, language }) =>
+    page === 'README.md' ||
+    page.startsWith('docs/tutorials/') ||
+    (/adopt-a-database|recover-a-failed-migration/.test(page) && language === 'sh'),
+  'approval-docs.test.ts': ({ page, language, annotation }) =>
+    (page === 'docs/reference/approvals.md' &&
+      (['python', 'go'].includes(language) || annotation === 'receiver.mjs')) ||
+    (page === 'docs/how-to/approve-by-webhook.md' && language === 'sh'),
+};
+const isRunElsewhere = (block: DocsBlock) => Object.values(RUN_BY).some((runs) => runs(block));
+const at = ({ page, line }: DocsBlock): string => `${page}:${line}`;
+
+/** What blocks import from their folder and no page shows. */
+const STUBS: DocsStubs = {
+  'dialect.ts': "import type { Dialect } from '@svc/sdk';\nexport declare const abacus: Dialect;",
+  'client.ts':
+    "import type { BrokerClient } from '@svc/sdk/testing';\nexport declare function openClient(): Promise<BrokerClient>;",
+};
+/** The same at run time. */
+const NEIGHBOURS: DocsStubs = { 'dialect.ts': 'export const abacus = {};' };
 
 function project(): string {
   const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const paths = Object.entries<{ types?: string }>(exports).flatMap(([name, { types }]) =>
     types === undefined ? [] : [[`@svc/sdk${name.slice(1)}`, [join(root, types)]]],
   );
+  for (const [name, file] of EXAMPLES) paths.push([name, [file]]);
   const { compilerOptions } = JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8'));
   const options = { ...compilerOptions, paths: Object.fromEntries(paths), allowJs: true, noUnusedLocals: false };
+  const files = [...pagesWithCode].flatMap((page) =>
+    Object.entries({ ...STUBS, ...docsModules(page) }).map(([file, text]) => [`${page}/${file}`, text]),
+  );
   const path = folder({
-    'tsconfig.json': { compilerOptions: { ...options, declaration: false }, include: ['*.ts', '*.mts', '*.mjs'] },
+    'tsconfig.json': { compilerOptions: { ...options, declaration: false }, include: ['**/*.ts', '**/*.js'] },
     'prelude.ts': PRELUDE,
     'package.json': { type: 'module' },
-    // Modules that a block imports from its folder.
-    'dialect.ts': "import type { Dialect } from '@svc/sdk';\nexport declare const abacus: Dialect;",
-    'index.ts': "import { definePlugin } from '@svc/sdk';\nexport default definePlugin({ name: 'own', apply() {} });",
-    'client.ts':
-      "import type { BrokerClient } from '@svc/sdk/testing';\nexport declare function openClient(): Promise<BrokerClient>;",
+    ...Object.fromEntries(files),
   });
   symlinkSync(join(root, 'node_modules'), join(path, 'node_modules'));
-  for (const block of blocks.filter(({ language }) => COMPILED.includes(language))) {
-    const { name, text } = source(block);
-    writeFileSync(join(path, name), text);
-  }
   return path;
 }
 
-test('every block has a known language', () => {
-  const strange = blocks.filter(({ language }) => ![...COMPILED, ...OTHER].includes(language));
-  assert.deepEqual(
-    strange.map(({ page, line, language }) => `${page}:${line} ${language}`),
-    [],
+test('every block is run, or says why not', () => {
+  const idle = blocks.filter(
+    (block) => ![...COMPILED, 'json'].includes(block.language) && !isRunElsewhere(block) && block.notRun === undefined,
   );
-  assert.ok(blocks.filter(({ language }) => language === 'ts').length > 10);
+  assert.deepEqual(idle.map(at), []);
+  const needless = blocks.filter((block) => block.notRun !== undefined && isRunElsewhere(block));
+  assert.deepEqual(needless.map(at), []);
+  for (const [file, runs] of Object.entries(RUN_BY)) assert.ok(blocks.some(runs), file);
+});
+
+test('a page names the installation of every package that its code imports', () => {
+  const missing = blocks
+    .filter(({ language }) => COMPILED.includes(language))
+    .flatMap((block) =>
+      [...block.text.matchAll(/ from '([^.'][^']*)'/g)]
+        .map(([, name = '']) => name)
+        .filter((name) => !/^(node:|@svc\/sdk($|\/)|svc-example-)/.test(name))
+        .filter((name) => !new RegExp(`npm install[^\`\n]*[ /]${name}\\b`).test(readPage(block.page)))
+        .map((name) => `${at(block)} ${name}`),
+    );
+  assert.deepEqual(missing, []);
 });
 
 test('TypeScript and JavaScript compile against the public types', async () => {
@@ -69,11 +107,8 @@ test('TypeScript and JavaScript compile against the public types', async () => {
   const path = project();
   await promisify(execFile)(process.execPath, [tsc, '-p', path, '--pretty', 'false'], { cwd: path }).catch(
     ({ stdout, stderr }: { stdout: string; stderr: string }) => {
-      // docs-reference-hooks.md.12.mts(14,3) is docs/reference/hooks.md, line 14.
-      const output = `${stdout}${stderr}`.replace(
-        /^(?:docs-)?(\S+?\.md)\.\d+\.m[tj]s\((\d+),/gm,
-        '$1: line $2 (column ',
-      );
+      // docs/reference/hooks.md/line-12.ts(14,3) is docs/reference/hooks.md, line 14.
+      const output = `${stdout}${stderr}`.replace(/^(\S+?\.md)\/line-\d+\.[tj]s\((\d+),/gm, '$1: line $2 (column ');
       assert.fail(output);
     },
   );
@@ -89,18 +124,58 @@ test('JSON is valid, and so are schema files', async () => {
   }
 });
 
-/** Complete plugins, not those assembled from several files. */
-const plugins = blocks.filter(({ text }) => /^export default definePlugin\(/m.test(text) && !/ from '\.\//.test(text));
+/** What the prelude declares, with a request that waits for a decision. */
+async function withPrelude(body: () => Promise<void>): Promise<void> {
+  await withGate({}, async ({ svc, refund }) => {
+    const { request } = await refund();
+    const { requestId, executionId } = request;
+    const user = { email: 'ada@shop.example', address: '192.0.2.7' };
+    const decision = { approved: true, reason: 'Agreed.', modifiedParams: { amount: 15 } };
+    const bank = { refund: async (orderId: string, amount: number) => `paid ${amount} for order ${orderId}` };
+    Object.assign(globalThis, { svc, request, requestId, executionId, ...decision, user, app: new Hono(), bank });
+    await body();
+  });
+}
 
-test('plugins can be applied, and register what they should', async () => {
-  assert.ok(plugins.length >= 5);
-  for (const block of plugins) {
-    const at = `${block.page}:${block.line}`;
-    const plugin = await importDocsPlugin(block);
-    const { registers, taps } = applyPlugin(new Kernel(), plugin, at);
-    assert.ok(Object.keys({ ...registers, ...taps }).length > 0, `${at} does nothing`);
-  }
-});
+/** The API of the model provider that the pages use. */
+async function withModel(body: () => Promise<void>): Promise<void> {
+  const server = new ModelServer();
+  process.env.OPENAI_BASE_URL = await server.listen();
+  process.env.OPENAI_API_KEY = 'sk-test';
+  const call = { id: 'call_1', name: 'refund', args: '{"orderId":"1234","amount":20}' };
+  server.replies.push({ calls: [call] }, { text: 'Done.' });
+  await body().finally(() => server.close());
+}
+
+const run = blocks.filter(
+  (block) => COMPILED.includes(block.language) && !isRunElsewhere(block) && block.notRun === undefined,
+);
+
+const isSuite = ({ text }: DocsBlock) => text.includes("from 'node:test'");
+
+for (const block of run.filter(isSuite)) {
+  test(`${at(block)} passes`, async () => {
+    const args = ['--import', 'tsx', runnableBlock(block, NEIGHBOURS)];
+    const env = { ...process.env, NODE_TEST_CONTEXT: undefined };
+    const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, env });
+    assert.match(stdout, /^# fail 0$/m);
+    assert.doesNotMatch(stdout, /^# pass 0$/m);
+  });
+}
+
+for (const block of run.filter((one) => !isSuite(one))) {
+  test(`${at(block)} runs`, async () => {
+    await withPrelude(() =>
+      withModel(async () => {
+        const { default: exported } = await import(pathToFileURL(runnableBlock(block, NEIGHBOURS)).href);
+        if (block.text.includes('defineConfig(')) assertConfig(exported);
+        if (!block.text.includes('definePlugin(')) return;
+        const { registers, taps } = applyPlugin(new Kernel(), exported, at(block));
+        assert.ok(Object.keys({ ...registers, ...taps }).length > 0, 'it does nothing');
+      }),
+    );
+  });
+}
 
 test('hooks.md lists exactly the hooks', () => {
   const page = readFileSync(join(root, 'docs', 'reference', 'hooks.md'), 'utf8');

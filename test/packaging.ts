@@ -4,6 +4,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { docsBlocks } from './kit/docs-blocks.ts';
+import { deadLinks } from './kit/docs-links.ts';
 import { test } from './kit/test.ts';
 
 /** Uses the package as a new user does: installs it into an empty folder, and uses the command line and the API. */
@@ -44,12 +46,12 @@ test(
     const paths: string[] = packed.files.map((file: { path: string }) => file.path);
     const unexpected = paths.filter(
       (path) =>
-        !/^(dist\/.+\.(c?js|d\.ts|json)|dist\/THIRD-PARTY\.txt|docs\/([a-z-]+\/)?[A-Za-z-]+\.md|examples\/[a-z-]+\/(src\/[a-z]+\.ts|README\.md)|(README|CONTRIBUTING)\.md|package\.json|LICENSE)$/.test(
+        !/^(dist\/.+\.(c?js|d\.ts|json)|dist\/THIRD-PARTY\.txt|docs\/([a-z-]+\/)?[A-Za-z-]+\.md|examples\/README\.md|examples\/[a-z-]+\/(README\.md|run\.ts|(src|test)\/[a-z.-]+\.ts|svc\.config\.ts|svc\/[a-z/]+\.json)|(README|CONTRIBUTING)\.md|package\.json|LICENSE)$/.test(
           path,
         ),
     );
     assert.deepEqual(unexpected, []);
-    assert.ok(packed.unpackedSize < 4_400_000, `${packed.unpackedSize} bytes`);
+    assert.ok(packed.unpackedSize < 4_600_000, `${packed.unpackedSize} bytes`);
   },
   npm,
 );
@@ -64,12 +66,29 @@ test('the package contains no paths of this machine and no tests', async () => {
     for (const path of [root, homedir(), tmpdir()]) {
       assert.ok(path === '/' || !text.includes(`${path}/`), `${file} contains ${path}/`);
     }
-    // It includes the test suites for plugin authors, and two example plugins.
-    assert.doesNotMatch(
-      file.slice(folder.length).replace('/dist/test/suites/', '/dist/').replace('/package/examples/', '/package/'),
-      /\.test\.|\/(test|kit|bench|examples)\//,
-    );
+    // It includes the test suites for plugin authors, and the examples with their tests.
+    const own = file
+      .slice(folder.length)
+      .replace('/dist/test/suites/', '/dist/')
+      .replace(/\/package\/examples\/.*/, '');
+    assert.doesNotMatch(own, /\.test\.|\/(test|kit|bench)\//);
   }
+});
+
+test('every relative link of the packed pages leads to a packed file', async () => {
+  const content = join(folder, 'content', 'package');
+  const names = await readdir(content, { recursive: true });
+  const pages = names.filter((name) => name.endsWith('.md'));
+  assert.ok(pages.includes('README.md') && pages.some((name) => name.endsWith('write-a-dialect.md')));
+  assert.deepEqual(deadLinks(content, pages), []);
+});
+
+test('npm shows where the project lives, and how to find it', async () => {
+  const manifest = JSON.parse(await readFile(join(folder, 'content', 'package', 'package.json'), 'utf8'));
+  for (const url of [manifest.homepage, manifest.repository.url.replace(/^git\+/, ''), manifest.bugs.url]) {
+    assert.equal(new URL(url).protocol, 'https:');
+  }
+  assert.ok(manifest.keywords.length >= 5);
 });
 
 test(
@@ -92,6 +111,20 @@ test(
   },
   npm,
 );
+
+for (const name of ['first-migration.md', 'first-approval.md']) {
+  test(
+    `the installation of the tutorial ${name}`,
+    async () => {
+      const [block] = docsBlocks().filter(
+        ({ page, annotation }) => page === `docs/tutorials/${name}` && annotation === 'install',
+      );
+      assert.match(block?.text ?? '', /^npm install @svc\/sdk$/m);
+      await run(folder, 'sh', '-ec', (block?.text ?? '').replace('npm install @svc/sdk', `npm install ${tarball}`));
+    },
+    npm,
+  );
+}
 
 test(
   'generate, migrate, status, rollback',
