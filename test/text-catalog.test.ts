@@ -12,6 +12,8 @@ const SYNTAX: TextCatalogSyntax = {
   now: { timestamp: 'now_utc()' },
   currentTimestamp: 'now_utc()',
   uuid: 'new_uuid()',
+  catalogQuery: 'SELECT name, sql FROM catalog',
+  columnsQuery: (table) => `SELECT name FROM columns('${table}')`,
   danglingReferences: (table) => `SELECT why FROM dangling('${table}')`,
 };
 const RULES = { name: 'keeper', names: { max: 63, unit: 'bytes' }, unsupported: {} } as const;

@@ -18,6 +18,7 @@ const model = applyAll([
     ],
   },
   { type: 'createIndex', collection: 't', index: 'i', columns: [{ name: 'a' }] },
+  { type: 'createCollection', name: 'single', fields: [{ name: 'a', type: 'integer' }] },
 ]);
 const modify = (field: string, changes: object): Operation => ({
   type: 'modifyField',
@@ -45,6 +46,7 @@ const ASKED: readonly (readonly [Operation, readonly Feature[]])[] = [
   [{ type: 'renameField', collection: 't', from: 'id', to: 'x' }, ['renameKeyField']],
   [{ type: 'renameField', collection: 't', from: 'a', to: 'x' }, ['renameField', 'renameIndexedField']],
   [{ type: 'dropField', collection: 't', field: 'id' }, ['dropField', 'changeKey']],
+  [{ type: 'dropField', collection: 'single', field: 'a' }, ['dropField', 'dropLastField']],
   [
     {
       type: 'createIndex',
@@ -53,7 +55,7 @@ const ASKED: readonly (readonly [Operation, readonly Feature[]])[] = [
       columns: [{ name: 'a', order: 'DESC' }, { name: 'long' }],
       unique: true,
     },
-    ['compositeIndex', 'longKey', 'uniqueIndex', 'descendingIndex'],
+    ['index', 'compositeIndex', 'longKey', 'uniqueIndex', 'descendingIndex'],
   ],
   [{ type: 'raw', dialect: 'x', statement: 'y' }, []],
 ];

@@ -27,10 +27,12 @@ export const FEATURES = {
   changeIndexedField: 'change the type of an indexed field',
   changeType: 'change the type of a field',
   dropField: 'drop a field',
+  dropLastField: 'drop the only field of a table',
   renameField: 'rename a field',
   renameKeyField: 'rename a field of the primary key',
   renameIndexedField: 'rename an indexed field',
   renameChanged: 'change the definition of a field while it is renamed',
+  index: 'have an index',
   compositeIndex: 'have an index on several fields',
   uniqueIndex: 'have a unique index',
   descendingIndex: 'have a descending index',
@@ -127,6 +129,7 @@ function* operationFeatures(operation: Operation, before: SchemaModel): Generato
     }
     case 'dropField':
       yield 'dropField';
+      if (before.get(operation.collection)?.fields.size === 1) yield 'dropLastField';
       if (before.get(operation.collection)?.fields.get(operation.field)?.primaryKey) yield 'changeKey';
       break;
     case 'renameField': {
@@ -144,6 +147,7 @@ function* operationFeatures(operation: Operation, before: SchemaModel): Generato
       yield* modifyFeatures(operation, before.get(operation.collection));
       break;
     case 'createIndex':
+      yield 'index';
       if (operation.columns.length > 1) yield 'compositeIndex';
       if (
         isUnlimitedIn(

@@ -1,4 +1,10 @@
-import { quoteLiteral, type TextCatalogSyntax, UNSUPPORTED_BY_SQL, type ValidationRules } from '@svc/sdk/dialect';
+import {
+  engineErrors,
+  quoteLiteral,
+  type TextCatalogSyntax,
+  UNSUPPORTED_BY_SQL,
+  type ValidationRules,
+} from '@svc/sdk/dialect';
 
 const NOW = "strftime('%Y-%m-%dT%H:%M:%fZ')";
 const NUMBERS = /^(integer|bigint|smallint|float|double|decimal|boolean)$/;
@@ -29,6 +35,9 @@ export const SYNTAX: TextCatalogSyntax = {
   now: { date: 'date()', time: "strftime('%H:%M:%f')", datetime: NOW, timestamp: NOW },
   currentTimestamp: NOW,
   uuid: "lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-8' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))",
+  catalogQuery: `SELECT tbl_name AS name, sql FROM sqlite_schema WHERE type IN ('table', 'index') AND sql IS NOT NULL
+    AND substr(tbl_name, 1, 5) <> '_svc_' AND substr(tbl_name, 1, 7) <> 'sqlite_'`,
+  columnsQuery: (table) => `SELECT name FROM pragma_table_info(${quoteLiteral(table)})`,
   danglingReferences: (table) =>
     `SELECT 'A row references a missing row of "' || parent || '".' AS why FROM pragma_foreign_key_check(${quoteLiteral(table)}) LIMIT 1`,
   invalidValueCondition: (column, type) => (NUMBERS.test(type) ? `typeof(${column}) IN ('text', 'blob')` : undefined),
@@ -46,9 +55,26 @@ export const RULES: ValidationRules = {
     temporaryTable: { why: 'It would be dropped with the connection.', next: 'Leave "temporary" out.' },
     unloggedTable: { why: 'SQLite journals every table.', next: 'Leave "unlogged" out.' },
     concurrentIndex: { why: 'SQLite has one writer at a time.', next: 'Leave "concurrently" out.' },
+    dropLastField: { why: 'SQLite has no tables without columns.', next: 'Drop the table.' },
     generatedInteger: {
       why: 'SQLite numbers rows, not fields.',
       next: 'Use a uuid with autoGenerate, or assign the numbers yourself.',
     },
   },
 };
+
+export const ERRORS = engineErrors({
+  engine: 'SQLite',
+  isEngineError: (error) => error.name === 'SQLite3Error' || ('code' in error && error.code === 'ERR_SQLITE_ERROR'),
+  messages: {
+    collection_exists: /^table .* already exists/s,
+    index_exists: /^index .* already exists/s,
+    field_exists: /^duplicate column name/,
+    collection_unknown: /^no such table/,
+    data_violates: /constraint failed/,
+    database_in_use: /database is locked/,
+    connection_failed: /unable to open|not a database/,
+    permission_denied: /readonly/,
+  },
+  duplicate: /^UNIQUE constraint failed/,
+});

@@ -183,13 +183,15 @@ async function emptyIfMissing<T>(backend: RecordBackend, read: () => Promise<rea
 
 /**
  * The statements that create the table of a definition or add its new columns. Safe to repeat. `existing` are the columns
- * of the table, for engines without ADD COLUMN IF NOT EXISTS.
+ * of the table, for engines without ADD COLUMN IF NOT EXISTS. `alterDropsIndexes`: the engine rejects ALTER TABLE while
+ * the table has indexes.
  */
 export function recordTableStatements(
   grammar: RecordGrammar,
   schema: string,
   definition: RecordDefinition<RecordValues>,
   existing?: readonly string[],
+  alterDropsIndexes = false,
 ): string[] {
   const { quoteIdentifier } = grammar;
   const table = `${schema}${quoteIdentifier(definition.collection)}`;
@@ -201,15 +203,22 @@ export function recordTableStatements(
   const lines = columns.map(({ name, text, required }) =>
     name === definition.key ? `${text} PRIMARY KEY` : required ? `${text} NOT NULL` : text,
   );
+  const isAdded = (name: string) => existing === undefined || (existing.length > 0 && !existing.includes(name));
+  const added = columns.filter(({ name }) => isAdded(name));
+  const indexes = definition.indexes.map((index) => ({
+    ...index,
+    quoted: quoteIdentifier(`${definition.collection}_${index.name}`),
+  }));
   return [
     `CREATE TABLE IF NOT EXISTS ${table} (${[...lines, `${quoteIdentifier(VERSION_COLUMN)} bigint NOT NULL`].join(', ')})`,
+    ...(alterDropsIndexes && added.length > 0 ? indexes.map(({ quoted }) => `DROP INDEX IF EXISTS ${quoted}`) : []),
     // New columns are nullable, because older rows have no value for them.
-    ...columns
-      .filter(({ name }) => existing === undefined || (existing.length > 0 && !existing.includes(name)))
-      .map(({ text }) => `ALTER TABLE ${table} ADD COLUMN ${existing === undefined ? 'IF NOT EXISTS ' : ''}${text}`),
-    ...definition.indexes.map(
-      ({ name, equals, sort }) =>
-        `CREATE INDEX IF NOT EXISTS ${quoteIdentifier(`${definition.collection}_${name}`)} ON ${table} (${list(quoteIdentifier, [...new Set([...equals, sort, definition.key])])})`,
+    ...added.map(
+      ({ text }) => `ALTER TABLE ${table} ADD COLUMN ${existing === undefined ? 'IF NOT EXISTS ' : ''}${text}`,
+    ),
+    ...indexes.map(
+      ({ quoted, equals, sort }) =>
+        `CREATE INDEX IF NOT EXISTS ${quoted} ON ${table} (${list(quoteIdentifier, [...new Set([...equals, sort, definition.key])])})`,
     ),
   ];
 }

@@ -13,9 +13,12 @@ import type { Grammar } from './grammar.ts';
 
 /** The differences between SQL engines for records. */
 export interface RecordGrammar extends Pick<Grammar, 'quoteIdentifier' | 'columnType' | 'literal'> {
-  /** The engine's current time, not that of the start of the transaction. */
+  /**
+   * An SQL expression for the engine's moment, evaluated when the statement runs. In many engines `now()` is the time at
+   * which the transaction began.
+   */
   readonly clock: string;
-  /** Milliseconds since the segment began. */
+  /** An SQL expression for the milliseconds since the segment began. */
   readonly elapsed: string;
   /** Converts the driver's value of a column. */
   read(value: unknown, column: RecordColumn): RecordValue;

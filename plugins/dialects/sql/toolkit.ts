@@ -30,8 +30,22 @@ export {
   type UnsupportedFeatures,
   type UnsupportedReason,
 } from '../../../core/schema/unsupported-features.ts';
+export { type KeyValueDialect, keyValueDialect, UNSUPPORTED_BY_KEY_VALUE } from '../shared/key-value/dialect.ts';
+export type {
+  EntryRange,
+  ExpectedText,
+  KeyValueCommit,
+  KeyValueDriver,
+  RowOutcome,
+  RowValues,
+  RowWrite,
+  SetEntry,
+} from '../shared/key-value/driver.ts';
+export { booleanOption, connectTimeoutMs, integerOption, readSettings, stringOption } from '../shared/settings.ts';
+export { shareInstance } from '../shared/share-instance.ts';
 export { columnDefinition, defaultExpression, fieldConstraints, primaryKeyConstraint } from './column.ts';
 export { alterTable, compileSql, constraintDefinition, primaryKeyAfter } from './compile.ts';
+export { type EngineErrors, type ErrorPatterns, engineErrors } from './engine-errors.ts';
 export { type Grammar, type RenamedConstraint, type StatementFacts, UNSUPPORTED_BY_SQL } from './grammar.ts';
 export { isLeased, type Lease, type LeaseStore, leaseTable, withLeaseLock } from './lease.ts';
 export { isLossyCast } from './lossy-casts.ts';
@@ -46,10 +60,17 @@ export {
   readRecordColumn,
   recordLiteral,
 } from './record-values.ts';
-export { type ExecSql, type Result, retryTransient, rowsOf, type Session } from './session.ts';
+export { type ExecSql, exactNumber, type Result, retryTransient, rowsOf, type Session } from './session.ts';
 export { isRaw, type RawSql, SCHEMA_PLACEHOLDER, type SqlText, StatementTemplate, sqlStatement } from './statement.ts';
 export { compileTextCatalog, type TextCatalogStatement, type TextCatalogStep } from './text-catalog/compile.ts';
-export { type SqlDriver, sqlConnection, type TextCatalogDialect, textCatalogDialect } from './text-catalog/dialect.ts';
+export {
+  type RunScript,
+  type SqlDriver,
+  sqlConnection,
+  type TextCatalogDialect,
+  textCatalogDialect,
+} from './text-catalog/dialect.ts';
+export { type EmbeddedDatabase, type EmbeddedDialect, embeddedDialect } from './text-catalog/embedded.ts';
 export { readTextCatalog, type TextCatalog } from './text-catalog/read.ts';
 export {
   normalizeTextCatalog,

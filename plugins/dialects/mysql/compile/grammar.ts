@@ -56,6 +56,7 @@ const UNSUPPORTED: UnsupportedFeatures = {
     why: 'The server builds every index without blocking writes.',
     next: 'Remove "concurrently" from the options of the index.',
   },
+  dropLastField: { why: 'The server has no tables without columns.', next: 'Drop the table.' },
   setDefaultAction: {
     why: 'The server accepts the clause, but then rejects every change that would apply it.',
     next: 'Use SET NULL, CASCADE or NO ACTION, and set the default with db.update.',

@@ -1,8 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import type { PGlite } from '@electric-sql/pglite';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
-import { processWide } from '../../../../core/process-wide.ts';
 import { type Driver, loadDriver } from '../../../shared/driver.ts';
+import { shareInstance } from '../../shared/share-instance.ts';
 import { Mutex, SerialQueue } from '../../sql/mutex.ts';
 import type { ExecSql, Session } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
@@ -28,50 +28,32 @@ interface SharedInstance {
   readonly unlock: () => Promise<void>;
 }
 
-interface Entry {
-  users: number;
-  readonly ready: Promise<SharedInstance>;
-}
-
 const MEMORY = ':memory:';
 const SESSION_SETTINGS =
   "SET timezone = 'UTC'; SET standard_conforming_strings = on; SET quote_all_identifiers = off; SET extra_float_digits = 1; SET client_min_messages = warning";
 const RESET_PATH = 'RESET search_path';
-/** `closing`: a folder can only be opened again once it is closed. */
-const { instances, closing } = processWide('pglite', () => ({
-  instances: new Map<string, Entry>(),
-  closing: new Map<string, Promise<void>>(),
-}));
 
 export async function openPglite(url: string, settings: Settings): Promise<Omit<OpenSession, 'settings'>> {
   const folder = folderOf(url);
-  const key = folder ?? MEMORY;
-  while (closing.has(key)) await closing.get(key);
-  let entry = instances.get(key);
-  if (!entry) {
-    entry = { users: 0, ready: start(folder, settings) };
-    instances.set(key, entry);
-  }
-  entry.users += 1;
-  const opened = entry;
-  try {
-    const shared = await opened.ready;
-    const searchPath =
-      settings.schema === undefined ? RESET_PATH : `SET search_path TO ${quoteIdentifier(settings.schema)}`;
-    return {
-      session: createSession(shared, searchPath, () => release(key, opened)),
-      mutex: shared.mutex,
-      restoreSettings: `${RESET_SESSION}; ${SESSION_SETTINGS}; ${searchPath}`,
-      async watch(channel, notify) {
-        const stop = await shared.pglite.listen(channel, (key) => notify(key === '' ? undefined : key));
-        return () => stop();
-      },
-    };
-  } catch (error) {
-    opened.users -= 1;
-    if (opened.users === 0 && instances.get(key) === opened) instances.delete(key);
-    throw error;
-  }
+  const { instance: shared, release } = await shareInstance(
+    `pglite:${folder ?? MEMORY}`,
+    () => start(folder, settings),
+    async ({ pglite, unlock }) => {
+      await pglite.close();
+      await unlock();
+    },
+  );
+  const searchPath =
+    settings.schema === undefined ? RESET_PATH : `SET search_path TO ${quoteIdentifier(settings.schema)}`;
+  return {
+    session: createSession(shared, searchPath, release),
+    mutex: shared.mutex,
+    restoreSettings: `${RESET_SESSION}; ${SESSION_SETTINGS}; ${searchPath}`,
+    async watch(channel, notify) {
+      const stop = await shared.pglite.listen(channel, (key) => notify(key === '' ? undefined : key));
+      return () => stop();
+    },
+  };
 }
 
 async function start(folder: string | undefined, settings: Settings): Promise<SharedInstance> {
@@ -93,22 +75,6 @@ async function start(folder: string | undefined, settings: Settings): Promise<Sh
       ...(folder !== undefined && { where: folder }),
       cause: error,
     });
-  }
-}
-
-async function release(key: string, entry: Entry): Promise<void> {
-  entry.users -= 1;
-  if (entry.users > 0) return;
-  instances.delete(key);
-  const done = entry.ready.then(async ({ pglite, unlock }) => {
-    await pglite.close();
-    await unlock();
-  });
-  closing.set(key, done);
-  try {
-    await done;
-  } finally {
-    closing.delete(key);
   }
 }
 

@@ -1,8 +1,13 @@
 import type { Statement } from '../../../../core/dialect.ts';
 import { applyFieldChanges } from '../../../../core/schema/define-field.ts';
 import { collectionOf, fieldOf } from '../../../../core/schema/find-or-throw.ts';
-import type { Collection, SchemaModel } from '../../../../core/schema/model.ts';
-import type { ModifyField, Operation } from '../../../../core/schema/operation.ts';
+import {
+  type Collection,
+  type SchemaModel,
+  type SerializedCollection,
+  serializeCollection,
+} from '../../../../core/schema/model.ts';
+import type { ModifyField, Operation, Raw, RenameField } from '../../../../core/schema/operation.ts';
 import type { StatementFacts } from '../grammar.ts';
 import { isLossyCast } from '../lossy-casts.ts';
 import { applyValidated, type ValidationRules } from '../validate.ts';
@@ -11,6 +16,7 @@ import {
   createIndexSql,
   createTableSql,
   defaultExpression,
+  normalizeCollection,
   quoteIdentifier,
   quoteLiteral,
   type TextCatalogSyntax,
@@ -23,6 +29,15 @@ export interface TextCatalogStep {
   readonly mustBeEmpty: readonly string[];
   /** A table that others may reference is dropped and recreated. */
   readonly rebuilds: boolean;
+  /** What becomes of the stored definitions, for an engine that rewrites texts. */
+  readonly definitions?: readonly DefinitionChange[];
+}
+
+export interface DefinitionChange {
+  /** The table before the statement. */
+  readonly table: string;
+  /** Absent if the table is dropped. */
+  readonly definition?: SerializedCollection;
 }
 
 export type TextCatalogStatement = Statement<TextCatalogStep>;
@@ -42,6 +57,38 @@ export function compileTextCatalog(
     return dialect === rules.name ? [statementOf([statement], check === undefined ? {} : { check })] : [];
   }
   const after = applyValidated(rules, operation, before);
+  const statements = compileChange(syntax, operation, before, after);
+  const last = statements.at(-1);
+  if (!syntax.rewritesTexts || last === undefined) return statements;
+  const definitions = definitionChanges(syntax, operation, before, after);
+  return [...statements.slice(0, -1), { ...last, run: { ...last.run, definitions } }];
+}
+
+function definitionChanges(
+  syntax: TextCatalogSyntax,
+  operation: Operation,
+  before: SchemaModel,
+  after: SchemaModel,
+): readonly DefinitionChange[] {
+  const nameBefore = (name: string) =>
+    operation.type === 'renameCollection' && operation.to === name ? operation.collection : name;
+  const dropped = operation.type === 'dropCollection' ? [{ table: operation.collection }] : [];
+  const changed = [...after.values()].filter((collection) => before.get(collection.name) !== collection);
+  return [
+    ...dropped,
+    ...changed.map((collection) => ({
+      table: nameBefore(collection.name),
+      definition: serializeCollection(normalizeCollection(syntax, collection)),
+    })),
+  ];
+}
+
+function compileChange(
+  syntax: TextCatalogSyntax,
+  operation: Exclude<Operation, Raw>,
+  before: SchemaModel,
+  after: SchemaModel,
+): readonly TextCatalogStatement[] {
   switch (operation.type) {
     case 'createCollection': {
       const create = createTableSql(syntax, collectionOf(after, operation.name));
@@ -52,31 +99,33 @@ export function compileTextCatalog(
       const drop = [`DROP TABLE ${quoteIdentifier(operation.collection)}`];
       return [...rebuildChanged(syntax, before, after), statementOf(drop, { destructive: true }, { rebuilds: true })];
     }
-    case 'renameCollection':
-      return [
-        statementOf([
-          `ALTER TABLE ${quoteIdentifier(operation.collection)} RENAME TO ${quoteIdentifier(operation.to)}`,
-        ]),
-      ];
+    case 'renameCollection': {
+      const { collection, to } = operation;
+      return [alterTable(syntax, collectionOf(before, collection), `RENAME TO ${quoteIdentifier(to)}`, after.get(to))];
+    }
     case 'renameField': {
+      if (syntax.alterRenamesTableOnly) return rebuildChanged(syntax, before, after, {}, operation);
       const [from, to] = [quoteIdentifier(operation.from), quoteIdentifier(operation.to)];
-      return [statementOf([`ALTER TABLE ${quoteIdentifier(operation.collection)} RENAME COLUMN ${from} TO ${to}`])];
+      const collection = collectionOf(before, operation.collection);
+      return [alterTable(syntax, collection, `RENAME COLUMN ${from} TO ${to}`, after.get(collection.name))];
     }
     case 'addField': {
       const field = fieldOf(collectionOf(after, operation.collection), operation.field.name);
       const isPlain =
-        !field.primaryKey && !field.unique && !field.required && defaultExpression(syntax, field) === undefined;
+        !syntax.alterRenamesTableOnly &&
+        !field.primaryKey &&
+        !field.unique &&
+        !field.required &&
+        defaultExpression(syntax, field) === undefined;
       if (!isPlain) return rebuildChanged(syntax, before, after);
-      return [
-        statementOf([`ALTER TABLE ${quoteIdentifier(operation.collection)} ADD COLUMN ${columnSql(syntax, field)}`]),
-      ];
+      return [alterTable(syntax, collectionOf(before, operation.collection), `ADD COLUMN ${columnSql(syntax, field)}`)];
     }
     case 'createIndex': {
       const index = collectionOf(after, operation.collection).indexes.get(operation.index);
       return index ? [statementOf([createIndexSql(operation.collection, index)])] : [];
     }
     case 'dropIndex':
-      return [statementOf([`DROP INDEX ${quoteIdentifier(operation.index)}`])];
+      return [statementOf([dropIndexSql(operation.index)])];
     case 'dropField':
       return rebuildChanged(syntax, before, after, { destructive: true });
     case 'modifyField':
@@ -86,6 +135,24 @@ export function compileTextCatalog(
       return rebuildChanged(syntax, before, after);
   }
 }
+
+/** `after` is the table after the change, if its name or those of its fields change. */
+function alterTable(
+  { alterDropsIndexes }: TextCatalogSyntax,
+  before: Collection,
+  change: string,
+  after = before,
+): TextCatalogStatement {
+  const alter = `ALTER TABLE ${quoteIdentifier(before.name)} ${change}`;
+  if (!alterDropsIndexes) return statementOf([alter]);
+  return statementOf([
+    ...[...before.indexes.keys()].map(dropIndexSql),
+    alter,
+    ...[...after.indexes.values()].map((index) => createIndexSql(after.name, index)),
+  ]);
+}
+
+const dropIndexSql = (name: string): string => `DROP INDEX ${quoteIdentifier(name)}`;
 
 function statementOf(
   texts: readonly string[],
@@ -103,16 +170,19 @@ function isLossyModify({ collection, field, changes }: ModifyField, before: Sche
 
 const REBUILD_TABLE = '_svc_rebuilt';
 
-/** Rebuilds every table that an operation changes. */
+/** Rebuilds every table that an operation changes. `renamed` is the field whose values go to another name. */
 function rebuildChanged(
   syntax: TextCatalogSyntax,
   before: SchemaModel,
   after: SchemaModel,
   facts: StatementFacts = {},
+  renamed?: RenameField,
 ): readonly TextCatalogStatement[] {
   return [...after.values()].flatMap((to) => {
     const from = before.get(to.name);
-    return from === undefined || from === to ? [] : [rebuild(syntax, from, to, facts)];
+    if (from === undefined || from === to) return [];
+    const source = (name: string) => (renamed?.collection === to.name && renamed.to === name ? renamed.from : name);
+    return [rebuild(syntax, from, to, facts, source)];
   });
 }
 
@@ -121,14 +191,15 @@ function rebuild(
   from: Collection,
   to: Collection,
   facts: StatementFacts,
+  source: (field: string) => string,
 ): TextCatalogStatement {
-  const copied = [...to.fields.keys()]
-    .filter((name) => from.fields.has(name))
-    .map(quoteIdentifier)
-    .join(', ');
+  const copied = [...to.fields.keys()].filter((name) => from.fields.has(source(name)));
+  const list = (names: readonly string[]) => names.map(quoteIdentifier).join(', ');
   const invalidValues = [...to.fields.values()].flatMap(({ name, type }) => {
     const condition =
-      from.fields.get(name)?.type === type ? undefined : syntax.invalidValueCondition?.(quoteIdentifier(name), type);
+      from.fields.get(source(name))?.type === type
+        ? undefined
+        : syntax.invalidValueCondition?.(quoteIdentifier(name), type);
     const why = quoteLiteral(`A value of "${name}" is not a valid ${type}.`);
     return condition === undefined
       ? []
@@ -136,17 +207,17 @@ function rebuild(
   });
   const texts = [
     createTableSql(syntax, to, REBUILD_TABLE),
-    ...(copied === ''
+    ...(copied.length === 0
       ? []
       : [
-          `INSERT INTO ${quoteIdentifier(REBUILD_TABLE)} (${copied}) SELECT ${copied} FROM ${quoteIdentifier(from.name)}`,
+          `INSERT INTO ${quoteIdentifier(REBUILD_TABLE)} (${list(copied)}) SELECT ${list(copied.map(source))} FROM ${quoteIdentifier(from.name)}`,
         ]),
     `DROP TABLE ${quoteIdentifier(from.name)}`,
     `ALTER TABLE ${quoteIdentifier(REBUILD_TABLE)} RENAME TO ${quoteIdentifier(to.name)}`,
     ...[...to.indexes.values()].map((index) => createIndexSql(to.name, index)),
   ];
   return statementOf(texts, facts, {
-    mustBeEmpty: [syntax.danglingReferences(to.name), ...invalidValues],
+    mustBeEmpty: [...(syntax.danglingReferences ? [syntax.danglingReferences(to.name)] : []), ...invalidValues],
     rebuilds: true,
   });
 }

@@ -1,43 +1,23 @@
-import type {
-  Connection,
-  ConnectOptions,
-  Dialect,
-  RunOutcome,
-  Segment,
-  UpdateJob,
-  UpdateResult,
-} from '../../../../core/dialect.ts';
-import { SvcError } from '../../../../core/errors.ts';
-import {
-  type AnyRecordDefinition,
-  columnOf,
-  type RecordColumn,
-  type RecordValue,
-  type RecordWrite,
-} from '../../../../core/records.ts';
-import { convertingErrors, lockLostError } from '../../shared/errors.ts';
+import type { Connection, ConnectOptions, Dialect, UpdateJob, UpdateResult } from '../../../../core/dialect.ts';
+import type { AnyRecordDefinition, RecordColumn, RecordValue } from '../../../../core/records.ts';
+import { convertingErrors } from '../../shared/errors.ts';
 import { isLeased, leaseTable, withLeaseLock } from '../lease.ts';
-import { type RecordBackend, recordStore, recordTableStatements, VERSION_COLUMN } from '../record-store.ts';
-import {
-  endsElapsed,
-  engineFilledColumns,
-  engineFilledValues,
-  type RecordGrammar,
-  readRecordColumn,
-  recordLiteral,
-} from '../record-values.ts';
+import { type RecordBackend, recordStore, recordTableStatements } from '../record-store.ts';
+import { type RecordGrammar, readRecordColumn } from '../record-values.ts';
 import { type ExecSql, rowsOf } from '../session.ts';
 import { type UpdateSyntax, updateParts } from '../update-sql.ts';
 import type { ValidationRules } from '../validate.ts';
 import { compileTextCatalog, type TextCatalogStep } from './compile.ts';
+import { type CatalogTexts, definitionsTable, readStoredCatalog } from './definitions.ts';
 import { readTextCatalog } from './read.ts';
+import { runSegments } from './run.ts';
 import {
   literal,
   normalizeTextCatalog,
   quoteIdentifier,
   quoteLiteral,
   type TextCatalogSyntax,
-  typeName,
+  typeText,
 } from './syntax.ts';
 
 /**
@@ -45,21 +25,16 @@ import {
  * and runs the statements of `compileTextCatalog`.
  */
 export interface SqlDriver extends Pick<Connection, 'close'> {
-  /** Product and version of the driver, for people. */
+  /** Product and version of the engine, for people. */
   readonly server: string;
   /** Runs one statement. Calls may be concurrent, also with a transaction: they have to be queued. */
   readonly exec: ExecSql;
   /**
    * Runs `work` in a transaction that excludes other writers. Commits, or rolls back and throws the error of `work`.
-   * `rebuilds`: a table is dropped and recreated, which must not change rows that reference it.
+   * `script` runs one or more statements. `rebuilds`: a table is dropped and recreated, which must not change rows that
+   * reference it.
    */
-  transaction<T>(work: (exec: ExecSql) => Promise<T>, rebuilds: boolean): Promise<T>;
-  /** Runs one or more statements inside a transaction started by `transaction`. */
-  script(text: string): void | Promise<void>;
-  /** The column names of a table; empty if it does not exist. */
-  columns(table: string): Promise<readonly string[]>;
-  /** The stored CREATE statements of all tables and indexes, without those of the engine itself. */
-  catalogTexts(): Promise<readonly string[]>;
+  transaction<T>(work: (exec: ExecSql, script: RunScript) => Promise<T>, rebuilds: boolean): Promise<T>;
   /** Converts an error of the engine to an `SvcError` with its message in `why`. Returns other errors unchanged. */
   toSvcError(error: unknown): unknown;
   /** Whether the error means that a table does not exist. */
@@ -68,38 +43,39 @@ export interface SqlDriver extends Pick<Connection, 'close'> {
   isDuplicate(error: unknown): boolean;
 }
 
+export type RunScript = (text: string) => Promise<unknown>;
+
 /** A connection over a driver. The migration lock is a lease, so it needs no session of its own. */
 export function sqlConnection(syntax: TextCatalogSyntax, driver: SqlDriver): Connection<TextCatalogStep> {
-  const { exec } = driver;
   const grammar = textCatalogGrammar(syntax);
-  const { clock } = grammar;
   const translateErrors = convertingErrors((error) => driver.toSvcError(error));
-  const rows = (text: string) => translateErrors(() => rowsOf(exec, text));
-  const epochIsCurrent = (epoch: number) =>
-    `EXISTS (SELECT 1 FROM ${quoteIdentifier(leaseTable.collection)} WHERE ${quoteIdentifier('epoch')} = ${epoch})`;
-  const backend: RecordBackend = {
-    exec,
-    async readColumns(query, columns) {
-      return (await rowsOf(exec, query.render())).map((row) => columns.map((column) => row[column]));
-    },
-    grammar,
-    schema: '',
-    isMissing: driver.isMissing,
-    isDuplicate: driver.isDuplicate,
-    toSvcError: driver.toSvcError,
-    epochIsCurrent,
-    write: async (statement) => (await exec(statement.render())).at(-1)?.count ?? 0,
+  const rows = (text: string) => translateErrors(() => rowsOf(driver.exec, text));
+  const backend = (exec: ExecSql) => recordBackend(grammar, driver, exec);
+  const own = backend(driver.exec);
+  const ensureTable = async (exec: ExecSql, definition: AnyRecordDefinition) => {
+    const found = await rowsOf(exec, syntax.columnsQuery(definition.collection));
+    const columns = found.map(({ name }) => String(name));
+    const texts = recordTableStatements(grammar, '', definition, columns, syntax.alterDropsIndexes);
+    for (const text of texts) await exec(text);
   };
-  const ensureTable = async (definition: AnyRecordDefinition) => {
-    const columns = await driver.columns(definition.collection);
-    for (const text of recordTableStatements(backend.grammar, '', definition, columns)) await exec(text);
+  const readTexts = async (exec: ExecSql): Promise<CatalogTexts> => {
+    const texts = new Map<string, string[]>();
+    for (const { name, sql } of await rowsOf(exec, syntax.catalogQuery)) {
+      const table = String(name);
+      texts.set(table, [...(texts.get(table) ?? []), String(sql)].sort());
+    }
+    return texts;
   };
-  const now = async () =>
-    backend.grammar.read((await rows(`SELECT ${clock} AS now`))[0]?.now, { type: 'timestamp' }) as Date;
-  const readCatalog = async () => readTextCatalog(syntax, await translateErrors(() => driver.catalogTexts()));
+  const readCatalog = () =>
+    translateErrors(async () => {
+      const texts = await readTexts(driver.exec);
+      if (syntax.rewritesTexts) return readStoredCatalog(syntax, texts, recordStore(own, definitionsTable));
+      return readTextCatalog(syntax, [...texts.values()].flat());
+    });
   const connection: Connection<TextCatalogStep> = {
     server: driver.server,
-    run: (segments, epoch, tookMs) => runSegments({ driver, backend }, segments, epoch, tookMs),
+    run: (segments, epoch, tookMs) =>
+      runSegments({ syntax, driver, backend, readTexts, ensureTable }, segments, epoch, tookMs),
     query: rows,
     async introspect(collections) {
       const { model } = await readCatalog();
@@ -107,13 +83,16 @@ export function sqlConnection(syntax: TextCatalogSyntax, driver: SqlDriver): Con
     },
     unsupportedObjects: async () => (await readCatalog()).unsupportedObjects,
     normalize: async (model) => normalizeTextCatalog(syntax, model),
-    records: (definition) => recordStore(backend, definition),
+    records: (definition) => recordStore(own, definition),
     ensureTables: (definitions) =>
       translateErrors(async () => {
-        for (const definition of definitions) await ensureTable(definition);
+        for (const definition of definitions) await ensureTable(driver.exec, definition);
       }),
-    update: (job) => translateErrors(() => runUpdate(grammar, exec, job)),
-    now,
+    update: (job) => translateErrors(() => runUpdate(grammar, driver.exec, job)),
+    async now() {
+      const [row] = await rows(`SELECT ${grammar.clock} AS now`);
+      return grammar.read(row?.now, { type: 'timestamp' }) as Date;
+    },
     async count(collection, limit) {
       const [row] = await rows(
         `SELECT count(*) AS count FROM (SELECT 1 FROM ${quoteIdentifier(collection)} LIMIT ${limit}) AS counted`,
@@ -127,6 +106,24 @@ export function sqlConnection(syntax: TextCatalogSyntax, driver: SqlDriver): Con
   return connection;
 }
 
+function recordBackend(grammar: RecordGrammar, driver: SqlDriver, exec: ExecSql): RecordBackend {
+  const { isMissing, isDuplicate, toSvcError } = driver;
+  return {
+    exec,
+    async readColumns(query, columns) {
+      return (await rowsOf(exec, query.render())).map((row) => columns.map((column) => row[column]));
+    },
+    grammar,
+    schema: '',
+    isMissing,
+    isDuplicate,
+    toSvcError,
+    epochIsCurrent: (epoch) =>
+      `EXISTS (SELECT 1 FROM ${quoteIdentifier(leaseTable.collection)} WHERE ${quoteIdentifier('epoch')} = ${epoch})`,
+    write: async (statement) => (await exec(statement.render())).at(-1)?.count ?? 0,
+  };
+}
+
 async function runUpdate(grammar: TextCatalogGrammar, exec: ExecSql, job: UpdateJob): Promise<UpdateResult> {
   const table = grammar.quoteIdentifier(job.table);
   const { matching, changing, assignments } = updateParts(job, grammar);
@@ -137,105 +134,20 @@ async function runUpdate(grammar: TextCatalogGrammar, exec: ExecSql, job: Update
   return { matched: Math.max(Number(row?.matched), modified), modified };
 }
 
-interface RunContext {
-  readonly driver: SqlDriver;
-  readonly backend: RecordBackend;
-}
-
-type Written = RunOutcome['written'][number];
-
-async function runSegments(
-  context: RunContext,
-  segments: readonly Segment<TextCatalogStep>[],
-  epoch: number,
-  tookMs = 0,
-): Promise<RunOutcome> {
-  const written: Written[] = [];
-  let startedAt = performance.now() - tookMs;
-  for (const segment of segments) {
-    let at: number | undefined;
-    try {
-      written.push(
-        await context.driver.transaction(
-          async (exec) => {
-            if (epoch > 0) await assertEpoch(context, exec, epoch);
-            for (const [index, statement] of segment.statements.entries()) {
-              at = index;
-              await runStep(context.driver, exec, statement.run);
-            }
-            at = undefined;
-            const elapsed = String(performance.now() - startedAt);
-            const values: Written[number][] = [];
-            for (const write of segment.writes) values.push(await writeRecord(context, exec, write, elapsed));
-            return values;
-          },
-          segment.statements.some(({ run }) => run.rebuilds),
-        ),
-      );
-    } catch (error) {
-      const failure = { statement: at, error: context.driver.toSvcError(error), rolledBack: true };
-      return { committed: written.length, written, failure };
-    }
-    if (endsElapsed(segment)) startedAt = performance.now();
-  }
-  return { committed: written.length, written };
-}
-
-async function assertEpoch({ backend }: RunContext, exec: ExecSql, epoch: number): Promise<void> {
-  const current = await rowsOf(exec, `SELECT 1 AS is_current WHERE ${backend.epochIsCurrent(epoch)}`);
-  if (current.length === 0) throw lockLostError();
-}
-
-/** Returns the values the engine filled in. Throws `lock_lost` if the record has changed since it was read. */
-async function writeRecord(
-  { backend: { grammar: plain, isDuplicate } }: RunContext,
-  exec: ExecSql,
-  write: RecordWrite,
-  elapsed: string,
-): Promise<Written[number]> {
-  const { definition, record, version } = write;
-  const grammar = { ...plain, elapsed };
-  const table = quoteIdentifier(definition.collection);
-  const names = Object.keys(version === undefined ? definition.columns : record);
-  const valueSql = (name: string) => recordLiteral(grammar, record[name], columnOf(definition, name));
-  const returning = `RETURNING ${[quoteIdentifier(definition.key), ...engineFilledColumns(write).map(quoteIdentifier)].join(', ')}`;
-  const text =
-    version === undefined
-      ? `INSERT INTO ${table} (${[...names, VERSION_COLUMN].map(quoteIdentifier).join(', ')}) VALUES (${[...names.map(valueSql), '1'].join(', ')}) ${returning}`
-      : `UPDATE ${table} SET ${names.map((name) => `${quoteIdentifier(name)} = ${valueSql(name)}`).join(', ')}, ${quoteIdentifier(VERSION_COLUMN)} = ${version + 1} WHERE ${quoteIdentifier(definition.key)} = ${valueSql(definition.key)} AND ${quoteIdentifier(VERSION_COLUMN)} = ${version} ${returning}`;
-  const found = await rowsOf(exec, text).catch((error: unknown) => {
-    throw isDuplicate(error) ? lockLostError(error) : error;
-  });
-  const [row] = found;
-  if (!row) throw lockLostError();
-  return engineFilledValues(grammar, write, row);
-}
-
-async function runStep(driver: SqlDriver, exec: ExecSql, { texts, mustBeEmpty }: TextCatalogStep): Promise<void> {
-  for (const text of texts) await driver.script(text);
-  for (const query of mustBeEmpty) {
-    const [violation] = await rowsOf(exec, query);
-    if (!violation) continue;
-    throw new SvcError('data_violates', 'Rows in the table do not allow the change.', {
-      why: String(violation.why),
-      next: ['Correct or delete those rows, or leave the change out.'],
-    });
-  }
-}
-
 type TextCatalogGrammar = RecordGrammar & UpdateSyntax;
 
 /** The grammar of records and updates. `elapsed` is set for each write. */
 function textCatalogGrammar(syntax: TextCatalogSyntax): TextCatalogGrammar {
   const { currentTimestamp } = syntax;
+  const literalOf: RecordGrammar['literal'] = (value, field) => literal(syntax, value, field);
   return {
     elapsed: '0',
     quoteIdentifier,
-    literal,
+    literal: literalOf,
     read: readRecordValue,
     clock: currentTimestamp,
-    columnType: (field) => typeName(syntax, field),
-    typedLiteral: literal,
+    columnType: (field) => typeText(syntax, field),
+    typedLiteral: literalOf,
     now: (type) => `(${syntax.now[type] ?? currentTimestamp})`,
     concat: (parts) =>
       `concat(${parts.map((part) => ('field' in part ? quoteIdentifier(part.field.name) : quoteLiteral(part.literal))).join(', ')})`,

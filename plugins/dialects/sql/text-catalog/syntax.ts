@@ -4,49 +4,100 @@ import type { Collection, Default, Field, FieldType, Index, SchemaModel } from '
 import { constraintDefinition } from '../compile.ts';
 import { expressionProblem } from '../validate.ts';
 
-/** The differences between engines that store the CREATE statements of tables and indexes and return them verbatim. */
+/**
+ * The differences between engines that return a CREATE statement for each of their tables and indexes. Without
+ * `rewritesTexts` the engine returns the statements as svc wrote them.
+ */
 export interface TextCatalogSyntax {
   /**
-   * The column type of each field type, in upper case. All must be different, because the field type is read back from it.
-   * The name for `array` follows that of the element type. A length or precision may follow any type.
+   * The column type of each field type, in upper case. All must be different, because the field type is read back from it;
+   * with `rewritesTexts`, the first match is read from tables that svc did not create. The text for `array` follows that of
+   * the element type. A length or precision may follow any type.
    */
   readonly types: Readonly<Record<FieldType, string>>;
+  /** The column type of a field; undefined if `types` and the field's length or precision are sufficient. */
+  typeText?(field: Omit<Field, 'name'>): string | undefined;
+  /** A literal of a field's type; undefined if it is the same as that of the exported function `quoteLiteral`. */
+  quoteLiteral?(value: Exclude<Json, null>, field: Omit<Field, 'name'>): string | undefined;
   /** An expression for the current date or time, for the types that support it. */
   readonly now: Readonly<Partial<Record<FieldType, string>>>;
-  /** An expression for the time of the statement, not of its transaction, in UTC: `2026-01-31T23:59:59.999Z`. */
+  /**
+   * An expression for the engine's time when the statement runs, as a `timestamp`. In many engines `now()` is the time at
+   * which the transaction began.
+   */
   readonly currentTimestamp: string;
   /** An expression for a new UUID. */
   readonly uuid: string;
+  /**
+   * A query for the CREATE statements of all tables and indexes, in any order, without those of the engine and of svc,
+   * whose names begin with `_svc_`. Its columns are `name`, the table that the statement creates or indexes, and `sql`.
+   */
+  readonly catalogQuery: string;
+  /** A query for the column names of a table, in its column `name`. It returns no rows if the table does not exist. */
+  columnsQuery(table: string): string;
   /** A query that returns a row for each dangling reference of a table. Its column `why` is a sentence that names it. */
-  danglingReferences(table: string): string;
+  danglingReferences?(table: string): string;
   /** A condition that matches values which are not valid for the type, if the engine would store them anyway. */
   invalidValueCondition?(column: string, type: FieldType): string | undefined;
+  /**
+   * The engine rewrites the CREATE statements, and what it returns no longer tells a `string` from a `text`, or has no
+   * names of constraints. svc then stores the definition of each table in `_svc_definitions`, with the engine's text of
+   * that moment. As long as the text is the same, the definition is what the catalog is read as.
+   */
+  readonly rewritesTexts?: true;
+  /** The column type of an enum rejects other values, so it needs no check. */
+  readonly nativeEnum?: true;
+  /** The engine rejects ALTER TABLE while the table has indexes: they are dropped before and created again after it. */
+  readonly alterDropsIndexes?: true;
+  /** ALTER TABLE can only rename the table: adding or renaming a column recreates it, like every other change. */
+  readonly alterRenamesTableOnly?: true;
 }
 
 export const quoteIdentifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;
-export const quoteLiteral = (value: string): string => `'${value.replaceAll("'", "''")}'`;
+/** A literal of a field's type in standard SQL. Bytes are base64, arrays and JSON are strings, and booleans are 1 and 0. */
+export function quoteLiteral(value: Json, { type }: Pick<Field, 'type'> = { type: 'string' }): string {
+  if (value === null) return 'NULL';
+  if (type === 'json' || type === 'array') return quoteText(JSON.stringify(value));
+  if (type === 'binary' || type === 'blob') return `x'${Buffer.from(String(value), 'base64').toString('hex')}'`;
+  if (typeof value === 'boolean') return value ? '1' : '0';
+  return typeof value === 'number' || type === 'bigint' ? String(value) : quoteText(String(value));
+}
+const quoteText = (value: string): string => `'${value.replaceAll("'", "''")}'`;
+
+/** A literal in the syntax of an engine. */
+export const literal = (
+  syntax: Pick<TextCatalogSyntax, 'quoteLiteral'>,
+  value: Json,
+  field: Omit<Field, 'name'>,
+): string => (value === null ? undefined : syntax.quoteLiteral?.(value, field)) ?? quoteLiteral(value, field);
 export const unquoteIdentifier = (name: string): string =>
   name.startsWith('"') ? name.slice(1, -1).replaceAll('""', '"') : name;
 export const unquoteLiteral = (literal: string): string => literal.slice(1, -1).replaceAll("''", "'");
 
-export function typeName(
-  { types }: Pick<TextCatalogSyntax, 'types'>,
-  { type, items, length, precision, scale }: Omit<Field, 'name'>,
-): string {
+export function typeText(syntax: Pick<TextCatalogSyntax, 'types' | 'typeText'>, field: Omit<Field, 'name'>): string {
+  const own = syntax.typeText?.(field);
+  if (own !== undefined) return own;
+  const { type, items, length, precision, scale } = field;
+  if (type === 'array') return `${typeText(syntax, { type: items ?? 'string' })}${arraySuffix(syntax)}`;
   const numbers = [length ?? precision, scale].filter((number) => number !== undefined);
-  const name = items === undefined ? types[type] : `${types[items]} ${types.array}`;
-  return numbers.length > 0 ? `${name}(${numbers.join(', ')})` : name;
+  return numbers.length > 0 ? `${syntax.types[type]}(${numbers.join(', ')})` : syntax.types[type];
 }
+
+/** `INTEGER ARRAY`, but `INTEGER[]`. */
+const arraySuffix = ({ types: { array } }: Pick<TextCatalogSyntax, 'types'>): string =>
+  /^\w/.test(array) ? ` ${array}` : array;
 
 /** The field type of a column type. Unknown types are read as text. */
 export function readType(
-  { types }: Pick<TextCatalogSyntax, 'types'>,
+  syntax: Pick<TextCatalogSyntax, 'types'>,
   written: string,
 ): Pick<Field, 'type' | 'items' | 'length' | 'precision' | 'scale'> {
   const [, name = '', first, second] =
     /^(.*?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?$/s.exec(written.trim().toUpperCase()) ?? [];
+  const { types } = syntax;
   const known = (word: string) => (Object.keys(types) as FieldType[]).find((type) => types[type] === word);
-  const items = name.endsWith(` ${types.array}`) ? known(name.slice(0, -types.array.length - 1)) : undefined;
+  const suffix = arraySuffix(syntax);
+  const items = name.endsWith(suffix) ? known(name.slice(0, -suffix.length)) : undefined;
   if (items) return { type: 'array', items };
   const type = known(name) ?? 'text';
   if (type !== 'decimal') return { type, ...(first !== undefined && { length: Number(first) }) };
@@ -57,23 +108,13 @@ export function readType(
   };
 }
 
-export function literal(value: Json, { type }: Pick<Field, 'type'>): string {
-  if (value === null) return 'NULL';
-  if (type === 'json' || type === 'array') return quoteLiteral(JSON.stringify(value));
-  if (type === 'binary' || type === 'blob') return `x'${Buffer.from(String(value), 'base64').toString('hex')}'`;
-  if (typeof value === 'boolean') return value ? '1' : '0';
-  return typeof value === 'number' || type === 'bigint' ? String(value) : quoteLiteral(String(value));
-}
-
 /** The expression of a DEFAULT clause. */
-export function defaultExpression(
-  syntax: TextCatalogSyntax,
-  { default: value, autoGenerate, type }: Field,
-): string | undefined {
+export function defaultExpression(syntax: TextCatalogSyntax, field: Field): string | undefined {
+  const { default: value, autoGenerate, type } = field;
   if (autoGenerate) return syntax.uuid;
   if (value === undefined) return undefined;
   if (isExpression(value)) return value.$expression;
-  return value === 'now' && syntax.now[type] !== undefined ? syntax.now[type] : literal(value as Json, { type });
+  return value === 'now' && syntax.now[type] !== undefined ? syntax.now[type] : literal(syntax, value as Json, field);
 }
 
 export function readDefault(
@@ -99,30 +140,32 @@ function readLiteral(syntax: TextCatalogSyntax, written: string, type: FieldType
   return type === 'bigint' && !Number.isSafeInteger(Number(written)) ? written : Number(written);
 }
 
-/** The model as read back from the stored statements. */
-export function normalizeTextCatalog(syntax: TextCatalogSyntax, model: SchemaModel): SchemaModel {
-  return new Map(
-    [...model].map(([name, collection]) => {
-      const keys = [...collection.constraints.values()].flatMap((one) =>
-        one.type === 'primaryKey' ? one.columns : [],
-      );
-      const fields = [...collection.fields].map(([own, field]) => {
-        const { default: _, autoGenerate: __, ...rest } = field;
-        const value = readDefault(syntax, defaultExpression(syntax, field), field.type);
-        const type = readType(syntax, typeName(syntax, field));
-        return [own, { ...rest, ...type, ...value, ...(keys.includes(own) && { required: true as const }) }] as const;
-      });
-      return [name, { ...collection, fields: new Map(fields), options: {} }];
-    }),
-  );
+/** The model as `introspect` returns it. */
+export const normalizeTextCatalog = (syntax: TextCatalogSyntax, model: SchemaModel): SchemaModel =>
+  new Map([...model].map(([name, collection]) => [name, normalizeCollection(syntax, collection)]));
+
+export function normalizeCollection(syntax: TextCatalogSyntax, collection: Collection): Collection {
+  const keys = [...collection.constraints.values()].flatMap((one) => (one.type === 'primaryKey' ? one.columns : []));
+  const fields = [...collection.fields.values()].map((field): [string, Field] => {
+    const normalized = syntax.rewritesTexts ? field : readBack(syntax, field);
+    return [field.name, keys.includes(field.name) ? { ...normalized, required: true } : normalized];
+  });
+  return { ...collection, fields: new Map(fields), options: {} };
+}
+
+/** The field as it is read from its own text. */
+function readBack(syntax: TextCatalogSyntax, field: Field): Field {
+  const { default: _, autoGenerate: __, ...rest } = field;
+  const value = readDefault(syntax, defaultExpression(syntax, field), field.type);
+  return { ...rest, ...readType(syntax, typeText(syntax, field)), ...value };
 }
 
 /** Only the constraints of field flags have no names, which is how the reader recognizes them. */
 export function columnSql(syntax: TextCatalogSyntax, field: Field): string {
   const value = defaultExpression(syntax, field);
-  const values = field.enumValues?.map(quoteLiteral).join(', ');
+  const values = syntax.nativeEnum ? undefined : field.enumValues?.map((one) => quoteLiteral(one)).join(', ');
   return [
-    `${quoteIdentifier(field.name)} ${typeName(syntax, field)}`,
+    `${quoteIdentifier(field.name)} ${typeText(syntax, field)}`,
     ...(field.required ? ['NOT NULL'] : []),
     ...(field.unique ? ['UNIQUE'] : []),
     ...(values === undefined ? [] : [`CHECK (${quoteIdentifier(field.name)} IN (${values}))`]),
@@ -146,7 +189,7 @@ export function createTableSql(
     ),
     ...(flagged.length > 0 ? [`PRIMARY KEY (${flagged.join(', ')})`] : []),
     ...[...constraints.values()].map((constraint) =>
-      constraintDefinition({ quoteIdentifier: quoteIdentifier, expressionProblem }, constraint, ''),
+      constraintDefinition({ quoteIdentifier, expressionProblem }, constraint, ''),
     ),
   ];
   return `CREATE TABLE ${quoteIdentifier(as)} (\n  ${lines.join(',\n  ')}\n)`;

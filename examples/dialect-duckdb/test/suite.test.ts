@@ -1,0 +1,31 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { approvalSuite, dialectSuite, recordStoreSuite, type StoreUnderTest, sqlSyntax } from '@svc/sdk/testing';
+import { duckdb } from '../src/index.ts';
+
+async function createDatabase() {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-duckdb-'));
+  return { url: `duckdb://${folder}/test.db`, drop: async () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+const store: StoreUnderTest = {
+  name: 'DuckDB',
+  async createStore() {
+    const { url, drop } = await createDatabase();
+    return { connect: () => duckdb.connect(url, {}), drop };
+  },
+};
+
+dialectSuite(test, {
+  ...sqlSyntax((name) => `"${name.replaceAll('"', '""')}"`),
+  name: 'DuckDB',
+  dialect: duckdb,
+  createDatabase,
+  skip: {
+    'a watcher is notified of the records that notifyOn selects': 'DuckDB does not notify other connections; they poll',
+  },
+});
+recordStoreSuite(test, store);
+approvalSuite(test, store);

@@ -1,0 +1,118 @@
+import type { RunOutcome, Segment } from '../../../../core/dialect.ts';
+import { SvcError } from '../../../../core/errors.ts';
+import { type AnyRecordDefinition, anyDefinition, columnOf, type RecordWrite } from '../../../../core/records.ts';
+import { lockLostError } from '../../shared/errors.ts';
+import { type RecordBackend, recordStore, VERSION_COLUMN } from '../record-store.ts';
+import { endsElapsed, engineFilledColumns, engineFilledValues, recordLiteral } from '../record-values.ts';
+import { type ExecSql, rowsOf } from '../session.ts';
+import type { TextCatalogStep } from './compile.ts';
+import { type CatalogTexts, DefinitionRecorder, definitionsTable } from './definitions.ts';
+import type { RunScript, SqlDriver } from './dialect.ts';
+import { quoteIdentifier, type TextCatalogSyntax } from './syntax.ts';
+
+/** What a run needs of a connection. */
+interface RunContext {
+  readonly syntax: TextCatalogSyntax;
+  readonly driver: Pick<SqlDriver, 'transaction' | 'toSvcError' | 'isDuplicate'>;
+  backend(exec: ExecSql): RecordBackend;
+  readTexts(exec: ExecSql): Promise<CatalogTexts>;
+  ensureTable(exec: ExecSql, definition: AnyRecordDefinition): Promise<void>;
+}
+
+type Written = RunOutcome['written'][number];
+
+/**
+ * `Connection.run` for an engine that rolls DDL back: each segment is a transaction, which also verifies the epoch. An
+ * epoch of 0 is that of a caller without the lock.
+ */
+export async function runSegments(
+  context: RunContext,
+  segments: readonly Segment<TextCatalogStep>[],
+  epoch: number,
+  tookMs = 0,
+): Promise<RunOutcome> {
+  const written: Written[] = [];
+  let startedAt = performance.now() - tookMs;
+  for (const segment of segments) {
+    let at: number | undefined;
+    try {
+      written.push(
+        await context.driver.transaction(
+          async (exec, script) => {
+            const backend = context.backend(exec);
+            if (epoch > 0) await assertEpoch(backend, epoch);
+            const recorder = await startRecorder(context, exec, segment);
+            for (const [index, { run }] of segment.statements.entries()) {
+              at = index;
+              await runStep(exec, script, run);
+              await recorder?.record(run);
+            }
+            at = undefined;
+            await recorder?.write();
+            const elapsed = String(performance.now() - startedAt);
+            const values: Written[number][] = [];
+            for (const write of segment.writes) values.push(await writeRecord(backend, write, elapsed));
+            return values;
+          },
+          segment.statements.some(({ run }) => run.rebuilds),
+        ),
+      );
+    } catch (error) {
+      const failure = { statement: at, error: context.driver.toSvcError(error), rolledBack: true };
+      return { committed: written.length, written, failure };
+    }
+    if (endsElapsed(segment)) startedAt = performance.now();
+  }
+  return { committed: written.length, written };
+}
+
+async function startRecorder(
+  { syntax, backend, readTexts, ensureTable }: RunContext,
+  exec: ExecSql,
+  { statements }: Segment<TextCatalogStep>,
+): Promise<DefinitionRecorder | undefined> {
+  if (!syntax.rewritesTexts || statements.length === 0) return undefined;
+  await ensureTable(exec, anyDefinition(definitionsTable));
+  return DefinitionRecorder.start(recordStore(backend(exec), definitionsTable), () => readTexts(exec));
+}
+
+async function assertEpoch(backend: RecordBackend, epoch: number): Promise<void> {
+  const current = await rowsOf(backend.exec, `SELECT 1 AS is_current WHERE ${backend.epochIsCurrent(epoch)}`);
+  if (current.length === 0) throw lockLostError();
+}
+
+/** Returns the values the engine filled in. Throws `lock_lost` if the record has changed since it was read. */
+async function writeRecord(
+  { grammar: plain, isDuplicate, exec }: RecordBackend,
+  write: RecordWrite,
+  elapsed: string,
+): Promise<Written[number]> {
+  const { definition, record, version } = write;
+  const grammar = { ...plain, elapsed };
+  const table = quoteIdentifier(definition.collection);
+  const names = Object.keys(version === undefined ? definition.columns : record);
+  const valueSql = (name: string) => recordLiteral(grammar, record[name], columnOf(definition, name));
+  const returning = `RETURNING ${[quoteIdentifier(definition.key), ...engineFilledColumns(write).map(quoteIdentifier)].join(', ')}`;
+  const text =
+    version === undefined
+      ? `INSERT INTO ${table} (${[...names, VERSION_COLUMN].map(quoteIdentifier).join(', ')}) VALUES (${[...names.map(valueSql), '1'].join(', ')}) ${returning}`
+      : `UPDATE ${table} SET ${names.map((name) => `${quoteIdentifier(name)} = ${valueSql(name)}`).join(', ')}, ${quoteIdentifier(VERSION_COLUMN)} = ${version + 1} WHERE ${quoteIdentifier(definition.key)} = ${valueSql(definition.key)} AND ${quoteIdentifier(VERSION_COLUMN)} = ${version} ${returning}`;
+  const found = await rowsOf(exec, text).catch((error: unknown) => {
+    throw isDuplicate(error) ? lockLostError(error) : error;
+  });
+  const [row] = found;
+  if (!row) throw lockLostError();
+  return engineFilledValues(grammar, write, row);
+}
+
+async function runStep(exec: ExecSql, script: RunScript, { texts, mustBeEmpty }: TextCatalogStep): Promise<void> {
+  for (const text of texts) await script(text);
+  for (const query of mustBeEmpty) {
+    const [violation] = await rowsOf(exec, query);
+    if (!violation) continue;
+    throw new SvcError('data_violates', 'Rows in the table do not allow the change.', {
+      why: String(violation.why),
+      next: ['Correct or delete those rows, or leave the change out.'],
+    });
+  }
+}
