@@ -1,3 +1,4 @@
+// per copy: two listeners are no leak.
 const listeners = new WeakMap<AbortSignal, Set<() => void>>();
 
 /**

@@ -5,7 +5,10 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
 import { folder } from './kit/folder.ts';
+import { installedProject, type Started } from './kit/installed-project.ts';
+import { freshDatabase, unavailable } from './kit/postgresql.ts';
 import { test } from './kit/test.ts';
+import { startTcpProxy } from './suites/tcp-proxy.ts';
 
 /** Tests the example packages as users get them: with the packed package installed, and their own tests. */
 
@@ -37,7 +40,7 @@ test(
       });
     }
     // uvu and vitest, because a suite has to run under any runner that has test(name, fn).
-    const dependencies = { '@svc/sdk': `file:${packed.filename}`, uvu: '^0.5.6', vitest: '^4.0.0' };
+    const dependencies = { '@svc/sdk': `file:${packed.filename}`, pg: '^8.0.0', uvu: '^0.5.6', vitest: '^4.0.0' };
     const root = { private: true, workspaces: ['examples/*'], dependencies };
     writeFileSync(join(workspace, 'package.json'), JSON.stringify(root));
     await run(workspace, 'npm', 'install', '--no-audit', '--no-fund', '--no-package-lock');
@@ -60,6 +63,142 @@ for (const name of names) {
   test(`${name} is listed and has a README`, () => {
     assert.ok(readFileSync(join(examples, 'README.md'), 'utf8').includes(`(${name}/README.md)`), 'examples/README.md');
     assert.match(readFileSync(join(examples, name, 'README.md'), 'utf8'), /^# .+\n\n[A-Z]/);
+  });
+}
+
+/** A refund that waits: `start` requests it and leaves, `wait` requests it and stays, `finish` continues with it. */
+const APP = `
+import { defineTool, Svc } from '@svc/sdk';
+const svc = new Svc();
+const refund = defineTool({
+  tag: 'refund',
+  description: 'Refunds money.',
+  requiresConfirmation: true,
+  parameters: { order: { type: 'string', required: true }, amount: { type: 'number', required: true } },
+  handler: (ctx, { order, amount }) => 'paid ' + amount + ' for ' + order,
+});
+const gate = svc.gate({ agentTag: 'payouts', tools: [refund], humanInLoop: { enabled: true } });
+const call = { tool: 'refund', parameters: { order: '1234', amount: 20 }, executionId: 'exe_1', toolCallId: 'call_1' };
+const onRequested = ({ requestId }) => {
+  console.log('requested ' + requestId);
+  if (process.argv[2] === 'start') void svc.close();
+};
+const outcome = await gate.run(call, { onRequested }).catch((error) => ({ status: error.code }));
+console.log('outcome ' + outcome.status + ' ' + outcome.result);
+await svc.close();
+`;
+
+/** A URL of a new database for each example dialect. */
+const DIALECT_URLS: Readonly<Record<string, string>> = {
+  'dialect-duckdb': 'duckdb://./shop.db',
+  'dialect-sqlite': 'sqlite://./shop.db',
+};
+
+for (const name of names.filter((name) => name.startsWith('dialect-'))) {
+  const dialect = name.slice('dialect-'.length);
+
+  test(`${name}, installed, migrates from the command line and stores approvals`, async () => {
+    const url = DIALECT_URLS[name];
+    assert.ok(url, `DIALECT_URLS has no ${name}`);
+    const users = { id: { type: 'integer', primaryKey: true }, name: { type: 'string', required: true } };
+    const { svc, run } = installedProject(workspace, `with-${name}`, {
+      'svc.config.json': {
+        product: 'shop',
+        env: 'dev',
+        databases: { main: { dialect, url } },
+        plugins: [`svc-example-${name}`],
+        approvals: { store: { database: 'main' } },
+      },
+      'svc/database/schema.json': [{ db: 'main', tables: { users } }],
+      'app.mjs': APP,
+    });
+    await svc('db', 'schema', 'generate');
+    await svc('db', 'migrate');
+    assert.match((await run('svc', 'db', 'migrate', 'status')).stdout, /^OK\b/);
+    await svc('db', 'schema', 'check');
+    await svc('db', 'migrate', 'rollback');
+    assert.match((await run('svc', 'db', 'migrate', 'status')).stdout, /^PENDING 1\b/);
+    await svc('db', 'migrate');
+    await svc('doctor');
+
+    const started = await run('app.mjs', 'start');
+    const requestId = /^requested (\S+)$/m.exec(started.stdout)?.[1] ?? assert.fail(JSON.stringify(started));
+    const listed = await svc('approvals', 'list');
+    assert.match(JSON.stringify(listed), new RegExp(requestId));
+    await svc('approvals', 'approve', requestId);
+    assert.match((await run('app.mjs', 'finish')).stdout, /^outcome completed paid 20 for 1234$/m);
+    assert.match((await run('app.mjs', 'finish')).stdout, /^outcome completed paid 20 for 1234$/m);
+  });
+}
+
+/** Publishes a decision and waits until it was delivered twice: the store failed the first time. Removes its streams. */
+const DECIDE = `
+import { setTimeout as wait } from 'node:timers/promises';
+import { jetstream, jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+const [step, subject, requestId, token] = process.argv.slice(2);
+const connection = await connect({ servers: process.env.NATS_URL ?? 'nats://127.0.0.1:4222' });
+const manager = await jetstreamManager(connection);
+const live = await manager.streams.find(subject);
+const dead = await manager.streams.find(subject + '.dead');
+if (step === 'publish') {
+  await jetstream(connection).publish(subject, JSON.stringify({ requestId, token, approved: true }));
+  const isRepeated = async () => (await manager.consumers.info(live, 'svc')).delivered.consumer_seq > 1;
+  const isDead = async () => (await manager.streams.info(dead)).state.messages > 0;
+  while (!(await isRepeated()) && !(await isDead())) await wait(50);
+  console.log((await isDead()) ? 'dead' : 'redelivered');
+} else for (const name of [live, dead]) await manager.streams.delete(name);
+await connection.close();
+`;
+
+const missing = await unavailable();
+
+if (missing) console.log(`# skipped: the NATS broker, installed, through the command line: ${missing}`);
+else {
+  test('broker-nats, installed, keeps a decision while the store fails', async () => {
+    const database = await freshDatabase();
+    const { hostname, port, username, pathname } = new URL(database.url);
+    const store = await startTcpProxy(hostname || '127.0.0.1', Number(port || 5432));
+    await store.connect();
+    const product = `shop-${process.pid}`;
+    const { start, run } = installedProject(workspace, 'with-broker-nats', {
+      'svc.config.mjs': `
+        const print = { name: 'print', deliver: async ({ requestId, token }) => console.log('token ' + requestId + ' ' + token) };
+        export default {
+          product: '${product}',
+          env: 'dev',
+          databases: { main: { dialect: 'postgresql', url: 'postgresql://${username}@${store.host}:${store.port}${pathname}' } },
+          plugins: ['svc-example-broker-nats', { name: 'print', api: 1, apply: (kernel) => kernel.channels.register('print', () => print) }],
+          brokers: { bus: { type: 'nats', url: process.env.NATS_URL ?? 'nats://127.0.0.1:4222' } },
+          approvals: {
+            store: { database: 'main' },
+            callbackKey: 'nothing secret, but thirty-two bytes long',
+            decisions: { broker: 'bus' },
+            channels: { print: { type: 'print' } },
+          },
+        };`,
+      'app.mjs': APP,
+      'decide.mjs': DECIDE,
+    });
+    const subject = `svc.approvals.decisions.${product}.dev`;
+    const started: Started[] = [];
+    try {
+      const app = await start('app.mjs', ['wait'], (line) => line.startsWith('token '));
+      started.push(app);
+      const isListening = (line: string) => line.includes('listening');
+      started.push(await start('svc', ['approvals', 'serve', '--port', '0', '--json'], isListening));
+      const [, requestId = '', token = ''] = app.line.split(' ');
+      store.disconnect();
+      const published = await run('decide.mjs', 'publish', subject, requestId, token);
+      assert.equal(published.stdout.trim(), 'redelivered');
+      await store.connect();
+      assert.match((await app.ended()).stdout, /^outcome completed paid 20 for 1234$/m);
+    } finally {
+      for (const program of started) await program.stop();
+      await run('decide.mjs', 'remove', subject);
+      store.disconnect();
+      await database.drop();
+    }
   });
 }
 

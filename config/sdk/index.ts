@@ -65,6 +65,7 @@ export class DatabaseService {
   readonly #runtimes: RuntimeCache;
 
   constructor(options: SvcOptions | RuntimeCache = {}) {
+    // per copy: only Svc passes one.
     this.#runtimes = options instanceof RuntimeCache ? options : new RuntimeCache(options, loadSdk);
   }
 

@@ -129,6 +129,7 @@ export const auditTable: RecordDefinition<AuditRow> = {
   colocateWithLock: true,
 };
 
+// per copy: a cache.
 let cached: string | undefined;
 
 /** The account and machine of this process, as `account@host`. */

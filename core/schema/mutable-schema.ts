@@ -65,6 +65,7 @@ export function referencedTables(collection: Collection): Set<string> {
 
 /** The tables with foreign keys to a table, including itself. */
 export function referringTables(model: SchemaModel, table: string): readonly string[] {
+  // per copy: only faster.
   if (model instanceof MutableSchema) return model.referringTables(table);
   return [...model.values()].filter((collection) => referencedTables(collection).has(table)).map(({ name }) => name);
 }

@@ -98,6 +98,7 @@ function nameConflict(engine: string, name: string, one: string, other: string):
 }
 
 /** A cache: each new collection is compared with all others. A collection is immutable and has one engine. */
+// per copy: a cache.
 const namesByCollection = new WeakMap<Collection, readonly string[]>();
 
 function databaseWideNamesOf({ databaseWideNames }: NameRules, collection: Collection): readonly string[] {

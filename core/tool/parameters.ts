@@ -217,6 +217,7 @@ function compileSchema(ajv: Ajv, schema: object): ValidateFunction {
   return validate;
 }
 
+// per copy: compiled schemas are not shared.
 let compiler: Ajv | undefined;
 
 /** Loaded on first use, because migrations do not need it; synchronously, because `define` is. */
