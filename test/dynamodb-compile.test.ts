@@ -9,16 +9,11 @@ import type { NamedFieldDefinition, Operation } from '../core/schema/operation.t
 import type { CreateOptions, DynamoOptions } from '../core/schema/options.ts';
 import { parseRequest } from '../plugins/dialects/dynamodb/compile/raw-request.ts';
 import { identify, parseUrl } from '../plugins/dialects/dynamodb/connection/url.ts';
-import {
-  attributeToJson,
-  compareDecimals,
-  encodeNow,
-  encodeValue,
-  plainDecimal,
-} from '../plugins/dialects/dynamodb/data/attribute.ts';
+import { attributeToJson, encodeNow, encodeValue } from '../plugins/dialects/dynamodb/data/attribute.ts';
 import { convertValue } from '../plugins/dialects/dynamodb/data/convert-value.ts';
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
 import { sortText } from '../plugins/dialects/dynamodb/records/record-item.ts';
+import { compareDecimals, plainDecimal } from '../plugins/dialects/shared/decimal.ts';
 import { test } from './kit/test.ts';
 
 const fields: readonly NamedFieldDefinition[] = [

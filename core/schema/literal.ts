@@ -17,6 +17,14 @@ const LITERALS: Partial<Record<FieldType, { readonly pattern: RegExp; readonly e
 /** Types whose default may be `'now'`. */
 export const TEMPORAL_TYPES: ReadonlySet<FieldType> = new Set(['date', 'time', 'datetime', 'timestamp']);
 
+/** The current time as a literal of a date or time type, in UTC. */
+export function nowLiteral(type: FieldType, now: Date): string {
+  const iso = now.toISOString();
+  if (type === 'date') return iso.slice(0, 10);
+  if (type === 'time') return iso.slice(11, 23);
+  return type === 'datetime' ? iso.slice(0, 23) : iso;
+}
+
 export const INVALID_DATE_TIME = 'that date or time does not exist';
 
 export function isExpression(value: Default): value is { readonly $expression: string } {

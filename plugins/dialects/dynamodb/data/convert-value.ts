@@ -3,7 +3,8 @@ import { tryParseJson } from '../../../../core/json.ts';
 import { INVALID_DATE_TIME, isValidDateTime } from '../../../../core/schema/literal.ts';
 import type { Field, FieldType } from '../../../../core/schema/model.ts';
 import { canonicalText } from '../../shared/canonical-text.ts';
-import { encodeValue, isNull, isStorableNumber, plainDecimal } from './attribute.ts';
+import { plainDecimal } from '../../shared/decimal.ts';
+import { encodeValue, isNull, isStorableNumber } from './attribute.ts';
 
 export type ConversionResult = { readonly value: AttributeValue } | { readonly problem: string };
 

@@ -4,12 +4,13 @@ import type { Assignment, Condition, UpdateJob, UpdateResult } from '../../../..
 import { SvcError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json.ts';
 import type { Field } from '../../../../core/schema/model.ts';
+import { compareDecimals } from '../../shared/decimal.ts';
 import { assertNoSelfReads, sourceFields } from '../../shared/update-assignments.ts';
 import { keyNames, type TableShape } from '../catalog/table-shape.ts';
 import { attributeTypes } from '../compile/types.ts';
 import { describeTimeToLive } from '../connection/wait-for-table.ts';
 import { type RunContext, rateLimiterFor, reportProgress, requireTable } from '../run/run-context.ts';
-import { compareDecimals, encodeNow, encodeValue, type FieldEncoding, type Item, isNull } from './attribute.ts';
+import { encodeNow, encodeValue, type FieldEncoding, type Item, isNull } from './attribute.ts';
 import type { ItemUpdate } from './batch-update.ts';
 import { convertValue } from './convert-value.ts';
 import { resumeScan, ScanProgress } from './resumable-scan.ts';

@@ -1,0 +1,98 @@
+import { type ConnectOptions, SvcError } from '@svc/sdk';
+import { booleanOption, connectTimeoutMs, type KeyValueDriver, readSettings } from '@svc/sdk/dialect';
+import { createClient, RESP_TYPES, type RedisArgument } from 'redis';
+import { assertDurable, toSvcError } from './errors.ts';
+import { COMMIT, WRITE_ROWS } from './scripts.ts';
+
+const OPTIONS = { connectTimeoutMs, allowVolatile: booleanOption('accepts a server that may lose writes', false) };
+const AS_BYTES = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } };
+
+/** `database` keeps notifications apart: the databases of a server share their channels. */
+export async function open(url: string, database: string, options: ConnectOptions): Promise<KeyValueDriver> {
+  const settings = readSettings('Redis', OPTIONS, options);
+  const clients = new Set<{ readonly isOpen: boolean; destroy(): void }>();
+  const connect = async () => {
+    const socket = { connectTimeout: settings.connectTimeoutMs, reconnectStrategy: false } as const;
+    const client = createClient({ url, RESP: 2, socket });
+    clients.add(client);
+    // The call that fails reports it.
+    client.on('error', () => undefined);
+    await client.connect().catch((error) => Promise.reject(toSvcError(error)));
+    return client;
+  };
+  const close = async () => {
+    for (const client of clients) if (client.isOpen) client.destroy();
+  };
+  const client = await connect();
+  const send = <T>(...command: RedisArgument[]) => client.sendCommand<T>(command);
+  const channelOf = (collection: string) => `_svc:${database}:${collection}`;
+
+  const [, version] = /redis_version:(\S+)/.exec(await send<string>('INFO', 'server')) ?? [];
+  const config = await client.configGet(['appendonly', 'appendfsync', 'maxmemory-policy']).catch(() => undefined);
+  if (!settings.allowVolatile) assertDurable(config);
+  return {
+    server: `Redis ${version}, appendonly ${config?.appendonly ?? 'unknown'}, appendfsync ${config?.appendfsync ?? 'unknown'}`,
+    read: async (keys) => (await send<(string | null)[]>('MGET', ...keys)).map((text) => text ?? undefined),
+    entries(set, { low, high, limit, reverse }) {
+      const range = [low === undefined ? '-' : `[${low}`, high === undefined ? '+' : `(${high}`];
+      const order = reverse ? [...range.reverse(), 'BYLEX', 'REV'] : [...range, 'BYLEX'];
+      return send('ZRANGE', set, ...order, 'LIMIT', '0', String(limit));
+    },
+    commit({ notify = [], ...changes }) {
+      const messages = notify.map(({ collection, key }) => ({ channel: channelOf(collection), key }));
+      return send('EVAL', COMMIT, '0', JSON.stringify({ ...changes, messages }));
+    },
+    async *scan(prefix, which) {
+      const pattern = `${prefix.replace(/[*?[\]\\]/g, '\\$&')}*`;
+      for (const type of which === 'rows' ? ['hash'] : ['string', 'list', 'set', 'zset', 'stream']) {
+        for (let cursor = ''; cursor !== '0'; ) {
+          const command = ['SCAN', cursor || '0', 'MATCH', pattern, 'COUNT', '1000', 'TYPE', type];
+          const [next, keys] = await send<[string, string[]]>(...command);
+          yield keys;
+          cursor = next;
+        }
+      }
+    },
+    readRows: (keys, fields) =>
+      Promise.all(
+        keys.map(async (key) => {
+          const values = await client.sendCommand<(Buffer | null)[]>(['HMGET', key, ...fields], AS_BYTES);
+          return Object.fromEntries(fields.map((field, at) => [field, values[at] ?? null]));
+        }),
+      ),
+    writeRows(writes, expected) {
+      const values: Buffer[] = [];
+      const positions = (row: Readonly<Record<string, Uint8Array | null>>) =>
+        Object.fromEntries(
+          Object.entries(row).map(([name, value]) => [name, value && values.push(Buffer.from(value)) + 1]),
+        );
+      const rows = writes.map(({ read, set = {}, ...change }) => ({
+        ...change,
+        read: positions(read),
+        set: positions(set),
+      }));
+      const keys = writes.map(({ key }) => key);
+      return send('EVAL', WRITE_ROWS, String(keys.length), ...keys, JSON.stringify({ expected, rows }), ...values);
+    },
+    async query(text) {
+      const command: unknown = JSON.parse(text);
+      if (!Array.isArray(command)) throw new SvcError('value_invalid', 'A Redis command is a JSON array of texts.');
+      const reply = await send<unknown>(...command.map(String));
+      return [reply].flat().flatMap((one) => (one === null || one === 0 ? [] : [{ reply: one }]));
+    },
+    async now() {
+      const [seconds, microseconds] = await send<string[]>('TIME');
+      return new Date(Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000));
+    },
+    async watch(collection, notify) {
+      const listener = await connect();
+      await listener.subscribe(channelOf(collection), (key) => notify(key));
+      return async () => {
+        if (listener.isOpen) listener.destroy();
+        clients.delete(listener);
+      };
+    },
+    toSvcError,
+    close,
+  };
+}
