@@ -186,7 +186,7 @@ test('the result of a handler reaches the model as JSON', async () => {
   }
   for (const given of [10n, cyclic]) {
     await withHost(async (host) => {
-      assert.match(JSON.stringify(await resultFor(host, () => given)), /tool_failed.*not JSON/);
+      assert.match(JSON.stringify(await resultFor(host, () => given)), /tool_failed.*cannot be serialized as JSON/);
     });
   }
 });

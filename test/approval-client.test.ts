@@ -58,7 +58,8 @@ test('a gate in memory waits for the signal of its own client', async () => {
     const arg = { executionId, signal: 'approve', payload: { requestId, modifiedParams: { amount: 15 } } } as const;
     const answer = await svc.agents.signal(arg, { actor: 'ann' });
     assert.deepEqual({ ...answer, decidedAt: '' }, { requestId, executionId, status: 'approved', decidedAt: '' });
-    assert.deepEqual(await run, { status: 'completed', result: 1, changed: ['amount'], requestId });
+    const outcome = await run;
+    assert.deepEqual({ ...outcome }, { status: 'completed', result: 1, changed: ['amount'], requestId });
     assert.deepEqual(paid, [15]);
     const record = await svc.approvals.get(requestId);
     assert.deepEqual([record.status, record.run, record.decidedBy], ['approved', 'done', 'ann']);

@@ -9,6 +9,7 @@ import { newRequestId } from '../core/approval/request.ts';
 import { ApprovalService } from '../core/approval/service.ts';
 import { SvcError } from '../core/errors.ts';
 import { Kernel } from '../core/kernel.ts';
+import type { Tool } from '../core/tool/tool.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
 import { test } from './kit/test.ts';
 import {
@@ -24,7 +25,7 @@ import {
   refund,
   startCall,
 } from './suites/approval-setup.ts';
-import { expectError } from './suites/expect-error.ts';
+import { expectError, expectRejection } from './suites/expect-error.ts';
 import { CALLBACK_KEY } from './suites/gate-client.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
@@ -120,6 +121,7 @@ test('a successful delivery is not repeated, even after many failed attempts', a
       at,
       delivered,
       error: delivered ? null : 'no',
+      receipt: null,
     });
   }
   detach.abort(DETACH);
@@ -296,6 +298,72 @@ test('a failed announcement ends neither its call nor the process', async () => 
   assert.match(app.warnings[0]!, /^The announcement threw: /);
   await app.service.close();
 });
+
+test('a service that is closed reads no further pages of overdue requests', async () => {
+  const backend = new MemoryStore();
+  const app = await openApprovalProcess(backend);
+  const { rows } = app.service;
+  const page = rows.page.bind(rows);
+  let pages = 0;
+  let closing: Promise<void> | undefined;
+  rows.page = async (...query) => {
+    pages += 1;
+    closing ??= app.service.close();
+    return page(...query);
+  };
+  assert.equal(await app.service.sweep(), 0);
+  await closing;
+  assert.equal(pages, 1);
+});
+
+for (const kind of ['a resumed call', 'a repeated call that no policy gates any more'] as const) {
+  test(`${kind} whose validation throws leaves no subscription`, async () => {
+    const app = await openApprovalProcess(new MemoryStore());
+    let isGated = true;
+    app.kernel.hooks.beforeToolCall.tap('budget', (review) => {
+      if (isGated) review.requireApproval('Over the budget.');
+    });
+    const tools = compileTestTools(new Bank().tool({ requiresConfirmation: false }));
+    const call = refund();
+    const detach = new AbortController();
+    const { request, outcome } = await startCall(createGate(app, tools), call, { signal: detach.signal });
+    detach.abort(DETACH);
+    await expectError(outcome, 'interrupted');
+
+    const { watcher } = app.service;
+    const subscribe = watcher.subscribe.bind(watcher);
+    let open = 0;
+    watcher.subscribe = (requestId) => {
+      open += 1;
+      const subscription = subscribe(requestId);
+      const unsubscribe = () => {
+        open -= 1;
+        subscription.unsubscribe();
+      };
+      return { ...subscription, unsubscribe };
+    };
+    isGated = false;
+    let validations = 0;
+    const isResumed = kind === 'a resumed call';
+    const tool: Tool = {
+      ...tools.get('refund')!,
+      validate(value) {
+        validations += 1;
+        // A repeated call is validated before its request is looked up, and compared with it after that.
+        if (isResumed) throw new RangeError('Maximum call stack size exceeded');
+        const validated = tools.get('refund')!.validate(value);
+        assert.ok(validated.ok);
+        return { ok: true, parameters: { ...validated.parameters, self: 1n as never } };
+      },
+    };
+    const gate = createGate(app, new Map([['refund', tool]]));
+    const again = isResumed ? { ...call, requestId: request.requestId } : call;
+    const error = await expectRejection(gate.call(again, isResumed ? { resumed: true } : {}), 'it did not throw');
+    assert.match(error.message, isResumed ? /call stack/ : /cannot be written as JSON/);
+    assert.deepEqual([validations, open], [1, 0]);
+    await app.service.close();
+  });
+}
 
 test('503: the callback reports an unusable store, decides nothing, and exposes no details', async () => {
   const app = await openApprovalProcess(new MemoryStore());

@@ -24,12 +24,10 @@ export async function submitDecision(
   requestId: string,
   decision: DecisionInput,
 ): Promise<CommandResult> {
-  const { executionId } = await approvals.get(requestId);
   const { approve, reason, modifiedParams, reviewToken } = decision;
   const result: SignalResult = await approvals
     .signal(
       {
-        executionId,
         signal: approve ? 'approve' : 'reject',
         payload: { requestId, ...(reason !== undefined && { reason }), ...(modifiedParams && { modifiedParams }) },
       },

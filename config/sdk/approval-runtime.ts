@@ -18,6 +18,7 @@ export interface ApprovalRuntime {
   close(): Promise<void>;
 }
 
+// per copy: its keys are.
 const runtimes = new WeakMap<Runtime, Promise<ApprovalRuntime>>();
 
 /** Opens the approvals of a runtime once; a failed attempt is retried on the next call. */
@@ -134,16 +135,16 @@ function webhookSecrets(
 
 function routeTo({ config, product, env }: Runtime, name: string, channel: Channel): DeliveryRoute {
   const { callbackBase, callbackKey: key } = config.approvals ?? {};
-  const deliveryOf = async ({ request, digest, describe, expiresInMs }: Announcement): Promise<Delivery> => {
+  const deliveryOf = async ({ request, digest, definition, expiresInMs }: Announcement): Promise<Delivery> => {
     const { requestId, timeout } = request;
-    const description = await describe();
+    const tool = await definition();
     const token = key === undefined ? undefined : callbackToken(key, { product, env, requestId, digest, timeout });
     return {
       ...request,
       product,
       env,
       expiresInMs: await expiresInMs(),
-      ...(description !== undefined && { description }),
+      ...(tool && { description: tool.description, schema: tool.schema }),
       ...(token !== undefined && { token }),
       ...(token !== undefined &&
         callbackBase !== undefined && {

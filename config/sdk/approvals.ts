@@ -24,7 +24,7 @@ export interface ApprovalDetails extends ApprovalRecord {
   /** Proof that the sensitive parameters were shown; pass it with the decision. Only with `reveal`. */
   readonly reviewToken?: string;
   /** The tool's definition at the time of the call. */
-  readonly definition?: { readonly description: string; readonly schema: Json };
+  readonly definition?: { readonly description: string; readonly schema: { readonly [keyword: string]: Json } };
   /** Every delivery attempt, oldest first. */
   readonly deliveries: readonly DeliveryAttempt[];
 }

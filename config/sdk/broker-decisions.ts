@@ -72,7 +72,6 @@ async function applyDecision({ service, owner }: ApprovalRuntime, key: string, b
   await decide(
     service,
     {
-      executionId: row.record.executionId,
       signal: approved ? 'approve' : 'reject',
       payload: { requestId, ...(reason !== undefined && { reason }), ...(modifiedParams && { modifiedParams }) },
     },

@@ -1,20 +1,20 @@
 import { detachKind } from '../approval/call.ts';
 import {
-  type CallOutcome,
+  type CallResult,
   failedOutcome,
   invalidOutcome,
-  jsonResult,
   notRunOutcome,
   parametersTooLargeOutcome,
   storableOutcome,
 } from '../approval/outcome.ts';
 import { SvcError } from '../errors.ts';
+import { jsonResult, NOT_SERIALIZABLE } from '../tool/model-result.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
 import { storableJson } from '../tool/safe-json.ts';
 import type { AgentRuntime } from './agent-runtime.ts';
 import type { ExecutionStep, StepCall } from './execution-record.ts';
 import type { LeasedExecution } from './leased-execution.ts';
-import { type Run, redactParameters, redactResult } from './run.ts';
+import { type Run, redactParameters, redactResult, withForModel } from './run.ts';
 import { withToolSpan } from './telemetry.ts';
 
 interface StepOptions {
@@ -47,7 +47,7 @@ export async function callTools(
     call.outcome = { status, result, ...(changed !== undefined && { changed }) };
     // The gate has stored the result of an approved call. The result of any other call is stored only here.
     if (call.started) await execution.save();
-    run.emit({ type: 'tool_result', ...redactResult(call, call.outcome) });
+    run.emit(withForModel({ type: 'tool_result' as const, ...redactResult(call, call.outcome) }));
   };
   // If the store fails for one call, the others are interrupted and awaited.
   await Promise.all(
@@ -67,7 +67,7 @@ async function callTool(
   run: Run,
   call: StepCall,
   { signal, resumed, groupId }: StepOptions & { readonly groupId: string | undefined },
-): Promise<CallOutcome> {
+): Promise<CallResult> {
   const { tool, parameters, requestId } = call;
   if (call.oversized) return parametersTooLargeOutcome(tool);
   if (call.malformed !== undefined) {
@@ -116,12 +116,11 @@ function stoppedBeforeCallError(executionId: string): SvcError {
 }
 
 /** The outcome with its result as storable JSON. The gate has already converted the result of an approved call. */
-function withJsonResult({ tool, parameters }: StepCall, outcome: CallOutcome): CallOutcome {
+function withJsonResult({ tool, parameters }: StepCall, outcome: CallResult): CallResult {
   if (outcome.requestId !== undefined) return outcome;
   const result = jsonResult(outcome.result);
   if (result !== undefined) return { ...outcome, result: storableJson(result) };
-  const error = new Error('Its result is not JSON.');
-  return failedOutcome(error, { tool, parameters: parameters as ToolParameters });
+  return failedOutcome(new Error(NOT_SERIALIZABLE), { tool, parameters: parameters as ToolParameters });
 }
 
 /** Whether a call that had started when its process died may be passed to the gate, which tracks its own claims. */

@@ -1,5 +1,5 @@
 import type { TableSet } from '../approval/backend.ts';
-import type { CallOutcome } from '../approval/outcome.ts';
+import type { CallResult } from '../approval/outcome.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Json } from '../json.ts';
 import { anyDefinition, type RecordDefinition } from '../records.ts';
@@ -66,7 +66,7 @@ export interface StepCall {
   readonly sensitive?: readonly string[];
   /** The handler of a call without approval has started. */
   started?: true;
-  outcome?: Pick<CallOutcome, 'status' | 'result' | 'changed'>;
+  outcome?: Pick<CallResult, 'status' | 'result' | 'changed'>;
 }
 
 /** @experimental */

@@ -1,6 +1,7 @@
 import { DETACH, Interruption } from '../approval/call.ts';
 import type { ApprovalRecord, ApprovalRequest, OutcomeStatus } from '../approval/request.ts';
 import { isPlainObject, type Json } from '../json.ts';
+import { type ModelResult, modelText } from '../tool/model-result.ts';
 import type { ExecutionState, ExecutionStatus, RunError, StepCall, Usage } from './execution-record.ts';
 
 /** An event of a run. @experimental */
@@ -20,6 +21,8 @@ export interface ToolResult {
   readonly result: Json;
   /** Names of the parameters that a human changed before the tool ran. */
   readonly changed?: readonly string[];
+  /** `result` and `changed` as one text, for a model or a log. Sensitive parameters are masked. */
+  forModel(): string;
 }
 
 /** How a run ended. @experimental */
@@ -174,7 +177,12 @@ export function runOutcome(status: RunOutcome['status'], { steps, error, reason 
 
 function callResults(call: StepCall): RunStep['calls'] {
   const { outcome } = call;
-  return outcome ? [{ ...redactResult(call, outcome), parameters: redactParameters(call) }] : [];
+  return outcome ? [withForModel({ ...redactResult(call, outcome), parameters: redactParameters(call) })] : [];
+}
+
+/** Adds `forModel`, not enumerable: events and steps are compared, cloned and serialized as data. */
+export function withForModel<T extends ModelResult>(outcome: T): T & { forModel(): string } {
+  return Object.defineProperty(outcome, 'forModel', { value: () => modelText(outcome) }) as T & { forModel(): string };
 }
 
 const MASKED = { masked: true } as const;
@@ -189,7 +197,10 @@ export function redactParameters({ parameters, sensitive }: Pick<StepCall, 'para
 }
 
 /** Masks sensitive parameters in a result that the SDK created; a result that a handler returned is unchanged. */
-export function redactResult(call: StepCall, { status, result, changed }: Omit<ToolResult, 'tool'>): ToolResult {
+export function redactResult(
+  call: StepCall,
+  { status, result, changed }: NonNullable<StepCall['outcome']>,
+): Omit<ToolResult, 'forModel'> {
   const { tool, sensitive } = call;
   let redacted = result;
   if (sensitive !== undefined && isPlainObject(result) && 'parameters' in result) {

@@ -1,10 +1,11 @@
 import { createRequire } from 'node:module';
-import type { CallOutcome } from '../approval/outcome.ts';
+import type { CallResult } from '../approval/outcome.ts';
 
 type Api = typeof import('@opentelemetry/api');
 type Attributes = Readonly<Record<string, string>>;
 
 /** Undefined before the first lookup, null if the package is not installed. */
+// per copy: the package is the same one.
 let api: Api | null | undefined;
 
 function telemetry(): Api | null {
@@ -18,10 +19,10 @@ function telemetry(): Api | null {
 }
 
 /** Runs a tool call in a span that follows OpenTelemetry's GenAI conventions. Records no parameters or results. */
-export function withToolSpan(
+export function withToolSpan<T extends CallResult>(
   { tool, callId, agentTag }: { readonly tool: string; readonly callId: string | undefined; readonly agentTag: string },
-  work: () => Promise<CallOutcome>,
-): Promise<CallOutcome> {
+  work: () => Promise<T>,
+): Promise<T> {
   if (!telemetry()) return work();
   return withSpan(
     `execute_tool ${tool}`,

@@ -1,11 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { v7 as uuid } from 'uuid';
+import type { Json } from '../json.ts';
+import { allRows } from '../records.ts';
 import { frozenClone, truncatedText } from '../tool/safe-json.ts';
 import { deliveriesOf } from './audit.ts';
-import { DeliveryFailed } from './channel.ts';
+import { isDeliveryFailed, storableReceipt } from './channel.ts';
 import { toApprovalRecord, toApprovalRequest } from './public-view.ts';
 import type { ApprovalRecord, ApprovalRequest } from './request.ts';
-import type { ApprovalRow } from './schema.ts';
+import type { ApprovalRow, DeliveryRow, ToolRow } from './schema.ts';
 import type { ApprovalService, RequestRow } from './service.ts';
 import { MAX_TIMEOUT_MS } from './timer-queue.ts';
 
@@ -14,8 +16,8 @@ export interface Announcement {
   readonly request: ApprovalRequest;
   /** Digest of the call; a callback token is valid for this call only. */
   readonly digest: string;
-  /** The description from the tool's definition. */
-  describe(): Promise<string | undefined>;
+  /** The tool's definition at the time of the call. */
+  definition(): Promise<ToolRow['definition'] | undefined>;
   /** Milliseconds until the deadline, by the store's clock. */
   expiresInMs(): Promise<number>;
 }
@@ -24,8 +26,17 @@ export interface Announcement {
 export interface DeliveryRoute {
   /** Its name in the audit, unique for the agent. */
   readonly channel: string;
-  deliver(announcement: Announcement, signal: AbortSignal): Promise<void>;
-  onDecided?(record: ApprovalRecord, signal: AbortSignal): Promise<void>;
+  /** Resolves to a receipt for `onDecided`, not yet validated. */
+  deliver(announcement: Announcement, signal: AbortSignal): Promise<unknown>;
+  onDecided?(record: ApprovalRecord, signal: AbortSignal, receipts: readonly Json[]): Promise<void>;
+}
+
+/** The deliveries of one request by this process. */
+export interface ActiveAnnouncement {
+  /** Aborts when the request is decided or its caller detaches: then no further attempt starts. */
+  readonly signal: AbortSignal;
+  /** By channel; each resolves when its last attempt is recorded. */
+  readonly deliveries: Map<string, Promise<void>>;
 }
 
 const ATTEMPT_TIMEOUT_MS = 15_000;
@@ -48,8 +59,9 @@ export async function announceRequest(
 ): Promise<void> {
   const { requestId } = record;
   const previous = service.announcements.get(requestId);
-  if (previous && !previous.aborted) return;
-  service.announcements.set(requestId, signal);
+  if (previous && !previous.signal.aborted) return;
+  const deliveries: ActiveAnnouncement['deliveries'] = new Map();
+  service.announcements.set(requestId, { signal, deliveries });
   const request = frozenClone(toApprovalRequest(record));
   const { approvalRequested } = service.hooks;
   if (!previous) await service.runListener('A tap on approvalRequested', () => approvalRequested.promise(request));
@@ -58,26 +70,36 @@ export async function announceRequest(
   const announcement: Announcement = {
     request,
     digest: record.body.digest,
-    describe: async () => (await service.getToolDefinition(record.body.toolDigest))?.description,
+    definition: () => service.getToolDefinition(record.body.toolDigest),
     expiresInMs: async () => Math.max(0, record.expiresAt.getTime() - (await service.clock.now())),
   };
-  const missing = routes.filter(({ channel }) => !delivered.has(channel));
-  await Promise.all(missing.map((route) => deliver(service, route, announcement, record.expiresAt.getTime(), signal)));
+  for (const route of routes) {
+    if (delivered.has(route.channel)) continue;
+    deliveries.set(route.channel, deliver(service, route, announcement, record.expiresAt.getTime(), signal));
+  }
+  await Promise.all(deliveries.values());
 }
 
-/** Reports a decision to the channels: one attempt each. */
+/** Reports a decision to the channels: one attempt each, with the receipts of its deliveries. */
 export async function announceDecision(
   service: ApprovalService,
   row: ApprovalRow,
   routes: readonly DeliveryRoute[],
 ): Promise<void> {
+  const { requestId } = row;
   const record = frozenClone(toApprovalRecord(row));
+  const active = service.announcements.get(requestId);
   await Promise.all(
     routes.map(async ({ channel, onDecided }) => {
       if (!onDecided) return;
-      await withTimeout((signal) => onDecided(record, signal), service.closing).catch((error) =>
-        service.warn(`The channel ${channel} did not receive the decision on ${record.requestId}: ${auditText(error)}`),
-      );
+      try {
+        // An attempt in progress may still send a message and return its receipt.
+        await active?.deliveries.get(channel);
+        const receipts = await receiptsOf(service, requestId, channel);
+        await withTimeout((signal) => onDecided(record, signal, receipts), service.closing);
+      } catch (error) {
+        service.warn(`The channel ${channel} did not receive the decision on ${requestId}: ${auditText(error)}`);
+      }
     }),
   );
 }
@@ -91,24 +113,27 @@ async function deliver(
   signal: AbortSignal,
 ): Promise<void> {
   const { requestId } = announcement.request;
-  for (let pause = FIRST_RETRY_MS; ; pause = Math.min(pause * 2, MAX_RETRY_MS)) {
+  const { channel } = route;
+  for (let pause = FIRST_RETRY_MS; !signal.aborted; pause = Math.min(pause * 2, MAX_RETRY_MS)) {
     try {
       // A decision does not abort an attempt in progress: its result is recorded in the audit.
-      await withTimeout((attemptSignal) => route.deliver(announcement, attemptSignal), service.closing);
-      return await recordAttempt(service, requestId, route.channel, null);
+      const returned = await withTimeout(
+        (attemptSignal) => route.deliver(announcement, attemptSignal),
+        service.closing,
+      );
+      return await recordDelivery(service, requestId, channel, returned);
     } catch (error) {
       if (service.closing.aborted) return;
-      const { retry, afterMs } = error instanceof DeliveryFailed ? error : { retry: true, afterMs: 0 };
-      await recordAttempt(service, requestId, route.channel, auditText(error));
+      const { retry, afterMs } = isDeliveryFailed(error) ? error : { retry: true, afterMs: 0 };
+      await recordAttempt(service, { requestId, channel, delivered: false, error: auditText(error), receipt: null });
       if (signal.aborted) return;
       // Jitter: a receiver that recovers is not contacted by all senders at once.
       const next = Math.max(afterMs, pause * (0.5 + Math.random() / 2));
       if (!retry || service.clock.msUntil(deadline) <= next) {
-        service.warn(`The channel ${route.channel} did not deliver ${requestId}: ${auditText(error)}`);
+        service.warn(`The channel ${channel} did not deliver ${requestId}: ${auditText(error)}`);
         return;
       }
       await pauseFor(next, signal);
-      if (signal.aborted) return;
     }
   }
 }
@@ -121,7 +146,7 @@ async function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
 }
 
 /** Rejects on a timeout or abort even if the channel ignores its signal. */
-async function withTimeout(work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
+async function withTimeout<T>(work: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
   const timeout = AbortSignal.timeout(ATTEMPT_TIMEOUT_MS);
   const either = AbortSignal.any([signal, timeout]);
   let end = () => {};
@@ -132,27 +157,33 @@ async function withTimeout(work: (signal: AbortSignal) => Promise<void>, signal:
   });
   aborted.catch(() => undefined);
   try {
-    await Promise.race([work(either), aborted]);
+    return await Promise.race([work(either), aborted]);
   } finally {
     either.removeEventListener('abort', end);
   }
 }
 
-async function recordAttempt(
+/** The message was sent, so a receipt that cannot be stored is reported and does not repeat the delivery. */
+async function recordDelivery(
   service: ApprovalService,
   requestId: string,
   channel: string,
-  error: string | null,
+  returned: unknown,
 ): Promise<void> {
+  const stored = storableReceipt(returned);
+  if ('receipt' in stored) {
+    const receipt = stored.receipt === null ? null : { value: stored.receipt };
+    return recordAttempt(service, { requestId, channel, delivered: true, error: null, receipt });
+  }
+  const error = auditText(`Its receipt cannot be stored: ${stored.why}.`);
+  service.warn(`The channel ${channel} delivered ${requestId}. ${error}`);
+  return recordAttempt(service, { requestId, channel, delivered: true, error, receipt: null });
+}
+
+async function recordAttempt(service: ApprovalService, attempt: Omit<DeliveryRow, 'id' | 'at'>): Promise<void> {
+  const { requestId, channel } = attempt;
   try {
-    await service.deliveries.insert({
-      id: `del_${uuid()}`,
-      requestId,
-      channel,
-      at: new Date(await service.clock.now()),
-      delivered: error === null,
-      error,
-    });
+    await service.deliveries.insert({ ...attempt, id: `del_${uuid()}`, at: new Date(await service.clock.now()) });
   } catch (failure) {
     service.warn(`A delivery of ${requestId} by ${channel} could not be added to the audit: ${auditText(failure)}`);
   }
@@ -166,6 +197,14 @@ async function deliveredChannels(service: ApprovalService, requestId: string): P
     // A duplicate delivery is better than none.
   }
   return found;
+}
+
+async function receiptsOf(service: ApprovalService, requestId: string, channel: string): Promise<readonly Json[]> {
+  const receipts: Json[] = [];
+  for await (const { record } of allRows(service.deliveries, 'byRequest', { equals: { requestId }, limit: 1000 })) {
+    if (record.channel === channel && record.receipt) receipts.push(record.receipt.value);
+  }
+  return receipts;
 }
 
 /** The longest error in the audit, in characters. */

@@ -3,6 +3,7 @@ import { isSvcError, SvcError } from '../errors.ts';
 import { onAbort } from '../on-abort.ts';
 import { callDigest, isOversized } from '../tool/call-digest.ts';
 import type { HumanInLoop } from '../tool/human-in-loop.ts';
+import { jsonResult, NOT_SERIALIZABLE } from '../tool/model-result.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
 import { storableJson } from '../tool/safe-json.ts';
 import type { Tool } from '../tool/tool.ts';
@@ -13,11 +14,10 @@ import { abortReason, assertCallIds, type CallOptions, detachKind, type GateCall
 import { type CreatedRequest, createRequest, findRequest, type ValidatedCall } from './create-request.ts';
 import { Heartbeat } from './heartbeat.ts';
 import {
-  type CallOutcome,
+  type CallResult,
   failedOutcome,
   invalidOutcome,
   invalidParametersOutcome,
-  jsonResult,
   type NotRunCode,
   notRunOutcome,
   parametersTooLargeOutcome,
@@ -74,10 +74,10 @@ export async function driveCall(
   gated: GatedTool | undefined,
   call: GateCall,
   options: CallOptions,
-): Promise<CallOutcome> {
+): Promise<CallResult> {
   assertCallIds(call);
   const drive = (request: ExistingRequest) =>
-    new CallDriver(service, gate, gated?.tool, call, options, request).run(request);
+    new CallDriver(service, gate, gated?.tool, options, request).run(request, call.parameters);
   if (options.resumed && call.requestId !== undefined) {
     const found = await service.readAndSubscribe(call.requestId);
     if (found) return drive({ ...found, isNew: false });
@@ -126,7 +126,7 @@ export async function runWithoutApproval(
   call: GateCall,
   options: CallOptions,
   validParameters?: ToolParameters,
-): Promise<CallOutcome> {
+): Promise<CallResult> {
   let parameters = validParameters;
   if (parameters === undefined) {
     const validated = tool.validate(call.parameters);
@@ -143,7 +143,7 @@ export async function runWithoutApproval(
     log: service.log,
   });
   try {
-    return { status: 'completed', result: (await tool.handler(context, parameters)) as CallOutcome['result'] };
+    return { status: 'completed', result: (await tool.handler(context, parameters)) as CallResult['result'] };
   } catch (error) {
     return failedOutcome(error, { tool: tool.tag, parameters });
   }
@@ -154,7 +154,7 @@ type ExistingRequest = Omit<CreatedRequest, 'digest'> & Partial<Pick<CreatedRequ
 
 /** The result of a step: the outcome, the row to continue with, or a wait for a change of the row or a deadline. */
 type Step =
-  | { readonly outcome: CallOutcome }
+  | { readonly outcome: CallResult }
   | { readonly next: RequestRow | 'read' }
   | { readonly waitUntil: number | undefined };
 
@@ -166,7 +166,7 @@ class CallDriver {
   readonly #options: CallOptions;
   readonly #requestId: string;
   /** Digest of the call as passed to the gate; undefined if its parameters are no longer valid. */
-  readonly #digest: string | undefined;
+  #digest: string | undefined;
   readonly #routes: readonly DeliveryRoute[];
   readonly #leaseMs: number;
   readonly #subscription: Subscription;
@@ -187,23 +187,22 @@ class CallDriver {
     service: ApprovalService,
     { routes = [], leaseMs = DEFAULT_LEASE_MS }: GateOptions,
     tool: Tool | undefined,
-    call: GateCall,
     options: CallOptions,
     { row, isNew, digest, subscription }: ExistingRequest,
   ) {
-    const { requestId, executionId } = row.record;
     this.#service = service;
     this.#tool = tool;
     this.#options = options;
-    this.#requestId = requestId;
-    this.#digest = digest ?? (tool && digestOf(tool, executionId, call.parameters));
+    this.#requestId = row.record.requestId;
+    this.#digest = digest;
     // A request that was cancelled before it was stored is not announced.
     this.#routes = isNew && options.signal?.aborted ? [] : routes;
     this.#leaseMs = leaseMs;
     this.#subscription = subscription;
   }
 
-  async run({ row: first, isNew }: ExistingRequest): Promise<CallOutcome> {
+  /** `parameters` are those of the call, not yet validated. */
+  async run({ row: first, isNew }: ExistingRequest, parameters: unknown): Promise<CallResult> {
     const service = this.#service;
     const requestId = this.#requestId;
     const { signal, onRequested } = this.#options;
@@ -211,6 +210,7 @@ class CallDriver {
     const isAnnounced = this.#routes.length > 0 || service.hooks.approvalRequested.isUsed();
     let row: RequestRow | undefined = first;
     try {
+      this.#digest ??= this.#tool && digestOf(this.#tool, first.record.executionId, parameters);
       if (first.record.status === 'waiting' && onRequested) {
         // Not awaited: the callback may itself wait for the decision.
         void service.runListener('onRequested', () => onRequested(toApprovalRequest(first.record)));
@@ -299,6 +299,7 @@ class CallDriver {
   #reportDecision(record: ApprovalRow): void {
     if (this.#hasReportedDecision) return;
     this.#hasReportedDecision = true;
+    this.#decided.abort('decided');
     const service = this.#service;
     const { onDecided } = this.#options;
     if (onDecided) void service.runListener('onDecided', () => onDecided(toApprovalRecord(record)));
@@ -475,7 +476,7 @@ async function runHandler(
   try {
     const result = jsonResult(await tool.handler(context, parameters));
     if (result !== undefined) return { status: 'completed', result: storableJson(result) };
-    return failedOutcome(new Error('It ran, but its result cannot be serialized as JSON.'), call);
+    return failedOutcome(new Error(NOT_SERIALIZABLE), call);
   } catch (error) {
     return failedOutcome(error, call);
   }

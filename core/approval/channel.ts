@@ -1,4 +1,6 @@
 import type { Json } from '../json.ts';
+import { toSafeJson } from '../tool/safe-json.ts';
+import { pathText } from '../validate-shape.ts';
 import type { ApprovalRecord, ApprovalRequest } from './request.ts';
 
 /** A request as a channel delivers it: sensitive parameters are masked. @experimental */
@@ -9,6 +11,8 @@ export interface Delivery extends ApprovalRequest {
   readonly expiresInMs: number;
   /** The description from the tool's definition. */
   readonly description?: string;
+  /** JSON Schema of the tool's parameters object, for a form that changes them. */
+  readonly schema?: { readonly [keyword: string]: Json };
   /** The URL to post a decision to. It contains the token, so its bearer can decide. Absent without `approvals.callbackBase`. */
   readonly callbackUrl?: string;
   /** The token alone, for decisions that are sent by other means. */
@@ -16,15 +20,32 @@ export interface Delivery extends ApprovalRequest {
 }
 
 /** Delivers requests to reviewers. Channels run concurrently, and each delivery is recorded. @experimental */
-export interface Channel {
+export interface Channel<Receipt extends Json = Json> {
   readonly name: string;
   /**
    * Makes one attempt and throws if it fails. Failed attempts are repeated with growing pauses until the request is
-   * decided or expires; a `DeliveryFailed` error can change the pause or stop the retries.
+   * decided or expires; a `DeliveryFailed` error can change the pause or stop the retries. May return a receipt, such as
+   * the id of the message: JSON of at most 4 KiB, stored with the delivery and passed to `onDecided`.
    */
-  deliver(delivery: Delivery, signal: AbortSignal): Promise<void>;
-  /** Reports the decision on a delivered request: one attempt, not retried. */
-  onDecided?(record: ApprovalRecord, signal: AbortSignal): Promise<void>;
+  // biome-ignore lint/suspicious/noConfusingVoidType: a channel without a receipt is an async function without return.
+  deliver(delivery: Delivery, signal: AbortSignal): Promise<Receipt | void>;
+  /**
+   * Reports the decision: one attempt, not retried. `receipts`: what each recorded delivery of this channel returned,
+   * oldest first. Usually one; several if a crash or a takeover repeated the delivery; none if nothing was returned.
+   */
+  onDecided?(record: ApprovalRecord, signal: AbortSignal, receipts: readonly Receipt[]): Promise<void>;
+}
+
+const MAX_RECEIPT_BYTES = 4096;
+
+/** A receipt as it is stored, or why it cannot be, without quoting a value. Null: nothing was returned. */
+export function storableReceipt(value: unknown): { readonly receipt: Json } | { readonly why: string } {
+  const safe = toSafeJson(value ?? null);
+  if (!('value' in safe)) return { why: `${safe.path.length === 0 ? 'it' : pathText(safe.path)} ${safe.why}` };
+  const bytes = Buffer.byteLength(JSON.stringify(safe.value));
+  return bytes > MAX_RECEIPT_BYTES
+    ? { why: `it is ${bytes} bytes of JSON, more than ${MAX_RECEIPT_BYTES}` }
+    : { receipt: safe.value };
 }
 
 /** @experimental */
@@ -32,6 +53,7 @@ export type ChannelFactory = (options: Readonly<Record<string, unknown>>) => Cha
 
 /** A failed delivery, with how to retry it. @experimental */
 export class DeliveryFailed extends Error {
+  override readonly name = 'DeliveryFailed';
   /** False if a retry cannot succeed. */
   readonly retry: boolean;
   /** The minimum pause before the next attempt, in milliseconds. */
@@ -42,11 +64,15 @@ export class DeliveryFailed extends Error {
     { retry = true, afterMs = 0 }: { readonly retry?: boolean; readonly afterMs?: number } = {},
   ) {
     super(message);
-    this.name = 'DeliveryFailed';
     this.retry = retry;
     // An unparsable header must not produce NaN as the pause.
     this.afterMs = Number.isFinite(afterMs) ? Math.max(0, afterMs) : 0;
   }
+}
+
+/** Use instead of `instanceof`, which is false for the error of another copy of the SDK. @experimental */
+export function isDeliveryFailed(error: unknown): error is DeliveryFailed {
+  return error instanceof Error && error.name === 'DeliveryFailed' && 'retry' in error && 'afterMs' in error;
 }
 
 /** @experimental */

@@ -75,8 +75,8 @@ export async function findRequest(service: ApprovalService, call: ValidatedCall)
   if (requestId === undefined) return undefined;
   const found = await service.readAndSubscribe(requestId);
   if (!found) return undefined;
-  const digest = callDigest(executionId, tool.digest, parameters);
   try {
+    const digest = callDigest(executionId, tool.digest, parameters);
     if (await isSameCall(service, call, digest, found.row)) return { ...found, isNew: false, digest };
     throw callConflict(call, requestId);
   } catch (error) {

@@ -16,13 +16,14 @@ import { type DecisionVerdict, withDecision } from './state.ts';
 
 /** A decision on a request. @experimental */
 export interface Signal {
-  readonly executionId: string;
+  /** The request must belong to it. Omit it where only the id of the request is known, as in a button's callback data. */
+  readonly executionId?: string | undefined;
   readonly signal: 'approve' | 'reject';
   readonly payload: {
     readonly requestId: string;
-    readonly reason?: string;
+    readonly reason?: string | undefined;
     /** Only the parameters to change; with `approve`. */
-    readonly modifiedParams?: ToolParameters;
+    readonly modifiedParams?: ToolParameters | undefined;
   };
 }
 
@@ -72,7 +73,7 @@ const SIGNAL: Shape = {
       required: ['requestId'],
     },
   },
-  required: ['executionId', 'signal', 'payload'],
+  required: ['signal', 'payload'],
 };
 
 const OPTIONS: Shape = { properties: { actor: 'string', from: 'string', reviewToken: 'string' } };
@@ -104,7 +105,7 @@ export async function decide(
   }
   for (;;) {
     const row = await service.read(payload.requestId);
-    if (!row || row.record.executionId !== executionId) throw unknownRequest(payload.requestId);
+    if (!row || (executionId !== undefined && row.record.executionId !== executionId)) throw unknownRequest(signal);
     const { record } = row;
     if (record.status !== 'waiting') return existingDecision(record, signal);
     if (service.clock.msUntil(record.expiresAt.getTime()) <= 0) {
@@ -235,8 +236,10 @@ function invalidParameters(problems: readonly ParameterProblem[]): SvcError {
 }
 
 /** The same error for a missing request and for one of another execution, so that guessing ids reveals nothing. */
-function unknownRequest(requestId: string): SvcError {
-  return new SvcError('approval_unknown', 'No request with that id belongs to that execution.', {
+function unknownRequest({ executionId, payload: { requestId } }: Signal): SvcError {
+  const what =
+    executionId === undefined ? 'No request has this id.' : 'No request with that id belongs to that execution.';
+  return new SvcError('approval_unknown', what, {
     state: 'Nothing was decided.',
     details: { requestId },
   });

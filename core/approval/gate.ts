@@ -2,7 +2,7 @@ import type { HumanInLoop } from '../tool/human-in-loop.ts';
 import type { Tool } from '../tool/tool.ts';
 import type { CallOptions, GateCall } from './call.ts';
 import { driveCall, type GatedTool, type GateOptions, runWithoutApproval } from './call-driver.ts';
-import type { CallOutcome } from './outcome.ts';
+import { CallOutcome } from './outcome.ts';
 import type { ApprovalService } from './service.ts';
 
 /** Runs the tools of one agent. A tool that needs approval runs at most once, with exactly what was approved. */
@@ -27,10 +27,11 @@ export class ApprovalGate {
   call(call: GateCall, options: CallOptions = {}): Promise<CallOutcome> {
     const gated = this.#tools.get(call.tool);
     const isUngated = gated && gated.approvalReason === undefined && options.resumed !== true;
-    if (isUngated && !this.#service.hooks.beforeToolCall.isUsed()) {
-      return runWithoutApproval(this.#service, this.#options.agentTag, gated.tool, call, options);
-    }
-    return driveCall(this.#service, this.#options, gated, call, options);
+    const result =
+      isUngated && !this.#service.hooks.beforeToolCall.isUsed()
+        ? runWithoutApproval(this.#service, this.#options.agentTag, gated.tool, call, options)
+        : driveCall(this.#service, this.#options, gated, call, options);
+    return result.then((ended) => new CallOutcome(ended));
   }
 }
 

@@ -1,18 +1,44 @@
 import { errorMessage } from '../errors.ts';
 import { isPlainObject, type Json } from '../json.ts';
 import { MAX_PARAMETERS_BYTES } from '../tool/call-digest.ts';
+import { failureResult, modelText } from '../tool/model-result.ts';
 import type { ParameterProblem, ToolParameters } from '../tool/parameters.ts';
 import { isTooDeep, storableText } from '../tool/safe-json.ts';
 import { withoutPassword } from '../url.ts';
 import type { Outcome, OutcomeStatus } from './request.ts';
 
-/** The result of a gated call. A rejection is returned as a result, never thrown. @experimental */
-export interface CallOutcome extends Outcome {
+/**
+ * The result of a gated call. A rejection is returned as a result, never thrown. A class, because a method costs nothing
+ * there: every ungated call returns one too.
+ * @experimental
+ */
+export class CallOutcome implements Outcome {
+  readonly status: OutcomeStatus;
+  readonly result: Json;
   /** Names of the parameters that the reviewer changed; the tool ran with the new values. */
-  readonly changed?: readonly string[];
+  declare readonly changed?: readonly string[];
   /** Absent if no approval was needed. */
-  readonly requestId?: string;
+  declare readonly requestId?: string;
+
+  /** @internal */
+  constructor({ status, result, changed, requestId }: CallResult) {
+    this.status = status;
+    this.result = result;
+    if (changed !== undefined) this.changed = changed;
+    if (requestId !== undefined) this.requestId = requestId;
+  }
+
+  /**
+   * The text for the model, whatever the outcome: `result` as JSON and, if the reviewer changed parameters, a line that
+   * names them. Use it as the content of the tool message.
+   */
+  forModel(): string {
+    return modelText(this);
+  }
 }
+
+/** The data of an outcome. */
+export type CallResult = Omit<CallOutcome, 'forModel'>;
 
 interface CalledTool {
   readonly tool: string;
@@ -98,17 +124,7 @@ export function failedOutcome(error: unknown, { tool, parameters }: CalledTool):
       .replace(/[a-z][a-z0-9+.-]*:\/\/\S+/gi, withoutPassword)
       .slice(0, MAX_MESSAGE_LENGTH),
   );
-  return { status: 'failed', result: { error: 'tool_failed', message: `The tool failed: ${text}`, tool, parameters } };
-}
-
-/** A handler's return value as JSON; undefined if it cannot be serialized. */
-export function jsonResult(value: unknown): Json | undefined {
-  if (value === undefined) return null;
-  try {
-    return JSON.parse(JSON.stringify(value) ?? 'null') as Json;
-  } catch {
-    return undefined;
-  }
+  return { status: 'failed', result: { ...failureResult(text), tool, parameters } };
 }
 
 /** The largest result that is stored, in bytes of JSON. */

@@ -1,28 +1,41 @@
 import type { ToolParameters } from '../tool/parameters.ts';
 import { callAsRun, changedParameters } from './approved-parameters.ts';
-import { type CallOutcome, notRunOutcome, timeoutOutcome, withParameters } from './outcome.ts';
+import { type CallResult, notRunOutcome, timeoutOutcome, withParameters } from './outcome.ts';
 import type { ApprovalRecord, ApprovalRequest, Outcome } from './request.ts';
 import type { ApprovalBody, ApprovalRow } from './schema.ts';
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 const MASKED = Object.freeze({ masked: true });
 
 /** The public view of a request. Sensitive parameters are masked unless `reveal`. */
 export function toApprovalRequest(row: ApprovalRow, reveal = false): ApprovalRequest {
   const { requestId, executionId, agentTag, expiresAt, body } = row;
-  const { tool, reason, timestamp } = body;
+  const { tool, reason, timestamp, toolCallId } = body;
   const parameters = reveal ? body.parameters : mask(body.parameters, body.sensitive);
-  return { requestId, executionId, agentTag, tool, parameters, reason, timestamp, timeout: expiresAt.toISOString() };
+  const timeout = expiresAt.toISOString();
+  const request: Mutable<ApprovalRequest> = {
+    requestId,
+    executionId,
+    agentTag,
+    tool,
+    parameters,
+    reason,
+    timestamp,
+    timeout,
+  };
+  if (toolCallId !== undefined) request.toolCallId = toolCallId;
+  return request;
 }
 
 /** The public view of a row. Assigned field by field: conditional spreads take three times as long on large pages. */
 export function toApprovalRecord(row: ApprovalRow, reveal = false): ApprovalRecord {
-  const { run, groupId, toolCallId, decision, sensitive, timestamp, events } = row.body;
-  const record = toApprovalRequest(row, reveal) as { -readonly [K in keyof ApprovalRecord]: ApprovalRecord[K] };
+  const { run, groupId, decision, sensitive, timestamp, events } = row.body;
+  const record = toApprovalRequest(row, reveal) as Mutable<ApprovalRecord>;
   record.status = row.status;
   if (decision?.cause !== undefined) record.cause = decision.cause;
   record.run = run;
   if (groupId !== undefined) record.groupId = groupId;
-  if (toolCallId !== undefined) record.toolCallId = toolCallId;
   if (decision) {
     record.decidedAt = decision.at;
     record.decidedBy = decision.by;
@@ -37,7 +50,7 @@ export function toApprovalRecord(row: ApprovalRow, reveal = false): ApprovalReco
 }
 
 /** The outcome for the agent; undefined until the call has ended. */
-export function callOutcomeOf({ requestId, status, body }: ApprovalRow): CallOutcome | undefined {
+export function callOutcomeOf({ requestId, status, body }: ApprovalRow): CallResult | undefined {
   const { decision } = body;
   const outcome = fullOutcome(body);
   switch (status) {

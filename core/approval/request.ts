@@ -14,6 +14,8 @@ export interface ApprovalRequest {
   readonly timestamp: string;
   /** ISO 8601, UTC: when the request expires. */
   readonly timeout: string;
+  /** The caller's name for the call; absent if `gate.run` was given none, and for calls of agents that svc runs. */
+  readonly toolCallId?: string;
 }
 
 /** @experimental */
@@ -33,7 +35,6 @@ export interface ApprovalRecord extends ApprovalRequest {
   readonly run: ToolRun;
   /** Shared by the calls of one turn; absent if the turn has only this call. */
   readonly groupId?: string;
-  readonly toolCallId?: string;
   readonly decidedAt?: string;
   readonly decidedBy?: string;
   readonly decisionReason?: string;

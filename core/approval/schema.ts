@@ -4,7 +4,7 @@ import type { ToolParameters } from '../tool/parameters.ts';
 import type { ApprovalEvent, ApprovalStatus, Outcome, RejectionCause, ToolRun } from './request.ts';
 
 /** Version of the tables in this file. A store with a higher version belongs to a newer SDK. */
-export const APPROVALS_VERSION = 1;
+export const APPROVALS_VERSION = 2;
 
 /** The number of shards of the index by expiry. */
 export const EXPIRY_SHARDS = 16;
@@ -100,7 +100,7 @@ export const calls: RecordDefinition<CallRow> = {
 export interface ToolRow {
   readonly digest: string;
   readonly tag: string;
-  readonly definition: { readonly description: string; readonly schema: Json };
+  readonly definition: { readonly description: string; readonly schema: { readonly [keyword: string]: Json } };
 }
 
 export const tools: RecordDefinition<ToolRow> = {
@@ -118,6 +118,13 @@ export interface DeliveryRow {
   readonly at: Date;
   readonly delivered: boolean;
   readonly error: string | null;
+  /** What the channel returned for itself. Never listed or exported: it may contain a credential. */
+  readonly receipt: StoredReceipt | null;
+}
+
+/** In an object, because some stores accept no other JSON value in a column. */
+export interface StoredReceipt {
+  readonly value: Json;
 }
 
 export const deliveries: RecordDefinition<DeliveryRow> = {
@@ -130,6 +137,7 @@ export const deliveries: RecordDefinition<DeliveryRow> = {
     at: { type: 'timestamp' },
     delivered: { type: 'boolean' },
     error: { type: 'text', nullable: true },
+    receipt: { type: 'json', nullable: true },
   },
   indexes: [{ name: 'byRequest', equals: ['requestId'], sort: 'at' }],
 };

@@ -3,6 +3,7 @@ import { allRows, anyDefinition, type RecordStore, type Versioned } from '../rec
 import { type ParameterValidation, parameterValidator } from '../tool/parameters.ts';
 import { frozenClone } from '../tool/safe-json.ts';
 import type { Tool } from '../tool/tool.ts';
+import type { ActiveAnnouncement } from './announce.ts';
 import { ensureTableSet, type StorageBackend, type StoreOwner } from './backend.ts';
 import { notRunOutcome } from './outcome.ts';
 import type { ApprovalHooks } from './policy.ts';
@@ -56,8 +57,8 @@ export class ApprovalService {
   readonly watcher: RequestWatcher;
   readonly warn: (message: string) => void;
   readonly log: (line: string) => void;
-  /** Requests that this process has announced, each with the signal that ends its deliveries. */
-  readonly announcements = new Map<string, AbortSignal>();
+  /** Requests that this process has announced. */
+  readonly announcements = new Map<string, ActiveAnnouncement>();
   /** Tokens of the claims of this process, each with a promise that resolves when the call has ended. */
   readonly runningClaims = new Map<string, Promise<void>>();
   readonly #tools: RecordStore<ToolRow>;
@@ -188,13 +189,14 @@ export class ApprovalService {
     }
   }
 
-  /** Expires all overdue requests, including those of other processes. Returns how many were found. */
+  /** Expires all overdue requests, including those of other processes, until the service closes. Returns how many. */
   async sweep(): Promise<number> {
     const due = new Date(await this.clock.readNow());
     let found = 0;
     for (let shard = 0; shard < EXPIRY_SHARDS; shard++) {
       let cursor: string | undefined;
       do {
+        if (this.#closing.signal.aborted) return found;
         const page = await this.rows.page('byExpiry', {
           equals: { status: 'waiting', shard },
           to: due,
@@ -203,7 +205,7 @@ export class ApprovalService {
         });
         await Promise.all(page.records.map((row) => this.expire(row)));
         found += page.records.length;
-        cursor = this.#closing.signal.aborted ? undefined : page.cursor;
+        cursor = page.cursor;
       } while (cursor !== undefined);
     }
     return found;
@@ -244,7 +246,7 @@ export class ApprovalService {
           next: ['Decide without modifiedParams, or in a process that defines the agent.'],
         });
       }
-      validate = parameterValidator(definition.schema as Parameters<typeof parameterValidator>[0]);
+      validate = parameterValidator(definition.schema);
       this.#validators.set(toolDigest, validate);
     }
     return validate(parameters);

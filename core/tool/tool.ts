@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { SvcError } from '../errors.ts';
 import { canonicalJson, type Json } from '../json.ts';
-import { type Path, type Problem, type Shape, shapeProblems } from '../validate-shape.ts';
+import { type Path, type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import {
   compileParameters,
   type ParameterMap,
@@ -39,11 +41,41 @@ export interface ToolDefinition<M extends ParameterMap = ParameterMap> {
   handler(ctx: ToolContext, params: ParametersOf<M>): unknown;
 }
 
-/** Returns the tool unchanged; infers the types of its handler's parameters. @experimental */
+/** JSON Schema (draft 7) of a tool's parameters object, without the keyword `sensitive`. @experimental */
+export type ToolSchema = {
+  readonly type: 'object';
+  readonly properties: { readonly [name: string]: object };
+  readonly required: string[];
+  readonly additionalProperties: false;
+};
+
+/** A tool with the schema that models and forms read. @experimental */
+export interface DefinedTool<M extends ParameterMap = ParameterMap> extends ToolDefinition<M> {
+  readonly schema: ToolSchema;
+}
+
+/**
+ * Infers the types of the handler's parameters, and adds their JSON Schema as `schema`. Throws `agent_invalid` if
+ * `parameters` is invalid.
+ * @example const refund = defineTool({ tag: 'refund', parameters: { amount: { type: 'number' } }, handler })
+ * @experimental
+ */
 export function defineTool<const M extends ParameterMap = Record<never, never>>(
   tool: ToolDefinition<M>,
-): ToolDefinition<M> {
-  return tool;
+): DefinedTool<M> {
+  return { ...tool, schema: schemaOf(tool) };
+}
+
+function schemaOf({ tag, parameters = {} }: Pick<ToolDefinition, 'tag' | 'parameters'>): ToolSchema {
+  const problems: Problem[] = [];
+  const compiled = compileParameters(parameters, ['parameters'], problems);
+  // The compiler builds every schema with these members.
+  if (compiled) return compiled.schema as unknown as ToolSchema;
+  throw new SvcError('agent_invalid', `The tool "${tag}" has invalid parameters.`, {
+    why: problems.map(problemText).join(' '),
+    next: ['Fix the definition.'],
+    details: { problems: problems.map(problemText) },
+  });
 }
 
 /** A list of tools in which each handler has the types of its own parameters. @experimental */
@@ -82,6 +114,7 @@ const TOOL: Shape = {
     requiresConfirmation: 'boolean',
     idempotent: 'boolean',
     parameters: { map: 'any' },
+    schema: 'any',
     handler: 'any',
   },
   required: ['tag', 'handler'],
@@ -117,6 +150,11 @@ function compileTool(value: unknown, path: Path, problems: Problem[]): Tool | un
   if (typeof given.handler !== 'function') problems.push({ path: [...path, 'handler'], text: 'is not a function' });
   const compiled = compileParameters(parameters, [...path, 'parameters'], problems);
   if (!compiled) return undefined;
+  // Set by `defineTool`. Any other schema would be ignored, as would that of other parameters.
+  const { schema = compiled.schema } = value as Partial<DefinedTool>;
+  if (!isDeepStrictEqual(schema, compiled.schema)) {
+    problems.push({ path: [...path, 'schema'], text: 'does not match "parameters": leave it out' });
+  }
   const identity = { tag, description, requiresConfirmation, idempotent, parameters };
   return Object.freeze({
     tag,

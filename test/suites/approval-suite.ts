@@ -1,16 +1,17 @@
 import * as assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { isRunningIn } from '../../core/agent/list-executions.ts';
+import type { DeliveryRoute } from '../../core/approval/announce.ts';
 import { type AuditEntry, auditTrail, pruneApprovals } from '../../core/approval/audit.ts';
 import type { StorageBackend } from '../../core/approval/backend.ts';
 import { DETACH } from '../../core/approval/call.ts';
-import { decide } from '../../core/approval/decide.ts';
+import { decide, type Signal } from '../../core/approval/decide.ts';
 import { APPROVAL_STATUSES, listApprovals } from '../../core/approval/list-approvals.ts';
-import { ToolCallReview } from '../../core/approval/policy.ts';
 import { newRequestId } from '../../core/approval/request.ts';
 import { approvals } from '../../core/approval/schema.ts';
 import { ApprovalService } from '../../core/approval/service.ts';
 import { withClaim } from '../../core/approval/state.ts';
+import type { Json } from '../../core/json.ts';
 import { Kernel } from '../../core/kernel.ts';
 import { metaTable } from '../../core/migration/history-table.ts';
 import type { ToolParameters } from '../../core/tool/parameters.ts';
@@ -109,17 +110,20 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     await reject(app, no.request, 'Ask the customer first.');
     await approve(app, yes.request);
     assert.equal((await yes.outcome).status, 'completed');
-    assert.deepEqual(await no.outcome, {
-      status: 'rejected',
-      result: {
-        error: 'approval_rejected',
-        message: 'The approval request was rejected. The tool did not run.',
-        reason: 'Ask the customer first.',
-        tool: 'refund',
-        parameters: { order: '1234', amount: 20, currency: 'EUR' },
+    assert.deepEqual(
+      { ...(await no.outcome) },
+      {
+        status: 'rejected',
+        result: {
+          error: 'approval_rejected',
+          message: 'The approval request was rejected. The tool did not run.',
+          reason: 'Ask the customer first.',
+          tool: 'refund',
+          parameters: { order: '1234', amount: 20, currency: 'EUR' },
+        },
+        requestId: no.request.requestId,
       },
-      requestId: no.request.requestId,
-    });
+    );
     assert.equal(bank.paid.length, 1);
   });
 
@@ -131,6 +135,62 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     await expectError(approve(app, { ...request, requestId: newRequestId() }), 'approval_unknown');
     assert.equal((await readRow(app, request)).record.status, 'waiting');
     assert.equal(bank.paid.length, 0);
+  });
+
+  on('a decision needs only the id of the request', async (open) => {
+    const [app, other, bank] = [await open(), await open(), new Bank()];
+    const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), refund());
+    const { requestId, executionId } = request;
+    const signal = (id: string, more: Partial<Signal> = {}) =>
+      decide(other.service, { signal: 'approve', payload: { requestId: id }, ...more }, { actor: 'ann' });
+    const unknown = await expectError(signal(newRequestId()), 'approval_unknown');
+    assert.equal(unknown.message, 'No request has this id.');
+    for (const wrong of ['exe_other', '', requestId]) {
+      await expectError(signal(requestId, { executionId: wrong }), 'approval_unknown');
+    }
+    await expectError(signal(requestId, { executionId: null as never }), 'decision_invalid');
+    assert.equal((await readRow(app, request)).record.status, 'waiting');
+    const decided = await signal(requestId);
+    assert.deepEqual({ ...decided, decidedAt: '' }, { requestId, executionId, status: 'approved', decidedAt: '' });
+    assert.equal((await outcome).status, 'completed');
+    assert.deepEqual(await signal(requestId), decided);
+    await expectError(signal(requestId, { signal: 'reject' }), 'approval_decided');
+    assert.equal(bank.paid.length, 1);
+  });
+
+  on('a channel gets its receipts back with the decision, in whichever process reports it', async (open) => {
+    const [first, next, bank] = [await open(), await open(), new Bank()];
+    const given = new Map<string, readonly Json[]>();
+    const route = (channel: string, receipt?: Json): DeliveryRoute => ({
+      channel,
+      deliver: async () => receipt,
+      onDecided: async (_record, _signal, receipts) => void given.set(channel, receipts),
+    });
+    const routes = [
+      route('chat', { chat: { id: 7 }, messages: ['1', 'ünïcødé'] }),
+      route('pager', 'p1'),
+      route('none'),
+    ];
+    const tools = compileTestTools(bank.tool());
+    const call = refund();
+    const detach = new AbortController();
+    const interrupted = await startCall(createGate(first, tools, { routes }), call, { signal: detach.signal });
+    const { requestId } = interrupted.request;
+    const recorded = async () =>
+      (await next.service.deliveries.page('byRequest', { equals: { requestId }, limit: 10 })).records.length;
+    await waitUntil(async () => (await recorded()) === 3, 'The deliveries were never recorded.');
+    detach.abort(DETACH);
+    await expectError(interrupted.outcome, 'interrupted');
+    const { request, outcome } = await startCall(createGate(next, tools, { routes }), call);
+    await approve(next, request);
+    assert.equal((await outcome).status, 'completed');
+    await waitUntil(() => given.size === 3, 'The decision was never reported.');
+    assert.deepEqual(Object.fromEntries(given), {
+      chat: [{ chat: { id: 7 }, messages: ['1', 'ünïcødé'] }],
+      pager: ['p1'],
+      none: [],
+    });
+    assert.equal(await recorded(), 3, 'the next process delivered it again');
   });
 
   on('an invalid request id is unknown, whatever keys the store accepts', async (open) => {
@@ -175,16 +235,19 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     const [app, bank] = [await open(), new Bank()];
     const gate = createGate(app, compileTestTools(bank.tool()), { humanInLoop: { approvalTimeout: 300 } });
     const { request, outcome } = await startCall(gate, refund());
-    assert.deepEqual(await outcome, {
-      status: 'rejected',
-      result: {
-        error: 'approval_timeout',
-        message: 'The approval request timed out after 300 ms.',
-        tool: 'refund',
-        parameters: { order: '1234', amount: 20, currency: 'EUR' },
+    assert.deepEqual(
+      { ...(await outcome) },
+      {
+        status: 'rejected',
+        result: {
+          error: 'approval_timeout',
+          message: 'The approval request timed out after 300 ms.',
+          tool: 'refund',
+          parameters: { order: '1234', amount: 20, currency: 'EUR' },
+        },
+        requestId: request.requestId,
       },
-      requestId: request.requestId,
-    });
+    );
     const { record } = await readRow(app, request);
     assert.deepEqual([record.status, record.body.decision?.cause], ['rejected', 'timeout']);
     assert.ok(record.body.decision!.at >= request.timeout);
@@ -320,12 +383,15 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     const [app, bank] = [await open(), new Bank()];
     const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), refund());
     await approve(app, request, { amount: 15, currency: 'EUR' });
-    assert.deepEqual(await outcome, {
-      status: 'completed',
-      result: { paid: 15 },
-      changed: ['amount'],
-      requestId: request.requestId,
-    });
+    assert.deepEqual(
+      { ...(await outcome) },
+      {
+        status: 'completed',
+        result: { paid: 15 },
+        changed: ['amount'],
+        requestId: request.requestId,
+      },
+    );
     assert.deepEqual(JSON.parse(JSON.stringify(bank.paid)), [{ order: '1234', amount: 15, currency: 'EUR' }]);
   });
 
@@ -418,7 +484,6 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     const [app, bank] = [await open(), new Bank()];
     app.kernel.hooks.beforeToolCall.tap('strict', (review) => review.requireApproval('More than nothing.'));
     app.kernel.hooks.beforeToolCall.tap('late', (review) => {
-      assert.ok(review instanceof ToolCallReview);
       assert.throws(() => Object.assign(review.call.parameters, { amount: 1_000_000 }));
     });
     const gate = createGate(app, compileTestTools(bank.tool({ requiresConfirmation: false })), {

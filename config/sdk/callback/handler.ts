@@ -93,7 +93,10 @@ async function respond(
   throttle(limits.perRequest, requestId);
   if (request.method !== 'POST') return page(200, summaryPage(toApprovalRequest(row.record)));
   if (isForm(request)) return respondToForm(context, row, claims, new URLSearchParams(body));
-  return jsonResponse(200, await decide(approvals, signalFor(row, parseDecision(request, body)), { actor: ACTOR }));
+  return jsonResponse(
+    200,
+    await decide(approvals, signalFor(requestId, parseDecision(request, body)), { actor: ACTOR }),
+  );
 }
 
 interface Decision {
@@ -145,7 +148,7 @@ async function respondToForm(
     ...(reason && { reason }),
     ...(changes && { modifiedParams: parseModifiedParams(changes) }),
   };
-  const { status, decidedAt }: SignalResult = await decide(approvals, signalFor(row, decision), {
+  const { status, decidedAt }: SignalResult = await decide(approvals, signalFor(record.requestId, decision), {
     actor: ACTOR,
     reviewToken: record.body.digest,
   });
@@ -165,10 +168,8 @@ function assertExactNumbers(json: string): void {
   throw invalid('A number has more digits than JavaScript can represent: the tool would run with a different value.');
 }
 
-function signalFor({ record }: RequestRow, { approved, reason, modifiedParams }: Decision): Signal {
-  const { requestId, executionId } = record;
+function signalFor(requestId: string, { approved, reason, modifiedParams }: Decision): Signal {
   return {
-    executionId,
     signal: approved ? 'approve' : 'reject',
     payload: { requestId, ...(reason !== undefined && { reason }), ...(modifiedParams && { modifiedParams }) },
   };

@@ -1,6 +1,7 @@
 import type { ModelMessage } from 'ai';
 import type { Conversation, ConversationCall, ConversationTurn } from '../../../core/agent/model.ts';
 import type { Json } from '../../../core/json.ts';
+import { changeNote } from '../../../core/tool/model-result.ts';
 
 type Assistant = Extract<ModelMessage, { role: 'assistant' }>;
 type Parts = Exclude<Assistant['content'], string>;
@@ -42,12 +43,11 @@ function toolMessages({ calls }: ConversationTurn): ModelMessage[] {
 /** The note about changed parameters is a separate part, so that the model does not mistake it for the tool's result. */
 function output({ result, changed }: ConversationCall) {
   if (changed === undefined || changed.length === 0) return { type: 'json', value: result };
-  const note = `A human changed these parameters before the tool ran: ${changed.join(', ')}.`;
   return {
     type: 'content',
     value: [
       { type: 'text', text: JSON.stringify(result) },
-      { type: 'text', text: note },
+      { type: 'text', text: changeNote(changed) },
     ],
   };
 }
