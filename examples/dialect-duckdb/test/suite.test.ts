@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import { test } from 'node:test';
 import { approvalSuite, dialectSuite, recordStoreSuite, type StoreUnderTest, sqlSyntax } from '@svc/sdk/testing';
 import { duckdb } from '../src/index.ts';
@@ -22,7 +22,11 @@ dialectSuite(test, {
   ...sqlSyntax((name) => `"${name.replaceAll('"', '""')}"`),
   name: 'DuckDB',
   dialect: duckdb,
+  module: new URL(`../src/index${extname(import.meta.url)}`, import.meta.url),
   createDatabase,
+  notEnforced: { length: 'DuckDB does not limit the length of a value' },
+  addUnsupportedObject: async (connection, table) =>
+    void (await connection.query(`CREATE INDEX expression ON "${table}" ((n + 1))`)),
   skip: {
     'a watcher is notified of the records that notifyOn selects': 'DuckDB does not notify other connections; they poll',
   },

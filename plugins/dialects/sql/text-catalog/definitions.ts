@@ -1,28 +1,32 @@
+import { isDeepStrictEqual } from 'node:util';
 import { allRows, type RecordDefinition, type RecordStore, type Versioned } from '../../../../core/records.ts';
-import { deserializeCollection, type SerializedCollection } from '../../../../core/schema/model.ts';
+import { type Collection, deserializeCollection, type SerializedCollection } from '../../../../core/schema/model.ts';
 import { lockLostError } from '../../shared/errors.ts';
 import type { TextCatalogStep } from './compile.ts';
-import { readTextCatalog, type TextCatalog } from './read.ts';
+import { readConstraintTexts, readTextCatalog, type TextCatalog } from './read.ts';
 import type { TextCatalogSyntax } from './syntax.ts';
 
-/** The definition of a table as svc wrote it, and the text that the engine made of it. */
+/** The definition of a table as svc wrote it, and the texts that the engine made of it, as a JSON array. */
 export interface StoredDefinition {
   readonly name: string;
   readonly definition: SerializedCollection;
-  readonly engineText: string;
+  readonly engineTexts: string;
 }
 
 export const definitionsTable: RecordDefinition<StoredDefinition> = {
   collection: '_svc_definitions',
   key: 'name',
-  columns: { name: { type: 'string' }, definition: { type: 'json' }, engineText: { type: 'text' } },
+  columns: { name: { type: 'string' }, definition: { type: 'json' }, engineTexts: { type: 'text' } },
   indexes: [{ name: 'byName', equals: [], sort: 'name' }],
 };
 
 /** The statements of the catalog by table, in an order that does not depend on the engine's. */
 export type CatalogTexts = ReadonlyMap<string, readonly string[]>;
 
-const joined = (texts: CatalogTexts, table: string): string | undefined => texts.get(table)?.join('\n');
+function textsOf(texts: CatalogTexts, table: string): string | undefined {
+  const own = texts.get(table);
+  return own && JSON.stringify(own);
+}
 
 async function readStored(
   store: RecordStore<StoredDefinition>,
@@ -32,19 +36,59 @@ async function readStored(
   return stored;
 }
 
-/** The catalog: a table is read from its stored definition while its text is the stored one, otherwise from its text. */
+/**
+ * The catalog. A table is read from its stored definition while its texts are the stored ones; of a table that was changed
+ * outside svc, the changed parts are read from its texts.
+ */
 export async function readStoredCatalog(
   syntax: TextCatalogSyntax,
   texts: CatalogTexts,
   store: RecordStore<StoredDefinition>,
 ): Promise<TextCatalog> {
   const stored = await readStored(store);
-  const unchanged = [...stored.values()].filter(({ record }) => joined(texts, record.name) === record.engineText);
-  const names = new Set(unchanged.map(({ record }) => record.name));
-  const others = [...texts].flatMap(([table, statements]) => (names.has(table) ? [] : statements));
-  const { model, unsupportedObjects } = readTextCatalog(syntax, others);
-  const definitions = unchanged.map(({ record }) => deserializeCollection(record.definition));
-  return { model: new Map([...model, ...definitions.map((one) => [one.name, one] as const)]), unsupportedObjects };
+  const model = new Map<string, Collection>();
+  const unsupportedObjects: TextCatalog['unsupportedObjects'][number][] = [];
+  for (const [table, statements] of texts) {
+    const record = stored.get(table)?.record;
+    const definition = record && deserializeCollection(record.definition);
+    if (definition && record.engineTexts === JSON.stringify(statements)) {
+      model.set(table, definition);
+      continue;
+    }
+    const read = readTextCatalog(syntax, statements);
+    unsupportedObjects.push(...read.unsupportedObjects);
+    const found = read.model.get(table);
+    if (found === undefined) continue;
+    const known = record && (JSON.parse(record.engineTexts) as string[]);
+    model.set(table, definition && known ? unchangedParts(syntax, definition, known, found, statements) : found);
+  }
+  return { model, unsupportedObjects };
+}
+
+/** The table as read from its texts, with the parts of its definition whose text is still the same. */
+function unchangedParts(
+  syntax: TextCatalogSyntax,
+  definition: Collection,
+  knownTexts: readonly string[],
+  found: Collection,
+  texts: readonly string[],
+): Collection {
+  const known = readTextCatalog(syntax, knownTexts).model.get(definition.name);
+  const merged = <T>(
+    read: ReadonlyMap<string, T>,
+    before: ReadonlyMap<string, T> | undefined,
+    own: ReadonlyMap<string, T>,
+  ) =>
+    new Map(
+      [...read].map(([name, one]) => [name, (isDeepStrictEqual(before?.get(name), one) && own.get(name)) || one]),
+    );
+  const isSameConstraints = isDeepStrictEqual(readConstraintTexts(knownTexts), readConstraintTexts(texts));
+  return {
+    ...definition,
+    fields: merged(found.fields, known?.fields, definition.fields),
+    indexes: merged(found.indexes, known?.indexes, definition.indexes),
+    constraints: isSameConstraints ? definition.constraints : found.constraints,
+  };
 }
 
 /** Follows the definitions of tables through the statements of a transaction, and stores them at its end. */
@@ -80,14 +124,14 @@ export class DefinitionRecorder {
     const before = this.#texts;
     this.#texts = await this.#readTexts();
     for (const { table, definition } of definitions) {
-      const text = joined(before, table);
+      const text = textsOf(before, table);
       // A table that was changed outside svc keeps a text that differs from the stored one, so that the change is seen.
-      const isKnown = rebuilds || text === undefined || text === this.#current(table)?.engineText;
+      const isKnown = rebuilds || text === undefined || text === this.#current(table)?.engineTexts;
       this.#changed.set(table, undefined);
       if (definition === undefined) continue;
-      const engineText = joined(this.#texts, definition.name);
+      const engineTexts = textsOf(this.#texts, definition.name);
       const { name } = definition;
-      this.#changed.set(name, isKnown && engineText !== undefined ? { name, definition, engineText } : undefined);
+      this.#changed.set(name, isKnown && engineTexts !== undefined ? { name, definition, engineTexts } : undefined);
     }
   }
 

@@ -30,7 +30,8 @@ export interface TextCatalog {
 export function readTextCatalog(syntax: TextCatalogSyntax, texts: readonly string[]): TextCatalog {
   const model = new Map<string, Collection & { readonly indexes: Map<string, Index> }>();
   const unsupportedObjects: UnsupportedObject[] = [];
-  const rest = texts.filter((sql) => {
+  const statements = texts.map((text) => text.replace(/;\s*$/, ''));
+  const rest = statements.filter((sql) => {
     const [, name] = /^CREATE TABLE ("(?:[^"]|"")*"|[^\s("]+)/i.exec(sql) ?? [];
     if (name === undefined) return true;
     const collection = readTable(syntax, unquoteIdentifier(name), sql);
@@ -59,8 +60,14 @@ export function readTextCatalog(syntax: TextCatalogSyntax, texts: readonly strin
   return { model, unsupportedObjects };
 }
 
+/** The constraints of the tables in CREATE statements that are not part of a column, as the engine writes them. */
+export const readConstraintTexts = (texts: readonly string[]): readonly string[] =>
+  texts
+    .filter((sql) => /^CREATE TABLE /i.test(sql))
+    .flatMap((sql) => tableLines(sql).flatMap(({ line, parts }) => (isColumn(parts) ? [] : [line])));
+
 const NOT_CREATED_BY_SVC =
-  'was not created by svc: parts of its definition other than fields and named constraints are lost when svc changes it';
+  'was not created by svc, or was changed since: parts of its definition other than fields and named constraints are lost when svc changes it';
 
 const isSame = (one: string, other: string): boolean => one.replace(/[\s"]+/g, '') === other.replace(/[\s"]+/g, '');
 
@@ -99,26 +106,31 @@ function splitTokens(item: string): string[] {
 
 const insideParentheses = (group = ''): string => group.slice(1, -1).trim();
 
+/** The definitions of columns and constraints in a CREATE TABLE statement. */
+function tableLines(sql: string): { readonly line: string; readonly parts: readonly string[] }[] {
+  const body = splitTokens(sql).find((part) => part.startsWith('(')) ?? '()';
+  return splitAtCommas(insideParentheses(body)).map((line) => ({ line, parts: splitTokens(line) }));
+}
+
+const isColumn = ([first = '']: readonly string[]): boolean =>
+  !/^(CONSTRAINT|PRIMARY|UNIQUE|CHECK|FOREIGN)$/i.test(first);
+
 function readTable(
   syntax: TextCatalogSyntax,
   name: string,
   sql: string,
 ): Collection & { readonly indexes: Map<string, Index> } {
-  const body = splitTokens(sql).find((part) => part.startsWith('(')) ?? '()';
-  const lines = splitAtCommas(insideParentheses(body)).map((line) => ({ line, parts: splitTokens(line) }));
-  const isColumn = ({ parts: [first = ''] }: { readonly parts: readonly string[] }) =>
-    !/^(CONSTRAINT|PRIMARY|UNIQUE|CHECK|FOREIGN)$/i.test(first);
-  const names = lines.filter(isColumn).map((line) => unquoteIdentifier(line.parts[0] ?? ''));
+  const lines = tableLines(sql);
+  const columns = lines.filter(({ parts }) => isColumn(parts));
+  const names = columns.map(({ parts }) => unquoteIdentifier(parts[0] ?? ''));
   const constraints = lines
-    .filter((line) => !isColumn(line))
+    .filter(({ parts }) => !isColumn(parts))
     .flatMap(({ parts: [word = '', own = '', ...rest] }) =>
       /^CONSTRAINT$/i.test(word) ? constraintOf(unquoteIdentifier(own), rest, name, names) : [],
     );
   const key = lines.find(({ parts: [first = ''] }) => /^PRIMARY$/i.test(first));
   const keys = splitAtCommas(insideParentheses(key?.parts[2])).map(unquoteIdentifier);
-  const fields = lines
-    .filter(isColumn)
-    .map(({ parts: [own = '', ...rest] }) => fieldOf(syntax, unquoteIdentifier(own), rest, keys));
+  const fields = columns.map(({ parts: [own = '', ...rest] }) => fieldOf(syntax, unquoteIdentifier(own), rest, keys));
   return { name, fields: byName(fields), indexes: new Map(), constraints: byName(constraints), options: {} };
 }
 

@@ -1,0 +1,164 @@
+import * as assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import type { Connection } from '../core/dialect.ts';
+import { isSvcError } from '../core/errors.ts';
+import { describeDifferences } from '../core/schema/diff.ts';
+import type { SchemaModel } from '../core/schema/model.ts';
+import type { CreateCollection, Operation } from '../core/schema/operation.ts';
+import { duckdb } from '../examples/dialect-duckdb/src/index.ts';
+import { folder } from './kit/folder.ts';
+import { test } from './kit/test.ts';
+import { runOperations } from './suites/run-operations.ts';
+
+const newUrl = () => `duckdb://${join(folder(), 'test.db')}`;
+
+async function connected(work: (connection: Connection, url: string) => Promise<void>): Promise<void> {
+  const url = newUrl();
+  const connection = await duckdb.connect(url, {});
+  try {
+    await work(connection, url);
+  } finally {
+    await connection.close();
+  }
+}
+
+const run = (connection: Connection, operations: readonly Operation[], from?: SchemaModel) =>
+  runOperations(duckdb, connection, operations, from);
+
+const TEAMS: CreateCollection = {
+  type: 'createCollection',
+  name: 'teams',
+  fields: [
+    { name: 'id', type: 'integer', primaryKey: true },
+    { name: 'title', type: 'string', length: 40, default: "it's" },
+    { name: 'notes', type: 'text' },
+    { name: 'mood', type: 'enum', enumValues: ['a', 'b'] },
+  ],
+};
+const RULE: Operation = {
+  type: 'addConstraint',
+  collection: 'teams',
+  constraint: { name: 'positive', type: 'check', expression: 'id > 0' },
+};
+
+test('a change outside svc is read, and the rest of the table stays what svc wrote', async () => {
+  await connected(async (connection) => {
+    const model = await run(connection, [TEAMS, RULE]);
+    const expected = await connection.normalize(model);
+    assert.deepEqual(describeDifferences(expected, await connection.introspect()), []);
+    assert.deepEqual(await connection.unsupportedObjects(), []);
+    await connection.query('ALTER TABLE teams ADD COLUMN extra INTEGER');
+    const changed = await connection.introspect();
+    const teams = changed.get('teams');
+    assert.deepEqual(teams?.fields.get('extra'), { name: 'extra', type: 'integer' });
+    assert.deepEqual(teams?.fields.get('title'), expected.get('teams')?.fields.get('title'));
+    assert.deepEqual(teams?.fields.get('mood'), expected.get('teams')?.fields.get('mood'));
+    assert.deepEqual(teams?.constraints, expected.get('teams')?.constraints);
+    const [found] = await connection.unsupportedObjects();
+    assert.match(found?.what ?? '', /was changed since/);
+  });
+});
+
+test('a change outside svc is still seen after svc renames the table', async () => {
+  await connected(async (connection) => {
+    const model = await run(connection, [TEAMS]);
+    await connection.query('ALTER TABLE teams ADD COLUMN extra INTEGER');
+    await run(connection, [{ type: 'renameCollection', collection: 'teams', to: 'groups' }], model);
+    const found = await connection.introspect();
+    assert.deepEqual([...found.keys()], ['groups']);
+    assert.ok(found.get('groups')?.fields.has('extra'));
+  });
+});
+
+test('a table that is created over one of another program is not read as what svc wanted', async () => {
+  await connected(async (connection) => {
+    await connection.query('CREATE TABLE teams (id INTEGER PRIMARY KEY, other BLOB)');
+    await run(connection, [{ ...TEAMS, options: { sqlOptions: { ifNotExists: true } } }]);
+    const teams = (await connection.introspect()).get('teams');
+    assert.deepEqual([...(teams?.fields.keys() ?? [])], ['id', 'other']);
+  });
+});
+
+test('a table with an index can be renamed, and keeps the index', async () => {
+  await connected(async (connection) => {
+    const index: Operation = {
+      type: 'createIndex',
+      collection: 'teams',
+      index: 'by_title',
+      columns: [{ name: 'title' }],
+    };
+    const model = await run(connection, [TEAMS, index]);
+    const [statement] = duckdb.compile({ type: 'renameCollection', collection: 'teams', to: 'groups' }, model);
+    assert.equal(
+      statement?.text,
+      'DROP INDEX "by_title";\nALTER TABLE "teams" RENAME TO "groups";\nCREATE INDEX "by_title" ON "groups" ("title")',
+    );
+    const renamed = await run(connection, [{ type: 'renameCollection', collection: 'teams', to: 'groups' }], model);
+    assert.deepEqual(describeDifferences(await connection.normalize(renamed), await connection.introspect()), []);
+  });
+});
+
+test('connections of a process share one instance, which closes with the last of them', async () => {
+  await connected(async (first, url) => {
+    const second = await duckdb.connect(url, {});
+    await run(first, [TEAMS]);
+    assert.equal(await second.count('teams', 1), 0);
+    await second.close();
+    await second.close();
+    await assert.rejects(second.now(), (error) => isSvcError(error) && error.code === 'connection_lost');
+    assert.equal(await first.count('teams', 1), 0);
+    await first.close();
+    const again = await duckdb.connect(url, {});
+    assert.deepEqual([...(await again.introspect()).keys()], ['teams']);
+    await again.close();
+  });
+});
+
+/** A process that opens the file and keeps it until it is killed. */
+async function holder(url: string): Promise<{ release(): Promise<void> }> {
+  const script = `import { DuckDBInstance } from '@duckdb/node-api';
+    globalThis.instance = await DuckDBInstance.create(${JSON.stringify(url.slice('duckdb://'.length))});
+    console.log('open');
+    setInterval(() => {}, 1000);`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const closed = once(child, 'close');
+  await once(child.stdout, 'data');
+  return {
+    async release() {
+      child.kill('SIGKILL');
+      await closed;
+    },
+  };
+}
+
+test('a file that another process has open is waited for', async () => {
+  const url = newUrl();
+  const other = await holder(url);
+  try {
+    await assert.rejects(
+      duckdb.connect(url, {}),
+      (error) => isSvcError(error) && error.code === 'database_in_use' && error.why !== undefined,
+    );
+    const abort = new AbortController();
+    await assert.rejects(
+      duckdb.connect(url, { busyTimeoutMs: 60_000, signal: abort.signal, onWait: () => abort.abort() }),
+      (error) => isSvcError(error) && error.code === 'interrupted',
+    );
+    let waits = 0;
+    const connection = await duckdb.connect(url, {
+      busyTimeoutMs: 60_000,
+      onWait() {
+        waits += 1;
+        void other.release();
+      },
+    });
+    assert.equal(waits, 1);
+    await connection.close();
+  } finally {
+    await other.release();
+  }
+});
