@@ -6,42 +6,52 @@ import { fileURLToPath } from 'node:url';
 import { version } from '../core/version.ts';
 import { svc } from './kit/cli.ts';
 import { folder } from './kit/folder.ts';
+import { terminal } from './kit/terminal.ts';
 import { test } from './kit/test.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const KINDS = ['dialect', 'channel', 'broker'] as const;
+/** The arguments for each package. */
+const PACKAGES: Readonly<Record<string, readonly string[]>> = {
+  'svc-dialect-my-first': ['dialect', 'my-first'],
+  'svc-dialect-my-second': ['dialect', 'my-second', '--sql'],
+  'svc-channel-my-first': ['channel', 'my-first'],
+  'svc-broker-my-first': ['broker', 'my-first', '--port', '7654'],
+};
 const SLOW = { timeoutMs: 180_000 };
 
 const cwd = folder();
 symlinkSync(join(root, 'node_modules'), join(cwd, 'node_modules'));
-const packages = KINDS.map((kind) => `svc-${kind}-my-first`);
+const packages = Object.keys(PACKAGES);
+const read = (file: string) => readFileSync(join(cwd, file), 'utf8');
 
-test('svc plugins new creates a package of each kind', async () => {
-  for (const kind of KINDS) {
-    const { status, stdout, stderr } = await svc(['plugins', 'new', kind, 'my-first', '--json'], {
+test('svc plugins new creates a package of each kind, and a dialect for SQL', async () => {
+  for (const [name, args] of Object.entries(PACKAGES)) {
+    const { status, stdout, stderr } = await svc(['plugins', 'new', ...args, '--json'], {
       cwd,
       env: { SVC_SDK_SPEC: 'file:../svc-sdk.tgz' },
     });
     assert.equal(status, 0, stderr);
     const { created, nextActions } = JSON.parse(stdout);
-    assert.deepEqual(nextActions, [`cd svc-${kind}-my-first`, 'npm install', 'npm test']);
+    assert.deepEqual(nextActions, [`cd ${name}`, 'npm install', 'npm test']);
     for (const file of created) assert.ok(existsSync(join(cwd, file)), file);
-    const manifest = JSON.parse(readFileSync(join(cwd, `svc-${kind}-my-first/package.json`), 'utf8'));
-    assert.equal(manifest.name, `svc-${kind}-my-first`);
+    const manifest = JSON.parse(read(`${name}/package.json`));
+    assert.equal(manifest.name, name);
     assert.equal(manifest.devDependencies['@svc/sdk'], 'file:../svc-sdk.tgz');
     assert.equal(manifest.peerDependencies['@svc/sdk'], `^${version}`);
   }
+  assert.match(read('svc-broker-my-first/test/suite.test.ts'), /port: 7654 }/);
+  assert.match(read('svc-dialect-my-second/README.md'), /1\. `openDriver` in `src\/database\.ts`/);
 });
 
 test(
   'the created packages compile under strict rules',
   async () => {
-    // One program for all three, compiled against the sources instead of an installed package.
+    // One program for all, compiled against the sources instead of an installed package.
     const tsconfig = JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8'));
     const paths = Object.entries<string[]>(tsconfig.compilerOptions.paths).map(
       ([name, [file = '']]) => [name, [join(root, file)]] as const,
     );
-    const own = JSON.parse(readFileSync(join(cwd, packages[0]!, 'tsconfig.json'), 'utf8')).compilerOptions;
+    const own = JSON.parse(read(`${packages[0]}/tsconfig.json`)).compilerOptions;
     const { rootDir: _, outDir: __, ...rules } = own;
     const compilerOptions = {
       ...rules,
@@ -67,7 +77,7 @@ test(
       const { status, output } = await node('--import', import.meta.resolve('tsx'), file);
       assert.equal(status, 1, output);
       assert.match(output, /The contract requires: /, name);
-      assert.match(output, /To do in (src\/index|test\/suite\.test)\.ts: /, name);
+      assert.match(output, /To do in (src\/(index|database)|test\/suite\.test)\.ts: /, name);
       assert.doesNotMatch(output, /^# tests 0$/m, name);
     }
   },
@@ -88,6 +98,37 @@ test('existing files are not overwritten, and an invalid name or kind is rejecte
   const { code, nextActions } = JSON.parse(near.stdout);
   assert.deepEqual([code, nextActions], ['usage', ['Did you mean "channel"?']]);
   assert.deepEqual(readdirSync(cwd), before);
+});
+
+test('a flag of another kind and an invalid port are rejected', async () => {
+  const before = readdirSync(cwd);
+  for (const [args, message] of [
+    [['channel', 'pager', '--sql'], /--sql is not for a channel/],
+    [['dialect', 'pager', '--port', '5'], /--port is not for a dialect/],
+    [['broker', 'pager', '--port', '70000'], /"70000" is not a port/],
+    [['broker', 'pager', '--port', '4222x'], /"4222x" is not a port/],
+  ] as const) {
+    const { status, stderr } = await svc(['plugins', 'new', ...args], { cwd });
+    assert.equal(status, 2, stderr);
+    assert.match(stderr, message);
+    assert.match(stderr, /Nothing was written/);
+  }
+  assert.deepEqual(readdirSync(cwd), before);
+});
+
+test('the port of a broker is prompted for; without a terminal the error names the flag', async () => {
+  const { status, stdout } = await svc(['plugins', 'new', 'broker', 'queue', '--json'], { cwd });
+  const { code, nextActions } = JSON.parse(stdout);
+  assert.deepEqual(
+    [status, code, nextActions],
+    [2, 'confirmation_required', ['svc plugins new broker queue --port <port>']],
+  );
+  assert.ok(!existsSync(join(cwd, 'svc-broker-queue')));
+  const { until, type, ended } = terminal(['plugins', 'new', 'broker', 'queue'], { cwd });
+  await until('The port of the queue server');
+  type('5671\r');
+  assert.equal(await ended, 0);
+  assert.match(read('svc-broker-queue/test/suite.test.ts'), /port: 5671 }/);
 });
 
 function node(...args: string[]): Promise<{ status: number | null; output: string }> {

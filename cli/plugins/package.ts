@@ -1,31 +1,41 @@
 import type { NewFile } from '../../config/project/write-files.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { sdkSpec } from '../install.ts';
+import { sqlDialectFiles } from './sql-dialect-template.ts';
 import { brokerFiles, channelFiles, dialectFiles, type PluginFiles } from './templates.ts';
 
 export const KINDS = ['dialect', 'channel', 'broker'] as const;
 export type Kind = (typeof KINDS)[number];
 
-const FILES: Readonly<Record<Kind, (name: string, identifier: string) => PluginFiles>> = {
-  dialect: dialectFiles,
-  channel: channelFiles,
-  broker: brokerFiles,
-};
+export type PluginRequest =
+  | { readonly kind: 'dialect'; readonly sql: boolean }
+  | { readonly kind: 'channel' }
+  | { readonly kind: 'broker'; readonly port: number };
+
+function filesOf(request: PluginRequest, name: string, identifier: string): PluginFiles {
+  switch (request.kind) {
+    case 'dialect':
+      return (request.sql ? sqlDialectFiles : dialectFiles)(name, identifier);
+    case 'channel':
+      return channelFiles(name, identifier);
+    case 'broker':
+      return brokerFiles(name, identifier, request.port);
+  }
+}
 
 export const packageName = (kind: Kind, name: string): string => `svc-${kind}-${name}`;
 
 /** A package whose tests run and fail with a list of unfinished work. */
-export function pluginPackage(kind: Kind, name: string): NewFile[] {
-  const folder = packageName(kind, name);
+export function pluginPackage(request: PluginRequest, name: string): NewFile[] {
+  const folder = packageName(request.kind, name);
   const identifier = name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
-  const files = FILES[kind](name, identifier);
+  const files = filesOf(request, name, identifier);
   return [
     { file: `${folder}/package.json`, text: `${JSON.stringify(manifestOf(folder, files), null, 2)}\n` },
     { file: `${folder}/tsconfig.json`, text: TSCONFIG },
     { file: `${folder}/.gitignore`, text: 'node_modules/\ndist/\n' },
-    { file: `${folder}/README.md`, text: readme(folder, kind, identifier, files) },
-    { file: `${folder}/src/index.ts`, text: files.source },
-    { file: `${folder}/test/suite.test.ts`, text: files.test },
+    { file: `${folder}/README.md`, text: readme(folder, request.kind, identifier, files) },
+    ...Object.entries(files.files).map(([path, text]) => ({ file: `${folder}/${path}`, text })),
   ];
 }
 
@@ -67,7 +77,12 @@ const TSCONFIG = `{
 }
 `;
 
-function readme(name: string, kind: Kind, identifier: string, { description, configExample }: PluginFiles): string {
+function readme(
+  name: string,
+  kind: Kind,
+  identifier: string,
+  { description, configExample, steps = [] }: PluginFiles,
+): string {
   return `# ${name}
 
 svc ${description}.
@@ -86,5 +101,5 @@ export default defineConfig({
 
 \`npm install && npm test\` builds it and runs the ${kind} suite. Each failing case describes a requirement of the contract
 and the work left to do.
-`;
+${steps.length === 0 ? '' : `\nLeft to do, in this order:\n\n${steps.map((step, index) => `${index + 1}. ${step}`).join('\n')}\n`}`;
 }

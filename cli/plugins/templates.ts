@@ -7,16 +7,20 @@ export interface PluginFiles {
   readonly description: string;
   /** A configuration that uses the plugin. */
   readonly configExample: string;
-  readonly source: string;
-  readonly test: string;
+  /** What is left to implement, in order, if it is in more than one place. */
+  readonly steps?: readonly string[];
+  /** Paths from the folder of the package. */
+  readonly files: Readonly<Record<string, string>>;
 }
+
+/** The name as a property of an object. */
+export const propertyName = (name: string): string => (name.includes('-') ? `'${name}'` : name);
 
 export function dialectFiles(name: string, identifier: string): PluginFiles {
   return {
     description: `dialect for ${name}: schemas, records and approvals`,
     configExample: `databases: { main: { dialect: '${name}', url: '${name}://<address>' } },`,
-    source: dialectSource(name, identifier),
-    test: dialectTest(name, identifier),
+    files: { 'src/index.ts': dialectSource(name, identifier), 'test/suite.test.ts': dialectTest(name, identifier) },
   };
 }
 
@@ -48,7 +52,7 @@ ${FIELD_TYPES.map((type) => `    ${type}: '${type}',`).join('\n')}
   normalize: (model) => model,
   identify: (url) => todo(\`identify: the database of a \${url.split('://', 1)[0]}:// URL, without credentials\`),
   async connect(_url, _options): Promise<Connection> {
-    // For SQL engines, see \`textCatalogDialect\` and \`sqlConnection\` in '@svc/sdk/dialect'.
+    // For SQL engines: svc plugins new dialect <name> --sql. For key-value stores: keyValueDialect of '@svc/sdk/dialect'.
     return todo('connect: open the driver and implement run, introspect, records, withLock and the rest of Connection');
   },
 };
@@ -58,9 +62,16 @@ export default definePlugin({
   api: ${PLUGIN_API_VERSION},
   apply: (kernel) => kernel.dialects.register('${name}', ${identifier}),
 });
+
+declare module '@svc/sdk' {
+  interface Dialects {
+    ${propertyName(name)}: true;
+  }
+}
 `;
 
-const dialectTest = (name: string, identifier: string): string => `import { test } from 'node:test';
+const dialectTest = (name: string, identifier: string): string => `import { extname } from 'node:path';
+import { test } from 'node:test';
 import { type DialectUnderTest, dialectSuite, recordStoreSuite, sqlSyntax } from '@svc/sdk/testing';
 import { ${identifier} } from '../src/index.ts';
 
@@ -70,11 +81,14 @@ const createDatabase: DialectUnderTest['createDatabase'] = async () => {
 };
 
 dialectSuite(test, {
-  // For SQL engines. Other engines implement insert, read and raw here.
+  // For SQL engines. Other engines implement insert, read, clear and raw here.
   ...sqlSyntax((column) => \`"\${column.replaceAll('"', '""')}"\`),
   name: '${name}',
   dialect: ${identifier},
+  // Other processes, which the suite starts and kills, load the dialect from here.
+  module: new URL(\`../src/index\${extname(import.meta.url)}\`, import.meta.url),
   createDatabase,
+  // To do: add something to a table that a model cannot express: addUnsupportedObject(connection, table) { … }
   // Cases that cannot pass, each with the reason: skip: { '<case>': '<reason>' },
 });
 
@@ -91,9 +105,8 @@ recordStoreSuite(test, {
 export function channelFiles(name: string, identifier: string): PluginFiles {
   return {
     description: `channel that requests approval through ${name}`,
-    configExample: `approvals: { channels: { ${name.includes('-') ? `'${name}'` : name}: { type: '${name}', url: 'https://${name}.example/' } } },`,
-    source: channelSource(name, identifier),
-    test: channelTest(name, identifier),
+    configExample: `approvals: { channels: { ${propertyName(name)}: { type: '${name}', url: 'https://${name}.example/' } } },`,
+    files: { 'src/index.ts': channelSource(name, identifier), 'test/suite.test.ts': channelTest(name, identifier) },
   };
 }
 
@@ -142,17 +155,19 @@ channelSuite(test, {
   type: '${name}',
   reader: 'person',
   // To do: markup that must be escaped: markup: ['<!channel>'],
+  // If people decide in the medium, such as by a button: how to press one, see docs/how-to/write-a-channel.md.
+  decisions: 'it only delivers requests',
   // To do: a fake server. This one accepts every POST and displays the whole body.
   receiver: () => httpReceiver({ options: (url) => ({ url }), displayed: (body) => body }),
 });
 `;
 
-export function brokerFiles(name: string, identifier: string): PluginFiles {
+/** `port` is that of the server that the suite uses. */
+export function brokerFiles(name: string, identifier: string, port: number): PluginFiles {
   return {
     description: `broker for requests and decisions over ${name}`,
-    configExample: `brokers: { bus: { type: '${name}', url: '${name}://127.0.0.1' } },`,
-    source: brokerSource(name, identifier),
-    test: brokerTest(name, identifier),
+    configExample: `brokers: { bus: { type: '${name}', url: '${name}://127.0.0.1:${port}' } },`,
+    files: { 'src/index.ts': brokerSource(name, identifier), 'test/suite.test.ts': brokerTest(name, identifier, port) },
   };
 }
 
@@ -194,7 +209,7 @@ export default definePlugin({
 });
 `;
 
-const brokerTest = (name: string, identifier: string): string => `import { test } from 'node:test';
+const brokerTest = (name: string, identifier: string, port: number): string => `import { test } from 'node:test';
 import { type BrokerUnderTest, brokerSuite } from '@svc/sdk/testing';
 import ${identifier} from '../src/index.ts';
 
@@ -207,9 +222,11 @@ brokerSuite(test, {
   name: '${name}',
   plugin: ${identifier},
   type: '${name}',
-  // To do: the address of a real server.
-  server: { host: '127.0.0.1', port: 4222 },
-  options: (host, port) => ({ url: \`${name}://\${host}:\${port}\` }),
+  // A real server.
+  server: { host: '127.0.0.1', port: ${port} },
+  options: (host, port) => ({ url: \`${name}://svc:not-a-secret@\${host}:\${port}\` }),
+  // No error may contain these.
+  secrets: ['not-a-secret'],
   openClient,
 });
 `;

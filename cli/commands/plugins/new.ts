@@ -5,10 +5,12 @@ import { writeNewFiles } from '../../../config/project/write-files.ts';
 import { SvcError } from '../../../core/errors.ts';
 import { nearest } from '../../../core/nearest.ts';
 import { type CommandResult, SvcCommand } from '../../base.ts';
-import { KINDS, type Kind, packageName, pluginPackage } from '../../plugins/package.ts';
+import { KINDS, type Kind, type PluginRequest, packageName, pluginPackage } from '../../plugins/package.ts';
+import { promptText } from '../../prompt.ts';
 
 const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 const MAX_LENGTH = 40;
+const MAX_PORT = 65_535;
 
 export default class PluginsNew extends SvcCommand {
   static override paths = [['plugins', 'new']];
@@ -18,13 +20,20 @@ export default class PluginsNew extends SvcCommand {
       'The package compiles, and its tests run the suite for its kind: each failing case describes the work left to do. It is written to a new folder in the current one.',
     examples: [
       ['A dialect for another engine', 'svc plugins new dialect sqlite'],
+      ['A dialect for an SQL engine with one file per database', 'svc plugins new dialect duckdb --sql'],
       ['A channel to reviewers', 'svc plugins new channel pager'],
-      ['A message broker', 'svc plugins new broker nats'],
+      ['A message broker', 'svc plugins new broker nats --port 4222'],
     ],
   });
 
   kind = Option.String({ required: true });
   name = Option.String({ required: true });
+  sql = Option.Boolean('--sql', false, {
+    description: 'Of a dialect: starts with the parts that SQL dialects share, laid out for an embedded engine.',
+  });
+  port = Option.String('--port', {
+    description: 'Of a broker: the port of its server on 127.0.0.1, for the tests. Prompted for by default.',
+  });
 
   async run(): Promise<CommandResult> {
     const kind = kindOf(this.kind);
@@ -38,7 +47,7 @@ export default class PluginsNew extends SvcCommand {
         where: join(root, folder),
       });
     }
-    const files = pluginPackage(kind, name);
+    const files = pluginPackage(await this.#request(kind, name), name);
     writeNewFiles(root, files);
     for (const { file } of files) this.print(`created  ${file}`);
     return {
@@ -46,6 +55,41 @@ export default class PluginsNew extends SvcCommand {
       nextActions: [`cd ${folder}`, 'npm install', 'npm test'],
     };
   }
+
+  async #request(kind: Kind, name: string): Promise<PluginRequest> {
+    if (this.sql && kind !== 'dialect') throw misplaced('--sql', kind);
+    if (this.port !== undefined && kind !== 'broker') throw misplaced('--port', kind);
+    switch (kind) {
+      case 'dialect':
+        return { kind, sql: this.sql };
+      case 'channel':
+        return { kind };
+      case 'broker':
+        return { kind, port: portOf(this.port ?? (await this.#promptPort(name))) };
+    }
+  }
+
+  async #promptPort(name: string): Promise<string> {
+    const message = `The port of the ${name} server for the tests`;
+    return (await promptText(this, { message, flag: `svc plugins new broker ${name} --port <port>` })) ?? '';
+  }
+}
+
+function misplaced(flag: string, kind: Kind): SvcError {
+  return new SvcError('usage', `${flag} is not for a ${kind}.`, {
+    state: 'Nothing was written.',
+    next: [flag === '--sql' ? 'svc plugins new dialect duckdb --sql' : 'svc plugins new broker nats --port 4222'],
+  });
+}
+
+function portOf(text: string): number {
+  const port = Number(text);
+  if (/^\d+$/.test(text) && port >= 1 && port <= MAX_PORT) return port;
+  throw new SvcError('usage', `${JSON.stringify(text)} is not a port.`, {
+    why: `A port is a number from 1 to ${MAX_PORT}.`,
+    state: 'Nothing was written.',
+    next: ['svc plugins new broker nats --port 4222'],
+  });
 }
 
 function kindOf(text: string): Kind {
