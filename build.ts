@@ -35,7 +35,11 @@ rmSync(dist, { recursive: true, force: true });
 const library = await build({
   ...shared,
   charset: 'utf8',
-  entryPoints: ['config/sdk/index.ts', 'config/define.ts', 'plugins/dialects/sql/toolkit.ts', 'test/suites/index.ts'],
+  entryPoints: [
+    ...['config/sdk/index.ts', 'config/define.ts', 'plugins/dialects/sql/toolkit.ts', 'test/suites/index.ts'],
+    // Started by the dialect suite.
+    'test/suites/dialect-process.ts',
+  ],
   chunkNames: 'chunks/[name]-[hash]',
   splitting: true,
   minifySyntax: true,

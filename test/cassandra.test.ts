@@ -12,6 +12,7 @@ else
   dialectSuite(test, {
     name: 'Cassandra',
     dialect: cassandra,
+    module: new URL('../plugins/dialects/cassandra/dialect.ts', import.meta.url),
     createDatabase: () => freshKeyspace(),
     async insert(connection, collection, rows) {
       for (const row of rows) {
@@ -20,6 +21,15 @@ else
         await connection.query(`INSERT INTO ${quote(collection)} JSON '${json}'`);
       }
     },
+    clear: async (connection, collection) => void (await connection.query(`TRUNCATE ${quote(collection)}`)),
+    notEnforced: {
+      required: 'Cassandra enforces nothing but the primary key',
+      default: 'Cassandra does not fill in values',
+      enum: 'Cassandra enforces nothing but the primary key',
+      length: 'Cassandra enforces nothing but the primary key',
+    },
+    addUnsupportedObject: async (connection, collection) =>
+      void (await connection.query(`ALTER TABLE ${quote(collection)} ADD labels map<text, text>`)),
     read: (connection, collection) => connection.query(`SELECT * FROM ${quote(collection)}`),
     raw: (collection) => ({
       statement: `INSERT INTO ${quote(collection)} (id) VALUES (7)`,

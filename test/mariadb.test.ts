@@ -15,6 +15,9 @@ else {
     ...sqlSyntax(quoteIdentifier),
     name: 'MariaDB',
     dialect: mariadb,
+    module: new URL('../plugins/dialects/mariadb/dialect.ts', import.meta.url),
+    addUnsupportedObject: async (connection, table) =>
+      void (await connection.query(`ALTER TABLE ${quoteIdentifier(table)} COMMENT 'not by svc'`)),
     createDatabase: () => freshDatabase(found.url),
     options: { allowCopy: true },
     skip: {

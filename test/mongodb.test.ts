@@ -11,6 +11,9 @@ else
     ...mongoDialect,
     name: 'MongoDB',
     dialect: mongodb,
+    module: new URL('../plugins/dialects/mongodb/dialect.ts', import.meta.url),
+    // A killed process holds the lock for as long as its lease.
+    options: { leaseMs: 4000 },
     createDatabase: freshMongo,
     randomSchemas: 20,
     skip: {

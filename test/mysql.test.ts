@@ -15,6 +15,9 @@ else {
     ...sqlSyntax(quoteIdentifier),
     name: 'MySQL',
     dialect: mysql,
+    module: new URL('../plugins/dialects/mysql/dialect.ts', import.meta.url),
+    addUnsupportedObject: async (connection, table) =>
+      void (await connection.query(`ALTER TABLE ${quoteIdentifier(table)} COMMENT 'not by svc'`)),
     createDatabase: () => freshDatabase(found.url),
     options: { allowCopy: true },
     skip: {

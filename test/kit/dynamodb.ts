@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { DeleteTableCommand, DynamoDBClient, ListTablesCommand } from '@aws-sdk/client-dynamodb';
 import type { Connection } from '../../core/dialect.ts';
 import type { Json } from '../../core/json.ts';
-import type { DialectUnderTest, Row } from '../suites/dialect-suite.ts';
+import type { DialectUnderTest, Row } from '../suites/dialect-under-test.ts';
 import type { TestDatabase } from '../suites/test-database.ts';
 
 /** DynamoDB Local does not check credentials, but the SDK requires some. */
@@ -59,9 +59,34 @@ export function scan(connection: Connection, table: string): Promise<readonly Re
 }
 
 /** How the dialect suite writes and reads items on DynamoDB. */
-export const dynamodbSyntax: Pick<DialectUnderTest, 'insert' | 'read' | 'raw'> = {
+export const dynamodbSyntax: Omit<DialectUnderTest, 'name' | 'dialect' | 'module' | 'createDatabase'> = {
   async insert(connection, collection, rows) {
     for (const row of rows) await put(connection, collection, row);
+  },
+  async clear(connection, collection) {
+    const fields = (await connection.introspect([collection])).get(collection)?.fields.values() ?? [];
+    const keys = [...fields].filter(({ primaryKey }) => primaryKey).map(({ name }) => name);
+    for (const item of await scan(connection, collection)) {
+      const key = Object.fromEntries(keys.map((name) => [name, attribute(item[name] as Json)]));
+      await connection.query(JSON.stringify({ DeleteItem: { TableName: collection, Key: key } }));
+    }
+  },
+  async addUnsupportedObject(connection, collection) {
+    const index = {
+      IndexName: 'some',
+      KeySchema: [{ AttributeName: 'n', KeyType: 'HASH' }],
+      Projection: { ProjectionType: 'INCLUDE', NonKeyAttributes: ['other'] },
+    };
+    const table = { TableName: collection, AttributeDefinitions: [{ AttributeName: 'n', AttributeType: 'N' }] };
+    await connection.query(
+      JSON.stringify({ UpdateTable: { ...table, GlobalSecondaryIndexUpdates: [{ Create: index }] } }),
+    );
+  },
+  notEnforced: {
+    required: 'DynamoDB knows the keys of a table only',
+    default: 'DynamoDB does not fill in values',
+    enum: 'DynamoDB knows the keys of a table only',
+    length: 'DynamoDB knows the keys of a table only',
   },
   read: scan,
   raw: (collection) => ({

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { type Document, MongoClient } from 'mongodb';
 import type { Connection } from '../../core/dialect.ts';
+import type { Json } from '../../core/json.ts';
+import type { Field } from '../../core/schema/model.ts';
 import { find } from '../servers/find.ts';
-import type { DialectUnderTest } from '../suites/dialect-suite.ts';
+import type { DialectUnderTest } from '../suites/dialect-under-test.ts';
 import type { TestDatabase } from '../suites/test-database.ts';
 
 const found = await find('mongodb');
@@ -35,10 +37,43 @@ export async function freshMongo(): Promise<MongoTestDatabase> {
 
 const command = (connection: Connection, document: Document) => connection.query(JSON.stringify(document));
 
+/** A value in the type that the validator of a field requires. */
+function typedValue(value: Json, field: Field | undefined): Document | Json {
+  if (value === null) return null;
+  switch (field?.type) {
+    case 'date':
+    case 'datetime':
+    case 'timestamp':
+      return { $date: new Date(`${String(value)}Z`).toISOString() };
+    case 'bigint':
+      return { $numberLong: String(value) };
+    case 'decimal':
+      return { $numberDecimal: String(value) };
+    case 'float':
+    case 'double':
+      return { $numberDouble: String(value) };
+    default:
+      return value;
+  }
+}
+
 /** MongoDB for the dialect suite. */
-export const mongoDialect: Required<Pick<DialectUnderTest, 'insert' | 'read' | 'raw' | 'syntax'>> = {
-  async insert(connection, collection, rows) {
-    await command(connection, { insert: collection, documents: rows });
+export const mongoDialect: Omit<DialectUnderTest, 'name' | 'dialect' | 'module' | 'createDatabase'> = {
+  async insert(connection, collection, rows, fields) {
+    const documents = rows.map((row) =>
+      Object.fromEntries(Object.entries(row).map(([name, value]) => [name, typedValue(value, fields.get(name))])),
+    );
+    await command(connection, { insert: collection, documents });
+  },
+  clear: async (connection, collection) =>
+    void (await command(connection, { delete: collection, deletes: [{ q: {}, limit: 0 }] })),
+  notEnforced: {
+    default: 'MongoDB does not fill in values on insert',
+    length: 'a validator of MongoDB counts no characters',
+  },
+  async addUnsupportedObject(connection, collection) {
+    const index = { key: { n: 1 }, name: 'some', partialFilterExpression: { n: { $gt: 0 } } };
+    await command(connection, { createIndexes: collection, indexes: [index] });
   },
   read: (connection, collection) => command(connection, { find: collection, batchSize: 1000 }),
   raw: (collection) => ({

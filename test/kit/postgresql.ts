@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import { quoteIdentifier } from '../../plugins/dialects/postgresql/compile/grammar.ts';
+import { postgresql } from '../../plugins/dialects/postgresql/dialect.ts';
 import { find } from '../servers/find.ts';
+import type { DialectUnderTest } from '../suites/dialect-under-test.ts';
+import { sqlSyntax } from '../suites/sql-syntax.ts';
 import type { TestDatabase } from '../suites/test-database.ts';
 
 const found = await find('postgresql');
@@ -54,3 +58,14 @@ async function on<T>(connectionString: string, work: (client: pg.Client) => Prom
     await client.end();
   }
 }
+
+/** PostgreSQL for the dialect suite. */
+export const postgresqlUnderTest: DialectUnderTest = {
+  ...sqlSyntax(quoteIdentifier),
+  name: 'PostgreSQL',
+  dialect: postgresql,
+  module: new URL('../../plugins/dialects/postgresql/dialect.ts', import.meta.url),
+  createDatabase: freshDatabase,
+  addUnsupportedObject: async (connection, table) =>
+    void (await connection.query(`CREATE INDEX partial ON ${quoteIdentifier(table)} (n) WHERE n > 0`)),
+};

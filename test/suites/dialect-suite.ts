@@ -1,56 +1,27 @@
 import * as assert from 'node:assert/strict';
-import type { Connection, ConnectOptions, Dialect, RunOutcome, Segment } from '../../core/dialect.ts';
-import { isSvcError, type SvcError } from '../../core/errors.ts';
-import type { Json } from '../../core/json.ts';
+import type { Connection, ConnectOptions, RunOutcome, Segment } from '../../core/dialect.ts';
+import { isSvcError } from '../../core/errors.ts';
+import { affectedCollections } from '../../core/migration/affected-collections.ts';
 import { anyDefinition, CLOCK, ELAPSED, type RecordDefinition, recordWrite } from '../../core/records.ts';
-import { apply } from '../../core/schema/apply.ts';
 import { describeDifferences, diff } from '../../core/schema/diff.ts';
 import { invert } from '../../core/schema/invert.ts';
-import { isExpression } from '../../core/schema/literal.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
 import type { NameKind } from '../../core/schema/names.ts';
-import type { CreateCollection, NamedFieldDefinition, Operation, Raw } from '../../core/schema/operation.ts';
-import { type Feature, requiredFeatures } from '../../core/schema/unsupported-features.ts';
+import type { NamedFieldDefinition, Operation } from '../../core/schema/operation.ts';
+import { crashCases } from './crash-cases.ts';
+import { assertDestructiveIsTrue } from './data-loss.ts';
+import { dialectCase } from './dialect-case.ts';
+import type { DialectUnderTest, Row, SqlSyntax } from './dialect-under-test.ts';
+import { processCases } from './process-cases.ts';
 import { applyMoves, CHOICES, randomMoves, type SchemaChoices, type SchemaMove } from './random-schema.ts';
 import { type Thing, thing, things } from './record-store-suite.ts';
+import { assertDefaultsApply, assertRowsFollow } from './row-rules.ts';
 import { runOperations } from './run-operations.ts';
-import { type DeclareCase, describeTestError, suite, type TestFunction, type UnderTest } from './suite.ts';
-import type { TestDatabase } from './test-database.ts';
+import { type DeclareCase, describeTestError, suite, type TestFunction } from './suite.ts';
+import { expectThrown, ID, isLegal, supportedOperations } from './supported-operations.ts';
 import { waitUntil } from './wait-until.ts';
 
-/** A dialect, and what the suite needs to know about its engine. */
-export interface DialectUnderTest extends UnderTest {
-  readonly dialect: Dialect;
-  /** Creates an empty database. */
-  createDatabase(): Promise<TestDatabase>;
-  /** Options for `connect`. */
-  readonly options?: ConnectOptions;
-  /** Inserts rows independently of the dialect. A null may be omitted if the engine treats it as a missing value. */
-  insert(connection: Connection, collection: string, rows: readonly Row[]): Promise<void>;
-  /** Returns all rows, in any order. A field without a value is null or missing. */
-  read(connection: Connection, collection: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
-  /** A raw statement that inserts a row with the `id` 7, and the `check` that detects it. */
-  raw(collection: string, url: string): Pick<Raw, 'statement' | 'check'>;
-  /** Expressions, unless the dialect supports none. */
-  readonly syntax?: SqlSyntax;
-  /** The number of random schemas; default 20. */
-  readonly randomSchemas?: number;
-}
-
-export type Row = Readonly<Record<string, Json>>;
-
-export interface SqlSyntax {
-  /** A default: 1 + 2. */
-  readonly sum: string;
-  /** A default: the current time. */
-  readonly now: string;
-  /** A check: a field is not null. */
-  notNull(field: string): string;
-  /** A check: a number is not negative, and another one is not 7. */
-  numberRules(number: string, other: string): string;
-}
-
-interface CaseDatabase {
+interface OpenDatabase {
   readonly url: string;
   readonly connection: Connection;
   connectAgain(options?: ConnectOptions): Promise<Connection>;
@@ -58,7 +29,8 @@ interface CaseDatabase {
 
 /**
  * Tests that a dialect fulfills its contract. An operation that needs a feature in `capabilities.unsupported` must be
- * rejected with the reason and the alternative given there. Every other operation must work and read back.
+ * rejected with the reason and the alternative given there. Every other operation must work, read back, and be followed by
+ * the rows that a program inserts. Other processes with the dialect are started and killed.
  */
 export function dialectSuite(test: TestFunction, engine: DialectUnderTest): void {
   suite(test, engine, (declare) => cases(declare, engine));
@@ -66,83 +38,37 @@ export function dialectSuite(test: TestFunction, engine: DialectUnderTest): void
 
 function cases(declare: DeclareCase, engine: DialectUnderTest): void {
   const { dialect } = engine;
-  const { names, unsupported } = dialect.capabilities;
+  const { names } = dialect.capabilities;
   const syntax = engine.syntax ?? NO_SYNTAX;
+  const supported = supportedOperations(dialect);
+  const { isUnsupported, isAnyUnsupported, supportedField, create } = supported;
 
+  const onDatabase = dialectCase(declare, engine);
   const on = (
     name: string,
     promise: string,
-    body: (database: CaseDatabase) => Promise<void>,
+    body: (database: OpenDatabase) => Promise<void>,
     timeoutMs?: number,
-  ): void => {
-    const runCase = async () => {
-      const database = await engine.createDatabase();
-      const opened: Connection[] = [];
-      const connectAgain = async (options: ConnectOptions = {}) => {
-        const connection = await dialect.connect(database.url, { ...engine.options, ...options });
-        opened.push(connection);
-        return connection;
-      };
-      try {
-        await body({ url: database.url, connection: await connectAgain(), connectAgain });
-      } finally {
-        for (const connection of opened) await connection.close().catch(() => undefined);
-        await database.drop();
-      }
-    };
-    declare(name, runCase, { promise, ...(timeoutMs !== undefined && { timeoutMs }) });
-  };
+  ): void =>
+    onDatabase(
+      name,
+      promise,
+      async ({ url, connect }) => body({ url, connection: await connect(), connectAgain: connect }),
+      timeoutMs,
+    );
 
   const run = (connection: Connection, operations: readonly Operation[], from?: SchemaModel, epoch?: number) =>
     runOperations(dialect, connection, operations, from, epoch);
-  /** Whether the operation is unsupported. If so, checks that `compile` rejects it. */
-  const isUnsupported = (operation: Operation, model: SchemaModel): boolean => {
-    const features = [...requiredFeatures(operation, model)].filter((feature) => unsupported[feature]);
-    if (features.length === 0) return false;
-    const error = expectThrown(() => dialect.compile(operation, model));
-    const message = `${JSON.stringify(operation)} needs ${features}, which is unsupported`;
-    assert.equal(error.code, 'not_supported', message);
-    assert.ok(
-      features.some(
-        (feature) => unsupported[feature]?.why === error.why && unsupported[feature]?.next === error.next[0],
-      ),
-      message,
-    );
-    return true;
-  };
-  /** The field without the unsupported features. Checks that they are rejected. */
-  const supportedField = (field: NamedFieldDefinition): NamedFieldDefinition => {
-    const others = field.primaryKey ? [] : [ID];
-    const operation: CreateCollection = { type: 'createCollection', name: 'one', fields: [...others, field] };
-    if (!isUnsupported(operation, new Map())) return field;
-    const { unique, required, autoGenerate, default: value, ...plain } = field;
-    const ifSupported = (feature: Feature, part: Partial<NamedFieldDefinition>): Partial<NamedFieldDefinition> => {
-      const fields = [...others, { ...plain, ...part }];
-      return requiredFeatures({ ...operation, fields }, new Map()).has(feature) && unsupported[feature] ? {} : part;
-    };
-    const generation = plain.type === 'uuid' || plain.type === 'string' ? 'generated' : 'generatedInteger';
-    const expression = value !== undefined && isExpression(value) ? 'expressionDefault' : 'default';
-    return {
-      ...plain,
-      ...(unique && ifSupported('unique', { unique })),
-      ...(required && ifSupported('required', { required })),
-      ...(autoGenerate && ifSupported(generation, { autoGenerate })),
-      ...(value !== undefined && !unsupported.default && ifSupported(expression, { default: value })),
-    };
-  };
-  const create = (name: string, fields: readonly NamedFieldDefinition[]): CreateCollection => ({
-    type: 'createCollection',
-    name,
-    fields: fields.map(supportedField),
-  });
   const assertCatalogMatches = async (connection: Connection, model: SchemaModel, what = '') =>
     assert.deepEqual(describeDifferences(await connection.normalize(model), await connection.introspect()), [], what);
 
   on(
     'every field type and default reads back unchanged',
-    '`introspect` returns every field and default as `normalize` returns them for the model, and `normalize` does not change an introspected model.',
+    '`introspect` returns every field and default as `normalize` returns them for the model, and `normalize` does not change an introspected model. A row that leaves them out gets the defaults.',
     async ({ connection }) => {
-      await assertCatalogMatches(connection, await run(connection, [create('everything', everyField(syntax))]));
+      const model = await run(connection, [create('everything', everyField(syntax))]);
+      await assertCatalogMatches(connection, model);
+      await assertDefaultsApply(engine, connection, model.get('everything')!);
       const normalized = dialect.normalize(await connection.introspect());
       assert.deepEqual(describeDifferences(normalized, await connection.introspect()), []);
     },
@@ -150,36 +76,55 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
 
   on(
     'every operation and its inverse',
-    'Every supported operation compiles, runs, and reads back as `apply` predicts. So does its inverse, and the operation once more.',
+    'Every supported operation compiles, runs, and reads back as `apply` predicts. So does its inverse, and the operation once more. The engine rejects rows that break a rule of the model, and applies the defaults to others.',
     async ({ connection }) => {
+      const assertFollows = async (model: SchemaModel, when: string, names: Iterable<string> = model.keys()) => {
+        await assertCatalogMatches(connection, model, when);
+        const violations = { [CHECK]: [{ total: -1 }, { amount: 7 }] };
+        await assertRowsFollow(engine, connection, model, { names, violations, when });
+      };
       let model = await run(connection, baseTables(supportedField));
-      await assertCatalogMatches(connection, model, 'base');
+      await assertFollows(model, 'base');
       for (const operation of operationsToTest(syntax)) {
         if (!isLegal(operation, model) || isUnsupported(operation, model)) continue;
         const description = JSON.stringify(operation);
         const inverse = invert(operation, model);
         let after = await run(connection, [operation], model);
-        await assertCatalogMatches(connection, after, `after ${description}`);
+        await assertFollows(after, `after ${description}`, affectedCollections(operation));
         if (!isAnyUnsupported(inverse, after)) {
           const before = await run(connection, inverse, after);
-          await assertCatalogMatches(connection, before, `after the inverse of ${description}`);
+          await assertFollows(before, `after the inverse of ${description}`, affectedCollections(operation));
           after = await run(connection, [operation], before);
         }
         model = after;
       }
-      await assertCatalogMatches(connection, model, 'at the end');
+      await assertFollows(model, 'at the end');
+    },
+    240_000,
+  );
+
+  on(
+    'destructive statements are those that lose values',
+    '`destructive` is true for a statement that destroys values of rows which a rollback cannot restore, and false for one that destroys none.',
+    ({ connection }) => assertDestructiveIsTrue(engine, connection, supported),
+  );
+
+  on(
+    'what a model cannot express is listed',
+    '`unsupportedObjects` is empty for what svc created, and lists what `introspect` leaves out or approximates, with the collection and a reason.',
+    async ({ connection }) => {
+      await run(connection, [create('listed', [ID, { name: 'n', type: 'integer' }])]);
+      assert.deepEqual(await connection.unsupportedObjects(), []);
+      assert.ok(engine.addUnsupportedObject, 'there is no addUnsupportedObject(): skip this case, and give the reason');
+      await engine.addUnsupportedObject(connection, 'listed');
+      const found = await connection.unsupportedObjects();
+      const listed = found.filter(({ collection = 'listed', what }) => collection === 'listed' && what.length > 0);
+      assert.ok(listed.length > 0, `unsupportedObjects returned ${JSON.stringify(found)}`);
     },
   );
 
-  /** Whether one of several consecutive operations is unsupported. */
-  const isAnyUnsupported = (operations: readonly Operation[], from: SchemaModel): boolean => {
-    let model = from;
-    for (const operation of operations) {
-      if (isUnsupported(operation, model)) return true;
-      model = apply(model, operation);
-    }
-    return false;
-  };
+  processCases(onDatabase, engine);
+  crashCases(declare, engine);
 
   on(
     'names that look like code',
@@ -190,7 +135,7 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
         const [table, field] = [isAllowed('table') ? name : 'plain', isAllowed('field') ? name : 'plain'];
         for (const kind of ['table', 'field'] as const) {
           if (isAllowed(kind)) continue;
-          const fields = [ID, { name: kind === 'field' ? name : 'n', type: 'integer' }];
+          const fields = [ID, { name: kind === 'field' ? name : 'n', type: 'integer' as const }];
           const invalidTable: Operation = { type: 'createCollection', name: kind === 'table' ? name : 'plain', fields };
           const error = expectThrown(() => dialect.compile(invalidTable, new Map()));
           assert.equal(error.code, 'name_invalid', name);
@@ -312,10 +257,11 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
           { name: 'e', type: 'enum', enumValues: ['x', 'y'], default: 'x' },
         ]),
       ]);
-      await engine.insert(connection, 'rows', [
+      const rows: Row[] = [
         { id: 1, a: 1, e: 'x' },
         { id: 2, a: 1, e: 'x' },
-      ]);
+      ];
+      await engine.insert(connection, 'rows', rows, model.get('rows')!.fields);
       assert.equal(await connection.count('rows', 1), 1);
       assert.equal(await connection.count('rows', 10), 2);
       const violated: Operation[] = [
@@ -369,11 +315,12 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
         ]),
       ]);
       const collection = model.get('people')!;
-      await engine.insert(connection, 'people', [
+      const rows: Row[] = [
         { id: 1, first: 'Ada', age: 36 },
         { id: 2, first: null, age: 1 },
         { id: 3, first: "it's", age: null },
-      ]);
+      ];
+      await engine.insert(connection, 'people', rows, collection.fields);
       const concat = { field: 'full', concat: [{ field: 'first' }, { literal: "'s " }, { field: 'age' }] };
       const job = { table: 'people', collection, key: 'k1', where: [], set: [concat] };
       assert.deepEqual(await connection.update(job), { matched: 3, modified: 3 });
@@ -408,7 +355,7 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
           { name: 'n', type: 'integer' },
         ]),
       ]);
-      await engine.insert(connection, 'files', [{ id: 1 }, { id: 2 }]);
+      await engine.insert(connection, 'files', [{ id: 1 }, { id: 2 }], model.get('files')!.fields);
       const odd = Buffer.from([0, 0x27, 0x5c, 0xff, 0x78]).toString('base64');
       const job = { table: 'files', collection: model.get('files')!, where: [] };
       const set = [
@@ -638,26 +585,6 @@ const base64Of = (bytes: unknown): string =>
 /** For dialects that support no expressions. */
 const NO_SYNTAX: SqlSyntax = { sum: '1', now: '1', notNull: () => '1', numberRules: () => '1' };
 
-function isLegal(operation: Operation, model: SchemaModel): boolean {
-  try {
-    apply(model, operation);
-    return true;
-  } catch (error) {
-    if (isSvcError(error)) return false;
-    throw error;
-  }
-}
-
-function expectThrown(work: () => unknown): SvcError {
-  try {
-    work();
-  } catch (error) {
-    if (isSvcError(error)) return error;
-    throw error;
-  }
-  throw new Error('an error was expected, but nothing was thrown');
-}
-
 const HOSTILE = [
   'Capital',
   'two words',
@@ -721,7 +648,8 @@ const everyField = (syntax: SqlSyntax): readonly NamedFieldDefinition[] => [
   { name: 'expression_now', type: 'timestamp', default: { $expression: syntax.now } },
 ];
 
-const ID: NamedFieldDefinition = { name: 'id', type: 'integer', primaryKey: true };
+/** A check of two numbers, `SqlSyntax.numberRules`. */
+const CHECK = 'positive';
 const baseTables = (supportedField: (field: NamedFieldDefinition) => NamedFieldDefinition): readonly Operation[] => [
   {
     type: 'createCollection',
@@ -746,7 +674,7 @@ const baseTables = (supportedField: (field: NamedFieldDefinition) => NamedFieldD
   },
 ];
 
-/** Each one runs, is undone and runs connectAgain, in this order. Those that depend on an unsupported one are skipped. */
+/** Each one runs, is undone and runs again, in this order. Those that depend on an unsupported one are skipped. */
 const operationsToTest = (syntax: SqlSyntax): readonly Operation[] => [
   {
     type: 'addConstraint',
@@ -761,9 +689,9 @@ const operationsToTest = (syntax: SqlSyntax): readonly Operation[] => [
   {
     type: 'addConstraint',
     collection: 'orders',
-    constraint: { name: 'positive', type: 'check', expression: syntax.numberRules('total', 'amount') },
+    constraint: { name: CHECK, type: 'check', expression: syntax.numberRules('total', 'amount') },
   },
-  { type: 'addConstraint', collection: 'users', constraint: { name: 'pair', type: 'unique', columns: ['n', 'email'] } },
+  { type: 'addConstraint', collection: 'users', constraint: { name: 'pair', type: 'unique', columns: ['n', 'mood'] } },
   {
     type: 'createIndex',
     collection: 'users',
@@ -774,7 +702,7 @@ const operationsToTest = (syntax: SqlSyntax): readonly Operation[] => [
     type: 'createIndex',
     collection: 'users',
     index: 'users_once',
-    columns: [{ name: 'email', order: 'DESC' }],
+    columns: [{ name: 'n', order: 'DESC' }],
     unique: true,
   },
   { type: 'dropIndex', collection: 'users', index: 'users_once' },
@@ -800,7 +728,7 @@ const operationsToTest = (syntax: SqlSyntax): readonly Operation[] => [
   { type: 'renameField', collection: 'users', from: 'email', to: 'e mail' },
   { type: 'renameField', collection: 'users', from: 'mood', to: 'Mood' },
   { type: 'renameCollection', collection: 'users', to: 'People "x"' },
-  { type: 'dropConstraint', collection: 'orders', constraint: 'positive' },
+  { type: 'dropConstraint', collection: 'orders', constraint: CHECK },
   { type: 'dropField', collection: 'orders', field: 'total' },
   { type: 'dropCollection', collection: 'People "x"', cascade: true },
 ];

@@ -6,6 +6,7 @@
 export type { StorageBackend } from '../../core/approval/backend.ts';
 export { approvalSuite } from './approval-suite.ts';
 export { type BrokerClient, type BrokerMessage, type BrokerUnderTest, brokerSuite } from './broker-suite.ts';
+export type { ButtonPress, DecisionReceiver, DecisionsUnderTest } from './channel-decisions.ts';
 export {
   type ChannelMessage,
   type ChannelReceiver,
@@ -14,7 +15,8 @@ export {
   RETRY_AFTER_SECONDS,
   type ReceiverBehaviour,
 } from './channel-suite.ts';
-export { type DialectUnderTest, dialectSuite, type Row, type SqlSyntax } from './dialect-suite.ts';
+export { dialectSuite } from './dialect-suite.ts';
+export type { DialectUnderTest, Row, RowRule, SqlSyntax, StoredRow } from './dialect-under-test.ts';
 export { type HttpService, httpReceiver } from './http-receiver.ts';
 export { type ModelUnderTest, modelSuite, type OpenModel, type ScriptedReply } from './model-suite.ts';
 export { recordStoreSuite } from './record-store-suite.ts';

@@ -1,10 +1,10 @@
 import type { Json } from '../../core/json.ts';
-import type { DialectUnderTest } from './dialect-suite.ts';
+import type { DialectUnderTest } from './dialect-under-test.ts';
 
 /** The SQL that the dialect suite needs, for an engine that supports standard SQL. */
 export function sqlSyntax(
   quote: (name: string) => string,
-): Required<Pick<DialectUnderTest, 'insert' | 'read' | 'raw' | 'syntax'>> {
+): Required<Pick<DialectUnderTest, 'insert' | 'read' | 'clear' | 'raw' | 'syntax'>> {
   const literal = (value: Json | undefined) =>
     value === null || value === undefined
       ? 'NULL'
@@ -20,6 +20,7 @@ export function sqlSyntax(
       }
     },
     read: (connection, collection) => connection.query(`SELECT * FROM ${quote(collection)}`),
+    clear: async (connection, collection) => void (await connection.query(`DELETE FROM ${quote(collection)}`)),
     raw: (collection) => ({
       statement: `INSERT INTO ${quote(collection)} (id) VALUES (7)`,
       check: `SELECT id FROM ${quote(collection)} WHERE id = 7`,

@@ -199,6 +199,10 @@ function withIndexes(base: Collection, listed: readonly IndexSpec[], report: Rep
     const index = toIndex(spec);
     if (index) indexes.set(spec.name, index);
     else report(`has the index "${spec.name}", which svc cannot create`);
+    if (index && spec.partial !== undefined && !isSameIndex(spec, indexSpec(base, index)))
+      report(
+        `has the index "${spec.name}" with a filter that svc cannot create: it is read as an index of all documents`,
+      );
   }
   return { ...base, fields, constraints, indexes };
 }

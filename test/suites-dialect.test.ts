@@ -1,0 +1,68 @@
+import * as assert from 'node:assert/strict';
+import { postgresqlUnderTest, unavailable } from './kit/postgresql.ts';
+import { test } from './kit/test.ts';
+import { dialectSuite } from './suites/dialect-suite.ts';
+import type { DialectUnderTest } from './suites/dialect-under-test.ts';
+import type { TestFunction } from './suites/suite.ts';
+import { moduleOf, type WrongDialect, wrongDialects } from './suites/wrong/dialects.ts';
+
+/** The cases of the suite on an engine, by name. */
+function casesOn(engine: DialectUnderTest): ReadonlyMap<string, () => Promise<void>> {
+  const cases = new Map<string, () => Promise<void>>();
+  const collect: TestFunction = (name, body) => cases.set(name.slice(`${engine.name}: `.length), body);
+  dialectSuite(collect, engine);
+  return cases;
+}
+
+const OPERATIONS = 'every operation and its inverse';
+const DESTRUCTIVE = 'destructive statements are those that lose values';
+const SURVIVES = 'what a killed process wrote is there for the next one';
+const IDENTITY = 'a database has one identity in every process, without credentials';
+
+/** The case that each wrong dialect fails, and what the case reports. */
+const FAULTS: Readonly<Record<WrongDialect, readonly [name: string, message: RegExp]>> = {
+  'loses a default on rename': [OPERATIONS, /after .*"renameField".*the default of Mood applies/],
+  'applies no defaults': [
+    'every field type and default reads back unchanged',
+    /a row with the defaults was rejected.*smallint/,
+  ],
+  'requires nothing': [OPERATIONS, /base: users: email is required/],
+  'checks no enum': [OPERATIONS, /base: users: mood has one of its values/],
+  'checks nothing': [OPERATIONS, /the check positive is enforced/],
+  'has no foreign keys': [OPERATIONS, /the foreign key orders_user_fkey is enforced/],
+  'has no unique indexes': [OPERATIONS, /users_once.*: users: n is unique/],
+  'truncates at another length': [OPERATIONS, /kind has at most 20 characters/],
+  'destroys nothing, it says': [DESTRUCTIVE, /: it is destructive/],
+  'destroys everything, it says': [DESTRUCTIVE, /"renameField".*it is not destructive/],
+  'lists no unsupported object': ['what a model cannot express is listed', /unsupportedObjects returned \[\]/],
+  'keeps everything in memory': [SURVIVES, /kept/],
+  'acknowledges a record before it is stored': [SURVIVES, /undefined !== 1/],
+  'has a lock in the process': [
+    'the lock excludes other processes until its holder dies',
+    /the lock was acquired while another process held it/,
+  ],
+  'counts epochs in the process': ['two processes that compete for the lock hold it in turn', /deep/],
+  'writes the history in another transaction': [
+    'after a kill before or during any call, the next process finishes the migrations',
+    /killed during call \d+: migration_failed/,
+  ],
+  'has one identity for all': [IDENTITY, /another database/],
+  'has an identity for each call': [IDENTITY, /a second call/],
+  'has an identity for each process': [IDENTITY, /another process/],
+  'has the password in its identity': [IDENTITY, /the identity contains the password/],
+};
+
+const missing = await unavailable();
+if (missing) test.skip('the dialect suite on wrong dialects', missing);
+else {
+  for (const name of new Set(Object.values(FAULTS).map(([name]) => name))) {
+    test(`the right dialect passes: ${name}`, async () => casesOn(postgresqlUnderTest).get(name)!());
+  }
+  for (const name of Object.keys(FAULTS) as WrongDialect[]) {
+    const [failing, message] = FAULTS[name];
+    test(`a dialect that ${name} fails: ${failing}`, async () => {
+      const engine = { ...postgresqlUnderTest, dialect: wrongDialects[name], module: moduleOf(name) };
+      await assert.rejects(casesOn(engine).get(failing)!, { name: 'ContractBroken', message });
+    });
+  }
+}

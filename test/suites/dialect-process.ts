@@ -1,0 +1,142 @@
+import type { ConnectOptions, Dialect } from '../../core/dialect.ts';
+import { Kernel } from '../../core/kernel.ts';
+import type { Migration } from '../../core/migration/migration.ts';
+import { MigrationEngine } from '../../core/migration/migration-engine.ts';
+import { applyPlugin } from '../../core/plugin.ts';
+import { anyDefinition } from '../../core/records.ts';
+import type { Operation } from '../../core/schema/operation.ts';
+import { connectWhenFree, migrationTarget } from './connect-when-free.ts';
+import { thing, things } from './record-store-suite.ts';
+import { runOperations } from './run-operations.ts';
+import { describeTestError } from './suite.ts';
+
+/**
+ * A process of its own with a dialect: `node dialect-process.ts <URL of the plugin's module> <name of the dialect>`. It
+ * receives jobs as messages, runs one at a time, and is killed by its parent or by itself.
+ */
+
+/** The moment at which a migrating process kills itself: before the n-th call to the connection, or during it. */
+export interface KillPoint {
+  readonly call: number;
+  readonly moment: 'before' | 'during';
+}
+
+/** Another holder of the lock is found by a record that only one process can insert. */
+const HOLDER = 'the holder of the lock';
+
+const jobs = {
+  identify: async (dialect: Dialect, url: string) => dialect.identify(url),
+
+  /** Runs operations under the lock and inserts a record. Returns the epoch. */
+  async write(dialect: Dialect, url: string, options: ConnectOptions, operations: readonly Operation[], key: string) {
+    const connection = await connectWhenFree(dialect, url, options);
+    return connection.withLock(async (epoch) => {
+      await connection.ensureTables([anyDefinition(things)]);
+      await runOperations(dialect, connection, operations, new Map(), epoch);
+      await connection.records(things).insert(thing(key, 1));
+      return epoch;
+    });
+  },
+
+  /** Takes the lock and never releases it. Returns the epoch. */
+  async hold(dialect: Dialect, url: string, options: ConnectOptions) {
+    const connection = await connectWhenFree(dialect, url, options);
+    return new Promise<number>((resolve, reject) => {
+      const work = (epoch: number) => {
+        resolve(epoch);
+        return new Promise(() => {});
+      };
+      connection.withLock(work).catch(reject);
+    });
+  },
+
+  /** Takes the lock again and again. Returns the epochs; throws if another process is inside at the same time. */
+  async race(dialect: Dialect, url: string, options: ConnectOptions, rounds: number) {
+    const connection = await connectWhenFree(dialect, url, options);
+    const store = connection.records(things);
+    const epochs: number[] = [];
+    for (let round = 0; round < rounds; round += 1) {
+      await connection.withLock(async (epoch) => {
+        await connection.ensureTables([anyDefinition(things)]);
+        if ((await store.insert(thing(HOLDER, epoch))) !== 'inserted') throw new Error('two processes held the lock');
+        await connection.now();
+        if ((await store.remove(HOLDER, 1)) !== 'removed') throw new Error('two processes held the lock');
+        epochs.push(epoch);
+      });
+    }
+    await connection.close();
+    return epochs;
+  },
+
+  /** Applies migrations, or rolls back the last. Returns the number of calls to the connection. */
+  async migrate(
+    dialect: Dialect,
+    url: string,
+    options: ConnectOptions,
+    migrations: readonly Migration[],
+    direction: 'up' | 'down',
+    kill?: KillPoint,
+  ) {
+    const connection = await connectWhenFree(dialect, url, options);
+    let calls = 0;
+    const onCall = () => {
+      calls += 1;
+      if (calls !== kill?.call) return;
+      if (kill.moment === 'before') killSelf();
+      else setImmediate(killSelf);
+    };
+    const engine = new MigrationEngine(migrationTarget(dialect, countCalls(connection, onCall)));
+    if (direction === 'up') for (const migration of migrations) await engine.up(migration);
+    else for (const migration of migrations.slice(-1)) await engine.down(migration);
+    await connection.close();
+    return calls;
+  },
+};
+
+export type Jobs = typeof jobs;
+
+/** A job with its arguments other than the dialect. */
+export interface Job {
+  readonly name: keyof Jobs;
+  readonly args: readonly unknown[];
+}
+
+export type Answer = { readonly value: unknown } | { readonly error: string };
+
+const killSelf = (): void => void process.kill(process.pid, 'SIGKILL');
+
+/** Reports each call of a method before it is made, those of record stores and of a run's observer included. */
+function countCalls<T extends object>(target: T, onCall: () => void): T {
+  return new Proxy(target, {
+    get(object, name) {
+      const member = Reflect.get(object, name, object);
+      if (typeof member !== 'function') return member;
+      return (...args: unknown[]) => {
+        if (name === 'records') return countCalls(member.apply(object, args) as object, onCall);
+        onCall();
+        const isObserver = (arg: unknown) => typeof arg === 'object' && arg !== null && 'shouldContinue' in arg;
+        return member.apply(
+          object,
+          args.map((arg) => (isObserver(arg) ? countCalls(arg as object, onCall) : arg)),
+        );
+      };
+    },
+  });
+}
+
+async function run(dialect: Dialect, { name, args }: Job): Promise<Answer> {
+  try {
+    // The arguments come from `DialectProcess.run`, which has the types of the jobs.
+    const job = jobs[name] as (dialect: Dialect, ...args: readonly unknown[]) => Promise<unknown>;
+    return { value: await job(dialect, ...args) };
+  } catch (error) {
+    return { error: describeTestError(error) };
+  }
+}
+
+const [module = '', name = ''] = process.argv.slice(2);
+const kernel = new Kernel();
+applyPlugin(kernel, (await import(module)).default, module);
+const dialect = kernel.dialects.get(name);
+process.on('message', (job: Job) => void run(dialect, job).then((answer) => process.send?.(answer)));
+process.on('disconnect', () => process.exit());

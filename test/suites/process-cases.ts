@@ -1,0 +1,113 @@
+import * as assert from 'node:assert/strict';
+import { isSvcError } from '../../core/errors.ts';
+import type { Operation } from '../../core/schema/operation.ts';
+import { connectUnlessInUse } from './connect-when-free.ts';
+import type { DeclareDialectCase } from './dialect-case.ts';
+import type { DialectUnderTest } from './dialect-under-test.ts';
+import { things } from './record-store-suite.ts';
+import { ID } from './supported-operations.ts';
+
+const TABLE = 'kept';
+const KEY = 'written by another process';
+const ROUNDS = 5;
+
+/** Cases with several processes, some of which are killed. */
+export function processCases(on: DeclareDialectCase, engine: DialectUnderTest): void {
+  const { dialect, options = {} } = engine;
+
+  on(
+    'what a killed process wrote is there for the next one',
+    'When `run`, `insert` and `withLock` have returned, their effects survive the death of the process. The lock of a dead process is released, and the next epoch is one higher.',
+    async ({ url, connect, start }) => {
+      const child = start();
+      const operations: Operation[] = [
+        { type: 'createCollection', name: TABLE, fields: [ID] },
+        { type: 'raw', dialect: dialect.name, ...engine.raw(TABLE, url) },
+      ];
+      const epoch = await child.run('write', url, options, operations, KEY);
+      await child.kill();
+      const connection = await connect();
+      assert.deepEqual([...(await connection.introspect()).keys()], [TABLE]);
+      assert.deepEqual(
+        (await engine.read(connection, TABLE)).map(({ id }) => Number(id)),
+        [7],
+      );
+      assert.equal((await connection.records(things).get(KEY))?.record.size, 1);
+      assert.equal(await connection.withLock(async (next) => next), epoch + 1);
+    },
+  );
+
+  on(
+    'the lock excludes other processes until its holder dies',
+    'While another process holds the lock, `withLock` fails with `lock_timeout` and `isLocked` is true, or `connect` fails with `database_in_use`. When the holder is killed, the next process acquires the lock with an epoch that is one higher.',
+    async ({ url, connect, start }) => {
+      const holder = start();
+      const epoch = await holder.run('hold', url, options);
+      const other = await connectUnlessInUse(dialect, url, options);
+      try {
+        if (other) {
+          await assert.rejects(
+            other.withLock(async () => {}, { timeoutMs: 300 }),
+            (error) => isSvcError(error) && error.code === 'lock_timeout',
+            'the lock was acquired while another process held it',
+          );
+          assert.equal(await other.isLocked(), true);
+        }
+        await holder.kill();
+      } finally {
+        await other?.close();
+      }
+      const next = await connect();
+      assert.equal(await next.withLock(async (one) => one, { timeoutMs: 90_000 }), epoch + 1);
+      assert.equal(await next.isLocked(), false);
+    },
+  );
+
+  on(
+    'two processes that compete for the lock hold it in turn',
+    'The lock has one holder across all processes, and each holder has an epoch of its own, one higher than that of the previous holder.',
+    async ({ url, start }) => {
+      const racers = [start(), start()];
+      const epochs = (await Promise.all(racers.map((racer) => racer.run('race', url, options, ROUNDS)))).flat();
+      const first = Math.min(...epochs);
+      assert.deepEqual(
+        epochs.sort((a, b) => a - b),
+        Array.from({ length: 2 * ROUNDS }, (_, index) => first + index),
+      );
+    },
+  );
+
+  on(
+    'a database has one identity in every process, without credentials',
+    '`identify` returns the same for every URL of a database, in every process and with any credentials, which it does not contain. Two databases have different identities.',
+    async ({ url, start }) => {
+      const identity = dialect.identify(url);
+      assert.equal(dialect.identify(url), identity, 'a second call');
+      assert.equal(await start().run('identify', url), identity, 'another process');
+      const other = await engine.createDatabase();
+      try {
+        assert.notEqual(dialect.identify(other.url), identity, 'another database');
+      } finally {
+        await other.drop();
+      }
+      const withCredentials = identifyWith(engine, url, 'somebody', 'p4ssw0rd');
+      if (withCredentials === undefined) return;
+      assert.doesNotMatch(withCredentials, /p4ssw0rd/, 'the identity contains the password');
+      assert.equal(withCredentials, identity, 'the URL with other credentials');
+    },
+  );
+}
+
+/** The identity of a URL with credentials; undefined if the URLs of the dialect have none. */
+function identifyWith({ dialect }: DialectUnderTest, url: string, user: string, password: string): string | undefined {
+  if (!URL.canParse(url)) return undefined;
+  const withCredentials = new URL(url);
+  withCredentials.username = user;
+  withCredentials.password = password;
+  try {
+    return dialect.identify(withCredentials.href);
+  } catch (error) {
+    if (isSvcError(error) && error.code === 'url_invalid') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,160 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Connection, ConnectOptions, Dialect, Statement } from '../../../core/dialect.ts';
+import { definePlugin } from '../../../core/plugin.ts';
+import type { RecordDefinition } from '../../../core/records.ts';
+import { apply } from '../../../core/schema/apply.ts';
+import type { SchemaModel } from '../../../core/schema/model.ts';
+import type { NamedFieldDefinition, Operation } from '../../../core/schema/operation.ts';
+import { postgresql } from '../../../plugins/dialects/postgresql/dialect.ts';
+import { SerialQueue } from '../../../plugins/dialects/sql/mutex.ts';
+
+/**
+ * Dialects that break one promise of the contract each, made from a right one. The default export is the plugin of one
+ * of them: `dialects.ts?wrong=<name>`.
+ */
+
+const right: Dialect = { ...postgresql } as Dialect;
+
+const withConnection = (change: (connection: Connection) => Partial<Connection>): Dialect => ({
+  ...right,
+  async connect(url, options) {
+    const connection = await right.connect(url, options);
+    return { ...connection, ...change(connection) };
+  },
+});
+
+const withStatements = (change: (statement: Statement) => Partial<Statement>): Dialect => ({
+  ...right,
+  compile: (operation, before) =>
+    right.compile(operation, before).map((statement) => ({ ...statement, ...change(statement) })),
+});
+
+type Change = (operation: Operation, before: SchemaModel) => readonly Operation[];
+
+/** Runs other operations than those that it is given, and claims the result of those that it is given. */
+function claiming(change: Change): Dialect {
+  let claimed: SchemaModel = new Map();
+  return {
+    ...right,
+    compile(operation, before) {
+      claimed = apply(before, operation);
+      let model = before;
+      return change(operation, before).flatMap((one) => {
+        const statements = right.compile(one, model);
+        model = apply(model, one);
+        return statements;
+      });
+    },
+    async connect(url, options) {
+      const connection = await right.connect(url, options);
+      return { ...connection, introspect: async () => connection.normalize(claimed) };
+    },
+  };
+}
+
+/** Changes the definition of every field that is created or added. */
+const withFields = (change: (field: NamedFieldDefinition) => NamedFieldDefinition): Change => {
+  return (operation) => {
+    if (operation.type === 'createCollection') return [{ ...operation, fields: operation.fields.map(change) }];
+    return [operation.type === 'addField' ? { ...operation, field: change(operation.field) } : operation];
+  };
+};
+
+/** Leaves out the constraints of a type. */
+const withoutConstraints =
+  (type: 'check' | 'foreignKey'): Change =>
+  (operation, before) => {
+    if (operation.type === 'addConstraint' && operation.constraint.type === type) return [];
+    if (operation.type !== 'dropConstraint') return [operation];
+    return before.get(operation.collection)?.constraints.get(operation.constraint)?.type === type ? [] : [operation];
+  };
+
+const ofThisProcess = new SerialQueue();
+let lastEpoch = 0;
+const memory = new Map<string, Promise<Connection>>();
+
+export const wrongDialects = {
+  'loses a default on rename': claiming((operation, before) => {
+    if (operation.type !== 'renameField') return [operation];
+    const { collection, from, to } = operation;
+    if (before.get(collection)?.fields.get(from)?.default === undefined) return [operation];
+    return [operation, { type: 'modifyField', collection, field: to, changes: { default: null } }];
+  }),
+  'applies no defaults': claiming(withFields(({ default: _, ...field }) => field)),
+  'requires nothing': claiming(withFields(({ required: _, ...field }) => field)),
+  'checks no enum': claiming(
+    withFields(({ enumValues, ...field }) => (enumValues ? { ...field, type: 'text' } : field)),
+  ),
+  'checks nothing': claiming(withoutConstraints('check')),
+  'has no foreign keys': claiming(withoutConstraints('foreignKey')),
+  'has no unique indexes': claiming((operation) => [
+    operation.type === 'createIndex' ? { ...operation, unique: false } : operation,
+  ]),
+  'truncates at another length': claiming((operation) => {
+    if (operation.type !== 'modifyField' || operation.changes.length === undefined) return [operation];
+    return [{ ...operation, changes: { ...operation.changes, length: 200 } }];
+  }),
+  'destroys nothing, it says': withStatements(() => ({ destructive: false })),
+  'destroys everything, it says': withStatements(() => ({ destructive: true })),
+  'lists no unsupported object': withConnection(() => ({ unsupportedObjects: async () => [] })),
+
+  'keeps everything in memory': {
+    ...right,
+    async connect(url: string, options: ConnectOptions) {
+      const opened = memory.get(url) ?? right.connect('pglite://memory', options);
+      memory.set(url, opened);
+      return { ...(await opened), close: async () => undefined };
+    },
+  },
+  'acknowledges a record before it is stored': withConnection((connection) => ({
+    records: <R extends object>(definition: RecordDefinition<R>) => {
+      const store = connection.records(definition);
+      const insert: typeof store.insert = async (record) => {
+        void wait(1_000).then(() => store.insert(record));
+        return 'inserted';
+      };
+      return { ...store, insert };
+    },
+  })),
+  'has a lock in the process': withConnection((connection) => ({
+    async withLock(work, options) {
+      const epoch = await connection.withLock(async (one) => one, options);
+      return ofThisProcess.run(() => work(epoch));
+    },
+  })),
+  'counts epochs in the process': withConnection((connection) => ({
+    withLock: (work, options) =>
+      connection.withLock(() => {
+        lastEpoch += 1;
+        return work(lastEpoch);
+      }, options),
+  })),
+  'writes the history in another transaction': withConnection((connection) => ({
+    async run(segments, ...rest) {
+      for (const segment of segments) {
+        const first = await connection.run([{ ...segment, writes: [] }], ...rest);
+        if (first.failure) return first;
+        await wait(50);
+        await connection.run([{ ...segment, statements: [] }], ...rest);
+      }
+      return { committed: segments.length, written: segments.map(({ writes }) => writes.map(() => ({}))) };
+    },
+  })),
+
+  'has one identity for all': { ...right, identify: () => 'postgresql' },
+  'has an identity for each call': { ...right, identify: () => randomUUID() },
+  'has an identity for each process': { ...right, identify: (url: string) => `${process.pid} ${right.identify(url)}` },
+  'has the password in its identity': { ...right, identify: (url: string) => url },
+} satisfies Record<string, Dialect>;
+
+export type WrongDialect = keyof typeof wrongDialects;
+
+export const moduleOf = (name: WrongDialect): URL => new URL(`?wrong=${encodeURIComponent(name)}`, import.meta.url);
+
+const chosen = new URL(import.meta.url).searchParams.get('wrong') as WrongDialect;
+
+export default definePlugin({
+  name: 'wrong',
+  apply: (kernel) => kernel.dialects.register(right.name, wrongDialects[chosen]),
+});
