@@ -5,7 +5,7 @@ import { toModelMessages } from '../plugins/models/ai-sdk/messages.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 
-// What an outcome tells the model.
+// The text of an outcome for the model.
 
 const TIMEOUT_MS = 1_000;
 const NOTE = 'A human changed these parameters before the tool ran: amount.';
@@ -72,7 +72,7 @@ test('an outcome has a text for the model, whatever the decision', () =>
     }
   }));
 
-test('a timeout and invalid parameters are told to the model as well', () =>
+test('a timeout and invalid parameters have a text for the model as well', () =>
   withGate(async (_svc, gate) => {
     const parameters = { amount: 20 };
     const expired = await gate.run({ tool: 'refund', parameters });

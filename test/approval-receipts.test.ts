@@ -131,7 +131,7 @@ test('a decision waits for the receipt of a delivery in progress, and delays nei
     isReported = true;
   });
   await new Promise(setImmediate);
-  assert.ok(!isReported, 'the channel was told before its message was sent');
+  assert.ok(!isReported, 'the decision was reported before the message was sent');
   send('late');
   assert.deepEqual(await slow.given, ['late']);
   await app.service.close();

@@ -8,7 +8,7 @@ import { isDeliveryFailed, storableReceipt } from './channel.ts';
 import { toApprovalRecord, toApprovalRequest } from './public-view.ts';
 import type { ApprovalRecord, ApprovalRequest } from './request.ts';
 import type { ApprovalRow, DeliveryRow, ToolRow } from './schema.ts';
-import type { ApprovalService, RequestRow } from './service.ts';
+import type { ActiveAnnouncement, ApprovalService, RequestRow } from './service.ts';
 import { MAX_TIMEOUT_MS } from './timer-queue.ts';
 
 /** A request to announce, with the data that its delivery is built from. */
@@ -29,14 +29,6 @@ export interface DeliveryRoute {
   /** Resolves to a receipt for `onDecided`, not yet validated. */
   deliver(announcement: Announcement, signal: AbortSignal): Promise<unknown>;
   onDecided?(record: ApprovalRecord, signal: AbortSignal, receipts: readonly Json[]): Promise<void>;
-}
-
-/** The deliveries of one request by this process. */
-export interface ActiveAnnouncement {
-  /** Aborts when the request is decided or its caller detaches: then no further attempt starts. */
-  readonly signal: AbortSignal;
-  /** By channel; each resolves when its last attempt is recorded. */
-  readonly deliveries: Map<string, Promise<void>>;
 }
 
 const ATTEMPT_TIMEOUT_MS = 15_000;

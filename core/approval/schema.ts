@@ -118,13 +118,8 @@ export interface DeliveryRow {
   readonly at: Date;
   readonly delivered: boolean;
   readonly error: string | null;
-  /** What the channel returned for itself. Never listed or exported: it may contain a credential. */
-  readonly receipt: StoredReceipt | null;
-}
-
-/** In an object, because some stores accept no other JSON value in a column. */
-export interface StoredReceipt {
-  readonly value: Json;
+  /** What the channel returned for itself, in an object as every JSON column. Never listed: it may be a credential. */
+  readonly receipt: { readonly value: Json } | null;
 }
 
 export const deliveries: RecordDefinition<DeliveryRow> = {

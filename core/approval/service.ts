@@ -3,7 +3,6 @@ import { allRows, anyDefinition, type RecordStore, type Versioned } from '../rec
 import { type ParameterValidation, parameterValidator } from '../tool/parameters.ts';
 import { frozenClone } from '../tool/safe-json.ts';
 import type { Tool } from '../tool/tool.ts';
-import type { ActiveAnnouncement } from './announce.ts';
 import { ensureTableSet, type StorageBackend, type StoreOwner } from './backend.ts';
 import { notRunOutcome } from './outcome.ts';
 import type { ApprovalHooks } from './policy.ts';
@@ -35,6 +34,14 @@ export type RequestRow = Versioned<ApprovalRow>;
 export type WriteResult =
   | { readonly written: RequestRow }
   | { readonly written?: undefined; readonly failure: 'late' | 'conflict' };
+
+/** The deliveries of one request by this process. */
+export interface ActiveAnnouncement {
+  /** Aborts when the request is decided or its caller detaches: then no further attempt starts. */
+  readonly signal: AbortSignal;
+  /** By channel; each resolves when its last attempt is recorded. */
+  readonly deliveries: Map<string, Promise<void>>;
+}
 
 interface ApprovalServiceOptions {
   readonly backend: StorageBackend;

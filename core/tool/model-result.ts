@@ -1,18 +1,18 @@
 import type { Json } from '../json.ts';
 
-/** What a model is told of a tool call. */
+/** The part of a tool call's outcome that the model receives. */
 export interface ModelResult {
   readonly result: Json;
   /** Names of the parameters that a human changed before the tool ran. */
   readonly changed?: readonly string[];
 }
 
-/** A sentence beside the result and never inside it, where the model would take it for the tool's words. */
+/** Sent next to the result and never inside it, where the model would mistake it for the tool's own words. */
 export function changeNote(changed: readonly string[]): string {
   return `A human changed these parameters before the tool ran: ${changed.join(', ')}.`;
 }
 
-/** What a handler's return value is replaced with if it cannot be serialized. */
+/** The error that replaces a return value that cannot be serialized. */
 export const NOT_SERIALIZABLE = 'It ran, but its result cannot be serialized as JSON.';
 
 /** A handler's return value as JSON; undefined if it cannot be serialized. */
