@@ -6,7 +6,7 @@ import { test } from './kit/test.ts';
 
 /** Lowest floor first. A file belongs to the first floor that matches; every file must have one. */
 const FLOORS: readonly [name: string, files: RegExp][] = [
-  ['ground', /^core\/(errors|json|nearest|on-abort|registry|url|validate-shape|version)\.ts$/],
+  ['ground', /^core\/(errors|json|nearest|on-abort|process-wide|registry|url|validate-shape|version)\.ts$/],
   ['schema', /^core\/schema\//],
   ['contracts', /^core\/(records|dialect)\.ts$/],
   ['tool', /^core\/tool\//],

@@ -1,5 +1,5 @@
 import { codes, type ErrorCode, isSvcError, SvcError } from '../../../core/errors.ts';
-import type { SqlDriver } from './text-catalog/dialect.ts';
+import type { SqlDriver } from './text-catalog/driver.ts';
 
 /** How an engine words its errors. */
 export interface ErrorPatterns {
@@ -23,7 +23,7 @@ export interface EngineErrors extends Pick<SqlDriver, 'toSvcError' | 'isMissing'
  *
  * @example
  * const errors = engineErrors({
- *   engine: 'SQLite',
+ *   engine: 'MyEngine',
  *   messages: { collection_unknown: /^no such table/, data_violates: /constraint failed/ },
  *   duplicate: /^UNIQUE constraint failed/,
  * });

@@ -63,13 +63,8 @@ export {
 export { type ExecSql, exactNumber, type Result, retryTransient, rowsOf, type Session } from './session.ts';
 export { isRaw, type RawSql, SCHEMA_PLACEHOLDER, type SqlText, StatementTemplate, sqlStatement } from './statement.ts';
 export { compileTextCatalog, type TextCatalogStatement, type TextCatalogStep } from './text-catalog/compile.ts';
-export {
-  type RunScript,
-  type SqlDriver,
-  sqlConnection,
-  type TextCatalogDialect,
-  textCatalogDialect,
-} from './text-catalog/dialect.ts';
+export { sqlConnection, type TextCatalogDialect, textCatalogDialect } from './text-catalog/dialect.ts';
+export type { RunScript, SqlDriver } from './text-catalog/driver.ts';
 export { type EmbeddedDatabase, type EmbeddedDialect, embeddedDialect } from './text-catalog/embedded.ts';
 export { readTextCatalog, type TextCatalog } from './text-catalog/read.ts';
 export {

@@ -7,7 +7,8 @@ import type { EngineErrors } from '../engine-errors.ts';
 import { SerialQueue } from '../mutex.ts';
 import type { ExecSql, Result } from '../session.ts';
 import type { TextCatalogStep } from './compile.ts';
-import { type RunScript, type SqlDriver, type TextCatalogDialect, textCatalogDialect } from './dialect.ts';
+import { type TextCatalogDialect, textCatalogDialect } from './dialect.ts';
+import type { RunScript, SqlDriver } from './driver.ts';
 
 /** One open database file. Its functions are never called concurrently. */
 export interface EmbeddedDatabase {
@@ -32,11 +33,11 @@ export interface EmbeddedDialect extends Pick<TextCatalogDialect, 'rules' | 'syn
 
 /**
  * Creates a dialect for an engine that runs inside the process, with one file per database. The URL is the name of the
- * dialect and a path: `sqlite://./folder/file.db`. All connections of the process to one file share an instance and take
+ * dialect and a path: `<name>://./folder/file.db`. All connections of the process to one file share an instance and take
  * turns.
  *
  * @example
- * export const sqlite = embeddedDialect({ rules, syntax, errors, open: (file) => openDatabase(file) });
+ * export const myEngine = embeddedDialect({ rules, syntax, errors, open: (file) => openDatabase(file) });
  */
 export function embeddedDialect(engine: EmbeddedDialect): Dialect<TextCatalogStep> {
   const { rules, syntax } = engine;

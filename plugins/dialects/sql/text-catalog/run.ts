@@ -7,7 +7,7 @@ import { endsElapsed, engineFilledColumns, engineFilledValues, recordLiteral } f
 import { type ExecSql, rowsOf } from '../session.ts';
 import type { TextCatalogStep } from './compile.ts';
 import { type CatalogTexts, DefinitionRecorder, definitionsTable } from './definitions.ts';
-import type { RunScript, SqlDriver } from './dialect.ts';
+import type { RunScript, SqlDriver } from './driver.ts';
 import { quoteIdentifier, type TextCatalogSyntax } from './syntax.ts';
 
 /** What a run needs of a connection. */
