@@ -75,7 +75,7 @@ export const codes = {
   history_newer: 'The migration history was written by a newer version of this SDK.',
   lock_timeout: 'Another process is migrating this database.',
   lock_lost: 'The migration lock was lost.',
-  database_in_use: 'Another process has this database folder open.',
+  database_in_use: 'Another process has the embedded database open.',
   pooler_unsupported: 'The URL points at a connection pooler, which breaks session locks and settings.',
   schema_disagreement: 'The nodes of the cluster do not agree on the schema.',
   data_violates: 'Rows in the table do not allow the change.',

@@ -33,7 +33,7 @@ export interface TextCatalogStep {
   readonly definitions?: readonly DefinitionChange[];
 }
 
-export interface DefinitionChange {
+interface DefinitionChange {
   /** The table before the statement. */
   readonly table: string;
   /** Absent if the table is dropped. */

@@ -40,9 +40,9 @@ export interface TextCatalogSyntax {
   /** A condition that matches values which are not valid for the type, if the engine would store them anyway. */
   invalidValueCondition?(column: string, type: FieldType): string | undefined;
   /**
-   * The engine rewrites the CREATE statements, and what it returns no longer tells a `string` from a `text`, or has no
-   * names of constraints. svc then stores the definition of each table in `_svc_definitions`, with the engine's text of
-   * that moment. As long as the text is the same, the definition is what the catalog is read as.
+   * The engine rewrites the CREATE statements: what it returns is the same for a `string` and a `text`, for example, or has
+   * no names of constraints. svc then stores the definition of each table in `_svc_definitions`, with the engine's text of
+   * that moment. While the text is the same, the definition is read in its place.
    */
   readonly rewritesTexts?: true;
   /** The column type of an enum rejects other values, so it needs no check. */
