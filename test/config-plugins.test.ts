@@ -188,6 +188,7 @@ test('two plugins that register the same name are rejected, with both names', as
     plugged(channel('a'), twice).then((r) => r.kernel()),
   );
   assert.match(error.why ?? '', /"plugin-a" and "other"/);
+  assert.equal(error.where, 'svc.config');
   const own = await refused(
     'name_taken',
     plugged(
