@@ -1,7 +1,6 @@
 import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import type { Plugin } from '../../core/kernel.ts';
 import { folder } from './folder.ts';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -23,7 +22,7 @@ export interface DocsBlock {
 const FENCE = /^(?: *<!-- not run: (.+) -->\n)?( *)```(\w*) ?(.*)\n([\s\S]*?)^ *```$/gm;
 
 /** The pages that users read: README.md, CONTRIBUTING.md, docs/ and the examples. */
-export function docsPages(): readonly string[] {
+function docsPages(): readonly string[] {
   const docs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .map((name) => `docs/${name.replaceAll('\\', '/')}`)
     .filter((name) => name.endsWith('.md') && !name.startsWith('docs/typedoc/'));
@@ -75,7 +74,7 @@ export interface DocsStubs {
 }
 
 /** The name of the module of a block. */
-export const docsModule = ({ line, language }: DocsBlock): string => `line-${line}.${language}`;
+const docsModule = ({ line, language }: DocsBlock): string => `line-${line}.${language}`;
 
 /**
  * The code of a page as modules of one folder. Lines have the same numbers as on the page. `index.ts` is what the other
@@ -105,9 +104,4 @@ export function runnableBlock(block: DocsBlock, stubs: DocsStubs = {}): string {
   const path = folder({ 'package.json': { type: 'module' }, ...stubs, ...Object.fromEntries(modules) });
   symlinkSync(join(root, 'node_modules'), join(path, 'node_modules'));
   return join(path, docsModule(block));
-}
-
-/** Imports the plugin that a block exports. */
-export async function importDocsPlugin(block: DocsBlock): Promise<Plugin> {
-  return (await import(pathToFileURL(runnableBlock(block)).href)).default;
 }

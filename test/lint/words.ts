@@ -31,6 +31,7 @@ const WORDS: readonly (readonly [words: string, instead: string])[] = [
   ['meanwhile', 'in the meantime, during'],
   ['he|him|his|himself', 'they'],
   ['holds? (it |them |nothing |anything )?up', 'block'],
+  ['spec \\d+|rule \\d+\\.\\d+', 'the page of docs/, the manual or the standard that says it'],
   ['desk|ledger|outset|misfit|foreseen?|unfit|retold|retelling|underway', 'the word of the field'],
 ];
 const patterns = WORDS.map(([words, instead]) => ({ pattern: new RegExp(`\\b(?:${words})\\b`, 'i'), instead }));
