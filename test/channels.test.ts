@@ -3,7 +3,6 @@ import type { ApprovalRecord } from '../core/approval/request.ts';
 import { definePlugin } from '../core/plugin.ts';
 import { consoleChannel } from '../plugins/channels/console.ts';
 import webhook from '../plugins/channels/webhook.ts';
-import { docsBlocks, importDocsPlugin } from './kit/docs-blocks.ts';
 import { test } from './kit/test.ts';
 import { channelSuite } from './suites/channel-suite.ts';
 import { WEBHOOK_SECRET } from './suites/gate-client.ts';
@@ -14,7 +13,9 @@ channelSuite(test, {
   plugin: webhook,
   type: 'webhook',
   reader: 'program',
+  decisions: 'a webhook only sends requests; its receiver decides through the callback',
   skip: {
+    'missing options are rejected at startup': 'the options of a built-in channel are validated with svc.config',
     'a decision is reported, also by a process that did not deliver the request':
       'a webhook only sends requests; its receiver reads decisions from svc.approvals',
   },
@@ -36,7 +37,9 @@ channelSuite(test, {
   }),
   type: 'console',
   reader: 'person',
+  decisions: 'a terminal shows a command that decides',
   skip: {
+    'two channels of a type do not share their options': 'every console writes to the same terminal',
     'a rejected message is not delivered': cannotFail,
     'a rate limit delays the next attempt': cannotFail,
     'an attempt ends with its signal': cannotFail,
@@ -63,26 +66,7 @@ test('a terminal distinguishes a timeout from a rejection by a human', async () 
   const { onDecided } = consoleChannel((line) => void lines.push(line));
   const record = { requestId: 'apr_1', status: 'rejected', decidedBy: 'system' } as ApprovalRecord;
   const { signal } = new AbortController();
-  await onDecided?.({ ...record, cause: 'timeout' }, signal);
-  await onDecided?.({ ...record, cause: 'human', decidedBy: 'ada' }, signal);
+  await onDecided?.({ ...record, cause: 'timeout' }, signal, []);
+  await onDecided?.({ ...record, cause: 'human', decidedBy: 'ada' }, signal, []);
   assert.deepEqual(lines, ['approval apr_1 is rejected by timeout', 'approval apr_1 is rejected by ada']);
-});
-
-const [written] = docsBlocks().filter(
-  ({ page, text }) => page === 'docs/how-to/write-a-channel.md' && text.includes('definePlugin('),
-);
-if (!written) throw new Error('docs/how-to/write-a-channel.md shows no channel');
-channelSuite(test, {
-  name: 'the channel of docs/how-to/write-a-channel.md',
-  plugin: await importDocsPlugin(written),
-  type: 'pager',
-  reader: 'person',
-  skip: {
-    'a decision is reported, also by a process that did not deliver the request': 'a pager receives no decisions',
-  },
-  receiver: () =>
-    httpReceiver({
-      options: (url) => ({ url }),
-      displayed: (body) => `${JSON.parse(body).title}\n${JSON.parse(body).text}`,
-    }),
 });

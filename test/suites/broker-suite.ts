@@ -1,14 +1,15 @@
 import * as assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { inspect } from 'node:util';
 import { type Broker, type BrokerEvent, DeliveryFailed } from '../../core/approval/channel.ts';
 import type { Json } from '../../core/json.ts';
 import { Kernel, type Plugin } from '../../core/kernel.ts';
 import { applyPlugin } from '../../core/plugin.ts';
 import { expectRejection } from './expect-error.ts';
 import { type GateUnderTest, withGate } from './gate-client.ts';
-import { suite, type TestFunction, type UnderTest } from './suite.ts';
+import { suite, type TestFunction, type UnderTest, withTimeout } from './suite.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
-import { waitUntil } from './wait-until.ts';
+import { waitUntil as waitAtMost } from './wait-until.ts';
 
 /** A broker, and the server that it connects to. */
 export interface BrokerUnderTest extends UnderTest {
@@ -20,8 +21,10 @@ export interface BrokerUnderTest extends UnderTest {
   readonly server: { readonly host: string; readonly port: number };
   /** The options in `brokers` other than `type`, for a server at this address. */
   options(host: string, port: number): Readonly<Record<string, unknown>>;
-  /** Texts in the options that must not occur in an error. */
-  readonly secrets?: readonly string[];
+  /** Texts in the options that must not occur in an error or warning, such as the password. */
+  readonly secrets: readonly string[];
+  /** How long the suite waits for a message, in milliseconds. Default 60,000. */
+  readonly patienceMs?: number;
   /** Opens a client of the server that is independent of the broker. */
   openClient(): Promise<BrokerClient>;
 }
@@ -41,6 +44,8 @@ export interface BrokerMessage {
   readonly body: string;
   /** The id of the event, wherever the broker stores it. */
   readonly id: string | undefined;
+  /** Milliseconds for which the server keeps the message, wherever the broker stores them; undefined if it does not. */
+  readonly expiresInMs: number | undefined;
 }
 
 interface BrokerCase {
@@ -55,8 +60,18 @@ interface BrokerCase {
   readonly product: string;
 }
 
+/** An attempt of the gate, and therefore the longest that close() may take. */
+const ATTEMPT_MS = 15_000;
+/** The pause before a redelivery that the suite requests. */
+const PAUSE_MS = 1_000;
+/** Timers may fire this much early. */
+const TOLERANCE_MS = 50;
+const DAY_MS = 86_400_000;
+
 /** Tests that a message broker fulfills its contract. */
 export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
+  const waitUntil: typeof waitAtMost = (condition, message) => waitAtMost(condition, message, tested.patienceMs);
+
   suite(test, tested, (on) => {
     const withBroker = async (body: (context: BrokerCase) => Promise<void>): Promise<void> => {
       const id = randomUUID();
@@ -146,6 +161,34 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
     );
 
     on(
+      'an event expires with its request',
+      () =>
+        withBroker(async ({ broker, event, client }) => {
+          const messages = await client.listen(event);
+          await broker.publish({ ...createEvent(event, {}), expiresInMs: 45_000 }, signal());
+          await waitUntil(() => messages().length > 0, 'no event arrived');
+          const { expiresInMs = Number.POSITIVE_INFINITY } = messages()[0] ?? {};
+          assert.ok(expiresInMs > 30_000 && expiresInMs <= 46_000, `45,000 ms became ${expiresInMs} ms`);
+        }),
+      { promise: 'The server drops an event after `expiresInMs`, when its request can no longer be decided.' },
+    );
+
+    on(
+      'an event of any duration arrives',
+      () =>
+        withBroker(async ({ broker, event, client }) => {
+          const messages = await client.listen(event);
+          const durations = [5_000.25, 20 * DAY_MS, 100 * DAY_MS];
+          for (const expiresInMs of durations) {
+            await broker.publish({ ...createEvent(event, { expiresInMs }), expiresInMs }, signal());
+          }
+          const arrived = () => durations.every((one) => messages().some(({ body }) => body.includes(String(one))));
+          await waitUntil(arrived, 'publish() resolved, but an event was lost');
+        }),
+      { promise: '`expiresInMs` may have a fraction, and be longer than a server supports.' },
+    );
+
+    on(
       'an attempt ends with its signal',
       () =>
         withBroker(async ({ broker, event, client, proxy }) => {
@@ -178,14 +221,14 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
             'publish() resolved without a server',
           );
           await proxy.connect();
-          await publishUntilConfirmed(broker, createEvent(event, { after: 'its first start' }));
+          await publishUntilConfirmed(broker, createEvent(event, { after: 'its first start' }), tested.patienceMs);
           proxy.disconnect();
           await expectRejection(
             broker.publish(createEvent(event, {}), signal()),
             'publish() resolved without a server',
           );
           await proxy.connect();
-          await publishUntilConfirmed(broker, createEvent(event, { after: 'a lost connection' }));
+          await publishUntilConfirmed(broker, createEvent(event, { after: 'a lost connection' }), tested.patienceMs);
           const came = (text: string) => messages().some(({ body }) => body.includes(text));
           await waitUntil(() => came('first start') && came('lost connection'), 'a published event did not arrive');
         }),
@@ -195,18 +238,35 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
     );
 
     on(
-      'errors contain no secret',
+      'errors and warnings contain no secret',
       () =>
-        withBroker(async ({ broker, event, proxy }) => {
-          proxy.disconnect();
-          const { message } = await expectRejection(
-            broker.publish(createEvent(event, {}), signal()),
-            'publish() resolved',
-          );
-          for (const secret of tested.secrets ?? [])
-            assert.ok(!message.includes(secret), `an error contains a secret: ${message}`);
+        withBroker(async ({ broker, createBroker, event, queue, proxy }) => {
+          const reported: unknown[] = [];
+          const onWarning = (warning: Error) => void reported.push(warning);
+          process.on('warning', onWarning);
+          try {
+            const publish = async (publisher: Broker) =>
+              reported.push(
+                await expectRejection(publisher.publish(createEvent(event, {}), signal(1_000)), 'it resolved'),
+              );
+            await broker.publish(createEvent(event, {}), signal()).catch((error: unknown) => reported.push(error));
+            proxy.freeze();
+            await publish(broker);
+            proxy.disconnect();
+            const stop = await broker.consume?.(queue, async () => {});
+            await publish(broker);
+            await publish(createBroker());
+            await stop?.();
+          } finally {
+            process.off('warning', onWarning);
+          }
+          const texts = reported.map((one) => inspect(one, { depth: 5 }));
+          for (const secret of tested.secrets) {
+            const found = texts.find((text) => text.includes(secret));
+            assert.equal(found, undefined, `an error or warning contains a secret: ${found}`);
+          }
         }),
-      { promise: 'Errors are stored in the audit: none contains a password.' },
+      { promise: 'Errors are stored in the audit, and warnings in logs: none contains a password.' },
     );
 
     on(
@@ -227,43 +287,134 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
     on(
       'a message that cannot be processed becomes a dead letter and blocks no other',
       () =>
-        withBroker(async ({ broker, client, queue }) => {
+        withBroker(async ({ broker, createBroker, client, queue }) => {
           const bodies: unknown[] = [];
           const stop = await consume(broker, queue, async (body) => {
             bodies.push(body);
             if (body === 'bad') throw new Error('it cannot be processed');
+            if (body === 'final') throw new DeliveryFailed('it can never be processed', { retry: false });
           });
-          await send(client, queue, 'bad', 'good');
+          await send(client, queue, 'bad', 'final', 'good');
           const dead: string[] = [];
           await waitUntil(async () => {
             dead.push(...(await client.takeDeadLetters(queue)));
-            return dead.length > 0 && bodies.length >= 2;
+            return dead.length >= 2 && bodies.includes('good');
           }, 'it did not become a dead letter');
           await stop();
-          assert.deepEqual([bodies.sort(), dead], [['bad', 'good'], ['bad']]);
+          const left: unknown[] = [];
+          const stopOther = await consume(createBroker(), queue, async (body) => void left.push(body));
+          await send(client, queue, 'next');
+          await waitUntil(() => left.includes('next'), 'nothing is delivered after a dead letter');
+          await stopOther();
+          assert.deepEqual(
+            { bodies: bodies.sort(), dead: dead.sort(), left },
+            { bodies: ['bad', 'final', 'good'], dead: ['bad', 'final'], left: ['next'] },
+          );
         }),
       {
-        promise: 'A message on which handle() throws becomes a dead letter, unchanged: not lost, and not redelivered.',
+        promise:
+          'A message on which handle() throws, also a DeliveryFailed with `retry: false`, becomes a dead letter, unchanged: not lost, and not redelivered.',
       },
     );
 
     on(
-      'a message that failed temporarily is redelivered',
+      'a message that failed temporarily is redelivered after a pause',
       () =>
         withBroker(async ({ broker, client, queue }) => {
-          let attempts = 0;
-          const stop = await consume(broker, queue, async () => {
-            attempts += 1;
-            if (attempts === 1) throw new DeliveryFailed('the store cannot be reached');
+          const attempts: { readonly body: unknown; readonly at: number }[] = [];
+          const stop = await consume(broker, queue, async (body) => {
+            attempts.push({ body, at: performance.now() });
+            if (attempts.length === 1) throw new DeliveryFailed('the store is down', { afterMs: PAUSE_MS });
+            if (attempts.length === 2) throw fromAnotherCopy(new DeliveryFailed('the store is still down'));
           });
           await send(client, queue, 'later');
-          await waitUntil(() => attempts === 2, 'it was not redelivered');
+          await waitUntil(() => attempts.length === 3, 'it was not redelivered');
           await stop();
+          assert.deepEqual(await client.takeDeadLetters(queue), []);
+          const [first, second] = attempts.map(({ at }) => at);
+          const pause = (second ?? 0) - (first ?? 0);
+          assert.ok(pause >= PAUSE_MS - TOLERANCE_MS, `it was redelivered after ${pause} ms instead of ${PAUSE_MS}`);
+          assert.deepEqual(
+            attempts.map(({ body }) => body),
+            ['later', 'later', 'later'],
+          );
+        }),
+      {
+        promise:
+          'A message on which handle() throws an error that isDeliveryFailed() recognizes, with `retry: true`, is redelivered after `afterMs`.',
+      },
+    );
+
+    on(
+      'a message that waits for its redelivery is not lost with its process',
+      () =>
+        withBroker(async ({ broker, createBroker, client, queue }) => {
+          let attempts = 0;
+          await consume(broker, queue, async () => {
+            attempts += 1;
+            throw new DeliveryFailed('the store is down', { afterMs: PAUSE_MS });
+          });
+          await send(client, queue, 'later');
+          await waitUntil(() => attempts > 0, 'nothing was delivered');
+          await broker.close();
+          const closedAfter = attempts;
+          const bodies: unknown[] = [];
+          const stop = await consume(createBroker(), queue, async (body) => void bodies.push(body));
+          await waitUntil(() => bodies.length > 0, 'it is lost');
+          await stop();
+          assert.deepEqual([bodies, attempts], [['later'], closedAfter]);
+        }),
+      { promise: 'During the pause before a redelivery the message is in the queue, not in the memory of a process.' },
+    );
+
+    on(
+      'a message is acknowledged after it was handled',
+      () =>
+        withBroker(async ({ broker, client, event, queue, proxy }) => {
+          await client.listen(event);
+          const release = new AbortController();
+          const bodies: unknown[] = [];
+          const stop = await consume(broker, queue, async (body) => {
+            bodies.push(body);
+            if (bodies.length === 1) await new Promise((resolve) => release.signal.addEventListener('abort', resolve));
+          });
+          try {
+            await send(client, queue, 'important');
+            await waitUntil(() => bodies.length === 1, 'nothing was delivered');
+            // An acknowledgement that was sent too early has reached the server before what is confirmed after it.
+            for (let round = 0; round < 3; round++) await broker.publish(createEvent(event, { round }), signal());
+            proxy.disconnect();
+            await proxy.connect();
+            await waitUntil(() => bodies.length === 2, 'it is lost with the process that was handling it');
+          } finally {
+            release.abort();
+          }
+          await stop();
+          assert.deepEqual(bodies, ['important', 'important']);
           assert.deepEqual(await client.takeDeadLetters(queue), []);
         }),
       {
-        promise: 'A message on which handle() throws a DeliveryFailed with `retry: true` is redelivered after a pause.',
+        promise:
+          'A message is in the queue until handle() resolves. It is redelivered if the process or its connection ends before that.',
       },
+    );
+
+    on(
+      'two processes share a queue',
+      () =>
+        withBroker(async ({ broker, createBroker, client, queue }) => {
+          const bodies: unknown[] = [];
+          const stops: (() => Promise<void>)[] = [];
+          for (const one of [broker, createBroker()]) {
+            stops.push(await consume(one, queue, async (body) => void bodies.push(body)));
+          }
+          const texts = Array.from({ length: 40 }, (_, index) => `message ${index}`);
+          await send(client, queue, ...texts);
+          await waitUntil(() => new Set(bodies).size === texts.length, 'not every message was delivered');
+          await Promise.all(stops.map((stop) => stop()));
+          assert.deepEqual(sortedJson(bodies), sortedJson(texts), 'a message was delivered to both');
+        }),
+      { promise: 'Each message of a queue goes to one of the processes that consume it.' },
     );
 
     on(
@@ -271,7 +422,9 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
       () =>
         withBroker(async ({ broker, client, queue, proxy }) => {
           const bodies: unknown[] = [];
+          proxy.disconnect();
           const stop = await consume(broker, queue, async (body) => void bodies.push(body));
+          await proxy.connect();
           await send(client, queue, 'before');
           await waitUntil(() => bodies.includes('before'), 'nothing was delivered');
           proxy.disconnect();
@@ -280,7 +433,7 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
           await waitUntil(() => bodies.includes('after'), 'nothing is delivered after the connection was lost');
           await stop();
         }),
-      { promise: 'consume() continues by itself when the connection is back.' },
+      { promise: 'consume() can start without a server, and continues by itself when the connection is back.' },
     );
 
     on(
@@ -335,6 +488,33 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
         }),
       {
         promise: 'close() ends every connection and can be called at any time. Nothing is published after it.',
+      },
+    );
+
+    on(
+      'it can be closed although the server does not respond',
+      () =>
+        withBroker(async ({ broker, createBroker, event, queue, client, proxy }) => {
+          await client.listen(event);
+          await broker.publish(createEvent(event, {}), signal());
+          await broker.consume?.(queue, async () => {});
+          proxy.freeze();
+          const opening = createBroker();
+          const pending = [broker, opening].map((one) =>
+            expectRejection(one.publish(createEvent(event, {}), signal()), 'publish() resolved without a confirmation'),
+          );
+          for (const one of pending) one.catch(() => undefined);
+          try {
+            const limit = Math.min(ATTEMPT_MS, tested.patienceMs ?? ATTEMPT_MS);
+            await withTimeout(limit, 'close()', () => Promise.all([broker.close(), opening.close()]));
+          } finally {
+            proxy.disconnect();
+          }
+          await Promise.all(pending);
+        }),
+      {
+        promise:
+          'close() ends soon, also while connecting, publishing and consuming, when the server does not respond.',
       },
     );
 
@@ -423,26 +603,31 @@ const decisionQueue = (product: string): string => `svc.approvals.decisions.${pr
 const createEvent = (name: string, body: Json): BrokerEvent => ({ name, id: randomUUID(), body, expiresInMs: 60_000 });
 
 /** The timeout that the gate sets for an attempt. */
-const signal = (): AbortSignal => AbortSignal.timeout(15_000);
+const signal = (timeoutMs = ATTEMPT_MS): AbortSignal => AbortSignal.timeout(timeoutMs);
 
 async function consume(broker: Broker, queue: string, handle: (body: unknown) => Promise<void>) {
   assert.ok(broker.consume, 'there is no consume(): skip this case, and give the reason');
   return broker.consume(queue, handle);
 }
 
+/** An error as a plugin receives it whose package has its own copy of the class. */
+function fromAnotherCopy({ message, name, retry, afterMs }: DeliveryFailed): Error {
+  return Object.assign(new Error(message), { name, retry, afterMs });
+}
+
 /** Publishes until it succeeds, as the gate does. */
-function publishUntilConfirmed(broker: Broker, event: BrokerEvent): Promise<void> {
+function publishUntilConfirmed(broker: Broker, event: BrokerEvent, patienceMs: number | undefined): Promise<void> {
   const attempt = () =>
     broker.publish(event, signal()).then(
       () => true,
       () => false,
     );
-  return waitUntil(attempt, 'the server is back, but publish() still throws');
+  return waitAtMost(attempt, 'the server is back, but publish() still throws', patienceMs);
 }
 
 /** Sends messages once the consumer has created its queue. */
 async function send(client: BrokerClient, queue: string, ...texts: readonly string[]): Promise<void> {
-  for (const text of texts) await waitUntil(() => client.send(queue, text), `the queue ${queue} was never created`);
+  for (const text of texts) await waitAtMost(() => client.send(queue, text), `the queue ${queue} was never created`);
 }
 
 function sortedJson(values: readonly unknown[]): readonly string[] {

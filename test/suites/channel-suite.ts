@@ -1,14 +1,16 @@
 import * as assert from 'node:assert/strict';
-import { type Channel, type Delivery, DeliveryFailed } from '../../core/approval/channel.ts';
+import { type Channel, type Delivery, DeliveryFailed, storableReceipt } from '../../core/approval/channel.ts';
 import { displayText } from '../../core/approval/display.ts';
 import type { ApprovalRecord } from '../../core/approval/request.ts';
+import type { Json } from '../../core/json.ts';
 import { Kernel, type Plugin } from '../../core/kernel.ts';
 import { applyPlugin } from '../../core/plugin.ts';
 import type { ToolParameters as CallParameters } from '../../core/tool/parameters.ts';
 import { frozenClone } from '../../core/tool/safe-json.ts';
-import { expectRejection } from './expect-error.ts';
+import { type DecisionsUnderTest, declareDecisionCases, skippedCases } from './channel-decisions.ts';
+import { expectError, expectRejection } from './expect-error.ts';
 import { type GateUnderTest, withGate } from './gate-client.ts';
-import { suite, type TestFunction, type UnderTest } from './suite.ts';
+import { suite, type TestFunction, type UnderTest, withTimeout } from './suite.ts';
 import { waitUntil } from './wait-until.ts';
 
 /** A channel, and a receiver of what it delivers. */
@@ -21,6 +23,8 @@ export interface ChannelUnderTest extends UnderTest {
   readonly reader: 'person' | 'program';
   /** Markup of the medium, which must arrive as text: `['<!channel>']` on Slack. */
   readonly markup?: readonly string[];
+  /** How decisions are made in the medium, or why none are: the reason with which their cases are skipped. */
+  readonly decisions: DecisionsUnderTest | string;
   /** Creates a fake of the service for one case. */
   receiver(): Promise<ChannelReceiver>;
 }
@@ -34,6 +38,8 @@ export interface ChannelReceiver {
   received(): readonly ChannelMessage[];
   /** Changes how it responds from now on. It starts as `accepts`. */
   setBehaviour(behaviour: ReceiverBehaviour): void;
+  /** The number of senders that wait for a response. Without it, connections left open are not detected. */
+  pending?(): number;
   /** Stops the receiver. A second call does nothing. */
   close(): void | Promise<void>;
 }
@@ -63,9 +69,11 @@ const PLAIN = [
   '{{x}} $(y) %s',
 ];
 
+const CLOSE_TIMEOUT_MS = 5_000;
+
 /** Tests that a channel fulfills its contract. */
 export function channelSuite(test: TestFunction, channel: ChannelUnderTest): void {
-  suite(test, channel, (on) => {
+  suite(test, { name: channel.name, skip: skippedCases(channel) }, (on) => {
     const createChannel = (options: ChannelReceiver['options']): Channel => {
       const kernel = new Kernel();
       applyPlugin(kernel, channel.plugin, channel.plugin.name);
@@ -80,12 +88,16 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
       }
     };
     /** Runs `body` with a gate that uses the channel, as an application does. */
-    const throughGate = (receiver: ChannelReceiver, body: (gate: GateUnderTest) => Promise<void>) =>
+    const throughGate = (
+      receiver: ChannelReceiver,
+      body: (gate: GateUnderTest) => Promise<void>,
+      { timeoutMs = 60_000 }: { readonly timeoutMs?: number } = {},
+    ) =>
       withGate(
         {
           config: { plugins: [channel.plugin] },
           approvals: { channels: { tested: { type: channel.type, ...receiver.options } } },
-          humanInLoop: { approvalTimeout: 60_000 },
+          humanInLoop: { approvalTimeout: timeoutMs },
         },
         body,
       );
@@ -152,7 +164,9 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
           delivering.catch(() => undefined);
           await waitUntil(() => receiver.received().length === 1, 'the receiver never got anything');
           attempt.abort(new Error('the attempt is over'));
-          await delivering;
+          await withTimeout(CLOSE_TIMEOUT_MS, 'deliver()', () => delivering);
+          const { pending } = receiver;
+          if (pending) await waitUntil(() => pending() === 0, 'its connection is still open', CLOSE_TIMEOUT_MS);
         }),
       { promise: 'deliver() throws when its AbortSignal is aborted, and leaves no open connection.' },
     );
@@ -192,6 +206,34 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
           assert.deepEqual(found.sort(), all.map(({ requestId }) => requestId).sort());
         }),
       { promise: 'Every request is a separate message, also if several are delivered concurrently.' },
+    );
+
+    on(
+      'two channels of a type do not share their options',
+      () =>
+        withReceiver((first, tested) =>
+          withReceiver(async (second, other) => {
+            await tested.deliver(delivery({ amount: 1001 }), signal());
+            await other.deliver(delivery({ amount: 1002 }), signal());
+            for (const [receiver, amount] of [
+              [first, '1001'],
+              [second, '1002'],
+            ] as const) {
+              assert.ok(onlyMessage(receiver).displayed.includes(amount), 'a request was delivered to another channel');
+            }
+          }),
+        ),
+      { promise: 'The factory returns a new channel on every call, which delivers to its own receiver.' },
+    );
+
+    on(
+      'missing options are rejected at startup',
+      () =>
+        withReceiver(async ({ options }) => {
+          if (Object.keys(options).length === 0) return;
+          await expectError((async () => createChannel({}))(), 'config_invalid');
+        }),
+      { promise: 'The factory throws `config_invalid` for invalid options, before the first request.' },
     );
 
     on(
@@ -289,22 +331,38 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
       () =>
         withReceiver(async (receiver, tested) => {
           assert.ok(tested.onDecided, 'there is no onDecided(): skip this case, and give the reason');
-          await tested.deliver(delivery(), signal());
+          const receipts = storedReceipts(await tested.deliver(delivery(), signal()));
+          for (const secret of [...receiver.secrets, TOKEN]) {
+            assert.ok(
+              !JSON.stringify(receipts).includes(secret),
+              'what deliver() returned, and is stored, contains a secret',
+            );
+          }
           const before = receiver.received().length;
-          await tested.onDecided(decisionRecord('approved'), signal());
+          await tested.onDecided(decisionRecord('approved'), signal(), receipts);
           const other = createChannel(receiver.options);
           for (const status of ['rejected', 'cancelled'] as const)
-            await other.onDecided?.(decisionRecord(status), signal());
+            await other.onDecided?.(decisionRecord(status), signal(), receipts);
           const reports = receiver.received().slice(before);
           assert.equal(reports.length, 3, 'not every decision was reported once');
-          for (const { displayed } of reports) {
+          const texts = new Set(reports.map(({ displayed }) => displayed));
+          assert.equal(texts.size, reports.length, 'two different decisions look the same');
+          for (const { displayed, raw } of reports) {
+            assert.ok(raw.includes(delivery().requestId), 'a report does not contain the request id');
             assert.ok(
               channel.reader === 'program' || displayText(displayed, { lines: true }) === displayed,
               'a person sees misleading characters',
             );
           }
         }),
-      { promise: 'onDecided() reports every decision and does not depend on state of deliver().' },
+      {
+        promise:
+          'onDecided() reports every decision. All that it knows of the delivery is what deliver() returned, which is stored.',
+      },
+    );
+
+    declareDecisionCases(on, channel, (body, options) =>
+      withReceiver((receiver) => throughGate(receiver, (gate) => body(gate, receiver), options)),
     );
   });
 }
@@ -343,6 +401,13 @@ function decisionRecord(status: ApprovalRecord['status']): ApprovalRecord {
     decidedBy: by,
     events: [{ type: 'requested', at }],
   });
+}
+
+/** What `onDecided` receives after one delivery that returned `value`. */
+function storedReceipts(value: unknown): readonly Json[] {
+  const stored = storableReceipt(value);
+  assert.ok('receipt' in stored, 'what deliver() returned is not JSON of at most 4 KiB');
+  return stored.receipt === null ? [] : [stored.receipt];
 }
 
 /** The timeout that the gate sets for an attempt. */

@@ -20,7 +20,10 @@ const RESPONSES: Record<HttpBehaviour, (response: ServerResponse) => void> = {
   rateLimits: (response) => response.writeHead(429, { 'retry-after': String(RETRY_AFTER_SECONDS) }).end(),
 };
 
-/** A fake of an HTTP service that a channel delivers to, on a local port. */
+/**
+ * A fake of an HTTP service that a channel delivers to, on a local port. The `raw` of a message is its headers as JSON, a
+ * line feed, and its body.
+ */
 export async function httpReceiver({
   options,
   secrets = [],
@@ -42,6 +45,7 @@ export async function httpReceiver({
     setBehaviour: (next) => {
       behaviour = next;
     },
+    pending: () => receiver.pending(),
     close: () => receiver.close(),
   };
 }

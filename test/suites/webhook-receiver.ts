@@ -11,6 +11,8 @@ export interface WebhookReceiver {
   readonly url: string;
   /** Every request, oldest first. */
   readonly received: readonly Received[];
+  /** The number of requests that are not answered and whose connection is open. */
+  pending(): number;
   close(): void;
 }
 
@@ -19,7 +21,12 @@ type Answer = (response: ServerResponse, attempt: number, request: Received) => 
 /** A server that receives webhooks and answers with a status, or with a function. */
 export async function startWebhookReceiver(answer: number | Answer): Promise<WebhookReceiver> {
   const received: Received[] = [];
+  let pending = 0;
   const server = createServer(async (request, response) => {
+    pending += 1;
+    response.once('close', () => {
+      pending -= 1;
+    });
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
     const one = { headers: request.headers, body: Buffer.concat(parts).toString('utf8') };
@@ -31,6 +38,7 @@ export async function startWebhookReceiver(answer: number | Answer): Promise<Web
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/approvals`,
     received,
+    pending: () => pending,
     close() {
       server.closeAllConnections();
       server.close();

@@ -1,15 +1,16 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { AckPolicy, type JetStreamClient, type JsMsg, jetstream, jetstreamManager } from '@nats-io/jetstream';
+import { AckPolicy, type JsMsg, jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { type NatsConnection, nanos } from '@nats-io/transport-node';
-import { DeliveryFailed } from '@svc/sdk';
+import { isDeliveryFailed } from '@svc/sdk';
 import { ensureStream, queueStreams } from './streams.ts';
 
 type Handler = (body: unknown) => Promise<void>;
 
 /** All processes share one consumer, so each message goes to one of them. */
 const CONSUMER = 'svc';
-/** A message that is not acknowledged within this time goes to another process. */
-const ACK_MS = 60_000;
+/** A message goes to another process if, for this long, it is neither acknowledged nor reported to be in progress. */
+export const ACK_MS = 10_000;
+const PROGRESS_MS = 3_000;
 const PULL_MS = 1_000;
 const PAUSE_MS = 500;
 
@@ -46,22 +47,31 @@ async function consumeOn(
     ack_policy: AckPolicy.Explicit,
     ack_wait: nanos(ACK_MS),
   });
-  const client = jetstream(connection);
-  const consumer = await client.consumers.get(live.name, CONSUMER);
+  const consumer = await jetstream(connection).consumers.get(live.name, CONSUMER);
   while (!signal.aborted) {
     // One at a time. A pull is always awaited, because a message for an abandoned pull would wait until ACK_MS has passed.
     const message = await consumer.next({ expires: PULL_MS });
-    if (message) await processMessage(client, dead.subjects[0] ?? '', message, handle);
+    if (message) await processMessage(connection, dead.subjects[0] ?? '', message, handle);
   }
 }
 
-async function processMessage(client: JetStreamClient, dead: string, message: JsMsg, handle: Handler): Promise<void> {
+async function processMessage(
+  connection: NatsConnection,
+  dead: string,
+  message: JsMsg,
+  handle: Handler,
+): Promise<void> {
+  const progress = setInterval(() => {
+    if (!connection.isClosed()) message.working();
+  }, PROGRESS_MS);
   try {
     await handle(bodyOf(message));
   } catch (error) {
     // The handler requests another delivery.
-    if (error instanceof DeliveryFailed && error.retry) return message.nak(Math.max(PAUSE_MS, error.afterMs));
-    await client.publish(dead, message.data);
+    if (isDeliveryFailed(error) && error.retry) return message.nak(Math.max(PAUSE_MS, error.afterMs));
+    await jetstream(connection).publish(dead, message.data);
+  } finally {
+    clearInterval(progress);
   }
   await message.ackAck();
 }

@@ -15,7 +15,7 @@ export async function openClient(host: string): Promise<BrokerClient> {
       const messages: BrokerMessage[] = [];
       await consumer.consume({
         callback(message) {
-          messages.push({ body: message.string(), id: message.headers?.get('Nats-Msg-Id') });
+          messages.push({ body: message.string(), id: message.headers?.get('Nats-Msg-Id'), expiresInMs: undefined });
         },
       });
       return () => messages;

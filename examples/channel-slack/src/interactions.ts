@@ -31,13 +31,14 @@ export function slackInteractions({
     );
     if (!pressed) return new Response(null, { status: 200 });
     const { requestId, executionId } = JSON.parse(pressed.value ?? '{}') as { requestId: string; executionId: string };
+    const actor = `slack:${user.id}`;
     try {
       const signal = SIGNALS[pressed.action_id];
-      const { status } = await svc.agents.signal(
-        { executionId, signal, payload: { requestId } },
-        { actor: `slack:${user.id}` },
-      );
-      await respond(response_url, { replace_original: true, text: `${requestId} is ${status} by <@${user.id}>.` });
+      const { status } = await svc.agents.signal({ executionId, signal, payload: { requestId } }, { actor });
+      // Repeating a decision is not an error: somebody else may have made it before.
+      const { decidedBy } = await svc.approvals.get(requestId);
+      const result = decidedBy === actor ? `${status} by <@${user.id}>` : `already ${status}`;
+      await respond(response_url, { replace_original: true, text: `${requestId} is ${result}.` });
     } catch (error) {
       if (!isSvcError(error)) throw error;
       // Already decided, expired, or sensitive parameters: only the person who pressed the button sees the message.

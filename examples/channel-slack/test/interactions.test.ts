@@ -1,25 +1,16 @@
 import assert from 'node:assert/strict';
-import { createHmac } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { after, test } from 'node:test';
 import { type ApprovalRequest, defineTool, Svc } from '@svc/sdk';
 import { slackInteractions } from '../src/index.ts';
+import { SIGNING_SECRET, signedRequest, startResponseUrl } from './slack.ts';
 
-const SECRET = 'a signing secret';
-const messages: string[] = [];
-const slack = createServer(async (request, response) => {
-  messages.push(Buffer.concat(await request.toArray()).toString());
-  response.end('ok');
-}).listen(0, '127.0.0.1');
-await once(slack, 'listening');
-const responseUrl = `http://127.0.0.1:${(slack.address() as AddressInfo).port}/`;
+/** The channel suite tries forged, replayed and repeated presses; these are Slack's own details. */
 
+const slack = await startResponseUrl();
 const svc = new Svc({ config: { product: 'shop', env: 'dev' } });
 const refund = defineTool({ tag: 'refund', requiresConfirmation: true, handler: () => 'paid' });
 const gate = svc.gate({ agentTag: 'payouts', tools: [refund], humanInLoop: { enabled: true } });
-const handle = slackInteractions({ svc, signingSecret: SECRET });
+const handle = slackInteractions({ svc, signingSecret: SIGNING_SECRET });
 after(async () => {
   await svc.close();
   slack.close();
@@ -27,55 +18,35 @@ after(async () => {
 
 /** Starts a call that waits for approval. */
 async function startCall() {
-  const { promise, resolve } = withResolvers<ApprovalRequest>();
-  const outcome = gate.run({ tool: 'refund', parameters: {} }, { onRequested: resolve });
+  let onRequested: (request: ApprovalRequest) => void = () => {};
+  const requested = new Promise<ApprovalRequest>((resolve) => {
+    onRequested = resolve;
+  });
+  const outcome = gate.run({ tool: 'refund', parameters: {} }, { onRequested });
   outcome.catch(() => undefined); // Closing the client rejects the pending call.
-  return { request: await promise, outcome };
+  return { request: await requested, outcome };
 }
 
-/** The request that Slack sends when somebody presses a button. */
-function buttonPress(
-  { requestId, executionId }: ApprovalRequest,
-  {
-    action = 'svc_approve',
-    secret = SECRET,
-    seconds = Math.floor(Date.now() / 1000),
-    tamper = (body: string) => body,
-  } = {},
-): Request {
+function payload({ requestId, executionId }: ApprovalRequest, { action = 'svc_approve', user = 'U1' } = {}) {
   const actions = [{ action_id: action, value: JSON.stringify({ requestId, executionId }) }];
-  const payload = JSON.stringify({ user: { id: 'U1' }, actions, response_url: responseUrl });
-  const body = new URLSearchParams({ payload }).toString();
-  const signature = `v0=${createHmac('sha256', secret).update(`v0:${seconds}:${body}`).digest('hex')}`;
-  const headers = { 'x-slack-request-timestamp': String(seconds), 'x-slack-signature': signature };
-  return new Request('https://shop.example/slack', { method: 'POST', headers, body: tamper(body) });
+  return { user: { id: user }, actions, response_url: slack.url };
 }
 
-test('a button press decides, recorded with the Slack user id', async () => {
+test('a decision is recorded with the Slack user id, which the message mentions', async () => {
   const { request, outcome } = await startCall();
-  assert.equal((await handle(buttonPress(request))).status, 200);
+  assert.equal((await handle(signedRequest(payload(request)))).status, 200);
   assert.equal((await outcome).status, 'completed');
   assert.equal((await svc.approvals.get(request.requestId)).decidedBy, 'slack:U1');
-  assert.match(messages.at(-1) ?? '', /is approved by <@U1>/);
+  assert.match(slack.texts.at(-1) ?? '', /is approved by <@U1>/);
+  await handle(signedRequest(payload(request, { user: 'U2' })));
+  assert.match(slack.texts.at(-1) ?? '', /is already approved\./);
 });
 
-test('a rejection is final, and a later press gets a message', async () => {
-  const { request, outcome } = await startCall();
-  await handle(buttonPress(request, { action: 'svc_reject' }));
-  assert.equal((await outcome).status, 'rejected');
-  assert.equal((await handle(buttonPress(request))).status, 200);
-  assert.equal((await svc.approvals.get(request.requestId)).status, 'rejected');
-  assert.match(messages.at(-1) ?? '', /"ephemeral"/);
-});
-
-test('a request that Slack did not sign recently decides nothing', async () => {
+test('Slack learns that a request without a valid signature is not accepted', async () => {
   const { request } = await startCall();
-  const now = Math.floor(Date.now() / 1000);
   const bad = [
-    buttonPress(request, { secret: 'another secret' }),
-    buttonPress(request, { seconds: now - 600 }),
-    buttonPress(request, { seconds: now + 600 }),
-    buttonPress(request, { tamper: (body) => `${body}&more=1` }),
+    signedRequest(payload(request), { secret: 'another secret' }),
+    signedRequest(payload(request), { sentAt: new Date(Date.now() + 600_000) }),
     new Request('https://shop.example/slack', { method: 'POST', body: 'payload={}' }),
   ];
   for (const one of bad) assert.equal((await handle(one)).status, 401);
@@ -84,15 +55,6 @@ test('a request that Slack did not sign recently decides nothing', async () => {
 
 test('a button that only opens a page decides nothing', async () => {
   const { request } = await startCall();
-  assert.equal((await handle(buttonPress(request, { action: 'svc_open' }))).status, 200);
+  assert.equal((await handle(signedRequest(payload(request, { action: 'svc_open' })))).status, 200);
   assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
 });
-
-/** Node 20 has no `Promise.withResolvers`. */
-function withResolvers<T>(): { readonly promise: Promise<T>; readonly resolve: (value: T) => void } {
-  let resolve: (value: T) => void = () => {};
-  const promise = new Promise<T>((settle) => {
-    resolve = settle;
-  });
-  return { promise, resolve };
-}

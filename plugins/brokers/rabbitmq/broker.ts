@@ -63,8 +63,8 @@ export function rabbitmq({ url, exchange = DEFAULT_EXCHANGE }: RabbitmqOptions):
     },
     async close() {
       stopping.abort();
-      const opened = await current?.catch(() => undefined);
-      if (opened) await closeWithTimeout(opened.model.close());
+      // A connection that is being opened is closed once it is open, which may take longer than this call.
+      if (current) await closeWithTimeout(current.then(({ model }) => model.close()));
     },
   };
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib';
-import { DeliveryFailed } from '../../../core/approval/channel.ts';
+import { isDeliveryFailed } from '../../../core/approval/channel.ts';
 import { closeWithTimeout } from './publish.ts';
 
 /** Exchange for messages that no consumer could process; each goes to the queue `<queue>.dead`. */
@@ -73,7 +73,7 @@ async function handleMessage(channel: Channel, message: ConsumeMessage, handle: 
     channel.ack(message);
   } catch (error) {
     // Redelivered after a pause if the handler asks for it; dead-lettered otherwise.
-    const requeue = error instanceof DeliveryFailed && error.retry;
+    const requeue = isDeliveryFailed(error) && error.retry;
     if (requeue) await wait(Math.max(FIRST_RETRY_MS, error.afterMs));
     channel.nack(message, false, requeue);
   }

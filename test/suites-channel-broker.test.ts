@@ -1,0 +1,68 @@
+import * as assert from 'node:assert/strict';
+import { slackUnderTest } from '../examples/channel-slack/test/slack.ts';
+import { mapConcurrently } from './kit/map-concurrently.ts';
+import { rabbitmqUnderTest } from './kit/rabbitmq.ts';
+import { test } from './kit/test.ts';
+import { brokerSuite } from './suites/broker-suite.ts';
+import { channelSuite } from './suites/channel-suite.ts';
+import type { TestFunction } from './suites/suite.ts';
+import { BROKER_FAULTS, withBrokerFault } from './suites/wrong/broker-faults.ts';
+import { CHANNEL_FAULTS } from './suites/wrong/channel-faults.ts';
+
+/**
+ * The suites detect wrong channels and brokers: each must fail, by the case about its fault. The right channel passes;
+ * that the right broker does is tested in brokers.test.ts.
+ */
+
+/** How long a wrong broker is waited for, in milliseconds. */
+const PATIENCE_MS = 3_000;
+
+interface Trial {
+  readonly fault: string;
+  readonly declare: (test: TestFunction) => void;
+  readonly detectedBy: string;
+  readonly failure: RegExp;
+}
+
+/** Runs the case that must detect a fault. Returns what is wrong with its result, or undefined. */
+async function missed({ fault, declare, detectedBy, failure }: Trial): Promise<string | undefined> {
+  const cases = new Map<string, () => Promise<void>>();
+  declare((title, body) => cases.set(title.slice(title.indexOf(': ') + 2), body));
+  const run = cases.get(detectedBy);
+  if (!run) return `the suite has no case "${detectedBy}"`;
+  const message = await run().then(
+    () => 'it passed',
+    (error: Error) => error.message,
+  );
+  return failure.test(message) ? undefined : `${fault}: ${detectedBy}: ${message}`;
+}
+
+async function assertDetected(trials: readonly Trial[]): Promise<void> {
+  const results = await mapConcurrently(trials, missed);
+  assert.deepEqual(
+    results.filter((result) => result !== undefined),
+    [],
+  );
+}
+
+channelSuite(test, slackUnderTest);
+
+test('the suite detects every wrong channel', () =>
+  assertDetected(
+    CHANNEL_FAULTS.flatMap(({ detectedBy, channel, ...fault }) =>
+      detectedBy.map((name) => ({ ...fault, detectedBy: name, declare: (test) => channelSuite(test, channel) })),
+    ),
+  ));
+
+const WRONG_BROKERS = 'the suite detects every wrong broker';
+if (rabbitmqUnderTest.skip !== undefined) test.skip(WRONG_BROKERS, rabbitmqUnderTest.skip);
+else {
+  test(WRONG_BROKERS, () =>
+    assertDetected(
+      BROKER_FAULTS.map((fault) => {
+        const wrong = { ...withBrokerFault(rabbitmqUnderTest, fault), patienceMs: PATIENCE_MS };
+        return { ...fault, declare: (test) => brokerSuite(test, wrong) };
+      }),
+    ),
+  );
+}

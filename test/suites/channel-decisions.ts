@@ -1,0 +1,306 @@
+import * as assert from 'node:assert/strict';
+import type { Svc } from '../../config/sdk/index.ts';
+import { displayText } from '../../core/approval/display.ts';
+import type { ApprovalRequest } from '../../core/approval/request.ts';
+import type { ChannelMessage, ChannelReceiver, ChannelUnderTest } from './channel-suite.ts';
+import type { GateUnderTest } from './gate-client.ts';
+import type { CaseOptions, DeclareCase } from './suite.ts';
+import { waitUntil } from './wait-until.ts';
+
+/** The part of a channel that receives decisions, such as the handler of pressed buttons. */
+export interface DecisionsUnderTest {
+  /** Starts it for a client, as an application does. */
+  open(svc: Svc): Promise<DecisionReceiver>;
+}
+
+export interface DecisionReceiver {
+  /**
+   * Builds the HTTP request that the service sends when a person presses a button of a message. Returns undefined if the
+   * message has no such button.
+   */
+  request(message: ChannelMessage, press: ButtonPress): Request | undefined;
+  /** Passes a request to the channel. Resolves, when it is processed, to what the person then sees; `''` if nothing. */
+  handle(request: Request): Promise<string>;
+  close(): void | Promise<void>;
+}
+
+export interface ButtonPress {
+  readonly button: 'approve' | 'reject';
+  /** The person's id in the service. */
+  readonly user: string;
+  /** When the service signs the request. */
+  readonly sentAt: Date;
+  /** Whether the request is signed with a secret that is not the service's. */
+  readonly isForged: boolean;
+}
+
+/** The cases that a channel without decisions skips. */
+const DECISION_CASES = [
+  'a press decides its request, once, and the person sees the result',
+  'a press after a decision changes nothing, and the person sees that',
+  'a press after the deadline changes nothing, and the person sees that',
+  'a press that the service did not sign decides nothing',
+  'a press with the signature of another decides nothing',
+  'a press that was signed long ago decides nothing',
+  'a press does not approve what the message does not show',
+] as const;
+
+/** The cases to skip, with the reasons. */
+export function skippedCases({ decisions, skip }: ChannelUnderTest): ChannelUnderTest['skip'] {
+  if (typeof decisions !== 'string' || typeof skip === 'string') return skip;
+  return { ...Object.fromEntries(DECISION_CASES.map((name) => [name, decisions])), ...skip };
+}
+
+/** A call that waits for a decision, and the message about it. */
+interface PendingCall {
+  readonly request: ApprovalRequest;
+  readonly message: ChannelMessage;
+  readonly outcome: Promise<{ readonly status: string }>;
+  /** The HTTP request of a press. Fails if the message has no such button. */
+  press(button: ButtonPress['button'], user: string, options?: Partial<ButtonPress>): Request;
+}
+
+interface DecisionCase extends GateUnderTest, DecisionReceiver {
+  startCall(parameters?: object): Promise<PendingCall>;
+  /** Presses a button of a request that waits, and awaits the end of its call. Returns what the person sees. */
+  decide(call: PendingCall, button: ButtonPress['button'], user: string): Promise<string>;
+  assertWaiting(call: PendingCall, message: string): Promise<void>;
+}
+
+type ThroughGate = (
+  body: (gate: GateUnderTest, receiver: ChannelReceiver) => Promise<void>,
+  options?: { readonly timeoutMs?: number },
+) => Promise<void>;
+
+const OLD_MS = 3_600_000;
+/** Longer than the message of any service may be. */
+const LONG = 60_000;
+
+/** Declares what a channel must do with decisions that are made in its medium. */
+export function declareDecisionCases(
+  declare: DeclareCase,
+  { decisions, reader }: ChannelUnderTest,
+  throughGate: ThroughGate,
+): void {
+  const on = (name: (typeof DECISION_CASES)[number], body: () => Promise<void>, options: CaseOptions) =>
+    declare(name, body, options);
+
+  const withDecisions = (body: (context: DecisionCase) => Promise<void>, options?: { readonly timeoutMs: number }) =>
+    throughGate(async (gate, receiver) => {
+      assert.ok(typeof decisions !== 'string');
+      const medium = await decisions.open(gate.svc);
+      const startCall = async (parameters?: object): Promise<PendingCall> => {
+        const { request, outcome } = await gate.refund(parameters);
+        const find = () => receiver.received().find(({ raw }) => raw.includes(request.requestId));
+        await waitUntil(() => find() !== undefined, 'the request was not delivered');
+        const message = find() as ChannelMessage;
+        const press: PendingCall['press'] = (button, user, options) => {
+          const built = medium.request(message, { button, user, sentAt: new Date(), isForged: false, ...options });
+          assert.ok(built, `the message has no button to ${button}`);
+          return built;
+        };
+        return { request, outcome, message, press };
+      };
+      const assertWaiting = async ({ request }: PendingCall, message: string) => {
+        assert.equal((await gate.svc.approvals.get(request.requestId)).status, 'waiting', message);
+      };
+      const decide: DecisionCase['decide'] = async (call, button, user) => {
+        const shown = await medium.handle(call.press(button, user));
+        const { status } = await gate.svc.approvals.get(call.request.requestId);
+        assert.equal(status, button === 'approve' ? 'approved' : 'rejected', `after a press to ${button}`);
+        await call.outcome;
+        return shown;
+      };
+      try {
+        await body({ ...gate, ...medium, startCall, decide, assertWaiting });
+      } finally {
+        await medium.close();
+      }
+    }, options);
+
+  const assertVisible = (text: string): void => {
+    assert.notEqual(text.trim(), '', 'the person who pressed sees nothing');
+    if (reader === 'person') {
+      assert.equal(displayText(text, { lines: true }), text, 'a person sees misleading characters');
+    }
+  };
+  /** What a person sees who decides a new request, without its ids. */
+  const resultOf = async ({ startCall, decide }: DecisionCase, button: ButtonPress['button'], user: string) => {
+    const call = await startCall();
+    return withoutIds(await decide(call, button, user), call);
+  };
+
+  on(
+    'a press decides its request, once, and the person sees the result',
+    () =>
+      withDecisions(async ({ startCall, decide, assertWaiting, handle, svc, refunds }) => {
+        const first = await startCall({ orderId: '1', amount: 1 });
+        const second = await startCall({ orderId: '2', amount: 2 });
+        const press = second.press('approve', 'ada');
+        const approval = await handle(press.clone());
+        const record = await svc.approvals.get(second.request.requestId);
+        assert.equal(record.status, 'approved', 'a press to approve approved nothing');
+        assert.ok(record.decidedBy?.includes('ada'), `the decision is recorded as made by ${record.decidedBy}`);
+        assert.equal((await second.outcome).status, 'completed');
+        await assertWaiting(first, 'a press decided another request');
+        await handle(press.clone());
+        await assertWaiting(first, 'a repeated press decided another request');
+        const rejection = await decide(first, 'reject', 'ada');
+        const runs = JSON.stringify(refunds);
+        assert.equal(runs, '[{"orderId":"2","amount":2}]', 'the tool did not run once, for the approved call');
+        for (const shown of [approval, rejection]) assertVisible(shown);
+        assert.notEqual(withoutIds(approval, second), withoutIds(rejection, first), 'the result is not shown');
+      }),
+    {
+      promise:
+        'A press decides the request of its message, is recorded with the id of the person, and shows them the result. The same press again changes nothing.',
+    },
+  );
+
+  on(
+    'a press after a decision changes nothing, and the person sees that',
+    () =>
+      withDecisions(async (context) => {
+        const { startCall, decide, handle, svc, refunds } = context;
+        for (const decision of ['approve', 'reject'] as const) {
+          const call = await startCall();
+          await decide(call, decision, 'ada');
+          const { status } = await svc.approvals.get(call.request.requestId);
+          const runs = refunds.length;
+          for (const button of ['approve', 'reject'] as const) {
+            const shown = await handle(call.press(button, 'bob'));
+            assertVisible(shown);
+            const result = await resultOf(context, button, 'bob');
+            assert.notEqual(withoutIds(shown, call), result, 'the person sees a decision that they did not make');
+          }
+          const record = await svc.approvals.get(call.request.requestId);
+          assert.equal(record.status, status, 'the decision changed');
+          assert.ok(record.decidedBy?.includes('ada'), `the decision changed to one of ${record.decidedBy}`);
+          // The other run is of the request that bob approved.
+          assert.equal(refunds.length, runs + 1, 'the tool ran again');
+        }
+      }),
+    {
+      promise:
+        'The first decision is final. A person who presses later sees that it was made, not that it is their decision.',
+    },
+  );
+
+  on(
+    'a press after the deadline changes nothing, and the person sees that',
+    async () => {
+      let result = '';
+      await withDecisions(async (context) => {
+        result = await resultOf(context, 'approve', 'ada');
+      });
+      await withDecisions(
+        async ({ startCall, handle, svc, refunds }) => {
+          const call = await startCall();
+          assert.equal((await call.outcome).status, 'rejected');
+          const shown = await handle(call.press('approve', 'ada'));
+          assert.equal((await svc.approvals.get(call.request.requestId)).cause, 'timeout');
+          assert.deepEqual(refunds, [], 'the tool ran');
+          assertVisible(shown);
+          assert.notEqual(withoutIds(shown, call), result, 'the person sees a decision that was not made');
+        },
+        { timeoutMs: 1_500 },
+      );
+    },
+    { promise: 'An expired request is rejected, and a person who presses later sees that it has expired.' },
+  );
+
+  on(
+    'a press that the service did not sign decides nothing',
+    () =>
+      withDecisions(async ({ startCall, decide, assertWaiting, handle }) => {
+        const call = await startCall();
+        const press = () => call.press('approve', 'ada');
+        const unsigned = (body: string) => bareRequest(press(), body);
+        const requests: [string, Request][] = [
+          ['signed with another secret', call.press('approve', 'ada', { isForged: true })],
+          ['without a signature', unsigned(await press().text())],
+          ['without a body', unsigned('')],
+          ['with a body that is not of the service', unsigned('{"payload":{}}')],
+        ];
+        for (const [name, request] of requests) {
+          assert.equal(await handle(request), '', `somebody sees the result of a request ${name}`);
+          await assertWaiting(call, `a request ${name} decided`);
+        }
+        await decide(call, 'approve', 'ada');
+      }),
+    { promise: 'The channel verifies that the service sent a request, answers any other, and does nothing about it.' },
+  );
+
+  on(
+    'a press with the signature of another decides nothing',
+    () =>
+      withDecisions(async ({ startCall, assertWaiting, handle, svc }) => {
+        const [call, other] = [await startCall(), await startCall()];
+        const signed = call.press('approve', 'ada');
+        const body = await signed.clone().text();
+        const bodies = [
+          await other.press('approve', 'ada').text(),
+          body
+            .replaceAll(call.request.requestId, other.request.requestId)
+            .replaceAll(call.request.executionId, other.request.executionId),
+        ];
+        const attempt = async () => {
+          for (const changed of bodies) {
+            await handle(new Request(signed.url, { method: signed.method, headers: signed.headers, body: changed }));
+            await assertWaiting(other, 'a press decided with the signature of another');
+          }
+        };
+        await attempt();
+        await handle(signed.clone());
+        assert.equal((await svc.approvals.get(call.request.requestId)).status, 'approved');
+        // A signature that was used is not valid for another body either.
+        await attempt();
+      }),
+    { promise: 'The signature covers the body, so that a person who may press one button cannot decide for all.' },
+  );
+
+  on(
+    'a press that was signed long ago decides nothing',
+    () =>
+      withDecisions(async ({ startCall, decide, assertWaiting, handle }) => {
+        const call = await startCall();
+        const old = call.press('approve', 'ada', { sentAt: new Date(Date.now() - OLD_MS) });
+        assert.equal(await handle(old), '', 'somebody sees the result of an old request');
+        await assertWaiting(call, 'a request that was signed an hour ago decided');
+        await decide(call, 'approve', 'ada');
+      }),
+    { promise: 'A request whose signature is old is a replay. The channel compares its time with the clock.' },
+  );
+
+  on(
+    'a press does not approve what the message does not show',
+    () =>
+      withDecisions(async ({ startCall, assertWaiting, request, handle, refunds }) => {
+        const approve = { button: 'approve', user: 'ada', sentAt: new Date(), isForged: false } as const;
+        const masked = await startCall({ orderId: '1', amount: 2, card: '4111-1111-1111-1111' });
+        const press = request(masked.message, approve);
+        if (press) assertVisible(await handle(press));
+        await assertWaiting(masked, 'sensitive parameters were approved that the message masks');
+        const orderId = `${'x'.repeat(LONG)}and nothing else`;
+        const long = await startCall({ orderId, amount: 2 });
+        if (!long.message.displayed.includes(orderId)) {
+          assert.equal(request(long.message, approve), undefined, 'a shortened message has a button to approve');
+        }
+        assert.deepEqual(refunds, []);
+      }),
+    {
+      promise:
+        'Sensitive parameters are not approved by a press, which the person learns, and a message that does not show every parameter has no button to approve.',
+    },
+  );
+}
+
+const withoutIds = (text: string, { request }: PendingCall): string =>
+  text.replaceAll(request.requestId, '').replaceAll(request.executionId, '');
+
+/** The request as somebody else could send it: without query and headers. */
+function bareRequest({ url, method, headers }: Request, body: string): Request {
+  const { origin, pathname } = new URL(url);
+  const type = headers.get('content-type') ?? 'text/plain';
+  return new Request(`${origin}${pathname}`, { method, headers: { 'content-type': type }, body });
+}

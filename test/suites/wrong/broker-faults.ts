@@ -1,0 +1,253 @@
+import { randomUUID } from 'node:crypto';
+import { type Broker, DeliveryFailed, isDeliveryFailed } from '../../../core/approval/channel.ts';
+import { Kernel, type Plugin } from '../../../core/kernel.ts';
+import { applyPlugin, definePlugin } from '../../../core/plugin.ts';
+import type { BrokerUnderTest } from '../broker-suite.ts';
+
+type Handler = (body: unknown) => Promise<void>;
+
+interface BrokerFault {
+  readonly fault: string;
+  /** The case of the suite that must fail, and how. */
+  readonly detectedBy: string;
+  readonly failure: RegExp;
+  /** Wraps a right broker. */
+  apply(broker: Broker, options: Readonly<Record<string, unknown>>): Partial<Broker>;
+}
+
+/** Changes what a broker does around the handler of its messages. */
+const wrapHandler =
+  (wrap: (handle: Handler) => Handler) =>
+  (broker: Broker): Partial<Broker> => ({ consume: consumeOf(broker, wrap) });
+
+function consumeOf(broker: Broker, wrap: (handle: Handler) => Handler): NonNullable<Broker['consume']> {
+  return async (queue, handle) => {
+    const stop = await broker.consume?.(queue, wrap(handle));
+    return async () => stop?.();
+  };
+}
+
+const REDELIVERY = 'a message that failed temporarily is redelivered after a pause';
+const DEAD_LETTER = 'a message that cannot be processed becomes a dead letter and blocks no other';
+const RECONNECT = 'it reconnects when the server is back';
+
+/** Brokers that each break one promise of the contract. */
+export const BROKER_FAULTS: readonly BrokerFault[] = [
+  {
+    fault: 'resolves publish() before the server confirms',
+    detectedBy: 'an attempt ends with its signal',
+    failure: /publish\(\) resolved without a confirmation/,
+    apply: (broker) => ({
+      async publish(event, signal) {
+        void broker.publish(event, signal).catch(() => undefined);
+      },
+    }),
+  },
+  {
+    fault: 'keeps events in memory while the server is down',
+    detectedBy: RECONNECT,
+    failure: /publish\(\) resolved without a server/,
+    apply(broker) {
+      const kept: Parameters<Broker['publish']>[] = [];
+      return {
+        async publish(...one) {
+          for (const each of [...kept.splice(0), one]) await broker.publish(...each).catch(() => void kept.push(each));
+        },
+      };
+    },
+  },
+  {
+    fault: 'does not connect again after a failure',
+    detectedBy: RECONNECT,
+    failure: /the server is back, but publish\(\) still throws/,
+    apply(broker) {
+      let failed: Promise<void> | undefined;
+      return {
+        async publish(event, signal) {
+          await failed;
+          const publishing = broker.publish(event, signal);
+          publishing.catch(() => {
+            failed = publishing;
+          });
+          await publishing;
+        },
+      };
+    },
+  },
+  {
+    fault: 'drops an event that no queue receives',
+    detectedBy: 'an event without subscribers is kept or rejected',
+    failure: /publish\(\) resolved, but the event was lost/,
+    apply: (broker) => ({
+      publish: (event, signal) =>
+        broker.publish(event, signal).catch((error: Error) => {
+          if (!error.message.includes('no queue')) throw error;
+        }),
+    }),
+  },
+  {
+    fault: 'gives each attempt an id of its own',
+    detectedBy: 'each attempt carries the id of its event',
+    failure: /without its id/,
+    apply: (broker) => ({ publish: (event, signal) => broker.publish({ ...event, id: randomUUID() }, signal) }),
+  },
+  {
+    fault: 'ignores how long an event is valid',
+    detectedBy: 'an event expires with its request',
+    failure: /45,000 ms became \d{9,} ms/,
+    apply: (broker) => ({ publish: (event, signal) => broker.publish({ ...event, expiresInMs: 2 ** 40 }, signal) }),
+  },
+  {
+    fault: 'writes the URL with its password into errors',
+    detectedBy: 'errors and warnings contain no secret',
+    failure: /contains a secret/,
+    apply: (broker, { url }) => ({
+      publish: (event, signal) =>
+        broker.publish(event, signal).catch((error: Error) => {
+          throw new Error(error.message, { cause: new Error(`cannot connect to ${url}`) });
+        }),
+    }),
+  },
+  {
+    fault: 'acknowledges a message before it is handled',
+    detectedBy: 'a message is acknowledged after it was handled',
+    failure: /lost with the process that was handling it/,
+    apply: wrapHandler((handle) => async (body) => {
+      void handle(body).catch(() => undefined);
+    }),
+  },
+  {
+    fault: 'acknowledges what failed temporarily',
+    detectedBy: REDELIVERY,
+    failure: /it was not redelivered/,
+    apply: wrapHandler((handle) => async (body) => {
+      await handle(body).catch((error) => {
+        if (!isDeliveryFailed(error) || !error.retry) throw error;
+      });
+    }),
+  },
+  {
+    fault: 'ignores the pause that a handler asks for',
+    detectedBy: REDELIVERY,
+    failure: /instead of 1000/,
+    apply: wrapHandler((handle) => async (body) => {
+      await handle(body).catch((error) => {
+        throw isDeliveryFailed(error) ? new DeliveryFailed(error.message, { retry: error.retry }) : error;
+      });
+    }),
+  },
+  {
+    fault: 'recognizes only the DeliveryFailed of its own copy of the package',
+    detectedBy: REDELIVERY,
+    failure: /it was not redelivered/,
+    apply: wrapHandler((handle) => async (body) => {
+      await handle(body).catch((error) => {
+        // The fault.
+        throw error instanceof DeliveryFailed ? error : new Error(String(error));
+      });
+    }),
+  },
+  {
+    fault: 'repeats failed messages from its memory',
+    detectedBy: 'a message that waits for its redelivery is not lost with its process',
+    failure: /it is lost/,
+    apply: wrapHandler((handle) => async (body) => {
+      await handle(body).catch((error) => {
+        if (!isDeliveryFailed(error) || !error.retry) throw error;
+        setTimeout(() => void handle(body).catch(() => undefined), error.afterMs);
+      });
+    }),
+  },
+  {
+    fault: 'redelivers what can never be processed',
+    detectedBy: DEAD_LETTER,
+    failure: /it did not become a dead letter/,
+    apply: wrapHandler((handle) => async (body) => {
+      await handle(body).catch((error) => {
+        throw isDeliveryFailed(error) ? new DeliveryFailed(error.message) : error;
+      });
+    }),
+  },
+  {
+    fault: 'drops what cannot be processed',
+    detectedBy: DEAD_LETTER,
+    failure: /it did not become a dead letter/,
+    apply: wrapHandler((handle) => async (body) => {
+      await handle(body).catch((error) => {
+        if (isDeliveryFailed(error) && error.retry) throw error;
+      });
+    }),
+  },
+  {
+    fault: 'drops messages that are not JSON',
+    detectedBy: 'a message is delivered as JSON, or as text',
+    failure: /not every message was delivered/,
+    apply: wrapHandler((handle) => async (body) => {
+      if (typeof body !== 'string') await handle(body);
+    }),
+  },
+  {
+    fault: 'delivers every message to every process',
+    detectedBy: 'two processes share a queue',
+    failure: /a message was delivered to both/,
+    apply: (broker) => ({
+      async consume(queue, handle) {
+        const handlers = subscribers.get(queue) ?? new Set();
+        subscribers.set(queue, handlers.add(handle));
+        const stop = await broker.consume?.(queue, async (body) => {
+          await Promise.all([...handlers].map((each) => each(body)));
+        });
+        return async () => stop?.();
+      },
+    }),
+  },
+  {
+    fault: 'stops without waiting for the message in progress',
+    detectedBy: 'a consumer that stops finishes its message and leaves the rest',
+    failure: /it stopped while handle\(\) was running/,
+    apply: (broker) => ({
+      async consume(queue, handle) {
+        const stop = await broker.consume?.(queue, handle);
+        return async () => void stop?.();
+      },
+    }),
+  },
+  {
+    fault: 'waits in close() for what the server does not confirm',
+    detectedBy: 'it can be closed although the server does not respond',
+    failure: /close\(\) did not end/,
+    apply(broker) {
+      const pending: Promise<void>[] = [];
+      return {
+        publish(event, signal) {
+          const publishing = broker.publish(event, signal);
+          pending.push(publishing);
+          return publishing;
+        },
+        async close() {
+          await Promise.allSettled(pending);
+          await broker.close();
+        },
+      };
+    },
+  },
+];
+
+/** The handlers of all "processes", by queue. */
+const subscribers = new Map<string, Set<Handler>>();
+
+/** A right broker with a fault. */
+export function withBrokerFault(right: BrokerUnderTest, { apply }: BrokerFault): BrokerUnderTest {
+  const plugin: Plugin = definePlugin({
+    name: right.plugin.name,
+    apply(kernel) {
+      const inner = new Kernel();
+      applyPlugin(inner, right.plugin, right.plugin.name);
+      kernel.brokers.register(right.type, (options) => {
+        const broker = inner.brokers.get(right.type)(options);
+        return { ...broker, ...apply(broker, options) };
+      });
+    },
+  });
+  return { ...right, plugin };
+}

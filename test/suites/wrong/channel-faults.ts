@@ -1,0 +1,267 @@
+import type { Svc } from '../../../config/sdk/index.ts';
+import type { Channel, Delivery } from '../../../core/approval/channel.ts';
+import { isSvcError } from '../../../core/errors.ts';
+import { Kernel } from '../../../core/kernel.ts';
+import { applyPlugin, definePlugin } from '../../../core/plugin.ts';
+import { slackInteractions } from '../../../examples/channel-slack/src/index.ts';
+import {
+  decisionsThrough,
+  type SlackPayload,
+  signedRequest,
+  slackUnderTest,
+} from '../../../examples/channel-slack/test/slack.ts';
+import type { ChannelUnderTest } from '../channel-suite.ts';
+
+interface ChannelFault {
+  readonly fault: string;
+  /** The cases of the suite that must fail, and how. */
+  readonly detectedBy: readonly string[];
+  readonly failure: RegExp;
+  readonly channel: ChannelUnderTest;
+}
+
+type Options = Readonly<Record<string, unknown>>;
+type Handler = ReturnType<typeof slackInteractions>;
+
+/** The Slack channel with other deliveries. */
+function deliveringBy(wrap: (channel: Channel, options: Options) => Partial<Channel>): ChannelUnderTest {
+  const { plugin, type } = slackUnderTest;
+  const wrong = definePlugin({
+    name: plugin.name,
+    apply(kernel) {
+      const inner = new Kernel();
+      applyPlugin(inner, plugin, plugin.name);
+      kernel.channels.register(type, (options) => {
+        const channel = inner.channels.get(type)(options);
+        return { ...channel, ...wrap(channel, options) };
+      });
+    },
+  });
+  return { ...slackUnderTest, plugin: wrong };
+}
+
+/** The Slack channel with another check of the requests that it receives. */
+const verifyingBy = (wrap: (handle: Handler) => Handler): ChannelUnderTest => ({
+  ...slackUnderTest,
+  decisions: decisionsThrough((options) => wrap(slackInteractions(options))),
+});
+
+/** The Slack channel with other decisions. */
+const decidingBy = (wrap: (svc: Svc) => PartialClient): ChannelUnderTest => ({
+  ...slackUnderTest,
+  decisions: decisionsThrough(({ svc, signingSecret }) => {
+    const { signal = svc.agents.signal.bind(svc.agents), get = svc.approvals.get.bind(svc.approvals) } = wrap(svc);
+    // All that the handler uses of the client.
+    const client = { agents: { signal }, approvals: { get } } as unknown as Svc;
+    return slackInteractions({ svc: client, signingSecret });
+  }),
+});
+
+interface PartialClient {
+  readonly signal?: Svc['agents']['signal'];
+  readonly get?: Svc['approvals']['get'];
+}
+
+async function payloadOf(request: Request): Promise<SlackPayload> {
+  return JSON.parse(new URLSearchParams(await request.clone().text()).get('payload') ?? '{}') as SlackPayload;
+}
+
+const signatureOf = ({ headers }: Request): string => headers.get('x-slack-signature') ?? '';
+
+const NEVER = new AbortController().signal;
+const SIGNAL = 'an attempt ends with its signal';
+const LATE = [
+  'a press after a decision changes nothing, and the person sees that',
+  'a press after the deadline changes nothing, and the person sees that',
+] as const;
+const PRESS = 'a press decides its request, once, and the person sees the result';
+const HIDDEN = 'a press does not approve what the message does not show';
+
+/** Channels that each break one promise of the contract. */
+export const CHANNEL_FAULTS: readonly ChannelFault[] = [
+  {
+    fault: 'counts a rejected message as delivered',
+    detectedBy: ['a rejected message is not delivered', 'a failed attempt is repeated until it succeeds'],
+    failure: /counts as delivered|not_delivered/,
+    channel: deliveringBy(({ deliver }) => ({
+      deliver: (delivery, signal) => deliver(delivery, signal).catch(() => undefined),
+    })),
+  },
+  {
+    fault: 'ignores how long the service asks it to wait',
+    detectedBy: ['a rate limit delays the next attempt'],
+    failure: /it threw a Error/,
+    channel: deliveringBy(({ deliver }) => ({
+      deliver: (delivery, signal) =>
+        deliver(delivery, signal).catch((error: Error) => {
+          throw new Error(error.message);
+        }),
+    })),
+  },
+  {
+    fault: 'waits for a service that hangs',
+    detectedBy: [SIGNAL],
+    failure: /deliver\(\) did not end/,
+    channel: deliveringBy(({ deliver }) => ({ deliver: (delivery) => deliver(delivery, NEVER) })),
+  },
+  {
+    fault: 'leaves the connection of an aborted attempt open',
+    detectedBy: [SIGNAL],
+    failure: /its connection is still open/,
+    channel: deliveringBy(({ deliver }) => ({
+      async deliver(delivery, signal) {
+        const aborted = new Promise<never>((_, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason));
+        });
+        await Promise.race([deliver(delivery, NEVER), aborted]);
+      },
+    })),
+  },
+  {
+    fault: 'keeps its options in a variable of its module',
+    detectedBy: ['two channels of a type do not share their options'],
+    failure: /one attempt sent 0 messages|delivered to another channel/,
+    channel: deliveringBy((channel) => {
+      latest = channel;
+      return { deliver: (delivery, signal) => (latest as Channel).deliver(delivery, signal) };
+    }),
+  },
+  {
+    fault: 'writes its token into errors',
+    detectedBy: ['no secret is sent or in an error'],
+    failure: /contains a secret/,
+    channel: deliveringBy(({ deliver }, { token }) => ({
+      deliver: (delivery, signal) =>
+        deliver(delivery, signal).catch((error: Error) => {
+          throw new Error(`${error.message} (token ${token})`);
+        }),
+    })),
+  },
+  {
+    fault: 'reports every decision as an approval',
+    detectedBy: ['a decision is reported, also by a process that did not deliver the request'],
+    failure: /two different decisions look the same/,
+    channel: deliveringBy(({ onDecided }) => ({
+      onDecided: async (record, ...rest) => onDecided?.({ ...record, status: 'approved' }, ...rest),
+    })),
+  },
+  {
+    fault: 'offers a button to approve shortened parameters',
+    detectedBy: [HIDDEN],
+    failure: /a shortened message has a button to approve/,
+    channel: deliveringBy(({ deliver }) => ({
+      deliver: (delivery, signal) => deliver({ ...delivery, parameters: shortened(delivery) }, signal),
+    })),
+  },
+  {
+    fault: 'does not verify who sends a press',
+    detectedBy: ['a press that the service did not sign decides nothing'],
+    failure: /signed with another secret/,
+    channel: verifyingBy((handle) => async (request) => handle(signedRequest(await payloadOf(request)))),
+  },
+  {
+    fault: 'accepts any age of a signature',
+    detectedBy: ['a press that was signed long ago decides nothing'],
+    failure: /an old request|an hour ago/,
+    channel: verifyingBy((handle) => async (request) => {
+      const payload = await payloadOf(request);
+      const seconds = Number(request.headers.get('x-slack-request-timestamp'));
+      const isSigned =
+        signatureOf(signedRequest(payload, { sentAt: new Date(seconds * 1000) })) === signatureOf(request);
+      return handle(isSigned ? signedRequest(payload) : request);
+    }),
+  },
+  {
+    fault: 'trusts a signature that it verified before',
+    detectedBy: ['a press with the signature of another decides nothing'],
+    failure: /decided with the signature of another/,
+    channel: verifyingBy((handle) => {
+      const verified = new Set<string>();
+      return async (request) => {
+        if (verified.has(signatureOf(request))) return handle(signedRequest(await payloadOf(request)));
+        const response = await handle(request.clone());
+        if (response.ok) verified.add(signatureOf(request));
+        return response;
+      };
+    }),
+  },
+  {
+    fault: 'decides the newest request instead of the one of the message',
+    detectedBy: [PRESS],
+    failure: /a repeated press decided another request/,
+    channel: decidingBy((svc) => ({
+      async signal({ signal, payload }, options) {
+        const { requestId } = (await svc.approvals.list()).records.at(-1) ?? payload;
+        return svc.agents.signal({ signal, payload: { requestId } }, options);
+      },
+    })),
+  },
+  {
+    fault: 'does not record who pressed',
+    detectedBy: [PRESS],
+    failure: /recorded as made by unknown/,
+    channel: decidingBy((svc) => ({ signal: (signal) => svc.agents.signal(signal) })),
+  },
+  {
+    fault: 'shows the press instead of the decision',
+    detectedBy: LATE,
+    failure: /sees a decision that/,
+    channel: decidingBy((svc) => {
+      let presser: string | undefined;
+      return {
+        async signal(signal, options) {
+          presser = options?.actor;
+          const { executionId = '', payload } = signal;
+          const status = signal.signal === 'approve' ? 'approved' : 'rejected';
+          const pressed = { requestId: payload.requestId, executionId, status, decidedAt: '' } as const;
+          return svc.agents.signal(signal, options).catch(() => pressed);
+        },
+        get: async (requestId) => withDecider(await svc.approvals.get(requestId), presser),
+      };
+    }),
+  },
+  {
+    fault: 'shows a repeated decision as that of the second person',
+    detectedBy: [LATE[0]],
+    failure: /sees a decision that they did not make/,
+    channel: decidingBy((svc) => {
+      let presser: string | undefined;
+      return {
+        async signal(signal, options) {
+          presser = options?.actor;
+          return svc.agents.signal(signal, options);
+        },
+        get: async (requestId) => withDecider(await svc.approvals.get(requestId), presser),
+      };
+    }),
+  },
+  {
+    fault: 'approves sensitive parameters that nobody saw',
+    detectedBy: [HIDDEN],
+    failure: /sensitive parameters were approved/,
+    channel: decidingBy((svc) => ({
+      signal: (signal, options) =>
+        svc.agents.signal(signal, options).catch(async (error) => {
+          if (!isSvcError(error) || error.code !== 'approval_unseen') throw error;
+          const { reviewToken = '' } = await svc.approvals.get(signal.payload.requestId, { reveal: true });
+          return svc.agents.signal(signal, { ...options, reviewToken });
+        }),
+    })),
+  },
+];
+
+/** The channel that was created last. */
+let latest: Channel | undefined;
+
+const shortened = ({ parameters }: Delivery): Delivery['parameters'] =>
+  Object.fromEntries(
+    Object.entries(parameters).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? `${value.slice(0, 100)} …` : value,
+    ]),
+  );
+
+const withDecider = <Details extends object>(details: Details, decidedBy: string | undefined): Details => ({
+  ...details,
+  ...(decidedBy !== undefined && { decidedBy }),
+});
