@@ -17,7 +17,8 @@ else
     async insert(connection, collection, rows) {
       for (const row of rows) {
         // JSON, so that the server itself gives each value the type of its column.
-        const json = JSON.stringify(row).replaceAll("'", "''");
+        const quoted = Object.entries(row).map(([name, value]) => [quote(name), value]);
+        const json = JSON.stringify(Object.fromEntries(quoted)).replaceAll("'", "''");
         await connection.query(`INSERT INTO ${quote(collection)} JSON '${json}'`);
       }
     },

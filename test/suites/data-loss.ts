@@ -25,7 +25,8 @@ const TABLE = { collection: 'kept' };
 /** `keeps`: no engine may lose a value. `loses`: every engine does. Otherwise it depends on the engine. */
 const CHANGES: readonly (readonly [operation: Operation, outcome?: 'keeps' | 'loses'])[] = [
   [{ type: 'renameField', ...TABLE, from: 'name', to: 'title' }, 'keeps'],
-  [{ type: 'renameField', ...TABLE, from: 'name', to: 'title', strategy: 'copy' }, 'keeps'],
+  // The old column is dropped: what a program writes to it during the copy may be lost.
+  [{ type: 'renameField', ...TABLE, from: 'name', to: 'title', strategy: 'copy' }],
   [{ type: 'renameCollection', ...TABLE, to: 'moved' }, 'keeps'],
   [{ type: 'addField', ...TABLE, field: { name: 'note', type: 'string', default: 'x' } }, 'keeps'],
   [{ type: 'createIndex', ...TABLE, index: 'by_n', columns: [{ name: 'n' }] }, 'keeps'],
