@@ -51,11 +51,16 @@ const at = ({ page, line }: DocsBlock): string => `${page}:${line}`;
 /** What blocks import from their folder and no page shows. */
 const STUBS: DocsStubs = {
   'dialect.ts': "import type { Dialect } from '@svc/sdk';\nexport declare const abacus: Dialect;",
+  'driver.ts':
+    "import type { KeyValueDriver } from '@svc/sdk/dialect';\nexport declare function open(url: string): Promise<KeyValueDriver>;",
   'client.ts':
     "import type { BrokerClient } from '@svc/sdk/testing';\nexport declare function openClient(): Promise<BrokerClient>;",
 };
 /** The same at run time. */
-const NEIGHBOURS: DocsStubs = { 'dialect.ts': 'export const abacus = {};' };
+const NEIGHBOURS: DocsStubs = {
+  'dialect.ts': 'export const abacus = {};',
+  'driver.ts': 'export const open = () => undefined;',
+};
 
 function project(): string {
   const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
