@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect, headers, type NatsConnection } from '@nats-io/transport-node';
 import { type Broker, DeliveryFailed, SvcError } from '@svc/sdk';
@@ -10,6 +11,7 @@ export interface NatsOptions {
 }
 
 const CONNECT_MS = 10_000;
+const CLOSE_MS = 2_000;
 /** A server that misses two pings in a row counts as disconnected. */
 const PING_MS = 10_000;
 
@@ -52,8 +54,9 @@ export function nats({ url }: NatsOptions): Broker {
     },
     async close() {
       stopping.abort();
-      const connection = await current?.catch(() => undefined);
-      await connection?.close();
+      const closing = current?.then((connection) => connection.close()).catch(() => undefined);
+      // A server that does not respond is not waited for.
+      await Promise.race([closing, wait(CLOSE_MS, undefined, { ref: false })]);
     },
   };
 }

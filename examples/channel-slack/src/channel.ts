@@ -11,37 +11,37 @@ export interface SlackOptions {
 
 const MAX_LENGTH = 2_900; // The limit of a section is 3,000 characters.
 
-/** Posts a message with buttons. `slackInteractions` receives the button presses. */
-export function slack({ token, channel, api = 'https://slack.com/api' }: SlackOptions): Channel {
-  const post = async (message: object, signal: AbortSignal): Promise<void> => {
+/** Posts a message with buttons, and edits it after the decision. `slackInteractions` receives the button presses. */
+export function slack({ token, channel, api = 'https://slack.com/api' }: SlackOptions): Channel<string> {
+  const call = async (method: string, message: object, signal: AbortSignal): Promise<string> => {
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json; charset=utf-8' };
     const body = JSON.stringify({ channel, ...message });
-    const response = await fetch(`${api}/chat.postMessage`, { method: 'POST', headers, body, signal });
+    const response = await fetch(`${api}/${method}`, { method: 'POST', headers, body, signal });
     const afterMs = Number(response.headers.get('retry-after')) * 1000;
     if (!response.ok) throw new DeliveryFailed(`Slack responded with ${response.status}`, { afterMs });
-    const { ok, error } = (await response.json()) as { ok: boolean; error?: string };
+    const { ok, error, ts } = (await response.json()) as { ok: boolean; error?: string; ts: string };
     if (!ok) throw new DeliveryFailed(`Slack responded with ${error}`);
+    return ts;
   };
   return {
     name: 'slack',
-    deliver: (delivery, signal) => post(messageOf(delivery), signal),
-    onDecided({ requestId, status, decidedBy = 'nobody' }, signal) {
+    deliver: (delivery, signal) => call('chat.postMessage', messageOf(delivery), signal),
+    async onDecided({ requestId, status, decidedBy = 'nobody' }, signal, receipts) {
       const text = escapeMarkup(displayText(`${requestId} is ${status} by ${decidedBy}`));
-      return post({ text, blocks: [section(text)] }, signal);
+      for (const ts of receipts) await call('chat.update', { ts, text, blocks: [section(text)] }, signal);
     },
   };
 }
 
-function messageOf({ requestId, executionId, callbackUrl, ...call }: Delivery): object {
+function messageOf({ requestId, callbackUrl, ...call }: Delivery): object {
   const title = escapeMarkup(shortenText(`${call.agentTag} wants to call ${call.tool}: ${call.reason}`, 500).text);
   const parameters = escapeMarkup(displayJson(call.parameters));
   const isComplete = parameters.length <= MAX_LENGTH;
   const shown = isComplete ? parameters : `${parameters.slice(0, MAX_LENGTH).replace(/&[a-z]*$/, '')} …`;
-  const value = JSON.stringify({ requestId, executionId });
   const elements = [
-    ...(isComplete ? [button('approve', value, { style: 'primary' })] : []), // Nobody can approve parameters that they cannot see.
-    button('reject', value, { style: 'danger' }),
-    ...(callbackUrl === undefined ? [] : [button('open', value, { url: callbackUrl })]),
+    ...(isComplete ? [button('approve', requestId, { style: 'primary' })] : []), // Nobody can approve parameters that they cannot see.
+    button('reject', requestId, { style: 'danger' }),
+    ...(callbackUrl === undefined ? [] : [button('open', requestId, { url: callbackUrl })]),
   ];
   const blocks = [title, shown, `${requestId}, until ${call.timeout}`].map(section);
   return { text: title, blocks: [...blocks, { type: 'actions', elements }] };

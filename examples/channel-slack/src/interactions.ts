@@ -30,11 +30,11 @@ export function slackInteractions({
       Object.hasOwn(SIGNALS, action.action_id),
     );
     if (!pressed) return new Response(null, { status: 200 });
-    const { requestId, executionId } = JSON.parse(pressed.value ?? '{}') as { requestId: string; executionId: string };
+    const { value: requestId = '' } = pressed;
     const actor = `slack:${user.id}`;
     try {
       const signal = SIGNALS[pressed.action_id];
-      const { status } = await svc.agents.signal({ executionId, signal, payload: { requestId } }, { actor });
+      const { status } = await svc.agents.signal({ signal, payload: { requestId } }, { actor });
       // Repeating a decision is not an error: somebody else may have made it before.
       const { decidedBy } = await svc.approvals.get(requestId);
       const result = decidedBy === actor ? `${status} by <@${user.id}>` : `already ${status}`;

@@ -27,8 +27,8 @@ async function startCall() {
   return { request: await requested, outcome };
 }
 
-function payload({ requestId, executionId }: ApprovalRequest, { action = 'svc_approve', user = 'U1' } = {}) {
-  const actions = [{ action_id: action, value: JSON.stringify({ requestId, executionId }) }];
+function payload({ requestId }: ApprovalRequest, { action = 'svc_approve', user = 'U1' } = {}) {
+  const actions = [{ action_id: action, value: requestId }];
   return { user: { id: user }, actions, response_url: slack.url };
 }
 
