@@ -45,7 +45,7 @@ declare module '@svc/sdk' {
 }
 `;
 
-const databaseSource = (name: string): string => `import { type EmbeddedDatabase, exactNumber } from '@svc/sdk/dialect';
+const databaseSource = (name: string): string => `import type { EmbeddedDatabase } from '@svc/sdk/dialect';
 
 /** What svc needs of the driver. */
 interface Driver {
@@ -61,9 +61,7 @@ export async function openDatabase(file: string): Promise<EmbeddedDatabase> {
     server: \`${name} \${driver.version}\`,
     async exec(sql) {
       const { rows, changed } = await driver.run(sql);
-      // A bigint becomes a number where that is exact.
-      const exact = rows.map((row) => Object.entries(row).map(([column, value]) => [column, exactNumber(value)]));
-      return { rows: exact.map((entries) => Object.fromEntries(entries)), count: changed };
+      return { rows, count: changed };
     },
     close: () => driver.close(),
   };
@@ -99,7 +97,7 @@ const TYPES: Readonly<Record<FieldType, string>> = {
 
 const syntaxSource = (
   name: string,
-): string => `import { type TextCatalogSyntax, UNSUPPORTED_BY_SQL, type ValidationRules } from '@svc/sdk/dialect';
+): string => `import { type TextCatalogSyntax, UNSUPPORTED_BY_EMBEDDED, type ValidationRules } from '@svc/sdk/dialect';
 
 /** Marks unfinished work; the suites in test/ fail with the message. */
 function todo(what: string): never {
@@ -121,15 +119,15 @@ ${Object.entries(TYPES)
     return todo('catalogQuery: the CREATE statements of tables and indexes, with the columns "name" and "sql"');
   },
   columnsQuery: (table) => todo(\`columnsQuery: the columns of \${table}, with the column "name"\`),
-  // If the engine needs it: typeText, quoteLiteral, danglingReferences, invalidValueCondition, rewritesTexts,
-  // nativeEnum, alterDropsIndexes, alterRenamesTableOnly.
+  // If the engine needs it: typeText, quoteLiteral, arrayLiteral, danglingReferences, invalidValueCondition,
+  // rewritesTexts, nativeEnum, alterDropsIndexes, alterRenamesTableOnly.
 };
 
 export const rules: ValidationRules = {
   name: '${name}',
   names: { max: 63, unit: 'bytes' },
   // What the engine lacks, each with a reason and an alternative: check: { why: '…', next: '…' }.
-  unsupported: { ...UNSUPPORTED_BY_SQL },
+  unsupported: { ...UNSUPPORTED_BY_EMBEDDED },
 };
 `;
 

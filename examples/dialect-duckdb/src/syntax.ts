@@ -2,7 +2,7 @@ import {
   engineErrors,
   quoteLiteral,
   type TextCatalogSyntax,
-  UNSUPPORTED_BY_SQL,
+  UNSUPPORTED_BY_EMBEDDED,
   type ValidationRules,
 } from '@svc/sdk/dialect';
 
@@ -36,15 +36,11 @@ export const SYNTAX: TextCatalogSyntax = {
     if (type === 'decimal') return `DECIMAL(${precision}, ${scale})`;
     return type === 'binary' || type === 'string' ? TYPES[type] : undefined;
   },
-  quoteLiteral(value, { type, items = 'string' }) {
+  quoteLiteral(value, { type }) {
     if (type === 'binary' || type === 'blob') return `from_base64(${quoteLiteral(value)})`;
-    if (type === 'float') return `CAST(${value} AS FLOAT)`;
-    if (type !== 'array' || !Array.isArray(value)) return undefined;
-    const list = value.map(
-      (item) => SYNTAX.quoteLiteral?.(item, { type: items }) ?? quoteLiteral(item, { type: items }),
-    );
-    return `CAST([${list.join(', ')}] AS ${SYNTAX.typeText?.({ type: items }) ?? TYPES[items]}[])`;
+    return type === 'float' ? `CAST(${value} AS FLOAT)` : undefined;
   },
+  arrayLiteral: (elements, type) => `CAST([${elements.join(', ')}] AS ${type})`,
   now: {
     date: "CAST(now() AT TIME ZONE 'UTC' AS DATE)",
     time: "CAST(now() AT TIME ZONE 'UTC' AS TIME)",
@@ -72,10 +68,7 @@ export const RULES: ValidationRules = {
   name: 'duckdb',
   names: { max: 63, unit: 'bytes' },
   unsupported: {
-    ...UNSUPPORTED_BY_SQL,
-    temporaryTable: { why: 'It would be dropped with the connection.', next: 'Leave "temporary" out.' },
-    unloggedTable: { why: 'DuckDB logs every table.', next: 'Leave "unlogged" out.' },
-    concurrentIndex: { why: 'DuckDB has one connection at a time here.', next: 'Leave "concurrently" out.' },
+    ...UNSUPPORTED_BY_EMBEDDED,
     descendingIndex: { why: 'DuckDB ignores the order of an index.', next: 'Leave the order out.' },
     generatedInteger: {
       why: 'DuckDB numbers rows with sequences, which svc does not create.',

@@ -1,4 +1,4 @@
-import { type EmbeddedDatabase, exactNumber } from '@svc/sdk/dialect';
+import type { EmbeddedDatabase } from '@svc/sdk/dialect';
 
 type Row = Readonly<Record<string, unknown>>;
 
@@ -35,9 +35,7 @@ async function openDriver(file: string): Promise<Driver> {
   const all = (sql: string) => {
     const statement = database.prepare(sql);
     statement.setReadBigInts(true);
-    return statement
-      .all()
-      .map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, exactNumber(value)])));
+    return statement.all();
   };
   return { all, exec: (sql) => database.exec(sql), close: () => database.close() };
 }

@@ -2,7 +2,7 @@ import {
   engineErrors,
   quoteLiteral,
   type TextCatalogSyntax,
-  UNSUPPORTED_BY_SQL,
+  UNSUPPORTED_BY_EMBEDDED,
   type ValidationRules,
 } from '@svc/sdk/dialect';
 
@@ -51,10 +51,7 @@ export const RULES: ValidationRules = {
     problem: (name) => (/^sqlite_/i.test(name) ? 'Names that begin with sqlite_ are reserved for SQLite.' : undefined),
   },
   unsupported: {
-    ...UNSUPPORTED_BY_SQL,
-    temporaryTable: { why: 'It would be dropped with the connection.', next: 'Leave "temporary" out.' },
-    unloggedTable: { why: 'SQLite journals every table.', next: 'Leave "unlogged" out.' },
-    concurrentIndex: { why: 'SQLite has one writer at a time.', next: 'Leave "concurrently" out.' },
+    ...UNSUPPORTED_BY_EMBEDDED,
     dropLastField: { why: 'SQLite has no tables without columns.', next: 'Drop the table.' },
     generatedInteger: {
       why: 'SQLite numbers rows, not fields.',

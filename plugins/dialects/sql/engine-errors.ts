@@ -28,22 +28,34 @@ export interface EngineErrors extends Pick<SqlDriver, 'toSvcError' | 'isMissing'
  *   duplicate: /^UNIQUE constraint failed/,
  * });
  */
-export function engineErrors({ engine, isEngineError, messages, duplicate }: ErrorPatterns): EngineErrors {
-  const isOwn = (error: unknown): error is Error =>
-    error instanceof Error && !isSvcError(error) && (isEngineError?.(error) ?? true);
+export function engineErrors({ duplicate, ...patterns }: ErrorPatterns): EngineErrors {
+  const { messages } = patterns;
   const matches = (pattern: RegExp | undefined) => (error: unknown) =>
-    pattern !== undefined && isOwn(error) && pattern.test(error.message);
+    pattern !== undefined && isFrom(patterns, error) && pattern.test(error.message);
   return {
-    toSvcError(error) {
-      if (!isOwn(error)) return error;
-      const patterns = Object.entries(messages) as [ErrorCode, RegExp][];
-      const [code] = patterns.find(([, pattern]) => pattern.test(error.message)) ?? [];
-      return code === undefined
-        ? new SvcError('migration_failed', `${engine} rejected a statement.`, { why: error.message, cause: error })
-        : new SvcError(code, codes[code], { why: error.message, cause: error });
-    },
+    toSvcError: errorConverter(patterns),
     isMissing: matches(messages.collection_unknown),
     isDuplicate: matches(duplicate),
     isBusy: matches(messages.database_in_use),
   };
 }
+
+type MessagePatterns = Omit<ErrorPatterns, 'duplicate'>;
+
+const isFrom = ({ isEngineError }: MessagePatterns, error: unknown): error is Error =>
+  error instanceof Error && !isSvcError(error) && (isEngineError?.(error) ?? true);
+
+/** The function `toSvcError` of a driver, from the messages of an engine. */
+export const errorConverter =
+  (patterns: MessagePatterns) =>
+  (error: unknown): unknown => {
+    if (!isFrom(patterns, error)) return error;
+    const messages = Object.entries(patterns.messages) as [ErrorCode, RegExp][];
+    const [code] = messages.find(([, pattern]) => pattern.test(error.message)) ?? [];
+    return code === undefined
+      ? new SvcError('migration_failed', `${patterns.engine} rejected a statement.`, {
+          why: error.message,
+          cause: error,
+        })
+      : new SvcError(code, codes[code], { why: error.message, cause: error });
+  };

@@ -15,10 +15,6 @@ export interface Session {
   close(): Promise<void>;
 }
 
-/** A bigint as a number, where the number is exact; other values unchanged. For drivers that return bigints. */
-export const exactNumber = (value: unknown): unknown =>
-  typeof value === 'bigint' && BigInt(Number(value)) === value ? Number(value) : value;
-
 /** Rows of the only statement in `text`. */
 export async function rowsOf(exec: ExecSql, text: string): Promise<Result['rows']> {
   return (await exec(text)).at(-1)?.rows ?? [];

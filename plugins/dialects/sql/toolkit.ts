@@ -1,5 +1,5 @@
 /**
- * Building blocks for SQL dialects outside this package.
+ * Building blocks for dialects outside this package.
  * @module @svc/sdk/dialect
  */
 
@@ -15,12 +15,25 @@ export type {
   UnsupportedObject,
   UpdateJob,
 } from '../../../core/dialect.ts';
-export { CLOCK, ELAPSED, type RecordColumn, type RecordValue, type RecordWrite } from '../../../core/records.ts';
+export {
+  anyDefinition,
+  buildPage,
+  CLOCK,
+  ELAPSED,
+  type PagePosition,
+  pageIndex,
+  pageStart,
+  type RecordColumn,
+  type RecordValue,
+  type RecordWrite,
+  typedStore,
+} from '../../../core/records.ts';
 export { apply } from '../../../core/schema/apply.ts';
 export { defineConstraint } from '../../../core/schema/constraint.ts';
 export { applyFieldChanges } from '../../../core/schema/define-field.ts';
 export { type Reference, referencesTo } from '../../../core/schema/keys.ts';
 export { isExpression } from '../../../core/schema/literal.ts';
+export { deserializeCollection, type SerializedCollection, serializeCollection } from '../../../core/schema/model.ts';
 export type { NameKind, NameRules } from '../../../core/schema/names.ts';
 export type { Raw } from '../../../core/schema/operation.ts';
 export {
@@ -30,6 +43,8 @@ export {
   type UnsupportedFeatures,
   type UnsupportedReason,
 } from '../../../core/schema/unsupported-features.ts';
+export { convertingErrors, lockLostError } from '../shared/errors.ts';
+export type { KeyValueStep } from '../shared/key-value/compile.ts';
 export { type KeyValueDialect, keyValueDialect, UNSUPPORTED_BY_KEY_VALUE } from '../shared/key-value/dialect.ts';
 export type {
   EntryRange,
@@ -41,11 +56,13 @@ export type {
   RowWrite,
   SetEntry,
 } from '../shared/key-value/driver.ts';
+export { type RowUpdate, rowUpdate, type TextRow, textValue } from '../shared/key-value/text-rows.ts';
+export { runSegments, type SegmentSteps } from '../shared/run-segments.ts';
 export { booleanOption, connectTimeoutMs, integerOption, readSettings, stringOption } from '../shared/settings.ts';
 export { shareInstance } from '../shared/share-instance.ts';
 export { columnDefinition, defaultExpression, fieldConstraints, primaryKeyConstraint } from './column.ts';
 export { alterTable, compileSql, constraintDefinition, primaryKeyAfter } from './compile.ts';
-export { type EngineErrors, type ErrorPatterns, engineErrors } from './engine-errors.ts';
+export { type EngineErrors, type ErrorPatterns, engineErrors, errorConverter } from './engine-errors.ts';
 export { type Grammar, type RenamedConstraint, type StatementFacts, UNSUPPORTED_BY_SQL } from './grammar.ts';
 export { isLeased, type Lease, type LeaseStore, leaseTable, withLeaseLock } from './lease.ts';
 export { isLossyCast } from './lossy-casts.ts';
@@ -60,12 +77,17 @@ export {
   readRecordColumn,
   recordLiteral,
 } from './record-values.ts';
-export { type ExecSql, exactNumber, type Result, retryTransient, rowsOf, type Session } from './session.ts';
+export { type ExecSql, type Result, retryTransient, rowsOf, type Session } from './session.ts';
 export { isRaw, type RawSql, SCHEMA_PLACEHOLDER, type SqlText, StatementTemplate, sqlStatement } from './statement.ts';
 export { compileTextCatalog, type TextCatalogStatement, type TextCatalogStep } from './text-catalog/compile.ts';
 export { sqlConnection, type TextCatalogDialect, textCatalogDialect } from './text-catalog/dialect.ts';
 export type { RunScript, SqlDriver } from './text-catalog/driver.ts';
-export { type EmbeddedDatabase, type EmbeddedDialect, embeddedDialect } from './text-catalog/embedded.ts';
+export {
+  type EmbeddedDatabase,
+  type EmbeddedDialect,
+  embeddedDialect,
+  UNSUPPORTED_BY_EMBEDDED,
+} from './text-catalog/embedded.ts';
 export { readTextCatalog, type TextCatalog } from './text-catalog/read.ts';
 export {
   normalizeTextCatalog,

@@ -52,7 +52,7 @@ export function sqlConnection(syntax: TextCatalogSyntax, driver: SqlDriver): Con
     server: driver.server,
     run: (segments, epoch, tookMs) =>
       runSegments({ syntax, driver, backend, readTexts, ensureTable }, segments, epoch, tookMs),
-    query: rows,
+    query: async (text) => (await rows(text)).map(withExactNumbers),
     async introspect(collections) {
       const { model } = await readCatalog();
       return collections ? new Map([...model].filter(([name]) => collections.includes(name))) : model;
@@ -81,6 +81,14 @@ export function sqlConnection(syntax: TextCatalogSyntax, driver: SqlDriver): Con
   };
   return connection;
 }
+
+/** Drivers return a bigint for every integer, or for none. */
+const withExactNumbers = (row: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(Object.entries(row).map(([name, value]) => [name, exactNumber(value)]));
+
+/** A bigint as a number, if the number is exact. */
+const exactNumber = (value: unknown): unknown =>
+  typeof value === 'bigint' && BigInt(Number(value)) === value ? Number(value) : value;
 
 function recordBackend(grammar: RecordGrammar, driver: SqlDriver, exec: ExecSql): RecordBackend {
   const { isMissing, isDuplicate, toSvcError } = driver;

@@ -2,19 +2,29 @@ import { resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ConnectOptions, Dialect } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
+import type { UnsupportedFeatures } from '../../../../core/schema/unsupported-features.ts';
 import { shareInstance } from '../../shared/share-instance.ts';
 import type { EngineErrors } from '../engine-errors.ts';
+import { UNSUPPORTED_BY_SQL } from '../grammar.ts';
 import { SerialQueue } from '../mutex.ts';
 import type { ExecSql, Result } from '../session.ts';
 import type { TextCatalogStep } from './compile.ts';
 import { type TextCatalogDialect, textCatalogDialect } from './dialect.ts';
 import type { RunScript, SqlDriver } from './driver.ts';
 
+/** The features that engines with one writer per file lack. */
+export const UNSUPPORTED_BY_EMBEDDED: UnsupportedFeatures = {
+  ...UNSUPPORTED_BY_SQL,
+  temporaryTable: { why: 'It would be dropped with the connection.', next: 'Leave "temporary" out.' },
+  unloggedTable: { why: 'The engine logs every table.', next: 'Leave "unlogged" out.' },
+  concurrentIndex: { why: 'There is one writer at a time.', next: 'Leave "concurrently" out.' },
+};
+
 /** One open database file. Its functions are never called concurrently. */
 export interface EmbeddedDatabase {
   /** Product and version, for people. */
   readonly server: string;
-  /** Runs one statement. */
+  /** Runs one statement. Integers in rows are numbers or bigints. */
   exec(text: string): Result | Promise<Result>;
   /** Runs one or more statements. Default: `exec`. */
   script?(text: string): unknown;

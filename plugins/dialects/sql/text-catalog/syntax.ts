@@ -19,6 +19,8 @@ export interface TextCatalogSyntax {
   typeText?(field: Omit<Field, 'name'>): string | undefined;
   /** A literal of a field's type; undefined if it is the same as that of the exported function `quoteLiteral`. */
   quoteLiteral?(value: Exclude<Json, null>, field: Omit<Field, 'name'>): string | undefined;
+  /** An array of element literals, for an engine with array types; without it, an array is JSON in a string. */
+  arrayLiteral?(elements: readonly string[], type: string): string;
   /** An expression for the current date or time, for the types that support it. */
   readonly now: Readonly<Partial<Record<FieldType, string>>>;
   /**
@@ -65,11 +67,19 @@ export function quoteLiteral(value: Json, { type }: Pick<Field, 'type'> = { type
 const quoteText = (value: string): string => `'${value.replaceAll("'", "''")}'`;
 
 /** A literal in the syntax of an engine. */
-export const literal = (
-  syntax: Pick<TextCatalogSyntax, 'quoteLiteral'>,
+export function literal(
+  syntax: Pick<TextCatalogSyntax, 'types' | 'typeText' | 'quoteLiteral' | 'arrayLiteral'>,
   value: Json,
   field: Omit<Field, 'name'>,
-): string => (value === null ? undefined : syntax.quoteLiteral?.(value, field)) ?? quoteLiteral(value, field);
+): string {
+  if (value === null) return 'NULL';
+  if (field.type === 'array' && Array.isArray(value) && syntax.arrayLiteral) {
+    const element = { type: field.items ?? 'string' };
+    const elements = value.map((one: Json) => literal(syntax, one, element));
+    return syntax.arrayLiteral(elements, typeText(syntax, field));
+  }
+  return syntax.quoteLiteral?.(value, field) ?? quoteLiteral(value, field);
+}
 export const unquoteIdentifier = (name: string): string =>
   name.startsWith('"') ? name.slice(1, -1).replaceAll('""', '"') : name;
 export const unquoteLiteral = (literal: string): string => literal.slice(1, -1).replaceAll("''", "'");
