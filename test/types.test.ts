@@ -141,11 +141,18 @@ const REJECTED: Readonly<Record<string, readonly [code: string, message: RegExp]
   ],
 };
 
+/** The package of a dialect, as it is published. */
+const ABACUS = `import { type Plugin } from '@svc/sdk';
+declare const plugin: Plugin;
+export default plugin;
+declare module '@svc/sdk' {
+  interface Dialects { abacus: true }
+}
+`;
+
 /** What must compile. */
 const ACCEPTED = `
-  declare module '@svc/sdk' {
-    interface Dialects { abacus: true }
-  }
+  import type {} from 'svc-dialect-abacus';
   defineConfig({ product: 'shop', databases: { main: { dialect: 'abacus', url: 'abacus://beads', options: { beads: 10 } } } });
   defineConfig({ product: 'shop', env: 'dev', databases: ${MAIN}, brokers: { bus: { type: 'rabbitmq', url: process.env.URL, prefetch: 5 } } });
   defineConfig(({ env = 'dev' }) => ({
@@ -183,7 +190,9 @@ async function compile(): Promise<Map<string, string[]>> {
     [join(root, file)],
   ]);
   const snippets = Object.values(REJECTED).map(([code], index) => [`rejected-${index}.ts`, `${IMPORTS}\n${code}\n`]);
+  paths.push(['svc-dialect-abacus', ['./abacus/index.d.ts']]);
   const path = folder({
+    'abacus/index.d.ts': ABACUS,
     'tsconfig.json': {
       compilerOptions: { ...compilerOptions, paths: Object.fromEntries(paths), noUnusedLocals: false },
       include: ['*.ts'],
