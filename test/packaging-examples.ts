@@ -149,7 +149,7 @@ test('channel-slack and policy, installed, take part in a call that the command 
   const posted: string[] = [];
   const api = createServer(async (request, response) => {
     posted.push(await text(request));
-    response.setHeader('content-type', 'application/json').end('{ "ok": true }');
+    response.setHeader('content-type', 'application/json').end('{ "ok": true, "ts": "1700000000.000100" }');
   });
   await once(api.listen(0, '127.0.0.1'), 'listening');
   const { port } = api.address() as AddressInfo;

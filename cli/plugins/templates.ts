@@ -128,7 +128,7 @@ export function ${identifier}({ url }: Options): Channel {
       // A model's text may mislead: \`displayText\` and \`displayJson\` from '@svc/sdk' make it safe to show.
       await fetch(url, { method: 'POST', body, signal });
     },
-    // Reports the decision: onDecided(record, signal) { … }
+    // Reports the decision: onDecided(record, signal, receipts) { … }
   };
 }
 

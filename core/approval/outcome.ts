@@ -7,11 +7,7 @@ import { isTooDeep, storableText } from '../tool/safe-json.ts';
 import { withoutPassword } from '../url.ts';
 import type { Outcome, OutcomeStatus } from './request.ts';
 
-/**
- * The result of a gated call. A rejection is returned as a result, never thrown. A class, because a method costs nothing
- * there: every ungated call returns one too.
- * @experimental
- */
+/** The result of a gated call. A rejection is returned as a result, never thrown. @experimental */
 export class CallOutcome implements Outcome {
   readonly status: OutcomeStatus;
   readonly result: Json;
@@ -20,6 +16,7 @@ export class CallOutcome implements Outcome {
   /** Absent if no approval was needed. */
   declare readonly requestId?: string;
 
+  // A class, because a method of an object costs every ungated call as much as the rest of the gate.
   /** @internal */
   constructor({ status, result, changed, requestId }: CallResult) {
     this.status = status;

@@ -30,10 +30,9 @@ app.post('/decisions/:requestId', async (context) => {
   const requestId = context.req.param('requestId');
   const { approved, reason, modifiedParams } = await context.req.json();
   const user = context.req.header('x-user') ?? ''; // take it from your session, never from a header
-  const { executionId } = await svc.approvals.get(requestId);
   const signal = approved === true ? 'approve' : 'reject';
   const payload = { requestId, ...(reason && { reason }), ...(modifiedParams && { modifiedParams }) };
-  return context.json(await svc.agents.signal({ executionId, signal, payload }, { actor: user }));
+  return context.json(await svc.agents.signal({ signal, payload }, { actor: user }));
 });
 
 const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }, async ({ port }) => {

@@ -10,7 +10,7 @@ import { slackUnderTest } from './slack.ts';
 
 channelSuite(test, slackUnderTest);
 
-test('a decision that is made elsewhere replaces the message and its buttons', async () => {
+test('a decision that is made elsewhere replaces the message and its buttons', { timeout: 30_000 }, async () => {
   const sent: { readonly method: string; readonly channel: string; readonly ts?: string; readonly blocks: object[] }[] =
     [];
   const api = createServer(async (request, response) => {
