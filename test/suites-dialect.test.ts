@@ -37,6 +37,7 @@ const FAULTS: Readonly<Record<WrongDialect, readonly [name: string, message: Reg
   'lists no unsupported object': ['what a model cannot express is listed', /unsupportedObjects returned \[\]/],
   'keeps everything in memory': [SURVIVES, /kept/],
   'acknowledges a record before it is stored': [SURVIVES, /undefined !== 1/],
+  'compares deadlines with its own clock': ['a deadline does not depend on the clock of the process', /an hour ahead/],
   'has a lock in the process': [
     'the lock excludes other processes until its holder dies',
     /the lock was acquired while another process held it/,

@@ -68,6 +68,25 @@ const jobs = {
     return epochs;
   },
 
+  /**
+   * Replaces a record before its deadline and another one after it, by the clock of the engine, while that of this process
+   * is wrong. Returns both outcomes.
+   */
+  async replaceAround(dialect: Dialect, url: string, options: ConnectOptions, clockMs: number) {
+    setClock(clockMs);
+    const connection = await connectWhenFree(dialect, url, options);
+    await connection.withLock(() => connection.ensureTables([anyDefinition(things)]));
+    const store = connection.records(things);
+    const replace = async (key: string, inMs: number) => {
+      const expires = new Date((await connection.now()).getTime() + inMs);
+      await store.insert({ ...thing(key, 1), expires });
+      return store.replace(key, 1, thing(key, 2), { before: 'expires' });
+    };
+    const outcomes = [await replace(`before ${clockMs}`, 60_000), await replace(`after ${clockMs}`, -1_000)];
+    await connection.close();
+    return outcomes;
+  },
+
   /** Applies migrations, or rolls back the last. Returns the number of calls to the connection. */
   async migrate(
     dialect: Dialect,
@@ -104,6 +123,16 @@ export interface Job {
 export type Answer = { readonly value: unknown } | { readonly error: string };
 
 const killSelf = (): void => void process.kill(process.pid, 'SIGKILL');
+
+/** Moves the clock of this process, as on a machine whose clock is wrong. */
+function setClock(aheadMs: number): void {
+  const real = Date;
+  const now = () => real.now() + aheadMs;
+  globalThis.Date = new Proxy(real, {
+    construct: (target, args, self) => Reflect.construct(target, args.length === 0 ? [now()] : args, self),
+    get: (target, name) => (name === 'now' ? now : Reflect.get(target, name)),
+  });
+}
 
 /** Reports each call of a method before it is made, those of record stores and of a run's observer included. */
 function countCalls<T extends object>(target: T, onCall: () => void): T {

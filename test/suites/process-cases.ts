@@ -10,6 +10,7 @@ import { ID } from './supported-operations.ts';
 const TABLE = 'kept';
 const KEY = 'written by another process';
 const ROUNDS = 5;
+const HOUR_MS = 3_600_000;
 
 /** Cases with several processes, some of which are killed. */
 export function processCases(on: DeclareDialectCase, engine: DialectUnderTest): void {
@@ -74,6 +75,18 @@ export function processCases(on: DeclareDialectCase, engine: DialectUnderTest): 
         epochs.sort((a, b) => a - b),
         Array.from({ length: 2 * ROUNDS }, (_, index) => first + index),
       );
+    },
+  );
+
+  on(
+    'a deadline does not depend on the clock of the process',
+    '`now` and the deadline of `replace` use the clock of the engine, also in a process whose clock is wrong.',
+    async ({ start, url }) => {
+      for (const clockMs of [HOUR_MS, -HOUR_MS]) {
+        const outcomes = await start().run('replaceAround', url, options, clockMs);
+        const clock = `the clock of the process is an hour ${clockMs > 0 ? 'ahead' : 'late'}`;
+        assert.deepEqual(outcomes, ['replaced', 'late'], clock);
+      }
     },
   );
 

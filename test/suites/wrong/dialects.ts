@@ -117,6 +117,17 @@ export const wrongDialects = {
       return { ...store, insert };
     },
   })),
+  'compares deadlines with its own clock': withConnection((connection) => ({
+    records: <R extends object>(definition: RecordDefinition<R>) => {
+      const store = connection.records(definition);
+      const replace: typeof store.replace = async (key, version, record, { before, ...guard } = {}) => {
+        const deadline = before && (await store.get(key))?.record[before];
+        if (deadline instanceof Date && deadline.getTime() <= Date.now()) return 'late';
+        return store.replace(key, version, record, guard);
+      };
+      return { ...store, replace };
+    },
+  })),
   'has a lock in the process': withConnection((connection) => ({
     async withLock(work, options) {
       const epoch = await connection.withLock(async (one) => one, options);
