@@ -137,6 +137,28 @@ test('a decision waits for the receipt of a delivery in progress, and delays nei
   await app.service.close();
 });
 
+for (const [what, impair] of [
+  ['that could not be recorded', ({ service }) => (service.deliveries.insert = async () => assert.fail('disk full'))],
+  ['that the index does not list yet', ({ service }) => (service.deliveries.page = async () => ({ records: [] }))],
+] as const satisfies readonly [string, (app: ApprovalProcess) => unknown][]) {
+  test(`the process that delivered a request has the receipt of a delivery ${what}`, async () => {
+    const app = await openApprovalProcess(new MemoryStore());
+    impair(app);
+    let isSent = false;
+    const channel = reporting(async () => {
+      isSent = true;
+      return 'sent';
+    });
+    const gate = createGate(app, compileTestTools(new Bank().tool()), { routes: [channel.route] });
+    const { request, outcome } = await startCall(gate, refund());
+    await waitUntil(() => isSent, 'The delivery never began.');
+    await approve(app, request);
+    assert.equal((await outcome).status, 'completed');
+    assert.deepEqual(await channel.given, ['sent']);
+    await app.service.close();
+  });
+}
+
 test('a decided request is not delivered again while its tool runs', async () => {
   const app = await openApprovalProcess(new MemoryStore());
   let attempts = 0;

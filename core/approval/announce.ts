@@ -86,8 +86,8 @@ export async function announceDecision(
       if (!onDecided) return;
       try {
         // An attempt in progress may still send a message and return its receipt.
-        await active?.deliveries.get(channel);
-        const receipts = await receiptsOf(service, requestId, channel);
+        const own = await active?.deliveries.get(channel);
+        const receipts = await receiptsOf(service, requestId, channel, own);
         await withTimeout((signal) => onDecided(record, signal, receipts), service.closing);
       } catch (error) {
         service.warn(`The channel ${channel} did not receive the decision on ${requestId}: ${auditText(error)}`);
@@ -96,14 +96,14 @@ export async function announceDecision(
   );
 }
 
-/** Retries until delivered, decided, expired or not retryable. Every attempt is recorded. */
+/** Retries until delivered, decided, expired or not retryable. Every attempt is recorded. Returns the one that succeeded. */
 async function deliver(
   service: ApprovalService,
   route: DeliveryRoute,
   announcement: Announcement,
   deadline: number,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<RecordedAttempt | undefined> {
   const { requestId } = announcement.request;
   const { channel } = route;
   for (let pause = FIRST_RETRY_MS; !signal.aborted; pause = Math.min(pause * 2, MAX_RETRY_MS)) {
@@ -115,19 +115,20 @@ async function deliver(
       );
       return await recordDelivery(service, requestId, channel, returned);
     } catch (error) {
-      if (service.closing.aborted) return;
+      if (service.closing.aborted) return undefined;
       const { retry, afterMs } = isDeliveryFailed(error) ? error : { retry: true, afterMs: 0 };
       await recordAttempt(service, { requestId, channel, delivered: false, error: auditText(error), receipt: null });
-      if (signal.aborted) return;
+      if (signal.aborted) return undefined;
       // Jitter: a receiver that recovers is not contacted by all senders at once.
       const next = Math.max(afterMs, pause * (0.5 + Math.random() / 2));
       if (!retry || service.clock.msUntil(deadline) <= next) {
         service.warn(`The channel ${channel} did not deliver ${requestId}: ${auditText(error)}`);
-        return;
+        return undefined;
       }
       await pauseFor(next, signal);
     }
   }
+  return undefined;
 }
 
 /** Ends early only if the signal aborts, so that `Retry-After` is honoured. Longer pauses take several timers. */
@@ -161,7 +162,7 @@ async function recordDelivery(
   requestId: string,
   channel: string,
   returned: unknown,
-): Promise<void> {
+): Promise<RecordedAttempt> {
   const stored = storableReceipt(returned);
   if ('receipt' in stored) {
     const receipt = stored.receipt === null ? null : { value: stored.receipt };
@@ -172,13 +173,17 @@ async function recordDelivery(
   return recordAttempt(service, { requestId, channel, delivered: true, error, receipt: null });
 }
 
-async function recordAttempt(service: ApprovalService, attempt: Omit<DeliveryRow, 'id' | 'at'>): Promise<void> {
+type RecordedAttempt = Omit<DeliveryRow, 'at'>;
+
+async function recordAttempt(service: ApprovalService, attempt: Omit<RecordedAttempt, 'id'>): Promise<RecordedAttempt> {
   const { requestId, channel } = attempt;
+  const recorded = { ...attempt, id: `del_${uuid()}` };
   try {
-    await service.deliveries.insert({ ...attempt, id: `del_${uuid()}`, at: new Date(await service.clock.now()) });
+    await service.deliveries.insert({ ...recorded, at: new Date(await service.clock.now()) });
   } catch (failure) {
     service.warn(`A delivery of ${requestId} by ${channel} could not be added to the audit: ${auditText(failure)}`);
   }
+  return recorded;
 }
 
 async function deliveredChannels(service: ApprovalService, requestId: string): Promise<ReadonlySet<string>> {
@@ -191,12 +196,19 @@ async function deliveredChannels(service: ApprovalService, requestId: string): P
   return found;
 }
 
-async function receiptsOf(service: ApprovalService, requestId: string, channel: string): Promise<readonly Json[]> {
-  const receipts: Json[] = [];
+/** Includes `own`, the delivery by this process, even if the index does not list it yet or it could not be recorded. */
+async function receiptsOf(
+  service: ApprovalService,
+  requestId: string,
+  channel: string,
+  own: Pick<DeliveryRow, 'id' | 'receipt'> | undefined,
+): Promise<readonly Json[]> {
+  const found = new Map<string, Json>();
   for await (const { record } of allRows(service.deliveries, 'byRequest', { equals: { requestId }, limit: 1000 })) {
-    if (record.channel === channel && record.receipt) receipts.push(record.receipt.value);
+    if (record.channel === channel && record.receipt) found.set(record.id, record.receipt.value);
   }
-  return receipts;
+  if (own?.receipt) found.set(own.id, own.receipt.value);
+  return [...found.values()];
 }
 
 /** The longest error in the audit, in characters. */

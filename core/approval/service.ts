@@ -39,8 +39,8 @@ export type WriteResult =
 export interface ActiveAnnouncement {
   /** Aborts when the request is decided or its caller detaches: then no further attempt starts. */
   readonly signal: AbortSignal;
-  /** By channel; each resolves when its last attempt is recorded. */
-  readonly deliveries: Map<string, Promise<void>>;
+  /** By channel; each resolves to its delivery, if one succeeded, when the last attempt has been recorded. */
+  readonly deliveries: Map<string, Promise<Pick<DeliveryRow, 'id' | 'receipt'> | undefined>>;
 }
 
 interface ApprovalServiceOptions {
