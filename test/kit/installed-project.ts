@@ -18,7 +18,7 @@ export interface InstalledProject {
 
 type Program = 'svc' | `${string}.mjs`;
 
-export interface Ended {
+interface Ended {
   readonly status: number | null;
   readonly stdout: string;
   readonly stderr: string;
