@@ -11,27 +11,33 @@ const AS_BYTES = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } };
 export async function open(url: string, database: string, options: ConnectOptions): Promise<KeyValueDriver> {
   const settings = readSettings('Redis', OPTIONS, options);
   const clients = new Set<{ readonly isOpen: boolean; destroy(): void }>();
-  const connect = async () => {
-    const socket = { connectTimeout: settings.connectTimeoutMs, reconnectStrategy: false } as const;
-    const client = createClient({ url, RESP: 2, socket });
-    clients.add(client);
-    // The call that fails reports it.
-    client.on('error', () => undefined);
-    await client.connect().catch((error) => Promise.reject(toSvcError(error)));
-    return client;
-  };
   const close = async () => {
     for (const client of clients) if (client.isOpen) client.destroy();
   };
-  const client = await connect();
+  const connect = async () => {
+    const socket = { connectTimeout: settings.connectTimeoutMs, reconnectStrategy: false } as const;
+    // The call that fails reports the error.
+    const client = createClient({ url, RESP: 2, socket }).on('error', () => undefined);
+    clients.add(client);
+    return client.connect();
+  };
+  const prepare = async () => {
+    const client = await connect();
+    const [, version] = /redis_version:(\S+)/.exec(await client.info('server')) ?? [];
+    const config = await client.configGet(['appendonly', 'appendfsync', 'maxmemory-policy']).catch(() => undefined);
+    if (!settings.allowVolatile) assertDurable(config);
+    const { appendonly = 'unknown', appendfsync = 'unknown' } = config ?? {};
+    return { client, name: `Redis ${version}, appendonly ${appendonly}, appendfsync ${appendfsync}` };
+  };
+  const { client, name } = await prepare().catch(async (error) => {
+    await close();
+    throw toSvcError(error);
+  });
   const send = <T>(...command: RedisArgument[]) => client.sendCommand<T>(command);
   const channelOf = (collection: string) => `_svc:${database}:${collection}`;
 
-  const [, version] = /redis_version:(\S+)/.exec(await send<string>('INFO', 'server')) ?? [];
-  const config = await client.configGet(['appendonly', 'appendfsync', 'maxmemory-policy']).catch(() => undefined);
-  if (!settings.allowVolatile) assertDurable(config);
   return {
-    server: `Redis ${version}, appendonly ${config?.appendonly ?? 'unknown'}, appendfsync ${config?.appendfsync ?? 'unknown'}`,
+    server: name,
     read: async (keys) => (await send<(string | null)[]>('MGET', ...keys)).map((text) => text ?? undefined),
     entries(set, { low, high, limit, reverse }) {
       const range = [low === undefined ? '-' : `[${low}`, high === undefined ? '+' : `(${high}`];
@@ -44,14 +50,8 @@ export async function open(url: string, database: string, options: ConnectOption
     },
     async *scan(prefix, which) {
       const pattern = `${prefix.replace(/[*?[\]\\]/g, '\\$&')}*`;
-      for (const type of which === 'rows' ? ['hash'] : ['string', 'list', 'set', 'zset', 'stream']) {
-        for (let cursor = ''; cursor !== '0'; ) {
-          const command = ['SCAN', cursor || '0', 'MATCH', pattern, 'COUNT', '1000', 'TYPE', type];
-          const [next, keys] = await send<[string, string[]]>(...command);
-          yield keys;
-          cursor = next;
-        }
-      }
+      const types = which === 'rows' ? ['hash'] : ['string', 'list', 'set', 'zset', 'stream'];
+      for (const TYPE of types) yield* client.scanIterator({ MATCH: pattern, COUNT: 1000, TYPE });
     },
     readRows: (keys, fields) =>
       Promise.all(

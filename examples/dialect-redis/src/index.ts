@@ -28,3 +28,9 @@ export default definePlugin({
   api: 1,
   apply: (kernel) => kernel.dialects.register(redis.name, redis),
 });
+
+declare module '@svc/sdk' {
+  interface Dialects {
+    redis: true;
+  }
+}

@@ -10,7 +10,7 @@ import { createClient } from 'redis';
 const START_MS = 20_000;
 const DATABASES = 5000;
 
-/** Starts a server with durable writes, which stops with this process. Returns its URL, or why there is none. */
+/** Starts a server with durable writes, which stops with this process. Returns its URL, or why it did not start. */
 export async function startServer(): Promise<{ readonly url: string } | { readonly missing: string }> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-redis-'));
   const options = { bind: '127.0.0.1', port: await freePort(), dir: folder, databases: DATABASES, save: '' };

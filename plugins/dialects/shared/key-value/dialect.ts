@@ -173,10 +173,12 @@ async function runStep(
       return changeRows(driver, step.definition, step.change, fence, onProgress);
     case 'create': {
       const { definition, ifNotExists } = step;
-      if (await writeDefinition(driver, definition, [...fence, { key: tableKey(definition.name) }])) return;
-      const [existing] = await driver.read([tableKey(definition.name)]);
-      if (existing === undefined) throw lockLostError();
-      if (!ifNotExists) throw tableExistsError(definition.name);
+      const { name } = definition;
+      const [existing] = await driver.read([tableKey(name)]);
+      if (existing !== undefined && ifNotExists) return;
+      if (existing !== undefined) throw tableExistsError(name, 'Its definition is stored.', TABLE_EXISTS_REMEDIES);
+      if (!ifNotExists) await assertNoRows(driver, name);
+      if (!(await writeDefinition(driver, definition, [...fence, { key: tableKey(name) }]))) throw lockLostError();
       return;
     }
     case 'define': {
@@ -204,8 +206,18 @@ async function writeDefinition(
   return outcome === 'committed';
 }
 
-const tableExistsError = (table: string): SvcError =>
-  new SvcError('collection_exists', `The table "${table}" already exists.`, { next: TABLE_EXISTS_REMEDIES });
+/** The rows of another program would be deleted with the table. */
+async function assertNoRows(driver: KeyValueDriver, table: string): Promise<void> {
+  for await (const [row] of driver.scan(`${table}:`, 'rows')) {
+    if (row === undefined) continue;
+    throw tableExistsError(table, `It has the row ${row}, which svc did not write.`, [
+      'Use another name, or create the table with sqlOptions: { ifNotExists: true }, which adopts its rows.',
+    ]);
+  }
+}
+
+const tableExistsError = (table: string, why: string, next: readonly string[]): SvcError =>
+  new SvcError('collection_exists', `The table "${table}" already exists.`, { why, next });
 
 /** Keys that are not rows of a table, by what comes before their first colon. */
 async function findUnknownKeys(driver: KeyValueDriver, tables: SchemaModel): Promise<UnsupportedObject[]> {
@@ -240,7 +252,7 @@ interface RowJob {
   changeOf(row: Row): ChangeOfRow | undefined;
 }
 
-/** Changes all rows of a table. A row that is changed meanwhile is read again. Returns the keys of those changed here. */
+/** Changes all rows of a table. A row that somebody else changes in between is read again. Returns the keys of those changed here. */
 async function rewriteRows(driver: KeyValueDriver, job: RowJob): Promise<ReadonlySet<string>> {
   const { table, fields, expected, onProgress, changeOf } = job;
   const changed = new Set<string>();

@@ -27,7 +27,7 @@ const EPOCH_KEY = '_svc_epoch';
 const ALL = '';
 /** Sorts after every entry with the same beginning. */
 const LAST = '\u{10FFFF}';
-/** A page is read again if one of its records is removed meanwhile. */
+/** A page is read again if one of its records was removed after its index was read. */
 const MAX_ATTEMPTS = 20;
 
 /** What must be true of the database while the epoch is current; nothing without a lock. */

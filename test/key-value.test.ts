@@ -1,0 +1,231 @@
+import * as assert from 'node:assert/strict';
+import type { UpdateJob } from '../core/dialect.ts';
+import { isSvcError } from '../core/errors.ts';
+import { anyDefinition, type RecordDefinition } from '../core/records.ts';
+import { defineCollection } from '../core/schema/define.ts';
+import type { NamedFieldDefinition } from '../core/schema/operation.ts';
+import { keyValueDialect, UNSUPPORTED_BY_KEY_VALUE } from '../plugins/dialects/shared/key-value/dialect.ts';
+import type { KeyValueDriver, RowOutcome, RowValues } from '../plugins/dialects/shared/key-value/driver.ts';
+import { rowUpdate, type TextRow } from '../plugins/dialects/shared/key-value/text-rows.ts';
+import { test } from './kit/test.ts';
+import { recordStoreSuite, type Thing, thing, things } from './suites/record-store-suite.ts';
+import { runOperations } from './suites/run-operations.ts';
+
+/** What the connections of a database share. */
+interface Memory {
+  readonly texts: Map<string, string>;
+  readonly sets: Map<string, Set<string>>;
+  readonly rows: Map<string, RowValues>;
+  /** Called before each write of rows. */
+  beforeWrite?: (() => void) | undefined;
+}
+
+const byBytes = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
+
+function memoryDriver({ texts, sets, rows, ...hooks }: Memory): KeyValueDriver {
+  const isMet = (expected: readonly { readonly key: string; readonly text?: string }[]) =>
+    expected.every(({ key, text }) => texts.get(key) === text);
+  return {
+    read: async (keys) => keys.map((key) => texts.get(key)),
+    async entries(set, { low = '', high, limit, reverse }) {
+      const all = [...(sets.get(set) ?? [])].filter(
+        (one) => byBytes(one, low) >= 0 && (high === undefined || byBytes(one, high) < 0),
+      );
+      all.sort(byBytes);
+      return (reverse ? all.reverse() : all).slice(0, limit);
+    },
+    async commit({ expected, before, put = [], remove = [], removeEntries = [], addEntries = [] }) {
+      if (!isMet(expected)) return 'conflict';
+      if (before !== undefined && before <= Date.now()) return 'late';
+      for (const { key, text } of put) texts.set(key, text);
+      for (const key of remove) texts.delete(key);
+      for (const { set, entry } of removeEntries) sets.get(set)?.delete(entry);
+      for (const { set, entry } of addEntries) sets.set(set, (sets.get(set) ?? new Set()).add(entry));
+      return 'committed';
+    },
+    async *scan(prefix, which) {
+      for (const key of [...rows.keys()]) if (which === 'rows' && key.startsWith(prefix)) yield [key];
+    },
+    readRows: async (keys, fields) =>
+      keys.map((key) => Object.fromEntries(fields.map((field) => [field, rows.get(key)?.[field] ?? null]))),
+    async writeRows(writes, expected) {
+      hooks.beforeWrite?.();
+      if (!isMet(expected)) return 'conflict';
+      return writes.map(({ key, read, set = {}, moveTo, remove }): RowOutcome => {
+        const row = rows.get(key);
+        if (!row) return 'missing';
+        const isRead = ([name, value]: [string, Uint8Array | null]) => text(row[name] ?? null) === text(value);
+        if (!Object.entries(read).every(isRead)) return 'changed';
+        if (moveTo !== undefined && rows.has(moveTo)) return 'taken';
+        if (remove || moveTo !== undefined) rows.delete(key);
+        if (!remove) rows.set(moveTo ?? key, { ...row, ...set });
+        return 'written';
+      });
+    },
+    query: async () => [],
+    now: async () => new Date(),
+    toSvcError: (error) => error,
+    close: async () => undefined,
+  };
+}
+
+const text = (bytes: Uint8Array | null) => bytes && Buffer.from(bytes).toString();
+const emptyMemory = (): Memory => ({ texts: new Map(), sets: new Map(), rows: new Map() });
+
+const dialectOver = (memory: Memory) =>
+  keyValueDialect({
+    name: 'memory',
+    unsupported: UNSUPPORTED_BY_KEY_VALUE,
+    identify: (url) => url,
+    open: async () => memoryDriver(memory),
+  });
+
+recordStoreSuite(test, {
+  name: 'a key-value driver',
+  async createStore() {
+    const dialect = dialectOver(emptyMemory());
+    return { connect: () => dialect.connect('memory', {}), drop: async () => undefined };
+  },
+});
+
+test('an index sorts numbers by value, and names that begin alike by name', async () => {
+  const connection = await dialectOver(emptyMemory()).connect('memory', {});
+  const definition: RecordDefinition<Thing> = {
+    ...things,
+    indexes: [
+      { name: 'byTook', equals: [], sort: 'took' },
+      { name: 'byKind', equals: [], sort: 'kind' },
+    ],
+  };
+  const store = connection.records(definition);
+  const numbers = [1, -1.5, 1e300, 0, -2, 0.1, 10, -1e-9];
+  for (const [at, took] of numbers.entries()) {
+    await store.insert({ ...thing(`${at}`, at, `a${'!'.repeat(at)}`), took });
+  }
+  const ascending = await store.page('byTook', { limit: 100, from: -1.5 });
+  assert.deepEqual(
+    ascending.records.map(({ record }) => record.took),
+    [-1.5, -1e-9, 0, 0.1, 1, 10, 1e300],
+  );
+  const named = await store.page('byKind', { limit: 100, to: 'a!!', direction: 'desc' });
+  assert.deepEqual(
+    named.records.map(({ record }) => record.kind),
+    ['a!!', 'a!', 'a'],
+  );
+});
+
+test('records of an earlier version are in the indexes that a newer one adds', async () => {
+  const memory = emptyMemory();
+  const connection = await dialectOver(memory).connect('memory', {});
+  const old = { ...things, indexes: [] };
+  await connection.ensureTables([anyDefinition(old)]);
+  for (const id of ['a', 'b', 'c']) await connection.records(old).insert(thing(id, 1));
+  const store = connection.records(things);
+  const keys = async () =>
+    (await store.page('bySize', { equals: { kind: 'k' }, limit: 10 })).records.map(({ record }) => record.id);
+  assert.deepEqual(await keys(), []);
+  await connection.ensureTables([anyDefinition(things)]);
+  assert.deepEqual(await keys(), ['a', 'b', 'c']);
+});
+
+const FIELDS: readonly NamedFieldDefinition[] = [
+  { name: 'id', type: 'integer', primaryKey: true },
+  { name: 'big', type: 'bigint' },
+  { name: 'price', type: 'decimal', precision: 30, scale: 4 },
+  { name: 'name', type: 'string' },
+  { name: 'at', type: 'timestamp' },
+  { name: 'data', type: 'json' },
+  { name: 'bytes', type: 'binary' },
+];
+const collection = defineCollection({ name: 't', fields: FIELDS });
+const NOW = new Date('2026-01-31T12:00:00.000Z');
+
+const changesOf = (job: Partial<UpdateJob>, row: TextRow) =>
+  rowUpdate({ table: 't', collection, key: 'k', where: [], set: [{ field: 'name', value: 'new' }], ...job }).changes(
+    row,
+    NOW,
+  );
+
+test('a condition compares values by their type, beyond the precision of a double', () => {
+  const row: TextRow = {
+    big: '9007199254740993',
+    price: '10.50',
+    name: 'b',
+    at: '2026-01-31T12:00:00+02:00',
+    data: '{"b": 1, "a": [2]}',
+    bytes: 'AA==',
+  };
+  const isMet = (
+    field: string,
+    operator: 'eq' | 'ne' | 'gt' | 'gte' | 'lt' | 'lte',
+    value: string | number | object | null,
+  ) => changesOf({ where: [{ field, operator, value: value as string }] }, row) !== undefined;
+  assert.deepEqual([isMet('big', 'gt', '9007199254740992'), isMet('big', 'gt', '9007199254740993')], [true, false]);
+  assert.deepEqual(
+    [isMet('price', 'eq', 10.5), isMet('price', 'lt', 9.75), isMet('price', 'gte', '10.5')],
+    [true, false, true],
+  );
+  assert.deepEqual([isMet('at', 'eq', '2026-01-31T10:00:00Z'), isMet('at', 'lt', '2026-01-31 11:00Z')], [true, true]);
+  assert.deepEqual([isMet('data', 'eq', { a: [2], b: 1 }), isMet('data', 'eq', { a: [2] })], [true, false]);
+  assert.deepEqual(
+    [isMet('bytes', 'eq', 'AA'), isMet('bytes', 'ne', 'AA=='), isMet('name', 'ne', null)],
+    [true, false, true],
+  );
+  assert.equal(changesOf({ where: [{ field: 'big', operator: 'lt', value: 5 }] }, { big: 'no number' }), undefined);
+});
+
+test('a new time alone is not a change, unless nothing else is set', () => {
+  const now = { field: 'at', now: true } as const;
+  assert.deepEqual(changesOf({ set: [{ field: 'name', value: 'x' }, now] }, { name: 'x', at: null }), {});
+  assert.deepEqual(changesOf({ set: [{ field: 'name', value: 'y' }, now] }, { name: 'x', at: null }), {
+    name: 'y',
+    at: '2026-01-31T12:00:00.000Z',
+  });
+  assert.deepEqual(changesOf({ set: [now] }, { at: null }), { at: '2026-01-31T12:00:00.000Z' });
+});
+
+test('a row that another program changes between read and write is read again', async () => {
+  const memory = emptyMemory();
+  const bytes = (value: string) => Buffer.from(value);
+  let writes = 0;
+  memory.beforeWrite = () => {
+    writes += 1;
+    if (writes === 1) memory.rows.set('t:1', { id: bytes('1'), first: bytes('Grace') });
+  };
+  const dialect = dialectOver(memory);
+  const connection = await dialect.connect('memory', {});
+  const fields: readonly NamedFieldDefinition[] = [
+    { name: 'id', type: 'integer', primaryKey: true },
+    { name: 'first', type: 'string' },
+  ];
+  const model = await runOperations(dialect, connection, [{ type: 'createCollection', name: 't', fields }]);
+  memory.rows.set('t:1', { id: bytes('1'), first: bytes('Ada') });
+  await runOperations(
+    dialect,
+    connection,
+    [{ type: 'renameField', collection: 't', from: 'first', to: 'name' }],
+    model,
+  );
+  assert.equal(text(memory.rows.get('t:1')?.name ?? null), 'Grace');
+  assert.equal(text(memory.rows.get('t:1')?.first ?? null), null);
+});
+
+test('a row with both names of a renamed field, or one in the way of a renamed table, stops the change before it begins', async () => {
+  const memory = emptyMemory();
+  const dialect = dialectOver(memory);
+  const connection = await dialect.connect('memory', {});
+  const model = await runOperations(dialect, connection, [{ type: 'createCollection', name: 't', fields: FIELDS }]);
+  const [one, two] = ['1', '2'].map((id) => Buffer.from(id)) as [Buffer, Buffer];
+  memory.rows.set('t:1', { id: one, name: one }).set('t:2', { id: two, name: two, title: two }).set('u:9', { id: one });
+  for (const operation of [
+    { type: 'renameField', collection: 't', from: 'name', to: 'title' },
+    { type: 'renameCollection', collection: 't', to: 'u' },
+  ] as const) {
+    await assert.rejects(
+      runOperations(dialect, connection, [operation], model),
+      (error) => isSvcError(error) && error.code === 'data_violates',
+    );
+  }
+  assert.deepEqual([...memory.rows.keys()], ['t:1', 't:2', 'u:9']);
+  assert.equal(text(memory.rows.get('t:1')?.name ?? null), '1');
+});
