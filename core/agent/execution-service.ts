@@ -10,7 +10,7 @@ import { storableText, truncatedText } from '../tool/safe-json.ts';
 import type { AgentRuntime } from './agent-runtime.ts';
 import { type ExecutionRow, type ExecutionState, executionRecords, executionTables } from './execution-record.ts';
 import { ExecutionLeases, LeasedExecution } from './leased-execution.ts';
-import { RunTimeout, runLoop } from './loop.ts';
+import { isRunTimeout, RunTimeout, runLoop } from './loop.ts';
 import { Run, type RunOutcome, runOutcome } from './run.ts';
 import { LEASE_MS } from './worker.ts';
 
@@ -309,7 +309,7 @@ export class ExecutionService {
 
 /** Why a caller cancelled the run; undefined if it was detached or timed out. */
 function cancelReason({ stopped }: Run): string | undefined {
-  if (!stopped || stopped.reason === DETACH || stopped.reason instanceof RunTimeout) return undefined;
+  if (!stopped || stopped.reason === DETACH || isRunTimeout(stopped.reason)) return undefined;
   return abortReason(stopped);
 }
 

@@ -10,17 +10,16 @@ import { type Run, type RunOutcome, runOutcome } from './run.ts';
 import { withSpan } from './telemetry.ts';
 
 /** The abort reason of a run that exceeds the time limit of its agent. */
-export class RunTimeout {
-  readonly durationMs: number;
+export class RunTimeout extends Error {
+  override readonly name = 'RunTimeout';
 
   constructor(durationMs: number) {
-    this.durationMs = durationMs;
-  }
-
-  toString(): string {
-    return `The run exceeded its time limit of ${this.durationMs} ms.`;
+    super(`The run exceeded its time limit of ${durationMs} ms.`);
   }
 }
+
+export const isRunTimeout = (reason: unknown): reason is RunTimeout =>
+  reason instanceof Error && reason.name === 'RunTimeout';
 
 /**
  * Alternates model turns and tool calls, from the last stored step to the end. Throws `execution_lost` and store
@@ -94,7 +93,7 @@ async function stop(execution: LeasedExecution, signal: AbortSignal): Promise<Ru
       next: [`svc.agents.resume('${execution.executionId}')`],
     });
   }
-  if (reason instanceof RunTimeout) return fail(execution, { code: 'run_too_long', message: String(reason) });
+  if (isRunTimeout(reason)) return fail(execution, { code: 'run_too_long', message: reason.message });
   execution.state.reason = abortReason(signal);
   return finish(execution, 'cancelled');
 }

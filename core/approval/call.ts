@@ -57,10 +57,11 @@ export function assertCallIds({ executionId, toolCallId, requestId, groupId }: G
 }
 
 /** Abort reason that detaches from a call: its request keeps waiting, and another process may continue with it. */
-export const DETACH: unique symbol = Symbol('svc.detach');
+export const DETACH: unique symbol = Symbol.for('svc.detach');
 
 /** Abort reason that detaches like `DETACH`, but still stores the result of a running tool unless `isFinal`. */
 export class Interruption extends Error {
+  override readonly name = 'Interruption';
   readonly isFinal: () => boolean;
 
   constructor(isFinal: () => boolean) {
@@ -69,11 +70,15 @@ export class Interruption extends Error {
   }
 }
 
+/** Also true for the reason of another copy of the SDK: a tool may call its gate with the signal of this one's run. */
+const isInterruption = (reason: unknown): reason is Interruption =>
+  reason instanceof Error && reason.name === 'Interruption' && 'isFinal' in reason;
+
 /** Whether a signal detaches from its call, finally or temporarily; undefined for any other abort. */
 export function detachKind(signal: AbortSignal | undefined): 'final' | 'temporary' | undefined {
   if (!signal?.aborted) return undefined;
   const { reason } = signal;
-  if (reason instanceof Interruption) return reason.isFinal() ? 'final' : 'temporary';
+  if (isInterruption(reason)) return reason.isFinal() ? 'final' : 'temporary';
   return reason === DETACH ? 'final' : undefined;
 }
 

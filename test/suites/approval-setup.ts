@@ -87,6 +87,7 @@ export function createGate(
   return new ApprovalGate(service, { agentTag, tools, humanInLoop: humanInLoop(changes), ...rest });
 }
 
+// per copy: used within one process.
 let calls = 0;
 
 /** A call of the tool of a `Bank`, with unique ids. */
