@@ -2,8 +2,8 @@ import * as assert from 'node:assert/strict';
 import { inspect, isDeepStrictEqual } from 'node:util';
 import type { Connection } from '../../core/dialect.ts';
 import { isSvcError } from '../../core/errors.ts';
-import type { apply } from '../../core/schema/apply.ts';
 import { invert } from '../../core/schema/invert.ts';
+import type { SchemaModel } from '../../core/schema/model.ts';
 import type { NamedFieldDefinition, Operation } from '../../core/schema/operation.ts';
 import type { DialectUnderTest, Row } from './dialect-under-test.ts';
 import { runOperations } from './run-operations.ts';
@@ -49,45 +49,47 @@ const CHANGES: readonly (readonly [operation: Operation, outcome?: 'keeps' | 'lo
 export async function assertDestructiveIsTrue(
   engine: DialectUnderTest,
   connection: Connection,
-  { create, isUnsupported, isAnyUnsupported }: SupportedOperations,
+  supported: SupportedOperations,
 ): Promise<void> {
   const { dialect } = engine;
   for (const [operation, outcome] of CHANGES) {
-    const model = await runOperations(dialect, connection, [create(TABLE.collection, FIELDS)]);
-    const drop = (from: typeof model) =>
-      runOperations(
-        dialect,
-        connection,
-        [...from.keys()].map((collection): Operation => ({ type: 'dropCollection', collection })),
-        from,
-      );
-    if (!isLegal(operation, model) || isUnsupported(operation, model)) {
-      await drop(model);
-      continue;
-    }
-    await engine.insert(connection, TABLE.collection, ROWS, model.get(TABLE.collection)?.fields ?? new Map());
-    const before = await readRows(engine, connection);
-    const isDestructive = dialect.compile(operation, model).some(({ destructive }) => destructive);
-    const description = JSON.stringify(operation);
-    const after = await runUnlessViolated(engine, connection, operation, model);
-    const inverse = invert(operation, model);
-    if (after === undefined) {
-      assert.deepEqual(await readRows(engine, connection), before, `${description} was rejected`);
-      await drop(model);
-      continue;
-    }
-    assert.equal(isDestructive || outcome !== 'loses', true, `${description} destroys values: it is destructive`);
-    assert.equal(isDestructive && outcome === 'keeps', false, `${description} destroys nothing: it is not destructive`);
-    if (isAnyUnsupported(inverse, after)) {
-      await drop(after);
-      continue;
-    }
-    await runOperations(dialect, connection, inverse, after);
-    const restored = await readRows(engine, connection);
-    const lost = `${description} and its inverse changed ${inspect(before)} to ${inspect(restored)}`;
-    if (!isDestructive) assert.ok(isDeepStrictEqual(restored, before), `${lost}: it is destructive`);
-    await drop(model);
+    const model = await runOperations(dialect, connection, [supported.create(TABLE.collection, FIELDS)]);
+    const isSupported = isLegal(operation, model) && !supported.isUnsupported(operation, model);
+    const last = isSupported ? await assertChange(engine, connection, supported, model, operation, outcome) : model;
+    const drops = [...last.keys()].map((collection): Operation => ({ type: 'dropCollection', collection }));
+    await runOperations(dialect, connection, drops, last);
   }
+}
+
+/** Runs a change and its inverse, if rows and engine allow them. Returns the model at the end. */
+async function assertChange(
+  engine: DialectUnderTest,
+  connection: Connection,
+  { isAnyUnsupported }: SupportedOperations,
+  model: SchemaModel,
+  operation: Operation,
+  outcome: 'keeps' | 'loses' | undefined,
+): Promise<SchemaModel> {
+  const { dialect } = engine;
+  const { collection } = TABLE;
+  await engine.insert(connection, collection, ROWS, model.get(collection)?.fields ?? new Map());
+  const before = await readRows(engine, connection);
+  const isDestructive = dialect.compile(operation, model).some(({ destructive }) => destructive);
+  const description = JSON.stringify(operation);
+  const after = await runUnlessViolated(engine, connection, operation, model);
+  if (after === undefined) {
+    assert.deepEqual(await readRows(engine, connection), before, `${description} was rejected`);
+    return model;
+  }
+  assert.ok(isDestructive || outcome !== 'loses', `${description} destroys values: it is destructive`);
+  assert.ok(!isDestructive || outcome !== 'keeps', `${description} destroys nothing: it is not destructive`);
+  const inverse = invert(operation, model);
+  if (isAnyUnsupported(inverse, after)) return after;
+  await runOperations(dialect, connection, inverse, after);
+  const restored = await readRows(engine, connection);
+  const lost = `${description} and its inverse changed ${inspect(before)} to ${inspect(restored)}`;
+  assert.ok(isDestructive || isDeepStrictEqual(restored, before), `${lost}: it is destructive`);
+  return model;
 }
 
 /** Returns the model after the operation, or undefined if rows do not allow it. */
@@ -95,8 +97,8 @@ async function runUnlessViolated(
   { dialect }: DialectUnderTest,
   connection: Connection,
   operation: Operation,
-  model: ReturnType<typeof apply>,
-): Promise<ReturnType<typeof apply> | undefined> {
+  model: SchemaModel,
+): Promise<SchemaModel | undefined> {
   try {
     return await runOperations(dialect, connection, [operation], model);
   } catch (error) {

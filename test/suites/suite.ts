@@ -59,8 +59,7 @@ export function suite(
     const reason = typeof skip === 'string' ? skip : Object.hasOwn(skip, name) ? skip[name] : undefined;
     names.add(name);
     if (reason !== undefined) {
-      const skipped = test.skipped ?? ((name, reason) => console.log(`# skipped: ${name}: ${reason}`));
-      skipped(title, reason);
+      reportSkipped(test, title, reason);
       return false;
     }
     const runCase = async () => {
@@ -77,6 +76,12 @@ export function suite(
   if (unknown.length > 0) {
     throw new Error(`"skip" contains unknown cases: ${unknown.join(', ')}. The cases are: ${[...names].join(', ')}.`);
   }
+}
+
+/** Gives the runner the name and the reason of what is left out. */
+export function reportSkipped(test: TestFunction, name: string, reason: string): void {
+  if (test.skipped) test.skipped(name, reason);
+  else console.log(`# skipped: ${name}: ${reason}`);
 }
 
 /** The message of an assertion is complete: a cause would repeat it. */
