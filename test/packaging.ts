@@ -51,7 +51,7 @@ test(
         ),
     );
     assert.deepEqual(unexpected, []);
-    assert.ok(packed.unpackedSize < 4_600_000, `${packed.unpackedSize} bytes`);
+    assert.ok(packed.unpackedSize < 4_700_000, `${packed.unpackedSize} bytes`);
   },
   npm,
 );
@@ -165,6 +165,17 @@ test(
     );
     await run(app, 'npx', 'tsc', '-p', '.');
     assert.equal((await run(app, process.execPath, 'use.mjs')).trim(), 'used');
+  },
+  npm,
+);
+
+test(
+  'a package that svc plugins new creates installs and compiles, and its suite describes the work left',
+  async () => {
+    await run(app, 'env', `SVC_SDK_SPEC=file:${tarball}`, 'npx', 'svc', 'plugins', 'new', 'dialect', 'abacus', '--sql');
+    const created = join(app, 'svc-dialect-abacus');
+    await run(created, 'npm', 'install', '--no-audit', '--no-fund', '--no-package-lock');
+    await assert.rejects(run(created, 'npm', 'test'), /To do in src\/database\.ts: openDriver/);
   },
   npm,
 );
