@@ -1,6 +1,6 @@
 import * as assert from 'node:assert/strict';
-import { type ExecutionRow, executionRecords } from '../core/agent/execution-record.ts';
-import { isRunningIn, readExecution } from '../core/agent/list-executions.ts';
+import { type ExecutionRow, executionRecords, isRunningIn } from '../core/agent/execution-record.ts';
+import { readExecution } from '../core/agent/read-executions.ts';
 import type { Run, RunOutcome } from '../core/agent/run.ts';
 import { pruneApprovals } from '../core/approval/audit.ts';
 import type { StorageBackend } from '../core/approval/backend.ts';

@@ -1,7 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readExecution } from '../core/agent/list-executions.ts';
+import { readExecution } from '../core/agent/read-executions.ts';
 import { RecoveryWorker } from '../core/agent/recovery-worker.ts';
 import { reconnectingBackend } from '../core/approval/backend.ts';
 import { listApprovals } from '../core/approval/list-approvals.ts';

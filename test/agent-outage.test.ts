@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { readExecution } from '../core/agent/list-executions.ts';
+import { readExecution } from '../core/agent/read-executions.ts';
 import { reconnectingBackend } from '../core/approval/backend.ts';
 import { onAbort } from '../core/on-abort.ts';
 import type { ToolContext } from '../core/tool/tool.ts';

@@ -1,7 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { listExecutions, readExecution } from '../core/agent/list-executions.ts';
+import { listExecutions, readExecution } from '../core/agent/read-executions.ts';
 import { reconnectingBackend } from '../core/approval/backend.ts';
 import { listApprovals } from '../core/approval/list-approvals.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';

@@ -1,6 +1,6 @@
 import * as assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { readExecution } from '../core/agent/list-executions.ts';
+import { readExecution } from '../core/agent/read-executions.ts';
 import type { Run } from '../core/agent/run.ts';
 import { listApprovals } from '../core/approval/list-approvals.ts';
 import type { ToolContext } from '../core/tool/tool.ts';

@@ -1,7 +1,8 @@
 import * as assert from 'node:assert/strict';
-import { executionRecords, type WorkerRow, workerRecords } from '../core/agent/execution-record.ts';
-import { isRunningIn, listExecutions, pruneExecutions, readExecution } from '../core/agent/list-executions.ts';
+import { executionRecords, isRunningIn, type WorkerRow, workerRecords } from '../core/agent/execution-record.ts';
 import type { Conversation, ModelFactory } from '../core/agent/model.ts';
+import { pruneExecutions } from '../core/agent/prune-executions.ts';
+import { listExecutions, readExecution } from '../core/agent/read-executions.ts';
 import type { RunEvent } from '../core/agent/run.ts';
 import { pruneApprovals } from '../core/approval/audit.ts';
 import { listApprovals } from '../core/approval/list-approvals.ts';

@@ -6,13 +6,13 @@ import {
   compileAgent,
 } from '../../core/agent/define.ts';
 import { ExecutionService } from '../../core/agent/execution-service.ts';
+import { pruneExecutions } from '../../core/agent/prune-executions.ts';
 import {
   type ExecutionPage,
   type ExecutionQuery,
   listExecutions,
-  pruneExecutions,
   readExecution,
-} from '../../core/agent/list-executions.ts';
+} from '../../core/agent/read-executions.ts';
 import { type RecoveryOptions, RecoveryWorker } from '../../core/agent/recovery-worker.ts';
 import type { Run, RunOutcome } from '../../core/agent/run.ts';
 import { decide, type Signal, type SignalOptions, type SignalResult } from '../../core/approval/decide.ts';

@@ -1,4 +1,4 @@
-import { isRunningIn } from '../../core/agent/list-executions.ts';
+import { isRunningIn } from '../../core/agent/execution-record.ts';
 import {
   type AuditEntry,
   auditTrail,

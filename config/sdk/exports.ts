@@ -2,7 +2,6 @@
 
 export type { AgentDefinition, ModelChoice, RunLimits } from '../../core/agent/define.ts';
 export type { ExecutionStatus, RunError, Usage } from '../../core/agent/execution-record.ts';
-export type { ExecutionPage, ExecutionQuery, ExecutionRecord } from '../../core/agent/list-executions.ts';
 export type {
   Conversation,
   ConversationCall,
@@ -14,6 +13,7 @@ export type {
   ModelTool,
   ScriptedTurn,
 } from '../../core/agent/model.ts';
+export type { ExecutionPage, ExecutionQuery, ExecutionRecord } from '../../core/agent/read-executions.ts';
 export type { RecoveryOptions, RecoveryWorker } from '../../core/agent/recovery-worker.ts';
 export type { Run, RunEvent, RunOutcome, RunStep, ToolResult } from '../../core/agent/run.ts';
 export type { AuditEntry, DeliveryAttempt } from '../../core/approval/audit.ts';

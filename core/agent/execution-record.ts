@@ -1,4 +1,4 @@
-import type { TableSet } from '../approval/backend.ts';
+import type { StorageBackend, TableSet } from '../approval/backend.ts';
 import type { CallResult } from '../approval/outcome.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Json } from '../json.ts';
@@ -127,3 +127,9 @@ export const executionTables: TableSet = {
   version: 1,
   definitions: [anyDefinition(executionRecords), anyDefinition(workerRecords)],
 };
+
+/** Whether an execution is running. False for an executionId that only a gate used. */
+export function isRunningIn(backend: StorageBackend): (executionId: string) => Promise<boolean> {
+  const rows = backend.records(executionRecords);
+  return async (executionId) => (await rows.get(executionId))?.record.status === 'running';
+}

@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { listExecutions, readExecution } from '../../core/agent/list-executions.ts';
+import { listExecutions, readExecution } from '../../core/agent/read-executions.ts';
 import { listApprovals } from '../../core/approval/list-approvals.ts';
 import { suite, type TestFunction } from '../suites/suite.ts';
 import type { StoreUnderTest } from '../suites/test-database.ts';

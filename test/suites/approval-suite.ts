@@ -1,6 +1,6 @@
 import * as assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { isRunningIn } from '../../core/agent/list-executions.ts';
+import { isRunningIn } from '../../core/agent/execution-record.ts';
 import type { DeliveryRoute } from '../../core/approval/announce.ts';
 import { type AuditEntry, auditTrail, pruneApprovals } from '../../core/approval/audit.ts';
 import type { StorageBackend } from '../../core/approval/backend.ts';

@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, Option } from 'clipanion';
+import { declarableSchema } from '../../../../config/project/declarable-schema.ts';
 import { generate, modelFromFiles } from '../../../../config/project/generate.ts';
 import { formatMigration, type MigrationFile } from '../../../../config/project/migration-files.ts';
-import { pullSchema } from '../../../../config/project/pull.ts';
 import { readSchemaFile, SCHEMA_FILE, schemaEntry, schemaFileWith } from '../../../../config/project/schema-file.ts';
 import { replaceFile, writeNewFiles } from '../../../../config/project/write-files.ts';
 import type { Connection, Dialect, UnsupportedObject } from '../../../../core/dialect.ts';
@@ -56,7 +56,7 @@ export default class Pull extends DatabaseCommand {
     const { connection } = target;
     const found = await connection.introspect();
     const drifted = await drift(connection, model, only(withoutUnknownReferences(found, model), model));
-    const { declaration, leftOut, warnings } = await pullSchema({
+    const { declaration, leftOut, warnings } = await declarableSchema({
       dialect: target.dialect,
       found,
       files: model,

@@ -5,7 +5,7 @@ import type { Collection, Constraint, SchemaModel } from '../../core/schema/mode
 import { generate } from './generate.ts';
 import { schemaEntry } from './schema-file.ts';
 
-export interface PulledSchema {
+export interface DeclarableSchema {
   readonly declaration: Declaration;
   /** Tables that a schema file cannot declare. */
   readonly leftOut: readonly string[];
@@ -13,7 +13,7 @@ export interface PulledSchema {
   readonly warnings: readonly string[];
 }
 
-export interface PullInput {
+export interface FoundSchema {
   readonly dialect: Dialect;
   readonly found: SchemaModel;
   /** The schema that the migration files produce. */
@@ -23,7 +23,7 @@ export interface PullInput {
 }
 
 /** Declares a database as a schema file, keeping the definitions of migration files for tables that match them. */
-export async function pullSchema({ dialect, found, files, isUnchanged }: PullInput): Promise<PulledSchema> {
+export async function declarableSchema({ dialect, found, files, isUnchanged }: FoundSchema): Promise<DeclarableSchema> {
   const tables = new Map<string, Collection>();
   const warnings: string[] = [];
   for (const [name, collection] of found) {

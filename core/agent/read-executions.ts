@@ -1,11 +1,6 @@
-import { pruneCutoff } from '../approval/audit.ts';
-import type { StorageBackend } from '../approval/backend.ts';
 import { assertNoQueryProblems } from '../approval/list-approvals.ts';
-import { minIdAt } from '../approval/request.ts';
-import type { StoreClock } from '../approval/store-clock.ts';
-import { allRows } from '../records.ts';
 import { type Shape, shapeProblems } from '../validate-shape.ts';
-import { type ExecutionRow, type ExecutionStatus, executionRecords } from './execution-record.ts';
+import type { ExecutionRow, ExecutionStatus } from './execution-record.ts';
 import type { ExecutionService } from './execution-service.ts';
 import { type RunOutcome, runOutcome } from './run.ts';
 
@@ -83,32 +78,4 @@ export async function readExecution(
 
 function publicRecord({ executionId, agentTag, status, createdAt, updatedAt }: ExecutionRow): ExecutionRecord {
   return { executionId, agentTag, status, createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
-}
-
-/** Whether an execution is running. False for an executionId that only a gate used. */
-export function isRunningIn(backend: StorageBackend): (executionId: string) => Promise<boolean> {
-  const rows = backend.records(executionRecords);
-  return async (executionId) => (await rows.get(executionId))?.record.status === 'running';
-}
-
-/** An index may lag: a worker that seems to own nothing may still own executions. */
-const INDEX_LAG_MS = 60_000;
-
-/** Removes ended executions that started before the cutoff, and old dead workers. Returns the number of executions. */
-export async function pruneExecutions(
-  executions: ExecutionService,
-  clock: StoreClock,
-  { olderThanMs }: { readonly olderThanMs: number },
-): Promise<number> {
-  const { rows } = executions;
-  const to = minIdAt(await pruneCutoff(clock, olderThanMs), 'exe');
-  await executions.pruneWorkers(await pruneCutoff(clock, Math.max(olderThanMs, INDEX_LAG_MS)));
-  let removed = 0;
-  for (const status of ['completed', 'failed', 'cancelled'] as const) {
-    const query = { equals: { status }, to, limit: 500, columns: ['executionId'] } as const;
-    for await (const { record, version } of allRows(rows, 'byStatus', query)) {
-      if ((await rows.remove(record.executionId, version)) === 'removed') removed += 1;
-    }
-  }
-  return removed;
 }

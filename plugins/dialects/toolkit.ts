@@ -1,0 +1,106 @@
+/**
+ * Building blocks for dialects outside this package.
+ * @module @svc/sdk/dialect
+ */
+
+export type {
+  Assignment,
+  Condition,
+  LockOptions,
+  PreflightFailure,
+  Progress,
+  RunObserver,
+  RunOutcome,
+  Segment,
+  UnsupportedObject,
+  UpdateJob,
+} from '../../core/dialect.ts';
+export {
+  anyDefinition,
+  buildPage,
+  CLOCK,
+  ELAPSED,
+  type PagePosition,
+  pageIndex,
+  pageStart,
+  type RecordColumn,
+  type RecordValue,
+  type RecordWrite,
+  typedStore,
+} from '../../core/records.ts';
+export { apply } from '../../core/schema/apply.ts';
+export { defineConstraint } from '../../core/schema/constraint.ts';
+export { applyFieldChanges } from '../../core/schema/define-field.ts';
+export { type Reference, referencesTo } from '../../core/schema/keys.ts';
+export { isExpression } from '../../core/schema/literal.ts';
+export { deserializeCollection, type SerializedCollection, serializeCollection } from '../../core/schema/model.ts';
+export type { NameKind, NameRules } from '../../core/schema/names.ts';
+export type { Raw } from '../../core/schema/operation.ts';
+export {
+  FEATURES,
+  type Feature,
+  requiredFeatures,
+  type UnsupportedFeatures,
+  type UnsupportedReason,
+} from '../../core/schema/unsupported-features.ts';
+export { convertingErrors, lockLostError } from './shared/errors.ts';
+export type { KeyValueStep } from './shared/key-value/compile.ts';
+export { type KeyValueDialect, keyValueDialect, UNSUPPORTED_BY_KEY_VALUE } from './shared/key-value/dialect.ts';
+export type {
+  EntryRange,
+  ExpectedText,
+  KeyValueCommit,
+  KeyValueDriver,
+  RowOutcome,
+  RowValues,
+  RowWrite,
+  SetEntry,
+} from './shared/key-value/driver.ts';
+export { type RowUpdate, rowUpdate, type TextRow, textValue } from './shared/key-value/text-rows.ts';
+export { runSegments, type SegmentSteps } from './shared/run-segments.ts';
+export { booleanOption, connectTimeoutMs, integerOption, readSettings, stringOption } from './shared/settings.ts';
+export { shareInstance } from './shared/share-instance.ts';
+export { columnDefinition, defaultExpression, fieldConstraints, primaryKeyConstraint } from './sql/column.ts';
+export { alterTable, compileSql, constraintDefinition, primaryKeyAfter } from './sql/compile.ts';
+export { type EngineErrors, type ErrorPatterns, engineErrors, errorConverter } from './sql/engine-errors.ts';
+export { type Grammar, type RenamedConstraint, type StatementFacts, UNSUPPORTED_BY_SQL } from './sql/grammar.ts';
+export { isLeased, type Lease, type LeaseStore, leaseTable, withLeaseLock } from './sql/lease.ts';
+export { isLossyCast } from './sql/lossy-casts.ts';
+export { SerialQueue } from './sql/mutex.ts';
+export { derivedConstraints, enumCheckName, primaryKeyName, relationNames, uniqueName } from './sql/names.ts';
+export { type RecordBackend, recordStore, recordTableStatements, VERSION_COLUMN } from './sql/record-store.ts';
+export {
+  endsElapsed,
+  engineFilledColumns,
+  engineFilledValues,
+  type RecordGrammar,
+  readRecordColumn,
+  recordLiteral,
+} from './sql/record-values.ts';
+export { type ExecSql, type Result, retryTransient, rowsOf, type Session } from './sql/session.ts';
+export {
+  isRaw,
+  type RawSql,
+  SCHEMA_PLACEHOLDER,
+  type SqlText,
+  StatementTemplate,
+  sqlStatement,
+} from './sql/statement.ts';
+export { compileTextCatalog, type TextCatalogStatement, type TextCatalogStep } from './sql/text-catalog/compile.ts';
+export { sqlConnection, type TextCatalogDialect, textCatalogDialect } from './sql/text-catalog/dialect.ts';
+export type { RunScript, SqlDriver } from './sql/text-catalog/driver.ts';
+export {
+  type EmbeddedDatabase,
+  type EmbeddedDialect,
+  embeddedDialect,
+  UNSUPPORTED_BY_EMBEDDED,
+} from './sql/text-catalog/embedded.ts';
+export { readTextCatalog, type TextCatalog } from './sql/text-catalog/read.ts';
+export {
+  normalizeTextCatalog,
+  quoteIdentifier,
+  quoteLiteral,
+  type TextCatalogSyntax,
+} from './sql/text-catalog/syntax.ts';
+export { type UpdateParts, type UpdateSyntax, updateParts } from './sql/update-sql.ts';
+export { applyValidated, expressionProblem, type ValidationRules } from './sql/validate.ts';
