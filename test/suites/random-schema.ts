@@ -251,7 +251,8 @@ function decodeMove({ kind, numbers }: SchemaMove, model: SchemaModel, choices: 
 
 function createTableOperations(name: string, number: () => number, choices: SchemaChoices): Operation[] {
   const keys = choices.fields.filter((field) => field.primaryKey);
-  const fields = new Map([['id', keys[number() % Math.max(1, keys.length)] ?? { type: 'integer', primaryKey: true }]]);
+  const key = keys[number() % Math.max(1, keys.length)] ?? { type: 'integer', primaryKey: true };
+  const fields = new Map<string, FieldDefinition>([['id', key]]);
   for (let count = number() % 5; count > 0; count--) {
     fields.set(
       choices.names[number() % choices.names.length] ?? 'a',
