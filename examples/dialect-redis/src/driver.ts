@@ -1,6 +1,6 @@
 import { type ConnectOptions, SvcError } from '@svc/sdk';
 import { booleanOption, connectTimeoutMs, type KeyValueDriver, readSettings } from '@svc/sdk/dialect';
-import { createClient, RESP_TYPES, type RedisArgument } from 'redis';
+import { ClientClosedError, createClient, RESP_TYPES, type RedisArgument } from 'redis';
 import { assertDurable, toSvcError } from './errors.ts';
 import { COMMIT, WRITE_ROWS } from './scripts.ts';
 
@@ -10,16 +10,21 @@ const AS_BYTES = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } };
 /** `database` keeps notifications apart: the databases of a server share their channels. */
 export async function open(url: string, database: string, options: ConnectOptions): Promise<KeyValueDriver> {
   const settings = readSettings('Redis', OPTIONS, options);
-  const clients = new Set<{ readonly isOpen: boolean; destroy(): void }>();
+  const clients = new Map<{ readonly isOpen: boolean; destroy(): void }, Promise<unknown>>();
   const close = async () => {
-    for (const client of clients) if (client.isOpen) client.destroy();
+    for (const [client, opening] of clients) {
+      // Destroyed while it connects, a client would leave its socket open.
+      await opening.catch(() => undefined);
+      if (client.isOpen) client.destroy();
+    }
   };
   const connect = async () => {
     const socket = { connectTimeout: settings.connectTimeoutMs, reconnectStrategy: false } as const;
     // The call that fails reports the error.
     const client = createClient({ url, RESP: 2, socket }).on('error', () => undefined);
-    clients.add(client);
-    return client.connect();
+    const opening = client.connect();
+    clients.set(client, opening);
+    return opening;
   };
   const prepare = async () => {
     const client = await connect();
@@ -35,7 +40,6 @@ export async function open(url: string, database: string, options: ConnectOption
   });
   const send = <T>(...command: RedisArgument[]) => client.sendCommand<T>(command);
   const channelOf = (collection: string) => `_svc:${database}:${collection}`;
-
   return {
     server: name,
     read: async (keys) => (await send<(string | null)[]>('MGET', ...keys)).map((text) => text ?? undefined),
@@ -62,15 +66,11 @@ export async function open(url: string, database: string, options: ConnectOption
       ),
     writeRows(writes, expected) {
       const values: Buffer[] = [];
-      const positions = (row: Readonly<Record<string, Uint8Array | null>>) =>
+      const put = (row: Readonly<Record<string, Uint8Array | null>>) =>
         Object.fromEntries(
           Object.entries(row).map(([name, value]) => [name, value && values.push(Buffer.from(value)) + 1]),
         );
-      const rows = writes.map(({ read, set = {}, ...change }) => ({
-        ...change,
-        read: positions(read),
-        set: positions(set),
-      }));
+      const rows = writes.map(({ read, set = {}, ...change }) => ({ ...change, read: put(read), set: put(set) }));
       const keys = writes.map(({ key }) => key);
       return send('EVAL', WRITE_ROWS, String(keys.length), ...keys, JSON.stringify({ expected, rows }), ...values);
     },
@@ -86,10 +86,11 @@ export async function open(url: string, database: string, options: ConnectOption
     },
     async watch(collection, notify) {
       const listener = await connect();
+      // `close` was called in between.
+      if (!client.isOpen) return close().then(() => Promise.reject(toSvcError(new ClientClosedError())));
       await listener.subscribe(channelOf(collection), (key) => notify(key));
       return async () => {
         if (listener.isOpen) listener.destroy();
-        clients.delete(listener);
       };
     },
     toSvcError,

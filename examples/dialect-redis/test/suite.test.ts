@@ -11,7 +11,12 @@ const skip = 'missing' in server ? server.missing : undefined;
 
 /** The clients of an application, by the number of the database. */
 const clients = new Map<string, ReturnType<typeof openClient>>();
-const openClient = (url: string) => createClient({ url }).connect();
+const openClient = async (url: string) => {
+  const client = await createClient({ url }).connect();
+  // A case that does not drop its database must not keep this process alive.
+  client.unref();
+  return client;
+};
 
 async function createDatabase() {
   if ('missing' in server) throw new Error(server.missing);
@@ -21,6 +26,7 @@ async function createDatabase() {
   clients.set(number, opening);
   const drop = async () => {
     const client = await opening;
+    client.ref();
     await client.flushDb();
     await client.close();
   };
