@@ -188,6 +188,8 @@ export interface UnsupportedObject {
   /** Absent for an object of the whole database. */
   readonly collection?: string;
   readonly field?: string;
+  /** The name of an index or a constraint that `introspect` leaves out. */
+  readonly name?: string;
   /** Completes "the table …", "the field …" or "the database …": `has the type money, which …`. */
   readonly what: string;
 }

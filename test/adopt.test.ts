@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { engines, type TestEngine } from './kit/engines.ts';
+import { engines, sqlEngines, type TestEngine } from './kit/engines.ts';
 import { assertExit, json, LONG, project } from './kit/project.ts';
 import { test } from './kit/test.ts';
 
@@ -124,6 +124,93 @@ function testAdoption(engine: TestEngine): void {
           assertExit(await svc('db', 'schema', 'check'), 5).stdout,
           /constraint accounts.accounts_role_check is missing/,
         );
+      }),
+    LONG,
+  );
+}
+
+/** By hand, after adoption: what a schema file declared before can no longer be declared. */
+const CHANGED_BY_HAND = {
+  postgresql: [
+    'alter table keyless drop constraint keyless_pkey',
+    'drop index people_born',
+    'create index people_born on people (born) where born is not null',
+    'create view seen as select id from teams',
+  ],
+  mysql: [
+    'alter table keyless drop primary key',
+    'drop index people_name on people',
+    'create index people_name on people (name(3))',
+    'create view seen as select id from teams',
+  ],
+};
+
+for (const engine of sqlEngines) {
+  if (engine.missing === undefined) testNothingDropped(engine);
+  else test.skip(`a second pull drops nothing on ${engine.name}`, engine.missing);
+}
+
+function testNothingDropped(engine: TestEngine): void {
+  const changes = engine.dialect.name === 'postgresql' ? CHANGED_BY_HAND.postgresql : CHANGED_BY_HAND.mysql;
+  test(
+    `${engine.name}: a pull keeps and names what is there, even if it can no longer be declared`,
+    () =>
+      engine.withUrl(async (url, connect) => {
+        const query = async (...texts: readonly string[]) => {
+          const { connection } = await connect();
+          try {
+            let rows: Awaited<ReturnType<typeof connection.query>> = [];
+            for (const text of texts) rows = await connection.query(text);
+            return rows;
+          } finally {
+            await connection.close();
+          }
+        };
+        await query(
+          'create table teams (id int primary key, title varchar(40))',
+          'create table keyless (id int, primary key (id))',
+          'create table people (id int primary key, name varchar(40), born date, team int, constraint people_team foreign key (team) references teams (id))',
+          'create index people_born on people (born)',
+          'create index people_name on people (name)',
+          'create table seen (id int primary key)',
+          "insert into teams values (1, 'a')",
+          'insert into keyless values (1)',
+        );
+        const { svc, read, files } = project({ main: url });
+        assertExit(await svc('db', 'schema', 'pull'));
+        assertExit(await svc('db', 'migrate', 'baseline'));
+        const before = JSON.parse(read('svc/database/schema.json'));
+
+        await query(`alter table teams add ${engine.sql.readOnly.column}`, 'drop table seen', ...changes);
+        const again = json(assertExit(await svc('db', 'schema', 'pull', '--json')));
+        assert.deepEqual(again.migrations, [], 'no migration, and so no drop');
+        assert.deepEqual(again.leftOut, []);
+        assert.deepEqual(again.kept.toSorted(), ['keyless', 'seen', 'teams']);
+        const warned = (part: RegExp) =>
+          assert.equal(again.warnings.filter((line: string) => part.test(line)).length, 1, again.warnings.join('\n'));
+        warned(/^The table "keyless" keeps the definition of its migration files: it has no primary key/);
+        warned(new RegExp(`^The table "teams" keeps the definition.*${engine.sql.readOnly.why.source}`));
+        warned(/^The table "seen" keeps the definition/);
+        warned(/^The table "seen" is a view/);
+        warned(/^The table "people" has the index "people_(born|name)", which svc cannot create/);
+        assert.deepEqual(JSON.parse(read('svc/database/schema.json')), before);
+
+        await query('alter table people add nick varchar(10)');
+        const changed = json(assertExit(await svc('db', 'schema', 'pull', '--json')));
+        assert.deepEqual(changed.migrations.length, 1);
+        const [, added] = files();
+        const { up } = JSON.parse(read(`svc/database/migrations/main/${added}`));
+        assert.deepEqual(
+          up.map(({ type }: { readonly type: string }) => type),
+          ['addField'],
+        );
+        assertExit(await svc('db', 'migrate', 'baseline'));
+        assertExit(await svc('db', 'migrate', '--allow-destructive'));
+        assert.deepEqual(
+          (await query('select title from teams')).map(({ title }) => title),
+          ['a'],
+        );
+        assert.equal((await query('select id from keyless')).length, 1);
       }),
     LONG,
   );

@@ -3,7 +3,7 @@ import { CLOCK, type RecordWrite, recordWrite, type Writable } from '../records.
 import { applyAll } from '../schema/apply.ts';
 import { version } from '../version.ts';
 import { affectedCollections } from './affected-collections.ts';
-import { drift, withoutUnknownReferences } from './drift.ts';
+import { drift, withoutUnknownReferences, withUnreadObjects } from './drift.ts';
 import { type HistoryRow, historyTable, osActor } from './history-table.ts';
 import type { MigrationRun } from './journal.ts';
 import { type LockSessionOptions, withRecoveredHistory } from './lock-session.ts';
@@ -54,7 +54,9 @@ async function assertPresent({ target, history }: MigrationRun, pending: readonl
   const model = applyAll(operations, before);
   const names = new Set(operations.flatMap(affectedCollections));
   const expected = new Map([...model].filter(([name]) => names.has(name)));
-  const found = withoutUnknownReferences(await connection.introspect([...names]), model);
+  const read = withoutUnknownReferences(await connection.introspect([...names]), model);
+  // `svc db schema pull` keeps what its migration must not drop.
+  const found = withUnreadObjects(read, before, await connection.unsupportedObjects());
   const differences = await drift(connection, expected, found);
   if (differences.length === 0) return;
   throw new SvcError('drift', 'The database does not match the schema that the migrations produce.', {

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Connection } from '../dialect.ts';
+import type { Connection, UnsupportedObject } from '../dialect.ts';
 import { describeDifferences } from '../schema/diff.ts';
 import type { Collection, SchemaModel } from '../schema/model.ts';
 
@@ -38,4 +38,32 @@ function withoutReferences(collection: Collection, model: SchemaModel): Collecti
   return constraints.length === collection.constraints.size
     ? collection
     : { ...collection, constraints: new Map(constraints) };
+}
+
+/**
+ * The catalog with the indexes and constraints of the model that still exist, in a form that was not read. Keeping them
+ * prevents a migration from dropping them.
+ */
+export function withUnreadObjects(
+  found: SchemaModel,
+  model: SchemaModel,
+  unsupported: readonly UnsupportedObject[],
+): SchemaModel {
+  const result = new Map(found);
+  for (const { collection: table = '', name = '' } of unsupported) {
+    const [collection, known] = [result.get(table), model.get(table)];
+    if (!collection || !known) continue;
+    const index = known.indexes.get(name);
+    const constraint = known.constraints.get(name);
+    result.set(table, {
+      ...collection,
+      ...(index?.columns.every((column) => collection.fields.has(column.name)) && {
+        indexes: new Map(collection.indexes).set(name, index),
+      }),
+      ...(constraint?.columns.every((column) => collection.fields.has(column)) && {
+        constraints: new Map(collection.constraints).set(name, constraint),
+      }),
+    });
+  }
+  return result;
 }

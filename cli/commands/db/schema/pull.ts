@@ -56,16 +56,16 @@ export default class Pull extends DatabaseCommand {
     const { connection } = target;
     const found = await connection.introspect();
     const drifted = await drift(connection, model, only(withoutUnknownReferences(found, model), model));
-    const { declaration, leftOut, warnings } = await declarableSchema({
+    const objects = await connection.unsupportedObjects();
+    const { declaration, leftOut, kept, warnings } = await declarableSchema({
       dialect: target.dialect,
       found,
       files: model,
+      unsupported: objects,
       isUnchanged: async ({ name }) =>
         drifted.length === 0 || (await this.#isUnchanged(connection, name, model, found)),
     });
-    const unsupported = (await connection.unsupportedObjects()).filter(
-      ({ collection }) => collection === undefined || !leftOut.includes(collection),
-    );
+    const unsupported = objects.filter(({ collection }) => collection === undefined || !leftOut.includes(collection));
     const omissions = [...warnings, ...unsupported.map(describeUnsupported)];
     for (const line of omissions) this.warn(line);
     if (omissions.length > 0) this.warn(NOT_IN_MIGRATIONS);
@@ -100,6 +100,7 @@ export default class Pull extends DatabaseCommand {
         migrations: generated.map(({ file }) => file),
         tables: Object.keys(declaration.tables),
         leftOut,
+        kept,
         warnings: [...omissions, ...orderWarnings],
       },
       nextActions: generated.length > 0 ? ['svc db migrate baseline'] : [],

@@ -75,13 +75,12 @@ async function readCollection(
   // The collection was dropped after it was listed.
   if (!listed) return undefined;
   const unsupportedObjects: UnsupportedObject[] = [];
-  const report = (what: string, field?: string) =>
-    unsupportedObjects.push({ collection: name, what, ...(field !== undefined && { field }) });
+  const report: Report = (what, part) => unsupportedObjects.push({ collection: name, what, ...part });
   const base = await readFieldsAndOptions(server, settings, info, fromRegistry, report);
   return { collection: withIndexes(base, listed, report), unsupportedObjects };
 }
 
-type Report = (what: string, field?: string) => void;
+type Report = (what: string, part?: Pick<UnsupportedObject, 'field' | 'name'>) => void;
 
 /** Fields, checks and options. */
 async function readFieldsAndOptions(
@@ -108,7 +107,8 @@ async function readFieldsAndOptions(
   if (!validator) {
     const read = fromRegistry ? { fields: new Map<string, Field>(), inexact: [] } : await sampleFields(server, name);
     if (!fromRegistry) report('has no validator: its fields are read from a sample of its documents');
-    for (const field of read.inexact) report('has values of several types, or of a type that svc cannot create', field);
+    for (const field of read.inexact)
+      report('has values of several types, or of a type that svc cannot create', { field });
     // No validator enforces the sampled fields, so a migration from this model must not begin to enforce them.
     const level = fromRegistry ? {} : { mongoOptions: { validationLevel: 'off' } };
     const constraints = new Map([...(fromRegistry?.constraints ?? [])].filter(([, { type }]) => type !== 'check'));
@@ -121,7 +121,7 @@ async function readFieldsAndOptions(
     };
   }
   const { fields, checks, inexact, rest } = readValidator(server, fromRegistry, validator);
-  for (const field of inexact) report('has a rule that svc cannot create', field);
+  for (const field of inexact) report('has a rule that svc cannot create', { field });
   const userOption = rest ?? fromRegistry?.options.mongoOptions?.validator;
   return {
     ...empty,
@@ -198,7 +198,7 @@ function withIndexes(base: Collection, listed: readonly IndexSpec[], report: Rep
     if (used.has(spec) || spec.name === '_id_') continue;
     const index = toIndex(spec);
     if (index) indexes.set(spec.name, index);
-    else report(`has the index "${spec.name}", which svc cannot create`);
+    else report(`has the index "${spec.name}", which svc cannot create`, { name: spec.name });
     if (index && spec.partial !== undefined && !isSameIndex(spec, indexSpec(base, index)))
       report(
         `has the index "${spec.name}" with a filter that svc cannot create: it is read as an index of all documents`,

@@ -54,6 +54,12 @@ function withoutGeneratedKey(table: CatalogTable): CatalogTable {
 function collectionOf(traits: Traits, table: CatalogTable, unsupported: UnsupportedObject[]): Collection {
   const note = (what: string, field?: string) =>
     unsupported.push({ collection: table.name, ...(field !== undefined && { field }), what });
+  const leaveOut = (kind: 'constraint' | 'index', name: string, why: string) =>
+    unsupported.push({
+      collection: table.name,
+      name,
+      what: `has the ${kind} "${name}", which svc cannot create: it ${why}`,
+    });
   if (table.partitioned) note('is partitioned');
   if (table.engine !== 'InnoDB') note(`has the engine ${table.engine}; svc creates InnoDB tables`);
 
@@ -65,8 +71,7 @@ function collectionOf(traits: Traits, table: CatalogTable, unsupported: Unsuppor
   for (const index of table.indexes) {
     const columns = index.columns.map(({ name }) => name);
     const [only = ''] = columns;
-    if (index.unsupported !== null)
-      note(`has the index "${index.name}", which svc cannot create: it ${index.unsupported}`);
+    if (index.unsupported !== null) leaveOut('index', index.name, index.unsupported);
     else if (index.name === PRIMARY_KEY && inOrder(columns, order)) for (const name of columns) primary.add(name);
     else if (index.name === PRIMARY_KEY)
       constraints.set(PRIMARY_KEY, { name: PRIMARY_KEY, type: 'primaryKey', columns });
@@ -76,7 +81,7 @@ function collectionOf(traits: Traits, table: CatalogTable, unsupported: Unsuppor
   for (const key of table.foreignKeys) {
     const read = foreignKey(key);
     if (read) constraints.set(read.name, read);
-    else note(`has the constraint "${key.name}", which svc cannot create: it references another database`);
+    else leaveOut('constraint', key.name, 'references another database');
   }
   const arrays = new Set<string>();
   const texts = new Set<string>();

@@ -27,6 +27,12 @@ export function toModel(tables: readonly CatalogTable[]): IntrospectedTables {
 function toCollection(table: CatalogTable, unsupportedObjects: UnsupportedObject[]): Collection {
   const report = (what: string, field?: string) =>
     unsupportedObjects.push({ collection: table.name, ...(field !== undefined && { field }), what });
+  const leaveOut = (kind: 'constraint' | 'index', name: string, why: string) =>
+    unsupportedObjects.push({
+      collection: table.name,
+      name,
+      what: `has the ${kind} "${name}", which svc cannot create: it ${why}`,
+    });
   if (table.partitioned) report('is partitioned');
   const names = new Map(table.columns.map(({ number, name }) => [number, name]));
   const columnsOf = ({ columns }: { readonly columns: readonly number[] }) =>
@@ -52,14 +58,11 @@ function toCollection(table: CatalogTable, unsupportedObjects: UnsupportedObject
     } else if (values && column?.type === 'text' && constraint.name === enumCheckName(table.name, only)) {
       enums.set(only, values);
     } else if (constraint.type === 'c' && columns.some((name) => incompatible.has(name))) {
-      report(
-        `has the constraint "${constraint.name}", which svc cannot create: it is on a type that svc cannot create`,
-      );
+      leaveOut('constraint', constraint.name, 'is on a type that svc cannot create');
     } else {
       const read = toConstraint(constraint, columns);
       if (read) constraints.set(read.name, read);
-      else
-        report(`has the constraint "${constraint.name}", which svc cannot create: it ${unsupportedReason(constraint)}`);
+      else leaveOut('constraint', constraint.name, unsupportedReason(constraint));
     }
   }
   const fields = table.columns.map((column): [string, Field] => [
@@ -69,7 +72,7 @@ function toCollection(table: CatalogTable, unsupportedObjects: UnsupportedObject
   const indexes = new Map<string, Index>();
   for (const index of table.indexes) {
     const read = toIndex(index, columnsOf(index));
-    if (typeof read === 'string') report(`has the index "${index.name}", which svc cannot create: it ${read}`);
+    if (typeof read === 'string') leaveOut('index', index.name, read);
     else indexes.set(read.name, read);
   }
   return {

@@ -54,6 +54,7 @@ export function readTextCatalog(syntax: TextCatalogSyntax, texts: readonly strin
     else
       unsupportedObjects.push({
         collection: collection.name,
+        name: index.name,
         what: `has the index "${index.name}", which svc cannot create: it has more than columns and their order`,
       });
   }
