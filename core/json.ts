@@ -12,6 +12,33 @@ export function tryParseJson(text: string): Json | undefined {
 }
 
 /**
+ * Reads a JSON text, or returns why reading it would change what was sent: bytes that are not UTF-8, a key that occurs
+ * twice in one object, or a number that a double cannot represent.
+ */
+export function readExactJson(body: string | Uint8Array): { readonly value: Json } | { readonly problem: string } {
+  const text = typeof body === 'string' ? body : decodeUtf8(body);
+  if (text === undefined) return { problem: 'It is not UTF-8.' };
+  const value = tryParseJson(text);
+  if (value === undefined) return { problem: 'It is not JSON.' };
+  const key = duplicateKey(text);
+  if (key !== undefined) return { problem: `The key ${JSON.stringify(key)} occurs twice in one object.` };
+  const number = lossyNumber(text);
+  if (number === undefined) return { value };
+  return {
+    problem: `The number ${number} has more digits than JavaScript can represent: it would become ${Number(number)}.`,
+  };
+}
+
+/** Undefined if the bytes are not UTF-8. */
+export function decodeUtf8(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
  * A value as JSON in the canonical form of RFC 8785: keys in UTF-16 order, numbers as ECMAScript prints them, `undefined`
  * properties omitted. Throws `value_invalid` with the path of a value that JSON cannot represent (bigint, Date, NaN).
  */
@@ -72,12 +99,31 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
   return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null;
 }
 
-const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/gi;
+const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|[{}[\]:]/gi;
+
+/** The first key in a JSON text that occurs twice in one object: `JSON.parse` keeps only its last value. */
+function duplicateKey(json: string): string | undefined {
+  const open: Set<string>[] = [];
+  let previous = '';
+  for (const [token] of json.matchAll(TOKENS)) {
+    if (token === '{' || token === '[') open.push(new Set());
+    else if (token === '}' || token === ']') open.pop();
+    else if (token === ':') {
+      // Parsed, because "a" and "\u0061" are the same key.
+      const key = JSON.parse(previous) as string;
+      const keys = open.at(-1);
+      if (keys?.has(key)) return key;
+      keys?.add(key);
+    }
+    previous = token;
+  }
+  return undefined;
+}
 
 /** The first number in a JSON text that `JSON.parse` changes, because a double keeps about 16 digits. */
 export function lossyNumber(json: string): string | undefined {
   for (const [token] of json.matchAll(TOKENS)) {
-    if (!token.startsWith('"') && normalizeNumber(token) !== normalizeNumber(String(Number(token)))) return token;
+    if (/^[-\d]/.test(token) && normalizeNumber(token) !== normalizeNumber(String(Number(token)))) return token;
   }
   return undefined;
 }

@@ -19,7 +19,10 @@ interface Callback extends GateUnderTest {
     body: unknown,
     headers?: Record<string, string>,
   ): Promise<{ status: number; body: Record<string, unknown> }>;
-  form(url: string, fields: Record<string, string>): Promise<{ status: number; page: string; headers: Headers }>;
+  form(
+    url: string,
+    fields: Record<string, string> | string | Buffer,
+  ): Promise<{ status: number; page: string; headers: Headers }>;
   get(url: string): Promise<{ status: number; page: string; headers: Headers }>;
 }
 
@@ -45,12 +48,15 @@ async function withCallback(body: (callback: Callback) => Promise<void>, approva
             return { request, outcome, url: String(JSON.parse(sent()?.body ?? '').callbackUrl) };
           },
           async post(url, value, headers = { 'content-type': 'application/json' }) {
-            const text = typeof value === 'string' ? value : JSON.stringify(value);
-            const response = await handler(new Request(url, { method: 'POST', headers, body: text }));
+            const body = typeof value === 'string' || Buffer.isBuffer(value) ? value : JSON.stringify(value);
+            const response = await handler(new Request(url, { method: 'POST', headers, body }));
             return { status: response.status, body: (await response.json()) as Record<string, unknown> };
           },
-          form: async (url, fields) =>
-            page(await handler(new Request(url, { method: 'POST', body: new URLSearchParams(fields) }))),
+          async form(url, fields) {
+            const body = Buffer.isBuffer(fields) ? fields : new URLSearchParams(fields).toString();
+            const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+            return page(await handler(new Request(url, { method: 'POST', headers, body })));
+          },
           get: async (url) => page(await handler(new Request(url))),
         });
       },
@@ -111,11 +117,17 @@ test('400: anything but the expected JSON', () =>
       // As numbers they would be 9007199254740992 and Infinity.
       ['{"approved":true,"modifiedParams":{"amount":9007199254740993}}', json],
       ['{"approved":true,"modifiedParams":{"amount":1e400}}', json],
+      // JSON.parse takes the last of two.
+      ['{"approved":false,"approved":true}', json],
+      ['{"approved":false,"approve\\u0064":true}', json],
+      ['{"approved":true,"modifiedParams":{"amount":1,"amount":9999}}', json],
+      [Buffer.from('{"approved":true,"reason":"\xff"}', 'latin1'), json],
     ] as const) {
       const { status, body: answer } = await post(url, body, headers);
-      assert.equal(status, 400, body);
-      assert.equal(answer.error, 'decision_invalid', body);
+      assert.equal(status, 400, String(body));
+      assert.equal(answer.error, 'decision_invalid', String(body));
     }
+    assert.equal((await post(url, { approved: true })).status, 200);
   }));
 
 test('401: a missing, forged, tampered or foreign token; 404: an unknown request', () =>
@@ -283,8 +295,16 @@ test('the pages show everything with escapes, and then decide', () =>
     assert.doesNotMatch(page, /[\u001b\u202e\u200b]/);
     assert.ok(page.includes('u{202e}') && page.includes('u{200b}'));
     const view = /name="view" value="([^"]+)"/.exec(page)?.[1] ?? '';
-    for (const modifiedParams of ['[1]', '{"amount":9007199254740993}', '{"amount":']) {
+    for (const modifiedParams of ['[1]', '{"amount":9007199254740993}', '{"amount":', '{"amount":1,"amount":15}']) {
       assert.equal((await form(url, { action: 'approve', view, modifiedParams })).status, 400);
+    }
+    const approve = new URLSearchParams({ action: 'approve', view }).toString();
+    for (const changed of [
+      `action=reject&${approve}`,
+      Buffer.from(`${approve}&reason=%ff`),
+      Buffer.from(`${approve}&reason=\xff`, 'latin1'),
+    ]) {
+      assert.equal((await form(url, changed)).status, 400, String(changed));
     }
     assert.equal((await form(url, { action: 'approve', view, modifiedParams: '{"amount":15}' })).status, 200);
     assert.equal((await outcome).status, 'completed');

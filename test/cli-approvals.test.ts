@@ -126,8 +126,9 @@ test('invalid arguments are rejected before anything is decided', async ({ refun
     [['approve', request.requestId, '--set', 'amount=-3'], /approval_parameters_invalid/],
     [
       ['approve', request.requestId, '--set', 'amount=9007199254740993'],
-      /"amount" cannot be 9007199254740993: .* with 9007199254740992/,
+      /"amount" would not be what you wrote\. The number 9007199254740993 .* 9007199254740992/,
     ],
+    [['approve', request.requestId, '--set', 'amount=1\ufffd'], /not UTF-8/],
     [['approve', request.requestId, '--set', 'amount'], /<parameter>=<value>/],
     [['approve', 'apr_nothing'], /approval_unknown/],
     [['approve'], /The id of the request is missing/],

@@ -2,7 +2,7 @@ import type { Runtime } from '../../config/load/runtime.ts';
 import type { ApprovalDetails, Approvals } from '../../config/sdk/approvals.ts';
 import type { SignalResult } from '../../core/approval/decide.ts';
 import { isSvcError, SvcError } from '../../core/errors.ts';
-import { isPlainObject, type Json, lossyNumber, tryParseJson } from '../../core/json.ts';
+import { isPlainObject, type Json, readExactJson, tryParseJson } from '../../core/json.ts';
 import { osActor } from '../../core/migration/history-table.ts';
 import { nearest } from '../../core/nearest.ts';
 import { type CommandResult, SvcCommand } from '../base.ts';
@@ -102,6 +102,8 @@ export function parseModifiedParams(
   const properties = propertiesOf(schema);
   const changes: { [name: string]: Json } = Object.create(null);
   for (const flag of flags) {
+    // Node.js puts U+FFFD in place of each byte that is not UTF-8.
+    if (flag.includes('\ufffd')) throw usageError('The value of --set is not UTF-8, or contains U+FFFD.');
     const [, name, text] = /^([^=]+)=([\s\S]*)$/.exec(flag) ?? [];
     if (name === undefined || text === undefined) throw usageError(`--set must be <parameter>=<value>, not "${flag}".`);
     if (properties && !Object.hasOwn(properties, name)) {
@@ -120,17 +122,16 @@ export function parseModifiedParams(
 function parseValue(name: string, text: string, property: Json | undefined): Json {
   const type = isPlainObject(property) ? property.type : undefined;
   if (type === 'string') return text;
-  const value = tryParseJson(text);
-  if (value === undefined) {
+  if (tryParseJson(text) === undefined) {
     if (type === undefined) return text;
     throw usageError(
       `The parameter "${name}" must be ${type === 'array' || type === 'object' ? 'JSON' : `a ${type}`}, not "${text}".`,
     );
   }
-  const number = lossyNumber(text);
-  if (number === undefined) return value;
-  throw usageError(`The parameter "${name}" cannot be ${number}: the tool would run with ${Number(number)}.`, [
-    'Use a number of at most 15 digits.',
+  const read = readExactJson(text);
+  if ('value' in read) return read.value;
+  throw usageError(`The parameter "${name}" would not be what you wrote. ${read.problem}`, [
+    'Write each key once, and numbers of at most 15 digits.',
   ]);
 }
 

@@ -192,7 +192,7 @@ export function ${identifier}({ url }: Options): Broker {
     async publish(event, _signal) {
       todo(\`publish: \${event.name} over \${scheme}, confirmed by the broker\`);
     },
-    /** Passes each message of a queue to \`handle\`. If that throws, the message goes to the dead-letter queue. */
+    /** Passes the bytes of each message of a queue to \`handle\`. If that throws, the message goes to the dead-letter queue. */
     async consume(queue, _handle) {
       return todo(\`consume: \${queue}, until the returned function is called\`);
     },

@@ -1,6 +1,7 @@
 import { isRetryable } from '../../core/approval/backend.ts';
 import { DeliveryFailed } from '../../core/approval/channel.ts';
 import { decide, isDecisionRefusal } from '../../core/approval/decide.ts';
+import { parseDecision } from '../../core/approval/parse-decision.ts';
 import { callbackToken, tokensEqual } from '../../core/approval/token.ts';
 import { SvcError } from '../../core/errors.ts';
 import type { ToolParameters } from '../../core/tool/parameters.ts';
@@ -61,10 +62,11 @@ export async function consumeDecisions(runtime: Runtime): Promise<(() => Promise
   });
 }
 
-async function applyDecision({ service, owner }: ApprovalRuntime, key: string, body: unknown): Promise<void> {
-  const problems = shapeProblems(body, DECISION_SHAPE);
+async function applyDecision({ service, owner }: ApprovalRuntime, key: string, body: Uint8Array): Promise<void> {
+  const decision = parseDecision(body);
+  const problems = shapeProblems(decision, DECISION_SHAPE);
   if (problems.length > 0) throw invalidDecision(problems.map(problemText).join(' '));
-  const { requestId, token, approved, reason, modifiedParams } = body as BrokerDecision;
+  const { requestId, token, approved, reason, modifiedParams } = decision as BrokerDecision;
   const row = await service.read(requestId);
   if (!row || !tokensEqual(token, callbackToken(key, tokenClaims(owner, row)))) {
     throw invalidDecision('No request has this id and this token.');

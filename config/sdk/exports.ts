@@ -32,6 +32,7 @@ export type { Signal, SignalOptions, SignalResult } from '../../core/approval/de
 export { displayJson, displayText, shortenText } from '../../core/approval/display.ts';
 export type { ApprovalPage, ListQuery } from '../../core/approval/list-approvals.ts';
 export type { CallOutcome } from '../../core/approval/outcome.ts';
+export { parseDecision } from '../../core/approval/parse-decision.ts';
 export type { DecisionReview, PolicyVerdict, ToolCall, ToolCallReview } from '../../core/approval/policy.ts';
 export type {
   ApprovalEvent,

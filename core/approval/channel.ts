@@ -91,10 +91,11 @@ export interface Broker {
   /** Resolves once the broker has stored the event; throws if that is not confirmed. */
   publish(event: BrokerEvent, signal: AbortSignal): Promise<void>;
   /**
-   * Passes each message of a queue to `handle`, parsed as JSON or else as text. A message becomes a dead letter if
-   * `handle` throws, and is redelivered if that is a `DeliveryFailed` with `retry`. Resolves to a function that stops.
+   * Passes the bytes of each message of a queue to `handle`, which decodes and parses them. A message becomes a dead
+   * letter if `handle` throws, and is redelivered if that is a `DeliveryFailed` with `retry`. Resolves to a function that
+   * stops.
    */
-  consume?(queue: string, handle: (body: unknown) => Promise<void>): Promise<() => Promise<void>>;
+  consume?(queue: string, handle: (body: Uint8Array) => Promise<void>): Promise<() => Promise<void>>;
   close(): Promise<void>;
 }
 

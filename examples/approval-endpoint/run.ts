@@ -1,5 +1,5 @@
 import { serve } from '@hono/node-server';
-import { defineTool, Svc } from '@svc/sdk';
+import { defineTool, type Json, parseDecision, Svc } from '@svc/sdk';
 import { Hono } from 'hono';
 
 /**
@@ -24,11 +24,18 @@ const gate = svc.gate({
 
 const app = new Hono();
 
+interface Decision {
+  readonly approved: boolean;
+  readonly reason?: string;
+  readonly modifiedParams?: { readonly [name: string]: Json };
+}
+
 app.get('/decisions', async (context) => context.json((await svc.approvals.list()).records));
 
 app.post('/decisions/:requestId', async (context) => {
   const requestId = context.req.param('requestId');
-  const { approved, reason, modifiedParams } = await context.req.json();
+  const body = new Uint8Array(await context.req.arrayBuffer()); // the bytes, which `json()` would change before anybody can check them
+  const { approved, reason, modifiedParams } = parseDecision(body) as Decision;
   const user = context.req.header('x-user') ?? ''; // take it from your session, never from a header
   const signal = approved === true ? 'approve' : 'reject';
   const payload = { requestId, ...(reason && { reason }), ...(modifiedParams && { modifiedParams }) };

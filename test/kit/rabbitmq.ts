@@ -54,9 +54,9 @@ async function openRabbitmqClient(url: string): Promise<BrokerClient> {
       );
       return () => messages;
     },
-    async send(queue, text) {
+    async send(queue, body) {
       if (!(await exists(queue))) return false;
-      channel.sendToQueue(queue, Buffer.from(text), { persistent: true });
+      channel.sendToQueue(queue, Buffer.from(body), { persistent: true });
       await channel.waitForConfirms();
       return true;
     },

@@ -32,8 +32,8 @@ export interface BrokerUnderTest extends UnderTest {
 export interface BrokerClient {
   /** Subscribes to events of a name. The returned function lists the messages so far, including any that the server kept. */
   listen(event: string): Promise<() => readonly BrokerMessage[]>;
-  /** Sends a message to a queue. Returns false if the queue does not exist. */
-  send(queue: string, text: string): Promise<boolean>;
+  /** Sends a message with these bytes to a queue. Returns false if the queue does not exist. */
+  send(queue: string, body: Uint8Array): Promise<boolean>;
   /** Removes and returns the dead letters of a queue. */
   takeDeadLetters(queue: string): Promise<readonly string[]>;
   /** Deletes these events and queues from the server, and disconnects. */
@@ -272,14 +272,23 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
     );
 
     on(
-      'a message is delivered as JSON, or as text',
+      'a message is delivered as the bytes that were sent',
       () =>
         withBroker(async ({ broker, client, queue }) => {
+          const sent = [
+            Buffer.from('{ "text": "ü😀", "key": 1, "key": 9007199254740993 }'),
+            Buffer.from('no json'),
+            Buffer.from([0x22, 0xff, 0x22]),
+          ];
           const bodies: unknown[] = [];
-          const stop = await consume(broker, queue, async (body) => void bodies.push(body));
-          await send(client, queue, '{"approved":true,"text":"ü😀"}', 'no json');
-          await waitUntil(() => bodies.length === 2, 'not every message was delivered');
-          assert.deepEqual(sortedJson(bodies), sortedJson([{ approved: true, text: 'ü😀' }, 'no json']));
+          const stop = await consumeBytes(broker, queue, async (body) => void bodies.push(body));
+          await send(client, queue, ...sent);
+          await waitUntil(() => bodies.length === sent.length, 'not every message was delivered');
+          const hex = bodies.map((body) =>
+            body instanceof Uint8Array ? Buffer.from(body).toString('hex') : typeof body,
+          );
+          const expected = sent.map((body) => body.toString('hex'));
+          assert.deepEqual(hex.sort(), expected.sort(), 'handle() did not receive the bytes that were sent');
           await stop();
           assert.deepEqual(await client.takeDeadLetters(queue), []);
         }),
@@ -414,7 +423,7 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
           await send(client, queue, ...texts);
           await waitUntil(() => new Set(bodies).size === texts.length, 'not every message was delivered');
           await Promise.all(stops.map((stop) => stop()));
-          assert.deepEqual(sortedJson(bodies), sortedJson(texts), 'a message was delivered to both');
+          assert.deepEqual(bodies.sort(), [...texts].sort(), 'a message was delivered to both');
         }),
       { promise: 'Each message of a queue goes to one of the processes that consume it.' },
     );
@@ -469,7 +478,7 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
             'messages that arrived after the stop were lost',
           );
           await stopOther();
-          assert.deepEqual(sortedJson([...first, ...later]), sortedJson(['first', ...rest]));
+          assert.deepEqual([...first, ...later].sort(), ['first', ...rest].sort());
         }),
       {
         promise:
@@ -571,18 +580,23 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
       () =>
         withBroker(async (context) => {
           const { client, product } = context;
-          await client.listen(context.event);
+          const messages = await client.listen(context.event);
           await throughGate(context, async ({ refund, svc }) => {
             const stop = await svc.approvals.consumeDecisions();
             const { request } = await refund();
             const { requestId } = request;
-            const invalid = [
+            await waitUntil(() => messages().length > 0, 'no event arrived');
+            const { token } = JSON.parse(messages()[0]?.body ?? '').data;
+            const decision = JSON.stringify({ requestId, token, approved: true });
+            const texts = [
               'no json',
-              {},
-              { requestId, approved: true },
-              { requestId, token: 'v1.no', approved: true },
+              '{}',
+              JSON.stringify({ requestId, approved: true }),
+              JSON.stringify({ requestId, token: 'v1.no', approved: true }),
+              decision.replace('{', '{"approved":false,'),
+              decision.replace('}', ',"modifiedParams":{"amount":1,"amou\\u006et":15}}'),
+              decision.replace('}', ',"modifiedParams":{"amount":9007199254740993}}'),
             ];
-            const texts = invalid.map((one) => (typeof one === 'string' ? one : JSON.stringify(one)));
             await send(client, decisionQueue(product), ...texts);
             const dead: string[] = [];
             await waitUntil(async () => {
@@ -590,6 +604,12 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
               return dead.length >= texts.length;
             }, 'not every message became a dead letter');
             assert.deepEqual(dead.sort(), texts.sort());
+            // As text, its byte 0xff would be U+FFFD.
+            await send(client, decisionQueue(product), notUtf8(decision.replace('}', ',"reason":"?"}')));
+            await waitUntil(
+              async () => (await client.takeDeadLetters(decisionQueue(product))).length > 0,
+              'a decision that is not UTF-8 did not become a dead letter',
+            );
             assert.equal((await svc.approvals.get(requestId)).status, 'waiting');
             await stop?.();
           });
@@ -605,10 +625,16 @@ const createEvent = (name: string, body: Json): BrokerEvent => ({ name, id: rand
 
 const signal = (timeoutMs = ATTEMPT_MS): AbortSignal => AbortSignal.timeout(timeoutMs);
 
-async function consume(broker: Broker, queue: string, handle: (body: unknown) => Promise<void>) {
+async function consumeBytes(broker: Broker, queue: string, handle: (body: Uint8Array) => Promise<void>) {
   assert.ok(broker.consume, 'there is no consume(): skip this case, and give the reason');
   return broker.consume(queue, handle);
 }
+
+const consume = (broker: Broker, queue: string, handle: (text: string) => Promise<void>) =>
+  consumeBytes(broker, queue, (body) => handle(Buffer.from(body).toString()));
+
+/** The text with 0xff in place of each `?`. */
+const notUtf8 = (text: string): Uint8Array => Buffer.from(text.replaceAll('?', '\xff'), 'latin1');
 
 /** An error as a plugin receives it whose package has its own copy of the class. */
 function fromAnotherCopy({ message, name, retry, afterMs }: DeliveryFailed): Error {
@@ -626,10 +652,8 @@ function publishUntilConfirmed(broker: Broker, event: BrokerEvent, patienceMs: n
 }
 
 /** Sends messages once the consumer has created its queue. */
-async function send(client: BrokerClient, queue: string, ...texts: readonly string[]): Promise<void> {
-  for (const text of texts) await waitAtMost(() => client.send(queue, text), `the queue ${queue} was never created`);
-}
-
-function sortedJson(values: readonly unknown[]): readonly string[] {
-  return values.map((value) => JSON.stringify(value)).sort();
+async function send(client: BrokerClient, queue: string, ...bodies: readonly (string | Uint8Array)[]): Promise<void> {
+  for (const body of bodies) {
+    await waitAtMost(() => client.send(queue, Buffer.from(body)), `the queue ${queue} was never created`);
+  }
 }

@@ -1,9 +1,10 @@
 import { decide, type Signal, type SignalResult } from '../../../core/approval/decide.ts';
+import { parseDecision } from '../../../core/approval/parse-decision.ts';
 import { toApprovalRecord, toApprovalRequest } from '../../../core/approval/public-view.ts';
 import { isRequestId } from '../../../core/approval/request.ts';
 import type { ApprovalService, RequestRow } from '../../../core/approval/service.ts';
 import { callbackToken, type TokenClaims, tokensEqual, viewToken } from '../../../core/approval/token.ts';
-import { lossyNumber, tryParseJson } from '../../../core/json.ts';
+import { decodeUtf8 } from '../../../core/json.ts';
 import type { ToolParameters } from '../../../core/tool/parameters.ts';
 import { problemText, type Shape, shapeProblems } from '../../../core/validate-shape.ts';
 import type { Runtime } from '../../load/runtime.ts';
@@ -77,7 +78,7 @@ async function respond(
   if (!['GET', 'HEAD', 'POST'].includes(request.method)) throw NOT_ALLOWED;
   const token = url.searchParams.get('token');
   if (token === null || token === '') throw UNAUTHORIZED;
-  const body = request.method === 'POST' ? await readBody(request) : '';
+  const body = request.method === 'POST' ? await readBody(request) : new Uint8Array();
   if (body === undefined) throw TOO_LARGE;
   const row = await approvals.read(requestId);
   if (!row) {
@@ -92,10 +93,10 @@ async function respond(
   // Counted after the token check, so that a caller without a token cannot use up the limit.
   throttle(limits.perRequest, requestId);
   if (request.method !== 'POST') return page(200, summaryPage(toApprovalRequest(row.record)));
-  if (isForm(request)) return respondToForm(context, row, claims, new URLSearchParams(body));
+  if (isForm(request)) return respondToForm(context, row, claims, parseForm(body));
   return jsonResponse(
     200,
-    await decide(approvals, signalFor(requestId, parseDecision(request, body)), { actor: ACTOR }),
+    await decide(approvals, signalFor(requestId, jsonDecision(request, body)), { actor: ACTOR }),
   );
 }
 
@@ -106,16 +107,28 @@ interface Decision {
 }
 
 /** The body is described in docs/reference/approvals.md. */
-function parseDecision(request: Request, body: string): Decision {
+function jsonDecision(request: Request, body: Uint8Array): Decision {
   if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(request.headers.get('content-type') ?? '')) {
     throw invalid('The content type is not application/json.');
   }
-  const value = tryParseJson(body);
-  if (value === undefined) throw invalid('The body is not JSON.');
+  const value = parseDecision(body);
   const problems = shapeProblems(value, DECISION_SHAPE);
   if (problems.length > 0) throw invalid(problems.map(problemText).join(' '));
-  assertExactNumbers(body);
-  return value as unknown as Decision;
+  return value as Decision;
+}
+
+/** The fields of a form. Throws if one occurs twice, or if a byte is not UTF-8: `URLSearchParams` would replace it. */
+function parseForm(body: Uint8Array): URLSearchParams {
+  const text = decodeUtf8(body);
+  try {
+    decodeURIComponent(text ?? '%');
+  } catch {
+    throw invalid('The form is not UTF-8.');
+  }
+  const fields = new URLSearchParams(text);
+  const names = [...fields.keys()];
+  if (new Set(names).size < names.length) throw invalid('A field occurs twice in the form.');
+  return fields;
 }
 
 /** A decision as form fields; accepted only from a page that showed the whole request. */
@@ -156,16 +169,10 @@ async function respondToForm(
 }
 
 function parseModifiedParams(text: string): ToolParameters {
-  const value = tryParseJson(text);
+  const value = parseDecision(text);
   if (shapeProblems(value, { map: 'json' }).length > 0)
     throw invalid('The parameters to change are not a JSON object.');
-  assertExactNumbers(text);
   return value as ToolParameters;
-}
-
-function assertExactNumbers(json: string): void {
-  if (lossyNumber(json) === undefined) return;
-  throw invalid('A number has more digits than JavaScript can represent: the tool would run with a different value.');
 }
 
 function signalFor(requestId: string, { approved, reason, modifiedParams }: Decision): Signal {

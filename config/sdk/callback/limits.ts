@@ -30,10 +30,10 @@ export class RateLimit {
 export const MAX_BODY_BYTES = 64 * 1024;
 
 /** Reads a body of at most `MAX_BODY_BYTES`; returns undefined for a longer one. */
-export async function readBody(request: Request): Promise<string | undefined> {
+export async function readBody(request: Request): Promise<Uint8Array | undefined> {
   const declared = Number(request.headers.get('content-length') ?? 0);
   if (declared > MAX_BODY_BYTES) return undefined;
-  if (!request.body) return '';
+  if (!request.body) return new Uint8Array();
   const parts: Uint8Array[] = [];
   let size = 0;
   const reader = request.body.getReader();
@@ -47,5 +47,5 @@ export async function readBody(request: Request): Promise<string | undefined> {
     }
     parts.push(value);
   }
-  return Buffer.concat(parts).toString('utf8');
+  return Buffer.concat(parts);
 }

@@ -4,7 +4,7 @@ import { type NatsConnection, nanos } from '@nats-io/transport-node';
 import { isDeliveryFailed } from '@svc/sdk';
 import { ensureStream, queueStreams } from './streams.ts';
 
-type Handler = (body: unknown) => Promise<void>;
+type Handler = (body: Uint8Array) => Promise<void>;
 
 /** All processes share one consumer, so each message goes to one of them. */
 const CONSUMER = 'svc';
@@ -65,7 +65,7 @@ async function processMessage(
     if (!connection.isClosed()) message.working();
   }, PROGRESS_MS);
   try {
-    await handle(bodyOf(message));
+    await handle(message.data);
   } catch (error) {
     // The handler requests another delivery.
     if (isDeliveryFailed(error) && error.retry) return message.nak(Math.max(PAUSE_MS, error.afterMs));
@@ -74,13 +74,4 @@ async function processMessage(
     clearInterval(progress);
   }
   await message.ackAck();
-}
-
-function bodyOf(message: JsMsg): unknown {
-  const text = message.string();
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }

@@ -44,7 +44,7 @@ test('nats: a message whose handler takes longer than ACK_MS is delivered once',
   try {
     // A second process would receive it.
     for (let process = 0; process < 2; process++) await broker.consume?.(queue, handle);
-    while (!(await client.send(queue, '{}'))) await wait(10);
+    while (!(await client.send(queue, Buffer.from('{}')))) await wait(10);
     await handled;
     assert.equal(deliveries, 1);
   } finally {

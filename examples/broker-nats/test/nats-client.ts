@@ -20,8 +20,8 @@ export async function openClient(host: string): Promise<BrokerClient> {
       });
       return () => messages;
     },
-    send: (queue, text) =>
-      client.publish(subjectOf(queue), text).then(
+    send: (queue, body) =>
+      client.publish(subjectOf(queue), body).then(
         () => true,
         () => false, // No stream has the subject: the queue does not exist yet.
       ),

@@ -1,4 +1,4 @@
-import { isSvcError, type Svc } from '@svc/sdk';
+import { isSvcError, parseDecision, type Svc } from '@svc/sdk';
 import { isFromSlack } from './signature.ts';
 
 export interface SlackInteractionsOptions {
@@ -23,9 +23,11 @@ export function slackInteractions({
   signingSecret,
 }: SlackInteractionsOptions): (request: Request) => Promise<Response> {
   return async (request) => {
-    const body = await request.text();
+    const body = Buffer.from(await request.arrayBuffer());
     if (!isFromSlack(request.headers, body, signingSecret)) return new Response('not from Slack', { status: 401 });
-    const { user, actions, response_url } = JSON.parse(new URLSearchParams(body).get('payload') ?? '{}') as Interaction;
+    const interaction = interactionOf(body);
+    if (!interaction) return new Response('not a decision', { status: 400 });
+    const { user, actions, response_url } = interaction;
     const pressed = actions.find((action): action is typeof action & { action_id: keyof typeof SIGNALS } =>
       Object.hasOwn(SIGNALS, action.action_id),
     );
@@ -46,6 +48,18 @@ export function slackInteractions({
     }
     return new Response(null, { status: 200 });
   };
+}
+
+/** Undefined if the body is not what Slack documents, or if parsing it would change it. */
+function interactionOf(body: Buffer): Interaction | undefined {
+  try {
+    const payload = decodeURIComponent(
+      /^payload=([^&]*)$/.exec(body.toString('latin1'))?.[1]?.replaceAll('+', ' ') ?? '',
+    );
+    return parseDecision(payload) as Interaction;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The decision is already stored, so a failure to post the message is ignored. */

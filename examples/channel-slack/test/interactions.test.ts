@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { type ApprovalRequest, defineTool, Svc } from '@svc/sdk';
 import { slackInteractions } from '../src/index.ts';
-import { SIGNING_SECRET, signedRequest, startResponseUrl } from './slack.ts';
+import { SIGNING_SECRET, signedBody, signedRequest, startResponseUrl } from './slack.ts';
 
 /** The channel suite tries forged, replayed and repeated presses; these are Slack's own details. */
 
@@ -50,6 +50,21 @@ test('Slack learns that a request without a valid signature is not accepted', as
     new Request('https://shop.example/slack', { method: 'POST', body: 'payload={}' }),
   ];
   for (const one of bad) assert.equal((await handle(one)).status, 401);
+  assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
+});
+
+test('a payload that JSON.parse or a lenient decoder would change decides nothing', async () => {
+  const { request } = await startCall();
+  const json = JSON.stringify(payload(request));
+  const encoded = (text: string) => `payload=${encodeURIComponent(text)}`;
+  const bodies = [
+    encoded(json.replace('"action_id":', '"action_id":"svc_reject","action_id":')),
+    encoded(json.replace('{', '{"n":9007199254740993,')),
+    encoded(json.replace('{', '{"n":"?",')).replace('%3F', '%FF'),
+    `${encoded('{}')}&${encoded(json)}`,
+    'payload=%7B',
+  ];
+  for (const body of bodies) assert.equal((await handle(signedBody(body))).status, 400, body);
   assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
 });
 

@@ -20,8 +20,18 @@ export interface SlackPayload {
 }
 
 /** The request that Slack sends when somebody presses a button. */
-export function signedRequest(payload: SlackPayload, { sentAt = new Date(), secret = SIGNING_SECRET } = {}): Request {
-  const body = new URLSearchParams({ payload: JSON.stringify(payload) }).toString();
+export const signedRequest = (payload: SlackPayload, options?: SigningOptions): Request =>
+  signedBody(new URLSearchParams({ payload: JSON.stringify(payload) }).toString(), options);
+
+interface SigningOptions {
+  readonly sentAt?: Date;
+  readonly secret?: string;
+}
+
+export function signedBody(
+  body: string,
+  { sentAt = new Date(), secret = SIGNING_SECRET }: SigningOptions = {},
+): Request {
   const seconds = Math.floor(sentAt.getTime() / 1000);
   const signature = `v0=${createHmac('sha256', secret).update(`v0:${seconds}:${body}`).digest('hex')}`;
   return new Request('https://shop.example/slack', {

@@ -11,7 +11,7 @@ const PREFETCH = 16;
 const FIRST_RETRY_MS = 200;
 const MAX_RETRY_MS = 10_000;
 
-type MessageHandler = (body: unknown) => Promise<void>;
+type MessageHandler = (body: Uint8Array) => Promise<void>;
 
 /** Consumes until `signal` aborts, and reconnects after a lost connection. Repeated errors are reported once. */
 export async function consumeUntilStopped(
@@ -69,21 +69,12 @@ async function consumeOn(channel: Channel, queue: string, handle: MessageHandler
 
 async function handleMessage(channel: Channel, message: ConsumeMessage, handle: MessageHandler): Promise<void> {
   try {
-    await handle(parseBody(message));
+    await handle(message.content);
     channel.ack(message);
   } catch (error) {
     // Redelivered after a pause if the handler asks for it; dead-lettered otherwise.
     const requeue = isDeliveryFailed(error) && error.retry;
     if (requeue) await wait(Math.max(FIRST_RETRY_MS, error.afterMs));
     channel.nack(message, false, requeue);
-  }
-}
-
-function parseBody({ content }: ConsumeMessage): unknown {
-  const text = content.toString('utf8');
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
   }
 }

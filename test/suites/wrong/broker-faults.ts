@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { type Broker, DeliveryFailed, isDeliveryFailed } from '../../../core/approval/channel.ts';
+import { tryParseJson } from '../../../core/json.ts';
 import { Kernel, type Plugin } from '../../../core/kernel.ts';
 import { applyPlugin, definePlugin } from '../../../core/plugin.ts';
 import type { BrokerUnderTest } from '../broker-suite.ts';
 
-type Handler = (body: unknown) => Promise<void>;
+type Handler = (body: Uint8Array) => Promise<void>;
 
 interface BrokerFault {
   readonly fault: string;
@@ -29,6 +30,7 @@ function consumeOf(broker: Broker, wrap: (handle: Handler) => Handler): NonNulla
 
 const REDELIVERY = 'a message that failed temporarily is redelivered after a pause';
 const DEAD_LETTER = 'a message that cannot be processed becomes a dead letter and blocks no other';
+const BYTES = 'a message is delivered as the bytes that were sent';
 const RECONNECT = 'it reconnects when the server is back';
 
 /** Brokers that each break one promise of the contract. */
@@ -180,10 +182,33 @@ export const BROKER_FAULTS: readonly BrokerFault[] = [
   },
   {
     fault: 'drops messages that are not JSON',
-    detectedBy: 'a message is delivered as JSON, or as text',
+    detectedBy: BYTES,
     failure: /not every message was delivered/,
     apply: wrapHandler((handle) => async (body) => {
-      if (typeof body !== 'string') await handle(body);
+      if (tryParseJson(Buffer.from(body).toString()) !== undefined) await handle(body);
+    }),
+  },
+  {
+    fault: 'hands over messages as text',
+    detectedBy: BYTES,
+    failure: /did not receive the bytes/,
+    apply: wrapHandler(
+      (handle) => (body) => (handle as (text: unknown) => Promise<void>)(Buffer.from(body).toString()),
+    ),
+  },
+  {
+    fault: 'replaces bytes that are not UTF-8',
+    detectedBy: BYTES,
+    failure: /did not receive the bytes/,
+    apply: wrapHandler((handle) => (body) => handle(Buffer.from(Buffer.from(body).toString()))),
+  },
+  {
+    fault: 'parses messages before it hands them over',
+    detectedBy: BYTES,
+    failure: /did not receive the bytes/,
+    apply: wrapHandler((handle) => (body) => {
+      const value = tryParseJson(Buffer.from(body).toString());
+      return handle(value === undefined ? body : Buffer.from(JSON.stringify(value)));
     }),
   },
   {
