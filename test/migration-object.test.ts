@@ -55,6 +55,14 @@ const sample = () =>
     .raw('postgresql', 'CREATE VIEW big AS SELECT 1', { down: 'DROP VIEW big' })
     .build();
 
+test('a tag sorts after the last one, also if the clock was ahead, but not after one from the far future', () => {
+  const at = new Date('2026-01-01T00:00:00Z');
+  const after = (last: string) => availableTag('x', at, () => false, last);
+  assert.equal(after('20260101_001000_y'), '20260101_001001_x');
+  assert.equal(after('20260101_020000_y'), '20260101_000000_x');
+  assert.equal(after('20251231_000000_y'), '20260101_000000_x');
+});
+
 test('the builder derives down in reverse order', () => {
   const built = sample();
   assert.deepEqual(built.down, [

@@ -4,6 +4,7 @@ import { apply, applyAll, applyInPlace } from '../core/schema/apply.ts';
 import { dataLossWarnings } from '../core/schema/data-risks.ts';
 import { defineField, defineIndex } from '../core/schema/define.ts';
 import { diff } from '../core/schema/diff.ts';
+import { unknownError } from '../core/schema/find-or-throw.ts';
 import { dependents, dependentsOfCollection } from '../core/schema/keys.ts';
 import type { Collection } from '../core/schema/model.ts';
 import { derivedName } from '../core/schema/names.ts';
@@ -531,4 +532,16 @@ test('applying operations takes linear time with ten thousand tables', () => {
   for (let n = 0; n < 10_000; n++) operations.push({ type: 'dropCollection', collection: `r${n}`, cascade: true });
   // Quadratic time would exceed the time limit of the test.
   assert.equal(applyAll(operations).size, 0);
+});
+
+test('an unknown name is answered with at most twelve known ones, and the number of others', () => {
+  const why = (count: number) =>
+    unknownError(
+      'index',
+      'x',
+      Array.from({ length: count }, (_, n) => `i${n}`),
+    ).why;
+  assert.equal(why(0), 'Known: none.');
+  assert.match(why(12) ?? '', / i11\.$/);
+  assert.match(why(13) ?? '', / i11, and 1 more\.$/);
 });
