@@ -129,6 +129,69 @@ function testAdoption(engine: TestEngine): void {
   );
 }
 
+for (const engine of engines) {
+  if (engine.missing === undefined) testSequence(engine);
+  else test.skip(`a field with the default nextval(…) on ${engine.name}`, engine.missing);
+}
+
+function testSequence(engine: TestEngine): void {
+  test(
+    `${engine.name}: an optional field with the default nextval(…) is not taken for an identity, and becomes required`,
+    () =>
+      engine.withUrl(async (url, connect) => {
+        const query = async (text: string) => {
+          const { connection } = await connect();
+          try {
+            return await connection.query(text);
+          } finally {
+            await connection.close();
+          }
+        };
+        await query(`create sequence numbers;
+          create table tickets (id serial primary key, number int default nextval('numbers'),
+            code varchar(20) not null default nextval('numbers'));
+          insert into tickets (number) values (null)`);
+        const { svc, read, write, files } = project({ main: url });
+        const { warnings } = json(assertExit(await svc('db', 'schema', 'pull', '--json')));
+        assert.deepEqual(
+          warnings.filter((line: string) => line.includes('sequence')),
+          ['code', 'number'].map(
+            (name) =>
+              `The field "tickets.${name}" takes its values from the sequence numbers, which svc does not create.`,
+          ),
+        );
+        const schema = JSON.parse(read('svc/database/schema.json'));
+        const { id, number, code } = schema[0].tables.tickets;
+        assert.deepEqual([id.autoGenerate, number.autoGenerate, code.autoGenerate], [true, undefined, undefined]);
+        assert.deepEqual(number.default, { $expression: "nextval('numbers'::regclass)" });
+        assertExit(await svc('db', 'migrate', 'baseline'));
+        assert.match(assertExit(await svc('db', 'schema', 'check')).stdout, /^OK/);
+
+        number.required = true;
+        write('svc/database/schema.json', schema);
+        assertExit(await svc('db', 'schema', 'generate'));
+        assert.equal(files().length, 2);
+        const refused = assertExit(await svc('db', 'migrate'), 1);
+        assert.match(refused.stderr, /data_violates/, 'a row has no number');
+        await query('update tickets set number = 1');
+        assertExit(await svc('db', 'migrate'));
+        assert.equal(
+          (
+            await query(
+              "select attnotnull from pg_attribute where attrelid = 'tickets'::regclass and attname = 'number'",
+            )
+          ).at(0)?.attnotnull,
+          true,
+        );
+        assert.match(assertExit(await svc('db', 'schema', 'check')).stdout, /^OK/);
+        assert.deepEqual(json(assertExit(await svc('db', 'schema', 'pull', '--json'))).migrations, []);
+        await query('alter table tickets alter column number drop not null');
+        assert.match(assertExit(await svc('db', 'schema', 'check'), 5).stdout, /tickets\.number/);
+      }),
+    LONG,
+  );
+}
+
 /** By hand, after adoption: what a schema file declared before can no longer be declared. */
 const CHANGED_BY_HAND = {
   postgresql: [

@@ -2,6 +2,7 @@ import type { Json } from '../../../../core/json.ts';
 import { isExpression, normalizeLiteral } from '../../../../core/schema/literal.ts';
 import type { Default, Field, FieldType } from '../../../../core/schema/model.ts';
 import { normalizeText, parseValue } from '../../sql/catalog-values.ts';
+import { isIdentity } from '../compile/modify-field.ts';
 
 const NOW: readonly RegExp[] = [
   /^(now\(\)|current_timestamp(\(\d\))?|transaction_timestamp\(\)|localtimestamp(\(\d\))?|localtime(\(\d\))?)$/i,
@@ -12,9 +13,19 @@ const TODAY = /^(current_date|\(?(now\(\)|current_timestamp)\)?::date)$/i;
 const UUID = /^\(?gen_random_uuid\(\)\)?(::text|::character varying)?$/;
 
 /** The default of a catalog expression; undefined for an expression that `autoGenerate` represents. */
-export function parseDefault(expression: string, field: Omit<Field, 'default' | 'name'>): Default | undefined {
+export function parseDefault(
+  expression: string,
+  field: Omit<Field, 'default' | 'name'>,
+  required: boolean,
+): Default | undefined {
   if (UUID.test(expression) && (field.type === 'uuid' || field.type === 'string')) return undefined;
-  if (/^nextval\('.*'::regclass\)$/.test(expression)) return undefined;
+  // An identity column is an integer and never null.
+  if (
+    required &&
+    isIdentity({ type: field.type, autoGenerate: true }) &&
+    /^nextval\('.*'::regclass\)$/.test(expression)
+  )
+    return undefined;
   if (isDateOrTime(field.type) && NOW.some((pattern) => pattern.test(expression))) return 'now';
   if (field.type === 'date' && TODAY.test(expression)) return 'now';
   const text = literalText(expression);

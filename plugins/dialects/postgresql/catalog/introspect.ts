@@ -105,14 +105,15 @@ function toField(column: CatalogColumn, { primary, unique, enums }: FieldFlags, 
   if (column.identity === 'a') report('is GENERATED ALWAYS AS IDENTITY; svc creates BY DEFAULT');
   if (column.generated !== '') report('is computed from other columns');
   const expression = column.generated === '' ? column.default : null;
-  const value = expression === null ? undefined : parseDefault(expression, type);
   const key = primary.has(name);
+  const required = column.required || key;
+  const value = expression === null ? undefined : parseDefault(expression, type, required);
   return {
     name,
     ...type,
     ...(key && { primaryKey: true }),
     ...((identity || (expression !== null && value === undefined)) && { autoGenerate: true }),
-    ...((column.required || key) && { required: true }),
+    ...(required && { required: true }),
     ...(unique.has(name) && { unique: true }),
     ...(value !== undefined && { default: value }),
   };

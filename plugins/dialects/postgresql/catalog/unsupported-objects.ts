@@ -12,6 +12,9 @@ export async function readUnsupportedObjects(exec: ExecSql, schema: string): Pro
   }));
 }
 
+/** Whether svc reads a column with a sequence as an identity. */
+const IS_IDENTITY = "a.attnotnull AND a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)";
+
 const query = (schema: string) => `
 WITH own AS MATERIALIZED (
   SELECT c.oid, c.relname, c.relkind, c.relrowsecurity FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -53,9 +56,12 @@ SELECT collection, field, what FROM (
   UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || s.seqrelid::regclass || ', which starts at '
     || s.seqstart || ' and increments by ' || s.seqincrement || '; svc creates one that starts at 1 and increments by 1'
   FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq
-  JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num WHERE s.seqstart <> 1 OR s.seqincrement <> 1 OR s.seqcycle
+  JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num WHERE ${IS_IDENTITY} AND (s.seqstart <> 1 OR s.seqincrement <> 1 OR s.seqcycle)
   UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || s.seqrelid::regclass
     || ', which other fields use too; svc creates one for each'
   FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq
-  JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num WHERE n.users > 1
+  JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num WHERE ${IS_IDENTITY} AND n.users > 1
+  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || n.seq::regclass || ', which svc does not create'
+  FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_class c ON c.oid = n.seq AND c.relkind = 'S'
+  JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num AND a.atthasdef WHERE NOT (${IS_IDENTITY})
 ) found ORDER BY collection, field NULLS FIRST, what`;

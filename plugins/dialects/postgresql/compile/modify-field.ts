@@ -52,7 +52,8 @@ export function modifyField(grammar: Grammar, before: Collection, from: Field, t
     clause(`TYPE ${newType}${using === undefined ? '' : ` USING ${using}`}`);
   }
   if (newDefault !== undefined && defaultChanges) clause(`SET DEFAULT ${newDefault}`);
-  if (isRequired(to) && !isRequired(from)) clause('SET NOT NULL');
+  // An adopted column that the model takes for an identity may still contain nulls.
+  if (isRequired(to) && (!isRequired(from) || (to.required && !from.required))) clause('SET NOT NULL');
   if (!isRequired(to) && isRequired(from)) clause('DROP NOT NULL');
   for (const constraint of newConstraints) if (!oldConstraints.includes(constraint)) clauses.push(`ADD ${constraint}`);
   const key = primaryKeyAfter(before, to);
@@ -91,7 +92,7 @@ function defaultOf(grammar: Grammar, field: Field, table: string): string | unde
   return defaultExpression(grammar, field, table);
 }
 
-export function isIdentity({ autoGenerate, type }: Field): boolean {
+export function isIdentity({ autoGenerate, type }: Pick<Field, 'autoGenerate' | 'type'>): boolean {
   return autoGenerate === true && (type === 'integer' || type === 'bigint' || type === 'smallint');
 }
 
