@@ -246,17 +246,18 @@ test('sensitive is found at every depth and not sent to a model', () => {
   assert.ok(!JSON.stringify(schema).includes('sensitive'));
 });
 
-test('the digest covers the whole definition and nothing else', () => {
+test('the digest covers what runs and what reviewers read, and nothing else', () => {
   const digest = (more: object) =>
     compileAgent({ ...definition, tools: [{ ...refund, ...more }] }).tools.get('refund')!.digest;
   const same = digest({});
   assert.equal(digest({ handler: () => 1 }), same);
   assert.equal(digest({ description: '' }), same);
+  assert.equal(digest({ requiresConfirmation: true }), same);
   for (const more of [
     { description: 'Other.' },
-    { requiresConfirmation: true },
     { idempotent: true },
     { parameters: { amount: { type: 'number', required: true, minimum: 1 } } },
+    { parameters: { amount: { type: 'number', required: true, sensitive: true } } },
     { parameters: { sum: { type: 'number', required: true } } },
   ]) {
     assert.notEqual(digest(more), same, JSON.stringify(more));

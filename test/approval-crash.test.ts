@@ -119,15 +119,16 @@ async function crash(fixture: Fixture, killPoint: string, idempotent = false): P
 }
 
 on('a call whose process is killed at any boundary runs at most once, and no decision is lost', async (fixture) => {
-  // `written:n`: tool, request, claim, result. `announced`: before a channel. `claimed`: before the effect. `ran`: after it.
+  // `written:n`: tool, its mark, request, claim, result. `announced`: before a channel. `claimed`: before the effect. `ran`: after it.
   for (const killPoint of [
     'written:1',
     'written:2',
-    'announced',
     'written:3',
+    'announced',
+    'written:4',
     'claimed',
     'ran',
-    'written:4',
+    'written:5',
     'recorded',
   ]) {
     assert.equal(await crash(fixture, killPoint), 'died', killPoint);
@@ -145,9 +146,27 @@ on(
 );
 
 on('an idempotent tool whose process was killed runs again', async (fixture) => {
-  for (const killPoint of ['claimed', 'ran', 'written:3'])
+  for (const killPoint of ['claimed', 'ran', 'written:4'])
     assert.equal(await crash(fixture, killPoint, true), 'died', killPoint);
 });
+
+on(
+  'a call whose process was killed after its effect does not run again under settings that free it',
+  async (fixture) => {
+    for (const ungated of ['disabled', 'unconfirmed'] as const) {
+      const call = refund({ order: '1234', amount: 20 }, { requestId: newRequestId() });
+      const requestId = call.requestId!;
+      const dying = await startGateProcess(fixture.url, 'ran');
+      const first = dying.send({ do: 'call', call }).catch(() => undefined);
+      assert.ok(await approveWhenStored(fixture, requestId, dying));
+      await first;
+      assert.equal(await dying.ended, 'SIGKILL');
+      const outcome = (await fixture.next.send({ do: 'call', call, ungated })).value as CallOutcome;
+      assert.equal(outcome.status, 'interrupted');
+      assert.equal((await fixture.effects(requestId)).length, 1);
+    }
+  },
+);
 
 on('a decision is kept if its process is killed directly after it', async (fixture) => {
   const { next: waiter } = fixture;

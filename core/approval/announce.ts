@@ -7,7 +7,7 @@ import { deliveriesOf } from './audit.ts';
 import { isDeliveryFailed, storableReceipt } from './channel.ts';
 import { toApprovalRecord, toApprovalRequest } from './public-view.ts';
 import type { ApprovalRecord, ApprovalRequest } from './request.ts';
-import type { ApprovalRow, DeliveryRow, ToolRow } from './schema.ts';
+import type { ApprovalRow, DeliveryRow } from './schema.ts';
 import type { ActiveAnnouncement, ApprovalService, RequestRow } from './service.ts';
 import { MAX_TIMEOUT_MS } from './timer-queue.ts';
 
@@ -17,7 +17,7 @@ export interface Announcement {
   /** Digest of the call; a callback token is valid for this call only. */
   readonly digest: string;
   /** The tool's definition at the time of the call. */
-  definition(): Promise<ToolRow['definition'] | undefined>;
+  definition(): ReturnType<ApprovalService['getToolDefinition']>;
   /** Milliseconds until the deadline, by the store's clock. */
   expiresInMs(): Promise<number>;
 }

@@ -1,5 +1,5 @@
 import { canonicalJson } from '../json.ts';
-import { callDigest } from '../tool/call-digest.ts';
+import { callDigest, isCurrentDigest } from '../tool/call-digest.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
 import type { Tool } from '../tool/tool.ts';
 import type { ApprovalBody, ApprovalRow } from './schema.ts';
@@ -12,20 +12,35 @@ export function effectiveParameters({
   return Object.assign(Object.create(null), parameters, decision?.modifiedParams) as ToolParameters;
 }
 
+/** The digest of a request as it is stored now, or with another tool or other parameters. */
+export function requestDigest(
+  { requestId, executionId, agentTag, body }: Pick<ApprovalRow, 'requestId' | 'executionId' | 'agentTag' | 'body'>,
+  changes: Partial<Pick<ApprovalBody, 'tool' | 'toolDigest' | 'parameters'>> = {},
+): string {
+  return callDigest({ ...body, ...changes, requestId, executionId, agentTag });
+}
+
+/** Why no approval of the request is valid, where that is not a change of the tool or of the request. */
+export function staleReason({ digest, toolDigest }: Pick<ApprovalBody, 'digest' | 'toolDigest'>): string | undefined {
+  if (isCurrentDigest(digest) && isCurrentDigest(toolDigest)) return undefined;
+  return 'The request was stored by another version of @svc/sdk.';
+}
+
 /** The parameters to run an approved call with; undefined if the tool or the request is not what was approved. */
 export function approvedParameters(
-  { executionId, body }: ApprovalRow,
+  record: ApprovalRow,
   tool: Tool | undefined,
   digest: string | undefined,
 ): ToolParameters | undefined {
+  const { body } = record;
   if (!tool || tool.digest !== body.toolDigest) return undefined;
-  const requested = callDigest(executionId, tool.digest, body.parameters);
+  const requested = requestDigest(record);
   if (requested !== body.digest || (digest !== undefined && digest !== requested)) return undefined;
   const validated = tool.validate(effectiveParameters(body));
   if (!validated.ok) return undefined;
   const { parameters } = validated;
   if (body.decision?.modifiedParams === undefined) return parameters;
-  return callDigest(executionId, tool.digest, parameters) === body.decision.digest ? parameters : undefined;
+  return requestDigest(record, { parameters }) === body.decision.digest ? parameters : undefined;
 }
 
 /** The call with the parameters that the tool runs with. */

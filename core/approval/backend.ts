@@ -98,12 +98,14 @@ export interface TableSet {
   /** Increases when `definitions` change. */
   readonly version: number;
   readonly definitions: readonly AnyRecordDefinition[];
+  /** Adds what rows of an earlier version lack, before the new version is recorded. Repeated after a crash. */
+  upgrade?(): Promise<void>;
 }
 
 /** Creates or upgrades tables under the migration lock. Costs one read if they are up to date. */
 export async function ensureTableSet(
   backend: StorageBackend,
-  { id, version, definitions }: TableSet,
+  { id, version, definitions, upgrade }: TableSet,
   owner: StoreOwner,
 ): Promise<void> {
   const store = backend.records(metaTable);
@@ -117,8 +119,10 @@ export async function ensureTableSet(
     await backend.ensureTables([anyDefinition(metaTable), ...definitions]);
     const row: MetaRow = { id, version, ...owner };
     const before = await store.get(id);
-    if (before) await store.replace(id, before.version, row);
-    else await store.insert(row);
+    if (before) {
+      await upgrade?.();
+      await store.replace(id, before.version, row);
+    } else await store.insert(row);
   });
 }
 

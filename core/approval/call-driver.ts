@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { isSvcError, SvcError } from '../errors.ts';
 import { onAbort } from '../on-abort.ts';
-import { callDigest, isOversized } from '../tool/call-digest.ts';
+import { isOversized } from '../tool/call-digest.ts';
 import type { HumanInLoop } from '../tool/human-in-loop.ts';
 import { jsonResult, NOT_SERIALIZABLE } from '../tool/model-result.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
 import { storableJson } from '../tool/safe-json.ts';
 import type { Tool } from '../tool/tool.ts';
 import { announceDecision, announceRequest, type DeliveryRoute } from './announce.ts';
-import { approvedParameters, callAsRun } from './approved-parameters.ts';
+import { approvedParameters, callAsRun, requestDigest, staleReason } from './approved-parameters.ts';
 import { isOutage, isRetryable } from './backend.ts';
 import { abortReason, assertCallIds, type CallOptions, detachKind, type GateCall, PROCESS_NAME } from './call.ts';
 import { type CreatedRequest, createRequest, findRequest, type ValidatedCall } from './create-request.ts';
@@ -101,7 +101,7 @@ export async function driveCall(
     ...(call.requestId !== undefined && { requestId: call.requestId }),
   };
   if (reason === undefined) {
-    // A policy may have required approval earlier: then that decision applies, and what ran does not run again.
+    // A setting or a policy may have required approval earlier: then its decision applies, and what ran is not repeated.
     const existing = options.resumed === undefined ? await findRequest(service, input) : undefined;
     if (existing) return drive(existing);
     return runWithoutApproval(service, agentTag, tool, { ...call, executionId }, options, parameters);
@@ -210,7 +210,7 @@ class CallDriver {
     const isAnnounced = this.#routes.length > 0 || service.hooks.approvalRequested.isUsed();
     let row: RequestRow | undefined = first;
     try {
-      this.#digest ??= this.#tool && digestOf(this.#tool, first.record.executionId, parameters);
+      this.#digest ??= this.#tool && digestOf(this.#tool, first.record, parameters);
       if (first.record.status === 'waiting' && onRequested) {
         // Not awaited: the callback may itself wait for the decision.
         void service.runListener('onRequested', () => onRequested(toApprovalRequest(first.record)));
@@ -282,7 +282,9 @@ class CallDriver {
       return { next: 'read' };
     }
     if (!this.#tool || this.#tool.digest !== record.body.toolDigest) {
-      const stale = { reason: 'The tool has changed.', outcome: notRunOutcome('approval_stale', record.body) };
+      const reason = staleReason(record.body);
+      const outcome = notRunOutcome('approval_stale', record.body, reason);
+      const stale = { reason: reason ?? 'The tool has changed.', outcome };
       await service.writeDecision(row, withCancellation(record, stale, PROCESS_NAME, await service.clock.now()));
       return { next: 'read' };
     }
@@ -318,7 +320,7 @@ class CallDriver {
     const { record } = row;
     if (signal?.aborted) return this.#close(row, 'approval_cancelled', abortReason(signal));
     const parameters = approvedParameters(record, this.#tool, this.#digest);
-    if (!parameters) return this.#close(row, 'approval_stale');
+    if (!parameters) return this.#close(row, 'approval_stale', staleReason(record.body));
     const { agentTag, executionId, body } = record;
     const policy = await evaluatePolicies(service.hooks, { agentTag, executionId, tool: body.tool, parameters });
     if (policy.verdict === 'deny') return this.#close(row, 'policy_denied', policy.reason);
@@ -483,7 +485,8 @@ async function runHandler(
 }
 
 /** Undefined if the parameters are no longer valid: then the tool has changed. */
-function digestOf(tool: Tool, executionId: string, parameters: unknown): string | undefined {
+function digestOf(tool: Tool, record: ApprovalRow, parameters: unknown): string | undefined {
   const validated = tool.validate(parameters);
-  return validated.ok ? callDigest(executionId, tool.digest, validated.parameters) : undefined;
+  if (!validated.ok) return undefined;
+  return requestDigest(record, { tool: tool.tag, toolDigest: tool.digest, parameters: validated.parameters });
 }

@@ -12,7 +12,7 @@ export interface GateCall {
   readonly executionId?: string;
   /**
    * Identifies the call in its execution. A repeated call continues with its existing request, also after a crash and
-   * even if no policy requires approval any more. Ignored for a tool that no policy or setting can gate.
+   * even if no policy or setting requires approval any more. Without `executionId` no repetition is recognized.
    */
   readonly toolCallId?: string;
   /** Id for a new request, chosen by a caller that has stored it with the call; used in place of `toolCallId`. */

@@ -1,7 +1,9 @@
 import { SvcError } from '../errors.ts';
+import { canonicalJson } from '../json.ts';
 import { callDigest, callKey } from '../tool/call-digest.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
 import type { Tool } from '../tool/tool.ts';
+import { requestDigest } from './approved-parameters.ts';
 import { newRequestId } from './request.ts';
 import { type ApprovalRow, EXPIRY_SHARDS } from './schema.ts';
 import type { ApprovalService, RequestRow } from './service.ts';
@@ -43,21 +45,18 @@ export interface CreatedRequest {
 
 /** Stores a request, or returns the existing one. Throws `call_conflict` if that belongs to another call. */
 export async function createRequest(service: ApprovalService, input: RequestInput): Promise<CreatedRequest> {
-  const { executionId, tool, parameters } = input;
-  const digest = callDigest(executionId, tool.digest, parameters);
   const requestId = input.requestId ?? (await reserveRequestId(service, input));
-  await service.storeTool(tool);
+  await service.storeTool(input.tool, requestId);
   const subscription = service.watcher.subscribe(requestId);
   try {
     for (;;) {
-      const record = newRow(input, requestId, digest, await service.clock.now());
+      const record = newRow(input, requestId, await service.clock.now());
       if ((await service.rows.insert(record)) === 'inserted')
-        return { row: { record, version: 1 }, isNew: true, digest, subscription };
+        return { row: { record, version: 1 }, isNew: true, digest: record.body.digest, subscription };
       const row = await service.read(requestId);
       // Pruned between the insert and the read.
       if (!row) continue;
-      if (!(await isSameCall(service, input, digest, row))) throw callConflict(input, requestId);
-      return { row, isNew: false, digest, subscription };
+      return { row, isNew: false, digest: await digestOfSameCall(service, input, row), subscription };
     }
   } catch (error) {
     subscription.unsubscribe();
@@ -67,7 +66,7 @@ export async function createRequest(service: ApprovalService, input: RequestInpu
 
 /** The request that a call already has. Throws `call_conflict` as `createRequest` does. */
 export async function findRequest(service: ApprovalService, call: ValidatedCall): Promise<CreatedRequest | undefined> {
-  const { executionId, toolCallId, tool, parameters } = call;
+  const { executionId, toolCallId } = call;
   let { requestId } = call;
   if (requestId === undefined && toolCallId !== undefined) {
     requestId = (await service.calls.get(callKey(executionId, toolCallId)))?.record.requestId;
@@ -76,26 +75,41 @@ export async function findRequest(service: ApprovalService, call: ValidatedCall)
   const found = await service.readAndSubscribe(requestId);
   if (!found) return undefined;
   try {
-    const digest = callDigest(executionId, tool.digest, parameters);
-    if (await isSameCall(service, call, digest, found.row)) return { ...found, isNew: false, digest };
-    throw callConflict(call, requestId);
+    return { ...found, isNew: false, digest: await digestOfSameCall(service, call, found.row) };
   } catch (error) {
     found.subscription.unsubscribe();
     throw error;
   }
 }
 
+/** The digest of a call that already has a request. Throws `call_conflict` if the request is that of another call. */
+async function digestOfSameCall(
+  service: ApprovalService,
+  call: ValidatedCall,
+  { record }: RequestRow,
+): Promise<string> {
+  if (!(await isSameCall(service, call, record))) throw callConflict(call, record.requestId);
+  return requestDigest(record, { toolDigest: call.tool.digest, parameters: call.parameters });
+}
+
 /** Compares by the definition of the tool at the time of the request. */
 async function isSameCall(
   service: ApprovalService,
-  { executionId, tool, rawParameters }: ValidatedCall,
-  digest: string,
-  { record: { body } }: RequestRow,
+  { executionId, tool, parameters, rawParameters }: ValidatedCall,
+  record: ApprovalRow,
 ): Promise<boolean> {
-  if (body.tool !== tool.tag) return false;
-  if (body.toolDigest === tool.digest) return body.digest === digest;
-  const validated = await service.validateParameters(body.toolDigest, rawParameters);
-  return validated.ok && callDigest(executionId, body.toolDigest, validated.parameters) === body.digest;
+  const { body } = record;
+  if (record.executionId !== executionId || body.tool !== tool.tag) return false;
+  const validated =
+    body.toolDigest === tool.digest
+      ? { ok: true as const, parameters }
+      : await service.validateParameters(body.toolDigest, rawParameters);
+  if (!validated.ok) return false;
+  // The second comparison is for stored parameters that were changed: their call is the same, and its approval stale.
+  return (
+    canonicalJson(validated.parameters) === canonicalJson(body.parameters) ||
+    requestDigest(record, { parameters: validated.parameters }) === body.digest
+  );
 }
 
 /** The request id of a call. Stored before the request, so that every stored request can be found after a crash. */
@@ -110,9 +124,11 @@ async function reserveRequestId(service: ApprovalService, { executionId, toolCal
   }
 }
 
-function newRow(input: RequestInput, requestId: string, digest: string, now: number): ApprovalRow {
+function newRow(input: RequestInput, requestId: string, now: number): ApprovalRow {
   const { agentTag, executionId, tool, parameters, reason, timeoutMs, groupId, toolCallId } = input;
   const timestamp = new Date(now).toISOString();
+  const sensitive = tool.sensitive.length > 0 ? tool.sensitive : undefined;
+  const call = { requestId, executionId, agentTag, tool: tool.tag, toolCallId, parameters, sensitive, reason };
   const row: ApprovalRow = {
     requestId,
     status: 'waiting',
@@ -124,11 +140,11 @@ function newRow(input: RequestInput, requestId: string, digest: string, now: num
       tool: tool.tag,
       toolDigest: tool.digest,
       parameters,
-      digest,
+      digest: callDigest({ ...call, toolDigest: tool.digest }),
       reason,
       timestamp,
       timeoutMs,
-      ...(tool.sensitive.length > 0 && { sensitive: tool.sensitive }),
+      ...(sensitive && { sensitive }),
       ...(groupId !== undefined && { groupId }),
       ...(toolCallId !== undefined && { toolCallId }),
       run: 'none',

@@ -1,10 +1,10 @@
 import { type ErrorCode, isSvcError, SvcError } from '../errors.ts';
 import { canonicalJson } from '../json.ts';
-import { callDigest, isOversized, MAX_PARAMETERS_BYTES } from '../tool/call-digest.ts';
+import { isOversized, MAX_PARAMETERS_BYTES } from '../tool/call-digest.ts';
 import type { ParameterProblem, ToolParameters } from '../tool/parameters.ts';
 import { frozenClone, MAX_TEXT_LENGTH, storableText } from '../tool/safe-json.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
-import { effectiveParameters } from './approved-parameters.ts';
+import { effectiveParameters, requestDigest } from './approved-parameters.ts';
 import { PROCESS_NAME } from './call.ts';
 import { problemsText } from './outcome.ts';
 import { DecisionReview, evaluatePolicies } from './policy.ts';
@@ -167,9 +167,10 @@ async function validateDecision(
 
 async function validateModifiedParams(
   service: ApprovalService,
-  { executionId, agentTag, body }: ApprovalRow,
+  record: ApprovalRow,
   changes: ToolParameters,
 ): Promise<Pick<DecisionVerdict, 'modifiedParams' | 'digest'>> {
+  const { executionId, agentTag, body } = record;
   const modifiedParams = JSON.parse(JSON.stringify(changes)) as ToolParameters;
   const merged = effectiveParameters({ parameters: body.parameters, decision: { at: '', by: '', modifiedParams } });
   const validated = await service.validateParameters(body.toolDigest, merged);
@@ -188,7 +189,7 @@ async function validateModifiedParams(
       state: 'The request is still waiting.',
     });
   }
-  return { modifiedParams, digest: callDigest(executionId, body.toolDigest, parameters) };
+  return { modifiedParams, digest: requestDigest(record, { parameters }) };
 }
 
 /** The result of the existing decision if it is the same; throws if it differs. */

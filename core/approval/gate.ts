@@ -2,7 +2,7 @@ import type { HumanInLoop } from '../tool/human-in-loop.ts';
 import type { Tool } from '../tool/tool.ts';
 import type { CallOptions, GateCall } from './call.ts';
 import { driveCall, type GatedTool, type GateOptions, runWithoutApproval } from './call-driver.ts';
-import { CallOutcome } from './outcome.ts';
+import { CallOutcome, type CallResult } from './outcome.ts';
 import type { ApprovalService } from './service.ts';
 
 /** Runs the tools of one agent. A tool that needs approval runs at most once, with exactly what was approved. */
@@ -29,10 +29,31 @@ export class ApprovalGate {
     const isUngated = gated && gated.approvalReason === undefined && options.resumed !== true;
     const result =
       isUngated && !this.#service.hooks.beforeToolCall.isUsed()
-        ? runWithoutApproval(this.#service, this.#options.agentTag, gated.tool, call, options)
+        ? this.#callUngated(gated, call, options)
         : driveCall(this.#service, this.#options, gated, call, options);
     return result.then((ended) => new CallOutcome(ended));
   }
+
+  #callUngated(gated: GatedTool, call: GateCall, options: CallOptions): Promise<CallResult> {
+    const service = this.#service;
+    const { tool } = gated;
+    const mayHaveRequest = options.resumed === undefined && hasName(call) && !service.isKnownUngated(tool.tag);
+    if (!mayHaveRequest) return runWithoutApproval(service, this.#options.agentTag, tool, call, options);
+    return this.#callOnceGated(gated, call, options);
+  }
+
+  /** Earlier settings may have required approval. Without an answer of the store the tool does not run. */
+  async #callOnceGated(gated: GatedTool, call: GateCall, options: CallOptions): Promise<CallResult> {
+    const service = this.#service;
+    return (await service.wasGated(gated.tool.tag))
+      ? driveCall(service, this.#options, gated, call, options)
+      : runWithoutApproval(service, this.#options.agentTag, gated.tool, call, options);
+  }
+}
+
+/** Whether a repetition of the call could be recognized. */
+function hasName({ executionId, toolCallId, requestId }: GateCall): boolean {
+  return requestId !== undefined || (executionId !== undefined && toolCallId !== undefined);
 }
 
 /** Why a tool needs approval; undefined if it needs none. */

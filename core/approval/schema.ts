@@ -1,10 +1,11 @@
 import type { Json } from '../json.ts';
 import type { RecordDefinition } from '../records.ts';
+import type { ToolIdentity } from '../tool/call-digest.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
 import type { ApprovalEvent, ApprovalStatus, Outcome, RejectionCause, ToolRun } from './request.ts';
 
 /** Version of the tables in this file. A store with a higher version belongs to a newer SDK. */
-export const APPROVALS_VERSION = 2;
+export const APPROVALS_VERSION = 3;
 
 /** The number of shards of the index by expiry. */
 export const EXPIRY_SHARDS = 16;
@@ -25,7 +26,7 @@ export interface ApprovalBody {
   /** Digest of the tool's definition when the call was made. */
   readonly toolDigest: string;
   readonly parameters: ToolParameters;
-  /** Digest of execution, tool and parameters: an approval is valid for exactly these. */
+  /** Digest of the `BoundCall`: an approval is valid for exactly that. */
   readonly digest: string;
   readonly reason: string;
   readonly timestamp: string;
@@ -82,9 +83,12 @@ export const approvals: RecordDefinition<ApprovalRow> = {
   notifyOn: ({ status, body }) => status !== 'waiting' && (body as ApprovalBody).run !== 'claimed',
 };
 
-/** Maps a caller's `toolCallId` to its request. Written before the request, so that every request can be found. */
+/**
+ * Maps a caller's `toolCallId` to its request, and the tag of a tool to its first one: a tool without such a row has
+ * never been gated. Written before the request, so that every request can be found.
+ */
 export interface CallRow {
-  /** Digest of executionId and toolCallId. */
+  /** Digest of executionId and toolCallId, or of the tag alone. */
   readonly call: string;
   readonly requestId: string;
 }
@@ -100,7 +104,8 @@ export const calls: RecordDefinition<CallRow> = {
 export interface ToolRow {
   readonly digest: string;
   readonly tag: string;
-  readonly definition: { readonly description: string; readonly schema: { readonly [keyword: string]: Json } };
+  /** With the tag, everything that `digest` covers. */
+  readonly definition: Omit<ToolIdentity, 'tag'>;
 }
 
 export const tools: RecordDefinition<ToolRow> = {

@@ -1,5 +1,6 @@
 import { errorMessage, SvcError } from '../errors.ts';
 import { allRows, anyDefinition, type RecordStore, type Versioned } from '../records.ts';
+import { gatedToolKey, isCurrentDigest, toolDigest } from '../tool/call-digest.ts';
 import { type ParameterValidation, parameterValidator } from '../tool/parameters.ts';
 import { frozenClone } from '../tool/safe-json.ts';
 import type { Tool } from '../tool/tool.ts';
@@ -27,6 +28,10 @@ import { RequestWatcher, type Subscription } from './watcher.ts';
 /** Interval of the search for overdue requests of processes that have stopped. The second search follows sooner. */
 const SWEEP_INTERVAL_MS = 60_000;
 const SECOND_SWEEP_MS = 10_000;
+/** How long this process relies on what it read: that no process had ever gated a tool. */
+const UNGATED_TTL_MS = 1_000;
+/** Marks every tool as gated, in a store whose first requests did not mark theirs. No tag contains it. */
+const ANY_TOOL = '*';
 
 export type RequestRow = Versioned<ApprovalRow>;
 
@@ -72,6 +77,11 @@ export class ApprovalService {
   /** By the digest of the tool's definition. */
   readonly #validators = new Map<string, Tool['validate']>();
   readonly #storedTools = new Map<string, Promise<unknown>>();
+  /** Tags of tools that have had a request in this store, which is final. */
+  readonly #gatedTools = new Set<string>();
+  /** By tag: when the store was last asked and had no request of the tool. */
+  readonly #ungatedAt = new Map<string, number>();
+  readonly #gatedReads = new Map<string, Promise<boolean>>();
   readonly #closing = new AbortController();
   #sweepTimer: NodeJS.Timeout | undefined;
   #sweeping: Promise<unknown> = Promise.resolve();
@@ -79,7 +89,11 @@ export class ApprovalService {
   /** Creates missing tables and starts to expire overdue requests. */
   static async open(options: ApprovalServiceOptions): Promise<ApprovalService> {
     const definitions = [approvals, calls, tools, deliveries].map((one) => anyDefinition(one as typeof approvals));
-    await ensureTableSet(options.backend, { id: 'approvals', version: APPROVALS_VERSION, definitions }, options.owner);
+    const upgrade = async () => {
+      await options.backend.records(calls).insert({ call: gatedToolKey(ANY_TOOL), requestId: ANY_TOOL });
+    };
+    const tableSet = { id: 'approvals', version: APPROVALS_VERSION, definitions, upgrade } as const;
+    await ensureTableSet(options.backend, tableSet, options.owner);
     const service = new ApprovalService(options);
     service.#startSweep(SECOND_SWEEP_MS);
     return service;
@@ -232,15 +246,49 @@ export class ApprovalService {
     this.#validators.set(tool.digest, tool.validate);
   }
 
-  /** Stores a tool's definition once, for processes that decide without defining the agent. */
-  async storeTool({ digest, tag, description, schema }: Tool): Promise<void> {
+  /** Stores a tool's definition once, for processes that decide without defining the agent, and marks it as gated. */
+  async storeTool({ digest, tag, description, idempotent, schema, sensitive }: Tool, requestId: string): Promise<void> {
     let stored = this.#storedTools.get(digest);
     if (!stored) {
-      stored = this.#tools.insert({ digest, tag, definition: { description, schema } });
+      stored = Promise.all([
+        this.#tools.insert({ digest, tag, definition: { description, idempotent, schema, sensitive } }),
+        this.calls.insert({ call: gatedToolKey(tag), requestId }),
+      ]).then(() => this.#setGated(tag));
       this.#storedTools.set(digest, stored);
       stored.catch(() => this.#storedTools.delete(digest));
     }
     await stored;
+  }
+
+  /** Whether the store had no request of such a tool a moment ago. */
+  isKnownUngated(tag: string): boolean {
+    const askedAt = this.#ungatedAt.get(tag);
+    return askedAt !== undefined && performance.now() - askedAt < UNGATED_TTL_MS;
+  }
+
+  /** Whether a tool of that tag ever had a request in this store. Throws store errors. */
+  async wasGated(tag: string): Promise<boolean> {
+    if (this.#gatedTools.has(tag)) return true;
+    let read = this.#gatedReads.get(tag);
+    if (!read) {
+      read = this.#readGated(tag).finally(() => this.#gatedReads.delete(tag));
+      this.#gatedReads.set(tag, read);
+    }
+    // A request of this process may have marked the tool during the read.
+    return (await read) || this.#gatedTools.has(tag);
+  }
+
+  async #readGated(tag: string): Promise<boolean> {
+    const askedAt = performance.now();
+    const found = await Promise.all([tag, ANY_TOOL].map((name) => this.calls.get(gatedToolKey(name))));
+    if (found.some((row) => row !== undefined)) this.#setGated(tag);
+    else if (!this.#gatedTools.has(tag)) this.#ungatedAt.set(tag, askedAt);
+    return this.#gatedTools.has(tag);
+  }
+
+  #setGated(tag: string): void {
+    this.#gatedTools.add(tag);
+    this.#ungatedAt.delete(tag);
   }
 
   /** Validates against a stored definition of the tool. Throws `approval_stale` if it is not in the store. */
@@ -259,9 +307,21 @@ export class ApprovalService {
     return validate(parameters);
   }
 
-  /** The definition of a tool, for reviewers. */
-  async getToolDefinition(toolDigest: string): Promise<ToolRow['definition'] | undefined> {
-    return (await this.#tools.get(toolDigest))?.record.definition;
+  /** The definition of a tool, for reviewers. Throws `approval_stale` if it is not the one that was stored. */
+  async getToolDefinition(digest: string): Promise<Pick<Tool, 'description' | 'schema'> | undefined> {
+    const stored = (await this.#tools.get(digest))?.record;
+    if (!stored) return undefined;
+    if (toolDigest({ ...stored.definition, tag: stored.tag }) === digest) {
+      const { description, schema } = stored.definition;
+      return { description, schema };
+    }
+    throw new SvcError('approval_stale', `The definition of the tool "${stored.tag}" in the store is not valid.`, {
+      why: isCurrentDigest(digest)
+        ? 'It was changed after it was stored: it does not match its digest.'
+        : 'It was stored by another version of @svc/sdk.',
+      state: 'Nothing ran.',
+      next: ['Reject the request, and let the agent call the tool again.'],
+    });
   }
 
   #startSweep(nextInMs: number): void {

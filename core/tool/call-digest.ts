@@ -5,17 +5,68 @@ import type { ToolParameters } from './parameters.ts';
 /** The size limit of a call's parameters, as canonical JSON. */
 export const MAX_PARAMETERS_BYTES = 256 * 1024;
 
+/** What an approval is bound to: the call, and what else reviewers read about it. Callback tokens bind the deadline. */
+export interface BoundCall {
+  readonly requestId: string;
+  readonly executionId: string;
+  readonly agentTag: string;
+  readonly tool: string;
+  readonly toolDigest: string;
+  readonly toolCallId?: string | undefined;
+  readonly parameters: ToolParameters;
+  /** Names of the parameters that are masked. */
+  readonly sensitive?: readonly string[] | undefined;
+  readonly reason: string;
+}
+
 /**
- * The digest that binds an approval to one execution, one definition of a tool and the exact parameters. The prefix
- * keeps it from starting with a hyphen, which a command line would read as an option.
+ * Versions of what the digests below cover. A digest of another version equals none of this one. The letter keeps them
+ * from starting with a hyphen, which a command line would read as an option.
  */
-export function callDigest(executionId: string, toolDigest: string, parameters: ToolParameters): string {
-  return `c${sha256(canonicalJson({ executionId, parameters, tool: toolDigest }))}`;
+const CALL_VERSION = 'c2.';
+const TOOL_VERSION = 't2.';
+
+/** The digest that binds an approval to one call. */
+export function callDigest(call: BoundCall): string {
+  const { requestId, executionId, agentTag, tool, toolDigest, toolCallId, parameters, sensitive, reason } = call;
+  const bound = { requestId, executionId, agentTag, tool, toolDigest, toolCallId, parameters, sensitive, reason };
+  return `${CALL_VERSION}${sha256(canonicalJson(bound))}`;
+}
+
+/** The parts of a tool that are stored with its requests. `requiresConfirmation` decides who is asked, not what runs. */
+export interface ToolIdentity {
+  readonly tag: string;
+  readonly description: string;
+  readonly idempotent: boolean;
+  readonly schema: { readonly [keyword: string]: Json };
+  readonly sensitive: readonly string[];
+}
+
+/** The digest of a tool's definition. The order of its parameters does not count. */
+export function toolDigest({ tag, description, idempotent, schema, sensitive }: ToolIdentity): string {
+  const required = sorted(schema?.required);
+  const identity = { tag, description, idempotent, schema: { ...schema, required }, sensitive: sorted(sensitive) };
+  return `${TOOL_VERSION}${sha256(canonicalJson(identity))}`;
+}
+
+/** Whether a digest of a call or a tool covers what this version of the SDK covers. */
+export function isCurrentDigest(digest: string): boolean {
+  return digest.startsWith(CALL_VERSION) || digest.startsWith(TOOL_VERSION);
+}
+
+/** Leaves any other value as it is: what a store returns may have been changed there. */
+function sorted(names: unknown): unknown {
+  return Array.isArray(names) ? [...names].sort() : names;
 }
 
 /** The key of the row that maps a caller's `toolCallId` to its request. */
 export function callKey(executionId: string, toolCallId: string): string {
   return sha256(canonicalJson([executionId, toolCallId]));
+}
+
+/** The key of the row that marks the tools of a tag as gated: a call has two names, so the keys differ. */
+export function gatedToolKey(tag: string): string {
+  return sha256(canonicalJson([tag]));
 }
 
 export function isOversized(parameters: Json): boolean {

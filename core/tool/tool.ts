@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../errors.ts';
-import { canonicalJson, type Json } from '../json.ts';
+import type { Json } from '../json.ts';
 import { type Path, type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
+import { toolDigest } from './call-digest.ts';
 import {
   compileParameters,
   type ParameterMap,
@@ -96,7 +96,7 @@ export interface Tool {
   readonly idempotent: boolean;
   /** JSON Schema of the parameters object. */
   readonly schema: { readonly [keyword: string]: Json };
-  /** Covers everything except the handler. An approval for another digest is stale. */
+  /** Covers everything except the handler and `requiresConfirmation`. An approval for another digest is stale. */
   readonly digest: string;
   /** Top-level parameters that are masked outside the call. */
   readonly sensitive: readonly string[];
@@ -155,14 +155,13 @@ function compileTool(value: unknown, path: Path, problems: Problem[]): Tool | un
   if (!isDeepStrictEqual(schema, compiled.schema)) {
     problems.push({ path: [...path, 'schema'], text: 'does not match "parameters": leave it out' });
   }
-  const identity = { tag, description, requiresConfirmation, idempotent, parameters };
   return Object.freeze({
     tag,
     description,
     requiresConfirmation,
     idempotent,
     ...compiled,
-    digest: createHash('sha256').update(canonicalJson(identity)).digest('base64url'),
+    digest: toolDigest({ tag, description, idempotent, ...compiled }),
     handler: (ctx: ToolContext, params: ToolParameters) => given.handler(ctx, params as never),
   });
 }

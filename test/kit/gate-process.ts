@@ -58,6 +58,10 @@ const pay = {
   },
 } as const;
 const gate = createGate(app, compileTestTools(pay), { leaseMs: 2_000 });
+const ungated = {
+  disabled: createGate(app, compileTestTools(pay), { humanInLoop: { enabled: false } }),
+  unconfirmed: createGate(app, compileTestTools({ ...pay, requiresConfirmation: false })),
+};
 const idempotent = createGate(app, compileTestTools({ ...pay, idempotent: true }), { leaseMs: 2_000 });
 
 async function execute(command: GateCommand): Promise<unknown> {
@@ -65,6 +69,7 @@ async function execute(command: GateCommand): Promise<unknown> {
     case 'id':
       return newRequestId();
     case 'call':
+      if (command.ungated) return ungated[command.ungated].call(command.call);
       return (command.idempotent ? idempotent : gate).call(command.call, { resumed: command.resumed ?? false });
     case 'approve':
       return approve(app, command.request, command.modifiedParams);

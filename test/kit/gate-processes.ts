@@ -8,9 +8,18 @@ import { bundleScript } from './bundle.ts';
 /** A command for a process with a gate. */
 export type GateCommand =
   | { readonly do: 'id' }
-  | { readonly do: 'call'; readonly call: GateCall; readonly resumed?: boolean; readonly idempotent?: boolean }
+  | {
+      readonly do: 'call';
+      readonly call: GateCall;
+      readonly resumed?: boolean;
+      readonly idempotent?: boolean;
+      readonly ungated?: Ungated;
+    }
   | { readonly do: 'approve'; readonly request: RequestKey; readonly modifiedParams?: ToolParameters }
   | { readonly do: 'reject'; readonly request: RequestKey };
+
+/** Settings under which the tool needs no approval; the call is then made as `svc.gate` does. */
+export type Ungated = 'disabled' | 'unconfirmed';
 
 type RequestKey = Pick<ApprovalRequest, 'requestId' | 'executionId'>;
 

@@ -8,7 +8,7 @@ import { DETACH } from '../../core/approval/call.ts';
 import { decide, type Signal } from '../../core/approval/decide.ts';
 import { APPROVAL_STATUSES, listApprovals } from '../../core/approval/list-approvals.ts';
 import { newRequestId } from '../../core/approval/request.ts';
-import { approvals } from '../../core/approval/schema.ts';
+import { type ApprovalRow, approvals, tools } from '../../core/approval/schema.ts';
 import { ApprovalService } from '../../core/approval/service.ts';
 import { withClaim } from '../../core/approval/state.ts';
 import type { Json } from '../../core/json.ts';
@@ -320,13 +320,67 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     }
   });
 
+  for (const [change, definition, humanInLoop] of [
+    ['approvals are disabled', {}, { enabled: false }],
+    ['its tool needs no confirmation', { requiresConfirmation: false }, {}],
+  ] as const) {
+    on(`a call that has a request keeps it once ${change}, in every process`, async (open) => {
+      const [app, bank] = [await open(), new Bank()];
+      const free = (process: ApprovalProcess) =>
+        createGate(process, compileTestTools(bank.tool({ tag, ...definition })), { humanInLoop });
+      const tag = `refund_${Object.keys(humanInLoop).length}`;
+      const other = await open();
+      assert.equal((await free(app).call(refund(undefined, { tool: tag }))).requestId, undefined);
+      const gated = createGate(app, compileTestTools(bank.tool({ tag })));
+      for (const name of [() => ({}), () => ({ requestId: newRequestId() })]) {
+        bank.paid.length = 0;
+        const call = () => refund(undefined, { tool: tag, ...name() });
+        const [no, yes, killed, later] = [call(), call(), call(), call()];
+        const first = await startCall(gated, no);
+        await reject(app, first.request, 'No.');
+        const rejected = await first.outcome;
+        const second = await startCall(gated, yes);
+        await approve(app, second.request);
+        const done = await second.outcome;
+        // As a process leaves it that was killed after the effect.
+        const detach = new AbortController();
+        const third = await startCall(gated, killed, { signal: detach.signal });
+        detach.abort(DETACH);
+        await expectError(third.outcome, 'interrupted');
+        await approve(app, third.request);
+        const row = await readRow(app, third.request);
+        const claim = { token: 'killed', by: 'killed', beat: 0, leaseMs: 100 };
+        assert.ok((await app.service.write(row, withClaim(row.record, claim, Date.now()))).written);
+        bank.paid.push({ effect: 'killed' });
+        const fourth = await startCall(gated, later);
+        const outcomes = [fourth.outcome];
+        for (const process of [app, other]) {
+          const gate = free(process);
+          assert.deepEqual(await gate.call(no), rejected);
+          assert.deepEqual(await gate.call(yes), done);
+          assert.equal((await gate.call(killed)).status, 'interrupted');
+          const joined = await startCall(gate, later);
+          assert.equal(joined.request.requestId, fourth.request.requestId);
+          outcomes.push(joined.outcome);
+          await expectError(gate.call({ ...yes, parameters: { order: '1234', amount: 21 } }), 'call_conflict');
+        }
+        assert.equal(bank.paid.length, 2);
+        await approve(app, fourth.request);
+        const [ended, ...joined] = await Promise.all(outcomes);
+        assert.equal(ended?.status, 'completed');
+        for (const outcome of joined) assert.deepEqual(outcome, ended);
+        assert.equal(bank.paid.length, 3);
+      }
+    });
+  }
+
   on('a call has the same idempotency key with and without an approval', async (open) => {
     const [app, later, bank] = [await open(), await open(), new Bank()];
     const call = refund();
+    await createGate(later, compileTestTools(bank.tool({ requiresConfirmation: false }))).call(call);
     const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), call);
     await approve(app, request);
     await outcome;
-    await createGate(later, compileTestTools(bank.tool({ requiresConfirmation: false }))).call(call);
     assert.equal(bank.keys.length, 2);
     assert.equal(bank.keys[0], bank.keys[1]);
   });
@@ -588,6 +642,64 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     await approve(app, request);
     assert.equal((await outcome).status, 'stale');
     assert.equal(bank.paid.length, 0);
+  });
+
+  on('a call does not run if anything that its reviewer reads was changed in the store', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    const changes: readonly ((row: ApprovalRow) => ApprovalRow)[] = [
+      (row) => ({ ...row, agentTag: 'trusted' }),
+      ...[{ reason: 'Routine.' }, { tool: 'look' }, { toolCallId: 'another' }, { sensitive: ['order'] }].map(
+        (changed) => (row: ApprovalRow) => ({ ...row, body: { ...row.body, ...changed } }),
+      ),
+    ];
+    for (const change of changes) {
+      for (const isDetached of [false, true]) {
+        const call = refund(undefined, { requestId: newRequestId() });
+        const detach = new AbortController();
+        const gate = createGate(app, compileTestTools(bank.tool()));
+        const { request, outcome } = await startCall(gate, call, { signal: detach.signal });
+        if (isDetached) {
+          detach.abort(DETACH);
+          await expectError(outcome, 'interrupted');
+        }
+        const row = await readRow(app, request);
+        await app.service.rows.replace(request.requestId, row.version, change(row.record));
+        const { digest } = row.record.body;
+        await approve(app, request, undefined, { actor: 'ann', reviewToken: digest });
+        const ended = await (isDetached ? gate.call(call, { resumed: true }) : outcome);
+        assert.equal(ended.status, 'stale');
+        assert.equal((ended.result as { error: string }).error, 'approval_stale');
+      }
+    }
+    assert.equal(bank.paid.length, 0);
+  });
+
+  on('a stored definition of a tool that was changed is not shown, and validates nothing', async (open) => {
+    const [app, other] = [await open(), await open()];
+    const tool = new Bank().tool({ tag: 'tampered' });
+    const { request, outcome } = await startCall(
+      createGate(app, compileTestTools(tool)),
+      refund(undefined, { tool: tool.tag }),
+    );
+    const { toolDigest } = (await readRow(app, request)).record.body;
+    assert.equal((await other.service.getToolDefinition(toolDigest))?.description, tool.description);
+    const stored = app.service.backend.records(tools);
+    const row = (await stored.get(toolDigest))!;
+    const { definition } = row.record;
+    let { version } = row;
+    for (const changed of [
+      { ...row.record, definition: { ...definition, description: 'Looks up a balance.' } },
+      { ...row.record, definition: { ...definition, schema: { ...definition.schema, properties: {} } } },
+      { ...row.record, definition: { ...definition, sensitive: ['order'] } },
+      { ...row.record, tag: 'look' },
+    ]) {
+      await stored.replace(toolDigest, version, changed);
+      version += 1;
+      await expectError(other.service.getToolDefinition(toolDigest), 'approval_stale');
+      await expectError(approve(other, request, { amount: 5 }), 'approval_stale');
+    }
+    await reject(other, request);
+    assert.equal((await outcome).status, 'rejected');
   });
 
   on('a call whose stored edit was changed does not run', async (open) => {
