@@ -83,10 +83,47 @@ on('a server without TLS, or with an untrusted certificate, is reported before a
   }
 });
 
-test('a URL with an unknown parameter or an invalid escape is rejected', () => {
-  for (const url of ['postgresql://host/100%', 'pglite://./a%zz', 'postgresql://host/shop?schema=app']) {
-    assert.throws(() => postgresql.identify(url), hasCode('url_invalid'), url);
+test('a URL with an unknown parameter, an unknown value or an invalid escape is rejected', () => {
+  const rejected: Readonly<Record<string, RegExp>> = {
+    'postgresql://host/100%': /%25/,
+    'pglite://./a%zz': /%25/,
+    'pglite://./data?schema=app': /next to the URL/,
+    'pglite://memory#x': /next to the URL/,
+    'postgresql://host/shop?schema=app': /next to the URL: schema/,
+    'postgresql://host/shop?search_path=app': /next to the URL: schema/,
+    'postgresql://host/shop?sslmod=require': /Did you mean sslmode\?/,
+    'postgresql://host/shop?SSLMODE=require': /Did you mean sslmode\?/,
+    'postgresql://host/shop?sslmode=required': /sslmode.*Use one of disable, .*verify-full/,
+    'postgresql://host/shop?sslmode=verify-full&sslmode=disable': /sslmode more than once/,
+    'postgresql://host/shop?ssl=false': /ssl has an unknown value/,
+    'postgresql://host/shop?connect_timeout=3': /connectTimeoutMs/,
+    'postgresql://host/shop?channel_binding=require': /sslmode=verify-full/,
+    'postgresql://host/shop?work_mem=5MB': /options=-c/,
+    'postgresql://host/shop?constructor=1': /does not support/,
+  };
+  for (const [url, pattern] of Object.entries(rejected)) {
+    assert.throws(
+      () => postgresql.identify(url),
+      (error) =>
+        isSvcError(error) && error.code === 'url_invalid' && pattern.test(`${error.why} ${error.next.join(' ')}`),
+      url,
+    );
   }
+  const same = 'postgresql:db:6543/shop';
+  assert.equal(postgresql.identify('postgresql://DB:6543/shop?sslmode=require&application_name=ci'), same);
+  assert.equal(postgresql.identify('postgresql:///shop?host=db&port=6543&user=u'), same);
+});
+
+on('a schema that does not exist is only created when asked', async ({ url, query }) => {
+  const schemas = () => query("SELECT nspname FROM pg_namespace WHERE nspname = 'shpo'");
+  const error = await expectError(postgresql.connect(url, { schema: 'shpo' }), 'config_invalid');
+  assert.match(`${error.message} ${error.next.join(' ')}`, /"shpo" does not exist.*CREATE SCHEMA.*createSchema: true/);
+  const connection = await postgresql.connect(url, { schema: 'shpo', createSchema: true });
+  assert.deepEqual(await schemas(), [], 'connecting changes nothing');
+  await connection.withLock(async () => undefined);
+  assert.equal((await schemas()).length, 1);
+  await connection.close();
+  await (await postgresql.connect(url, { schema: 'shpo' })).close();
 });
 
 on('a session that the server ends frees the lock and reports it', async ({ url, query }) => {
@@ -106,7 +143,7 @@ on('a session that the server ends frees the lock and reports it', async ({ url,
 });
 
 on('everything is created in the configured schema', async ({ url, query }) => {
-  const connection = await postgresql.connect(url, { schema: 'My "App"' });
+  const connection = await postgresql.connect(url, { schema: 'My "App"', createSchema: true });
   await connection.withLock(async (epoch) => {
     const statements = postgresql.compile(
       { type: 'createCollection', name: 't', fields: [{ name: 'id', type: 'integer' }] },

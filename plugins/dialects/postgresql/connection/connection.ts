@@ -110,7 +110,7 @@ const HISTORY_SCHEMA = `(SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON
 /** The backend of a dead client ends within this time, which releases the lock. */
 const ENABLE_CLIENT_CHECK = "set_config('client_connection_check_interval', '200ms', false)";
 
-async function readSessionInfo(session: Session, { schema }: Settings): Promise<SessionInfo> {
+async function readSessionInfo(session: Session, { schema, createSchema }: Settings): Promise<SessionInfo> {
   const version = "current_setting('server_version_num')::int";
   const exists =
     schema === undefined ? 'true' : `to_regnamespace(${quoteLiteral(quoteIdentifier(schema))}) IS NOT NULL`;
@@ -147,6 +147,7 @@ async function readSessionInfo(session: Session, { schema }: Settings): Promise<
       next: ['Use another schema, or rename this one: ALTER SCHEMA … RENAME TO …'],
     });
   }
+  if (row?.exists !== true && !createSchema) throw missingSchemaError(name);
   const existing = row?.history_schema;
   if (schema === undefined && typeof existing === 'string' && existing !== name)
     throw ambiguousSchemaError(existing, name);
@@ -157,6 +158,19 @@ async function readSessionInfo(session: Session, { schema }: Settings): Promise<
     version: Number(row?.version),
     checksClient: typeof row?.client_check === 'string',
   };
+}
+
+/** A mistyped schema would be an empty database, where every migration runs again. */
+function missingSchemaError(name: string): SvcError {
+  return new SvcError('config_invalid', `The schema "${name}" does not exist.`, {
+    why: 'svc does not create a schema unless asked to.',
+    state: 'Nothing was changed.',
+    next: [
+      'Correct its name next to the URL in svc.config.',
+      `Or create it: CREATE SCHEMA ${quoteIdentifier(name)}`,
+      'Or let the first migration create it: options: { createSchema: true }',
+    ],
+  });
 }
 
 /** Without this error every migration would run again, and the new tables would hide the existing ones. */

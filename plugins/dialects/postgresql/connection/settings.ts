@@ -1,5 +1,6 @@
 import type { ConnectOptions } from '../../../../core/dialect.ts';
 import {
+  booleanOption,
   connectTimeoutMs,
   integerOption,
   millisecondsOption,
@@ -20,6 +21,7 @@ export const DISABLE_TIMEOUTS =
 
 export const OPTIONS = {
   schema: stringOption('where tables live; also next to the URL of the database'),
+  createSchema: booleanOption('whether the first migration creates `schema` if it does not exist', false),
   connectTimeoutMs,
   lockTimeoutMs: millisecondsOption(
     'milliseconds a statement waits for a table lock before it is cancelled and retried',

@@ -1,14 +1,50 @@
 import { resolve } from 'node:path';
-import { SvcError } from '../../../../core/errors.ts';
+import type { SvcError } from '../../../../core/errors.ts';
+import { nearest } from '../../../../core/nearest.ts';
 import { invalidUrlError } from '../../shared/errors.ts';
 
 const EMBEDDED = 'pglite://';
+
+/** Parameters that the driver applies, with the values it knows; undefined for any value. */
+const PARAMETERS: Readonly<Record<string, readonly string[] | undefined>> = {
+  host: undefined,
+  port: undefined,
+  user: undefined,
+  password: undefined,
+  sslmode: ['disable', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'],
+  sslrootcert: undefined,
+  sslcert: undefined,
+  sslkey: undefined,
+  ssl: ['true', '1', '0', 'no-verify'],
+  sslnegotiation: ['postgres', 'direct'],
+  uselibpqcompat: ['true'],
+  application_name: undefined,
+  fallback_application_name: undefined,
+  options: undefined,
+};
+
+const OPTION_FOR_SCHEMA = "Write it next to the URL: schema: '…'";
+/** What takes the place of a parameter that other programs know. */
+const REPLACEMENTS: Readonly<Record<string, string>> = {
+  schema: OPTION_FOR_SCHEMA,
+  search_path: OPTION_FOR_SCHEMA,
+  currentSchema: OPTION_FOR_SCHEMA,
+  connect_timeout: 'Set it in the options of the database: options: { connectTimeoutMs: 10_000 }',
+  lock_timeout: 'Set it in the options of the database: options: { lockTimeoutMs: 500 }',
+  channel_binding: 'Remove it; to verify the server, use sslmode=verify-full.',
+};
 
 export const isEmbedded = (url: string): boolean => url.startsWith(EMBEDDED);
 
 /** The folder of an embedded database; undefined for one in memory. */
 export function folderOf(url: string): string | undefined {
-  const path = url.slice(EMBEDDED.length).replace(/[?#].*$/, '');
+  const [path = '', ...parameters] = url.slice(EMBEDDED.length).split(/[?#]/);
+  if (parameters.length > 0) {
+    throw invalidUrl(url, 'It has parameters, which an embedded database does not have.', [
+      "Remove them. Options are written next to the URL: schema: '…', options: { … }",
+      'For a folder whose name contains ? or #, write %3F or %23.',
+    ]);
+  }
   if (path === '') throw invalidUrl(url, 'It names neither a folder nor memory.');
   return path === 'memory' ? undefined : resolve(decode(url, path));
 }
@@ -25,15 +61,34 @@ export function identify(url: string): string {
   if (parsed.protocol !== 'postgres:' && parsed.protocol !== 'postgresql:') {
     throw invalidUrl(url, `It begins with ${parsed.protocol}//.`);
   }
-  const database = decode(url, parsed.pathname.slice(1)) || parsed.username;
-  if (parsed.searchParams.has('schema')) {
-    throw new SvcError('url_invalid', 'The URL of a PostgreSQL database cannot be used.', {
-      why: 'It has the parameter schema, which PostgreSQL does not support.',
-      next: ["Write it next to the URL: schema: '…'"],
-    });
+  const parameters = parsed.searchParams;
+  assertParameters(url, parameters);
+  const database = decode(url, parsed.pathname.slice(1)) || (parameters.get('user') ?? parsed.username);
+  const host = parameters.get('host') ?? parsed.hostname;
+  const port = parameters.get('port') ?? parsed.port;
+  return `postgresql:${(host || 'localhost').toLowerCase()}:${port || '5432'}/${database}`;
+}
+
+/** The driver ignores what it does not know, so a mistyped sslmode would connect without TLS. */
+function assertParameters(url: string, parameters: URLSearchParams): void {
+  for (const [name, value] of parameters) {
+    if (!Object.hasOwn(PARAMETERS, name)) {
+      const closest = nearest(name, Object.keys(PARAMETERS));
+      throw invalidUrl(url, `It has the parameter ${name}, which svc does not support.`, [
+        (Object.hasOwn(REPLACEMENTS, name) ? REPLACEMENTS[name] : undefined) ??
+          (closest === undefined
+            ? `Remove it, or for a setting of the server write ?options=-c%20<setting>%3D<value>. Parameters are ${Object.keys(PARAMETERS).join(', ')}.`
+            : `Did you mean ${closest}?`),
+      ]);
+    }
+    if (parameters.getAll(name).length > 1 && name !== 'options') {
+      throw invalidUrl(url, `It has the parameter ${name} more than once.`, ['Write it once.']);
+    }
+    const known = PARAMETERS[name];
+    if (known && !known.includes(value)) {
+      throw invalidUrl(url, `Its parameter ${name} has an unknown value.`, [`Use one of ${known.join(', ')}.`]);
+    }
   }
-  const host = parsed.searchParams.get('host') ?? parsed.hostname;
-  return `postgresql:${(host || 'localhost').toLowerCase()}:${parsed.port || '5432'}/${database}`;
 }
 
 function decode(url: string, text: string): string {
@@ -44,7 +99,9 @@ function decode(url: string, text: string): string {
   }
 }
 
-const invalidUrl = (url: string, why: string): SvcError =>
-  invalidUrlError('a PostgreSQL database', url, why, [
-    'Write postgresql://user:password@host:5432/database, pglite://./folder or pglite://memory.',
-  ]);
+const FORMS: readonly string[] = [
+  'Write postgresql://user:password@host:5432/database, pglite://./folder or pglite://memory.',
+];
+
+const invalidUrl = (url: string, why: string, next = FORMS): SvcError =>
+  invalidUrlError('a PostgreSQL database', url, why, next);
