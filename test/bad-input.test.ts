@@ -380,7 +380,7 @@ function declare(engine: TestEngine): void {
         const again = errorJson(await shop.svc('db', 'migrate', '--json'), 6, 'migration_half_done');
         assert.equal(again.nextActions.length, 3);
         errorText(await shop.svc('db', 'migrate', 'rollback'), 6, 'migration_half_done');
-        const status = assertExit(await shop.svc('db', 'migrate', 'status', '--check'), 6);
+        const status = assertExit(await shop.svc('db', 'migrate', 'status'), 6);
         assert.match(status.stdout, /^FAILED[\s\S]*\[!\] 20260202_000000_next {2}failed at step 3 of 5: INSERT/m);
         await withTarget(({ connection }) => connection.query('DELETE FROM users WHERE id = 1'));
         assertExit(await shop.svc('db', 'migrate', 'resolve', TAG, '--retry'));

@@ -61,7 +61,8 @@ test(
   async () => {
     const { url, query, drop } = await freshDatabase();
     try {
-      const shop = project({}, { databases: { main: { dialect: 'postgresql', url, schema: 'the "shop"' } } });
+      const main = { dialect: 'postgresql', url, schema: 'the "shop"', options: { createSchema: true } };
+      const shop = project({}, { databases: { main } });
       shop.schema(users);
       assertExit(await shop.svc('db', 'schema', 'generate'));
       shop.write('svc/database/migrations/main/29990101_000000_more.json', {
@@ -300,10 +301,7 @@ test(
       assert.match(assertExit(await svc('db', 'migrate', 'status', '--check')).stdout, /^OK/);
       write(file, text.replace('"email"', '"mail"'));
       assert.equal(json(assertExit(await svc('db', 'migrate', '--json'), 5)).code, 'migration_edited');
-      assert.match(
-        assertExit(await svc('db', 'migrate', 'status', '--check'), 5).stdout,
-        /^FAILED[\s\S]*\[!\] .*edited/,
-      );
+      assert.match(assertExit(await svc('db', 'migrate', 'status'), 5).stdout, /^FAILED[\s\S]*\[!\] .*edited/);
       write(file, '{');
       assert.match(assertExit(await svc('db', 'migrate'), 2).stderr, /where .*create_users\.json:1:2/);
     }),
@@ -322,7 +320,7 @@ test(
       const text = read(file);
       rmSync(`${root}/${file}`);
       assert.equal(json(assertExit(await svc('db', 'migrate', '--json'), 5)).code, 'migration_missing');
-      assert.match(assertExit(await svc('db', 'migrate', 'status')).stdout, /\[!\] .*file is missing/);
+      assert.match(assertExit(await svc('db', 'migrate', 'status'), 5).stdout, /^FAILED[\s\S]*\[!\] .*file is missing/);
       assert.equal(assertExit(await svc('db', 'migrate', 'export', tagOf(name))).stdout, `${file}\n`);
       assert.deepEqual(JSON.parse(read(file)), JSON.parse(text));
       assert.equal(assertExit(await svc('db', 'migrate')).stdout, 'Nothing to do in main (dev).\n');
@@ -504,7 +502,7 @@ test(
         down: [raw('DROP TABLE half')],
       });
       assertExit(await shop.svc('db', 'migrate'), 6);
-      const { nextActions } = json(assertExit(await shop.svc('db', 'migrate', 'status', '--json')));
+      const { nextActions } = json(assertExit(await shop.svc('db', 'migrate', 'status', '--json'), 6));
       assert.deepEqual(
         nextActions.map(
           (action: string) => /^svc db migrate resolve --db other 20260101_000000_half (--[a-z-]+)/.exec(action)?.[1],

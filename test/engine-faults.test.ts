@@ -193,7 +193,7 @@ for (const engine of engines.filter(({ name, missing }) => name === 'postgresql'
       );
       assert.deepEqual(await query('SELECT i FROM a'), []);
       assert.match(
-        assertExit(await shop.svc('db', 'migrate', 'status')).stdout,
+        assertExit(await shop.svc('db', 'migrate', 'status'), 4).stdout,
         /\[!\] 20260101_000000_first {2}interrupted/,
       );
       assertExit(await shop.svc('db', 'migrate', '--lock-timeout', '1'));
@@ -216,7 +216,7 @@ for (const engine of engines.filter(({ name, missing }) => name === 'postgresql'
         [outsideTransaction(WAITS.statement, { check: 'SELECT 1 FROM gate' }), outsideTransaction('DROP TABLE b')],
       );
       assertExit(await shop.svc('db', 'migrate'));
-      const running = startCli(['db', 'migrate', 'rollback'], shop.root);
+      const running = startCli(['db', 'migrate', 'rollback', '--allow-destructive'], shop.root);
       await waiting(query);
       const whileRunning = assertExit(await shop.svc('db', 'migrate', 'status'));
       assert.match(
@@ -226,7 +226,7 @@ for (const engine of engines.filter(({ name, missing }) => name === 'postgresql'
       assert.doesNotMatch(whileRunning.stderr, /next/);
       running.child.kill('SIGKILL');
       await running.ended;
-      const interrupted = assertExit(await shop.svc('db', 'migrate', 'status'));
+      const interrupted = assertExit(await shop.svc('db', 'migrate', 'status'), 4);
       assert.match(interrupted.stdout, /\[!\] 20260102_000000_second {2}rollback interrupted at step 1 of 2/);
       assert.match(interrupted.stderr, /next {2}svc db migrate resolve 20260102_000000_second --retry/);
       await query('INSERT INTO gate VALUES (1)');

@@ -10,7 +10,8 @@ export default class Status extends DatabaseCommand {
   static override paths = [['db', 'migrate', 'status']];
   static override usage = Command.Usage({
     description: 'Shows applied and pending migrations.',
-    details: 'Takes no lock and writes nothing. Times are UTC.',
+    details:
+      'Takes no lock and writes nothing. Times are UTC. FAILED exits with 4 if a migration was interrupted, 5 if files and history differ, 6 if a migration failed.',
     examples: [
       ['Every database', 'svc db migrate status'],
       ['In CI: exits with 4 if migrations are pending', 'svc db migrate status --check'],
@@ -18,7 +19,7 @@ export default class Status extends DatabaseCommand {
   });
 
   check = Option.Boolean('--check', false, {
-    description: 'Exits with 4 if migrations are pending, 5 if files and history differ, 6 if one stopped halfway.',
+    description: 'Also exits with 4 if migrations are pending.',
   });
 
   async run(): Promise<CommandResult> {
@@ -42,7 +43,7 @@ export default class Status extends DatabaseCommand {
     return {
       data: { env: (await this.runtime()).env, databases },
       nextActions: nextActions(problem?.entries ?? entries, problem?.outOfOrder ?? []),
-      ...(this.check && checkResult(entries, outOfOrder)),
+      ...((this.check || databases.some(({ state }) => state === 'FAILED')) && checkResult(entries, outOfOrder)),
     };
   }
 
