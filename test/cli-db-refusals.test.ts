@@ -112,6 +112,86 @@ test(
 );
 
 test(
+  'a rollback of rows needs --allow-destructive, of an empty table it does not, and -n is at most what is applied',
+  () =>
+    onServer(async ({ svc, schema, files }, query) => {
+      for (const tables of [users, withAge]) {
+        schema(tables);
+        assertExit(await svc('db', 'schema', 'generate'));
+      }
+      assertExit(await svc('db', 'migrate'));
+      await query("insert into users (email, age) values ('a@shop.example', 1)");
+      const rollback = (...args: string[]) => svc('db', 'migrate', 'rollback', ...args);
+      for (const args of [[], ['--yes'], ['-n', '2'], ['--to', tagOf(files()[0])]]) {
+        const { code, why } = json(assertExit(await rollback(...args, '--json'), 8));
+        assert.equal(code, 'destructive');
+        assert.match(why, /dropField in users, which has rows/);
+      }
+      assert.deepEqual(await query('select age from users'), [{ age: 1 }]);
+      assert.equal(json(assertExit(await rollback('-n', '3', '--json'), 1)).code, 'migration_not_applied');
+      assertExit(await rollback('--allow-destructive'));
+      await query('delete from users');
+      assertExit(await rollback());
+      assertExit(await rollback());
+      assertExit(await rollback('-n', '1'), 1);
+    }),
+  LONG,
+);
+
+test(
+  'a rollback after a rename counts the rows under the present name',
+  () =>
+    onServer(async ({ svc, write }, query) => {
+      const up = [{ type: 'createCollection', name: 'a', fields: [{ name: 'id', type: 'integer', primaryKey: true }] }];
+      const migrations = 'svc/database/migrations/main';
+      write(`${migrations}/20260101_000000_a.json`, {
+        tag: '20260101_000000_a',
+        up,
+        down: [{ type: 'dropCollection', collection: 'a' }],
+      });
+      write(`${migrations}/20260102_000000_b.json`, {
+        tag: '20260102_000000_b',
+        up: [{ type: 'renameCollection', collection: 'a', to: 'b' }],
+        down: [{ type: 'renameCollection', collection: 'b', to: 'a' }],
+      });
+      assertExit(await svc('db', 'migrate'));
+      await query('insert into b values (1)');
+      const { why } = json(assertExit(await svc('db', 'migrate', 'rollback', '-n', '2', '--json'), 8));
+      assert.match(why, /dropCollection in b, which has rows/);
+      await query('delete from b');
+      assertExit(await svc('db', 'migrate', 'rollback', '-n', '2'));
+    }),
+  LONG,
+);
+
+test(
+  'a raw statement that deletes is marked and needs permission, unless its file says that it destroys nothing',
+  () =>
+    onServer(async ({ svc, write }, query) => {
+      await query('create table t (id int)');
+      const migration = (day: string, more: object) => {
+        const tag = `202601${day}_000000_raw`;
+        const raw = (statement: string) => ({ type: 'raw', dialect: 'postgresql', statement, ...more });
+        write(`svc/database/migrations/main/${tag}.json`, {
+          tag,
+          up: [raw('DELETE FROM t')],
+          down: [raw('TRUNCATE t')],
+        });
+      };
+      migration('01', {});
+      assert.match(assertExit(await svc('db', 'migrate', '--dry-run')).stdout, /-- destroys data:\nDELETE FROM t/);
+      assert.equal(json(assertExit(await svc('db', 'migrate', '--json'), 8)).code, 'destructive');
+      assertExit(await svc('db', 'migrate', '--allow-destructive'));
+      assert.match(json(assertExit(await svc('db', 'migrate', 'rollback', '--json'), 8)).why, /TRUNCATE t/);
+      migration('02', { destructive: false });
+      assert.doesNotMatch(assertExit(await svc('db', 'migrate', '--dry-run')).stdout, /destroys data/);
+      assertExit(await svc('db', 'migrate'));
+      assertExit(await svc('db', 'migrate', 'rollback'));
+    }),
+  LONG,
+);
+
+test(
   'every change of a protected environment needs --yes',
   () =>
     onServer(async ({ svc, schema }) => {
@@ -215,7 +295,9 @@ test(
       await query('drop table two');
       assertExit(await svc('db', 'migrate'));
       await query('create view seen as select * from two');
-      const { code, nextActions } = json(assertExit(await svc('db', 'migrate', 'rollback', '-n', '3', '--json'), 1));
+      const { code, nextActions } = json(
+        assertExit(await svc('db', 'migrate', 'rollback', '-n', '3', '--allow-destructive', '--json'), 1),
+      );
       assert.equal(code, 'collection_referenced');
       assert.deepEqual(nextActions.slice(-1), ['svc db migrate status']);
       const { databases } = json(await svc('db', 'migrate', 'status', '--json'));

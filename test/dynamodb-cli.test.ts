@@ -57,9 +57,10 @@ else {
         assertExit(await svc('db', 'schema', 'generate', '--name', 'kinds'));
         assertExit(await svc('db', 'migrate'));
         assert.deepEqual(await scan(connection, 'users'), [{ id: 'a', mail: 'a@b', kind: 'person' }]);
-        assertExit(await svc('db', 'migrate', 'rollback'));
+        assertExit(await svc('db', 'migrate', 'rollback'), 8);
+        assertExit(await svc('db', 'migrate', 'rollback', '--allow-destructive'));
         assert.deepEqual(await scan(connection, 'users'), [{ id: 'a', mail: 'a@b' }]);
-        assertExit(await svc('db', 'migrate', 'rollback'));
+        assertExit(await svc('db', 'migrate', 'rollback', '--allow-destructive'));
         assert.equal((await connection.introspect()).size, 0);
         await connection.close();
       }),

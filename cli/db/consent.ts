@@ -1,5 +1,6 @@
 import { SvcError } from '../../core/errors.ts';
-import type { PlannedMigration } from '../../core/migration/plan.ts';
+import { lossesOfRollback, type PlannedMigration } from '../../core/migration/plan.ts';
+import type { Target } from '../../core/migration/target.ts';
 import { oneLine, plural } from '../output.ts';
 import { canPrompt, confirm } from '../prompt.ts';
 import type { DatabaseCommand } from './command.ts';
@@ -44,8 +45,16 @@ export async function consentToMigrate(
   };
 }
 
-/** Returns the check to run on the plan before a rollback: shows it and, on a terminal, prompts for confirmation. */
-export function consentToRollback(command: DatabaseCommand, label: string, yes: boolean) {
+/**
+ * Returns the check to run on the plan before a rollback: shows it and, on a terminal, prompts for confirmation. Without
+ * a prompt, only `--allow-destructive` permits the loss of rows.
+ */
+export function consentToRollback(
+  command: DatabaseCommand,
+  label: string,
+  target: Target,
+  { yes, allowDestructive }: ConsentFlags,
+) {
   return async (plan: readonly PlannedMigration[]): Promise<void> => {
     await command.assertNotProtected(yes);
     command.note(`These migrations will be rolled back in ${label}, in this order:`);
@@ -55,10 +64,23 @@ export function consentToRollback(command: DatabaseCommand, label: string, yes: 
         command.note(`    ${command.context.colors.stderr.yellow('loses data')}  ${oneLine(text)}`);
       }
     }
-    if (yes || !canPrompt(command)) return;
+    if (yes || !canPrompt(command)) {
+      if (!allowDestructive) assertNothingLost(await lossesOfRollback(target, plan));
+      return;
+    }
     const message = `Roll back ${plural(plan.length, 'migration')} in ${label}?`;
     if (!(await confirm(command, { message, flag: 'svc db migrate rollback --yes' }))) throw declined();
   };
+}
+
+function assertNothingLost(losses: readonly string[]): void {
+  if (losses.length === 0) return;
+  throw new SvcError('destructive', 'The rollback destroys data.', {
+    why: losses.slice(0, 3).map(oneLine).join('; '),
+    state: 'Nothing was changed.',
+    next: ['Preview first: svc db migrate rollback --dry-run', 'Then: svc db migrate rollback --allow-destructive'],
+    details: { statements: losses },
+  });
 }
 
 function declined(): SvcError {

@@ -26,6 +26,8 @@ export interface RawOptions {
   readonly check?: string;
   /** `false` if the statement cannot run in a transaction. */
   readonly transaction?: boolean;
+  /** Whether the statement and its `down` destroy data; by default, each does if it drops, truncates or deletes. */
+  readonly destructive?: boolean;
 }
 
 interface BuilderStep {
@@ -47,7 +49,9 @@ const INDEX_OPTIONS: Shape = {
   },
 };
 const RENAME_OPTIONS: Shape = { properties: { strategy: STRATEGY, changes: CHANGES_SHAPE, was: CHANGES_SHAPE } };
-const RAW_OPTIONS: Shape = { properties: { down: 'string', check: 'string', transaction: 'boolean' } };
+const RAW_OPTIONS: Shape = {
+  properties: { down: 'string', check: 'string', transaction: 'boolean', destructive: 'boolean' },
+};
 
 /** Starts a migration. Calls are chained and may be repeated. */
 export function migration(tag: string): MigrationBuilder {
@@ -205,8 +209,13 @@ export class MigrationBuilder implements Readonly<Record<OperationType, unknown>
 
   /** A statement in the engine's own language. Other dialects reject the migration. */
   raw(dialect: string, statement: string, options?: RawOptions): this {
-    const { down, check, transaction } = options ?? {};
-    const shared = { type: 'raw', dialect, ...(transaction !== undefined && { transaction }) } as const;
+    const { down, check, transaction, destructive } = options ?? {};
+    const shared = {
+      type: 'raw',
+      dialect,
+      ...(transaction !== undefined && { transaction }),
+      ...(destructive !== undefined && { destructive }),
+    } as const;
     return this.#add(
       { ...shared, statement, ...(check !== undefined && { check }) },
       () => (down === undefined ? `The raw ${dialect} statement has no \`down\`.` : [{ ...shared, statement: down }]),

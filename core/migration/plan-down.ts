@@ -25,21 +25,36 @@ interface PlannedRollback extends PlannedMigration {
 /** The last migration that a rollback keeps, if any. An interrupted rollback counts as the first of `count`. */
 export function lastToKeep(
   history: History,
-  { to, count = 1 }: { readonly to?: string; readonly count?: number },
+  { to, count: given }: { readonly to?: string; readonly count?: number },
 ): HistoryRecord | undefined {
+  const count = given ?? 1;
   const { failed, interrupted } = reconcile([], history);
   assertReconciled({ edited: [], missing: [], failed });
   assertNoneBeingApplied(history);
   const completed = history.completed();
   const [unfinished] = interrupted;
   if (to === undefined) {
-    if (!unfinished) return completed.at(-1 - count);
+    if (!unfinished) {
+      if (given !== undefined && given > completed.length) throw countError(given, completed.length);
+      return completed.at(-1 - count);
+    }
     if (count > 1) throw unfinishedRollbackError(unfinished);
     return completed.at(-1);
   }
   const last = completed.find(({ row }) => row.tag === to);
   if (!last) throw unknownMigrationError(to, 'It is not among the completed migrations.');
   return last;
+}
+
+function countError(count: number, applied: number): SvcError {
+  return new SvcError(
+    'migration_not_applied',
+    `-n is ${count}, and ${applied === 1 ? '1 migration is' : `${applied} migrations are`} applied.`,
+    {
+      state: 'Nothing was changed.',
+      next: ['svc db migrate status    lists what is applied'],
+    },
+  );
 }
 
 /** Throws if a migration is being applied or was interrupted: recovering it would change what the rollback covers. */

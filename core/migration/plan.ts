@@ -11,6 +11,7 @@ import { drift } from './drift.ts';
 import type { History } from './history.ts';
 import type { HistoryOrigin, JournalStep } from './history-table.ts';
 import { checksum, type Migration } from './migration.ts';
+import { wouldDestroyData } from './raw-effect.ts';
 import type { Target } from './target.ts';
 
 type Direction = 'up' | 'down';
@@ -28,6 +29,8 @@ export interface PlannedMigration {
   readonly before: SchemaModel | undefined;
   /** Tables of `createCollection … ifNotExists` that exist already; absent if it has no such operation. */
   readonly preexisting?: readonly string[];
+  /** The operations that destroy data; absent if it was compiled earlier and is only being finished. */
+  readonly destructive?: readonly Operation[];
 }
 
 interface PlanOptions {
@@ -47,6 +50,7 @@ export async function planMigration(
   { skipped = new Set(), created = new CreatedTables() }: PlanOptions = {},
 ): Promise<PlannedMigration> {
   const compiled: { operation: number; statement: Statement }[] = [];
+  const destructive: Operation[] = [];
   const before = new Map<string, Collection | undefined>();
   const preexisting = migration[direction].some(allowsExisting) ? new Set<string>() : undefined;
   for (const [index, operation] of migration[direction].entries()) {
@@ -56,6 +60,7 @@ export async function planMigration(
       const isHarmless = created.affectsOnlyCreated(operation);
       for (const statement of statements)
         compiled.push({ operation: index, statement: isHarmless ? { ...statement, destructive: false } : statement });
+      if (!isHarmless && statements.some((statement) => statement.destructive)) destructive.push(operation);
       created.record(operation, statements.length);
     } catch (error) {
       if (!isSvcError(error)) throw error;
@@ -77,6 +82,7 @@ export async function planMigration(
     statements: compiled.map(({ statement }) => statement),
     before: new Map([...before.values()].flatMap((collection) => (collection ? [[collection.name, collection]] : []))),
     ...(preexisting && { preexisting: [...preexisting] }),
+    destructive,
   };
 }
 
@@ -89,7 +95,10 @@ async function planOperation(
   preexisting: Set<string> | undefined,
 ): Promise<readonly Statement[]> {
   const { connection, dialect } = target;
-  if (operation.type === 'raw') return dialect.compile(operation, model);
+  if (operation.type === 'raw') {
+    const destructive = operation.destructive ?? wouldDestroyData(operation.statement);
+    return dialect.compile(operation, model).map((statement) => ({ ...statement, destructive }));
+  }
   const missing = requiredCollections(operation).filter((name) => !model.has(name));
   if (missing.length > 0) {
     for (const [name, collection] of await connection.introspect(missing)) model.set(name, collection);
@@ -200,6 +209,44 @@ function tablesDroppedWithCascade(operations: readonly Operation[]): ReadonlySet
     if (operation.type === 'renameCollection' && names.has(operation.to)) names.add(operation.collection);
   }
   return names;
+}
+
+/**
+ * The statements of a rollback whose tables hold rows, as `tag: what`. A destructive raw statement is always one of them:
+ * what it destroys is not known.
+ */
+export async function lossesOfRollback(
+  { connection }: Pick<Target, 'connection'>,
+  planned: readonly PlannedMigration[],
+): Promise<readonly string[]> {
+  /** Each table's name before the rollback, by its name in the course of it. */
+  const presentNames = new Map<string, string>();
+  const losses: string[] = [];
+  for (const { tag, migration, destructive = [] } of planned) {
+    for (const operation of migration.down) {
+      if (destructive.includes(operation)) {
+        const tables = affectedCollections(operation).map((name) => presentNames.get(name) ?? name);
+        const hasRows = await Promise.all(tables.map((table) => holdsRows(connection, table)));
+        if (operation.type === 'raw') losses.push(`${tag}: ${operation.statement}`);
+        else if (hasRows.includes(true))
+          losses.push(`${tag}: ${operation.type} in ${tables.join(', ')}, which has rows`);
+      }
+      if (operation.type === 'renameCollection') {
+        presentNames.set(operation.to, presentNames.get(operation.collection) ?? operation.collection);
+      }
+    }
+  }
+  return losses;
+}
+
+async function holdsRows(connection: Target['connection'], table: string): Promise<boolean> {
+  try {
+    return (await connection.count(table, 1)) > 0;
+  } catch (error) {
+    // A table that was dropped by hand: the rollback itself reports it.
+    if (isSvcError(error) && error.code === 'collection_unknown') return false;
+    throw error;
+  }
 }
 
 /** The texts of the statements that destroy data. */

@@ -38,7 +38,10 @@ export const OPERATION_SHAPES: Readonly<Record<OperationType, ObjectShape>> = {
   dropIndex: operation({ collection: 'string', index: 'string' }),
   addConstraint: operation({ collection: 'string', constraint: CONSTRAINT }),
   dropConstraint: operation({ collection: 'string', constraint: 'string' }),
-  raw: operation({ dialect: 'string', statement: 'string' }, { check: 'string', transaction: 'boolean' }),
+  raw: operation(
+    { dialect: 'string', statement: 'string' },
+    { check: 'string', transaction: 'boolean', destructive: 'boolean' },
+  ),
 };
 
 function operation(required: Record<string, Shape>, optional: Record<string, Shape> = {}): ObjectShape {

@@ -130,6 +130,8 @@ export interface Raw {
   readonly check?: string;
   /** `false` if the statement cannot run in a transaction. */
   readonly transaction?: boolean;
+  /** Whether the statement destroys data; by default, whether it drops, truncates or deletes. */
+  readonly destructive?: boolean;
 }
 
 /** A constraint as a user writes it. */

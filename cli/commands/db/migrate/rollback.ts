@@ -19,6 +19,7 @@ export default class Rollback extends MigratorCommand {
     examples: [
       ['The last one', 'svc db migrate rollback'],
       ['The last three', 'svc db migrate rollback -n 3'],
+      ['Without a terminal, although tables have rows', 'svc db migrate rollback --allow-destructive'],
       ['Everything after one', 'svc db migrate rollback --to 20261120_103000_orders'],
     ],
   });
@@ -28,6 +29,9 @@ export default class Rollback extends MigratorCommand {
   to = Option.String('--to', { description: 'The migration to roll back to, which stays applied.' });
   dryRun = Option.Boolean('--dry-run', false, { description: 'Prints the statements without running them.' });
   yes = Option.Boolean('-y,--yes', false, { description: 'Skips prompts and allows a protected environment.' });
+  allowDestructive = Option.Boolean('--allow-destructive', false, {
+    description: 'Allows statements that destroy data, without a prompt.',
+  });
   verbose = Option.Boolean('-v,--verbose', false, { description: 'Shows every statement.' });
 
   async run(): Promise<CommandResult> {
@@ -54,7 +58,7 @@ export default class Rollback extends MigratorCommand {
       );
       return { data: { database: tag, ...preambleData(target.connection), plan: planData(planned) } };
     }
-    const consent = consentToRollback(this, label, this.yes);
+    const consent = consentToRollback(this, label, target, this);
     let destroyed: readonly DestructiveStatement[] = [];
     const report = await rollback(target, {
       ...which,
