@@ -6,7 +6,7 @@ import type { ToolParameters } from './parameters.ts';
 export const MAX_PARAMETERS_BYTES = 256 * 1024;
 
 /** What an approval is bound to: the call, and what else reviewers read about it. Callback tokens bind the deadline. */
-export interface BoundCall {
+interface BoundCall {
   readonly requestId: string;
   readonly executionId: string;
   readonly agentTag: string;

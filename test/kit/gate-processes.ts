@@ -19,7 +19,7 @@ export type GateCommand =
   | { readonly do: 'reject'; readonly request: RequestKey };
 
 /** Settings under which the tool needs no approval; the call is then made as `svc.gate` does. */
-export type Ungated = 'disabled' | 'unconfirmed';
+type Ungated = 'disabled' | 'unconfirmed';
 
 type RequestKey = Pick<ApprovalRequest, 'requestId' | 'executionId'>;
 
