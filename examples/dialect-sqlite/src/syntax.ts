@@ -32,10 +32,12 @@ export const SYNTAX: TextCatalogSyntax = {
     binary: 'BINARY BLOB',
     blob: 'BLOB',
   },
+  // Common names in tables that svc did not create.
+  typeSynonyms: { INT: 'integer', REAL: 'double', NUMERIC: 'decimal', NVARCHAR: 'string' },
   now: { date: 'date()', time: "strftime('%H:%M:%f')", datetime: NOW, timestamp: NOW },
   currentTimestamp: NOW,
   uuid: "lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-8' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))",
-  catalogQuery: `SELECT tbl_name AS name, sql FROM sqlite_schema WHERE type IN ('table', 'index') AND sql IS NOT NULL
+  catalogQuery: `SELECT tbl_name AS name, sql FROM sqlite_schema WHERE sql IS NOT NULL
     AND substr(tbl_name, 1, 5) <> '_svc_' AND substr(tbl_name, 1, 7) <> 'sqlite_'`,
   columnsQuery: (table) => `SELECT name FROM pragma_table_info(${quoteLiteral(table)})`,
   danglingReferences: (table) =>

@@ -56,11 +56,13 @@ export async function readStoredCatalog(
       continue;
     }
     const read = readTextCatalog(syntax, statements);
-    unsupportedObjects.push(...read.unsupportedObjects);
     const found = read.model.get(table);
-    if (found === undefined) continue;
     const known = record && (JSON.parse(record.engineTexts) as string[]);
-    model.set(table, definition && known ? unchangedParts(syntax, definition, known, found, statements) : found);
+    const merged = found && definition && known ? unchangedParts(syntax, definition, known, found, statements) : found;
+    // A field that comes from the definition was not read from its text.
+    const isRead = (field: string) => merged?.fields.get(field) === found?.fields.get(field);
+    unsupportedObjects.push(...read.unsupportedObjects.filter(({ field }) => field === undefined || isRead(field)));
+    if (merged) model.set(table, merged);
   }
   return { model, unsupportedObjects };
 }

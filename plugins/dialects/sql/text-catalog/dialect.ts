@@ -10,7 +10,7 @@ import type { ValidationRules } from '../validate.ts';
 import { compileTextCatalog, type TextCatalogStep } from './compile.ts';
 import { type CatalogTexts, definitionsTable, readStoredCatalog } from './definitions.ts';
 import type { SqlDriver } from './driver.ts';
-import { readTextCatalog } from './read.ts';
+import { otherObjects, readTextCatalog, type TextCatalog } from './read.ts';
 import { runSegments } from './run.ts';
 import {
   literal,
@@ -43,10 +43,12 @@ export function sqlConnection(syntax: TextCatalogSyntax, driver: SqlDriver): Con
     return texts;
   };
   const readCatalog = () =>
-    translateErrors(async () => {
+    translateErrors(async (): Promise<TextCatalog> => {
       const texts = await readTexts(driver.exec);
-      if (syntax.rewritesTexts) return readStoredCatalog(syntax, texts, recordStore(own, definitionsTable));
-      return readTextCatalog(syntax, [...texts.values()].flat());
+      const { model, unsupportedObjects } = syntax.rewritesTexts
+        ? await readStoredCatalog(syntax, texts, recordStore(own, definitionsTable))
+        : readTextCatalog(syntax, [...texts.values()].flat());
+      return { model, unsupportedObjects: [...unsupportedObjects, ...otherObjects(texts)] };
     });
   const connection: Connection<TextCatalogStep> = {
     server: driver.server,

@@ -1,7 +1,7 @@
-import { resolve } from 'node:path';
+import { isAbsolute, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ConnectOptions, Dialect } from '../../../../core/dialect.ts';
-import { SvcError } from '../../../../core/errors.ts';
+import { errorMessage, isSvcError, SvcError } from '../../../../core/errors.ts';
 import type { UnsupportedFeatures } from '../../../../core/schema/unsupported-features.ts';
 import { shareInstance } from '../../shared/share-instance.ts';
 import type { EngineErrors } from '../engine-errors.ts';
@@ -24,7 +24,12 @@ export const UNSUPPORTED_BY_EMBEDDED: UnsupportedFeatures = {
 export interface EmbeddedDatabase {
   /** Product and version, for people. */
   readonly server: string;
-  /** Runs one statement. Integers in rows are numbers or bigints. */
+  /**
+   * Runs one statement. It also receives `begin`, `COMMIT` and `ROLLBACK` as text, so every call must reach the same session
+   * of the engine; for a driver with a pool or with transactions as objects, use `textCatalogDialect` with a `SqlDriver`.
+   * Integers in rows are numbers or bigints, bytes are a `Uint8Array`. `count` is read of an INSERT, UPDATE or DELETE without
+   * RETURNING: the number of rows it affected, 0 if it affected none. Of all other statements, only `rows` is read.
+   */
   exec(text: string): Result | Promise<Result>;
   /** Runs one or more statements. Default: `exec`. */
   script?(text: string): unknown;
@@ -33,9 +38,12 @@ export interface EmbeddedDatabase {
 
 export interface EmbeddedDialect extends Pick<TextCatalogDialect, 'rules' | 'syntax'> {
   readonly errors: EngineErrors;
-  /** Starts a transaction that excludes other writers; default `BEGIN`. */
+  /** Starts a transaction that excludes other writers; default `BEGIN`. SQLite needs `BEGIN IMMEDIATE`. */
   readonly begin?: string;
-  /** Statements before and after a transaction in which a table is dropped and recreated. */
+  /**
+   * Statements before and after a transaction in which a table is dropped and recreated. If DROP TABLE applies ON DELETE in
+   * the engine, they switch that off: without them, changing a table deletes the rows that reference it.
+   */
   readonly rebuilding?: { readonly before: string; readonly after: string };
   /** Opens the file, and creates it if it does not exist. */
   open(file: string): Promise<EmbeddedDatabase>;
@@ -61,11 +69,16 @@ export function embeddedDialect(engine: EmbeddedDialect): Dialect<TextCatalogSte
 
 function databaseFile(dialect: string, url: string): string {
   const scheme = `${dialect}://`;
-  if (url.startsWith(scheme) && url.length > scheme.length)
-    return resolve(decodeURIComponent(url.slice(scheme.length)));
-  throw new SvcError('url_invalid', `The URL of the ${dialect} database is invalid.`, {
-    next: [`Use the form ${scheme}./folder/file.db`],
-  });
+  const path = url.startsWith(scheme) ? url.slice(scheme.length) : '';
+  const invalid = (why: string, next: string) =>
+    new SvcError('url_invalid', `The URL of the ${dialect} database is invalid.`, { why, next: [next] });
+  if (!/^\.\.?\//.test(path) && !isAbsolute(path))
+    throw invalid(`After ${scheme} it has no path that begins with ./, ../ or /.`, `Write ${scheme}./file.db`);
+  try {
+    return resolve(decodeURIComponent(path));
+  } catch {
+    throw invalid('It contains a % that does not begin an escape sequence.', 'Write a literal % as %25.');
+  }
 }
 
 interface Instance {
@@ -76,29 +89,70 @@ interface Instance {
 async function openShared(engine: EmbeddedDialect, file: string, options: ConnectOptions): Promise<SqlDriver> {
   const { errors } = engine;
   const { busyTimeoutMs = 0, onWait, signal } = options;
+  const toSvcError = (error: unknown) => namingFile(errors.toSvcError(error), error, file);
   try {
     const { instance, release } = await shareInstance<Instance>(
       `${engine.rules.name}:${file}`,
       async () => ({
-        database: await retryWhileBusy(errors, () => engine.open(file), busyTimeoutMs, { onWait, signal }),
+        database: await retryWhileBusy(errors, () => fromDialect(engine, () => engine.open(file)), busyTimeoutMs, {
+          onWait,
+          signal,
+        }),
         queue: new SerialQueue(),
       }),
       ({ database, queue }) => queue.run(async () => database.close()),
     );
-    return serialDriver(engine, instance, release);
+    return serialDriver(engine, instance, release, toSvcError);
   } catch (error) {
-    throw errors.toSvcError(error);
+    throw toSvcError(error);
+  }
+}
+
+function namingFile(converted: unknown, thrown: unknown, file: string): unknown {
+  if (converted === thrown || !isSvcError(converted) || converted.code !== 'database_in_use') return converted;
+  return new SvcError('database_in_use', `Another process uses the database file ${file}.`, {
+    why: converted.why ?? errorMessage(thrown),
+    next: [
+      'Stop the process, or run the command again when it has finished.',
+      'To wait longer: --lock-timeout <seconds>, or busyTimeoutMs in the options of the database.',
+    ],
+    cause: thrown,
+  });
+}
+
+/** Calls a function of the dialect. Throws `plugin_invalid` for an error that its `errors` do not recognize. */
+async function fromDialect<T>({ rules, errors }: EmbeddedDialect, call: () => T | Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    if (isSvcError(errors.toSvcError(error))) throw error;
+    const frame = error instanceof Error ? /^\s+at .*$/m.exec(error.stack ?? '')?.[0].trim() : undefined;
+    throw new SvcError('plugin_invalid', `The dialect "${rules.name}" threw an error that it does not recognize.`, {
+      why: errorMessage(error),
+      ...(frame !== undefined && { where: frame }),
+      next: [
+        `If the engine threw it, "isEngineError" of the dialect must accept it. Otherwise it is a bug in the dialect.`,
+      ],
+      cause: error,
+    });
   }
 }
 
 /** How long a statement waits for another process's write. */
 const WRITE_TIMEOUT_MS = 10_000;
 
-function serialDriver(engine: EmbeddedDialect, { database, queue }: Instance, release: () => Promise<void>): SqlDriver {
+function serialDriver(
+  engine: EmbeddedDialect,
+  { database, queue }: Instance,
+  release: () => Promise<void>,
+  toSvcError: SqlDriver['toSvcError'],
+): SqlDriver {
   const { errors, begin = 'BEGIN', rebuilding } = engine;
-  const exec: ExecSql = (text) => retryWhileBusy(errors, async () => [await database.exec(text)], WRITE_TIMEOUT_MS);
+  const exec: ExecSql = (text) =>
+    retryWhileBusy(errors, async () => [await fromDialect(engine, () => database.exec(text))], WRITE_TIMEOUT_MS);
   const run = async (text: string) => void (await exec(text));
-  const script = async (text: string) => (database.script ? database.script(text) : exec(text));
+  const script = async (text: string) =>
+    database.script ? fromDialect(engine, () => database.script?.(text)) : exec(text);
   let isClosed = false;
   const whileOpen = <T>(work: () => Promise<T>): Promise<T> => {
     if (isClosed) return Promise.reject(new SvcError('connection_lost', 'The connection is closed.'));
@@ -129,7 +183,7 @@ function serialDriver(engine: EmbeddedDialect, { database, queue }: Instance, re
           await run(rebuilding.after);
         }
       }),
-    toSvcError: errors.toSvcError,
+    toSvcError,
     isMissing: errors.isMissing,
     isDuplicate: errors.isDuplicate,
     close() {

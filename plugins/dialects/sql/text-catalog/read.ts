@@ -14,6 +14,7 @@ import {
   readDefault,
   readType,
   type TextCatalogSyntax,
+  UNKNOWN_TYPE,
   unquoteIdentifier,
   unquoteLiteral,
 } from './syntax.ts';
@@ -21,6 +22,29 @@ import {
 export interface TextCatalog {
   readonly model: SchemaModel;
   readonly unsupportedObjects: readonly UnsupportedObject[];
+}
+
+const TABLE = /^CREATE TABLE ("(?:[^"]|"")*"|[^\s("]+)/i;
+const INDEX = /^CREATE (UNIQUE )?INDEX ("(?:[^"]|"")*"|\S+) ON ("(?:[^"]|"")*"|[^\s(]+)\s*\((.*)$/is;
+const OTHER_OBJECT = /^CREATE\s+((?:\w+\s+)*?(?:TABLE|INDEX|TRIGGER|VIEW))\s+("(?:[^"]|"")*"|[^\s(]+)/is;
+
+/** What an engine stores in addition to tables and plain indexes, such as triggers and views. */
+export function otherObjects(texts: ReadonlyMap<string, readonly string[]>): UnsupportedObject[] {
+  return [...texts].flatMap(([table, statements]) => {
+    const isTable = statements.some((sql) => TABLE.test(sql));
+    return statements
+      .filter((sql) => !TABLE.test(sql) && !INDEX.test(sql))
+      .map((sql): UnsupportedObject => {
+        const [, kind, name = ''] = OTHER_OBJECT.exec(sql) ?? [];
+        const what =
+          kind === undefined
+            ? `has an object of the statement ${sql.slice(0, 80).replace(/\s+/g, ' ')}`
+            : `has the ${kind.toLowerCase().replace(/\s+/g, ' ')} "${unquoteIdentifier(name)}"`;
+        return isTable
+          ? { collection: table, what: `${what}, which is lost when svc recreates the table` }
+          : { what: `${what}, which svc does not manage` };
+      });
+  });
 }
 
 /**
@@ -32,17 +56,17 @@ export function readTextCatalog(syntax: TextCatalogSyntax, texts: readonly strin
   const unsupportedObjects: UnsupportedObject[] = [];
   const statements = texts.map((text) => text.replace(/;\s*$/, ''));
   const rest = statements.filter((sql) => {
-    const [, name] = /^CREATE TABLE ("(?:[^"]|"")*"|[^\s("]+)/i.exec(sql) ?? [];
+    const [, name] = TABLE.exec(sql) ?? [];
     if (name === undefined) return true;
-    const collection = readTable(syntax, unquoteIdentifier(name), sql);
+    const { collection, unknownTypes } = readTable(syntax, unquoteIdentifier(name), sql);
     model.set(collection.name, collection);
+    unsupportedObjects.push(...unknownTypes);
     if (!isSame(sql, createTableSql(syntax, collection)))
       unsupportedObjects.push({ collection: collection.name, what: NOT_CREATED_BY_SVC });
     return false;
   });
   for (const sql of rest) {
-    const [, unique, name, table, keys = ''] =
-      /^CREATE (UNIQUE )?INDEX ("(?:[^"]|"")*"|\S+) ON ("(?:[^"]|"")*"|[^\s(]+)\s*\((.*)$/is.exec(sql) ?? [];
+    const [, unique, name, table, keys = ''] = INDEX.exec(sql) ?? [];
     const collection = model.get(unquoteIdentifier(table ?? ''));
     if (name === undefined || !collection) continue;
     const columns = [...keys.matchAll(/("(?:[^"]|"")*"|[^\s"(),]+)( DESC)?/gi)].map(([, column = '', down]) => ({
@@ -120,7 +144,10 @@ function readTable(
   syntax: TextCatalogSyntax,
   name: string,
   sql: string,
-): Collection & { readonly indexes: Map<string, Index> } {
+): {
+  readonly collection: Collection & { readonly indexes: Map<string, Index> };
+  readonly unknownTypes: readonly UnsupportedObject[];
+} {
   const lines = tableLines(sql);
   const columns = lines.filter(({ parts }) => isColumn(parts));
   const names = columns.map(({ parts }) => unquoteIdentifier(parts[0] ?? ''));
@@ -132,13 +159,29 @@ function readTable(
   const key = lines.find(({ parts: [first = ''] }) => /^PRIMARY$/i.test(first));
   const keys = splitAtCommas(insideParentheses(key?.parts[2])).map(unquoteIdentifier);
   const fields = columns.map(({ parts: [own = '', ...rest] }) => fieldOf(syntax, unquoteIdentifier(own), rest, keys));
-  return { name, fields: byName(fields), indexes: new Map(), constraints: byName(constraints), options: {} };
+  const unknownTypes = columns.flatMap(({ parts: [own = '', ...rest] }) => {
+    const written = typeOf(rest);
+    if (readType(syntax, written)) return [];
+    const what =
+      written === '' ? 'has no type, and svc reads it as text' : `has the type ${written}, which svc reads as text`;
+    return [{ collection: name, field: unquoteIdentifier(own), what }];
+  });
+  return {
+    collection: { name, fields: byName(fields), indexes: new Map(), constraints: byName(constraints), options: {} },
+    unknownTypes,
+  };
 }
 
 const byName = <T extends { readonly name: string }>(list: readonly T[]): Map<string, T> =>
   new Map(list.map((one) => [one.name, one]));
 
 const CLAUSES = /^(NOT|NULL|UNIQUE|CHECK|DEFAULT|PRIMARY|REFERENCES|COLLATE|CONSTRAINT|GENERATED|AS)$/i;
+
+/** The parts of a column after its name, up to the first clause. */
+function typeOf(rest: readonly string[]): string {
+  const at = rest.findIndex((part) => CLAUSES.test(part));
+  return (at < 0 ? rest : rest.slice(0, at)).join(' ');
+}
 
 function fieldOf(syntax: TextCatalogSyntax, name: string, rest: readonly string[], keys: readonly string[]): Field {
   const at = rest.findIndex((part) => CLAUSES.test(part));
@@ -149,7 +192,7 @@ function fieldOf(syntax: TextCatalogSyntax, name: string, rest: readonly string[
         part.toUpperCase() === first && (second === undefined || clauses[index + 1]?.toUpperCase() === second),
     );
   const after = (word: string) => clauses[clauses.findIndex((part) => part.toUpperCase() === word) + 1];
-  const type = readType(syntax, (at < 0 ? rest : rest.slice(0, at)).join(' '));
+  const type = readType(syntax, typeOf(rest)) ?? UNKNOWN_TYPE;
   const given = has('DEFAULT') ? after('DEFAULT') : undefined;
   const labels =
     has('CHECK') && type.type === 'enum' ? splitTokens(insideParentheses(after('CHECK'))).at(-1) : undefined;

@@ -15,6 +15,11 @@ export interface TextCatalogSyntax {
    * the element type. A length or precision may follow any type.
    */
   readonly types: Readonly<Record<FieldType, string>>;
+  /**
+   * Other names of column types, in upper case, and the field type that each is read as: `{ INT: 'integer' }`. A column of
+   * any other type is read as `text`, and listed by `unsupportedObjects`.
+   */
+  readonly typeSynonyms?: Readonly<Record<string, FieldType>>;
   /** The column type of a field; undefined if `types` and the field's length or precision are sufficient. */
   typeText?(field: Omit<Field, 'name'>): string | undefined;
   /** A literal of a field's type; undefined if it is the same as that of the exported function `quoteLiteral`. */
@@ -33,6 +38,7 @@ export interface TextCatalogSyntax {
   /**
    * A query for the CREATE statements of all tables and indexes, in any order, without those of the engine and of svc,
    * whose names begin with `_svc_`. Its columns are `name`, the table that the statement creates or indexes, and `sql`.
+   * Statements of other objects, such as triggers and views, are listed by `unsupportedObjects`.
    */
   readonly catalogQuery: string;
   /** A query for the column names of a table, in its column `name`. It returns no rows if the table does not exist. */
@@ -97,26 +103,31 @@ export function typeText(syntax: Pick<TextCatalogSyntax, 'types' | 'typeText'>, 
 const arraySuffix = ({ types: { array } }: Pick<TextCatalogSyntax, 'types'>): string =>
   /^\w/.test(array) ? ` ${array}` : array;
 
-/** The field type of a column type. Unknown types are read as text. */
+/** The field type of a column type; undefined if it is unknown. */
 export function readType(
-  syntax: Pick<TextCatalogSyntax, 'types'>,
+  syntax: Pick<TextCatalogSyntax, 'types' | 'typeSynonyms'>,
   written: string,
-): Pick<Field, 'type' | 'items' | 'length' | 'precision' | 'scale'> {
+): Pick<Field, 'type' | 'items' | 'length' | 'precision' | 'scale'> | undefined {
   const [, name = '', first, second] =
     /^(.*?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?$/s.exec(written.trim().toUpperCase()) ?? [];
-  const { types } = syntax;
-  const known = (word: string) => (Object.keys(types) as FieldType[]).find((type) => types[type] === word);
+  const { types, typeSynonyms } = syntax;
+  const known = (word: string) =>
+    (Object.keys(types) as FieldType[]).find((type) => types[type] === word) ?? typeSynonyms?.[word];
   const suffix = arraySuffix(syntax);
   const items = name.endsWith(suffix) ? known(name.slice(0, -suffix.length)) : undefined;
   if (items) return { type: 'array', items };
-  const type = known(name) ?? 'text';
-  if (type !== 'decimal') return { type, ...(first !== undefined && { length: Number(first) }) };
+  const type = known(name);
+  if (type === 'string' || type === 'binary') return { type, ...(first !== undefined && { length: Number(first) }) };
+  if (type !== 'decimal') return type && { type };
   return {
     type,
     ...(first !== undefined && { precision: Number(first) }),
     ...(second !== undefined && { scale: Number(second) }),
   };
 }
+
+/** How a column of an unknown type is read. */
+export const UNKNOWN_TYPE = { type: 'text' } as const;
 
 /** The expression of a DEFAULT clause. */
 export function defaultExpression(syntax: TextCatalogSyntax, field: Field): string | undefined {
@@ -167,7 +178,7 @@ export function normalizeCollection(syntax: TextCatalogSyntax, collection: Colle
 function readBack(syntax: TextCatalogSyntax, field: Field): Field {
   const { default: _, autoGenerate: __, ...rest } = field;
   const value = readDefault(syntax, defaultExpression(syntax, field), field.type);
-  return { ...rest, ...readType(syntax, typeText(syntax, field)), ...value };
+  return { ...rest, ...(readType(syntax, typeText(syntax, field)) ?? UNKNOWN_TYPE), ...value };
 }
 
 /** Only the constraints of field flags have no names, which is how the reader recognizes them. */
