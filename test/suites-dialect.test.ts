@@ -34,6 +34,24 @@ const FAULTS: Readonly<Record<WrongDialect, readonly [name: string, message: Reg
   'truncates at another length': [OPERATIONS, /kind has at most 20 characters/],
   'destroys nothing, it says': [DESTRUCTIVE, /: it is destructive/],
   'destroys everything, it says': [DESTRUCTIVE, /"renameField".*it is not destructive/],
+  'recreates a referenced table and its rows': [
+    'a change of a referenced table keeps the rows that reference it',
+    /pets, with ON DELETE CASCADE, after .*"modifyField"/,
+  ],
+  'adds a foreign key without checking the rows': [
+    'a foreign key that a row violates is rejected',
+    /a foreign key that a row violates: it was accepted/,
+  ],
+  'changes a type without converting the values': [
+    'a value that a new type cannot hold is kept',
+    /the text 'abc' becomes an integer: it was accepted/,
+  ],
+  'generates one UUID': ['generated UUIDs differ', /generated values are repeated: 00000000-/],
+  'has a literal in place of now': ["the default 'now' is the time of the insert", /the default of a date is "never"/],
+  'rounds decimals': [
+    'a decimal keeps all its digits',
+    /"12345678901234567000" is not .*declare notEnforced: \{ decimal: '…' \}/,
+  ],
   'lists no unsupported object': ['what a model cannot express is listed', /unsupportedObjects returned \[\]/],
   'keeps everything in memory': [SURVIVES, /kept/],
   'acknowledges a record before it is stored': [SURVIVES, /undefined !== 1/],

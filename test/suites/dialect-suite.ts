@@ -15,6 +15,7 @@ import type { DialectUnderTest, Row, SqlSyntax } from './dialect-under-test.ts';
 import { processCases } from './process-cases.ts';
 import { applyMoves, CHOICES, randomMoves, type SchemaChoices, type SchemaMove } from './random-schema.ts';
 import { type Thing, thing, things } from './record-store-suite.ts';
+import { assertDefaultExpressionsWork, rowCases } from './row-cases.ts';
 import { assertDefaultsApply, assertRowsFollow } from './row-rules.ts';
 import { runOperations } from './run-operations.ts';
 import { type DeclareCase, describeTestError, reportSkipped, suite, type TestFunction } from './suite.ts';
@@ -69,6 +70,7 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
     'every field type and default reads back unchanged',
     '`introspect` returns every field and default as `normalize` returns them for the model, and `normalize` does not change an introspected model. A row that leaves them out gets the defaults.',
     async ({ connection }) => {
+      await assertDefaultExpressionsWork(engine, connection, syntax);
       const model = await run(connection, [create('everything', everyField(syntax))]);
       await assertCatalogMatches(connection, model);
       await assertDefaultsApply(engine, connection, model.get('everything')!);
@@ -122,10 +124,13 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
       await engine.addUnsupportedObject(connection, 'listed');
       const found = await connection.unsupportedObjects();
       const listed = found.filter(({ collection = 'listed', what }) => collection === 'listed' && what.length > 0);
-      assert.ok(listed.length > 0, `unsupportedObjects returned ${JSON.stringify(found)}`);
+      const missing = `unsupportedObjects returned ${JSON.stringify(found)}: the table "listed" has what addUnsupportedObject() added`;
+      const next = 'list it with its collection, or skip this case with the reason if the engine cannot report it';
+      assert.ok(listed.length > 0, `${missing}; ${next}`);
     },
   );
 
+  rowCases(onDatabase, engine, supported);
   processCases(onDatabase, engine);
   crashCases(declare, engine);
 

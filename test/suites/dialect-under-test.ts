@@ -51,8 +51,11 @@ export type Row = Readonly<Record<string, Json>>;
 /** A row as the driver returns it. */
 export type StoredRow = Readonly<Record<string, unknown>>;
 
-/** Rules of a field for which `capabilities.unsupported` has no feature, or which concern existing rows only. */
-export type RowRule = 'required' | 'default' | 'enum' | 'length';
+/**
+ * Rules of a field for which `capabilities.unsupported` has no feature, or which concern existing rows only. `decimal`: its
+ * digits are stored exactly.
+ */
+export type RowRule = 'required' | 'default' | 'enum' | 'length' | 'decimal';
 
 export interface SqlSyntax {
   /** A default: 1 + 2. */

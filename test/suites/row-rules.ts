@@ -11,6 +11,8 @@ import { describeTestError } from './suite.ts';
 interface Probe {
   readonly what: string;
   readonly rows: readonly Row[];
+  /** The rule that the engine may not enforce. */
+  readonly rule?: RowRule;
   /** The rows are valid: the engine must accept them. */
   readonly valid?: true;
   holds(stored: readonly StoredRow[]): boolean;
@@ -38,7 +40,8 @@ export async function assertRowsFollow(
     for (const probe of probes(engine, model, collection, violations)) {
       await engine.clear(connection, name);
       const stored = await insertAndRead(engine, connection, collection, probe);
-      assert.ok(probe.holds(stored), `${when}: ${name}: ${probe.what}; it contains ${JSON.stringify(stored, asText)}`);
+      const found = `${when}: ${name}: ${probe.what}; it contains ${JSON.stringify(stored, asText)}`;
+      assert.ok(probe.holds(stored), `${found}${probe.rule ? `; ${orDeclare(probe.rule)}` : ''}`);
     }
     await assertCascades(engine, connection, model, collection, when);
   }
@@ -98,8 +101,9 @@ function* probes(
   const second = sampleRow(engine, model, collection, 2);
   if (!first || !second) return;
   const isEnforced = (rule: RowRule) => engine.notEnforced?.[rule] === undefined;
-  const rejects = (what: string, changes: Row): Probe => ({
+  const rejects = (what: string, changes: Row, rule?: RowRule): Probe => ({
     what,
+    ...(rule && { rule }),
     rows: [{ ...first, ...changes }],
     holds: (stored) => stored.length === 0,
   });
@@ -119,19 +123,20 @@ function* probes(
     const isNull = (row: StoredRow) => row[name] === null || row[name] === undefined;
     if (field.required && !field.primaryKey && isEnforced('required')) {
       const rows = [...(hasDefault(field) ? [] : [without]), { ...first, [name]: null }];
-      yield { what: `${name} is required`, rows, holds: (stored) => !stored.some(isNull) };
+      yield { what: `${name} is required`, rule: 'required', rows, holds: (stored) => !stored.some(isNull) };
     }
     if (hasDefault(field) && isEnforced('default')) {
       yield {
         what: `the default of ${name} applies`,
+        rule: 'default',
         rows: [without],
         valid: true,
         holds: ([row]) => isDefaultValue(field, row?.[name]),
       };
     }
-    if (type === 'enum' && isEnforced('enum')) yield rejects(`${name} has one of its values`, { [name]: '-' });
+    if (type === 'enum' && isEnforced('enum')) yield rejects(`${name} has one of its values`, { [name]: '-' }, 'enum');
     if (type === 'string' && length !== undefined && isEnforced('length') && !foreignKeyOf(collection, name)) {
-      yield rejects(`${name} has at most ${length} characters`, { [name]: 'x'.repeat(length + 1) });
+      yield rejects(`${name} has at most ${length} characters`, { [name]: 'x'.repeat(length + 1) }, 'length');
     }
   }
   for (const constraint of collection.constraints.values()) {
@@ -144,6 +149,10 @@ function* probes(
     }
   }
 }
+
+/** What the author of a suite can do if the engine does not enforce a rule. */
+export const orDeclare = (rule: RowRule): string =>
+  `if the engine cannot enforce it, declare notEnforced: { ${rule}: '…' } with the reason`;
 
 /** The row of every sample is above it. */
 const MISSING_KEY = 1;

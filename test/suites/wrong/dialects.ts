@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Connection, ConnectOptions, Dialect, Statement } from '../../../core/dialect.ts';
+import type { Connection, ConnectOptions, Dialect, Segment, Statement } from '../../../core/dialect.ts';
 import { definePlugin } from '../../../core/plugin.ts';
 import type { RecordDefinition } from '../../../core/records.ts';
 import { apply } from '../../../core/schema/apply.ts';
@@ -70,6 +70,9 @@ const withoutConstraints =
     return before.get(operation.collection)?.constraints.get(operation.constraint)?.type === type ? [] : [operation];
   };
 
+const hasText = (segments: readonly Segment[], pattern: RegExp): boolean =>
+  segments.some(({ statements }) => statements.some(({ text }) => pattern.test(text)));
+
 const ofThisProcess = new SerialQueue();
 let lastEpoch = 0;
 const memory = new Map<string, Promise<Connection>>();
@@ -97,6 +100,43 @@ export const wrongDialects = {
   }),
   'destroys nothing, it says': withStatements(() => ({ destructive: false })),
   'destroys everything, it says': withStatements(() => ({ destructive: true })),
+  'recreates a referenced table and its rows': withConnection((connection) => ({
+    async run(segments, ...rest) {
+      if (hasText(segments, /^ALTER TABLE "owners" ALTER/)) {
+        await connection.query('CREATE TABLE recreated AS SELECT * FROM owners');
+        await connection.query('DELETE FROM owners');
+        await connection.query('INSERT INTO owners SELECT * FROM recreated');
+        await connection.query('DROP TABLE recreated');
+      }
+      return connection.run(segments, ...rest);
+    },
+  })),
+  'adds a foreign key without checking the rows': withConnection((connection) => ({
+    async run(segments, ...rest) {
+      if (!hasText(segments, /FOREIGN KEY/)) return connection.run(segments, ...rest);
+      for (const { statements } of segments)
+        for (const { text } of statements) await connection.query(`${text} NOT VALID`);
+      return { committed: segments.length, written: segments.map(() => []) };
+    },
+  })),
+  'changes a type without converting the values': claiming((operation) =>
+    operation.type === 'modifyField' && operation.changes.type === 'integer' ? [] : [operation],
+  ),
+  'generates one UUID': claiming(
+    withFields(({ autoGenerate, ...field }) =>
+      autoGenerate ? { ...field, default: '00000000-0000-4000-8000-000000000000' } : field,
+    ),
+  ),
+  'has a literal in place of now': claiming(
+    withFields((field) =>
+      field.type === 'date' && field.default === 'now' ? { ...field, type: 'string', default: 'never' } : field,
+    ),
+  ),
+  'rounds decimals': claiming(
+    withFields(({ precision, scale, ...field }) =>
+      precision === undefined ? field : { ...field, type: field.type === 'decimal' ? 'double' : field.type },
+    ),
+  ),
   'lists no unsupported object': withConnection(() => ({ unsupportedObjects: async () => [] })),
 
   'keeps everything in memory': {
