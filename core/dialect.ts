@@ -156,7 +156,10 @@ export interface Connection<Step = unknown> {
   query(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
   /** The catalog as a model, without system tables: all collections, or the named ones. */
   introspect(collections?: readonly string[]): Promise<SchemaModel>;
-  /** Catalog objects that `introspect` cannot represent, or only approximately. For people. */
+  /**
+   * Catalog objects that `introspect` cannot represent, or only approximately, such as a field whose type it reads as another
+   * one, or a trigger that is lost when a change recreates the table. For people.
+   */
   unsupportedObjects(): Promise<readonly UnsupportedObject[]>;
   /** `Dialect.normalize`, with expressions as the server prints them. */
   normalize(model: SchemaModel): Promise<SchemaModel>;

@@ -5,7 +5,10 @@ import type { SqlDriver } from './text-catalog/driver.ts';
 export interface ErrorPatterns {
   /** The product's name, for people. */
   readonly engine: string;
-  /** Whether the driver threw the error. Default: any `Error`. */
+  /**
+   * Whether the driver threw the error. Default: any `Error`. `embeddedDialect` reports an error for which it is false as one
+   * that the dialect threw.
+   */
   isEngineError?(error: Error): boolean;
   /** The messages of each code. The first match counts; a message without a match is `migration_failed`. */
   readonly messages: Readonly<Partial<Record<ErrorCode, RegExp>>>;
