@@ -34,6 +34,9 @@ export const loadSdk = () => import('../config/sdk/index.ts');
 
 /** Has the common options of all commands, and prints results and errors. Commands implement `run`. */
 export abstract class SvcCommand extends Command<SvcContext> {
+  /** What the command does after the first Ctrl-C or SIGTERM. */
+  static stopping = 'stopping after the current step';
+
   json = Option.Boolean('--json', false, { description: 'Prints one JSON object to stdout instead of text.' });
   configFile = Option.String('--config', { description: 'The configuration file. Default: the nearest svc.config.' });
   env = Option.String('--env', { description: 'The environment. Default: the linked one.' });

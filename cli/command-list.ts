@@ -1,11 +1,11 @@
 import type { CommandClass } from 'clipanion';
-import type { SvcContext } from './base.ts';
+import type { SvcCommand, SvcContext } from './base.ts';
 
 /** A command and its path. Its file is imported only when the command is run. */
 export interface CommandEntry {
   readonly path: string;
   readonly summary: string;
-  load(): Promise<{ readonly default: CommandClass<SvcContext> }>;
+  load(): Promise<{ readonly default: CommandClass<SvcContext> & Pick<typeof SvcCommand, 'stopping'> }>;
 }
 
 /** Every command, in the order `svc --help` lists them. */

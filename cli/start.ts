@@ -63,7 +63,7 @@ async function dispatch(args: readonly string[], colors: SvcContext['colors']): 
   }
   const interrupt = onInterrupt((signal) => {
     process.stderr.write(
-      `${colors.stderr.isColorSupported ? ERASE_LINE : ''}${signal}: stopping after the current step; repeat to stop immediately.\n`,
+      `${colors.stderr.isColorSupported ? ERASE_LINE : ''}${signal}: ${Class.stopping}; repeat to stop immediately.\n`,
     );
   });
   try {

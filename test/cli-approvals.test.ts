@@ -1,10 +1,13 @@
 import * as assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import amqp from 'amqplib';
 import pg from 'pg';
 import { startCli } from './kit/cli.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
 import { LONG, type Project, project } from './kit/project.ts';
 import { terminal } from './kit/terminal.ts';
 import { test as declare } from './kit/test.ts';
+import { find } from './servers/find.ts';
 import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './suites/gate-client.ts';
 import { waitUntil } from './suites/wait-until.ts';
 import { startWebhookReceiver } from './suites/webhook-receiver.ts';
@@ -314,6 +317,45 @@ declare('without a store nobody else can see what waits, and the command says so
   assert.match(stderr, /approvals: \{ store: \{ database/);
 });
 
+const DEAD_LETTERS = 'serve names the queue that it consumes, and warns about each message that becomes a dead letter';
+const rabbitmq = await find('rabbitmq');
+if (missing !== undefined) declare.skip(DEAD_LETTERS, missing);
+else if ('missing' in rabbitmq) declare.skip(DEAD_LETTERS, rabbitmq.missing);
+else
+  declare(
+    DEAD_LETTERS,
+    async () => {
+      const { url, drop } = await freshDatabase();
+      const product = `p${randomUUID()}`;
+      const queue = `svc.approvals.decisions.${product}.dev`;
+      const approvals = { ...STORE, callbackKey: CALLBACK_KEY, decisions: { broker: 'bus' } };
+      const brokers = { bus: { type: 'rabbitmq', url: rabbitmq.url } };
+      const shop = project({ main: url }, { product, approvals, brokers });
+      const serving = startCli(['approvals', 'serve', '--port', '0'], shop.root);
+      const connection = await amqp.connect(rabbitmq.url);
+      try {
+        await serving.untilStderr(`Consuming decisions from the queue ${queue} of the broker "bus"`);
+        const channel = await connection.createChannel();
+        await channel.assertQueue(queue, {
+          durable: true,
+          deadLetterExchange: 'svc.dead',
+          deadLetterRoutingKey: queue,
+        });
+        channel.sendToQueue(queue, Buffer.from('{ "note": "a text of the sender" }'));
+        await serving.untilStderr(`A message in ${queue} was not accepted as a decision (decision_invalid)`);
+        assert.doesNotMatch(serving.stderr(), /a text of the sender|"note"/);
+        serving.child.kill('SIGTERM');
+        assert.equal((await serving.ended).status, 0);
+        for (const name of [queue, `${queue}.dead`]) await channel.deleteQueue(name);
+      } finally {
+        serving.child.kill('SIGKILL');
+        await connection.close();
+        await drop();
+      }
+    },
+    LONG,
+  );
+
 if (missing !== undefined) declare.skip('serve answers the callback over HTTP, from another process', missing);
 else
   declare(
@@ -356,6 +398,7 @@ else
         });
         serving.child.kill('SIGTERM');
         assert.equal((await serving.ended).status, 0);
+        assert.match(serving.stderr(), /SIGTERM: finishing what was received, then stopping; repeat/);
       } finally {
         serving.child.kill('SIGKILL');
         to.close();

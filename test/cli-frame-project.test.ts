@@ -178,10 +178,47 @@ test('doctor checks the configuration of approvals', async () => {
   assert.deepEqual(await of({}), [['approvals', 'warn', 'stored in memory, lost when the process exits']]);
   const [[, , keyless] = []] = await of({ callbackBase: 'https://shop.example' });
   assert.match(`${keyless}`, /callbackBase needs approvals\.callbackKey/);
+  const [decisions] = (
+    await doctor(
+      folder({ 'svc.config.json': { product: 'shop', env: 'dev', approvals: { decisions: { broker: 'bus' } } } }),
+    )
+  ).checks.filter(({ name }) => name === 'approvals');
+  assert.match(`${decisions?.next}`, /approvals: \{ callbackKey: process\.env\.SVC_CALLBACK_KEY \}/);
   const [[, result, unknown] = []] = await of({ store: { database: 'main' }, callbackKey: key });
   assert.deepEqual([result, /No database has the tag "main"/.test(`${unknown}`)], ['fail', true]);
   const [, [, , broker] = []] = await of({}, { queue: { type: 'pigeon' } });
   assert.match(`${broker}`, /pigeon/);
+});
+
+test('doctor creates channels and brokers, and says which entry has invalid options', async () => {
+  const cwd = folder({
+    'pager.ts': `import { definePlugin, SvcError } from '@svc/sdk';
+      const create = ({ url }: { url?: unknown }) => {
+        if (typeof url !== 'string') throw new SvcError('config_invalid', 'There is no url.');
+        return { name: 'pager', deliver: async () => {}, publish: async () => {}, close: async () => {} };
+      };
+      export default definePlugin({ name: 'pager', apply(kernel) {
+        kernel.channels.register('pager', create);
+        kernel.brokers.register('pager', create);
+      } });`,
+    'svc.config.json': {
+      product: 'shop',
+      env: 'dev',
+      plugins: ['./pager.ts'],
+      approvals: { channels: { ops: { type: 'pager' }, night: { type: 'pager', url: 'https://night.example' } } },
+      brokers: { bus: { type: 'pager' } },
+    },
+  });
+  const { status, checks } = await doctor(cwd);
+  assert.equal(status, 1);
+  assert.deepEqual(
+    checks.filter(({ name }) => /^(channel|broker) /.test(name)).map(({ name, message }) => `${name}: ${message}`),
+    [
+      'channel ops: There is no url. (approvals.channels.ops)',
+      'channel night: configured; nothing is delivered',
+      'broker bus: There is no url. (brokers.bus)',
+    ],
+  );
 });
 
 test('doctor reports problems, and never a password', async () => {

@@ -19,6 +19,12 @@ test.after(() => rm(folder, { recursive: true, force: true }));
 
 let tarball = '';
 
+/** The examples that are packages. */
+async function packagedExamples(): Promise<readonly string[]> {
+  const files = await readdir(join(root, 'examples'), { recursive: true });
+  return files.filter((file) => /^[^/]+\/package\.json$/.test(file)).map(dirname);
+}
+
 async function run(cwd: string, command: string, ...args: string[]): Promise<string> {
   return new Promise((settle, reject) => {
     const child = execFile(command, args, { cwd, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
@@ -46,11 +52,15 @@ test(
     const paths: string[] = packed.files.map((file: { path: string }) => file.path);
     const unexpected = paths.filter(
       (path) =>
-        !/^(dist\/.+\.(c?js|d\.ts|json)|dist\/THIRD-PARTY\.txt|docs\/([a-z-]+\/)?[A-Za-z-]+\.md|examples\/README\.md|examples\/[a-z-]+\/(README\.md|run\.ts|(src|test)\/[a-z.-]+\.ts|svc\.config\.ts|svc\/[a-z/]+\.json)|(README|CONTRIBUTING)\.md|package\.json|LICENSE)$/.test(
+        !/^(dist\/.+\.(c?js|d\.ts|json)|dist\/THIRD-PARTY\.txt|docs\/([a-z-]+\/)?[A-Za-z-]+\.md|examples\/README\.md|examples\/[a-z-]+\/(README\.md|(package|tsconfig)\.json|run\.ts|(src|test)\/[a-z.-]+\.ts|svc\.config\.ts|svc\/[a-z/]+\.json)|(README|CONTRIBUTING)\.md|package\.json|LICENSE)$/.test(
           path,
         ),
     );
     assert.deepEqual(unexpected, []);
+    // A package that is copied is built where it is.
+    for (const name of await packagedExamples()) {
+      for (const file of ['package.json', 'tsconfig.json']) assert.ok(paths.includes(`examples/${name}/${file}`), name);
+    }
     assert.ok(packed.unpackedSize < 4_700_000, `${packed.unpackedSize} bytes`);
   },
   npm,

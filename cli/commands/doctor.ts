@@ -22,7 +22,7 @@ export default class Doctor extends SvcCommand {
   static override usage = Command.Usage({
     description: 'Checks the configuration, drivers and databases.',
     details:
-      'Checks Node, the configuration, the environment, plugins, each database, approvals and brokers. Changes nothing.',
+      'Checks Node, the configuration, the environment, plugins, each database, approvals, channels and brokers. Changes nothing.',
     examples: [
       ['Everything', 'svc doctor'],
       ['One database in another environment', 'svc doctor --db main --env staging'],
@@ -57,7 +57,17 @@ export default class Doctor extends SvcCommand {
       }
       if (this.db === undefined) {
         await checkApprovals(runtime, add);
-        for (const name of Object.keys(runtime.config.brokers ?? {})) await checkBroker(runtime, name, add);
+        for (const name of Object.keys(runtime.config.approvals?.channels ?? {})) {
+          await checkCreated(`channel ${name}`, 'configured; nothing is delivered', () => runtime.channel(name), add);
+        }
+        for (const name of Object.keys(runtime.config.brokers ?? {})) {
+          await checkCreated(
+            `broker ${name}`,
+            'configured; the connection is not checked',
+            () => runtime.broker(name),
+            add,
+          );
+        }
       }
     }
     const failed = checks.filter((check) => check.result === 'fail').length;
@@ -132,12 +142,18 @@ async function checkApprovals({ config, database }: Runtime, add: (check: Check)
 
 const SET_STORE = ["Set a database: approvals: { store: { database: 'main' } }"];
 
-async function checkBroker(runtime: Runtime, name: string, add: (check: Check) => void): Promise<void> {
+/** Checks that a plugin accepts its options. */
+async function checkCreated(
+  name: string,
+  message: string,
+  create: () => Promise<unknown>,
+  add: (check: Check) => void,
+): Promise<void> {
   await tryCheck(
-    `broker ${name}`,
+    name,
     async () => {
-      await runtime.broker(name);
-      add({ name: `broker ${name}`, result: 'ok', message: 'configured; the connection is not checked' });
+      await create();
+      add({ name, result: 'ok', message });
     },
     add,
   );

@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
-import type { Broker } from '../../core/approval/channel.ts';
+import type { Broker, Channel } from '../../core/approval/channel.ts';
 import type { Connection, ConnectOptions, Dialect } from '../../core/dialect.ts';
-import { SvcError } from '../../core/errors.ts';
+import { isSvcError, SvcError } from '../../core/errors.ts';
 import type { Kernel } from '../../core/kernel.ts';
 import type { Target } from '../../core/migration/target.ts';
 import { nearest } from '../../core/nearest.ts';
-import type { BrokerConfig, Config, ConfigContext, ConfigFunction, DatabaseConfig } from '../define.ts';
+import type { Config, ConfigContext, ConfigFunction, DatabaseConfig } from '../define.ts';
 import { type ChosenEnv, chooseEnv, databaseUrl, externalEnv, readLink } from './env.ts';
 import type { LoadSdk } from './import-module.ts';
 import { type LoadedPlugin, PluginHost } from './plugins.ts';
@@ -48,6 +48,8 @@ export interface Runtime {
   connect(tag: string, options?: ConnectOptions): Promise<Target>;
   /** Returns the runtime's one broker with this configured name. Throws `name_unknown`. */
   broker(name: string): Promise<Broker>;
+  /** Creates the channel with this name in `approvals.channels`. Throws `name_unknown`. */
+  channel(name: string): Promise<Channel>;
   /** Closes every open connection and aborts those that are still connecting. */
   close(): Promise<void>;
 }
@@ -150,8 +152,9 @@ function createRuntime({ root, file, config, product, chosen: { env, from }, loa
   };
 
   const broker = async (name: string): Promise<Broker> => {
-    const { type, ...options } = brokerConfig(config, name);
-    return (await host.find('brokers', type))(options);
+    const { type, ...options } = entryOf('broker', 'brokers', config.brokers, name);
+    const createBroker = await host.find('brokers', type);
+    return locatedAt(`brokers.${name}`, () => createBroker(options));
   };
 
   return {
@@ -186,6 +189,11 @@ function createRuntime({ root, file, config, product, chosen: { env, from }, loa
       opened.catch(() => brokers.delete(name));
       return opened;
     },
+    async channel(name) {
+      const { type, ...options } = entryOf('channel', 'approvals.channels', config.approvals?.channels, name);
+      const createChannel = await host.find('channels', type);
+      return locatedAt(`approvals.channels.${name}`, () => createChannel(options));
+    },
     async close() {
       closing.abort();
       closing = new AbortController();
@@ -197,14 +205,29 @@ function createRuntime({ root, file, config, product, chosen: { env, from }, loa
   };
 }
 
-function brokerConfig({ brokers = {} }: Config, name: string): BrokerConfig {
-  const found = Object.hasOwn(brokers, name) ? brokers[name] : undefined;
+function entryOf<T>(
+  what: string,
+  where: string,
+  entries: Readonly<Record<string, T>> | undefined = {},
+  name: string,
+): T {
+  const found = Object.hasOwn(entries, name) ? entries[name] : undefined;
   if (found) return found;
-  const near = nearest(name, Object.keys(brokers));
-  throw new SvcError('name_unknown', `No broker is named "${name}".`, {
-    why: `Configured: ${Object.keys(brokers).join(', ') || 'none'}.`,
-    next: [near ? `Did you mean "${near}"?` : `Add brokers.${name} to the configuration.`],
+  const near = nearest(name, Object.keys(entries));
+  throw new SvcError('name_unknown', `No ${what} is named "${name}".`, {
+    why: `Configured: ${Object.keys(entries).join(', ') || 'none'}.`,
+    next: [near ? `Did you mean "${near}"?` : `Add ${where}.${name} to the configuration.`],
   });
+}
+
+/** Runs a plugin's factory, which does not know where its options are. */
+function locatedAt<T>(where: string, create: () => T): T {
+  try {
+    return create();
+  } catch (error) {
+    if (!isSvcError(error) || error.code !== 'config_invalid' || error.where !== undefined) throw error;
+    throw error.with({ where });
+  }
 }
 
 function assertNotShared(used: Map<string, string>, physical: string, tag: string): void {

@@ -111,9 +111,7 @@ export async function routesFor(runtime: Runtime, humanInLoop: HumanInLoop): Pro
     const includeToken = approvals.decisions?.broker === approvalBroker.broker;
     add('broker', createChannel({ broker, event: approvalBroker.event, includeToken }));
   }
-  for (const [name, { type, ...options }] of Object.entries(approvals.channels ?? {})) {
-    add(name, (await runtime.find('channels', type))(options));
-  }
+  for (const name of Object.keys(approvals.channels ?? {})) add(name, await runtime.channel(name));
   return routes;
 }
 

@@ -3,7 +3,7 @@ import { DeliveryFailed } from '../../core/approval/channel.ts';
 import { decide, isDecisionRefusal } from '../../core/approval/decide.ts';
 import { parseDecision } from '../../core/approval/parse-decision.ts';
 import { callbackToken, tokensEqual } from '../../core/approval/token.ts';
-import { SvcError } from '../../core/errors.ts';
+import { isSvcError, SvcError } from '../../core/errors.ts';
 import type { ToolParameters } from '../../core/tool/parameters.ts';
 import { problemText, type Shape, shapeProblems } from '../../core/validate-shape.ts';
 import type { Runtime } from '../load/runtime.ts';
@@ -34,14 +34,18 @@ const ACTOR = 'broker token, unverified';
 const RETRY_DELAY_MS = 1_000;
 
 /** The queue that receives the decisions of a product and environment. */
-const decisionQueue = ({ product, env }: { readonly product: string; readonly env: string }): string =>
+export const decisionQueue = ({ product, env }: { readonly product: string; readonly env: string }): string =>
   `svc.approvals.decisions.${product}.${env}`;
 
 /**
  * Consumes decisions from the broker of `approvals.decisions`. Returns a stop function; undefined without such a broker.
- * Invalid messages go to the dead-letter queue; during a store outage a decision is retried.
+ * Invalid messages go to the dead-letter queue, and `onDeadLetter` receives the code of the error; during a store outage
+ * a decision is retried.
  */
-export async function consumeDecisions(runtime: Runtime): Promise<(() => Promise<void>) | undefined> {
+export async function consumeDecisions(
+  runtime: Runtime,
+  onDeadLetter: (code: string) => void = () => {},
+): Promise<(() => Promise<void>) | undefined> {
   const { decisions } = runtime.config.approvals ?? {};
   if (!decisions) return undefined;
   const key = requireCallbackKey('approvals.decisions', runtime.config);
@@ -56,7 +60,10 @@ export async function consumeDecisions(runtime: Runtime): Promise<(() => Promise
     try {
       await applyDecision(approvals, key, body);
     } catch (error) {
-      if (isDecisionRefusal(error) || !isRetryable(error)) throw error;
+      if (isDecisionRefusal(error) || !isRetryable(error)) {
+        onDeadLetter(isSvcError(error) ? error.code : 'bug');
+        throw error;
+      }
       throw new DeliveryFailed('the approval store is not available', { afterMs: RETRY_DELAY_MS });
     }
   });

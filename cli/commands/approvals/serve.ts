@@ -1,4 +1,5 @@
 import { Command, Option } from 'clipanion';
+import type { Runtime } from '../../../config/load/runtime.ts';
 import type { Approvals } from '../../../config/sdk/approvals.ts';
 import { SvcError } from '../../../core/errors.ts';
 import { ApprovalsCommand } from '../../approvals/decide.ts';
@@ -6,6 +7,7 @@ import { startServer } from '../../approvals/server.ts';
 import type { CommandResult } from '../../base.ts';
 
 export default class ApprovalsServe extends ApprovalsCommand {
+  static override stopping = 'finishing what was received, then stopping';
   static override paths = [['approvals', 'serve']];
   static override usage = Command.Usage({
     description: 'Serves the approval callback over HTTP until it is stopped.',
@@ -22,17 +24,25 @@ export default class ApprovalsServe extends ApprovalsCommand {
     description: 'The port to listen on. Default: 8787; 0 chooses a free one.',
   });
 
-  async work(approvals: Approvals): Promise<CommandResult> {
-    const { openCallback } = await import('../../../config/sdk/callback/handler.ts');
-    const handler = await openCallback(await this.runtime());
+  async work(approvals: Approvals, runtime: Runtime): Promise<CommandResult> {
+    const [{ openCallback }, { consumeDecisions, decisionQueue }] = await Promise.all([
+      import('../../../config/sdk/callback/handler.ts'),
+      import('../../../config/sdk/broker-decisions.ts'),
+    ]);
+    const handler = await openCallback(runtime);
     const server = await startServer({
       host: this.host,
       port: portOf(this.port),
       handler,
       isReady: () => approvals.list({ limit: 1 }),
     });
-    const stopDecisions = await approvals.consumeDecisions();
+    const queue = decisionQueue(runtime);
+    const stopDecisions = await consumeDecisions(runtime, (code) =>
+      this.warn(`A message in ${queue} was not accepted as a decision (${code}) and becomes a dead letter.`),
+    );
     this.note(`Listening on ${server.url}`);
+    const { decisions } = runtime.config.approvals ?? {};
+    if (decisions) this.note(`Consuming decisions from the queue ${queue} of the broker "${decisions.broker}"`);
     if (this.json) this.jsonLine({ event: 'listening', url: server.url });
     await new Promise<void>((stopped) => {
       if (this.signal.aborted) stopped();

@@ -9,7 +9,10 @@ export function requireCallbackKey(what: string, { approvals }: Config): string 
   if (key === undefined) {
     throw new SvcError('config_invalid', `${what} needs approvals.callbackKey.`, {
       why: 'Without it tokens cannot be verified.',
-      next: ['openssl rand -base64 32    generates one; keep it out of the repository'],
+      next: [
+        'openssl rand -base64 32    generates one; keep it out of the repository',
+        'Add to the configuration: approvals: { callbackKey: process.env.SVC_CALLBACK_KEY }',
+      ],
     });
   }
   assertCallbackKey(key);
