@@ -396,7 +396,11 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
             for (let round = 0; round < 3; round++) await broker.publish(createEvent(event, { round }), signal());
             proxy.disconnect();
             await proxy.connect();
-            await waitUntil(() => bodies.length === 2, 'it is lost with the process that was handling it');
+            const seconds = (tested.patienceMs ?? 60_000) / 1000;
+            await waitUntil(
+              () => bodies.length === 2,
+              `the connection was lost while handle() ran; the consumer did not reconnect and receive the message again within ${seconds} s; do not wait for handle() before you reconnect`,
+            );
           } finally {
             release.abort();
           }

@@ -68,10 +68,11 @@ interface DecisionCase extends GateUnderTest, DecisionReceiver {
 }
 
 type ThroughGate = (
-  body: (gate: GateUnderTest, receiver: ChannelReceiver) => Promise<void>,
+  body: (gate: GateUnderTest, receiver: ChannelReceiver, reportsDecisions: boolean) => Promise<void>,
   options?: { readonly timeoutMs?: number },
 ) => Promise<void>;
 
+const REPORT_MS = 2_000;
 const OLD_MS = 3_600_000;
 /** Longer than the message of any service may be. */
 const LONG = 60_000;
@@ -86,11 +87,21 @@ export function declareDecisionCases(
     declare(name, body, options);
 
   const withDecisions = (body: (context: DecisionCase) => Promise<void>, options?: { readonly timeoutMs: number }) =>
-    throughGate(async (gate, receiver) => {
+    throughGate(async (gate, receiver, reportsDecisions) => {
       assert.ok(typeof decisions !== 'string');
       const medium = await decisions.open(gate.svc);
+      const started: string[] = [];
+      /** A client that closes earlier warns about a report in progress. A missing one fails the case about reports. */
+      const awaitReports = async () => {
+        for (const requestId of reportsDecisions ? started : []) {
+          if ((await gate.svc.approvals.get(requestId)).status === 'waiting') continue;
+          const messages = () => receiver.received().filter(({ raw }) => raw.includes(requestId));
+          await waitUntil(() => messages().length > 1, 'no report', REPORT_MS).catch(() => undefined);
+        }
+      };
       const startCall = async (parameters?: object): Promise<PendingCall> => {
         const { request, outcome } = await gate.refund(parameters);
+        started.push(request.requestId);
         const find = () => receiver.received().find(({ raw }) => raw.includes(request.requestId));
         await waitUntil(() => find() !== undefined, 'the request was not delivered');
         const message = find() as ChannelMessage;
@@ -113,6 +124,7 @@ export function declareDecisionCases(
       };
       try {
         await body({ ...gate, ...medium, startCall, decide, assertWaiting });
+        await awaitReports();
       } finally {
         await medium.close();
       }

@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { type Channel, type Delivery, DeliveryFailed, storableReceipt } from '../../core/approval/channel.ts';
+import { type Channel, type Delivery, isDeliveryFailed, storableReceipt } from '../../core/approval/channel.ts';
 import { displayText } from '../../core/approval/display.ts';
 import type { ApprovalRecord } from '../../core/approval/request.ts';
 import type { Json } from '../../core/json.ts';
@@ -54,7 +54,7 @@ export interface ChannelMessage {
 /** `rateLimits`: rejects the message and requests a pause of RETRY_AFTER_SECONDS, as the service does. */
 export type ReceiverBehaviour = 'accepts' | 'fails' | 'rateLimits' | 'hangs';
 
-/** The pause that a receiver in the state `rateLimits` requests. */
+/** The pause that a receiver in the state `rateLimits` requests, in seconds. */
 export const RETRY_AFTER_SECONDS = 7;
 
 const TOKEN = 'v1.a-token-that-decides';
@@ -129,7 +129,7 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
           receiver.setBehaviour('fails');
           await expectRejection(
             tested.deliver(delivery(), signal()),
-            'deliver() resolved, so the request counts as delivered',
+            'deliver() resolved although the receiver rejected the message, so the request counts as delivered',
           );
         }),
       { promise: 'deliver() throws if the receiver did not accept the request.' },
@@ -141,7 +141,7 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
         withReceiver(async (receiver, tested) => {
           receiver.setBehaviour('rateLimits');
           const error = await expectRejection(tested.deliver(delivery(), signal()), 'deliver() resolved');
-          assert.ok(error instanceof DeliveryFailed, `it threw a ${error.name}: ${error.message}`);
+          assert.ok(isDeliveryFailed(error), `it threw a ${error.name}: ${error.message}`);
           assert.equal(error.retry, true);
           // Retry-After as a date has no fractions of a second.
           assert.ok(error.afterMs > (RETRY_AFTER_SECONDS - 2) * 1000, `afterMs is ${error.afterMs}`);
@@ -252,7 +252,11 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
             assert.deepEqual(missingTexts(texts, displayed), [], 'some texts were changed');
           else assert.equal(displayText(displayed, { lines: true }), displayed, 'a person sees misleading characters');
           for (const text of channel.markup ?? []) {
-            assert.ok(!raw.includes(text), `${text} was sent unescaped`);
+            const at = raw.indexOf(text);
+            assert.ok(
+              at < 0,
+              `${text} was sent unescaped, or is markup of your own: …${excerpt(raw.slice(Math.max(0, at - 60)))}`,
+            );
           }
         }),
       {
@@ -270,6 +274,7 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
           const long = `${'x'.repeat(LONG)}and nothing else`;
           await tested.deliver(delivery({ note: long, orderId: '1234' }), signal());
           const { displayed } = onlyMessage(receiver);
+          assert.ok(displayed.includes('xxx'), `the message shows no parameters: ${excerpt(displayed)}`);
           assert.ok(displayed.includes(long) || displayed.includes('…'), 'the text was cut without a mark');
         }),
       { promise: 'A long request is delivered. Omitted text is marked with …, as shortenText() does.' },
@@ -330,20 +335,39 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
       'a decision is reported, also by a process that did not deliver the request',
       () =>
         withReceiver(async (receiver, tested) => {
-          assert.ok(tested.onDecided, 'there is no onDecided(): skip this case, and give the reason');
+          assert.ok(
+            tested.onDecided,
+            'the channel has no onDecided(): implement it, or skip this case with the reason why decisions are not reported',
+          );
+          // Another message before and after it: a report must concern the one of its receipt.
+          const deliverOther = async (id: string) =>
+            storedReceipts(await tested.deliver(delivery({ orderId: '9', amount: 9 }, `apr_other-${id}`), signal()));
+          const others = [await deliverOther('first')];
           const receipts = storedReceipts(await tested.deliver(delivery(), signal()));
+          others.push(await deliverOther('last'));
           for (const secret of [...receiver.secrets, TOKEN]) {
             assert.ok(
               !JSON.stringify(receipts).includes(secret),
               'what deliver() returned, and is stored, contains a secret',
             );
           }
-          const before = receiver.received().length;
-          await tested.onDecided(decisionRecord('approved'), signal(), receipts);
+          const report = async (by: Channel, status: ApprovalRecord['status'], of = receipts) => {
+            const before = receiver.received().length;
+            await by.onDecided?.(decisionRecord(status), signal(), of);
+            return receiver.received().slice(before);
+          };
+          const approval = await report(tested, 'approved');
           const other = createChannel(receiver.options);
-          for (const status of ['rejected', 'cancelled'] as const)
-            await other.onDecided?.(decisionRecord(status), signal(), receipts);
-          const reports = receiver.received().slice(before);
+          for (const otherReceipts of receipts.length > 0 ? others : []) {
+            assert.notDeepEqual(
+              otherReceipts,
+              receipts,
+              'deliver() returned the same receipt for two messages: the receiver must give every message its own id',
+            );
+            const [about] = await report(other, 'approved', otherReceipts);
+            assert.notEqual(about?.raw, approval[0]?.raw, 'a report does not concern the message of its receipt');
+          }
+          const reports = [...approval, ...(await report(other, 'rejected')), ...(await report(other, 'cancelled'))];
           assert.equal(reports.length, 3, 'not every decision was reported once');
           const texts = new Set(reports.map(({ displayed }) => displayed));
           assert.equal(texts.size, reports.length, 'two different decisions look the same');
@@ -362,7 +386,9 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
     );
 
     declareDecisionCases(on, channel, (body, options) =>
-      withReceiver((receiver) => throughGate(receiver, (gate) => body(gate, receiver), options)),
+      withReceiver((receiver, tested) =>
+        throughGate(receiver, (gate) => body(gate, receiver, tested.onDecided !== undefined), options),
+      ),
     );
   });
 }
@@ -420,6 +446,8 @@ async function attemptsOf(svc: GateUnderTest['svc'], requestId: string): Promise
   }
   return found;
 }
+
+const excerpt = (text: string): string => (text.length > 160 ? `${text.slice(0, 160)} …` : text);
 
 /** The texts that no string of the JSON contains. */
 function missingTexts(texts: readonly string[], json: string): readonly string[] {

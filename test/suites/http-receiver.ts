@@ -10,11 +10,14 @@ export interface HttpService {
   readonly secrets?: readonly string[];
   /** The text that the reader sees of a request with this body. */
   displayed(body: string): string;
-  /** The responses of the service. Default: 200, 500, and 429 with Retry-After. */
-  readonly responses?: Readonly<Partial<Record<HttpBehaviour, (response: ServerResponse) => void>>>;
+  /**
+   * The responses of the service. Default: 200, 500, and 429 with Retry-After. `number` counts the messages from 1: use it
+   * as their id.
+   */
+  readonly responses?: Readonly<Partial<Record<HttpBehaviour, (response: ServerResponse, number: number) => void>>>;
 }
 
-const RESPONSES: Record<HttpBehaviour, (response: ServerResponse) => void> = {
+const RESPONSES: Required<NonNullable<HttpService['responses']>> = {
   accepts: (response) => response.writeHead(200).end(),
   fails: (response) => response.writeHead(500).end(),
   rateLimits: (response) => response.writeHead(429, { 'retry-after': String(RETRY_AFTER_SECONDS) }).end(),
@@ -31,8 +34,8 @@ export async function httpReceiver({
   responses,
 }: HttpService): Promise<ChannelReceiver> {
   let behaviour: ReceiverBehaviour = 'accepts';
-  const receiver = await startWebhookReceiver((response) => {
-    if (behaviour !== 'hangs') ({ ...RESPONSES, ...responses })[behaviour](response);
+  const receiver = await startWebhookReceiver((response, number) => {
+    if (behaviour !== 'hangs') ({ ...RESPONSES, ...responses })[behaviour](response, number);
   });
   return {
     options: options(receiver.url),

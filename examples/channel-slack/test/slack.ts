@@ -94,7 +94,7 @@ export const slackUnderTest: ChannelUnderTest = {
       displayed: (body) =>
         (JSON.parse(body).blocks as Block[]).map(({ text }) => unescaped(text?.text ?? '')).join('\n'),
       responses: {
-        accepts: (response) => response.end('{ "ok": true, "ts": "1700000000.000100" }'),
+        accepts: (response, number) => response.end(JSON.stringify({ ok: true, ts: `1700000000.${number}` })),
         fails: (response) => response.end('{ "ok": false, "error": "not_in_channel" }'),
       },
     }),

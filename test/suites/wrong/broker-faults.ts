@@ -113,7 +113,7 @@ export const BROKER_FAULTS: readonly BrokerFault[] = [
   {
     fault: 'acknowledges a message before it is handled',
     detectedBy: 'a message is acknowledged after it was handled',
-    failure: /lost with the process that was handling it/,
+    failure: /did not reconnect and receive the message again within 3 s; do not wait for handle\(\)/,
     apply: wrapHandler((handle) => async (body) => {
       void handle(body).catch(() => undefined);
     }),

@@ -146,6 +146,14 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
     })),
   },
   {
+    fault: 'edits its first message after every decision',
+    detectedBy: ['a decision is reported, also by a process that did not deliver the request'],
+    failure: /does not concern the message of its receipt/,
+    channel: deliveringBy(({ onDecided }) => ({
+      onDecided: async (record, signal) => onDecided?.(record, signal, ['1700000000.1']),
+    })),
+  },
+  {
     fault: 'offers a button to approve shortened parameters',
     detectedBy: [HIDDEN],
     failure: /a shortened message has a button to approve/,
