@@ -5,8 +5,10 @@ import { consoleChannel } from '../plugins/channels/console.ts';
 import webhook from '../plugins/channels/webhook.ts';
 import { test } from './kit/test.ts';
 import { channelSuite } from './suites/channel-suite.ts';
-import { WEBHOOK_SECRET } from './suites/gate-client.ts';
+import { freePort } from './suites/free-port.ts';
+import { WEBHOOK_SECRET, withGate } from './suites/gate-client.ts';
 import { httpReceiver } from './suites/http-receiver.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 channelSuite(test, {
   name: 'webhook',
@@ -69,4 +71,31 @@ test('a terminal distinguishes a timeout from a rejection by a human', async () 
   await onDecided?.({ ...record, cause: 'timeout' }, signal, []);
   await onDecided?.({ ...record, cause: 'human', decidedBy: 'ada' }, signal, []);
   assert.deepEqual(lines, ['approval apr_1 is rejected by timeout', 'approval apr_1 is rejected by ada']);
+});
+
+test('a delivery that failed is stored with the code of its cause', async () => {
+  const url = `http://127.0.0.1:${await freePort()}/`;
+  const plugin = definePlugin({
+    name: 'pager',
+    apply: (kernel) =>
+      kernel.channels.register('pager', () => ({
+        name: 'pager',
+        async deliver(_delivery, signal) {
+          await fetch(url, { method: 'POST', signal });
+        },
+      })),
+  });
+  const approvals = { channels: { ops: { type: 'pager' } } };
+  await withGate({ config: { plugins: [plugin] }, approvals }, async ({ refund, svc }) => {
+    const { request } = await refund();
+    let stored: unknown[] = [];
+    await waitUntil(async () => {
+      stored = [];
+      for await (const entry of svc.approvals.export()) {
+        if (entry.requestId === request.requestId && entry.type === 'not_delivered') stored.push(entry);
+      }
+      return stored.length > 0;
+    }, 'no failed delivery is stored');
+    assert.match(JSON.stringify(stored[0]), /"fetch failed \(ECONNREFUSED\)"/);
+  });
 });

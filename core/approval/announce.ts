@@ -214,6 +214,11 @@ async function receiptsOf(
 /** The longest error in the audit, in characters. */
 const MAX_ERROR_LENGTH = 500;
 
+/** With the code of the cause: `fetch failed (ECONNREFUSED)`. */
 function auditText(error: unknown): string {
-  return truncatedText(error, MAX_ERROR_LENGTH);
+  const cause: unknown = error instanceof Error ? error.cause : undefined;
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  // Any other text may contain what must not be stored.
+  const suffix = /^[A-Z][A-Z0-9_]{1,40}$/.test(code) ? ` (${code})` : '';
+  return `${truncatedText(error, MAX_ERROR_LENGTH - suffix.length)}${suffix}`;
 }
