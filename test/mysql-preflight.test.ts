@@ -378,7 +378,7 @@ for (const engine of committingEngines) {
     const copying = (tag: string) => migration(tag).modifyField('big', 's', { type: 'text' });
     // Empty by then, created again by then, or allowed.
     const emptied = second().raw(engine.dialect.name, 'DELETE FROM big').build();
-    await migrate(adapter, all(emptied, copying('20260103_000000_third').build()));
+    await migrate(adapter, all(emptied, copying('20260103_000000_third').build()), { allowDestructive: true });
     await adapter.connection.query('INSERT INTO big (id) VALUES (1)');
     const recreated = migration('20260104_000000_recreated')
       .dropCollection('big')

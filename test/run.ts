@@ -33,7 +33,7 @@ function startOrder(file: string): number {
 }
 
 /** Files that need the tsx loader at run time, or test whether a module is loaded twice: run from source, not bundled. */
-const UNBUNDLED = /\b(suites-channel-broker|config|config-plugins|docs-code)\.test/;
+const UNBUNDLED = /\b(suites-channel-broker|config|config-plugins|docs-code|embedded-dialect)\.test/;
 
 interface Result {
   readonly passed: number;

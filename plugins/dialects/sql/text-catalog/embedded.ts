@@ -38,7 +38,7 @@ export interface EmbeddedDatabase {
 
 export interface EmbeddedDialect extends Pick<TextCatalogDialect, 'rules' | 'syntax'> {
   readonly errors: EngineErrors;
-  /** Starts a transaction that excludes other writers; default `BEGIN`. SQLite needs `BEGIN IMMEDIATE`. */
+  /** Starts a transaction that excludes other writers; default `BEGIN`. Some engines need `BEGIN IMMEDIATE`. */
   readonly begin?: string;
   /**
    * Statements before and after a transaction in which a table is dropped and recreated. If DROP TABLE applies ON DELETE in
