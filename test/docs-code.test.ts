@@ -160,7 +160,7 @@ const isSuite = ({ text }: DocsBlock) => text.includes("from 'node:test'");
 
 for (const block of run.filter(isSuite)) {
   test(`${at(block)} passes`, async () => {
-    const args = ['--import', 'tsx', runnableBlock(block, NEIGHBOURS)];
+    const args = ['--import', 'tsx', '--test-reporter=tap', runnableBlock(block, NEIGHBOURS)];
     const env = { ...process.env, NODE_TEST_CONTEXT: undefined };
     const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, env });
     assert.match(stdout, /^# fail 0$/m);
