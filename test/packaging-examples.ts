@@ -79,7 +79,7 @@ const svc = new Svc();
 const refund = defineTool({
   tag: 'refund',
   description: 'Refunds money.',
-  requiresConfirmation: true,
+  requiresConfirmation: process.argv[4] !== 'policy',
   parameters: { order: { type: 'string', required: true }, amount: { type: 'number', required: true } },
   handler: (ctx, { order, amount }) => 'paid ' + amount + ' for ' + order,
 });
@@ -173,10 +173,12 @@ test('channel-slack and policy, installed, take part in a call that the command 
       };`,
     'app.mjs': APP,
   });
+  const started: Started[] = [];
   try {
-    assert.match((await run('app.mjs', 'wait', '200')).stdout, /^outcome denied/m);
+    assert.match((await run('app.mjs', 'wait', '200', 'policy')).stdout, /^outcome denied/m);
     assert.deepEqual(posted, []);
-    const app = await start('app.mjs', ['wait'], (line) => line.startsWith('requested '));
+    const app = await start('app.mjs', ['wait', '20', 'policy'], (line) => line.startsWith('requested '));
+    started.push(app);
     const requestId = app.line.split(' ')[1] ?? '';
     await waitUntil(() => posted.length === 1, 'the request was not posted');
     assert.match(posted[0] ?? '', /20 is 10 or more/);
@@ -185,6 +187,7 @@ test('channel-slack and policy, installed, take part in a call that the command 
     await waitUntil(() => posted.length === 2, 'the decision was not posted');
     assert.match(posted[1] ?? '', new RegExp(`${requestId} is approved`));
   } finally {
+    for (const program of started) await program.stop();
     api.close();
   }
 });
