@@ -36,7 +36,8 @@ const library = await build({
   ...shared,
   charset: 'utf8',
   entryPoints: [
-    ...['config/sdk/index.ts', 'config/define.ts', 'plugins/dialects/toolkit.ts', 'test/suites/index.ts'],
+    ...['config/sdk/index.ts', 'config/define.ts', 'test/suites/index.ts'],
+    ...['dialects', 'channels', 'brokers'].map((kind) => `plugins/${kind}/toolkit.ts`),
     // Started by the dialect suite.
     'test/suites/dialect-process.ts',
   ],

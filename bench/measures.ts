@@ -32,8 +32,8 @@ interface Aim {
   readonly atMost: number;
 }
 
-const NODE = 'node -e 0';
-const node: Runner = { name: NODE, lap: async () => (await run({ args: ['-e', '0'] })).ms };
+export const NODE = 'node -e 0';
+export const node: Runner = { name: NODE, lap: async () => (await run({ args: ['-e', '0'] })).ms };
 const kit = fileURLToPath(new URL('./peers/node_modules/drizzle-kit/bin.cjs', import.meta.url));
 
 export const folderOf = (setting: Setting, { name }: Contender): string => join(setting.folder, setting.database(name));

@@ -6,7 +6,7 @@ const HELP = `Usage: npm run bench -- [subject] [--quick] [--only=name,...] [--n
 Compares svc with other tools on the test servers and writes bench/results/<subject>.md. Prints progress to stderr, one
 line per round.
 
-  postgresql  migration tools on PostgreSQL (default)
+  postgresql  migration tools on PostgreSQL, and svc on PGlite (default)
   mysql       migration tools on MySQL, compared with svc on PostgreSQL
   mariadb     migration tools on MariaDB, compared with svc on PostgreSQL
   engines     svc and the bare driver on MongoDB, DynamoDB and Cassandra [--rounds=5] [--count=200] [--rows=100000]

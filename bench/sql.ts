@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type Contender, contendersOf, svc } from './contenders.ts';
 import { dropDatabases } from './database.ts';
+import { measureEmbedded } from './embedded.ts';
 import { type Engine, postgresql } from './engine.ts';
 import { type Growth, measureCalls, measureGrowth } from './growth.ts';
 import { installPeers } from './install.ts';
@@ -63,6 +64,7 @@ export async function measureSql(engine: Engine, args: readonly string[]): Promi
     let calls: readonly number[] | string = [];
     if (engine === postgresql) {
       measures.push(...(await measureCold(setting, quick ? 5 : 21, minutes(3))));
+      measures.push(await measureEmbedded(folder, quick ? 3 : 11, minutes(1)));
       measures.push(await measureGenerate(setting, quick ? 3 : 11, minutes(1)));
       if (!flags['no-growth']) {
         calls = await measureCalls(setting);

@@ -1,9 +1,9 @@
 import { type BaseContext, Command, Option } from 'clipanion';
 import type { Runtime } from '../config/load/runtime.ts';
-import { escapeJson } from '../core/approval/display.ts';
+import { escapeJson } from '../core/display/escape-json.ts';
 import { isSvcError, SvcError, shellQuote } from '../core/errors.ts';
 import { exitStatus } from './exit-status.ts';
-import { type Colors, errorLines, errorObject, StatusLine } from './output.ts';
+import { type Colors, errorLines, errorObject, isInteractive, resultText, StatusLine } from './output.ts';
 
 export interface SvcContext extends BaseContext {
   /** Aborted by the first Ctrl-C or SIGTERM: finish the current step, record it, release the lock. */
@@ -25,6 +25,7 @@ export interface CommandResult {
 
 const DATABASE_COMMAND =
   /\bsvc db (?:migrate|schema)(?: (?:status|rollback|create|resolve|export|baseline|generate|pull|check))?\b/g;
+const APPROVALS_COMMAND = /\bsvc approvals (?:list|show|approve|reject|prune|secret)\b/g;
 
 /** The text after a command without arguments: flags, then the end or an explanation. */
 const ONLY_FLAGS = /^(?: --[a-z-]+)*(?= {2,}|$)/;
@@ -37,6 +38,9 @@ export abstract class SvcCommand extends Command<SvcContext> {
   /** What the command does after the first Ctrl-C or SIGTERM. */
   static stopping = 'stopping after the current step';
 
+  /** The command prints one JSON object per line, for each event, instead of one object at the end. */
+  static printsJsonLines = false;
+
   json = Option.Boolean('--json', false, { description: 'Prints one JSON object to stdout instead of text.' });
   configFile = Option.String('--config', { description: 'The configuration file. Default: the nearest svc.config.' });
   env = Option.String('--env', { description: 'The environment. Default: the linked one.' });
@@ -47,6 +51,9 @@ export abstract class SvcCommand extends Command<SvcContext> {
   /** With several databases: the one that the result or error refers to. */
   failedDatabase: string | undefined;
 
+  /** When the progress of a step was last reported, by performance.now(). */
+  lastProgressAt = -Infinity;
+
   #runtime: Promise<Runtime> | undefined;
   #statusLine: StatusLine | undefined;
 
@@ -54,7 +61,8 @@ export abstract class SvcCommand extends Command<SvcContext> {
 
   override async execute(): Promise<number> {
     try {
-      return this.#succeed((await this.run()) ?? {});
+      const result = await this.run();
+      return result === undefined && this.#printsJsonLines ? 0 : this.#succeed(result ?? {});
     } catch (error) {
       const expected = asSvcError(error);
       if (!expected) throw error;
@@ -90,7 +98,7 @@ export abstract class SvcCommand extends Command<SvcContext> {
   /** A progress line on stderr that other output replaces. Hidden with `--json`. */
   get statusLine(): StatusLine {
     const { stderr, colors } = this.context;
-    this.#statusLine ??= new StatusLine(stderr, !this.json && colors.stderr.isColorSupported);
+    this.#statusLine ??= new StatusLine(stderr, !this.json && isInteractive(stderr, colors.stderr));
     return this.#statusLine;
   }
 
@@ -118,7 +126,7 @@ export abstract class SvcCommand extends Command<SvcContext> {
   }
 
   #succeed({ code = 'ok', data = {}, nextActions: actions = [], exit = 0 }: CommandResult): number {
-    const nextActions = actions.map((action) => this.#complete(action));
+    const nextActions = actions.map((action) => this.complete(action));
     if (this.json) this.#printObject({ ok: exit === 0, code, ...data, nextActions });
     else for (const [index, action] of nextActions.entries()) this.note(`${index === 0 ? 'next' : '    '}  ${action}`);
     return exit;
@@ -126,7 +134,8 @@ export abstract class SvcCommand extends Command<SvcContext> {
 
   #fail(error: SvcError): number {
     this.#statusLine?.clear();
-    const completed = error.with({ next: error.next.map((action) => this.#complete(action)) });
+    const next = error.code === 'usage' && error.next.length === 0 ? [`svc ${this.path.join(' ')} --help`] : error.next;
+    const completed = error.with({ next: next.map((action) => this.complete(action)) });
     if (this.json) this.#printObject(errorObject(completed));
     else for (const line of errorLines(completed, this.context.colors.stderr)) this.context.stderr.write(`${line}\n`);
     return exitStatus(error);
@@ -141,27 +150,34 @@ export abstract class SvcCommand extends Command<SvcContext> {
    * Adds flags to a suggested command so that it uses the same configuration, environment and database. If it is the
    * current command, adds all of its arguments.
    */
-  #complete(action: string): string {
-    const flags = Object.entries({
-      '--config': this.configFile,
-      '--env': this.env,
-      '--db': this.db ?? this.failedDatabase,
-    })
-      .filter(([flag, value]) => value !== undefined && !action.includes(`${flag} `))
-      .map(([flag, value]) => ` ${flag} ${shellQuote(String(value))}`)
-      .join('');
+  protected complete(action: string): string {
+    if (action.endsWith(' --help')) return action;
+    const missing = (flags: Readonly<Record<string, string | undefined>>): string =>
+      Object.entries(flags)
+        .filter(([flag, value]) => value !== undefined && !action.includes(`${flag} `))
+        .map(([flag, value]) => ` ${flag} ${shellQuote(String(value))}`)
+        .join('');
+    const common = { '--config': this.configFile, '--env': this.env };
+    const flags = missing({ ...common, '--db': this.db ?? this.failedDatabase });
     const repeated = this.repeatArgs?.map((word) => ` ${shellQuote(word)}`).join('');
-    const complete = action.replace(DATABASE_COMMAND, (command, offset: number) => {
-      const same = command === `svc ${this.path.join(' ')}` && ONLY_FLAGS.test(action.slice(offset + command.length));
-      return `${command}${same ? (repeated ?? flags) : flags}`;
-    });
+    const complete = action
+      .replace(DATABASE_COMMAND, (command, offset: number) => {
+        const same = command === `svc ${this.path.join(' ')}` && ONLY_FLAGS.test(action.slice(offset + command.length));
+        return `${command}${same ? (repeated ?? flags) : flags}`;
+      })
+      .replace(APPROVALS_COMMAND, (command) => `${command}${missing(common)}`);
     return process.env.npm_command === 'exec'
       ? complete.replace(/(?<![\w/]|npx )svc (?=[a-z])/g, 'npx svc ')
       : complete;
   }
 
+  get #printsJsonLines(): boolean {
+    return (this.constructor as typeof SvcCommand).printsJsonLines;
+  }
+
   #printObject(value: Readonly<Record<string, unknown>>): void {
-    this.context.stdout.write(`${escapeJson(JSON.stringify(value, null, 2))}\n`);
+    if (this.#printsJsonLines) this.jsonLine(value);
+    else this.context.stdout.write(resultText(value));
   }
 }
 

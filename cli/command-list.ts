@@ -93,6 +93,11 @@ export const table: readonly CommandEntry[] = [
     load: () => import('./commands/approvals/serve.ts'),
   },
   {
+    path: 'approvals secret',
+    summary: 'Prints the secret that verifies requests to a webhook',
+    load: () => import('./commands/approvals/secret.ts'),
+  },
+  {
     path: 'approvals export',
     summary: 'Prints the audit as JSON Lines',
     load: () => import('./commands/approvals/export.ts'),

@@ -34,6 +34,7 @@ const statuses: Readonly<Partial<Record<ErrorCode, number>>> = {
   field_unknown: 2,
   field_exists: 2,
   field_in_use: 2,
+  key_in_use: 2,
   index_unknown: 2,
   index_exists: 2,
   constraint_unknown: 2,
@@ -52,6 +53,7 @@ const statuses: Readonly<Partial<Record<ErrorCode, number>>> = {
   history_newer: 2,
   pooler_unsupported: 2,
   copy_required: 2,
+  migration_too_large: 2,
   port_unavailable: 2,
   approval_unknown: 2,
   approval_decided: 2,
@@ -70,6 +72,9 @@ const statuses: Readonly<Partial<Record<ErrorCode, number>>> = {
   lock_timeout: 7,
   database_in_use: 7,
   destructive: 8,
+  // 9: nothing has to be changed: the same command may succeed later
+  table_locked: 9,
+  locks_exhausted: 9,
   interrupted: 130,
 };
 

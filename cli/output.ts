@@ -1,17 +1,32 @@
 import { createColors } from 'picocolors';
+import { escapeJson } from '../core/display/escape-json.ts';
+import { escapeInvisible } from '../core/display/text.ts';
 import type { SvcError } from '../core/errors.ts';
 
 export type Colors = ReturnType<typeof createColors>;
 
-/** Colors only on a terminal, and not with NO_COLOR, CI or `--no-color`. */
+/**
+ * Colors on a terminal, and not with CI or TERM=dumb; with FORCE_COLOR always, unless it is 0 or false. `--no-color` and
+ * NO_COLOR come before FORCE_COLOR.
+ */
 export function colorsFor(
   stream: { readonly isTTY?: boolean },
   args: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Colors {
-  const plain = args.includes('--no-color') || env.NO_COLOR || env.CI || env.TERM === 'dumb';
-  return createColors(stream.isTTY === true && !plain);
+  const { FORCE_COLOR: forced, NO_COLOR, CI, TERM } = env;
+  if (args.includes('--no-color') || NO_COLOR) return createColors(false);
+  if (forced) return createColors(forced !== '0' && forced !== 'false');
+  return createColors(stream.isTTY === true && !CI && TERM !== 'dumb');
 }
+
+/** Whether a line of the stream can be replaced: a terminal that is not read by a program. */
+export const isInteractive = (stream: object, colors: Colors): boolean =>
+  'isTTY' in stream &&
+  stream.isTTY === true &&
+  colors.isColorSupported &&
+  !process.env.CI &&
+  process.env.TERM !== 'dumb';
 
 /** An error as lines: message, why, state, where, and each next step on its own line for copying. */
 export function errorLines(error: SvcError, colors: Colors): string[] {
@@ -40,20 +55,30 @@ export function errorObject(error: SvcError): Record<string, unknown> {
   };
 }
 
-/** Untrusted text on one terminal line, with control characters escaped. */
+/** The one object that `--json` prints. */
+export const resultText = (value: Readonly<Record<string, unknown>>): string =>
+  `${escapeJson(JSON.stringify(value, wholeMilliseconds, 2))}\n`;
+
+const wholeMilliseconds = (key: string, value: unknown): unknown =>
+  key === 'durationMs' && typeof value === 'number' ? Math.round(value) : value;
+
+/** Untrusted text on one terminal line, with control and other invisible characters escaped. */
 export function oneLine(text: string): string {
   return escapeControls(text.replace(/\s*\r?\n\s*/g, ' ').replaceAll('\t', ' '));
 }
 
 /** Like `oneLine`, but with line breaks. */
 export function escapeControls(text: string): string {
-  return text.replace(/(?![\n\t])[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu, (character) => {
-    return `\\u{${character.codePointAt(0)?.toString(16)}}`;
-  });
+  return escapeInvisible(text);
 }
 
 /** Moves to the start of the line and clears it. */
 export const ERASE_LINE = '\r\u001b[K';
+
+/** The columns of a terminal; undefined for a file or a pipe. */
+export function columnsOf(stream: object): number | undefined {
+  return 'columns' in stream && typeof stream.columns === 'number' && stream.columns > 0 ? stream.columns : undefined;
+}
 
 type Stream = { write(text: string): unknown; readonly columns?: number };
 

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { isatty } from 'node:tty';
 import { SvcError } from '../core/errors.ts';
 import type { SvcCommand } from './base.ts';
@@ -17,9 +18,13 @@ export function canPrompt(command: SvcCommand): boolean {
 const ANSWERS: Readonly<Record<string, boolean>> = { y: true, yes: true, n: false, no: false, '': false };
 const answerOf = (typed: string): boolean | undefined => ANSWERS[typed.trim().toLowerCase()];
 
-/** Prompts for yes or no. Throws `confirmation_required` without a terminal. */
+/**
+ * Prompts for yes or no. What was typed or pasted before the question is not an answer to it. Throws
+ * `confirmation_required` without a terminal.
+ */
 export async function confirm(command: SvcCommand, options: PromptOptions): Promise<boolean> {
   assertCanPrompt(command, options);
+  await discardTypedAhead();
   const { input } = await import('@inquirer/prompts');
   const typed = await input(
     {
@@ -47,6 +52,28 @@ export async function choose<T>(
   assertCanPrompt(command, options);
   const { select } = await import('@inquirer/prompts');
   return select({ message: options.message, choices: [...choices] }, terminalOptions(command));
+}
+
+/** How long no key must arrive before a question is asked. */
+const QUIET_MS = 50;
+const CTRL_C = 3;
+
+/** Node has no tcflush: reads what the terminal has kept, until nothing more arrives. */
+async function discardTypedAhead(): Promise<void> {
+  const { stdin } = process;
+  let hasInput = false;
+  const discard = (typed: Buffer): void => {
+    hasInput = true;
+    if (typed.includes(CTRL_C)) process.kill(process.pid, 'SIGINT');
+  };
+  stdin.setRawMode(true);
+  stdin.on('data', discard);
+  do {
+    hasInput = false;
+    await setTimeout(QUIET_MS);
+  } while (hasInput);
+  stdin.off('data', discard).pause();
+  stdin.setRawMode(false);
 }
 
 function assertCanPrompt(command: SvcCommand, { message, flag }: PromptOptions): void {

@@ -4,6 +4,7 @@ import { nearest } from '../core/nearest.ts';
 import type { SvcContext } from './base.ts';
 import { type CommandEntry, table } from './command-list.ts';
 import { usageOf } from './help.ts';
+import { didYouMean, similarCommands } from './similar-commands.ts';
 
 /** The words before the first option, and the command with the longest matching path. */
 export function findCommand(args: readonly string[]): {
@@ -36,14 +37,6 @@ export function reorder(args: readonly string[], entry?: CommandEntry): string |
     return ['svc', ...path, ...rest].join(' ');
   }
   return undefined;
-}
-
-/** The most similar command. */
-export function nearestCommand(words: readonly string[]): string | undefined {
-  const paths = table.map((entry) => entry.path);
-  const [only] = words;
-  if (words.length === 1 && (only === 'help' || only === 'version')) return `--${only}`;
-  return nearest(words.join(' '), paths) ?? nearest(words.slice(0, -1).join(' '), paths);
 }
 
 function commandAt(path: string): CommandEntry | undefined {
@@ -81,13 +74,17 @@ export function parseError(error: Error, { entry, words, args }: Invocation, cli
   const extra = afterOptions === undefined ? words.slice(entry.path.split(' ').length) : [afterOptions];
   if (extra.length === 0 && error.message.startsWith('Command not found')) return missingArguments(entry, cli);
   if (error.message.startsWith('Command not found') || error.message.startsWith('Extraneous')) {
-    const near = nearestCommand(words);
+    const similar = similarCommands(words).filter((path) => path.replace(' --help', '') !== entry.path);
     return new SvcError('usage', `"svc ${entry.path}" does not accept "${extra.join(' ')}".`, {
-      next: near === undefined || near === entry.path ? [help] : [`Did you mean "svc ${near}"?`, help],
+      next: [...similar.map(didYouMean), help],
     });
   }
   if (error.message.startsWith('Not enough positional')) {
     return missingArguments(entry, cli);
+  }
+  const lackingValue = /^Not enough arguments to option (\S+)\.$/m.exec(error.message)?.[1];
+  if (lackingValue !== undefined) {
+    return new SvcError('usage', `The option ${lackingValue} needs a value.`, { next: [help] });
   }
   return new SvcError('usage', error.message.split('\n', 1)[0] ?? error.message, { next: [help] });
 }

@@ -2,9 +2,10 @@ import { Cli, type Command } from 'clipanion';
 import { isSvcError, SvcError } from '../core/errors.ts';
 import type { SvcContext } from './base.ts';
 import { exitStatus } from './exit-status.ts';
-import { commandHelp, overview } from './help.ts';
-import { colorsFor, ERASE_LINE, errorLines, errorObject } from './output.ts';
-import { findCommand, type Invocation, misplacedOptions, nearestCommand, parseError, reorder } from './routing.ts';
+import { commandHelp, commandHelpData, isGroup, overview, overviewData } from './help.ts';
+import { colorsFor, ERASE_LINE, errorLines, errorObject, isInteractive, resultText } from './output.ts';
+import { findCommand, type Invocation, misplacedOptions, parseError, reorder } from './routing.ts';
+import { didYouMean, similarCommands } from './similar-commands.ts';
 
 /** Runs a command line and returns the exit status. */
 export async function start(typed: readonly string[]): Promise<number> {
@@ -26,15 +27,13 @@ async function runReportingErrors(typed: readonly string[]): Promise<number> {
     return await dispatch(args, colors);
   } catch (error) {
     if (isSvcError(error)) {
-      if (args.includes('--json')) process.stdout.write(`${JSON.stringify(errorObject(error), null, 2)}\n`);
+      if (args.includes('--json')) process.stdout.write(resultText(errorObject(error)));
       else process.stderr.write(`${errorLines(error, colors.stderr).join('\n')}\n`);
       return exitStatus(error);
     }
     const report = error instanceof Error ? (error.stack ?? error.message) : String(error);
     if (args.includes('--json')) {
-      process.stdout.write(
-        `${JSON.stringify({ ok: false, code: 'bug', message: String(error), nextActions: [] }, null, 2)}\n`,
-      );
+      process.stdout.write(resultText(bugObject(error)));
     }
     process.stderr.write(`${colors.stderr.red('bug')} An unexpected error occurred in svc.\n${report}\n`);
     return 1;
@@ -43,27 +42,36 @@ async function runReportingErrors(typed: readonly string[]): Promise<number> {
 
 async function dispatch(args: readonly string[], colors: SvcContext['colors']): Promise<number> {
   const wantsHelp = args.some((word) => word === '--help' || word === '-h');
+  const asJson = args.includes('--json');
+  // Absent in a pipe, where lines are not wrapped.
+  const columns: number | undefined = process.stdout.columns;
   const { entry, words } = findCommand(args);
   if (!entry) {
-    const listing = overview(words, colors.stdout);
-    if (listing !== undefined && (wantsHelp || args.length === 0)) {
-      process.stdout.write(listing);
+    const showsHelp = wantsHelp || args.every((word) => word === '--json');
+    if (showsHelp && isGroup(words)) {
+      process.stdout.write(
+        asJson ? resultText(successObject(overviewData(words))) : overview(words, colors.stdout, columns),
+      );
       return 0;
     }
     const reordered = reorder(args);
     if (reordered !== undefined) throw misplacedOptions(reordered);
-    throw words.length === 0 ? unknownOption(args) : unknownCommand(words, listing !== undefined);
+    throw words.length === 0 ? unknownOption(args) : unknownCommand(words);
   }
   const { default: Class } = await entry.load();
   const cli = new Cli<SvcContext>({ binaryName: 'svc', enableColors: false });
   cli.register(Class);
   if (wantsHelp) {
-    process.stdout.write(commandHelp(entry, cli, colors.stdout));
+    process.stdout.write(
+      asJson
+        ? resultText(successObject({ ...commandHelpData(entry, cli) }))
+        : commandHelp(entry, cli, colors.stdout, columns),
+    );
     return 0;
   }
   const interrupt = onInterrupt((signal) => {
     process.stderr.write(
-      `${colors.stderr.isColorSupported ? ERASE_LINE : ''}${signal}: ${Class.stopping}; repeat to stop immediately.\n`,
+      `${isInteractive(process.stderr, colors.stderr) ? ERASE_LINE : ''}${signal}: ${Class.stopping}; repeat to stop immediately.\n`,
     );
   });
   try {
@@ -84,20 +92,34 @@ function parse(cli: Cli<SvcContext>, invocation: Invocation, context: SvcContext
   }
 }
 
+const successObject = (data: Readonly<Record<string, unknown>>) => ({ ok: true, code: 'ok', ...data, nextActions: [] });
+
+function bugObject(error: unknown): Record<string, unknown> {
+  return {
+    ok: false,
+    code: 'bug',
+    message: String(error),
+    why: null,
+    state: null,
+    nextActions: [],
+    where: null,
+    details: {},
+  };
+}
+
 function unknownOption([option = '']: readonly string[]): SvcError {
   return new SvcError('usage', `"svc" without a command has no option ${option.split('=', 1)[0]}.`, {
     next: ['svc --help'],
   });
 }
 
-function unknownCommand(words: readonly string[], group: boolean): SvcError {
+function unknownCommand(words: readonly string[]): SvcError {
   const typed = words.join(' ');
-  if (group) {
+  if (isGroup(words)) {
     return new SvcError('usage', `"svc ${typed}" needs a subcommand.`, { next: [`svc ${typed} --help`] });
   }
-  const near = nearestCommand(words);
   return new SvcError('usage', `"svc ${typed}" is not a command.`, {
-    next: near === undefined ? ['svc --help'] : [`Did you mean "svc ${near}"?`, 'svc --help'],
+    next: [...similarCommands(words).map(didYouMean), 'svc --help'],
   });
 }
 

@@ -54,7 +54,7 @@ export interface ApprovalsConfig {
   readonly store?: { readonly database: string };
   /** The public URL of the callback: https, or http on a loopback address. */
   readonly callbackBase?: string | undefined;
-  /** Signs callback tokens. Keep it secret. */
+  /** At least 32 bytes. Signs callback tokens and yields the secrets of webhooks. Keep it secret. */
   readonly callbackKey?: string | undefined;
   /** Channels that receive every request, in addition to those of its agent. `type` is a registered name; the rest are options. */
   readonly channels?: { readonly [name: string]: { readonly type: string; readonly [option: string]: unknown } };
@@ -62,7 +62,10 @@ export interface ApprovalsConfig {
   readonly decisions?: { readonly broker: string };
   readonly webhook?: {
     readonly context?: boolean;
-    /** By URL: the first secret signs, all of them verify. */
+    /**
+     * By URL: each secret signs, so that receivers can verify with any. Default: a secret derived from `callbackKey`, which
+     * `svc approvals secret <url>` prints.
+     */
     readonly secrets?: { readonly [url: string]: readonly (string | undefined)[] };
   };
 }

@@ -21,6 +21,11 @@ export interface Dialect<Step = unknown> {
   connect(url: string, options: ConnectOptions): Promise<Connection<Step>>;
   /** Identifies the physical database of a URL, without credentials: equal for two URLs of the same database. */
   identify(url: string): string;
+  /**
+   * Loads the driver for this URL as a program in the folder `root` does, for `svc doctor`. Throws `driver_missing`. For a
+   * dialect whose driver is bundled with the command line: its `connect` finds a driver that a program lacks.
+   */
+  assertDriver?(url: string, root: string): Promise<void>;
 }
 
 export interface Capabilities {
@@ -29,8 +34,24 @@ export interface Capabilities {
   /** `run` executes one segment at a time and calls the observer for each, so core passes many segments at once. */
   readonly runsSegmentsSingly?: true;
   readonly names: NameRules;
+  /** Absent where a transaction holds any number of locks, or where DDL is not in one. */
+  readonly transactionLocks?: TransactionLocks;
   /** The features the engine lacks. It supports all others. */
   readonly unsupported: UnsupportedFeatures;
+}
+
+/** For an engine whose server holds a limited number of locks. */
+export interface TransactionLocks {
+  /** The locks that an operation adds to its transaction, at least. Pure. */
+  count(operation: Operation, before: SchemaModel): number;
+  /** Generated migrations are split so that each needs at most this many. They fit a server with default settings. */
+  readonly perMigration: number;
+}
+
+/** Why the server cannot hold that many locks, and how it could. */
+export interface LockShortage {
+  readonly why: string;
+  readonly next: readonly string[];
 }
 
 export interface Statement<Step = unknown> {
@@ -42,6 +63,8 @@ export interface Statement<Step = unknown> {
   readonly transactional: boolean;
   /** Destroys data that a rollback cannot restore. */
   readonly destructive: boolean;
+  /** Its migration permits copying a whole table: `"allow": ["copy"]`. */
+  readonly allowCopy?: true;
   /** Executed before `run` to clean up after an interrupted attempt, for example to drop an invalid index. */
   readonly repair?: Step;
   /** Executed instead of `run` if an interrupted attempt took effect: waits until the engine has finished the work. */
@@ -64,6 +87,8 @@ export interface ConnectOptions {
   readonly lockTimeoutMs?: number;
   /** Milliseconds to wait for a database that only one process at a time can open; default 0. */
   readonly busyTimeoutMs?: number;
+  /** The caller only reads. An embedded database that does not exist is read as an empty one, and not created. */
+  readonly readOnly?: boolean;
   /** The project folder. Its own driver is used if it has one; default the working directory. */
   readonly root?: string;
   /** Allows statements that copy a whole table and block writes to it; default false. */
@@ -95,6 +120,11 @@ export interface Segment<Step = unknown> {
   readonly transactional: boolean;
   readonly statements: readonly Statement<Step>[];
   readonly writes: readonly RecordWrite[];
+  /**
+   * Called after the statements, before the transaction commits; if it throws, the segment is rolled back. `introspect`
+   * must read the catalog within the transaction. Only with `Capabilities.transactionalDdl`.
+   */
+  readonly verify?: (introspect: (collections: readonly string[]) => Promise<SchemaModel>) => Promise<void>;
 }
 
 export interface RunOutcome {
@@ -121,8 +151,24 @@ export interface RunObserver {
   onCommitted(written: RunOutcome['written'][number]): void;
   /** Called before a segment that another session blocked is retried; false ends the run with that failure. */
   shouldRetry(): boolean;
+  /** Called before `shouldRetry` with the sessions that hold a lock on the table, as far as they are known. */
+  onBlocked?(sessions: readonly BlockingSession[]): void;
   /** Called with the text sent for a segment's statement, if it depends on the catalog and differs from `text`. */
   onSent(segment: number, text: string): void;
+}
+
+/** A session that holds a lock on a table, as far as the user may see it. */
+export interface BlockingSession {
+  readonly table: string;
+  /** The number that ends it: a process id of PostgreSQL, a connection id of MySQL. */
+  readonly id: string;
+  readonly user?: string;
+  readonly application?: string;
+  readonly state?: string;
+  /** The start of its transaction, ISO 8601. */
+  readonly since?: string;
+  /** Its current statement, or its last one. */
+  readonly query?: string;
 }
 
 /** A statement that is certain to fail, and its error. */
@@ -130,6 +176,24 @@ export interface PreflightFailure {
   /** The index in the list passed to `preflight`. */
   readonly statement: number;
   readonly error: unknown;
+}
+
+/** A statement that copies a table with rows, which blocks writes to it until it is done. */
+export interface TableCopy {
+  /** The index in the list passed to `preflight`. */
+  readonly statement: number;
+  /** The table's name before the first statement. */
+  readonly collection: string;
+  readonly rows: number;
+  readonly isEstimate: boolean;
+  /** The table is small, or its migration or an option of the connection permits the copy. */
+  readonly isPermitted: boolean;
+}
+
+/** What is certain before the first statement runs, each in the order of the statements. */
+export interface PreflightReport {
+  readonly failures: readonly PreflightFailure[];
+  readonly copies: readonly TableCopy[];
 }
 
 /** Lock, DDL and history share one session; records and updates may use additional ones. */
@@ -146,14 +210,18 @@ export interface Connection<Step = unknown> {
    */
   run(segments: readonly Segment<Step>[], epoch: number, tookMs?: number, observer?: RunObserver): Promise<RunOutcome>;
   /**
-   * Finds a statement that is certain to fail, from a list in execution order. Called under the lock before the first
-   * one runs, on engines that cannot roll DDL back. Read-only.
+   * Finds out what is certain about statements in execution order. Called under the lock before the first one runs, on
+   * engines that cannot roll DDL back. Changes no table of the model.
    */
-  preflight?(statements: readonly Statement<Step>[]): Promise<PreflightFailure | undefined>;
-  /** The final texts of statements in execution order, including the parts that depend on the catalog. Read-only. */
-  describeStatements?(statements: readonly Statement<Step>[]): Promise<readonly string[]>;
+  preflight?(statements: readonly Statement<Step>[]): Promise<PreflightReport>;
+  /** The same without the migration lock, and the final texts of the statements. For `--dry-run`. */
+  preview?(statements: readonly Statement<Step>[]): Promise<PreflightReport & { readonly texts: readonly string[] }>;
+  /** Whether the server has no room for this many locks in one transaction; undefined if it has. Changes nothing. */
+  lockShortage?(locks: number): Promise<LockShortage | undefined>;
   /** Rows of a query in the engine's own language, for `Statement.check` and for diagnostics. */
   query(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
+  /** Queries for `query` that find out whether the user may migrate. They change nothing. */
+  readonly permissionProbes?: readonly PermissionProbe[];
   /** The catalog as a model, without system tables: all collections, or the named ones. */
   introspect(collections?: readonly string[]): Promise<SchemaModel>;
   /**
@@ -161,6 +229,16 @@ export interface Connection<Step = unknown> {
    * one, or a trigger that is lost when a change recreates the table. For people.
    */
   unsupportedObjects(): Promise<readonly UnsupportedObject[]>;
+  /**
+   * Remembers collections as described, which exist and were created by another program. `introspect` then returns what
+   * the catalog does not contain, such as fields that no rule enforces. Called under the lock.
+   */
+  adopt?(collections: readonly Collection[], epoch: number): Promise<void>;
+  /**
+   * A collection that another program created, as `introspect` returns it after `adopt` has stored this description.
+   * Undefined if it does not exist, or if svc has stored a description of it already.
+   */
+  introspectAs?(collection: Collection): Promise<Collection | undefined>;
   /** `Dialect.normalize`, with expressions as the server prints them. */
   normalize(model: SchemaModel): Promise<SchemaModel>;
   records<R extends object>(definition: RecordDefinition<R>): RecordStore<R>;
@@ -185,6 +263,18 @@ export interface Connection<Step = unknown> {
   /** Whether any process holds the migration lock. Read-only. */
   isLocked(): Promise<boolean>;
   close(): Promise<void>;
+}
+
+/**
+ * A query that needs a permission of `svc db migrate`. Without it, the query fails with `permission_denied`; with it, it
+ * succeeds or fails with `collection_unknown` or `migration_failed`, for example because it names a table that does not exist.
+ */
+export interface PermissionProbe {
+  /** Completes "the user may …": `create tables`. */
+  readonly needed: string;
+  readonly text: string;
+  /** Each row of the result is a table, as `name`, that the user has no permission for. */
+  readonly denies?: true;
 }
 
 export interface UnsupportedObject {

@@ -109,6 +109,11 @@ export interface RecordWrite {
   readonly record: Writable<RecordValues>;
 }
 
+/** Whether the writes of a segment contain ELAPSED, which then restarts with the next segment. */
+export function endsElapsed({ writes }: { readonly writes: readonly RecordWrite[] }): boolean {
+  return writes.some(({ record }) => Object.values(record).includes(ELAPSED));
+}
+
 export type AnyRecordDefinition = RecordDefinition<RecordValues>;
 
 /** Erases the record type, for lists of writes to several tables. */
@@ -154,18 +159,27 @@ export function columnOf({ collection, columns }: AnyRecordDefinition, name: str
   return column;
 }
 
+/** Every page of a query; `limit` is the size of a page. */
+export async function* allPages<R extends object>(
+  store: RecordStore<R>,
+  index: string,
+  query: Omit<PageQuery<R>, 'cursor'>,
+): AsyncGenerator<readonly Versioned<R>[]> {
+  let cursor: string | undefined;
+  do {
+    const page = await store.page(index, { ...query, ...(cursor !== undefined && { cursor }) });
+    yield page.records;
+    cursor = page.cursor;
+  } while (cursor !== undefined);
+}
+
 /** Every record that matches a query, read page by page; `limit` is the size of a page. */
 export async function* allRows<R extends object>(
   store: RecordStore<R>,
   index: string,
   query: Omit<PageQuery<R>, 'cursor'>,
 ): AsyncGenerator<Versioned<R>> {
-  let cursor: string | undefined;
-  do {
-    const page = await store.page(index, { ...query, ...(cursor !== undefined && { cursor }) });
-    yield* page.records;
-    cursor = page.cursor;
-  } while (cursor !== undefined);
+  for await (const records of allPages(store, index, query)) yield* records;
 }
 
 export const isPageLimit = (limit: number): boolean => Number.isInteger(limit) && limit >= 1 && limit <= 1000;

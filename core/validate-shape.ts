@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import { isPlainObject } from './json.ts';
 import { nearest } from './nearest.ts';
 
@@ -80,6 +81,10 @@ function propertyProblems(
 }
 
 function jsonProblems(value: unknown, path: Path): Problem[] {
+  if (types.isDate(value)) {
+    const what = Number.isNaN(value.getTime()) ? 'an invalid Date' : 'a Date';
+    return [{ path, text: `is ${what}; only a field of type timestamp accepts a Date, so write it as a string` }];
+  }
   try {
     return isJson(value) ? [] : [{ path, text: 'is not a JSON value' }];
   } catch {

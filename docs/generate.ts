@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { builtins } from '../config/load/builtin.ts';
 import { codes, type ErrorCode, remedies } from '../core/errors.ts';
@@ -11,6 +11,7 @@ import { OPTIONS as mongodb } from '../plugins/dialects/mongodb/connection/setti
 import { OPTIONS as mysql } from '../plugins/dialects/mysql/connection/settings.ts';
 import { OPTIONS as postgresql } from '../plugins/dialects/postgresql/connection/settings.ts';
 import type { Options } from '../plugins/dialects/shared/settings.ts';
+import { documentedCommands, schemaPath, schemaText } from './output-schemas.ts';
 
 /** What of these pages comes from the source. `npm run docs` writes it; a test sees that it was. */
 
@@ -79,11 +80,15 @@ export async function generated({ page, head, rows }: Table): Promise<string> {
   return text.replace(found, () => `${table}\n`);
 }
 
-/** Pages that are not as the source would have them, with what they should be. */
+/** Files that are not as the source would have them, with what they should be. */
 export async function outdated(): Promise<readonly (readonly [page: string, text: string])[]> {
   const pages = await Promise.all(TABLES.map(async (table) => [table.page, await generated(table)] as const));
-  return pages.filter(([page, text]) => readFileSync(pathOf(page), 'utf8') !== text);
+  const schemas = documentedCommands.map((command) => [schemaPath(command), schemaText(command)] as const);
+  return [...pages, ...schemas].filter(([page, text]) => textOf(page) !== text);
 }
+
+const textOf = (page: string): string | undefined =>
+  existsSync(pathOf(page)) ? readFileSync(pathOf(page), 'utf8') : undefined;
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   for (const [page, text] of await outdated()) writeFileSync(pathOf(page), text);

@@ -1,7 +1,8 @@
 import * as assert from 'node:assert/strict';
 import { Svc } from '../config/sdk/index.ts';
 import { assertApprovalSettings, type CompiledAgent, compileAgent } from '../core/agent/define.ts';
-import { isSvcError } from '../core/errors.ts';
+import type { Conversation } from '../core/agent/model.ts';
+import { type ErrorCode, isSvcError } from '../core/errors.ts';
 import type { ApprovalSettings } from '../core/tool/human-in-loop.ts';
 import { parameterValidator } from '../core/tool/parameters.ts';
 import { defineTool } from '../core/tool/tool.ts';
@@ -48,7 +49,7 @@ const MISTAKES: readonly [what: string, definition: unknown, where: RegExp, surr
   ],
   [
     'a tool tag that providers reject',
-    { ...definition, tools: [{ tag: 'a.b', handler }] },
+    { ...definition, tools: [{ tag: 'a/b', handler }] },
     /^tools\[0\]\.tag is not a valid tag/,
   ],
   ['two tools of one tag', { ...definition, tools: [refund, refund] }, /^tools\[1\]\.tag is a duplicate/],
@@ -103,6 +104,7 @@ const MISTAKES: readonly [what: string, definition: unknown, where: RegExp, surr
   ],
   ['a time-out that is too short', loop({ approvalTimeout: 999 }), /^humanInLoop\.approvalTimeout/],
   ['a time-out that is too long', loop({ approvalTimeout: 31_536_000_001 }), /^humanInLoop\.approvalTimeout/],
+  ['a validity that is too short', loop({ approvalValidFor: 999 }), /^humanInLoop\.approvalValidFor/],
   ['half a millisecond', loop({ approvalTimeout: 1000.5 }), /^humanInLoop\.approvalTimeout/],
   ['NaN', loop({ approvalTimeout: Number.NaN }), /^humanInLoop\.approvalTimeout/],
   ['a webhook that is no URL', loop({ approvalWebhook: 'ops' }), /^humanInLoop\.approvalWebhook is not a URL/],
@@ -120,16 +122,21 @@ const MISTAKES: readonly [what: string, definition: unknown, where: RegExp, surr
   ['a webhook of another scheme', loop({ approvalWebhook: 'file:///etc/passwd' }), /is not an https URL/],
   [
     'a webhook without callback settings',
-    loop({ approvalWebhook: 'https://ops.example/' }),
+    loop({ enabled: true, approvalWebhook: 'https://ops.example/' }),
     /needs approvals\.callbackBase.*needs approvals\.callbackKey/,
     { brokers: [], callbackBase: false, callbackKey: false },
   ],
   [
     'a broker that is not configured',
-    loop({ approvalBroker: { broker: 'buss', event: 'e' } }),
+    loop({ enabled: true, approvalBroker: { broker: 'buss', event: 'e' } }),
     /approvalBroker\.broker is not a broker of svc\.config; did you mean "bus"/,
   ],
   ['a broker without event', loop({ approvalBroker: { broker: 'bus' } }), /approvalBroker\.event is missing/],
+  [
+    'two tags with one name for a model',
+    { ...definition, tools: ['a.b', 'a_b'].map((tag) => ({ tag, handler })) },
+    /^tools\[1\]\.tag is the same name as "a\.b" for a model, which reads "a_b"/,
+  ],
   ['an empty event', loop({ approvalBroker: { broker: 'bus', event: '' } }), /approvalBroker\.event is empty/],
   ['no steps', { ...definition, limits: { steps: 0 } }, /^limits\.steps/],
   ['a negative duration', { ...definition, limits: { durationMs: -1 } }, /^limits\.durationMs/],
@@ -185,6 +192,19 @@ test('no coercion, unknown parameters rejected, defaults filled in', () => {
   assert.deepEqual(problemsOf({ amount: Number.POSITIVE_INFINITY }), ['amount']);
   assert.deepEqual(problemsOf([]), ['']);
   assert.deepEqual(problemsOf('{"amount": 5}'), ['']);
+});
+
+test('items are unique by value, in time that does not grow with their square', () => {
+  const items = { type: 'array', uniqueItems: true } as const;
+  const { validate } = rules({ items });
+  const many = Array.from({ length: 50_000 }, (_, a) => ({ a, b: [a] }));
+  assert.equal(validate({ items: many }).ok, true);
+  assert.deepEqual(validate({ items: [...many, { b: [7], a: 7 }] }), {
+    ok: false,
+    problems: [{ parameter: 'items', why: 'must not have duplicate items' }],
+  });
+  assert.equal(validate({ items: [1, '1', true, null, [1], {}] }).ok, true);
+  assert.equal(validate({ items: [1, 1.0] }).ok, false);
 });
 
 test('validated parameters are a frozen copy without prototypes', () => {
@@ -329,6 +349,89 @@ test('a definition is usable at once; awaited, it rejects what svc.config does n
   await expectError(Promise.resolve(define('b', webhook)), 'agent_invalid');
   const unawaited = define('c', webhook).run({ prompt: 'Go.' });
   await expectError(unawaited.result, 'agent_invalid');
+  await svc.close();
+});
+
+test('awaiting a definition finds everything that a run would fail on', async () => {
+  const approvals = { callbackBase: 'https://shop.example/svc', callbackKey: 'k'.repeat(32) };
+  const url = 'https://ops.example/';
+  const cases: [object, object, ErrorCode, RegExp][] = [
+    [{ ...approvals, callbackKey: 'short' }, {}, 'config_invalid', /callbackKey is too short/],
+    [{ ...approvals, webhook: { secrets: { [url]: ['whsec_!'] } } }, {}, 'config_invalid', /whsec_ followed by 24/],
+    [{ ...approvals, webhook: { secrets: { [url]: [undefined] } } }, {}, 'config_invalid', /entry of .* is undefined/],
+    [{ ...approvals, channels: { ops: { type: 'slak' } } }, {}, 'name_unknown', /slak/],
+    [approvals, { model: { provider: 'mistral', model: 'x' } }, 'driver_missing', /npm install @ai-sdk\/mistral@3/],
+    [approvals, { model: { provider: 'scripted', model: 'x', settings: {} } }, 'agent_invalid', /settings\.turns/],
+  ];
+  for (const [settings, more, code, message] of cases) {
+    const svc = new Svc({ ...config, config: { approvals: settings } });
+    const humanInLoop = { enabled: true, approvalWebhook: url };
+    const define = (tag: string) => svc.agents.define({ tag, model, tools: [], humanInLoop, ...more });
+    const error = await expectError(Promise.resolve(define('a')), code);
+    assert.match([error.message, error.why, ...error.next].join(' '), message);
+    await expectError(define('b').run({ prompt: 'Go.' }).result, code);
+    await svc.close();
+  }
+});
+
+test('not enabled: nothing is demanded that only an approval needs', async () => {
+  const unusable = { callbackKey: 'short', channels: { ops: { type: 'slak' } } };
+  for (const approvals of [{}, unusable, { webhook: { secrets: { 'https://ops.example/': ['whsec_!'] } } }]) {
+    const svc = new Svc({ ...config, config: { approvals } });
+    const humanInLoop = {
+      enabled: false,
+      approvalWebhook: 'https://ops.example/',
+      approvalBroker: { broker: 'bus', event: 'approval' },
+    };
+    const tools = [{ tag: 'look', handler: () => 'seen' }];
+    const turns = [{ calls: [{ tool: 'look' }] }, { text: 'Done.' }];
+    const agent = await svc.agents.define({ tag: 'a', model: { ...model, settings: { turns } }, tools, humanInLoop });
+    assert.equal((await agent.run({ prompt: 'Go.' }).result).text, 'Done.');
+    const outcome = await svc.gate({ agentTag: 'a', tools, humanInLoop }).run({ tool: 'look', parameters: {} });
+    assert.equal(outcome.result, 'seen');
+    await svc.close();
+  }
+});
+
+test('a tag with dots and colons is called by the name that models take', async () => {
+  const svc = new Svc(config);
+  const tools = ['payments.refund', 'db:drop-table'].map((tag) => ({ tag, handler: () => `${tag} ran` }));
+  const seen: string[] = [];
+  const turns = (conversation: Conversation) => {
+    const calls = conversation.turns.flatMap((turn) => turn.calls);
+    seen.push(calls.map(({ tool, result }) => `${tool}: ${result}`).join());
+    return calls.length > 0
+      ? { text: 'Done.' }
+      : { calls: ['payments_refund', 'db:drop-table'].map((tool) => ({ tool })) };
+  };
+  const agent = svc.agents.define({ tag: 'a', model: { ...model, settings: { turns } }, tools });
+  const { text, steps } = await agent.run({ prompt: 'Go.' }).result;
+  assert.equal(text, 'Done.');
+  assert.deepEqual(
+    steps[0]!.calls.map(({ tool, result }) => [tool, result]),
+    tools.map(({ tag }) => [tag, `${tag} ran`]),
+  );
+  assert.deepEqual(seen, ['', 'payments_refund: payments.refund ran,db_drop-table: db:drop-table ran']);
+  const gate = svc.gate({ agentTag: 'a', tools });
+  assert.equal((await gate.run({ tool: 'db:drop-table', parameters: {} })).result, 'db:drop-table ran');
+  await svc.close();
+});
+
+test('a script is a list of turns, of functions, or one function; a wrong turn fails the run', async () => {
+  const svc = new Svc(config);
+  const done = { text: 'Done.' };
+  for (const [turns, expected] of [
+    [[done], 'Done.'],
+    [[() => done], 'Done.'],
+    [({ prompt }: Conversation) => ({ text: prompt }), 'Go.'],
+    [() => undefined, 'The script has no turn 1, which the run needs.'],
+    [[], 'The script has no turn 1, which the run needs.'],
+    [() => ({ calls: [{ tol: 'look' }] }), 'Turn 1 of the script is not valid. calls[0].tol is not a known property'],
+  ] as const) {
+    const agent = svc.agents.define({ tag: `a${Math.random()}`, model: { ...model, settings: { turns } }, tools: [] });
+    const { text, error } = await agent.run({ prompt: 'Go.' }).result;
+    assert.equal((error?.message ?? text).split(';')[0], expected);
+  }
   await svc.close();
 });
 

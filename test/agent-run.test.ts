@@ -195,11 +195,12 @@ test('the result of a handler reaches the model as JSON', async () => {
 test('unknown tools and invalid parameters are reported to the model; no request is made and nothing runs', () =>
   withHost(async (host) => {
     const ran: unknown[] = [];
-    const turns = [{ calls: [call('wire'), pay('20'), pay(-1)] }, { text: 'Sorry.' }];
+    const deep: unknown = JSON.parse('['.repeat(20_000) + ']'.repeat(20_000));
+    const turns = [{ calls: [call('wire'), pay('20'), pay(-1), pay(deep)] }, { text: 'Sorry.' }];
     const outcome = await host.run(host.define(agentDefinition(turns, { tools: [refund(ran)], ...gated }))).result;
     assert.deepEqual(
       outcome.steps[0]!.calls.map(({ status }) => status),
-      ['invalid', 'invalid', 'invalid'],
+      ['invalid', 'invalid', 'invalid', 'invalid'],
     );
     assert.deepEqual((await listApprovals(host.service, { executionId: outcome.status })).records, []);
     assert.deepEqual(ran, []);

@@ -31,6 +31,23 @@ function throws(call: () => unknown, code: ErrorCode, why?: RegExp): void {
   });
 }
 
+on('engine.resolve rejects an unknown decision, and keeps the history', async (db, engine) => {
+  const { migration: created } = await db.schema.create('u', { id });
+  for (const [tag, action] of [
+    [created.tag, 'forgot'],
+    [created.tag, undefined],
+    [created.tag, 'Retry'],
+    [5, 'forget'],
+  ]) {
+    const error = await expectError(engine.resolve(tag, action), 'migration_invalid');
+    if (tag === created.tag && action !== undefined)
+      assert.match(error.why ?? '', /retry, applied, rolled-back, failed, forget/);
+  }
+  assert.equal((await engine.getHistory()).length, 1);
+  await engine.resolve(created.tag, 'forget');
+  assert.equal((await engine.getHistory({ all: true })).length, 0);
+});
+
 on('db.schema rejects invalid arguments with a code, through its promise', async (db, engine) => {
   await db.schema.create('u', { id, email: 'text' });
   const before = await engine.getHistory({ all: true });

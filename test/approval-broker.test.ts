@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import amqp from 'amqplib';
 import { CloudEvent } from 'cloudevents';
 import type { Config } from '../config/define.ts';
+import { decisionQueue } from '../config/sdk/broker-decisions.ts';
 import { definePlugin } from '../core/plugin.ts';
 import { ownBroker, ownBrokerMissing } from './kit/own-rabbitmq.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
@@ -11,6 +12,19 @@ import { find } from './servers/find.ts';
 import { CALLBACK_KEY, type GateUnderTest, withGate } from './suites/gate-client.ts';
 import { startTcpProxy, type TcpProxy } from './suites/tcp-proxy.ts';
 import { waitUntil } from './suites/wait-until.ts';
+
+test('names with dots share no queue of decisions, nor one of dead letters', () => {
+  const pairs = [
+    ['a.b', 'c'],
+    ['a', 'b.c'],
+    ['a', 'b.dead'],
+    ['a', 'b'],
+    ['a.b', 'dead'],
+  ] as const;
+  const queues = pairs.map(([product, env]) => decisionQueue({ product, env }));
+  assert.equal(new Set(queues.flatMap((queue) => [queue, `${queue}.dead`])).size, 2 * pairs.length);
+  assert.equal(decisionQueue({ product: 'shop', env: 'prd' }), 'svc.approvals.decisions.shop.prd');
+});
 
 const server = await find('rabbitmq');
 const on = (name: string, body: (url: string) => Promise<void>, timeoutMs = 30_000) => {
@@ -164,10 +178,17 @@ on('a decision arrives through a queue, with the token of its request', (url) =>
       const { outcome, request } = await refund();
       await waitUntil(() => listener.messages.length === 1, 'no event arrived');
       const token = tokenOf(listener, request.requestId);
-      listener.send(queue, { requestId: request.requestId, token, approved: true, modifiedParams: { amount: 15 } });
+      const decision = { requestId: request.requestId, token, approved: true, reason: null };
+      listener.send(queue, { ...decision, modifiedParams: { amount: 15 } });
       assert.equal((await outcome).status, 'completed');
       assert.equal((refunds[0] as { amount: number }).amount, 15);
       assert.equal((await svc.approvals.get(request.requestId)).decidedBy, 'broker token, unverified');
+      const second = await refund();
+      await waitUntil(() => listener.messages.length === 2, 'no second event arrived');
+      const { requestId } = second.request;
+      const rejection = { requestId, token: tokenOf(listener, requestId), approved: false };
+      listener.send(queue, { ...rejection, reason: null, modifiedParams: null });
+      assert.equal((await second.outcome).status, 'rejected');
       await stop?.();
     }),
   ),

@@ -98,6 +98,20 @@ test('200: rejected, with a reason that the agent receives', () =>
     assert.deepEqual(refunds, []);
   }));
 
+test('200: a reason or modifiedParams that is null is the same as none, repeated too', () =>
+  withCallback(async ({ createRequest, post, refunds }) => {
+    const { url, outcome } = await createRequest();
+    const first = await post(url, { approved: true, reason: null, modifiedParams: null });
+    assert.equal(first.status, 200, JSON.stringify(first.body));
+    assert.equal((await outcome).status, 'completed');
+    assert.deepEqual({ ...(refunds[0] as object) }, { orderId: '1234', amount: 20 });
+    assert.deepEqual(await post(url, { approved: true }), first);
+    const rejected = await createRequest();
+    assert.equal((await post(rejected.url, { approved: false, reason: null, modifiedParams: null })).status, 200);
+    const { result } = (await rejected.outcome) as { result?: { reason: unknown } };
+    assert.equal(result?.reason, null);
+  }));
+
 test('400: anything but the expected JSON', () =>
   withCallback(async ({ createRequest, post }) => {
     const { url } = await createRequest();
@@ -249,13 +263,14 @@ test('405: other methods', () =>
     }
   }));
 
-test('GET shows tag, tool and deadline, and decides nothing', () =>
+test('GET shows tag, tool, deadline, product, environment and request, and decides nothing', () =>
   withCallback(async ({ createRequest, get, svc }) => {
     const { url, request } = await createRequest({ orderId: 'order-1234', amount: 20 });
     for (let round = 0; round < 3; round++) {
       const { status, page, headers } = await get(url);
       assert.equal(status, 200);
       assert.ok(page.includes('payouts') && page.includes('refund') && page.includes(request.timeout));
+      assert.ok(page.includes('<dd>shop, dev</dd>') && page.includes(`<dd>${request.requestId}</dd>`));
       assert.ok(!page.includes('order-1234'));
       assert.equal(headers.get('cache-control'), 'no-store');
       assert.equal(headers.get('referrer-policy'), 'no-referrer');
@@ -295,6 +310,11 @@ test('the pages show everything with escapes, and then decide', () =>
     assert.doesNotMatch(page, /[\u001b\u202e\u200b]/);
     assert.ok(page.includes('u{202e}') && page.includes('u{200b}'));
     const view = /name="view" value="([^"]+)"/.exec(page)?.[1] ?? '';
+    // Enter in a one-line field presses the first button of its form, which approves.
+    assert.deepEqual(
+      [...page.matchAll(/<input type="(\w+)"/g), ...page.matchAll(/<input (?!type)/g)].map(([, type]) => type),
+      ['hidden'],
+    );
     for (const modifiedParams of ['[1]', '{"amount":9007199254740993}', '{"amount":', '{"amount":1,"amount":15}']) {
       assert.equal((await form(url, { action: 'approve', view, modifiedParams })).status, 400);
     }
@@ -309,6 +329,40 @@ test('the pages show everything with escapes, and then decide', () =>
     assert.equal((await form(url, { action: 'approve', view, modifiedParams: '{"amount":15}' })).status, 200);
     assert.equal((await outcome).status, 'completed');
     assert.equal((refunds[0] as { amount: number }).amount, 15);
+  }));
+
+test('the page marks what a model laid out, and its question names what it is about', () =>
+  withCallback(async ({ createRequest, form, svc }) => {
+    const orderId = `paid${' '.repeat(70)}\u02baamount\u02ba: 5, p\u0430ypal.com e${'\u0301'.repeat(300)} ${'lamp '.repeat(20_000)}`;
+    const { url, request } = await createRequest({ orderId, amount: 9999 });
+    const { requestId } = request;
+    const { page } = await form(url, { action: 'show' });
+    const [, parameters = ''] = /<pre>([\s\S]*?)<\/pre>/.exec(page) ?? [];
+    for (const line of parameters.split('\n')) assert.match(line, /^(↪ | {2}&quot;|[{}]$)/);
+    assert.deepEqual(
+      parameters
+        .split('\n')
+        .filter((line) => line.startsWith('  '))
+        .map((line) => line.slice(0, 22)),
+      ['  &quot;orderId&quot;:', '  &quot;amount&quot;: 9'].map((line) => line.slice(0, 22)),
+    );
+    assert.ok(parameters.includes('paid\\u{20×70}\\u{2ba}amount\\u{2ba}: 5, p'));
+    const [, warnings = ''] = /<pre class="warnings">([\s\S]*?)<\/pre>/.exec(page) ?? [];
+    for (const what of ['look like others: p\\u{430}ypal.com', 'punctuation', '300 combining', '70 spaces']) {
+      assert.ok(warnings.includes(`! orderId: `) && warnings.includes(what), warnings);
+    }
+    const { digest, reviewToken = '' } = await svc.approvals.get(requestId);
+    assert.ok(reviewToken.startsWith(digest) && digest.length === 11);
+    const question = `Let payouts call refund in shop, dev? Digest of what is shown: ${digest}`;
+    assert.ok(page.includes(`<p class="question">${question}</p>`));
+    assert.ok(page.indexOf(question) > page.indexOf('amount&quot;: 9999'));
+    const view = /name="view" value="([^"]+)"/.exec(page)?.[1] ?? '';
+    for (const fields of [{ action: 'reject', view }, { action: 'show' }]) {
+      const closed = (await form(url, fields)).page;
+      for (const name of ['shop, dev', requestId, 'payouts', 'refund']) {
+        assert.ok(closed.includes(`<dd>${name}</dd>`), closed);
+      }
+    }
   }));
 
 test('an old link shows the outcome of a closed request, without parameters and buttons', async () => {

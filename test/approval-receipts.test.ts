@@ -14,6 +14,7 @@ import {
   createGate,
   openApprovalProcess,
   refund,
+  reject,
   startCall,
 } from './suites/approval-setup.ts';
 import { withGate } from './suites/gate-client.ts';
@@ -80,6 +81,31 @@ test('a receipt is JSON of at most 4 KiB, and a message that was sent is not sen
     assert.deepEqual(app.warnings, error === null ? [] : [`The channel chat delivered ${request.requestId}. ${error}`]);
     assert.equal(sent, 1);
     await app.service.close();
+  }
+});
+
+test('a client that closes after the outcome reports the decision first, and waits for no channel that hangs', async () => {
+  for (const status of ['rejected', 'approved'] as const) {
+    const app = await openApprovalProcess(new MemoryStore());
+    const reported: string[] = [];
+    const slow: DeliveryRoute = {
+      channel: 'slow',
+      deliver: async () => undefined,
+      async onDecided(record) {
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        reported.push(record.status);
+      },
+    };
+    const hanging: DeliveryRoute = { ...slow, channel: 'hanging', onDecided: () => new Promise(() => {}) };
+    const gate = createGate(app, compileTestTools(new Bank().tool()), { routes: [slow, hanging] });
+    const { request, outcome } = await startCall(gate, refund());
+    await (status === 'approved' ? approve(app, request) : reject(app, request));
+    await outcome;
+    await app.service.close();
+    assert.deepEqual(reported, [status]);
+    assert.match(app.warnings.join(), /hanging did not receive the decision .*the client was closed/);
+    const failed = (await attemptsOf(app, request.requestId)).filter(({ delivered }) => !delivered);
+    assert.deepEqual(failed, [{ delivered: false, error: 'The decision was not reported: the client was closed' }]);
   }
 });
 

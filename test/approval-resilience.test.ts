@@ -53,6 +53,24 @@ test('taps that throw on notifications stop neither the request nor its decision
   await app.service.close();
 });
 
+test('taps on notifications that never end delay delivery, decision and deadline by a limited time', async () => {
+  const app = await openApprovalProcess(new MemoryStore());
+  const delivered: string[] = [];
+  const route = { channel: 'memory', deliver: async () => void delivered.push('request') };
+  const gate = createGate(app, compileTestTools(new Bank().tool()), {
+    routes: [route],
+    humanInLoop: { approvalTimeout: 60_000 },
+  });
+  app.kernel.hooks.approvalRequested.tapPromise('hangs', () => new Promise(() => {}));
+  app.kernel.hooks.approvalDecided.tapPromise('hangs', () => new Promise(() => {}));
+  const { request, outcome } = await startCall(gate, refund());
+  const approved = approve(app, request);
+  assert.equal((await outcome).status, 'completed');
+  assert.equal((await approved).status, 'approved');
+  await waitUntil(() => app.warnings.length === 2, 'the taps were waited for');
+  await app.service.close();
+});
+
 test('callbacks of a call that throw or reject stop neither the call nor the process', async () => {
   const app = await openApprovalProcess(new MemoryStore());
   const bank = new Bank();

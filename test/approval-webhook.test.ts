@@ -2,6 +2,8 @@ import * as assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { Webhook } from 'standardwebhooks';
+import { webhookSecret } from '../core/approval/token.ts';
+import { definePlugin } from '../core/plugin.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 import { freePort } from './suites/free-port.ts';
@@ -72,9 +74,12 @@ test('the body has the documented form, and standardwebhooks verifies the signat
       });
       assert.match(
         String(callbackUrl),
-        new RegExp(`^https://shop\\.example/svc/approvals/${request.requestId}/respond\\?token=v1\\.[\\w-]{43}$`),
+        new RegExp(
+          `^https://shop\\.example/svc/approvals/${request.requestId}/respond\\?token=v1\\.[\\w-]{22}\\.[\\w-]{43}$`,
+        ),
       );
       assert.equal(headers['webhook-id'], request.requestId);
+      assert.deepEqual([headers['svc-product'], headers['svc-env']], ['shop', 'dev']);
       assert.ok(!body.includes(CALLBACK_KEY) && !body.includes(WEBHOOK_SECRET));
       await approve(gate, request);
       assert.equal((await outcome).status, 'completed');
@@ -83,7 +88,7 @@ test('the body has the documented form, and standardwebhooks verifies the signat
     }),
   ));
 
-test('the context is included if configured', () =>
+test('the context names what the call is about if configured', () =>
   withReceiver(200, (to) =>
     webhooks(
       to.url,
@@ -100,6 +105,41 @@ test('the context is included if configured', () =>
       { context: true },
     ),
   ));
+
+test('without a secret of its own, a webhook is signed with one that the callback key yields for its URL', () =>
+  withReceiver(200, (to) =>
+    withGate({ humanInLoop: { approvalWebhook: to.url } }, async ({ refund }) => {
+      await refund();
+      await waitUntil(() => to.received.length === 1, 'nothing came');
+      const [{ headers, body }] = to.received as [WebhookReceiver['received'][0]];
+      const verify = (secret: string) => new Webhook(secret).verify(body, headers as Record<string, string>);
+      const of = { product: 'shop', env: 'dev', url: new URL(to.url).href };
+      assert.ok(verify(webhookSecret(CALLBACK_KEY, of)));
+      for (const other of [{ env: 'prd' }, { product: 'bank' }, { url: 'https://ops.example/' }]) {
+        assert.throws(() => verify(webhookSecret(CALLBACK_KEY, { ...of, ...other })), JSON.stringify(other));
+      }
+      assert.throws(() => verify(webhookSecret(`${CALLBACK_KEY}.`, of)));
+    }),
+  ));
+
+test('a policy can require approval although humanInLoop is not enabled: what cannot be delivered is in the audit', () => {
+  const plugin = definePlugin({
+    name: 'strict',
+    apply: ({ hooks }) =>
+      void hooks.beforeToolCall.tap('strict', (review) => review.requireApproval('A policy requires approval.')),
+  });
+  const humanInLoop = { enabled: false, approvalWebhook: 'https://ops.example/' };
+  return withGate(
+    { config: { plugins: [plugin] }, approvals: { callbackBase: undefined }, humanInLoop },
+    async (gate) => {
+      const { request, outcome } = await gate.refund();
+      await waitUntil(async () => (await attempts(gate, request.requestId)).length > 0, 'no attempt is recorded');
+      assert.deepEqual(await attempts(gate, request.requestId), ['The approval webhook needs approvals.callbackBase.']);
+      await approve(gate, request);
+      assert.equal((await outcome).status, 'completed');
+    },
+  );
+});
 
 test('during a key rotation, the old and the new key both verify', () => {
   const old = `whsec_${Buffer.alloc(24, 1).toString('base64')}`;
@@ -120,6 +160,8 @@ test('during a key rotation, the old and the new key both verify', () => {
   );
 });
 
+const answered = (url: string, status: number) => `POST to ${new URL(url).host} was answered with ${status}`;
+
 test('500 and 429 are retried until delivery, with every attempt in the audit and the same id', () =>
   withReceiver(
     (response, attempt) => {
@@ -135,7 +177,10 @@ test('500 and 429 are retried until delivery, with every attempt in the audit an
           async () => (await attempts(gate, request.requestId)).length === 3,
           'an attempt is not recorded',
         );
-        assert.deepEqual(await attempts(gate, request.requestId), ['answered 500', 'answered 429', 'delivered']);
+        assert.deepEqual(await attempts(gate, request.requestId), [
+          ...[500, 429].map((status) => answered(to.url, status)),
+          'delivered',
+        ]);
         assert.deepEqual([...new Set(to.received.map(({ headers }) => headers['webhook-id']))], [request.requestId]);
       }),
   ));
@@ -154,16 +199,16 @@ test('Retry-After delays the next attempt', () => {
       webhooks(to.url, async (gate) => {
         const { request } = await gate.refund();
         await waitUntil(async () => (await attempts(gate, request.requestId)).length === 2, 'it was not tried again');
-        assert.deepEqual(await attempts(gate, request.requestId), ['answered 429', 'delivered']);
+        assert.deepEqual(await attempts(gate, request.requestId), [answered(to.url, 429), 'delivered']);
         assert.ok(came[1]! - came[0]! > (AFTER_S - 0.5) * 1_000, 'it came again too soon');
       }),
   );
 });
 
 for (const [status, why] of [
-  [302, 'answered 302: redirects are not followed'],
-  [410, 'answered 410'],
-  [404, 'answered 404'],
+  [302, ': redirects are not followed'],
+  [410, ''],
+  [404, ''],
 ] as const) {
   test(`${status} is not retried, and the request keeps waiting`, () =>
     withReceiver(
@@ -172,7 +217,7 @@ for (const [status, why] of [
         webhooks(to.url, async (gate) => {
           const { request, outcome } = await gate.refund();
           await waitUntil(async () => (await attempts(gate, request.requestId)).length === 1, 'no attempt is recorded');
-          assert.deepEqual(await attempts(gate, request.requestId), [why]);
+          assert.deepEqual(await attempts(gate, request.requestId), [`${answered(to.url, status)}${why}`]);
           await approve(gate, request);
           assert.equal((await outcome).status, 'completed');
           assert.equal(to.received.length, 1);
@@ -213,7 +258,7 @@ test('a webhook is retried until its receiver is up', async () => {
   await webhooks(`http://127.0.0.1:${port}/`, async (gate) => {
     const { request } = await gate.refund();
     await waitUntil(
-      async () => (await attempts(gate, request.requestId)).includes('ECONNREFUSED'),
+      async () => (await attempts(gate, request.requestId)).includes(`POST to 127.0.0.1:${port}: ECONNREFUSED`),
       'no attempt was made',
     );
     const server = createServer(
@@ -267,7 +312,7 @@ test('a webhook with a missing or weak secret or a weak callback key is rejected
         await refund();
       },
     );
-  await expectError(run({}), 'config_invalid');
+  await expectError(run({ [url]: [] }), 'config_invalid');
   await expectError(run({ [url]: ['whsec_c2hvcnQ='] }), 'config_invalid');
   await expectError(run({ [url]: ['not a secret at all'] }), 'config_invalid');
   await expectError(run({ [url]: [WEBHOOK_SECRET] }, 'short'), 'config_invalid');

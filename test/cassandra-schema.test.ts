@@ -81,7 +81,10 @@ test('values are converted without loss, or with a reason why not', () => {
   };
   const cases: [unknown, FieldType, FieldType | Omit<Field, 'name'>, string | undefined][] = [
     ['30', 'text', 'integer', '30'],
-    ['-5.00', 'text', 'integer', '-5'],
+    ['-5', 'text', 'integer', '-5'],
+    ['-5.00', 'text', 'integer', undefined],
+    ['-0', 'text', 'integer', undefined],
+    ['1', 'text', 'boolean', undefined],
     ['05', 'text', 'integer', undefined],
     ['5.7', 'text', 'integer', undefined],
     ['', 'text', 'integer', undefined],

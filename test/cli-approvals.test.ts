@@ -1,8 +1,13 @@
 import * as assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { promisify, stripVTControlCharacters } from 'node:util';
 import amqp from 'amqplib';
 import pg from 'pg';
-import { startCli } from './kit/cli.ts';
+import { Webhook } from 'standardwebhooks';
+import { shellQuote } from '../core/errors.ts';
+import { cleanEnv, command, startCli } from './kit/cli.ts';
+import { docsBlocks } from './kit/docs-blocks.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
 import { LONG, type Project, project } from './kit/project.ts';
 import { terminal } from './kit/terminal.ts';
@@ -41,6 +46,13 @@ function test(
   );
 }
 
+/** Approves as a script does: with the token of what `show` printed. */
+async function approve(shop: Project, requestId: string, ...flags: string[]) {
+  const { stdout } = await shop.svc('approvals', 'show', requestId, '--json');
+  const { reviewToken } = JSON.parse(stdout).request;
+  return shop.svc('approvals', 'approve', requestId, '--review-token', reviewToken, '--yes', ...flags);
+}
+
 test('list, show and approve with a lower amount: the tool runs with it', async ({ refund, refunds }, shop) => {
   const { request, outcome } = await refund();
   const listed = await shop.svc('approvals', 'list');
@@ -50,7 +62,7 @@ test('list, show and approve with a lower amount: the tool runs with it', async 
   const shown = JSON.parse((await shop.svc('approvals', 'show', request.requestId, '--json')).stdout);
   assert.equal(shown.request.status, 'waiting');
   assert.deepEqual(shown.request.parameters, { orderId: '1234', amount: 20 });
-  const approved = await shop.svc('approvals', 'approve', request.requestId, '--set', 'amount=15', '--json');
+  const approved = await approve(shop, request.requestId, '--set', 'amount=15', '--json');
   assert.equal(approved.status, 0, approved.stderr);
   assert.equal(JSON.parse(approved.stdout).status, 'approved');
   assert.equal((await outcome).status, 'completed');
@@ -61,7 +73,7 @@ test('list, show and approve with a lower amount: the tool runs with it', async 
 
 test('later, show and list contain what the tool ran with, and why', async ({ refund, svc }, shop) => {
   const { request, outcome } = await refund();
-  await shop.svc('approvals', 'approve', request.requestId, '--set', 'amount=15', '--reason', 'half\u202e\nis fair');
+  await approve(shop, request.requestId, '--set', 'amount=15', '--reason', 'half\u202e\nis fair');
   await outcome;
   const hidden = await refund({ orderId: '2', amount: 3, card: '4111' });
   const { reviewToken } = await svc.approvals.get(hidden.request.requestId, { reveal: true });
@@ -90,7 +102,7 @@ test('a decision waits for a lock on its table', async ({ refund }, shop) => {
   await locking.connect();
   try {
     await locking.query('BEGIN; LOCK TABLE _svc_approvals IN SHARE MODE');
-    const deciding = shop.svc('approvals', 'approve', request.requestId);
+    const deciding = approve(shop, request.requestId);
     const attempts = new Set<string>();
     await waitUntil(async () => {
       await locking.query('SELECT pg_stat_clear_snapshot()');
@@ -126,7 +138,6 @@ test('invalid arguments are rejected before anything is decided', async ({ refun
   const invalid: [string[], RegExp][] = [
     [['approve', request.requestId, '--set', 'amout=15'], /Did you mean "amount"/],
     [['approve', request.requestId, '--set', 'amount=much'], /"amount" must be a number/],
-    [['approve', request.requestId, '--set', 'amount=-3'], /approval_parameters_invalid/],
     [
       ['approve', request.requestId, '--set', 'amount=9007199254740993'],
       /"amount" would not be what you wrote\. The number 9007199254740993 .* 9007199254740992/,
@@ -144,12 +155,15 @@ test('invalid arguments are rejected before anything is decided', async ({ refun
     assert.equal(status, 2, args.join(' '));
     assert.match(stderr, message);
   }
+  const negative = await approve(shop, request.requestId, '--set', 'amount=-3');
+  assert.equal(negative.status, 2);
+  assert.match(negative.stderr, /approval_parameters_invalid/);
   assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
 });
 
 test('a string parameter stays a string, even if it looks like a number', async ({ refund, refunds }, shop) => {
   const { request, outcome } = await refund();
-  await shop.svc('approvals', 'approve', request.requestId, '--set', 'orderId=0042');
+  await approve(shop, request.requestId, '--set', 'orderId=0042');
   await outcome;
   assert.equal((refunds[0] as { orderId: unknown }).orderId, '0042');
 });
@@ -188,12 +202,90 @@ test('a decision on sensitive parameters requires the review token', async ({ re
   for (const args of [['list'], ['show', requestId], ['list', '--json'], ['export']]) {
     assert.ok(!(await shop.svc('approvals', ...args)).stdout.includes('4111-secret'), args.join(' '));
   }
-  const blind = await shop.svc('approvals', 'approve', requestId);
-  assert.match(blind.stderr, /approval_unseen[\s\S]*svc approvals show \S+ --reveal --json/);
+  const masked = JSON.parse((await shop.svc('approvals', 'show', requestId, '--json')).stdout);
+  assert.ok(!('reviewToken' in masked.request), 'the token of a request whose parameters are masked');
+  for (const args of [
+    ['approve', requestId, '--yes'],
+    ['reject', requestId],
+  ]) {
+    const blind = await shop.svc('approvals', ...args);
+    assert.equal(blind.status, 2);
+    assert.match(blind.stderr, /approval_unseen[\s\S]*svc approvals show \S+ --reveal --json/);
+  }
   const seen = JSON.parse((await shop.svc('approvals', 'show', requestId, '--reveal', '--json')).stdout).request;
   assert.equal(seen.parameters.card, '4111-secret');
-  assert.equal((await shop.svc('approvals', 'approve', requestId, '--review-token', seen.reviewToken)).status, 0);
+  const approved = await shop.svc('approvals', 'approve', requestId, '--yes', '--review-token', seen.reviewToken);
+  assert.equal(approved.status, 0, approved.stderr);
   assert.equal((await outcome).status, 'completed');
+});
+
+test('without a terminal, approving needs --yes and the review token of what was shown', async ({
+  refund,
+  svc,
+}, shop) => {
+  const config = JSON.parse(shop.read('svc.config.json'));
+  for (const isProtected of [false, true]) {
+    shop.write('svc.config.json', { ...config, environments: { dev: { protected: isProtected } } });
+    const { request, outcome } = await refund();
+    const other = await refund({ orderId: '2', amount: 2 });
+    const { requestId } = request;
+    const tokenOf = async (id: string): Promise<string> =>
+      JSON.parse((await shop.svc('approvals', 'show', id, '--json')).stdout).request.reviewToken;
+    const [token, otherToken] = [await tokenOf(requestId), await tokenOf(other.request.requestId)];
+    const refused: [flags: string[], code: string, missing: RegExp][] = [
+      [[], 'approval_unseen', /needs --yes and --review-token\./],
+      [['--yes'], 'approval_unseen', /needs --review-token\./],
+      [['--review-token', token], 'confirmation_required', /needs --yes\./],
+      [['--yes', '--review-token', 'guess'], 'approval_unseen', /review token/],
+      [['--yes', '--review-token', otherToken], 'approval_unseen', /review token/],
+      [['--yes', '--review-token', token.slice(0, 12)], 'approval_unseen', /review token/],
+    ];
+    for (const [flags, code, message] of refused) {
+      const { status, stdout } = await shop.svc('approvals', 'approve', requestId, ...flags, '--json');
+      const error = JSON.parse(stdout);
+      assert.deepEqual([status, error.code, error.ok], [2, code, false], stdout);
+      assert.match(error.message, message);
+      assert.equal(error.state, 'The request is still waiting.');
+      assert.ok(!stdout.includes(token), 'the error hands out the token');
+    }
+    assert.equal((await svc.approvals.get(requestId)).status, 'waiting');
+    const flags = ['--set', 'amount=15', '--reason', 'half is fair', '--env', 'dev'];
+    const { nextActions }: { nextActions: [string, string] } = JSON.parse(
+      (await shop.svc('approvals', 'approve', requestId, ...flags, '--json')).stdout,
+    );
+    assert.deepEqual(nextActions, [
+      `svc approvals show --env dev ${requestId} --json    shows it, with its request.reviewToken`,
+      `svc approvals approve --env dev ${requestId} --set amount=15 --reason 'half is fair' --yes --review-token <reviewToken>`,
+    ]);
+    const run = (command: string) =>
+      shop.svc(...[...command.matchAll(/'([^']*)'|\S+/g)].slice(1).map(([all, quoted]) => quoted ?? all));
+    const shown = await run(nextActions[0].replace(/ {2}.*/, ''));
+    const approved = await run(nextActions[1].replace('<reviewToken>', JSON.parse(shown.stdout).request.reviewToken));
+    assert.equal(approved.status, 0, approved.stderr);
+    assert.equal((await outcome).status, 'completed');
+    const { modifiedParams, decisionReason } = await svc.approvals.get(requestId);
+    assert.deepEqual([modifiedParams, decisionReason], [{ amount: 15 }, 'half is fair']);
+  }
+});
+
+test('the script of the documentation approves what it showed', async ({ refund }, shop) => {
+  const { request, outcome } = await refund();
+  const block = docsBlocks().find(({ page, language }) => page === 'docs/reference/approvals.md' && language === 'sh');
+  assert.ok(block);
+  const script = `set -e\nsvc() { ${command.map(shellQuote).join(' ')} "$@"; }\n${block.text}`;
+  const options = { cwd: shop.root, env: cleanEnv({ ID: request.requestId }) };
+  const { stdout } = await promisify(execFile)('sh', ['-c', script], options);
+  assert.match(stdout, /is approved/);
+  assert.equal((await outcome).status, 'completed');
+});
+
+test('show prints the command that approves what it showed', async ({ refund }, shop) => {
+  const { request, outcome } = await refund();
+  const { stderr } = await shop.svc('approvals', 'show', request.requestId);
+  const [, approval = ''] = /^next {2}svc (approvals approve .+)$/m.exec(stderr) ?? [];
+  assert.equal((await shop.svc(...approval.split(' '), '--yes')).status, 0, stderr);
+  assert.equal((await outcome).status, 'completed');
+  assert.ok(!(await shop.svc('approvals', 'show', request.requestId)).stderr.includes('next'));
 });
 
 test('a terminal selects a request, shows it whole, and approves it after a confirmation', async ({
@@ -206,19 +298,112 @@ test('a terminal selects a request, shows it whole, and approves it after a conf
   await deciding.until('Which request?');
   deciding.type('\u001b[B');
   deciding.type('\r');
-  await deciding.until('Approve?');
+  await deciding.until(/Approve refund for payouts in shop, dev \(digest c2\.[\w-]{8}\)\?/);
   assert.ok(deciding.shown().includes('"orderId": "B"') && deciding.shown().includes('4111'));
   deciding.type('y\r');
   assert.equal(await deciding.ended, 0, deciding.shown());
   await waitUntil(() => refunds.length === 1, 'the tool did not run');
   assert.equal((refunds[0] as { orderId: string }).orderId, 'B');
   const declining = terminal(['approvals', 'approve', first.request.requestId], { cwd: shop.root });
-  await declining.until('Approve?');
+  await declining.until('Approve refund');
   declining.type('you must be joking\r');
   await declining.until('Answer y or n.');
   declining.type(`${'\u007f'.repeat(18)}n\r`);
   assert.equal(await declining.ended, 3);
   assert.equal(refunds.length, 1);
+});
+
+test('what was typed before the question is no answer', async ({ refund, svc }, shop) => {
+  const { request } = await refund();
+  const deciding = terminal(['approvals', 'approve', request.requestId], { cwd: shop.root });
+  deciding.type('y\r');
+  await deciding.until('(y/N)');
+  assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
+  deciding.type('n\r');
+  assert.equal(await deciding.ended, 3, deciding.shown());
+  assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
+});
+
+test('a request with more lines than a terminal keeps is approved only with its review token', async ({
+  refund,
+  svc,
+}, shop) => {
+  const { request, outcome } = await refund({ orderId: 'lamp '.repeat(16_000), amount: 9999, card: '4111' });
+  const deciding = terminal(['approvals', 'approve', request.requestId], { cwd: shop.root, cols: 80 });
+  assert.equal(await deciding.ended, 2);
+  const shown = stripVTControlCharacters(deciding.shown()).replace(/\s+/g, ' ');
+  assert.match(shown, /The request has 1,?\d{3} lines, of which a terminal shows 1,?000/);
+  assert.ok(shown.includes(`svc approvals show ${request.requestId} --reveal --json`), shown);
+  assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
+  const { reviewToken } = await svc.approvals.get(request.requestId, { reveal: true });
+  const flags = ['--yes', '--review-token', reviewToken ?? ''];
+  const approving = terminal(['approvals', 'approve', request.requestId, ...flags], { cwd: shop.root, cols: 80 });
+  assert.equal(await approving.ended, 0, approving.shown());
+  assert.equal((await outcome).status, 'completed');
+});
+
+test('a terminal marks what a model laid out for its width, and the question names what it is about', async ({
+  refund,
+  svc,
+}, shop) => {
+  const cols = 80;
+  const spaces = ' '.repeat(cols);
+  const orderId = `paid${spaces}\u02baamount\u02ba: 5, p\u0430ypal.com e${'\u0301'.repeat(300)} ${'lamp '.repeat(2_000)}`;
+  const first = await refund({ orderId, amount: 9999 });
+  const { requestId } = first.request;
+  const { digest } = await svc.approvals.get(requestId);
+  const question = `refund for payouts in shop, dev (digest ${digest})`;
+  /** The lines of the terminal: none is wider than it, or it would wrap it itself. */
+  const linesOf = (shown: string): string[] => {
+    const [request = ''] = stripVTControlCharacters(shown).split(/^(?:\? (?!Which)|next {2})/m);
+    const lines = request.split(/\r?\n/);
+    for (const line of lines) assert.ok([...line].length <= cols, line);
+    return lines;
+  };
+  const assertMarked = (lines: readonly string[]): void => {
+    const [from, to] = [lines.indexOf('  {'), lines.indexOf('  }')];
+    assert.ok(from > 0 && to > from + 100, `${from} to ${to}`);
+    for (const line of lines.slice(from, to + 1)) assert.match(line, /^ {2}(↪ | {2}"|[{}]$)/);
+    assert.deepEqual(
+      lines
+        .slice(from, to)
+        .filter((line) => line.startsWith('    "'))
+        .map((line) => line.split(':')[0])
+        .sort(),
+      ['    "amount"', '    "orderId"'],
+    );
+    const shown = lines.join('\n').replaceAll('\n  ↪ ', '');
+    assert.ok(shown.includes('paid\\u{20×80}\\u{2ba}amount\\u{2ba}: 5, p\\u{430}ypal.com e\\u{301×300} lamp'));
+    for (const what of ['look like others: p\\u{430}ypal.com', 'punctuation', '300 combining', '80 spaces']) {
+      assert.match(shown, new RegExp(`^  ! orderId: .*${what.replace(/[\\{}]/g, '\\$&')}`, 'm'));
+    }
+    assert.match(shown, /^product {4}shop\nenv {8}dev$/m);
+    assert.ok(shown.includes(`digest     ${digest}`));
+  };
+  for (const command of ['approve', 'reject']) {
+    const deciding = terminal(['approvals', command, requestId], { cwd: shop.root, cols });
+    if (command === 'reject') {
+      await deciding.until('Reason for the agent:');
+      deciding.type('no\r');
+    }
+    await deciding.until(/\(y\/N\)/);
+    assertMarked(linesOf(deciding.shown()));
+    assert.ok(stripVTControlCharacters(deciding.shown()).replace(/\s+/g, ' ').includes(question));
+    deciding.type('n\r');
+    assert.equal(await deciding.ended, 3);
+  }
+  const showing = terminal(['approvals', 'show', requestId], { cwd: shop.root, cols });
+  assert.equal(await showing.ended, 0);
+  assertMarked(linesOf(showing.shown()));
+  assertMarked((await shop.svc('approvals', 'show', requestId)).stdout.split('\n'));
+  const listing = terminal(['approvals', 'list'], { cwd: shop.root, cols });
+  assert.equal(await listing.ended, 0);
+  assert.ok(linesOf(listing.shown()).length < 10);
+  const choosing = terminal(['approvals', 'approve'], { cwd: shop.root, cols });
+  await choosing.until('payouts → refund');
+  linesOf(choosing.shown());
+  choosing.type('\u0003');
+  await choosing.ended;
 });
 
 test('the terminal list distinguishes requests, and reject asks for the reason and a confirmation', async ({
@@ -233,13 +418,13 @@ test('the terminal list distinguishes requests, and reject asks for the reason a
   deciding.type('\r');
   await deciding.until('Reason for the agent:');
   deciding.type('paid yesterday\r');
-  await deciding.until('Reject the request?');
+  await deciding.until(/Reject refund for payouts in shop, dev \(digest c2\.[\w-]{8}\)\?/);
   deciding.type('y\r');
   assert.equal(await deciding.ended, 0, deciding.shown());
   const { status, decisionReason } = await svc.approvals.get(second.request.requestId);
   assert.deepEqual([status, decisionReason], ['rejected', 'paid yesterday']);
   const keeping = terminal(['approvals', 'reject', first.request.requestId, '--reason', 'no'], { cwd: shop.root });
-  await keeping.until('Reject the request?');
+  await keeping.until('Reject refund');
   keeping.type('\r');
   assert.equal(await keeping.ended, 3);
   assert.equal((await svc.approvals.get(first.request.requestId)).status, 'waiting');
@@ -290,7 +475,7 @@ test('watch also prints requests created and decided between two polls, each onc
 
 test('export prints the audit as JSON Lines, prune removes closed requests', async ({ refund }, shop) => {
   const { request, outcome } = await refund();
-  await shop.svc('approvals', 'approve', request.requestId, '--set', 'amount=15', '--reason', 'fair');
+  await approve(shop, request.requestId, '--set', 'amount=15', '--reason', 'fair');
   await outcome;
   await refund();
   const lines = (await shop.svc('approvals', 'export')).stdout
@@ -356,6 +541,36 @@ else
     LONG,
   );
 
+declare(
+  'secret prints the derived secret of a webhook, and explains an error',
+  async () => {
+    const url = 'https://ops.example/approvals';
+    const own = 'https://own.example/';
+    const secrets = { [own]: [WEBHOOK_SECRET] };
+    const shop = project({}, { approvals: { callbackKey: CALLBACK_KEY, webhook: { secrets } } });
+    const { stdout, stderr } = await shop.svc('approvals', 'secret', url);
+    assert.match(stdout, /^whsec_[A-Za-z0-9+/]{43}=\n$/, stderr);
+    const json = JSON.parse((await shop.svc('approvals', 'secret', url, '--json', '--env', 'prd')).stdout);
+    const { secret, ...rest } = json;
+    assert.deepEqual(rest, { ok: true, code: 'ok', url, product: 'shop', env: 'prd', nextActions: [] });
+    assert.notEqual(secret, stdout.trim());
+    for (const [where, address, status, message] of [
+      [shop, own, 2, /has its own secrets/],
+      [shop, own.slice(0, -1), 2, /has its own secrets/],
+      [shop, 'http://ops.example', 2, /is not https/],
+      [shop, 'ops', 2, /is not a URL/],
+      [project({}), url, 2, /needs approvals\.callbackKey/],
+      [project({}, { approvals: { callbackKey: 'short' } }), url, 2, /too short/],
+    ] as const) {
+      const refused = await where.svc('approvals', 'secret', address);
+      assert.equal(refused.status, status, refused.stdout);
+      assert.match(refused.stderr, message);
+      assert.equal(refused.stdout, '');
+    }
+  },
+  LONG,
+);
+
 if (missing !== undefined) declare.skip('serve answers the callback over HTTP, from another process', missing);
 else
   declare(
@@ -371,16 +586,18 @@ else
         assert.equal((await fetch(`${base}/healthz`)).status, 200);
         assert.equal((await fetch(`${base}/readyz`)).status, 200);
         assert.equal((await fetch(`${base}/elsewhere`)).status, 404);
-        const approvals = {
-          ...STORE,
-          callbackBase: `${base}/any/prefix`,
-          webhook: { secrets: { [to.url]: [WEBHOOK_SECRET] } },
-        };
+        const approvals = { ...STORE, callbackBase: `${base}/any/prefix` };
         const config = { databases: { main: { dialect: 'postgresql', url } } } as const;
         await withGate({ config, approvals, humanInLoop: { approvalWebhook: to.url } }, async ({ refund, refunds }) => {
           const { outcome } = await refund();
           await waitUntil(() => to.received.length === 1, 'nothing came');
-          const { callbackUrl, requestId } = JSON.parse(to.received[0]?.body ?? '');
+          const { headers = {}, body = '' } = to.received[0] ?? {};
+          const { status, stdout, stderr } = await shop.svc('approvals', 'secret', to.url);
+          assert.equal(status, 0, stderr);
+          const { callbackUrl, requestId } = new Webhook(stdout.trim()).verify(
+            body,
+            headers as Record<string, string>,
+          ) as { callbackUrl: string; requestId: string };
           await waitUntil(
             async () => /delivered {2}\(webhook\)/.test((await shop.svc('approvals', 'show', requestId)).stdout),
             'the delivery is not shown',

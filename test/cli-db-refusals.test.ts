@@ -45,11 +45,11 @@ test(
       assertExit(await svc('db', 'schema', 'generate'));
       assert.match(
         assertExit(await svc('db', 'migrate', '--dry-run')).stdout,
-        /-- lossy: .*users\.email[\s\S]*-- destroys data:\nALTER TABLE/,
+        /-- lossy: .*users\.email[\s\S]*-- destroys data: "users" \(0 rows\):\nALTER TABLE/,
       );
       assert.match(
         assertExit(await svc('db', 'migrate', 'rollback', '--dry-run')).stdout,
-        /-- destroys data:\nDROP TABLE/,
+        /-- destroys data: "users" \(0 rows\):\nDROP TABLE/,
       );
       assert.match(assertExit(await svc('db', 'migrate', 'status')).stdout, /^PENDING 1/);
     }),
@@ -105,6 +105,7 @@ test(
       assert.deepEqual(nextActions, [
         `Preview first: svc db migrate ${typed.join(' ')} --dry-run`,
         `Then: svc db migrate ${typed.join(' ')} --allow-destructive`,
+        'Or permit it in the migration: "allow": ["destructive"]',
       ]);
       assertExit(await svc('db', 'migrate', '--allow-destructive'));
     }),
@@ -593,19 +594,21 @@ test(
       );
       const file = 'svc/database/migrations/other/20260101_000000_half.json';
       const began = shop.read(file);
-      shop.write(file, began.replace('1 / 0', '1 / 1'));
-      for (const decision of ['--retry', '--applied']) {
-        const { code, nextActions: next } = json(
-          assertExit(
-            await shop.svc('db', 'migrate', 'resolve', '--db', 'other', '20260101_000000_half', decision, '--json'),
-            5,
-          ),
-        );
+      const resolve = (decision: string) =>
+        shop.svc('db', 'migrate', 'resolve', '--db', 'other', '20260101_000000_half', decision, '--json');
+      const assertRefused = async (decision: string, edited: string) => {
+        shop.write(file, edited);
+        const { code, nextActions: next } = json(assertExit(await resolve(decision), 5));
         assert.equal(code, 'migration_edited', decision);
         assert.match(next.join(), /--rolled-back/);
-      }
-      shop.write(file, began);
-      assertExit(await shop.svc('db', 'migrate', 'resolve', '--db', 'other', '20260101_000000_half', '--applied'));
+      };
+      const corrected = began.replace('1 / 0', '1 / 1');
+      const changed = corrected.replace('n int', 'n bigint');
+      await assertRefused('--retry', changed);
+      await assertRefused('--applied', changed);
+      await assertRefused('--applied', corrected);
+      assertExit(await resolve('--retry'));
+      assertExit(await shop.svc('db', 'migrate', 'status', '--db', 'other', '--check'));
     } finally {
       for (const { drop } of databases) await drop();
     }

@@ -47,6 +47,32 @@ test('init through npx prints npx commands, and configures the database of prd',
   assert.match(found?.message, /PGlite|pglite/, `${status} ${stdout}`);
 });
 
+test('init for a dialect writes its driver, a URL from the environment, and a schema that it supports', async () => {
+  const drivers: Readonly<Record<string, readonly string[]>> = {
+    mysql: [],
+    mariadb: ['mariadb'],
+    mongodb: ['mongodb'],
+    dynamodb: ['@aws-sdk/client-dynamodb'],
+    cassandra: ['cassandra-driver'],
+  };
+  for (const [dialect, packages] of Object.entries(drivers)) {
+    const cwd = folder();
+    const made = await svc(['init', '--no-install', '--dialect', dialect], { cwd, env: SPEC });
+    assert.equal(made.status, 0, made.stderr);
+    assert.match(made.stderr, /Set DATABASE_URL/);
+    assert.deepEqual(Object.keys(json(cwd, 'package.json').dependencies), [...packages, '@svc/sdk']);
+    assert.match(read(cwd, 'svc.config.ts'), new RegExp(`dev: process\\.env\\.DATABASE_URL, // ${dialect}://`));
+    const generated = await svc(['db', 'schema', 'generate', '--name', 'notes'], { cwd });
+    assert.equal(generated.status, 0, `${dialect} ${generated.stderr}`);
+    const unset = await svc(['db', 'migrate', '--json'], { cwd, env: { DATABASE_URL: undefined } });
+    assert.deepEqual([unset.status, JSON.parse(unset.stdout).code], [2, 'env_unknown'], unset.stdout);
+  }
+  const cwd = folder();
+  const { status, stderr } = await svc(['init', '--no-install', '--dialect', 'mysq'], { cwd });
+  assert.deepEqual([status, existsSync(join(cwd, 'package.json'))], [2, false]);
+  assert.match(stderr, /svc init --dialect mysql/);
+});
+
 test('init keeps what exists, adds what is missing, and changes nothing the second time', async () => {
   const cwd = folder({
     'package.json': { name: '@acme/my shop', scripts: { start: 'x' }, devDependencies: { '@svc/sdk': '^9' } },
@@ -190,6 +216,30 @@ test('doctor checks the configuration of approvals', async () => {
   assert.match(`${broker}`, /pigeon/);
 });
 
+test('doctor fails on a store of approvals that belongs to another product or environment', async () => {
+  const approvals = { store: { database: 'main' } };
+  const databases = {
+    main: { dialect: 'postgresql', url: { dev: 'pglite://./.svc/main', qa: 'pglite://./.svc/main' } },
+  };
+  const cwd = folder({ 'svc.config.json': { ...TWO, databases, approvals } });
+  const found = async () => {
+    const { status, checks } = await doctor(cwd);
+    const { result, message, next } = checks.find(({ name }) => name === 'approvals') ?? {};
+    return { status, result, message, next };
+  };
+  const empty = { status: 0, result: 'ok', message: 'the store has no tables yet', next: undefined };
+  assert.deepEqual(await found(), empty);
+  assert.equal((await svc(['approvals', 'list', '--json'], { cwd })).status, 0);
+  assert.deepEqual(await found(), { ...empty, message: 'the store belongs to shop (dev)' });
+  for (const change of [{ product: 'bank' }, { env: 'qa' }]) {
+    writeFileSync(join(cwd, 'svc.config.json'), JSON.stringify({ ...TWO, databases, approvals, ...change }));
+    const foreign = await found();
+    assert.deepEqual([foreign.status, foreign.result], [1, 'fail']);
+    assert.match(foreign.message ?? '', /belong to shop \(dev\), not to (bank \(dev\)|shop \(qa\))/);
+    assert.match(`${foreign.next}`, /approvals\.store/);
+  }
+});
+
 test('doctor creates channels and brokers, and says which entry has invalid options', async () => {
   const cwd = folder({
     'pager.ts': `import { definePlugin, SvcError } from '@svc/sdk';
@@ -215,7 +265,7 @@ test('doctor creates channels and brokers, and says which entry has invalid opti
     checks.filter(({ name }) => /^(channel|broker) /.test(name)).map(({ name, message }) => `${name}: ${message}`),
     [
       'channel ops: There is no url. (approvals.channels.ops)',
-      'channel night: configured; nothing is delivered',
+      'channel night: configured; doctor delivers nothing',
       'broker bus: There is no url. (brokers.bus)',
     ],
   );
@@ -295,4 +345,21 @@ test('the driver of the project is used, wherever svc and the shell are', async 
       .stderr;
   assert.match(await status('mongodb'), /the own mongodb/);
   assert.match(await status('mariadb'), /the own mariadb/);
+});
+
+test('plugins list shows the built-in channels and brokers that the configuration uses', async () => {
+  const approvals = { channels: { log: { type: 'console' } } };
+  const brokers = { bus: { type: 'rabbitmq', url: 'amqp://127.0.0.1:1' } };
+  const cwd = folder({ 'svc.config.json': JSON.stringify({ product: 'shop', env: 'dev', approvals, brokers }) });
+  const { status, stdout } = await svc(['plugins', 'list', '--json'], { cwd });
+  assert.equal(status, 0, stdout);
+  const plugins: { readonly name: string; readonly from: string; readonly registers: object }[] =
+    JSON.parse(stdout).plugins;
+  assert.deepEqual(
+    plugins.map(({ from, registers }) => [from, registers]),
+    [
+      ['built in', { channels: ['console'] }],
+      ['built in', { brokers: ['rabbitmq'] }],
+    ],
+  );
 });

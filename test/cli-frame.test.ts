@@ -23,6 +23,54 @@ test('--version and -v print to stdout', async () => {
   }
 });
 
+test('--help and --version with --json print one object', async () => {
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  const shown = async (...args: string[]) => {
+    const { status, stdout, stderr } = await svc(args, { cwd });
+    assert.deepEqual([status, stderr], [0, ''], args.join(' '));
+    return JSON.parse(stdout);
+  };
+  const expected = { ok: true, code: 'ok', version, nextActions: [] };
+  assert.deepEqual(await shown('--version', '--json'), expected);
+  assert.deepEqual(await shown('--json', '-v'), expected);
+  const all = await shown('--help', '--json');
+  assert.deepEqual(all, await shown('--json'));
+  assert.deepEqual(
+    all.commands,
+    table.map(({ path, summary }) => ({ command: `svc ${path}`, summary })),
+  );
+  const group = await shown('plugins', '--help', '--json');
+  assert.equal(group.usage, 'svc plugins <command> [options]');
+  assert.equal(group.commands.length, 2);
+  const rollback = await shown('db', 'migrate', 'rollback', '--help', '--json');
+  assert.equal(rollback.command, 'svc db migrate rollback');
+  assert.deepEqual(
+    rollback.options.find(({ names }: { names: string[] }) => names.includes('-n')),
+    {
+      names: ['-n', '--count'],
+      argument: '<count>',
+      required: false,
+      description: 'The number of migrations. Default: 1.',
+    },
+  );
+  for (const option of rollback.options) assert.notEqual(option.argument, '<value>');
+});
+
+test('help fits the width of a terminal, and is not wrapped in a pipe', async () => {
+  for (const { path } of [{ path: '' }, ...table]) {
+    const args = [...path.split(' ').filter(Boolean), '--help', '--no-color'];
+    const screen = terminal(args, { cwd, cols: 60 });
+    await screen.ended;
+    const wide = screen
+      .shown()
+      .split('\r\n')
+      .filter((line) => line.length > 60 && !/^ {4}svc |^usage /.test(line));
+    assert.deepEqual(wide, [], path);
+  }
+  const { stdout } = await svc(['db', 'migrate', 'resolve', '--help'], { cwd });
+  assert.ok(stdout.split('\n').some((line) => line.length > 100));
+});
+
 test('--help lists every command on its own line, and --help of a group only its commands', async () => {
   const all = await svc(['--help'], { cwd });
   assert.deepEqual([all.status, all.stderr], [0, '']);
@@ -94,6 +142,20 @@ const MISTYPED: readonly (readonly [readonly string[], RegExp])[] = [
   [['--env', 'dev', 'plugins', 'list'], /after the command.*svc plugins list --env dev/s],
   [['link', '--env'], /--env/],
   [['link'], /needs an environment/],
+  [['db', 'status'], /Did you mean "svc db migrate status"\?/],
+  [['db', 'rollback'], /Did you mean "svc db migrate rollback"\?/],
+  [['db', 'schema', 'diff'], /"svc db schema check"\?\n +Did you mean "svc db schema generate --dry-run"\?/],
+  [['db', 'up'], /Did you mean "svc db migrate"\?/],
+  [['db', 'migrate', 'down'], /does not accept "down".*Did you mean "svc db migrate rollback"\?/s],
+  [['db', 'migrate', 'foo'], /does not accept "foo".*\n {2}next {2}svc db migrate --help\n$/],
+  [['status'], /Did you mean "svc db migrate status"\?/],
+  [['approvals', 'lits'], /Did you mean "svc approvals list"\?/],
+  [['approvals', 'history'], /Did you mean "svc approvals --help"\?/],
+  [['help', 'db', 'migrate'], /Did you mean "svc db migrate --help"\?/],
+  [['help'], /Did you mean "svc --help"\?/],
+  [['version'], /Did you mean "svc --version"\?/],
+  [['db', 'migrate', '--to'], /The option --to needs a value/],
+  [['db', 'migrate', 'rollback', '-n', '0'], /next {2}svc db migrate rollback --help/],
 ];
 for (const [args, said] of MISTYPED) {
   test(`svc ${args.join(' ')} exits with 2, with output only on stderr`, async () => {
@@ -159,6 +221,25 @@ test('color on a terminal, but not with NO_COLOR, in CI, with --no-color or in a
   assert.ok(!(await shown(['--help', '--no-color'])).includes(ESCAPE));
   assert.ok(!(await shown(['doctor', '--no-color'])).includes(ESCAPE));
   assert.ok(!(await svc(['--help'], { cwd })).stdout.includes(ESCAPE));
+});
+
+test('FORCE_COLOR colors a pipe, but not with NO_COLOR or --no-color', async () => {
+  const colored = async (env: Record<string, string>, ...more: string[]) => {
+    const [help, error] = await Promise.all([
+      svc(['--help', ...more], { cwd, env }),
+      svc(['nothing', ...more], { cwd, env }),
+    ]);
+    assert.equal(help.stdout.includes(ESCAPE), error.stderr.includes(ESCAPE));
+    return help.stdout.includes(ESCAPE);
+  };
+  assert.ok(await colored({ FORCE_COLOR: '1' }));
+  assert.ok(await colored({ FORCE_COLOR: '1', CI: 'true', TERM: 'dumb' }));
+  for (const FORCE_COLOR of ['0', 'false', '']) assert.ok(!(await colored({ FORCE_COLOR })), FORCE_COLOR);
+  assert.ok(!(await colored({ FORCE_COLOR: '1', NO_COLOR: '1' })));
+  assert.ok(!(await colored({ FORCE_COLOR: '1' }, '--no-color')));
+  const screen = terminal(['--help'], { cwd, env: { FORCE_COLOR: '0' } });
+  await screen.ended;
+  assert.ok(!screen.shown().includes(ESCAPE));
 });
 
 test('a closed pipe ends the command without an error', async () => {

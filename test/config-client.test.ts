@@ -118,6 +118,31 @@ test('closing the client closes open databases once, and skips closed ones', asy
   await assert.rejects(tables(two));
 });
 
+test('product and env are enough where there is no configuration file', async () => {
+  const cwd = folder({});
+  const svc = new Svc({ product: 'shop', env: 'test', cwd });
+  try {
+    const turns = [{ calls: [{ tool: 'look' }] }, { text: 'Done.' }];
+    const agent = await svc.agents.define({
+      tag: 'clerk',
+      model: { provider: 'scripted', model: 'x', settings: { turns } },
+      tools: [{ tag: 'look', handler: () => 'seen' }],
+    });
+    assert.equal((await agent.run({ prompt: 'Go.' }).result).text, 'Done.');
+    assert.deepEqual((await svc.approvals.list()).records, []);
+    await refused('database_unknown', svc.database.connect({ database: 'main' }));
+    await refused('config_missing', new Svc({ env: 'test', cwd }).approvals.list());
+    await refused('config_missing', new Svc({ product: 'shop', env: 'test', cwd, configFile: 'no.ts' }).agents.list());
+    await refused('config_invalid', new Svc({ product: 'shop', cwd }).approvals.list());
+    await refused(
+      'database_unknown',
+      new DatabaseService({ cwd }).connect({ database: 'main', product: 'a', env: 'b' }),
+    );
+  } finally {
+    await svc.close();
+  }
+});
+
 test('plugins of the configuration tap the hooks of the engine', async () => {
   const seen: string[] = [];
   const plugin = definePlugin({

@@ -10,10 +10,12 @@ import { type ErrorCode, isSvcError, type SvcError } from '../core/errors.ts';
 import { Kernel } from '../core/kernel.ts';
 import { applyPlugin } from '../core/plugin.ts';
 import { withoutPassword } from '../core/url.ts';
-import { type Driver, loadDriver } from '../plugins/shared/driver.ts';
+import { readSettings } from '../plugins/dialects/shared/settings.ts';
+import { assertInstalled, type Driver, loadDriver } from '../plugins/shared/driver.ts';
 import { folder } from './kit/folder.ts';
 import { loadRuntime } from './kit/load.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
 
 delete process.env.SVC_ENV;
 
@@ -385,6 +387,19 @@ test('every dialect rejects connection options that are misspelled, of a wrong t
   }
 });
 
+test('a dialect without options of its own accepts those that svc passes to every dialect', () => {
+  assert.equal(readSettings('Acme', {}, { connectTimeoutMs: 5000, busyTimeoutMs: 0, readOnly: true }).readOnly, true);
+  const whyNot = (given: ConnectOptions) => {
+    try {
+      return readSettings('Acme', {}, given);
+    } catch (error) {
+      return isSvcError(error) && error.why;
+    }
+  };
+  assert.equal(whyNot({ beads: 7 }), 'There is no option "beads": it has no options of its own.');
+  assert.match(String(whyNot({ connectTimeoutMs: 0 })), /^connectTimeoutMs is 0 and must be a whole number/);
+});
+
 test('a missing driver is reported with the searched folders, and one of the project is found', async () => {
   const root = folder({ 'node_modules/own-driver/index.js': 'exports.own = true;' });
   const driver = (name: string): Driver<object> => ({ name, package: name, load: () => import(name) });
@@ -394,4 +409,21 @@ test('a missing driver is reported with the searched folders, and one of the pro
     assert.ok(error.why?.includes(`from ${root}`), error.why);
     return true;
   });
+});
+
+test('a driver that only the command line contains, or that throws, cannot be loaded in the project', async () => {
+  const root = folder({
+    'node_modules/own-driver/index.js': 'exports.own = true;',
+    'node_modules/broken-driver/index.js': "throw new TypeError('needs another Node');",
+  });
+  const driver = (name: string): Driver<object> => ({ name, package: name, load: async () => ({ bundled: true }) });
+  const why = async (name: string) => {
+    const error = await expectError(assertInstalled(driver(name), root), 'driver_missing');
+    assert.deepEqual(error.next, [`npm install ${name}`]);
+    return `${error.message} ${error.why}`;
+  };
+  await assertInstalled(driver('own-driver'), root);
+  assert.deepEqual(await loadDriver(driver('no-driver'), root), { bundled: true });
+  assert.match(await why('no-driver'), /not installed in this project\..*contains its own/);
+  assert.match(await why('broken-driver'), /cannot be loaded\. .*needs another Node/);
 });

@@ -8,6 +8,7 @@ import { Hono } from 'hono';
 import { assertConfig } from '../config/load/validate.ts';
 import { readSchemaFile } from '../config/project/schema-file.ts';
 import { Kernel } from '../core/kernel.ts';
+import { migrationProblems } from '../core/migration/validate-migration.ts';
 import { applyPlugin } from '../core/plugin.ts';
 import {
   type DocsBlock,
@@ -44,6 +45,7 @@ const RUN_BY: Readonly<Record<string, (block: DocsBlock) => boolean>> = {
     (page === 'docs/reference/approvals.md' &&
       (['python', 'go'].includes(language) || annotation === 'receiver.mjs')) ||
     (page === 'docs/how-to/approve-by-webhook.md' && language === 'sh'),
+  'cli-approvals.test.ts': ({ page, language }) => page === 'docs/reference/approvals.md' && language === 'sh',
 };
 const isRunElsewhere = (block: DocsBlock) => Object.values(RUN_BY).some((runs) => runs(block));
 const at = ({ page, line }: DocsBlock): string => `${page}:${line}`;
@@ -62,6 +64,20 @@ const NEIGHBOURS: DocsStubs = {
   'driver.ts': 'export const open = () => undefined;',
 };
 
+/** A driver that is not installed here. */
+const LMDB = `declare module 'lmdb' {
+  export function open<V, K>(options: object): {
+    get(key: K): V | undefined;
+    getKeys(range: { start: K; end: K }): { map<T>(convert: (key: K) => T): { readonly asArray: T[] } };
+    putSync(key: K, value: V): boolean;
+    removeSync(key: K): boolean;
+    transactionSync<T>(work: () => T): T;
+    resetReadTxn(): void;
+    readonly flushed: Promise<boolean>;
+    close(): Promise<void>;
+  };
+}`;
+
 function project(): string {
   const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const paths = Object.entries<{ types?: string }>(exports).flatMap(([name, { types }]) =>
@@ -76,6 +92,7 @@ function project(): string {
   const path = folder({
     'tsconfig.json': { compilerOptions: { ...options, declaration: false }, include: ['**/*.ts', '**/*.js'] },
     'prelude.ts': PRELUDE,
+    'lmdb.d.ts': LMDB,
     'package.json': { type: 'module' },
     ...Object.fromEntries(files),
   });
@@ -119,9 +136,11 @@ test('TypeScript and JavaScript compile against the public types', async () => {
   );
 });
 
-test('JSON is valid, and so are schema files', async () => {
+test('JSON is valid, and so are schema files and migrations', async () => {
   for (const { page, line, text } of blocks.filter(({ language }) => language === 'json')) {
     const value: unknown = JSON.parse(text);
+    const isMigration = typeof value === 'object' && value !== null && 'up' in value;
+    if (isMigration) assert.deepEqual(migrationProblems(value), [], `${page}:${line}`);
     if (!Array.isArray(value)) continue;
     const databases = value.map(({ db }) => db);
     const read = await readSchemaFile(folder({ 'svc/database/schema.json': text }), databases);

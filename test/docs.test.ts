@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { table } from '../cli/command-list.ts';
 import { FIELD_TYPES } from '../core/schema/model.ts';
 import { outdated } from '../docs/generate.ts';
+import { documentedCommands, schemaPath } from '../docs/output-schemas.ts';
 import { deadLinks } from './kit/docs-links.ts';
 import { test } from './kit/test.ts';
 
@@ -28,6 +29,15 @@ test('exactly the commands are listed', () => {
     (match) => match[1],
   );
   assert.deepEqual(written.sort(), table.map(({ path }) => path).sort());
+});
+
+test('the output of every command has a schema, and a link to it', () => {
+  const commands = [...table.map(({ path }) => path), '--help', '--version'];
+  assert.deepEqual([...documentedCommands].sort(), commands.sort());
+  const text = page('reference/json.md');
+  for (const command of commands)
+    assert.ok(text.includes(`](${schemaPath(command).replace('reference/', '')})`), command);
+  assert.deepEqual(readdirSync(join(docs, 'reference/json')).length, commands.length);
 });
 
 test('every field type is listed', () => {

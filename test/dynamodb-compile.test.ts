@@ -218,7 +218,6 @@ test('values are converted without loss or not at all', () => {
   const to = (type: string, more: object = {}) => ({ name: 'f', type, ...more }) as never;
   const fits: readonly [object, object, object][] = [
     [{ S: '12' }, to('integer'), { N: '12' }],
-    [{ S: '1.20e1' }, to('integer'), { N: '12' }],
     [{ N: '1E+2' }, to('bigint'), { N: '100' }],
     [{ S: '-0.50' }, to('decimal', { precision: 3, scale: 2 }), { N: '-0.5' }],
     [{ N: '5' }, to('string'), { S: '5' }],
@@ -237,6 +236,7 @@ test('values are converted without loss or not at all', () => {
   const misfits: readonly [object, object][] = [
     [{ N: '1.5' }, to('integer')],
     [{ N: '40000' }, to('smallint')],
+    ...['007', '+5', '-0', '5.0', '1.20e1', '5\n'].map((S): [object, object] => [{ S }, to('integer')]),
     [{ N: '9223372036854775808' }, to('bigint')],
     [{ S: '1.234' }, to('decimal', { precision: 3, scale: 2 })],
     [{ S: '12345' }, to('string', { length: 4 })],

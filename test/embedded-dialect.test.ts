@@ -217,10 +217,30 @@ test('triggers and views are listed', async () => {
     await connection.query('CREATE TRIGGER "ring" AFTER INSERT ON teams BEGIN DELETE FROM teams WHERE id < 0; END');
     await connection.query('CREATE VIEW few AS SELECT id FROM teams');
     assert.deepEqual(await connection.unsupportedObjects(), [
-      { collection: 'teams', what: 'has the trigger "ring", which is lost when svc recreates the table' },
+      {
+        collection: 'teams',
+        what: 'has the trigger "ring", which svc does not manage; it is kept when svc recreates the table',
+      },
       { what: 'has the view "few", which svc does not manage' },
     ]);
     assert.deepEqual([...(await connection.introspect()).keys()], ['teams']);
+  });
+});
+
+test('triggers and partial indexes are kept when their table is recreated', async () => {
+  await withSqlite(async (connection) => {
+    const model = await run(connection, [TEAMS], new Map(), sqlite);
+    await connection.query('CREATE TRIGGER ring AFTER INSERT ON teams BEGIN DELETE FROM teams WHERE id < 0; END');
+    await connection.query('CREATE UNIQUE INDEX once ON teams (mood) WHERE id > 10');
+    const before = await connection.unsupportedObjects();
+    await run(connection, [RULE, { type: 'dropField', collection: 'teams', field: 'notes' }], model, sqlite).catch(
+      () => 0,
+    );
+    assert.ok(!(await connection.introspect()).get('teams')?.fields.has('notes'));
+    assert.deepEqual(await connection.unsupportedObjects(), before);
+    assert.deepEqual(before.map(({ what }) => /"(\w+)"/.exec(what)?.[1]).sort(), ['once', 'ring']);
+    await connection.query("INSERT INTO teams (id, mood) VALUES (11, 'a')");
+    await assert.rejects(connection.query("INSERT INTO teams (id, mood) VALUES (12, 'a')"), /Rows in the table/);
   });
 });
 

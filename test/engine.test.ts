@@ -260,6 +260,8 @@ for (const engine of sqlEngines) {
         const { message, next } = await expectError(resolveMigration(adapter, age.tag, action), 'not_reversible_now');
         assert.match(message, /"20260103_000000_years" depends on it/);
         assert.deepEqual(next, [`Resolve that one first: svc db migrate resolve ${renamed.tag} --${action}`]);
+        const creator = await expectError(resolveMigration(adapter, users.tag, action), 'not_reversible_now');
+        assert.deepEqual(creator.details, { tag: users.tag, dependent: age.tag });
       }
       assert.ok((await historyModel(adapter)).get('users')?.fields.has('years'));
       await adapter.connection.query(`DELETE FROM _svc_migrations WHERE tag = '${age.tag}'`);
@@ -382,6 +384,18 @@ for (const engine of sqlEngines) {
     },
   );
 
+  on('an older file that only fits before a newer one is reported as out of order', async (adapter) => {
+    const [base, older] = branches;
+    const renamed = migration('20260103_000000_renamed').renameField('u', 'f', 'g').build();
+    await migrate(adapter, files(base, renamed));
+    const error = await expectError(migrate(adapter, files(base, older, renamed)), 'order_conflict');
+    assert.match(error.why ?? '', /fit only in tag order: .* "u\.f" does not exist\.$/);
+    assert.equal(error.next.length, 2);
+    assert.match(error.next[0] ?? '', /newer tag/);
+    const wrong = migration(older.tag).modifyField('u', 'nope', { length: 9 }).build();
+    await expectError(migrate(adapter, files(base, wrong, renamed)), 'field_unknown');
+  });
+
   on('--to stops at a tag, and an unknown tag is rejected', async (adapter) => {
     await migrate(adapter, files(...all), { to: age.tag });
     assert.equal((await status(adapter, files(...all))).completed, 2);
@@ -470,7 +484,7 @@ for (const engine of sqlEngines) {
       assert.match(state ?? '', /2 of 3 migrations are rolled back/);
       assert.deepEqual(
         next.filter((line) => /again|rollback/.test(line)),
-        [`Correct "${blocked.tag}" or remove the cause, then run svc db migrate rollback --to ${one.tag}`],
+        [`Remove the cause, then run svc db migrate rollback --to ${one.tag}`],
       );
       await adapter.connection.query('CREATE TABLE gate (i integer)');
       for (const taken of [[blocked.tag], []]) {

@@ -6,9 +6,13 @@ import { test } from './kit/test.ts';
 
 /** Lowest floor first. A file belongs to the first floor that matches; every file must have one. */
 const FLOORS: readonly [name: string, files: RegExp][] = [
-  ['ground', /^core\/(errors|json|nearest|on-abort|process-wide|registry|url|validate-shape|version)\.ts$/],
+  [
+    'ground',
+    /^core\/(errors|hook|json|nearest|on-abort|process-wide|read-body|registry|url|validate-shape|widened|version)\.ts$/,
+  ],
+  ['display', /^core\/display\//],
   ['schema', /^core\/schema\//],
-  ['contracts', /^core\/(records|dialect)\.ts$/],
+  ['contracts', /^core\/(records|dialect|blocking-session)\.ts$/],
   ['tool', /^core\/tool\//],
   ['migration', /^core\/migration\//],
   ['database', /^core\/database\//],
@@ -21,7 +25,7 @@ const FLOORS: readonly [name: string, files: RegExp][] = [
 
 /** The core modules that plugins may import: contracts and rules, never an engine. */
 const FOR_PLUGINS =
-  /^core\/([a-z-]+\.ts$|schema\/|tool\/|approval\/(channel|display|request)\.ts$|agent\/model\.ts$|migration\/(migration|history-table)\.ts$)/;
+  /^core\/([a-z-]+\.ts$|schema\/|tool\/|approval\/(channel|parse-decision|request)\.ts$|display\/(json|text)\.ts$|agent\/model\.ts$|migration\/(migration|history-table)\.ts$)/;
 
 /** The packages that core may import in addition to Node; drivers and transports belong in plugins. */
 const CORE_PACKAGES = ['tapable', 'uuid', 'ajv', '@opentelemetry/api'];

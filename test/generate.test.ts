@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { type GeneratedMigration, type GenerateOptions, generate, modelFromFiles } from '../config/project/generate.ts';
@@ -12,6 +12,8 @@ import type { Migration } from '../core/migration/migration.ts';
 import { isTag } from '../core/migration/tag.ts';
 import { applyAll } from '../core/schema/apply.ts';
 import type { Declaration } from '../core/schema/declaration/declaration.ts';
+import type { ModelOperation, Operation } from '../core/schema/operation.ts';
+import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
 import { folder } from './kit/folder.ts';
 import { readMigrations } from './kit/load.ts';
@@ -121,12 +123,12 @@ test('a migration references the JSON Schema of the package, which is in a paren
 
 test('down of every generated migration restores the previous schema', async () => {
   const first = filesOf(await generateFrom({ users: { id, name: 'string' }, logs: { id, line: 'text' } }));
-  const before = modelFromFiles(first);
+  const before = modelFromFiles(first, 'postgresql');
   const second = await generateFrom(
     { users: { id, nick: 'string', age: 'smallint' } },
     { files: first, rename: ['users.name:nick'] },
   );
-  const after = modelFromFiles([...first, ...filesOf(second)]);
+  const after = modelFromFiles([...first, ...filesOf(second)], 'postgresql');
   assert.notDeepEqual(after, before);
   let model = applyAll([], after);
   for (const { migration } of [...second].reverse()) model = applyAll(migration.down, model);
@@ -229,6 +231,41 @@ const steps = (results: readonly GeneratedMigration[]): string[] =>
     }),
   );
 
+test('a rename that the engine cannot do in place is generated as a copy, with the new type', async () => {
+  const key = { type: 'text', primaryKey: true } as const;
+  const from = { a: { k: key, n: 'text', m: 'text', i: 'text' } } as const;
+  const files = filesOf(await generateFrom(from, { dialect: cassandra }));
+  const to = {
+    a: {
+      k2: { ...key, renamedFrom: 'k' },
+      n2: { type: 'text', renamedFrom: 'n' },
+      m2: { type: 'integer', renamedFrom: 'm' },
+      i: 'text',
+    },
+  } as const;
+  const [generated] = await generateFrom(to, { dialect: cassandra, files });
+  const rename = { type: 'renameField', collection: 'a' };
+  const [up, down] = [
+    [
+      { ...rename, from: 'k', to: 'k2' },
+      { ...rename, from: 'n', to: 'n2', strategy: 'copy' },
+      { ...rename, from: 'm', to: 'm2', strategy: 'copy', changes: { type: 'integer' } },
+    ],
+    [
+      { ...rename, from: 'm2', to: 'm', strategy: 'copy', changes: { type: 'text' } },
+      { ...rename, from: 'n2', to: 'n', strategy: 'copy' },
+      { ...rename, from: 'k2', to: 'k' },
+    ],
+  ];
+  assert.deepEqual([generated?.migration.up, generated?.migration.down], [up, down]);
+  assert.deepEqual(
+    await generateFrom(to, { dialect: cassandra, files: [...files, ...filesOf(generated ? [generated] : [])] }),
+    [],
+  );
+  const unknown = { a: { k: key, n: { type: 'text', strategy: 'copy' } } } as Declaration['tables'];
+  assert.match((await rejectionOf(generateFrom(unknown))).why ?? '', /known are type, .*, references, renamedFrom\.$/);
+});
+
 test('a rename to an existing name drops its previous owner, and two names can be swapped', async () => {
   const table = { id, x: 'string', y: 'string' } as const;
   const files = filesOf(await generateFrom({ a: table, b: table }));
@@ -241,9 +278,9 @@ test('a rename to an existing name drops its previous owner, and two names can b
   for (const [tables, rename, expected] of cases) {
     const results = await generateFrom(tables, { files, rename });
     assert.deepEqual(steps(results), expected);
-    const after = modelFromFiles([...files, ...filesOf(results)]);
+    const after = modelFromFiles([...files, ...filesOf(results)], 'postgresql');
     assert.deepEqual([...after.keys()].sort(), Object.keys(tables));
-    assert.deepEqual(applyAll(results[0]?.migration.down ?? [], after), new Map(modelFromFiles(files)));
+    assert.deepEqual(applyAll(results[0]?.migration.down ?? [], after), new Map(modelFromFiles(files, 'postgresql')));
   }
 });
 
@@ -478,4 +515,41 @@ test('all new files are written or none, and no existing file is overwritten', a
   writeNewFiles(root, [{ file: 'x/y/a.json', text: 'whole' }]);
   assert.equal(readFileSync(join(root, 'x/y/a.json'), 'utf8'), 'whole');
   assert.deepEqual(readdirSync(join(root, 'x/y')), ['a.json']);
+});
+
+test('a file that changes what a raw statement made has a next step: makes', async () => {
+  const statement = 'CREATE TABLE "logs" (id int PRIMARY KEY)';
+  const made: ModelOperation = {
+    type: 'createCollection',
+    name: 'logs',
+    fields: [{ name: 'id', type: 'integer', primaryKey: true }],
+  };
+  const raw = { type: 'raw', dialect: 'postgresql', statement } as const;
+  const line = { type: 'addField', collection: 'logs', field: { name: 'line', type: 'text' } } as const;
+  const filesWith = (first: Operation): MigrationFile[] =>
+    ([first, line] as const).map((operation, index) => {
+      const tag = `2026010${index + 1}_000000_x`;
+      return { file: `${tag}.json`, ...definedInCode({ tag, name: 'x', up: [operation], down: [] }) };
+    });
+  const error = await rejectionOf(generateFrom({}, { files: filesWith(raw) }));
+  assert.equal(error.code, 'collection_unknown');
+  assert.match(error.next.join(), /^For a table that a raw statement of "20260101_000000_x" makes: .*"makes"/);
+  const files = filesWith({ ...raw, makes: [made] });
+  assert.deepEqual(steps(await generateFrom({}, { files, drop: ['logs'] })), ['drop logs']);
+  assert.deepEqual([...modelFromFiles(files, 'mysql', true).keys()], []);
+});
+
+test('a folder named like a migration file is rejected by name, and an extension in upper case counts', async () => {
+  const [generated] = await generateFrom({ users: { id } });
+  assert.ok(generated);
+  const { tag } = generated.migration;
+  const upper = `${FOLDER}/${tag}.JSON`;
+  const root = folder({ [upper]: generated.migration, [`${FOLDER}/20990101_000000_sub.json/note.txt`]: 'x' });
+  const refusal = await rejectionOf(readMigrations(root, 'main'));
+  assert.deepEqual([refusal.code, refusal.where], ['migration_invalid', `${FOLDER}/20990101_000000_sub.json`]);
+  rmSync(join(root, FOLDER, '20990101_000000_sub.json'), { recursive: true });
+  assert.deepEqual(
+    (await readMigrations(root, 'main')).map((one) => [one.tag, one.file]),
+    [[tag, upper]],
+  );
 });

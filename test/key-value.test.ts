@@ -47,7 +47,7 @@ function memoryDriver({ texts, sets, rows, ...hooks }: Memory): KeyValueDriver {
       for (const key of [...rows.keys()]) if (which === 'rows' && key.startsWith(prefix)) yield [key];
     },
     readRows: async (keys, fields) =>
-      keys.map((key) => Object.fromEntries(fields.map((field) => [field, rows.get(key)?.[field] ?? null]))),
+      keys.map((key) => Object.fromEntries(fields.map(({ name }) => [name, rows.get(key)?.[name] ?? null]))),
     async writeRows(writes, expected) {
       hooks.beforeWrite?.();
       if (!isMet(expected)) return 'conflict';

@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { assertDocumentedOutput } from './kit/json-output.ts';
 import { test } from './kit/test.ts';
 
 const kit = new URL('./kit/test.ts', import.meta.url).href;
@@ -180,4 +181,17 @@ test('the runner succeeds if all tests pass', async () => {
   const { status, stdout } = await node(runner, await testFile(`test('a', () => {});`));
   assert.match(stdout, /1 passed, 0 failed, 0 skipped\n$/);
   assert.equal(status, 0);
+});
+
+test('output with --json that its schema does not describe fails a test', () => {
+  const checks = [{ name: 'node', result: 'ok', message: '20.19.0' }];
+  const printed = (data: object) => JSON.stringify({ ok: true, code: 'ok', ...data, nextActions: [] }, null, 2);
+  assertDocumentedOutput(['doctor', '--json'], printed({ checks }));
+  assertDocumentedOutput(['no-such-command', '--json'], printed({ usage: 'svc <command>', commands: [] }));
+  for (const wrong of [{ checks, more: 1 }, { checks: [{ ...checks[0], result: 'fine' }] }, {}]) {
+    assert.throws(
+      () => assertDocumentedOutput(['doctor', '--json'], printed(wrong)),
+      /output-schemas\.ts does not describe/,
+    );
+  }
 });

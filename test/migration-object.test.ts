@@ -97,6 +97,45 @@ test('a raw statement without down makes the migration irreversible', () => {
   assert.match(migration('x').raw('postgresql', 'SELECT 1').build().irreversible ?? '', /raw postgresql/);
 });
 
+test('a raw statement without down makes the migration irreversible on its own dialect only', () => {
+  const built = migration('x')
+    .createCollection('t', [{ name: 'id', type: 'integer', primaryKey: true }])
+    .raw('postgresql', 'SELECT 1')
+    .build();
+  assert.deepEqual(built.irreversibleOn, ['postgresql']);
+  assert.deepEqual(built.down, [{ type: 'dropCollection', collection: 't' }]);
+  const everywhere = migration('x').raw('postgresql', 'SELECT 1').dropField('users', 'age').build();
+  assert.deepEqual([everywhere.irreversibleOn, everywhere.down], [undefined, []]);
+  assert.match(everywhere.irreversible ?? '', /dropField/);
+  assert.deepEqual(problems({ ...built, irreversibleOn: undefined }), [
+    'down: must be empty if the migration is irreversible, or "irreversibleOn" must list the dialects.',
+  ]);
+  assert.deepEqual(problems({ ...built, irreversible: undefined }), [
+    'irreversible: must give the reason for "irreversibleOn".',
+  ]);
+});
+
+test('what a raw statement makes is undone by its down, and validated like any operation', () => {
+  const makes = [{ type: 'addField', collection: 't', field: { name: 'f', type: 'text' } }] as const;
+  const { up, down } = migration('x').raw('mysql', 'ALTER 1', { down: 'ALTER 2', makes }).build();
+  assert.deepEqual(up, [{ type: 'raw', dialect: 'mysql', statement: 'ALTER 1', makes }]);
+  const undone = { type: 'dropField', collection: 't', field: 'f' } as const;
+  assert.deepEqual(down, [{ type: 'raw', dialect: 'mysql', statement: 'ALTER 2', makes: [undone] }]);
+  const dropping = () =>
+    migration('x')
+      .raw('mysql', 'ALTER 2', { down: 'ALTER 1', makes: [undone] })
+      .build();
+  assert.throws(dropping, (error) => error instanceof SvcError && /downMakes/.test(error.why ?? ''));
+  const explicit = migration('x')
+    .raw('mysql', 'ALTER 2', { down: 'ALTER 1', makes: [undone], downMakes: makes })
+    .build();
+  assert.deepEqual(explicit.down, [{ type: 'raw', dialect: 'mysql', statement: 'ALTER 1', makes }]);
+  const wrong = (made: object) => problems({ tag: 'x', up: [{ ...up[0], makes: [made] }], down: [] }).join();
+  assert.match(wrong({ type: 'raw', dialect: 'mysql', statement: 'x' }), /makes\[0\]\.type is raw/);
+  assert.match(wrong({ type: 'addField', collection: 't' }), /makes\[0\]\.field is missing/);
+  assert.match(wrong({ type: 'createCollection', name: '_svc_x', fields: [] }), /up\[0\].*_svc_x/);
+});
+
 test('build rejects an invalid migration with every reason', () => {
   assert.throws(
     () => migration('.hidden').build(),

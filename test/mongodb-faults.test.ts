@@ -264,11 +264,11 @@ else {
           );
           const late = await connectTarget(mongodb, failing.url, { leaseMs: LEASE_MS });
           const error = await rejectionOf(new MigrationEngine(late).up(index));
-          assert.equal(error.code, 'migration_half_done');
+          assert.equal(error.code, 'data_violates');
           assert.match(error.why ?? '', /11000: an injected fault/);
           await late.connection.close();
           await failing.close();
-          assert.equal((await resolveMigration(adapter, index.tag, 'retry')).status, 'completed');
+          assert.equal((await new MigrationEngine(adapter).up(index)).status, 'completed');
           assert.deepEqual(
             [...((await adapter.connection.introspect()).get('users')?.indexes.keys() ?? [])],
             ['users_n'],
@@ -332,7 +332,7 @@ else {
             assert.match(error.message, /already exists/);
             assert.deepEqual(
               [...((await adapter.connection.introspect()).get('orders')?.fields.keys() ?? [])],
-              ['theirs'],
+              ['_id', 'theirs'],
             );
             assert.deepEqual(
               (await engine.getHistory({ all: true })).map(({ tag }) => tag),

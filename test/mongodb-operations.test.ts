@@ -152,6 +152,21 @@ else {
     await assertComplete(adapter);
   });
 
+  on('the option timestamps: an insert may leave the fields out, and db.update sets one', async (fixture) => {
+    const { adapter, db, documents } = fixture;
+    await db.schema.create('notes', { text: { type: 'text', required: true } }, { timestamps: true });
+    await documents('notes').insertOne({ text: 'a' });
+    assert.ok(!(await isAccepted(documents('notes'), { text: 'b', createdAt: null })));
+    assert.ok(!(await isAccepted(documents('notes'), { text: 'b', updatedAt: '2026-01-01' })));
+    assert.ok(!(await isAccepted(documents('notes'), { createdAt: new Date() })));
+    await db.update({ table: 'notes', data: { text: 'c' }, where: { text: 'a' } });
+    assert.ok((await documents('notes').findOne({ text: 'c' }))?.updatedAt instanceof Date);
+    await assertComplete(adapter);
+    await db.schema.addField('notes', 'n', { type: 'integer', default: 1 });
+    assert.ok(await isAccepted(documents('notes'), { text: 'd' }));
+    await assertComplete(adapter);
+  });
+
   on('a capped collection, or the error of a server without them', async ({ adapter, db, documents }) => {
     const options = { mongoOptions: { capped: true, size: 4000, max: 2 } };
     const created = await db.schema.create('small', { n: 'integer' }, options).catch((error: unknown) => error);
@@ -587,7 +602,7 @@ else {
     const model = await adapter.connection.introspect();
     assert.deepEqual(
       [...(model.get('wild')?.fields.values() ?? [])].map(({ name, type }) => `${name} ${type}`),
-      ['a json', 'b string', 'c timestamp'],
+      ['_id json', 'a json', 'b string', 'c timestamp'],
     );
     const unsupported = await adapter.connection.unsupportedObjects();
     assert.ok(unsupported.some(({ what }) => what.includes('sample')));

@@ -2,15 +2,26 @@ import * as assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { BSON, MongoServerError } from 'mongodb';
 import { isOutage } from '../core/approval/backend.ts';
+import type { Json } from '../core/json.ts';
+import { MigrationHelpers } from '../core/migration/builder.ts';
 import { apply } from '../core/schema/apply.ts';
-import { defineField } from '../core/schema/define.ts';
+import { defineField, toCreateCollection } from '../core/schema/define.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
+import type { NamedFieldDefinition } from '../core/schema/operation.ts';
+import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
+import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
+import { mariadb } from '../plugins/dialects/mariadb/dialect.ts';
+import { introspect } from '../plugins/dialects/mongodb/catalog/introspect.ts';
 import { canonicalExtendedJson, readFieldRule } from '../plugins/dialects/mongodb/catalog/read-fields.ts';
 import { collectionFromEntry, registryEntry } from '../plugins/dialects/mongodb/catalog/registry.ts';
 import type { MongoStep } from '../plugins/dialects/mongodb/compile/step.ts';
-import { fieldRule } from '../plugins/dialects/mongodb/compile/validator.ts';
+import { fieldRule, validatorOf } from '../plugins/dialects/mongodb/compile/validator.ts';
 import { toSvcError } from '../plugins/dialects/mongodb/connection/errors.ts';
+import type { MongoServer } from '../plugins/dialects/mongodb/connection/server.ts';
+import { settingsOf } from '../plugins/dialects/mongodb/connection/settings.ts';
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
+import { mysql } from '../plugins/dialects/mysql/dialect.ts';
+import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
 import { arbitraryMoves } from './kit/arbitrary-schema.ts';
 import { test } from './kit/test.ts';
 import { applyMoves, CHOICES, FIELDS } from './suites/random-schema.ts';
@@ -112,4 +123,102 @@ test('an index, a key and a unique field cannot have the same name', () => {
       ),
     /two indexes "a_key"/,
   );
+});
+
+/** A table adopted with a validator of another program. */
+function adopted(validator: Json, ...fields: readonly NamedFieldDefinition[]): SchemaModel {
+  const options = { mongoOptions: { validator: validator as Readonly<Record<string, Json>> } };
+  return apply(new Map(), { type: 'createCollection', name: 't', fields, options });
+}
+
+test('a field that the validator of another program allows other types has no rule of its own', () => {
+  const properties = { owner: { bsonType: 'objectId' }, at: { type: ['string', 'null'] }, n: { bsonType: 'int' } };
+  const model = adopted(
+    { $and: [{ $jsonSchema: { properties } }, { n: { $gt: 0 } }] },
+    { name: '_id', type: 'json', primaryKey: true },
+    { name: 'owner', type: 'json', required: true },
+    { name: 'at', type: 'timestamp' },
+    { name: 'n', type: 'integer' },
+  );
+  const { $and: [own] = [] } = validatorOf(model.get('t')!) as { readonly $and: readonly Json[] };
+  const n = fieldRule({ name: 'n', type: 'integer' });
+  assert.deepEqual(own, { $jsonSchema: { bsonType: 'object', required: ['owner'], properties: { n } } });
+  const toText = { type: 'modifyField', collection: 't', field: 'owner', changes: { type: 'string' } } as const;
+  assert.throws(() => mongodb.compile(toText, model), /"t.owner" cannot be modified: a validator uses it/);
+});
+
+test('a validator that allows no further fields rejects a new one before anything is changed', () => {
+  const id = { name: '_id', type: 'json', primaryKey: true } as const;
+  const closed = {
+    $jsonSchema: { properties: { _id: {}, n: { bsonType: 'int' }, m: {} }, additionalProperties: false },
+  };
+  const model = adopted(closed, id, { name: 'n', type: 'integer' });
+  const add = (name: string) => ({ type: 'addField', collection: 't', field: { name, type: 'integer' } }) as const;
+  assert.throws(() => mongodb.compile(add('other'), model), /"t" cannot have the field "other"/);
+  assert.ok(mongodb.compile(add('m'), model).length > 0);
+});
+
+test('the size of a capped collection is required on MongoDB; other engines reject the options', () => {
+  const fields = [{ name: '_id', type: 'json', primaryKey: true }] as const;
+  const capped = { type: 'createCollection', name: 't', fields, options: { mongoOptions: { capped: true } } } as const;
+  assert.throws(() => mongodb.compile(capped, new Map()), /"t" is capped but has no size/);
+  for (const dialect of [postgresql, mysql, mariadb, dynamodb, cassandra]) {
+    const elsewhere = { ...capped, fields: [{ name: 'id', type: 'integer', primaryKey: true }] } as const;
+    assert.throws(() => dialect.compile(elsewhere, new Map()), /cannot use mongoOptions/, dialect.name);
+    const problems = MigrationHelpers.problems({ tag: '1', up: [elsewhere], down: [] }, dialect);
+    assert.ok(problems.length > 0 && !problems.join(' ').includes('size'), problems.join(' '));
+  }
+});
+
+test('no validator requires the fields of the option timestamps, which nothing fills in', () => {
+  const options = { timestamps: true };
+  const model = apply(new Map(), { type: 'createCollection', name: 't', fields: [], options });
+  assert.deepEqual(validatorOf(model.get('t')!), {
+    $jsonSchema: {
+      bsonType: 'object',
+      properties: { createdAt: { bsonType: 'date' }, updatedAt: { bsonType: 'date' } },
+    },
+  });
+});
+
+test('what DocumentDB lacks is read as mongod lists it: capped, time series, hidden indexes and collations', async () => {
+  const listed = [
+    { name: 'log', type: 'collection', options: { capped: true, size: 4096, max: 10 } },
+    { name: 'weather', type: 'timeseries', options: { timeseries: { timeField: 'at' } } },
+    { name: 'system.buckets.weather', type: 'collection', options: {} },
+  ];
+  const indexes = [
+    { name: '_id_', key: { _id: 1 } },
+    { name: 'hidden', key: { line: 1 }, hidden: true },
+    { name: 'german', key: { line: -1 }, collation: { locale: 'de' } },
+  ];
+  const all = <T>(values: readonly T[]) => ({ toArray: async () => values });
+  const sampled = [{ _id: { name: '_id', type: 'objectId' } }, { _id: { name: 'line', type: 'string' } }];
+  const collection = () => ({ find: () => all([]), listIndexes: () => all(indexes), aggregate: () => all(sampled) });
+  const mongod = { bson: BSON, db: { listCollections: () => all(listed), collection } } as unknown as MongoServer;
+  const { model, unsupportedObjects } = await introspect(mongod, settingsOf({}));
+  assert.deepEqual([...model.keys()], ['log']);
+  const log = model.get('log')!;
+  const mongoOptions = { capped: true, size: 4096, max: 10, validationLevel: 'off' };
+  assert.deepEqual(log.options, { mongoOptions });
+  assert.deepEqual([...log.indexes.keys()], ['hidden', 'german']);
+  assert.deepEqual(
+    unsupportedObjects.map(({ collection: name, what }) => `${name} ${what}`),
+    [
+      'weather is a time series, which svc cannot create',
+      'log has no validator: its fields are read from a sample of its documents',
+      'log has the index "hidden", which is hidden; svc creates a plain one',
+      'log has the index "german", which has the collation de; svc creates a plain one',
+    ],
+  );
+  const created = mongodb.compile(toCreateCollection(log), new Map()).map(({ run }) => 'options' in run && run.options);
+  assert.deepEqual(created, [mongoOptions]);
+});
+
+test('the printed command of a validator has its level and its action', () => {
+  const options = { mongoOptions: { validationLevel: 'off', validationAction: 'warn' } };
+  const model = apply(new Map(), { type: 'createCollection', name: 't', fields: [], options });
+  const add = { type: 'addField', collection: 't', field: { name: 'n', type: 'integer' } } as const;
+  const [{ text } = assert.fail()] = mongodb.compile(add, model);
+  assert.match(text, /"validationLevel":"off","validationAction":"warn"/);
 });

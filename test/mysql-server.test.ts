@@ -403,7 +403,7 @@ for (const dialect of [mysql, mariadb]) {
         await busy.query('SELECT n FROM b FOR UPDATE');
         const waited = await connection.run([insert('a'), ...both, change('a', 1, 1)], epoch);
         assert.equal(waited.committed, 1);
-        assert.ok(hasCode('migration_failed', /1205/)(waited.failure?.error));
+        assert.ok(hasCode('table_locked', /1205/)(waited.failure?.error));
         assert.equal(waited.failure?.transient, true);
         assert.deepEqual(await counts(), [[0, 0]], 'tried twice');
         await busy.query('ROLLBACK');
@@ -439,7 +439,7 @@ for (const dialect of [mysql, mariadb]) {
         const statement = 'UPDATE a SET n = n + 1; UPDATE b SET n = n + 1';
         const both = compiled({ type: 'raw', dialect: dialect.name, statement, transaction });
         const { failure } = await connection.run(both, 0);
-        assert.ok(hasCode('migration_failed', /1205/)(failure?.error));
+        assert.ok(hasCode('table_locked', /1205/)(failure?.error));
         assert.deepEqual([failure?.transient, failure?.rolledBack], [false, false]);
         assert.deepEqual(
           (await query('SELECT n FROM a')).map(({ n }) => Number(n)),
@@ -537,7 +537,7 @@ for (const dialect of [mysql, mariadb]) {
     await busy.query('SELECT * FROM t');
     const [drop] = compiled({ type: 'dropCollection', collection: 't' }, await busy.introspect());
     const refused = await connection.run([drop as MysqlSegment], 0);
-    assert.ok(hasCode('migration_failed', /1205/)(refused.failure?.error));
+    assert.ok(hasCode('table_locked', /1205/)(refused.failure?.error));
     const retried = await dialect.connect(url, {});
     const waiting = retried.run([drop as MysqlSegment], 0);
     await waitUntil(

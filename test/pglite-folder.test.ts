@@ -4,6 +4,8 @@ import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { isSvcError } from '../core/errors.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
+import { svc } from './kit/cli.ts';
+import { folder } from './kit/folder.ts';
 import { freshFolder } from './kit/pglite.ts';
 import { test } from './kit/test.ts';
 
@@ -115,6 +117,28 @@ test('a folder is unlocked when the connection fails', async () => {
     await assert.rejects(postgresql.connect(url, {}), (error) => isSvcError(error) && error.code === 'config_invalid');
     assert.ok(!existsSync(`${new URL(url).pathname}.lock`));
   } finally {
+    await drop();
+  }
+});
+
+test('svc approvals list says how to decide while the process of the agents has the store open', async () => {
+  const { url, drop } = await freshFolder();
+  const cwd = folder({
+    'svc.config.json': JSON.stringify({
+      product: 'shop',
+      env: 'dev',
+      databases: { main: { dialect: 'postgresql', url } },
+      approvals: { store: { database: 'main' } },
+    }),
+  });
+  const holder = await postgresql.connect(url, {});
+  try {
+    const { status, stdout } = await svc(['approvals', 'list', '--json'], { cwd });
+    const { code, nextActions } = JSON.parse(stdout);
+    assert.deepEqual([status, code], [7, 'database_in_use']);
+    assert.match(nextActions.join(' '), /svc\.agents\.signal in its code.*database server for approvals\.store/);
+  } finally {
+    await holder.close();
     await drop();
   }
 });

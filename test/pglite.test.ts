@@ -6,5 +6,12 @@ import { test } from './kit/test.ts';
 import { dialectSuite } from './suites/dialect-suite.ts';
 import { recordStoreSuite } from './suites/record-store-suite.ts';
 
-dialectSuite(test, { ...postgresqlUnderTest, name: 'PGlite', createDatabase: freshFolder });
+dialectSuite(test, {
+  ...postgresqlUnderTest,
+  name: 'PGlite',
+  createDatabase: freshFolder,
+  skip: {
+    'a deadline does not depend on the clock of the process': 'PGlite runs in the process and uses its clock',
+  },
+});
 recordStoreSuite(test, { ...storeUnderTest(postgresql, freshFolder), name: 'PGlite' });

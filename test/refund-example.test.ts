@@ -7,7 +7,7 @@ import { test } from './kit/test.ts';
 // The agent stops at its gate, and the typed answer decides.
 
 const script = fileURLToPath(new URL('../examples/refund/run.ts', import.meta.url));
-const QUESTION = 'Pay 20 EUR? [y]es, [n]o, or another amount: ';
+const QUESTION = 'Let payouts call refund in shop, dev, with 20 EUR? [y]es, [n]o, or another amount: ';
 
 const cases = [
   {

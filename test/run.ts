@@ -24,7 +24,7 @@ const FILE_TIMEOUT_MS = 20 * 60_000;
 const LONGEST = [
   ...['mysql-crash', 'mariadb-crash', 'cassandra-crash', 'dynamodb-crash', 'crash', 'approval-cassandra'],
   ...['approval-dynamodb', 'cassandra.', 'dynamodb.', 'suites-dialect', 'cli-db', 'bad-', 'six-engines', 'readme'],
-  ...['engine', 'refund', 'pglite', 'race'],
+  ...['engine', 'refund', 'embedded-key-value', 'pglite', 'race'],
 ];
 /** Position in that list; other files come last. */
 function startOrder(file: string): number {
@@ -33,7 +33,7 @@ function startOrder(file: string): number {
 }
 
 /** Files that need the tsx loader at run time, or test whether a module is loaded twice: run from source, not bundled. */
-const UNBUNDLED = /\b(suites-channel-broker|config|config-plugins|docs-code|embedded-dialect)\.test/;
+const UNBUNDLED = /\b(suites-channel-broker|config|config-plugins|docs-code|embedded-dialect|read-only-embedded)\.test/;
 
 interface Result {
   readonly passed: number;

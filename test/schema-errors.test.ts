@@ -108,11 +108,6 @@ const OPERATIONS: readonly [name: string, code: ErrorCode, operation: Operation,
     },
     /timestamps/,
   ],
-  [
-    'capped without size',
-    'schema_invalid',
-    { type: 'createCollection', name: 'x', fields: [], options: { mongoOptions: { capped: true } } },
-  ],
   ['an unknown table', 'collection_unknown', { type: 'dropCollection', collection: 'user' }, /"users"/],
   [
     'a table that others reference',

@@ -128,10 +128,10 @@ test('a position counts all kinds of line breaks, but not the byte order mark', 
   assert.equal(error.where, `${SCHEMA_FILE}:2:38`);
 });
 
-test('the error for a missing file names the command that creates one', async () => {
+test('the error for a missing file shows what to write, and names the command that reads a database', async () => {
   const error = await rejectionOf(readSchemaFile(folder(), ['main']));
   assert.equal(error.code, 'schema_missing');
-  assert.ok(error.next.includes('svc init'));
+  assert.match(String(error.next), /"primaryKey": true.*svc db schema pull/s);
 });
 
 test('type names match in any letter case, other names are not restricted', async () => {

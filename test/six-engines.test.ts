@@ -2,35 +2,14 @@ import * as assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { freshKeyspace } from './kit/cassandra.ts';
 import { cleanEnv, scripted } from './kit/cli.ts';
-import { freshPrefix } from './kit/dynamodb.ts';
-import { freshMongo } from './kit/mongodb.ts';
-import { freshDatabase as freshMysql } from './kit/mysql.ts';
-import { freshDatabase } from './kit/postgresql.ts';
+import { sixEngines } from './kit/six-engines.ts';
 import { test } from './kit/test.ts';
-import { find } from './servers/find.ts';
 import type { TestDatabase } from './suites/test-database.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** A new database on each available engine. */
-const databases: Readonly<Record<string, (url: string) => TestDatabase | Promise<TestDatabase>>> = {
-  postgresql: () => freshDatabase(),
-  mysql: (url) => freshMysql(url),
-  mariadb: (url) => freshMysql(url),
-  mongodb: () => freshMongo(),
-  dynamodb: (url) => freshPrefix(Number(new URL(url).port)),
-  cassandra: () => freshKeyspace(),
-};
-
-const missing: string[] = [];
-const servers = new Map<string, string>();
-for (const engine of Object.keys(databases)) {
-  const found = await find(engine as Parameters<typeof find>[0]);
-  if ('missing' in found) missing.push(found.missing);
-  else servers.set(engine, found.url);
-}
+const missing = sixEngines.flatMap((engine) => engine.missing ?? []);
 
 if (missing.length > 0) test.skip('the example of six engines runs on all six', missing.join('; '));
 else
@@ -39,10 +18,7 @@ else
     async () => {
       const fresh: [string, TestDatabase][] = [];
       try {
-        for (const [engine, url] of servers) {
-          const make = databases[engine];
-          if (make) fresh.push([engine, await make(url)]);
-        }
+        for (const engine of sixEngines) fresh.push([engine.name, await engine.createDatabase()]);
         const urls = Object.fromEntries(fresh.map(([engine, { url }]) => [`${engine.toUpperCase()}_URL`, url]));
         const local = { AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local', AWS_REGION: 'us-east-1' };
         const [node, ...args] = scripted(join(root, 'examples', 'six-engines', 'run.ts'));

@@ -58,14 +58,23 @@ test('a skipped case is reported to the runner with its reason', async () => {
   );
 });
 
-test('a skipped case is printed if the runner has no `skipped`', async () => {
+test('a skipped case is printed if the runner has no `skipped`, and counted by its `skip`', async () => {
   const { log } = console;
-  const printed: string[] = [];
+  const [printed, counted]: [string[], string[]] = [[], []];
   console.log = (line: string) => void printed.push(line);
+  const abacus = { name: 'Abacus', skip: { 'it sings': 'it is made of wood' } };
+  const cases = (on: DeclareCase) => void on('it sings', () => {});
   try {
-    await run({ name: 'Abacus', skip: { 'it sings': 'it is made of wood' } }, (on) => on('it sings', () => {}));
+    await run(abacus, cases);
+    const skip = (name: string, body: () => Promise<void>) => void counted.push(`${name}: ${typeof body}`);
+    suite(
+      Object.assign(() => undefined, { skip }),
+      abacus,
+      cases,
+    );
   } finally {
     console.log = log;
   }
-  assert.deepEqual(printed, ['# skipped: Abacus: it sings: it is made of wood']);
+  assert.deepEqual(printed, Array(2).fill('# skipped: Abacus: it sings: it is made of wood'));
+  assert.deepEqual(counted, ['Abacus: it sings: function']);
 });

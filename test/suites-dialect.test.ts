@@ -17,6 +17,8 @@ function casesOn(engine: DialectUnderTest): ReadonlyMap<string, () => Promise<vo
 const OPERATIONS = 'every operation and its inverse';
 const DESTRUCTIVE = 'destructive statements are those that lose values';
 const SURVIVES = 'what a killed process wrote is there for the next one';
+const CLOCK = 'a deadline does not depend on the clock of the process';
+const OPTIONS = 'the options that svc passes to every dialect are accepted';
 const IDENTITY = 'a database has one identity in every process, without credentials';
 
 /** The case that each wrong dialect fails, and what the case reports. */
@@ -55,7 +57,11 @@ const FAULTS: Readonly<Record<WrongDialect, readonly [name: string, message: Reg
   'lists no unsupported object': ['what a model cannot express is listed', /unsupportedObjects returned \[\]/],
   'keeps everything in memory': [SURVIVES, /kept/],
   'acknowledges a record before it is stored': [SURVIVES, /undefined !== 1/],
-  'compares deadlines with its own clock': ['a deadline does not depend on the clock of the process', /an hour ahead/],
+  'compares deadlines with its own clock': [CLOCK, /an hour ahead/],
+  'uses the clock of the process': [CLOCK, /an hour ahead/],
+  'returns the clock of the process': [CLOCK, /now\(\) depends on the clock of the process/],
+  'rejects an option of svc': [OPTIONS, /connectTimeoutMs/],
+  'accepts any option': [OPTIONS, /an unknown option/],
   'has a lock in the process': [
     'the lock excludes other processes until its holder dies',
     /the lock was acquired while another process held it/,

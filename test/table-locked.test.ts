@@ -5,6 +5,7 @@ import type { RunOptions } from '../core/migration/preview.ts';
 import { status } from '../core/migration/status.ts';
 import { sqlEngines } from './kit/engines.ts';
 import { definedInCode } from './kit/migrations.ts';
+import { assertExit, json, LONG, project } from './kit/project.ts';
 import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
@@ -35,7 +36,16 @@ for (const engine of sqlEngines.filter(({ name }) => name !== 'pglite')) {
       try {
         await other.connection.query('BEGIN');
         await other.connection.query('SELECT * FROM b');
-        const error = await expectError(migrate(impatient, defined), 'migration_failed');
+        const error = await expectError(migrate(impatient, defined), 'table_locked');
+        assert.match(error.why ?? '', /"b" is locked by session \d+ \(.*idle in transaction/);
+        assert.match(error.why ?? '', /since \d{4}-\d\d-\d\dT/);
+        const [holder] = error.details.blockedBy as Record<string, string>[];
+        const [own] = await other.connection.query(
+          engine.dialect.name === 'postgresql' ? 'SELECT pg_backend_pid() AS id' : 'SELECT CONNECTION_ID() AS id',
+        );
+        assert.equal(holder?.id, String(own?.id));
+        assert.equal(error.details.table, 'b');
+        assert.ok(error.next.some((line) => line.includes(String(own?.id))));
         assert.match(error.state ?? '', /1 of 3 steps are committed; the next run continues/);
         assert.equal((await status(impatient, defined)).entries[0]?.state, 'interrupted');
         await other.connection.query('COMMIT');
@@ -50,6 +60,36 @@ for (const engine of sqlEngines.filter(({ name }) => name !== 'pglite')) {
         await impatient.connection.close();
       }
     }));
+
+  test(
+    `${engine.name}: a locked table has an exit status of its own, and says who is waited for`,
+    () =>
+      engine.withUrl(async (url, connect) => {
+        const other = await connect();
+        await other.connection.query('CREATE TABLE b (id int)');
+        const shop = project(
+          {},
+          {
+            databases: {
+              main: { dialect: engine.dialect.name, url, options: { lockRetries: 1, lockTimeoutMs: 10 } },
+            },
+          },
+        );
+        const one = migration('20260101_000000_more').addField('b', { name: 'n', type: 'integer' }).build();
+        shop.write(`svc/database/migrations/main/${one.tag}.json`, one);
+        await other.connection.query('BEGIN');
+        await other.connection.query('SELECT * FROM b');
+        const { stderr } = assertExit(await shop.svc('db', 'migrate'), 9);
+        assert.match(stderr, /^ {2}waiting for a lock on b: session \d+ \(.*idle in transaction/m);
+        assert.match(stderr, /table_locked/);
+        const refused = json(assertExit(await shop.svc('db', 'migrate', '--json'), 9));
+        assert.equal(refused.code, 'table_locked');
+        assert.equal(refused.details.blockedBy.length, 1);
+        await other.connection.query('COMMIT');
+        assertExit(await shop.svc('db', 'migrate'));
+      }),
+    LONG,
+  );
 
   test(`${engine.name}: an interrupted run stops waiting for a table`, () =>
     engine.withUrl(async (url, connect) => {

@@ -2,7 +2,7 @@ import * as assert from 'node:assert/strict';
 import { isSvcError } from '../core/errors.ts';
 import { apply, applyAll } from '../core/schema/apply.ts';
 import { invert } from '../core/schema/invert.ts';
-import type { Operation } from '../core/schema/operation.ts';
+import type { CreateCollection, Operation } from '../core/schema/operation.ts';
 import { operationProblems } from '../core/schema/operation-problems.ts';
 import { assertSupported, type Feature, requiredFeatures } from '../core/schema/unsupported-features.ts';
 import { test } from './kit/test.ts';
@@ -30,6 +30,15 @@ const modify = (field: string, changes: object): Operation => ({
 const ASKED: readonly (readonly [Operation, readonly Feature[]])[] = [
   [{ type: 'createCollection', name: 'u', fields: [{ name: 'a', type: 'integer' }] }, ['tableWithoutKey']],
   [{ type: 'createCollection', name: 'u', fields: [{ name: 'a', type: 'Text', primaryKey: true }] }, ['longKey']],
+  [
+    {
+      type: 'createCollection',
+      name: 'u',
+      fields: [{ name: 'a', type: 'Text' }],
+      primaryKey: { name: 'k', columns: ['a'] },
+    },
+    ['primaryKeyConstraint', 'longKey'],
+  ],
   [
     { type: 'addField', collection: 't', field: { name: 'n', type: 'integer', nullable: false } },
     ['required', 'addRequired'],
@@ -78,6 +87,26 @@ test('an unsupported feature is rejected with its reason and an alternative', ()
       error.next[0] === 'Do without.',
   );
   assertSupported('acme', refuses, { type: 'dropField', collection: 't', field: 'long' }, model);
+});
+
+test('the field of a new table that is not supported is named with the table', () => {
+  const id = { name: 'id', type: 'uuid', primaryKey: true } as const;
+  const create = (options: Partial<CreateCollection>): Operation => {
+    const { type, name, fields } = { type: 'createCollection', name: 'users', fields: [id] } as const;
+    return { type, name, fields, ...options };
+  };
+  const email = { name: 'email', type: 'string', unique: true } as const;
+  for (const [feature, operation, subject] of [
+    ['unique', create({ fields: [id, email] }), '"users.email"'],
+    ['required', create({ options: { timestamps: true } }), '"users.createdAt"'],
+    ['tableWithoutKey', create({ fields: [{ name: 'id', type: 'uuid' }] }), '"users"'],
+  ] as const) {
+    assert.throws(
+      () => assertSupported('acme', { [feature]: { why: 'It cannot.', next: 'Do without.' } }, operation, model),
+      (error) => isSvcError(error) && error.message.endsWith(`: ${subject}.`),
+      feature,
+    );
+  }
 });
 
 test('a rename with changes needs an engine that copies, and its inverse restores the definition', () => {

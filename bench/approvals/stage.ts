@@ -43,7 +43,12 @@ export function gateOn(
   tools: ReadonlyMap<string, Tool>,
   approvalTimeout = 300_000,
 ): ApprovalGate {
-  const humanInLoop = { enabled: true, alwaysRequireApproval: new Set<string>(), approvalTimeout };
+  const humanInLoop = {
+    enabled: true,
+    alwaysRequireApproval: new Set<string>(),
+    approvalTimeout,
+    approvalValidFor: approvalTimeout,
+  };
   return new ApprovalGate(service, { agentTag: 'payouts', tools, humanInLoop });
 }
 

@@ -1,19 +1,26 @@
 import type { Runtime } from '../../config/load/runtime.ts';
 import type { ApprovalDetails, Approvals } from '../../config/sdk/approvals.ts';
 import type { SignalResult } from '../../core/approval/decide.ts';
-import { isSvcError, SvcError } from '../../core/errors.ts';
+import { unattendedText } from '../../core/approval/public-view.ts';
+import { isSvcError, SvcError, shellQuote } from '../../core/errors.ts';
 import { isPlainObject, type Json, readExactJson, tryParseJson } from '../../core/json.ts';
 import { osActor } from '../../core/migration/history-table.ts';
 import { nearest } from '../../core/nearest.ts';
 import { type CommandResult, SvcCommand } from '../base.ts';
+import { columnsOf } from '../output.ts';
 import { canPrompt, choose } from '../prompt.ts';
-import { choiceText, requestLines } from './request-text.ts';
+import { choiceText, notStartedText, requestLines, type ShownRequest } from './request-text.ts';
+
+/** Where the width of what is written to is not known. */
+export const DEFAULT_COLUMNS = 80;
+/** What a prompt writes before a choice. */
+const CURSOR = 3;
 
 export interface DecisionInput {
   readonly approve: boolean;
   readonly reason?: string;
   readonly modifiedParams?: { readonly [name: string]: Json };
-  /** From `approvals.get(…, { reveal: true })`. */
+  /** From `svc approvals show`. */
   readonly reviewToken?: string;
 }
 
@@ -35,19 +42,47 @@ export async function submitDecision(
     )
     .catch((error) => {
       throw isSvcError(error) && error.code === 'approval_unseen'
-        ? error.with({ next: revealFirst(requestId) })
+        ? error.with({
+            next: showThenDecide(requestId, true, `svc approvals ${approve ? 'approve' : 'reject'} ${requestId} --yes`),
+          })
         : error;
     });
   command.print(`${result.requestId} is ${result.status}, decided at ${result.decidedAt}`);
+  // Also where no process is left that could run the call.
+  const text = approve ? notStartedText(await approvals.get(requestId)) : '';
+  if (text !== '') command.note(`The call has ${text.slice(2)}`);
+  if (result.unattendedSince !== undefined) command.note(unattendedText(result.unattendedSince));
   return { data: { ...result } };
 }
 
 /** The two commands to show and decide a request without a terminal. */
-function revealFirst(requestId: string): string[] {
+function showThenDecide(requestId: string, isMasked: boolean, decide: string): string[] {
   return [
-    `svc approvals show ${requestId} --reveal --json`,
-    'Then decide with --review-token and the value of request.reviewToken in the output.',
+    `svc approvals show ${requestId}${isMasked ? ' --reveal' : ''} --json    shows it, with its request.reviewToken`,
+    `${decide} --review-token <reviewToken>`,
   ];
+}
+
+/**
+ * Approving what no terminal has shown needs a confirmation and proof that the request was shown. Throws
+ * `confirmation_required` or `approval_unseen`. A request that is already decided needs neither: nothing changes.
+ */
+export function assertShown(
+  { record: { requestId, status, reviewToken }, isRevealed, unshown }: PresentedRequest,
+  given: { readonly yes: boolean; readonly reviewToken: string | undefined; readonly flags: readonly string[] },
+): void {
+  if (unshown === undefined || status !== 'waiting' || (given.yes && given.reviewToken !== undefined)) return;
+  const missing = [...(given.yes ? [] : ['--yes']), ...(given.reviewToken === undefined ? ['--review-token'] : [])];
+  const decide = ['svc approvals approve', requestId, ...given.flags.map(shellQuote), '--yes'].join(' ');
+  throw new SvcError(
+    given.reviewToken === undefined ? 'approval_unseen' : 'confirmation_required',
+    `The approval needs ${missing.join(' and ')}.`,
+    {
+      why: `${unshown}, so the command needs ${given.yes ? '' : 'your consent, and '}proof that the request was shown.`,
+      state: 'The request is still waiting.',
+      next: showThenDecide(requestId, isRevealed || reviewToken === undefined, decide),
+    },
+  );
 }
 
 /** Returns the named request, or prompts for one. */
@@ -67,30 +102,52 @@ export async function pickRequest(
   if (records.length === 0)
     throw new SvcError('approval_unknown', 'No request is waiting.', { state: 'Nothing was decided.' });
   const now = new Date();
+  const width = (columnsOf(command.context.stderr) ?? DEFAULT_COLUMNS) - CURSOR;
   return choose(
     command,
     { message: 'Which request?', flag: '<requestId>' },
     records.map((record) => ({
-      name: choiceText(record, now),
+      name: choiceText(record, now, width),
       value: record.requestId,
     })),
   );
 }
+
+export interface PresentedRequest {
+  readonly record: ApprovalDetails;
+  /** Whether it has the values of sensitive parameters. */
+  readonly isRevealed: boolean;
+  /** Why nobody has seen all of it. */
+  readonly unshown?: string;
+}
+
+/** What every terminal keeps within reach; common limits are 1,000 (VS Code) and 2,000 lines (tmux). */
+const MAX_LINES = 1_000;
 
 /** Reads a request. On a terminal, shows all of it, including sensitive parameters, before the decision. */
 export async function showRequest(
   command: SvcCommand,
   approvals: Approvals,
   requestId: string,
-): Promise<ApprovalDetails> {
-  const reveal = canPrompt(command);
-  const record = await approvals.get(requestId, { reveal });
-  if (reveal) for (const line of requestLines({ ...record, ...toolDescription(record) })) command.note(line);
-  return record;
+): Promise<PresentedRequest> {
+  const isRevealed = canPrompt(command);
+  const record = await approvals.get(requestId, { reveal: isRevealed });
+  if (!isRevealed) return { record, isRevealed, unshown: 'There is no terminal' };
+  const { stderr } = command.context;
+  const lines = requestLines(shownRequest(record, await command.runtime()), columnsOf(stderr) ?? DEFAULT_COLUMNS);
+  const isTooLong = lines.length > MAX_LINES;
+  for (const line of isTooLong ? lines.slice(0, MAX_LINES) : lines) command.note(line);
+  if (record.unattendedSince !== undefined) command.note(unattendedText(record.unattendedSince));
+  if (!isTooLong) return { record, isRevealed };
+  const unshown = `The request has ${lines.length} lines, of which a terminal shows ${MAX_LINES}`;
+  command.note(`${unshown}.`);
+  return { record, isRevealed, unshown };
 }
 
-export function toolDescription({ definition }: ApprovalDetails): { readonly description?: string } {
-  return definition ? { description: definition.description } : {};
+/** A request with the product and the environment whose store it is in. */
+export function shownRequest(record: ApprovalDetails, { product, env }: Runtime): ShownRequest {
+  const { definition } = record;
+  return { ...record, product, env, ...(definition && { description: definition.description }) };
 }
 
 /** Parses `--set name=value` by the tool's schema: strings as they are, everything else as JSON. Throws `usage`. */
@@ -144,6 +201,12 @@ function usageError(message: string, next: readonly string[] = []): SvcError {
   return new SvcError('usage', message, { state: 'Nothing was decided.', next });
 }
 
+/** The process that runs the agents has an embedded store open for as long as it runs. */
+const IN_USE = [
+  'Decide in the process that has it open: through its callback (approvals.callbackBase), or svc.agents.signal in its code.',
+  'To decide from the command line as well, use a database server for approvals.store.',
+];
+
 /** A command on the requests of the configured approval store. */
 export abstract class ApprovalsCommand extends SvcCommand {
   abstract work(approvals: Approvals, runtime: Runtime): Promise<CommandResult | undefined>;
@@ -163,6 +226,8 @@ export abstract class ApprovalsCommand extends SvcCommand {
     ]);
     try {
       return await this.work(new Approvals(async () => runtime), runtime);
+    } catch (error) {
+      throw isSvcError(error) && error.code === 'database_in_use' ? error.with({ next: IN_USE }) : error;
     } finally {
       await closeApprovals(runtime);
     }

@@ -1,62 +1,113 @@
 import type { DeliveryAttempt } from '../../core/approval/audit.ts';
-import { displayJson, displayText, shortenText } from '../../core/approval/display.ts';
+import { unattendedText } from '../../core/approval/public-view.ts';
 import type { ApprovalRecord, ApprovalRequest } from '../../core/approval/request.ts';
+import { foldLine } from '../../core/display/fold.ts';
+import { inlineJson, jsonLines, warningLines } from '../../core/display/json.ts';
+import { shorten } from '../../core/display/limit.ts';
+import { displayText, shortenText } from '../../core/display/text.ts';
+import type { Json } from '../../core/json.ts';
 import { oneLine } from '../output.ts';
 
 /** Maximum characters of a line in a list. */
 const MAX_LINE = 100;
-/** Maximum characters of the parameters in a choice. */
-const MAX_CHOICE = 60;
+/** Maximum characters of a tag in a line with other text. */
+const MAX_TAG = 40;
+/** As wide as the labels of a request. */
+const LABEL = ' '.repeat(11);
 
-/** A request in a list: the agent, the tool, the parameters, and the time left. */
-export function listLines(record: ApprovalRecord, now: Date): string[] {
-  const { requestId, agentTag, tool, reason, parameters, status } = record;
-  const shortened = shortenText(parametersText(parameters), MAX_LINE);
+/** A request in a list: the agent, the tool, the parameters, and the time left. Lines have at most `width` columns. */
+export function listLines(record: ApprovalRecord, now: Date, width: number): string[] {
+  const { requestId, reason, status } = record;
+  const max = Math.min(MAX_LINE, width - 2);
+  const shortened = shorten(parametersText(record), max);
   return [
-    `${requestId}  ${displayText(agentTag)} → ${displayText(tool)}  ${status === 'waiting' ? timeLeft(record, now) : statusText(record)}`,
-    `  ${shortenText(reason, MAX_LINE).text}`,
-    `  ${shortened.text}${shortened.complete ? '' : `  full request: svc approvals show ${requestId}`}`,
-    ...decisionLines(record).map((line) => `  ${shortenText(line, MAX_LINE).text}`),
-  ];
+    `${requestId}  ${callText(record)}  ${status === 'waiting' ? timeLeft(record, now) : statusText(record)}`,
+    `  ${shortenText(reason, max).text}`,
+    `  ${shortened.text}`,
+    ...(shortened.complete ? [] : [`  full request: svc approvals show ${requestId}`]),
+    ...decisionLines(record).map((line) => `  ${shorten(line, max).text}`),
+    ...unattendedLines(record).map((line) => `  ${line}`),
+  ].flatMap((line) => foldLine(line, width, '  '));
 }
 
 /** How a request was decided. */
-export function decidedLines(record: ApprovalRecord): string[] {
-  return [`${record.requestId}  ${statusText(record)}`, ...decisionLines(record).map((line) => `  ${line}`)];
+export function decidedLines(record: ApprovalRecord, width: number): string[] {
+  const lines = [`${record.requestId}  ${statusText(record)}`, ...decisionLines(record).map((line) => `  ${line}`)];
+  return lines.flatMap((line) => foldLine(line, width, '  '));
 }
 
-/** A request in a prompt: one line. Includes the parameters, which distinguish similar requests. */
-export function choiceText(record: ApprovalRecord, now: Date): string {
-  const { requestId, agentTag, tool, parameters } = record;
-  const shortened = shortenText(parametersText(parameters), MAX_CHOICE).text;
-  return `${displayText(agentTag)} → ${displayText(tool)}  ${shortened}  ${timeLeft(record, now)}  ${requestId}`;
+/** A request in a prompt: one line of at most `width` columns. The parameters distinguish similar requests. */
+export function choiceText(record: ApprovalRecord, now: Date, width: number): string {
+  const start = `${callText(record)}  ${timeLeft(record, now)}  `;
+  const end = `  ${record.requestId}`;
+  const room = width - start.length - end.length;
+  if (room >= MIN_CHOICE) return `${start}${shorten(parametersText(record), room).text}${end}`;
+  return `${start}${shorten(parametersText(record), Math.max(MIN_CHOICE, width - start.length)).text}`;
+}
+
+/** Minimum characters of the parameters in a choice. */
+const MIN_CHOICE = 30;
+
+/** `payouts → refund` */
+function callText({ agentTag, tool }: ApprovalRequest): string {
+  return `${shortenText(agentTag, MAX_TAG).text} → ${shortenText(tool, MAX_TAG).text}`;
 }
 
 /** The parameters that the reviewer changed, and the reason. */
 export function decisionLines({ parameters, modifiedParams = {}, decisionReason }: ApprovalRecord): string[] {
   const changes = Object.entries(modifiedParams).map(([name, value]) => {
-    const requested = Object.hasOwn(parameters, name) ? JSON.stringify(parameters[name]) : 'nothing';
-    return `changed    ${displayText(`${name}: ${requested} → ${JSON.stringify(value)}`)}`;
+    const requested = Object.hasOwn(parameters, name) ? inlineJson(parameters[name] as Json) : 'nothing';
+    return `changed    ${displayText(name)}: ${requested} → ${inlineJson(value)}`;
   });
   return [...changes, ...(decisionReason === undefined ? [] : [`reason     ${displayText(decisionReason)}`])];
 }
 
-/** Everything that a reviewer must see before deciding; nothing is truncated. */
-export function requestLines(record: ApprovalRequest & { readonly description?: string }): string[] {
-  const { requestId, executionId, agentTag, tool, description, reason, parameters, timestamp, timeout } = record;
-  return [
+/** Says so if no process waits for the decision. */
+export function unattendedLines({ unattendedSince }: ApprovalRecord): string[] {
+  return unattendedSince === undefined ? [] : [`unattended ${unattendedText(unattendedSince)}`];
+}
+
+/** A request as a reviewer sees it. */
+export interface ShownRequest extends ApprovalRequest {
+  readonly product: string;
+  readonly env: string;
+  /** Of what is shown, shortened. */
+  readonly digest: string;
+  readonly description?: string;
+}
+
+/**
+ * Everything that a reviewer must see before deciding, in lines of at most `width` columns; nothing is truncated. What
+ * misleads is named at the end, next to the question.
+ */
+export function requestLines(request: ShownRequest, width: number): string[] {
+  const { requestId, executionId, agentTag, tool, description, reason, parameters, timestamp, timeout } = request;
+  const facts = [
     `request    ${requestId}`,
+    `product    ${displayText(request.product)}`,
+    `env        ${displayText(request.env)}`,
     `execution  ${displayText(executionId)}`,
     `agent      ${displayText(agentTag)}`,
     `tool       ${displayText(tool)}${description ? `: ${displayText(description)}` : ''}`,
     `reason     ${displayText(reason)}`,
     `requested  ${timestamp}`,
     `expires    ${timeout}`,
+    `digest     ${request.digest}`,
     'parameters',
-    ...displayJson(parameters)
-      .split('\n')
-      .map((line) => `  ${line}`),
   ];
+  const room = width - 2;
+  return [
+    ...facts.flatMap((line) => foldLine(line, width, LABEL)),
+    ...[...jsonLines(parameters, room), ...warningLines(parameters, room)].map((line) => `  ${line}`),
+  ];
+}
+
+/** The question about a request that was shown: the parameters may have moved everything else off the screen. */
+export function questionText(verb: 'Approve' | 'Reject', request: ShownRequest): string {
+  const [tool, agent, product, env] = [request.tool, request.agentTag, request.product, request.env].map(
+    (name) => shortenText(name, MAX_TAG).text,
+  );
+  return `${verb} ${tool} for ${agent} in ${product}, ${env} (digest ${request.digest})`;
 }
 
 /** The history, one event per line. Delivery attempts with the same channel and error share one line. */
@@ -87,10 +138,21 @@ export function historyLines({
     .map(({ at, words }) => [at, ...words.filter(Boolean)].join('  '));
 }
 
-export function statusText({ status, cause, decidedBy, run }: ApprovalRecord): string {
+export function statusText(record: ApprovalRecord): string {
+  const { status, cause, decidedBy, run } = record;
   const why =
     cause === 'timeout' ? ' by timeout' : decidedBy === undefined ? '' : ` by ${oneLine(displayText(decidedBy))}`;
-  return `${status}${why}${run === 'none' ? '' : `, run: ${run}`}`;
+  const ran = run === 'none' ? '' : `, run: ${run}`;
+  return `${status}${why}${ran}${notStartedText(record)}`;
+}
+
+/** For the approver of a call that no process has started: its process may be gone. */
+export function notStartedText({ status, run, validUntil, events }: ApprovalRecord): string {
+  const isClosed = events.some(({ type }) => type === 'closed');
+  if (status !== 'approved' || run !== 'none' || isClosed || validUntil === undefined) return '';
+  return Date.parse(validUntil) <= Date.now()
+    ? `, not started: the approval was valid until ${validUntil}`
+    : `, not started yet: the approval is valid until ${validUntil}`;
 }
 
 /** `4 min 12 s left` */
@@ -113,8 +175,9 @@ export function timeLeft({ timeout }: ApprovalRequest, now: Date): string {
   return `${parts.join(' ')} left`;
 }
 
-function parametersText(parameters: ApprovalRequest['parameters']): string {
+/** Safe to show. */
+function parametersText({ parameters }: ApprovalRequest): string {
   return Object.entries(parameters)
-    .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+    .map(([name, value]) => `${displayText(name)}=${inlineJson(value)}`)
     .join(' ');
 }

@@ -20,23 +20,24 @@ export interface ServerOptions {
 /** How long `close` waits for open requests. */
 const SHUTDOWN_GRACE_MS = 10_000;
 const READY_TIMEOUT_MS = 5_000;
+/** `/readyz` asks the store at most once in this time. */
+const READY_TTL_MS = 1_000;
+/** Enough for a body of 64 KiB over a slow line, too little for clients that only hold connections open. */
+const TIMEOUTS = { headersTimeout: 10_000, requestTimeout: 15_000, connectionsCheckingInterval: 1_000 };
+const MAX_CONNECTIONS = 1_000;
 
 /** Starts the HTTP server. Throws `port_unavailable`. */
 export async function startServer({ host, port, handler, isReady }: ServerOptions): Promise<RunningServer> {
   const [{ Hono }, { createAdaptorServer }] = await Promise.all([import('hono'), import('@hono/node-server')]);
   const app = new Hono();
   app.get('/healthz', (context) => context.text('ok\n'));
-  app.get('/readyz', async (context) => {
-    const timeout = new Promise<never>((_, reject) =>
-      AbortSignal.timeout(READY_TIMEOUT_MS).addEventListener('abort', reject),
-    );
-    return Promise.race([isReady(), timeout]).then(
-      () => context.text('ready\n'),
-      () => context.text('the store does not respond\n', 503),
-    );
-  });
+  const responds = readiness(isReady);
+  app.get('/readyz', async (context) =>
+    (await responds()) ? context.text('ready\n') : context.text('the store does not respond\n', 503),
+  );
   app.all('*', (context) => handler(context.req.raw));
-  const server = createAdaptorServer({ fetch: app.fetch }) as Server;
+  const server = createAdaptorServer({ fetch: app.fetch, serverOptions: TIMEOUTS }) as Server;
+  server.maxConnections = MAX_CONNECTIONS;
   server.listen(port, host);
   await once(server, 'listening').catch((error: Error) => {
     throw new SvcError('port_unavailable', `The server cannot listen on port ${port} of ${host}.`, {
@@ -55,5 +56,27 @@ export async function startServer({ host, port, handler, isReady }: ServerOption
       await closed;
       clearTimeout(timer);
     },
+  };
+}
+
+/** Whether the store responds. Calls within `READY_TTL_MS`, and while the store is being asked, share one answer. */
+function readiness(isReady: () => Promise<unknown>): () => Promise<boolean> {
+  let last: { readonly since: number; readonly answer: Promise<boolean> } | undefined;
+  let isPending = false;
+  return () => {
+    if (last && (isPending || performance.now() - last.since < READY_TTL_MS)) return last.answer;
+    isPending = true;
+    const asked = isReady().finally(() => {
+      isPending = false;
+    });
+    const timeout = new Promise<never>((_, reject) =>
+      AbortSignal.timeout(READY_TIMEOUT_MS).addEventListener('abort', reject),
+    );
+    const answer = Promise.race([asked, timeout]).then(
+      () => true,
+      () => false,
+    );
+    last = { since: performance.now(), answer };
+    return answer;
   };
 }

@@ -35,6 +35,8 @@ type Module = (
 export async function start(args: readonly string[]): Promise<number> {
   // Otherwise V8 discards the bytecode of functions that ran only at the start, before the cache is written.
   setFlagsFromString('--no-flush-bytecode');
+  // PGlite's WebAssembly: optimizing it takes longer than a command that ends soon.
+  if (args[1] !== 'serve') setFlagsFromString('--liftoff-only');
   const filename = join(__dirname, SCRIPT);
   const native = createRequire(filename);
   const drivers = new Map<string, CachedModule>();

@@ -1,28 +1,17 @@
 import { Command, Option } from 'clipanion';
 import type { Runtime } from '../../config/load/runtime.ts';
 import { requireCallbackKey } from '../../config/sdk/callback/token.ts';
-import type { Connection } from '../../core/dialect.ts';
-import { HISTORY_VERSION, metaTable } from '../../core/migration/history-table.ts';
-import { withoutPassword } from '../../core/url.ts';
 import manifest from '../../package.json' with { type: 'json' };
-import { asSvcError, type CommandResult, SvcCommand } from '../base.ts';
+import { type CommandResult, SvcCommand } from '../base.ts';
+import { type Check, checkDatabase, tryCheck } from '../db/doctor-checks.ts';
 import { oneLine } from '../output.ts';
-
-interface Check {
-  readonly name: string;
-  readonly result: 'ok' | 'warn' | 'fail';
-  readonly message: string;
-  readonly next?: readonly string[];
-}
-
-const CONNECT_TIMEOUT_MS = 5_000;
 
 export default class Doctor extends SvcCommand {
   static override paths = [['doctor']];
   static override usage = Command.Usage({
     description: 'Checks the configuration, drivers and databases.',
     details:
-      'Checks Node, the configuration, the environment, plugins, each database, approvals, channels and brokers. Changes nothing.',
+      'Checks Node, the configuration, the environment, plugins, approvals, channels and brokers; and of each database the history, the migration files, drift, and the permissions that svc db migrate needs. Changes nothing.',
     examples: [
       ['Everything', 'svc doctor'],
       ['One database in another environment', 'svc doctor --db main --env staging'],
@@ -33,7 +22,8 @@ export default class Doctor extends SvcCommand {
 
   async run(): Promise<CommandResult> {
     const checks: Check[] = [];
-    const add = (check: Check): void => {
+    const add = (found: Check): void => {
+      const check = { ...found, ...(found.next && { next: found.next.map((action) => this.complete(action)) }) };
       checks.push(check);
       this.#show(check);
     };
@@ -46,7 +36,11 @@ export default class Doctor extends SvcCommand {
       if (plugins)
         add({ name: 'plugins', result: 'ok', message: plugins.map(({ name }) => name).join(', ') || 'none' });
       if (this.db !== undefined) runtime.database(this.db);
-      for (const tag of this.db === undefined ? runtime.databases : [this.db]) await checkDatabase(runtime, tag, add);
+      for (const tag of this.db === undefined ? runtime.databases : [this.db]) {
+        if (runtime.databases.length > 1) this.failedDatabase = tag;
+        await checkDatabase(runtime, tag, add);
+      }
+      this.failedDatabase = undefined;
       if (runtime.databases.length === 0) {
         add({
           name: 'databases',
@@ -58,7 +52,12 @@ export default class Doctor extends SvcCommand {
       if (this.db === undefined) {
         await checkApprovals(runtime, add);
         for (const name of Object.keys(runtime.config.approvals?.channels ?? {})) {
-          await checkCreated(`channel ${name}`, 'configured; nothing is delivered', () => runtime.channel(name), add);
+          await checkCreated(
+            `channel ${name}`,
+            'configured; doctor delivers nothing',
+            () => runtime.channel(name),
+            add,
+          );
         }
         for (const name of Object.keys(runtime.config.brokers ?? {})) {
           await checkCreated(
@@ -79,23 +78,6 @@ export default class Doctor extends SvcCommand {
     const paint = { ok: this.colors.green, warn: this.colors.yellow, fail: this.colors.red }[result];
     this.print(`${paint(result.padEnd(4))}  ${name}: ${oneLine(message)}`);
     for (const action of next) this.print(`      -> ${oneLine(action)}`);
-  }
-}
-
-/** Runs `work`; an expected error becomes a failed check. */
-async function tryCheck<T>(name: string, work: () => Promise<T>, add: (check: Check) => void): Promise<T | undefined> {
-  try {
-    return await work();
-  } catch (error) {
-    const expected = asSvcError(error);
-    if (!expected) throw error;
-    add({
-      name,
-      result: 'fail',
-      message: [expected.message, expected.why, expected.where && `(${expected.where})`].filter(Boolean).join(' '),
-      next: expected.next,
-    });
-    return undefined;
   }
 }
 
@@ -157,66 +139,4 @@ async function checkCreated(
     },
     add,
   );
-}
-
-async function checkDatabase(runtime: Runtime, tag: string, add: (check: Check) => void): Promise<void> {
-  const name = `database ${tag}`;
-  const url = await tryCheck(name, async () => runtime.urlOf(tag), add);
-  if (url === undefined) return;
-  const adapter = await tryCheck(name, () => runtime.connect(tag, { connectTimeoutMs: CONNECT_TIMEOUT_MS }), add);
-  if (!adapter) return;
-  const { connection } = adapter;
-  try {
-    add({
-      name,
-      result: 'ok',
-      message: `${connection.server ?? adapter.dialect.name} responds at ${withoutPassword(url)}`,
-    });
-    const found = await tryCheck(name, () => connection.records(metaTable).get('meta'), add);
-    if (!found) {
-      add({ name, result: 'ok', message: 'no history yet: no migration was applied' });
-      return;
-    }
-    add(historyCheck(name, runtime, tag, found.record));
-    await tryCheck(name, () => lockCheck(name, connection, add), add);
-  } finally {
-    await connection.close();
-  }
-}
-
-/** Takes and releases the lock. A running migration is a warning, not a failure. */
-async function lockCheck(name: string, connection: Connection, add: (check: Check) => void): Promise<void> {
-  try {
-    await connection.withLock(async () => {}, { timeoutMs: 0 });
-    add({ name, result: 'ok', message: 'the migration lock is free' });
-  } catch (error) {
-    const expected = asSvcError(error);
-    if (expected?.code !== 'lock_timeout') throw error;
-    add({ name, result: 'warn', message: expected.message, next: ['Wait until the migration has finished.'] });
-  }
-}
-
-function historyCheck(
-  name: string,
-  { product, env }: Runtime,
-  tag: string,
-  found: { readonly version: number; readonly product: string; readonly database: string; readonly env: string },
-): Check {
-  if (found.product !== product || found.database !== tag || found.env !== env) {
-    return {
-      name,
-      result: 'fail',
-      message: `belongs to ${found.product}, database ${found.database}, env ${found.env}`,
-      next: ['Check the URL.', 'svc db migrate --adopt    if this product now owns the database'],
-    };
-  }
-  if (found.version > HISTORY_VERSION) {
-    return {
-      name,
-      result: 'fail',
-      message: `the history has version ${found.version}, but this SDK supports ${HISTORY_VERSION}`,
-      next: [`npm install ${manifest.name}@latest`],
-    };
-  }
-  return { name, result: 'ok', message: `history version ${found.version}` };
 }

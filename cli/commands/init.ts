@@ -5,25 +5,35 @@ import { SEARCH_PLACES } from '../../config/load/config-file.ts';
 import { LINK_FILE } from '../../config/load/env.ts';
 import { SvcError } from '../../core/errors.ts';
 import { isPlainObject } from '../../core/json.ts';
+import { nearest } from '../../core/nearest.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { type CommandResult, SvcCommand } from '../base.ts';
 import { installPackages, sdkSpec } from '../install.ts';
-
-const PGLITE = '@electric-sql/pglite';
+import {
+  BUILTIN_DIALECTS,
+  DEFAULT_DIALECT,
+  isBuiltinDialect,
+  type ProjectTemplate,
+  projectTemplate,
+} from '../project-template.ts';
 
 export default class Init extends SvcCommand {
   static override paths = [['init']];
   static override usage = Command.Usage({
     description: 'Creates a project with an example schema.',
     details:
-      'Writes svc.config.ts with an embedded PostgreSQL for development, an example schema, package.json and .gitignore, and installs the packages. Does not overwrite existing files. With an existing configuration, writes no link; use svc link.',
+      'Writes svc.config.ts with an embedded PostgreSQL for development, or with the --dialect of your choice, an example schema, package.json and .gitignore, and installs the packages. Does not overwrite existing files. With an existing configuration, writes no link; use svc link.',
     examples: [
       ['A new project in an empty folder', 'svc init'],
+      ['A new project on MySQL', 'svc init --dialect mysql'],
       ['Write the files without installing', 'svc init --no-install'],
     ],
   });
 
   product = Option.String('--product', { description: "The name of the product. Default: the package's name." });
+  dialect = Option.String('--dialect', DEFAULT_DIALECT, {
+    description: `The database: ${BUILTIN_DIALECTS.join(', ')}. Default: ${DEFAULT_DIALECT}.`,
+  });
   skipInstall = Option.Boolean('--no-install', false, { description: 'Writes the files without installing packages.' });
 
   async run(): Promise<CommandResult> {
@@ -38,6 +48,9 @@ export default class Init extends SvcCommand {
         state: 'Nothing was written.',
       });
     }
+
+    if (!isBuiltinDialect(this.dialect)) throw unknownDialect(this.dialect);
+    const template = projectTemplate(this.dialect, product, env);
 
     const created: string[] = [];
     const existing: string[] = [];
@@ -57,11 +70,11 @@ export default class Init extends SvcCommand {
       place === 'package.json' ? Object.hasOwn(project ?? {}, 'svc') : existsSync(join(root, place)),
     );
     if (config === undefined) {
-      write('svc.config.ts', configText(product, env));
+      write('svc.config.ts', template.config);
       write(LINK_FILE, `${JSON.stringify({ product, env }, null, 2)}\n`);
     } else if (config !== 'package.json') existing.push(config);
-    write('svc/database/schema.json', SCHEMA);
-    const missing = writePackage(root, project, product);
+    write('svc/database/schema.json', template.schema);
+    const missing = writePackage(root, project, product, template);
     (project ? existing : created).push('package.json');
     if (extendGitignore(root)) created.push('.gitignore');
 
@@ -74,6 +87,7 @@ export default class Init extends SvcCommand {
       data: { ...(config === undefined && { product, env }), created, existing },
       nextActions: [
         ...(this.skipInstall ? ['npm install'] : []),
+        ...(config === undefined && template.variable ? [`Set ${template.variable}, in .env for example.`] : []),
         ...(config !== undefined && this.env !== undefined ? [`npx svc link --env ${env}`] : []),
         'npx svc db schema generate',
         'npx svc db migrate',
@@ -81,6 +95,15 @@ export default class Init extends SvcCommand {
       ],
     };
   }
+}
+
+function unknownDialect(name: string): SvcError {
+  const near = nearest(name, BUILTIN_DIALECTS);
+  return new SvcError('usage', `svc init has no dialect "${name}".`, {
+    why: `It knows ${BUILTIN_DIALECTS.join(', ')}. The dialect of a plugin is written into svc.config.ts by hand.`,
+    state: 'Nothing was written.',
+    next: near === undefined ? ['svc init --help'] : [`svc init --dialect ${near}`],
+  });
 }
 
 function packageOf(root: string): Record<string, unknown> | undefined {
@@ -100,9 +123,18 @@ function packageOf(root: string): Record<string, unknown> | undefined {
 }
 
 /** Adds missing packages to package.json; returns their names. */
-function writePackage(root: string, project: Record<string, unknown> | undefined, product: string): string[] {
+function writePackage(
+  root: string,
+  project: Record<string, unknown> | undefined,
+  product: string,
+  { packages }: ProjectTemplate,
+): string[] {
   const listed = { ...asObject(project?.devDependencies), ...asObject(project?.dependencies) };
-  const required = { [PGLITE]: manifest.devDependencies[PGLITE], [manifest.name]: sdkSpec() };
+  const versions: Readonly<Record<string, string>> = manifest.devDependencies;
+  const required = {
+    ...Object.fromEntries(packages.map((name) => [name, versions[name]])),
+    [manifest.name]: sdkSpec(),
+  };
   const missing = Object.entries(required).filter(([name]) => !(name in listed));
   if (project && missing.length === 0) return [];
   const base = project ?? { name: product.toLowerCase(), private: true, type: 'module' };
@@ -137,40 +169,3 @@ function nameFrom(text: string): string {
       .slice(0, 63) || 'app'
   );
 }
-
-function configText(product: string, env: string): string {
-  const key = /^[A-Za-z_]\w*$/.test(env) ? env : `'${env}'`;
-  const production =
-    env === 'prd' ? [] : ['prd: process.env.DATABASE_URL, // postgresql://user:password@host:5432/name'];
-  const urls = [`${key}: 'pglite://./.svc/main', // an embedded PostgreSQL in this folder`, ...production];
-  return `import { defineConfig } from '@svc/sdk/config';
-
-export default defineConfig({
-  product: '${product}',
-  env: '${env}',
-  databases: {
-    main: {
-      dialect: 'postgresql',
-      url: {
-        ${urls.join('\n        ')}
-      },
-    },
-  },
-${production.length > 0 ? '  environments: { prd: { protected: true } },\n' : ''}});
-`;
-}
-
-const SCHEMA = `[
-  {
-    "db": "main",
-    "tables": {
-      "notes": {
-        "id": { "type": "Integer", "primaryKey": true, "autoGenerate": true },
-        "title": { "type": "String", "length": 200, "required": true },
-        "body": { "type": "Text" },
-        "createdAt": { "type": "Timestamp", "required": true, "default": "now" }
-      }
-    }
-  }
-]
-`;

@@ -42,8 +42,9 @@ export abstract class DatabaseCommand extends SvcCommand {
     });
   }
 
+  /** For commands that only read. */
   async connect(tag: string): Promise<Target> {
-    return (await this.runtime()).connect(tag);
+    return (await this.runtime()).connect(tag, { readOnly: true });
   }
 
   async migrations(tag: string): Promise<MigrationFile[]> {
@@ -79,6 +80,9 @@ export abstract class MigratorCommand extends DatabaseCommand {
     description: 'MySQL, MariaDB: allows statements that copy a table and block writes to it.',
   });
 
+  /** Whether the command only shows what it would do. */
+  readonly dryRun: boolean = false;
+
   /** Throws `usage` for an invalid number of seconds. */
   get lock(): { readonly lockTimeoutMs: number } {
     return { lockTimeoutMs: parseSeconds('--lock-timeout', this.lockTimeout) ?? 60_000 };
@@ -93,6 +97,7 @@ export abstract class MigratorCommand extends DatabaseCommand {
     const label = await this.label(tag);
     return (await this.runtime()).connect(tag, {
       busyTimeoutMs: this.lock.lockTimeoutMs,
+      ...(this.dryRun && { readOnly: true }),
       ...(this.allowCopy && { allowCopy: true }),
       signal: this.signal,
       onProgress: batchProgress(this),

@@ -1,5 +1,9 @@
 import { SvcError } from '../../core/errors.ts';
-import { lossesOfRollback, type PlannedMigration } from '../../core/migration/plan.ts';
+import {
+  lossesOfRollback,
+  type PlannedMigration,
+  destructiveStatements as textsOf,
+} from '../../core/migration/plan.ts';
 import type { Target } from '../../core/migration/target.ts';
 import { oneLine, plural } from '../output.ts';
 import { canPrompt, confirm } from '../prompt.ts';
@@ -17,9 +21,7 @@ export interface DestructiveStatement {
 }
 
 export function destructiveStatements(plan: readonly PlannedMigration[]): DestructiveStatement[] {
-  return plan.flatMap(({ tag, statements }) =>
-    statements.filter(({ destructive }) => destructive).map(({ text }) => ({ tag, statement: text })),
-  );
+  return plan.flatMap((one) => textsOf(one).map((statement) => ({ tag: one.tag, statement })));
 }
 
 /**

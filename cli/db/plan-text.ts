@@ -1,17 +1,19 @@
-import type { Connection, Statement } from '../../core/dialect.ts';
-import type { Migration } from '../../core/migration/migration.ts';
+import type { Connection } from '../../core/dialect.ts';
+import { describeError, errorMessage, isSvcError } from '../../core/errors.ts';
+import type { Migration, Permission } from '../../core/migration/migration.ts';
+import type { PreviewedStatement } from '../../core/migration/preview-statements.ts';
 import { escapeControls } from '../output.ts';
 
 export interface PlannedMigrationText {
   readonly migration: Migration;
-  readonly statements: readonly Statement[];
+  readonly statements: readonly PreviewedStatement[];
   /** Default: up. */
   readonly direction?: 'up' | 'down';
 }
 
 /**
- * A plan as a script for the engine's shell, with data loss marked in comments. Escapes control characters only on a
- * terminal.
+ * A plan as a script for the engine's shell. Comments mark data loss, table copies and certain failures, and the first ones
+ * summarize what needs permission. Escapes control characters only on a terminal.
  */
 export function planText(
   label: string,
@@ -19,14 +21,19 @@ export function planText(
   stdout: object,
   preamble: readonly string[] = [],
 ): string {
-  const lines = [`-- ${label}`];
+  const lines = [`-- ${label}`, ...permissionLines(steps)];
   if (steps.length > 0) lines.push(...preamble.map(withSemicolon));
   for (const { migration, statements, direction = 'up' } of steps) {
     lines.push('', `-- ${migration.tag}`);
     if (direction === 'up') for (const loss of migration.lossy ?? []) lines.push(`-- lossy: ${oneLineComment(loss)}`);
-    if (migration.irreversible !== undefined) lines.push(`-- irreversible: ${oneLineComment(migration.irreversible)}`);
+    if (migration.irreversible !== undefined)
+      lines.push(`-- irreversible${onDialects(migration)}: ${oneLineComment(migration.irreversible)}`);
     for (const statement of statements) {
-      if (statement.destructive) lines.push('-- destroys data:');
+      if (statement.destructive)
+        lines.push(`-- destroys data${statement.loss ? `: ${lossText(statement.loss)}` : ''}:`);
+      if (statement.copy) lines.push(`-- copies ${copyText(statement.copy)}, which blocks writes to it:`);
+      if (statement.failure !== undefined)
+        lines.push(`-- will fail: ${oneLineComment(failureText(statement.failure))}`);
       if (!statement.transactional) lines.push('-- not in a transaction:');
       lines.push(withSemicolon(statement.text));
     }
@@ -34,6 +41,60 @@ export function planText(
   const text = lines.join('\n');
   return 'isTTY' in stdout && stdout.isTTY ? escapeControls(text) : text;
 }
+
+const onDialects = ({ irreversibleOn }: Migration): string =>
+  irreversibleOn ? ` on ${irreversibleOn.join(', ')}` : '';
+
+/** The tables, with their rows, that the run may only copy or empty with permission: all of them at once. */
+function permissionLines(steps: readonly PlannedMigrationText[]): string[] {
+  const { copies, losses } = neededPermissions(steps);
+  const line = (what: string, tables: readonly string[], flag: string, permission: Permission): string[] =>
+    tables.length === 0
+      ? []
+      : [
+          `-- ${what}: ${[...new Set(tables)].join(', ')}`,
+          `--   needs --${flag}, or "allow": ["${permission}"] in the migration`,
+        ];
+  return [
+    ...line('copies tables, which blocks writes to them', copies.map(copyText), 'allow-copy', 'copy'),
+    ...line('destroys data', losses.map(lossText), 'allow-destructive', 'destructive'),
+  ];
+}
+
+interface NeededPermissions {
+  readonly copies: readonly NonNullable<PreviewedStatement['copy']>[];
+  /** Undefined: what it destroys is not known. */
+  readonly losses: readonly PreviewedStatement['loss'][];
+}
+
+function neededPermissions(steps: readonly PlannedMigrationText[]): NeededPermissions {
+  const up = steps.filter(({ direction = 'up' }) => direction === 'up');
+  return {
+    copies: steps.flatMap(({ statements }) =>
+      statements.flatMap(({ copy }) => (copy && !copy.isPermitted ? [copy] : [])),
+    ),
+    losses: up.flatMap(({ migration, statements }) =>
+      migration.allow?.includes('destructive')
+        ? []
+        : statements.flatMap(({ destructive, loss }) => (destructive ? [loss] : [])),
+    ),
+  };
+}
+
+/** `"orders" (about 3,000,000 rows)` */
+function copyText({ collection, rows, isEstimate }: NonNullable<PreviewedStatement['copy']>): string {
+  return `"${collection}" (${isEstimate ? 'about ' : ''}${rowsText(rows)})`;
+}
+
+function lossText(loss: PreviewedStatement['loss']): string {
+  if (!loss) return 'unknown rows';
+  return `"${loss.collection}" (${loss.hasMore ? 'more than ' : ''}${rowsText(loss.rows)})`;
+}
+
+const rowsText = (rows: number): string => `${rows.toLocaleString('en')} ${rows === 1 ? 'row' : 'rows'}`;
+
+const failureText = (failure: unknown): string =>
+  isSvcError(failure) ? `${failure.code}: ${describeError(failure)}` : errorMessage(failure);
 
 function oneLineComment(text: string): string {
   return text.replace(/\s*[\r\n]+\s*/g, ' ');
@@ -57,6 +118,34 @@ export function planData(steps: readonly PlannedMigrationText[]): object[] {
     tag: migration.tag,
     ...(migration.lossy && { lossy: migration.lossy }),
     ...(migration.irreversible !== undefined && { irreversible: migration.irreversible }),
-    statements: statements.map(({ text, transactional, destructive }) => ({ text, transactional, destructive })),
+    ...(migration.irreversibleOn && { irreversibleOn: migration.irreversibleOn }),
+    ...(migration.allow && { allow: migration.allow }),
+    statements: statements.map(({ text, transactional, destructive, copy, loss, failure }) => ({
+      text,
+      transactional,
+      destructive,
+      ...(loss && { loses: { table: loss.collection, rows: loss.rows, ...(loss.hasMore && { atLeast: true }) } }),
+      ...(copy && {
+        copies: {
+          table: copy.collection,
+          rows: copy.rows,
+          ...(copy.isEstimate && { estimate: true }),
+          permitted: copy.isPermitted,
+        },
+      }),
+      ...(failure !== undefined && {
+        fails: isSvcError(failure)
+          ? { code: failure.code, message: failure.message, why: failure.why }
+          : { message: errorMessage(failure) },
+      }),
+    })),
   }));
+}
+
+/** What a run of the plan needs permission for, for `--json`. */
+export function neededPermissionData(steps: readonly PlannedMigrationText[]): { needs: readonly Permission[] } {
+  const { copies, losses } = neededPermissions(steps);
+  return {
+    needs: [...(copies.length > 0 ? ['copy' as const] : []), ...(losses.length > 0 ? ['destructive' as const] : [])],
+  };
 }

@@ -1,3 +1,4 @@
+import { describeSession } from '../../core/blocking-session.ts';
 import type { Progress } from '../../core/dialect.ts';
 import type { RunEvent } from '../../core/migration/preview.ts';
 import type { SvcCommand } from '../base.ts';
@@ -12,6 +13,8 @@ export function progress(command: SvcCommand, label: string, verbose: boolean): 
   let total = 0;
   let done = 0;
   let counting = false;
+  let heartbeat: Heartbeat | undefined;
+  let lastBlockedAt = -Infinity;
   return (event) => {
     if (command.json) return;
     switch (event.type) {
@@ -24,9 +27,20 @@ export function progress(command: SvcCommand, label: string, verbose: boolean): 
         command.note(planned(event, label, total));
         return;
       case 'started':
+        heartbeat?.stop();
+        heartbeat = new Heartbeat(command, event.tag);
         if (counting) command.statusLine.show(`  ${done} of ${total}  ${event.tag}`);
         return;
+      case 'blocked': {
+        if (performance.now() - lastBlockedAt < UPDATE_MS.lines) return;
+        lastBlockedAt = performance.now();
+        const [first] = event.sessions;
+        const holder = first ? `on ${first.table}: ${oneLine(describeSession(first))}` : 'of another session';
+        command.note(`  waiting for a lock ${holder}`);
+        return;
+      }
       case 'finished':
+        heartbeat?.stop();
         done += 1;
         if (counting) return;
         command.note(`  ${event.tag}  ${colors.stderr.dim(formatDuration(event.durationMs))}`);
@@ -37,6 +51,25 @@ export function progress(command: SvcCommand, label: string, verbose: boolean): 
         return;
     }
   };
+}
+
+/** Reports a migration that takes long and says nothing else. The last one of a failed run ends with the process. */
+class Heartbeat {
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(command: SvcCommand, tag: string) {
+    const startedAt = performance.now();
+    this.#timer = setInterval(() => {
+      if (performance.now() - command.lastProgressAt < UPDATE_MS.lines) return;
+      const text = `  ${tag}  running for ${formatDuration(performance.now() - startedAt)}`;
+      if (command.statusLine.isVisible) command.statusLine.show(text);
+      else command.note(text);
+    }, UPDATE_MS.lines).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
 }
 
 /** Milliseconds between updates: on a status line that is overwritten, and as separate lines. */
@@ -55,6 +88,7 @@ export function batchProgress(command: SvcCommand, now = () => performance.now()
     if (!start || isNew) start = { ...progress, at };
     if (at - lastUpdate < (command.statusLine.isVisible ? UPDATE_MS.statusLine : UPDATE_MS.lines)) return;
     lastUpdate = at;
+    command.lastProgressAt = performance.now();
     const text = progressText(progress, start.done, at - start.at);
     if (command.statusLine.isVisible) command.statusLine.show(text);
     else command.note(text);

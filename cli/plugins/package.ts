@@ -1,21 +1,24 @@
 import type { NewFile } from '../../config/project/write-files.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { sdkSpec } from '../install.ts';
+import { keyValueDialectFiles } from './key-value-dialect-template.ts';
 import { sqlDialectFiles } from './sql-dialect-template.ts';
 import { brokerFiles, channelFiles, dialectFiles, type PluginFiles } from './templates.ts';
 
 export const KINDS = ['dialect', 'channel', 'broker'] as const;
 export type Kind = (typeof KINDS)[number];
 
+const DIALECT_FILES = { sql: sqlDialectFiles, 'key-value': keyValueDialectFiles };
+
 export type PluginRequest =
-  | { readonly kind: 'dialect'; readonly sql: boolean }
+  | { readonly kind: 'dialect'; readonly parts?: keyof typeof DIALECT_FILES | undefined }
   | { readonly kind: 'channel' }
   | { readonly kind: 'broker'; readonly port: number };
 
 function filesOf(request: PluginRequest, name: string, identifier: string): PluginFiles {
   switch (request.kind) {
     case 'dialect':
-      return (request.sql ? sqlDialectFiles : dialectFiles)(name, identifier);
+      return (request.parts ? DIALECT_FILES[request.parts] : dialectFiles)(name, identifier);
     case 'channel':
       return channelFiles(name, identifier);
     case 'broker':
@@ -69,6 +72,7 @@ const TSCONFIG = `{
     "exactOptionalPropertyTypes": true,
     "verbatimModuleSyntax": true,
     "rewriteRelativeImportExtensions": true,
+    "skipLibCheck": true,
     "declaration": true,
     "rootDir": ".",
     "outDir": "dist"

@@ -1,6 +1,5 @@
-import { PLUGIN_API_VERSION } from '../../core/kernel.ts';
 import type { FieldType } from '../../core/schema/model.ts';
-import { type PluginFiles, propertyName } from './templates.ts';
+import { type PluginFiles, registrationOfDialect } from './templates.ts';
 
 /** A dialect from the words of `@svc/sdk/dialect`, for an engine with one file per database. */
 export function sqlDialectFiles(name: string, identifier: string): PluginFiles {
@@ -44,17 +43,7 @@ export const ${identifier} = embeddedDialect({
   // rebuilding: { before: 'PRAGMA foreign_keys = OFF', after: 'PRAGMA foreign_keys = ON' },
 });
 
-export default definePlugin({
-  name: '${name}',
-  api: ${PLUGIN_API_VERSION},
-  apply: (kernel) => kernel.dialects.register('${name}', ${identifier}),
-});
-
-declare module '@svc/sdk' {
-  interface Dialects {
-    ${propertyName(name)}: true;
-  }
-}
+${registrationOfDialect(name, identifier)}
 `;
 
 const databaseSource = (name: string): string => `import type { EmbeddedDatabase } from '@svc/sdk/dialect';

@@ -14,7 +14,20 @@ export interface PluginFiles {
 }
 
 /** The name as a property of an object. */
-export const propertyName = (name: string): string => (name.includes('-') ? `'${name}'` : name);
+const propertyName = (name: string): string => (name.includes('-') ? `'${name}'` : name);
+
+/** The end of the index of a dialect's package. */
+export const registrationOfDialect = (name: string, identifier: string): string => `export default definePlugin({
+  name: '${name}',
+  api: ${PLUGIN_API_VERSION},
+  apply: (kernel) => kernel.dialects.register('${name}', ${identifier}),
+});
+
+declare module '@svc/sdk' {
+  interface Dialects {
+    ${propertyName(name)}: true;
+  }
+}`;
 
 export function dialectFiles(name: string, identifier: string): PluginFiles {
   return {
@@ -52,22 +65,12 @@ ${FIELD_TYPES.map((type) => `    ${type}: '${type}',`).join('\n')}
   normalize: (model) => model,
   identify: (url) => todo(\`identify: the database of a \${url.split('://', 1)[0]}:// URL, without credentials\`),
   async connect(_url, _options): Promise<Connection> {
-    // For SQL engines: svc plugins new dialect <name> --sql. For key-value stores: keyValueDialect of '@svc/sdk/dialect'.
+    // For SQL engines: svc plugins new dialect <name> --sql. For engines without tables: --key-value.
     return todo('connect: open the driver and implement run, introspect, records, withLock and the rest of Connection');
   },
 };
 
-export default definePlugin({
-  name: '${name}',
-  api: ${PLUGIN_API_VERSION},
-  apply: (kernel) => kernel.dialects.register('${name}', ${identifier}),
-});
-
-declare module '@svc/sdk' {
-  interface Dialects {
-    ${propertyName(name)}: true;
-  }
-}
+${registrationOfDialect(name, identifier)}
 `;
 
 const dialectTest = (name: string, identifier: string): string => `import { extname } from 'node:path';
@@ -113,35 +116,37 @@ export function channelFiles(name: string, identifier: string): PluginFiles {
 const channelSource = (
   name: string,
   identifier: string,
-): string => `import { type Channel, definePlugin, SvcError } from '@svc/sdk';
+): string => `import { type Channel, definePlugin, displayJson, shortenText } from '@svc/sdk';
+import { postJson, urlOption } from '@svc/sdk/channel';
 
-export interface Options {
-  readonly url: string;
-}
+/** To do: the longest text that the service accepts. */
+const MAX_LENGTH = 3_000;
 
-export function ${identifier}({ url }: Options): Channel {
+export function ${identifier}(url: string): Channel {
   return {
     name: '${name}',
-    /** Makes one attempt. Throws if the request did not arrive; a DeliveryFailed can set the time of the next attempt. */
-    async deliver(delivery, signal) {
-      const body = \`To do in src/index.ts: deliver: \${delivery.requestId}, formatted for the recipient\`;
-      // A model's text may mislead: \`displayText\` and \`displayJson\` from '@svc/sdk' make it safe to show.
-      await fetch(url, { method: 'POST', body, signal });
+    /** Makes one attempt. Throws if the request did not arrive. */
+    async deliver({ requestId, product, env, agentTag, tool, reason, parameters, masked, callbackUrl }, signal) {
+      // A model's text may mislead: these make it safe to show. The service's markup needs an \`escape\` too.
+      const title = shortenText(\`\${agentTag} wants to call \${tool} in \${product}, \${env}: \${reason}\`, 300).text;
+      const { text, complete } = displayJson(parameters, { maxLength: MAX_LENGTH });
+      // To do: the message that the service expects. Only a complete one may have a button to approve, and one with masked
+      // parameters has none: nobody can decide what they cannot see.
+      await postJson(url, { title, text, requestId, link: callbackUrl, buttons: complete && !masked }, { signal });
     },
-    // Reports the decision: onDecided(record, signal, receipts) { … }
+    /** To do: report the decision, for example by removing the buttons of the message that \`deliver\` returned as receipt. */
+    async onDecided({ requestId, status }) {
+      throw new Error(\`To do in src/index.ts: onDecided: \${requestId} is \${status}\`);
+    },
   };
 }
 
-/** Throws at startup rather than at the first request. */
-function assertOptions({ url }: Readonly<Record<string, unknown>>): Options {
-  if (typeof url === 'string' && URL.canParse(url)) return { url };
-  throw new SvcError('config_invalid', 'The channel ${name} has no url.', { next: ['Set its url in approvals.channels.'] });
-}
+// If people decide in the medium, such as by a button: \`pressEndpoint\` of '@svc/sdk/channel' receives that.
 
 export default definePlugin({
   name: '${name}',
   api: ${PLUGIN_API_VERSION},
-  apply: (kernel) => kernel.channels.register('${name}', (options) => ${identifier}(assertOptions(options))),
+  apply: (kernel) => kernel.channels.register('${name}', (options) => ${identifier}(urlOption(options, ['https', 'http']))),
 });
 `;
 
@@ -175,9 +180,12 @@ const brokerSource = (
   name: string,
   identifier: string,
 ): string => `import { type Broker, definePlugin } from '@svc/sdk';
+import { reconnectingBroker, urlOption } from '@svc/sdk/broker';
 
-export interface Options {
-  readonly url: string;
+/** The connection of the client library. */
+interface Connection {
+  readonly closed: Promise<void>;
+  close(): Promise<void>;
 }
 
 /** Marks unfinished work; the suite in test/ fails with the message. */
@@ -185,27 +193,29 @@ function todo(what: string): never {
   throw new Error(\`To do in src/index.ts: \${what}\`);
 }
 
-export function ${identifier}({ url }: Options): Broker {
-  const scheme = url.split('://', 1)[0];
-  return {
-    /** Connects on first use. Resolves once the broker has stored the event. */
-    async publish(event, _signal) {
-      todo(\`publish: \${event.name} over \${scheme}, confirmed by the broker\`);
-    },
-    /** Passes the bytes of each message of a queue to \`handle\`. If that throws, the message goes to the dead-letter queue. */
-    async consume(queue, _handle) {
-      return todo(\`consume: \${queue}, until the returned function is called\`);
-    },
-    async close() {
-      // Nothing is open yet.
-    },
-  };
-}
+/** Reconnecting, retries, acknowledgements and closing are done by \`reconnectingBroker\`. */
+export const ${identifier} = (url: string): Broker =>
+  reconnectingBroker<Connection>({
+    url,
+    /** One connection, which detects a server that no longer responds, and does not reconnect. */
+    connect: async () => todo('connect: a connection to the url'),
+    closed: (connection) => connection.closed,
+    /** Resolves once the broker has stored the event; throws if no queue receives it. */
+    publish: async (_connection, event, _signal) => todo(\`publish: \${event.name}, confirmed by the broker\`),
+    /**
+     * Creates the queue and its dead-letter queue, and passes each message to \`receive\`: in a loop that pulls while
+     * \`signal\` is not aborted, or by a subscription that is cancelled after \`await stopped\`.
+     */
+    consume: async (_connection, { queue, signal: _signal, stopped: _stopped, receive: _receive, finished: _finished }) =>
+      // await receive({ body, ack: () => …, requeue: () => …, deadLetter: () => … });
+      todo(\`consume: \${queue}\`),
+    close: (connection) => connection.close(),
+  });
 
 export default definePlugin({
   name: '${name}',
   api: ${PLUGIN_API_VERSION},
-  apply: (kernel) => kernel.brokers.register('${name}', ({ url }) => ${identifier}({ url: String(url) })),
+  apply: (kernel) => kernel.brokers.register('${name}', (options) => ${identifier}(urlOption(options, ['${name}']))),
 });
 `;
 

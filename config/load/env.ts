@@ -30,12 +30,14 @@ export function externalEnv(argument: string | undefined, link: Link | undefined
 }
 
 /** Falls back to the configuration's own env. Throws `config_invalid` if no environment is set. */
-export function chooseEnv(external: ChosenEnv | undefined, configured: string | undefined, where?: string): ChosenEnv {
+export function chooseEnv(external: ChosenEnv | undefined, config: Config, where?: string): ChosenEnv {
   if (external) return external;
-  if (configured !== undefined) return { env: configured, from: 'config' };
+  if (config.env !== undefined) return { env: config.env, from: 'config' };
+  const [env = 'dev'] = configuredEnvs(config);
   throw new SvcError('config_invalid', 'No environment is set.', {
     why: 'Neither --env, the link, SVC_ENV nor "env" in the configuration is set.',
-    next: ['svc link --env dev', "Add env: 'dev' to the configuration."],
+    // A configuration in code has no link.
+    next: [...(where === undefined ? [] : [`svc link --env ${env}`]), `Add env: '${env}' to the configuration.`],
     ...(where !== undefined && { where }),
   });
 }
@@ -86,7 +88,7 @@ export function readLink(root: string): Link | undefined {
 function invalidLinkError(file: string, why: string): SvcError {
   return new SvcError('file_invalid', 'The link to an environment cannot be read.', {
     why,
-    next: ['svc link --env <env>'],
+    next: ['Delete it, then: svc link --env <env>'],
     where: file,
   });
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { SvcError } from '../../core/errors.ts';
+import { errorMessage, SvcError } from '../../core/errors.ts';
 import type { Kernel } from '../../core/kernel.ts';
 import { nearest } from '../../core/nearest.ts';
 import { type AppliedPlugin, applyPlugin } from '../../core/plugin.ts';
@@ -47,6 +47,11 @@ export class PluginHost {
     return entries.get(name) as Registered<K>;
   }
 
+  /** The names that configured and built-in plugins register. Loads no built-in plugin. */
+  async names(registry: keyof typeof builtins): Promise<readonly string[]> {
+    return allNames((await this.kernel())[registry], Object.keys(builtins[registry]));
+  }
+
   async #applyBuiltin(
     kernel: Kernel,
     registry: Pick<Registry<unknown>, 'kind' | 'list'>,
@@ -92,9 +97,7 @@ export class PluginHost {
     } catch (error) {
       throw new SvcError('plugin_invalid', `The plugin "${specifier}" cannot be loaded.`, {
         why: (error instanceof Error ? error.message : String(error)).split('\n', 1)[0] ?? '',
-        next: /^[./]/.test(specifier)
-          ? ['Plugin paths are relative to the folder of the configuration.']
-          : [`npm install ${specifier}`],
+        next: [remedy(specifier, error)],
         where: specifier,
         cause: error,
       });
@@ -102,13 +105,28 @@ export class PluginHost {
   }
 }
 
+/** A plugin that exists may throw while it is loaded, or import something that does not exist. */
+function remedy(specifier: string, error: unknown): string {
+  const isMissing = /^Cannot find (?:module|package) '(.*?)'/
+    .exec(errorMessage(error))?.[1]
+    ?.endsWith(specifier.replace(/^[./]+/, ''));
+  if (!isMissing) return 'Fix the plugin, or remove it from svc.config.';
+  if (/^[./]/.test(specifier)) return 'Plugin paths are relative to the folder of the configuration.';
+  const [name] = /^(?:@[^/]+\/)?[^/]+/.exec(specifier) ?? [specifier];
+  return `npm install ${name}`;
+}
+
+const allNames = (registry: Pick<Registry<unknown>, 'list'>, builtin: readonly string[]): readonly string[] => [
+  ...new Set([...builtin, ...registry.list().map(({ name }) => name)]),
+];
+
 function unknownNameError(
   name: string,
   registry: Pick<Registry<unknown>, 'kind' | 'list'>,
   builtin: readonly string[],
 ): SvcError {
   const { kind } = registry;
-  const names = [...new Set([...builtin, ...registry.list().map((entry) => entry.name)])];
+  const names = allNames(registry, builtin);
   const near = nearest(name, names);
   return new SvcError('name_unknown', `No ${kind} is named "${name}".`, {
     why: `Available: ${names.join(', ')}.`,

@@ -13,12 +13,13 @@ import { assertConfig } from './validate.ts';
 
 export interface RuntimeOptions {
   /** Where the search for a configuration starts. Default: the working directory. */
-  readonly cwd?: string;
-  readonly configFile?: string;
+  readonly cwd?: string | undefined;
+  readonly configFile?: string | undefined;
   /** A configuration in code, in place of a file. `product` and `env` below are then its defaults. */
-  readonly config?: Config | ConfigFunction;
-  readonly env?: string;
-  readonly product?: string;
+  readonly config?: Config | ConfigFunction | undefined;
+  /** With `product`, enough for agents and gates where no svc.config is found. */
+  readonly env?: string | undefined;
+  readonly product?: string | undefined;
 }
 
 /** A valid configuration in one environment. Plugins and drivers are loaded on first use. */
@@ -35,7 +36,7 @@ export interface Runtime {
   /** Database tags in the configuration's order. */
   readonly databases: readonly string[];
   kernel(): Promise<Kernel>;
-  /** The configured plugins, and the built-in dialects that its databases use. */
+  /** The configured plugins, and the built-in dialects, channels and brokers that the configuration uses. */
   plugins(): Promise<readonly LoadedPlugin[]>;
   /** Throws `database_unknown`. */
   database(tag: string): DatabaseConfig;
@@ -57,14 +58,14 @@ export interface Runtime {
 /** Finds, loads and validates the configuration, and selects the environment. Does not connect. */
 export async function loadRuntime(options: RuntimeOptions, loadSdk: LoadSdk): Promise<Runtime> {
   const cwd = resolve(options.cwd ?? '.');
-  const found = options.config === undefined ? await locate(cwd, options.configFile, loadSdk) : undefined;
+  const found = options.config === undefined ? await locate(cwd, options, loadSdk) : undefined;
   const root = found?.root ?? cwd;
   const link = found && readLink(root);
   const external = externalEnv(options.env, link);
   const context = { env: external?.env };
   const value = found ? await found.load(context) : await configInCode(options, context);
   const config = assertConfig(value, found?.file);
-  const chosen = chooseEnv(external, config.env, found?.file);
+  const chosen = chooseEnv(external, config, found?.file);
   const product = resolveProduct([options.product, config.product, link?.product], found?.file);
   return createRuntime({ root, ...(found && { file: found.file }), config, product, chosen, loadSdk });
 }
@@ -75,9 +76,15 @@ interface Located {
   load(context: ConfigContext): Promise<unknown>;
 }
 
-async function locate(cwd: string, named: string | undefined, loadSdk: LoadSdk): Promise<Located> {
-  const { loadConfigFile, loadDotEnv, locateConfig } = await import('./config-file.ts');
-  const { file, root } = locateConfig(cwd, named);
+/** Undefined without a file, if the caller names the product: agents and gates need no more than that and an env. */
+async function locate(
+  cwd: string,
+  { configFile, product }: RuntimeOptions,
+  loadSdk: LoadSdk,
+): Promise<Located | undefined> {
+  const { findConfig, loadConfigFile, loadDotEnv, locateConfig } = await import('./config-file.ts');
+  if (configFile === undefined && product !== undefined && findConfig(cwd) === undefined) return undefined;
+  const { file, root } = locateConfig(cwd, configFile);
   await loadDotEnv(root);
   return { file, root, load: (context) => loadConfigFile(file, context, loadSdk) };
 }
@@ -99,7 +106,11 @@ function resolveProduct(names: readonly (string | undefined)[], where: string | 
         product === undefined
           ? 'The history of each database records the product.'
           : 'The arguments, the configuration and svc/config.json must name the same product.',
-      next: [product === undefined ? "Add product: '<name>' to the configuration." : 'Correct the wrong one.'],
+      next: [
+        product === undefined
+          ? "Add product: '<name>' to the configuration."
+          : 'Use the same product in the configuration and in svc/config.json.',
+      ],
       ...(where !== undefined && { where }),
     },
   );
@@ -129,7 +140,11 @@ function createRuntime({ root, file, config, product, chosen: { env, from }, loa
     const near = nearest(tag, databases);
     throw new SvcError('database_unknown', `No database has the tag "${tag}".`, {
       why: `Configured: ${databases.join(', ') || 'none'}.`,
-      next: [near ? `Did you mean "${near}"?` : `Add databases.${tag} to the configuration.`],
+      next: [
+        near
+          ? `Did you mean "${near}"?`
+          : `Add databases.${tag} to ${file === undefined ? 'svc.config, or to the config of the client' : 'the configuration'}.`,
+      ],
       ...(file !== undefined && { where: file }),
     });
   };
@@ -148,7 +163,7 @@ function createRuntime({ root, file, config, product, chosen: { env, from }, loa
     const signal = options.signal ? AbortSignal.any([options.signal, closing.signal]) : closing.signal;
     const settings = { root, ...configured, ...(schema !== undefined && { schema }), ...options, signal };
     const connection = tracked(await dialect.connect(url, settings), open);
-    return { database: tag, product, env, dialect, connection, hooks };
+    return { database: tag, product, env, dialect, connection, hooks, dialects: await host.names('dialects') };
   };
 
   const broker = async (name: string): Promise<Broker> => {
@@ -169,7 +184,13 @@ function createRuntime({ root, file, config, product, chosen: { env, from }, loa
     kernel: () => host.kernel(),
     async plugins() {
       await host.kernel();
-      for (const name of new Set(databases.map((tag) => database(tag).dialect))) await host.find('dialects', name);
+      const used = {
+        dialects: databases.map((tag) => database(tag).dialect),
+        channels: Object.values(config.approvals?.channels ?? {}).map(({ type }) => type),
+        brokers: Object.values(config.brokers ?? {}).map(({ type }) => type),
+      };
+      for (const registry of ['dialects', 'channels', 'brokers'] as const)
+        for (const name of new Set(used[registry])) await host.find(registry, name);
       return host.loaded;
     },
     database,

@@ -2,7 +2,8 @@ import type { Dialect, Statement } from '../../core/dialect.ts';
 import { describeError, type ErrorCode, isSvcError, SvcError, shellQuote } from '../../core/errors.ts';
 import { requiredCollections } from '../../core/migration/affected-collections.ts';
 import type { Migration } from '../../core/migration/migration.ts';
-import { MigrationReplay } from '../../core/migration/replay.ts';
+import { type FindRawMention, rawMentions } from '../../core/migration/raw-mentions.ts';
+import { MigrationReplay, replayMigrations } from '../../core/migration/replay.ts';
 import { nameOfTag } from '../../core/migration/tag.ts';
 import { applyInPlace } from '../../core/schema/apply.ts';
 import { dataDependentRisk, dataLossWarnings } from '../../core/schema/data-risks.ts';
@@ -11,6 +12,7 @@ import { diff } from '../../core/schema/diff.ts';
 import { collectionOf } from '../../core/schema/find-or-throw.ts';
 import { invert } from '../../core/schema/invert.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
+import { modelOperations } from '../../core/schema/model-operations.ts';
 import { MutableSchema } from '../../core/schema/mutable-schema.ts';
 import { assertDistinctNames } from '../../core/schema/names.ts';
 import type { Operation } from '../../core/schema/operation.ts';
@@ -18,6 +20,7 @@ import { dropKey, type UndecidedRename, undecidedRenames } from '../../core/sche
 import { type MigrationFile, migrationPath } from './migration-files.ts';
 import { generatedName, nextTag } from './migration-name.ts';
 import { parseRenameFlags } from './rename-flags.ts';
+import { renamesByCopy } from './renames-by-copy.ts';
 import type { SchemaEntry } from './schema-file.ts';
 
 export interface GenerateOptions {
@@ -50,10 +53,10 @@ export interface GeneratedMigration {
 /** Generates the migrations from the migration files to the schema file; empty if they match. Uses no database. */
 export async function generate(options: GenerateOptions): Promise<GeneratedMigration[]> {
   const { dialect, files, entry, now } = options;
-  const before = modelFromFiles(files, options.adopting);
+  const before = modelFromFiles(files, dialect.name, options.adopting);
   const target = await resolveRenames(options, before);
   assertDistinctNames(dialect.name, dialect.capabilities.names, target.model);
-  const operations = diff(before, target.model, target.renames).map((operation) =>
+  const operations = renamesByCopy(diff(before, target.model, target.renames), dialect, before).map((operation) =>
     options.concurrently ? asConcurrent(operation, before) : operation,
   );
   let newest = files.at(-1)?.tag;
@@ -70,29 +73,36 @@ export async function generate(options: GenerateOptions): Promise<GeneratedMigra
  * The schema that the migration files produce. A file may change only tables that an earlier file creates, unless the
  * table was adopted: then a later file creates it in its changed form.
  */
-export function modelFromFiles(files: readonly MigrationFile[], adopting = false): MutableSchema {
-  const replay = new MigrationReplay();
+export function modelFromFiles(files: readonly MigrationFile[], dialect: string, adopting = false): MutableSchema {
+  const replay = new MigrationReplay(dialect);
   const lastCreatedBy = new Map(
-    files.flatMap(({ tag, migration }) => createdCollections(migration).map((name) => [name, tag] as const)),
+    files.flatMap(({ tag, migration }) =>
+      createdCollections(modelOperations(migration.up, dialect)).map((name) => [name, tag] as const),
+    ),
   );
   for (const { tag, migration, file } of files) {
     for (const [index, operation] of migration.up.entries()) {
       try {
-        for (const name of requiredCollections(operation)) {
-          if (!adopting && (lastCreatedBy.get(name) ?? '') <= tag) collectionOf(replay.model, name);
+        for (const one of modelOperations([operation], dialect)) {
+          for (const name of requiredCollections(one)) {
+            if (!adopting && (lastCreatedBy.get(name) ?? '') <= tag) collectionOf(replay.model, name);
+          }
+          replay.apply(one);
         }
-        replay.apply(operation);
       } catch (error) {
         if (!isSvcError(error)) throw error;
         throw error.with({
           where: `${file} up[${index}]`,
           ...(error.code === 'collection_unknown' && {
             why: 'No earlier migration file creates the table.',
-            next: [
-              ...error.next,
-              'For a table created through the API: svc db migrate export',
-              'For a table that svc did not create: svc db schema pull',
-            ],
+            next: nextForUnknownTable(
+              error,
+              operation,
+              rawMentions(
+                files.map((one) => one.migration),
+                dialect,
+              ),
+            ),
           }),
         });
       }
@@ -102,8 +112,35 @@ export function modelFromFiles(files: readonly MigrationFile[], adopting = false
   return replay.model;
 }
 
-function createdCollections({ up }: Migration): string[] {
-  return up.flatMap((operation) => (operation.type === 'createCollection' ? [operation.name] : []));
+/** Describes which tables the files change before one of them creates it. */
+export function changedBeforeCreated(
+  files: readonly MigrationFile[],
+  dialect: string,
+  includes: (table: string) => boolean,
+): readonly string[] {
+  const migrations = files.map(({ migration }) => migration);
+  return [...replayMigrations(migrations, dialect).everUnmanaged]
+    .filter(includes)
+    .map((name) => `Migrations change the table "${name}" before one creates it, and would fail on an empty database.`);
+}
+
+function nextForUnknownTable({ next }: SvcError, operation: Operation, findRaw: FindRawMention): readonly string[] {
+  const rawTag = requiredCollections(operation)
+    .map((name) => findRaw(name))
+    .find((tag) => tag !== undefined);
+  if (rawTag !== undefined)
+    return [
+      `For a table that a raw statement of "${rawTag}" makes: say so with "makes", there or in a new migration before this one.`,
+    ];
+  return [
+    ...next,
+    'For a table created through the API: svc db migrate export',
+    'For a table that svc did not create: svc db schema pull',
+  ];
+}
+
+function createdCollections(operations: readonly Operation[]): string[] {
+  return operations.flatMap((operation) => (operation.type === 'createCollection' ? [operation.name] : []));
 }
 
 async function resolveRenames(
@@ -176,13 +213,18 @@ interface PartBuilder {
   readonly rollbackRisks: string[];
   readonly statements: Statement[];
   readonly alone: boolean;
+  locks: number;
 }
 
-/** One migration, or several if a statement cannot run in a transaction with the others. */
+/**
+ * One migration, or several if a statement cannot run in a transaction with the others, or if one transaction would need
+ * more locks than a server holds.
+ */
 function splitIntoMigrations(operations: readonly Operation[], dialect: Dialect, before: SchemaModel): MigrationPart[] {
   const model = new MutableSchema(before);
   const parts: MigrationPart[] = [];
   const created = new Set<string>();
+  const { transactionLocks } = dialect.capabilities;
   let open: PartBuilder | undefined;
   const close = (): void => {
     if (open) parts.push(finishPart(open, dialect, model));
@@ -191,8 +233,11 @@ function splitIntoMigrations(operations: readonly Operation[], dialect: Dialect,
   for (const operation of operations) {
     const statements = dialect.compile(operation, model);
     const alone = dialect.capabilities.transactionalDdl && statements.some(({ transactional }) => !transactional);
-    if (alone || open?.alone) close();
-    open ??= { up: [], down: [], lossy: [], risks: [], rollbackRisks: [], statements: [], alone };
+    const locks = transactionLocks?.count(operation, model) ?? 0;
+    const isFull = transactionLocks !== undefined && open && open.locks + locks > transactionLocks.perMigration;
+    if (alone || open?.alone || isFull) close();
+    open ??= { up: [], down: [], lossy: [], risks: [], rollbackRisks: [], statements: [], alone, locks: 0 };
+    open.locks += locks;
     open.up.push(operation);
     const inverse = invert(operation, model);
     open.down.unshift(...inverse);

@@ -4,13 +4,12 @@ import { MIGRATION_PROPERTIES } from '../../core/migration/validate-migration.ts
 import { CONSTRAINT_SHAPES } from '../../core/schema/constraint.ts';
 import type { Declaration } from '../../core/schema/declaration/declaration.ts';
 import {
+  DECLARED_FIELD_SHAPE,
   DECLARED_INDEX,
   DECLARED_OPTIONS,
-  DECLARED_PROPERTIES,
 } from '../../core/schema/declaration/resolve-declaration.ts';
-import { FIELD_PROPERTIES } from '../../core/schema/define-field.ts';
 import { FIELD_TYPES, REFERENTIAL_ACTIONS } from '../../core/schema/model.ts';
-import { CONSTRAINT, NAMED_FIELD, OPERATION_SHAPES } from '../../core/schema/operation-problems.ts';
+import { CONSTRAINT, MAKES, NAMED_FIELD, OPERATION_SHAPES } from '../../core/schema/operation-problems.ts';
 import { DYNAMO_KEY } from '../../core/schema/options.ts';
 import type { ObjectShape, Shape } from '../../core/validate-shape.ts';
 
@@ -36,12 +35,10 @@ export function jsonSchema(): JsonSchema {
       namedField: { ...objectSchema(NAMED_FIELD), properties: { name: { ...name, minLength: 1 }, ...properties } },
       constraint: variants(CONSTRAINT_SHAPES, ['name']),
       operation: variants(OPERATION_SHAPES),
+      operations: { type: 'array', items: reference('operation') },
       migration: migrationSchema(),
       field: {
-        anyOf: [
-          reference('type'),
-          objectSchema({ properties: { ...FIELD_PROPERTIES, ...DECLARED_PROPERTIES }, required: ['type'] }),
-        ],
+        anyOf: [reference('type'), objectSchema(DECLARED_FIELD_SHAPE)],
       },
       entry: entrySchema(),
     },
@@ -50,7 +47,7 @@ export function jsonSchema(): JsonSchema {
 
 function migrationSchema(): JsonSchema {
   const { properties, ...rest } = objectSchema({ properties: MIGRATION_PROPERTIES, required: ['tag', 'up', 'down'] });
-  const operations = { type: 'array', items: reference('operation') };
+  const operations = reference('operations');
   return { ...rest, properties: { ...properties, type: { type: 'string' }, up: operations, down: operations } };
 }
 
@@ -97,6 +94,7 @@ const DETAILS: Readonly<Record<string, JsonSchema>> = {
   expression: { minLength: 1 },
   timestamps: { description: 'Adds createdAt and updatedAt: timestamp, required, default now.' },
   unlogged: { description: 'PostgreSQL only.' },
+  collation: { description: 'MySQL and MariaDB only: of the texts of the table; default the one of the database.' },
   size: POSITIVE,
   max: POSITIVE,
   readCapacityUnits: POSITIVE,
@@ -107,13 +105,19 @@ const DETAILS: Readonly<Record<string, JsonSchema>> = {
   compaction: { properties: { class: { type: 'string' } }, required: ['class'] },
   expireAfterSeconds: NOT_NEGATIVE,
   tag: { pattern: TAG.source, description: 'The file name without its extension.' },
-  irreversible: { description: 'Why the migration cannot be rolled back; `down` is then empty.' },
+  irreversible: {
+    description: 'Why the migration cannot be rolled back; `down` is then empty, unless `irreversibleOn` is set.',
+  },
+  irreversibleOn: { description: 'The dialects on which `irreversible` applies; without it, on all.' },
+  makes: { description: 'What the statement makes, as operations on the model. The catalog is compared with it.' },
   lossy: { description: 'Data that `up` destroys or `down` cannot restore, one sentence each.' },
+  allow: { description: 'What `up` may do without a flag: copy a whole table, destroy data.' },
 };
 
 const DEFINITIONS: ReadonlyMap<Shape, string> = new Map<Shape, string>([
   [NAMED_FIELD, 'namedField'],
   [CONSTRAINT, 'constraint'],
+  [MAKES, 'operations'],
   [DYNAMO_KEY, 'dynamoKey'],
 ]);
 

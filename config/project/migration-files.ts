@@ -48,7 +48,8 @@ export function migrationFiles(root: string, db: string): { readonly tag: string
   const folder = migrationsFolder(db);
   const files = new Map<string, string>();
   for (const name of readFolder(join(root, folder))) {
-    const extension = extname(name);
+    // Some editors and systems write names in upper case.
+    const extension = extname(name).replace(/^\.json$/i, '.json');
     if (name.startsWith('.') || name.endsWith('.d.ts') || !EXTENSIONS.has(extension)) continue;
     const tag = name.slice(0, -extension.length);
     const file = `${folder}/${name}`;
@@ -67,11 +68,11 @@ export async function readMigrations(root: string, db: string, loadSdk: LoadSdk)
   const found: MigrationFile[] = [];
   for (const { tag, file } of migrationFiles(root, db)) {
     const path = `${root}${sep}${file}`;
-    if (!file.endsWith('.json')) {
+    if (!/\.json$/i.test(file)) {
       found.push(withChecksum(file, await assertMigration(await loadMigration(path, file, loadSdk), file, tag)));
       continue;
     }
-    const source: JsonSource = { file, text: readFileSync(path, 'utf8'), code: 'migration_invalid' };
+    const source: JsonSource = { file, text: readText(path, file), code: 'migration_invalid' };
     const checksum = cache.get(tag, source.text);
     if (checksum !== undefined) {
       found.push(new CachedMigration(tag, checksum, source));
@@ -109,6 +110,19 @@ class CachedMigration implements MigrationFile {
   get migration(): Migration {
     this.#migration ??= withName(this.tag, parseAcceptedJson(this.#source.text) as WrittenMigration);
     return this.#migration;
+  }
+}
+
+function readText(path: string, file: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EISDIR')) throw error;
+    throw new SvcError('migration_invalid', `${file} is a folder, not a migration file.`, {
+      next: ['Move it out of the migrations folder, or rename it without ".json".'],
+      where: file,
+      cause: error,
+    });
   }
 }
 

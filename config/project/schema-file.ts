@@ -66,7 +66,10 @@ function readSource(root: string): JsonSource {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
     throw new SvcError('schema_missing', `${SCHEMA_FILE} does not exist.`, {
       why: 'It declares the tables that migrations are generated from.',
-      next: ['svc init', 'For a database that has tables: svc db schema pull'],
+      next: [
+        'For a new table, write it: [{ "db": "<tag>", "tables": { "notes": { "id": { "type": "uuid", "primaryKey": true } } } }]',
+        'For a database that has tables: svc db schema pull',
+      ],
       where: join(root, SCHEMA_FILE),
     });
   }

@@ -11,7 +11,7 @@ import { problemText, type Shape, shapeProblems } from '../../core/validate-shap
 export interface RunRequest {
   readonly prompt: string;
   /** Aborting cancels the run. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** An agent whose configuration has been read and whose store is open. */

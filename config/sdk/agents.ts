@@ -6,6 +6,7 @@ import {
   compileAgent,
 } from '../../core/agent/define.ts';
 import { ExecutionService } from '../../core/agent/execution-service.ts';
+import type { ModelProvider } from '../../core/agent/model.ts';
 import { pruneExecutions } from '../../core/agent/prune-executions.ts';
 import {
   type ExecutionPage,
@@ -15,16 +16,31 @@ import {
 } from '../../core/agent/read-executions.ts';
 import { type RecoveryOptions, RecoveryWorker } from '../../core/agent/recovery-worker.ts';
 import type { Run, RunOutcome } from '../../core/agent/run.ts';
-import { decide, type Signal, type SignalOptions, type SignalResult } from '../../core/approval/decide.ts';
+import type { DeliveryRoute } from '../../core/approval/announce.ts';
+import {
+  decide,
+  type Signal,
+  type SignalInput,
+  type SignalOptions,
+  type SignalResult,
+} from '../../core/approval/decide.ts';
 import { describeError, isSvcError, SvcError } from '../../core/errors.ts';
 import type { Runtime } from '../load/runtime.ts';
 import { DefinedAgent, type ReadyAgent } from './agent.ts';
-import { type ApprovalRuntime, approvalSettings, openApprovals, routesFor } from './approval-runtime.ts';
+import { type ApprovalRuntime, openApprovals } from './approval-runtime.ts';
+import { approvalSettings, routesFor } from './delivery-routes.ts';
+import { onceSuccessful } from './once-successful.ts';
 
 interface OpenedStore {
   readonly runtime: Runtime;
   readonly approvals: ApprovalRuntime;
   readonly executions: ExecutionService;
+}
+
+/** What a definition needs from the configuration. */
+interface CheckedAgent {
+  readonly model: ModelProvider;
+  readonly routes: readonly DeliveryRoute[];
 }
 
 /** The agents of a client and their executions. @experimental */
@@ -40,7 +56,8 @@ export class Agents {
 
   /**
    * Defines an agent. Throws `agent_invalid` with every problem and its path, or `agent_taken`. Awaiting the result
-   * also checks it against the configuration: the model provider, the broker, the callback for a webhook.
+   * also checks it against the configuration: the model provider with its package and settings, the broker, the callback
+   * and the secrets of a webhook. Throws `config_invalid`, `driver_missing` and `agent_invalid`.
    * @example const payouts = svc.agents.define({ tag: 'payouts', model: { provider: 'openai', model: 'gpt-5' }, tools })
    */
   define<const T extends readonly unknown[]>(definition: AgentDefinition<T>): DefinedAgent {
@@ -53,21 +70,15 @@ export class Agents {
       });
     }
     warnUngatedTools(compiled);
-    let ready: Promise<ReadyAgent> | undefined;
-    const open = (): Promise<ReadyAgent> => {
-      ready ??= this.#prepare(compiled);
-      ready.catch(() => {
-        ready = undefined;
-      });
-      return ready;
-    };
-    this.#defined.set(tag, open);
-    return new DefinedAgent(compiled, () => this.#assertUsable(compiled), open);
+    const check = onceSuccessful(() => this.#check(compiled));
+    const prepare = onceSuccessful(async () => this.#prepare(compiled, await check()));
+    this.#defined.set(tag, prepare);
+    return new DefinedAgent(compiled, check, prepare);
   }
 
   /** Decides a request, as `svc.approvals.signal` does. */
-  async signal(signal: Signal, options: SignalOptions = {}): Promise<SignalResult> {
-    return decide((await openApprovals(await this.#runtime())).service, signal, options);
+  async signal<Name extends string>(signal: SignalInput<Name>, options: SignalOptions = {}): Promise<SignalResult> {
+    return decide((await openApprovals(await this.#runtime())).service, signal as Signal, options);
   }
 
   /**
@@ -161,10 +172,12 @@ export class Agents {
     return { runtime, approvals, executions: await ExecutionService.open({ backend, approvals: service, owner }) };
   }
 
-  async #assertUsable(compiled: CompiledAgent): Promise<void> {
+  /** Everything that a run needs except the store. */
+  async #check(compiled: CompiledAgent): Promise<CheckedAgent> {
     const runtime = await this.#runtime();
     assertApprovalSettings(compiled, approvalSettings(runtime));
-    await runtime.find('models', compiled.model.provider).catch((error: unknown) => {
+    const { provider, model, settings } = compiled.model;
+    const factory = await runtime.find('models', provider).catch((error: unknown) => {
       if (!isSvcError(error) || error.code !== 'name_unknown') throw error;
       throw new SvcError('agent_invalid', `The agent "${compiled.tag}" cannot be defined.`, {
         why: `model.provider: ${error.message} ${error.why}`,
@@ -172,18 +185,13 @@ export class Agents {
         details: { path: ['model', 'provider'] },
       });
     });
+    const routes = await routesFor(runtime, compiled.humanInLoop);
+    return { model: await factory({ model, settings }), routes };
   }
 
-  async #prepare(compiled: CompiledAgent): Promise<ReadyAgent> {
-    await this.#assertUsable(compiled);
-    const { runtime, approvals, executions } = await this.#open();
-    const factory = await runtime.find('models', compiled.model.provider);
-    const agent = createAgentRuntime(
-      compiled,
-      approvals.service,
-      factory,
-      await routesFor(runtime, compiled.humanInLoop),
-    );
+  async #prepare(compiled: CompiledAgent, { model, routes }: CheckedAgent): Promise<ReadyAgent> {
+    const { approvals, executions } = await this.#open();
+    const agent = createAgentRuntime(compiled, approvals.service, model, routes);
     executions.define(agent);
     return { agent, executions };
   }

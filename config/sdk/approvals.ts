@@ -7,22 +7,32 @@ import {
   pruneApprovals,
 } from '../../core/approval/audit.ts';
 import { isOutage } from '../../core/approval/backend.ts';
-import { decide, type Signal, type SignalOptions, type SignalResult } from '../../core/approval/decide.ts';
+import {
+  decide,
+  type Signal,
+  type SignalInput,
+  type SignalOptions,
+  type SignalResult,
+} from '../../core/approval/decide.ts';
 import { type ApprovalPage, type ListQuery, listApprovals } from '../../core/approval/list-approvals.ts';
-import { toApprovalRecord } from '../../core/approval/public-view.ts';
+import { hasSensitiveParameters, toApprovalRecord } from '../../core/approval/public-view.ts';
 import type { ApprovalRecord } from '../../core/approval/request.ts';
 import type { ApprovalService } from '../../core/approval/service.ts';
 import { SvcError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
+import { shortDigest } from '../../core/tool/call-digest.ts';
 import type { Runtime } from '../load/runtime.ts';
 import { openApprovals } from './approval-runtime.ts';
 import { consumeDecisions } from './broker-decisions.ts';
 import { errorResponse, openCallback } from './callback/handler.ts';
+import { onceSuccessful } from './once-successful.ts';
 
 /** @experimental */
 export interface ApprovalDetails extends ApprovalRecord {
-  /** Proof that the sensitive parameters were shown; pass it with the decision. Only with `reveal`. */
+  /** Proof that the whole request was shown; pass it with the decision. Absent if a parameter is masked. */
   readonly reviewToken?: string;
+  /** The beginning of the request's digest, as prompts and pages show it: it names what was shown, and proves nothing. */
+  readonly digest: string;
   /** The tool's definition at the time of the call. */
   readonly definition?: { readonly description: string; readonly schema: { readonly [keyword: string]: Json } };
   /** Every delivery attempt, oldest first. */
@@ -47,23 +57,27 @@ export class Approvals {
     const service = await this.#service();
     const row = await service.getExpiringIfDue(requestId);
     if (!row) {
-      throw new SvcError('approval_unknown', 'No request has this id.', { details: { requestId } });
+      throw new SvcError('approval_unknown', 'No request has this id.', {
+        next: ['svc approvals list    lists the waiting requests'],
+        details: { requestId },
+      });
     }
-    const { toolDigest, digest } = row.record.body;
-    const definition = await service.getToolDefinition(toolDigest);
+    const { body } = row.record;
+    const definition = await service.getToolDefinition(body.toolDigest);
     const deliveries: DeliveryAttempt[] = [];
     for await (const delivery of deliveriesOf(service, requestId)) deliveries.push(delivery);
     return {
-      ...toApprovalRecord(row.record, reveal),
+      ...toApprovalRecord(row.record, reveal, await service.presence.unattendedSince(row.record)),
       ...(definition && { definition }),
       deliveries,
-      ...(reveal && { reviewToken: digest }),
+      digest: shortDigest(body.digest),
+      ...((reveal || !hasSensitiveParameters(body)) && { reviewToken: body.digest }),
     };
   }
 
   /** Decides a request, as `svc.agents.signal` does. */
-  async signal(signal: Signal, options: SignalOptions = {}): Promise<SignalResult> {
-    return decide(await this.#service(), signal, options);
+  async signal<Name extends string>(signal: SignalInput<Name>, options: SignalOptions = {}): Promise<SignalResult> {
+    return decide(await this.#service(), signal as Signal, options);
   }
 
   /** Yields every event and delivery of the audit; `JSON.stringify` each for a JSON Lines file. */
@@ -79,16 +93,11 @@ export class Approvals {
 
   /** Returns a web-standard handler for the approval callback; serve it where `approvals.callbackBase` points. */
   handler(): (request: Request) => Promise<Response> {
-    let opened: Promise<(request: Request) => Promise<Response>> | undefined;
+    const open = onceSuccessful(async () => openCallback(await this.#runtime()));
     return async (request) => {
-      opened ??= this.#runtime().then(openCallback);
-      const opening = opened;
-      opening.catch(() => {
-        if (opened === opening) opened = undefined;
-      });
       let respond: (request: Request) => Promise<Response>;
       try {
-        respond = await opening;
+        respond = await open();
       } catch (error) {
         // An outage is a 503 for the HTTP client; a configuration error is thrown to the program.
         if (isOutage(error)) return errorResponse(request, error);

@@ -2,7 +2,7 @@ import { isRetryable } from '../../core/approval/backend.ts';
 import { DeliveryFailed } from '../../core/approval/channel.ts';
 import { decide, isDecisionRefusal } from '../../core/approval/decide.ts';
 import { parseDecision } from '../../core/approval/parse-decision.ts';
-import { callbackToken, tokensEqual } from '../../core/approval/token.ts';
+import { callbackToken, isIssuedFor, tokensEqual } from '../../core/approval/token.ts';
 import { isSvcError, SvcError } from '../../core/errors.ts';
 import type { ToolParameters } from '../../core/tool/parameters.ts';
 import { problemText, type Shape, shapeProblems } from '../../core/validate-shape.ts';
@@ -15,8 +15,8 @@ interface BrokerDecision {
   readonly requestId: string;
   readonly token: string;
   readonly approved: boolean;
-  readonly reason?: string;
-  readonly modifiedParams?: ToolParameters;
+  readonly reason?: string | null;
+  readonly modifiedParams?: ToolParameters | null;
 }
 
 const DECISION_SHAPE: Shape = {
@@ -24,8 +24,8 @@ const DECISION_SHAPE: Shape = {
     requestId: 'string',
     token: 'string',
     approved: 'boolean',
-    reason: 'string',
-    modifiedParams: { map: 'json' },
+    reason: { nullable: 'string' },
+    modifiedParams: { nullable: { map: 'json' } },
   },
   required: ['requestId', 'token', 'approved'],
 };
@@ -33,9 +33,9 @@ const DECISION_SHAPE: Shape = {
 const ACTOR = 'broker token, unverified';
 const RETRY_DELAY_MS = 1_000;
 
-/** The queue that receives the decisions of a product and environment. */
+/** The queue that receives the decisions of a product and environment. Dots in their names are escaped. */
 export const decisionQueue = ({ product, env }: { readonly product: string; readonly env: string }): string =>
-  `svc.approvals.decisions.${product}.${env}`;
+  ['svc.approvals.decisions', ...[product, env].map((name) => name.replaceAll('.', '%2E'))].join('.');
 
 /**
  * Consumes decisions from the broker of `approvals.decisions`. Returns a stop function; undefined without such a broker.
@@ -74,7 +74,7 @@ async function applyDecision({ service, owner }: ApprovalRuntime, key: string, b
   const problems = shapeProblems(decision, DECISION_SHAPE);
   if (problems.length > 0) throw invalidDecision(problems.map(problemText).join(' '));
   const { requestId, token, approved, reason, modifiedParams } = decision as BrokerDecision;
-  const row = await service.read(requestId);
+  const row = isIssuedFor(key, token, { ...owner, requestId }) ? await service.read(requestId) : undefined;
   if (!row || !tokensEqual(token, callbackToken(key, tokenClaims(owner, row)))) {
     throw invalidDecision('No request has this id and this token.');
   }
@@ -82,9 +82,10 @@ async function applyDecision({ service, owner }: ApprovalRuntime, key: string, b
     service,
     {
       signal: approved ? 'approve' : 'reject',
-      payload: { requestId, ...(reason !== undefined && { reason }), ...(modifiedParams && { modifiedParams }) },
+      payload: { requestId, reason, modifiedParams },
     },
     { actor: ACTOR },
+    row,
   );
 }
 

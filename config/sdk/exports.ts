@@ -28,8 +28,7 @@ export {
   DeliveryFailed,
   isDeliveryFailed,
 } from '../../core/approval/channel.ts';
-export type { Signal, SignalOptions, SignalResult } from '../../core/approval/decide.ts';
-export { displayJson, displayText, shortenText } from '../../core/approval/display.ts';
+export type { Signal, SignalInput, SignalOptions, SignalResult } from '../../core/approval/decide.ts';
 export type { ApprovalPage, ListQuery } from '../../core/approval/list-approvals.ts';
 export type { CallOutcome } from '../../core/approval/outcome.ts';
 export { parseDecision } from '../../core/approval/parse-decision.ts';
@@ -46,16 +45,42 @@ export type {
 } from '../../core/approval/request.ts';
 export type { SchemaResult } from '../../core/database/automatic.ts';
 export { Database } from '../../core/database/database.ts';
-export type { FieldSpec, SchemaOperations } from '../../core/database/schema.ts';
+export type { FieldSpec, FieldSpecs, NamedIndexOptions, SchemaOperations } from '../../core/database/schema.ts';
 export type { Comparison, UpdateRequest } from '../../core/database/update.ts';
-export type { Capabilities, Connection, ConnectOptions, Dialect, Statement, UpdateResult } from '../../core/dialect.ts';
+export type {
+  Capabilities,
+  Connection,
+  ConnectOptions,
+  Dialect,
+  LockShortage,
+  Statement,
+  TransactionLocks,
+  UpdateResult,
+} from '../../core/dialect.ts';
+export { type DisplayOptions, displayJson } from '../../core/display/json.ts';
+export type { DisplayedText, DisplayLimit } from '../../core/display/limit.ts';
+export { displayText, shortenText } from '../../core/display/text.ts';
 export { codes, type ErrorCode, type ErrorFacts, isSvcError, remedies, SvcError } from '../../core/errors.ts';
 export type { Json } from '../../core/json.ts';
 export { type Kernel, PLUGIN_API_VERSION, type Plugin } from '../../core/kernel.ts';
-export { MigrationBuilder, MigrationHelpers, migration, type RawOptions } from '../../core/migration/builder.ts';
+export {
+  type DropCollectionOptions,
+  type DropConstraintOptions,
+  type DropFieldOptions,
+  MigrationBuilder,
+  MigrationHelpers,
+  type ModifyFieldOptions,
+  migration,
+} from '../../core/migration/builder.ts';
 export type { HistoryOrigin, HistoryStatus } from '../../core/migration/history-table.ts';
-export type { Migration } from '../../core/migration/migration.ts';
-export { type HistoryEntry, MigrationEngine, type MigrationStatus } from '../../core/migration/migration-engine.ts';
+export type { Migration, Permission } from '../../core/migration/migration.ts';
+export {
+  type AnyHistoryEntry,
+  type HistoryEntry,
+  MigrationEngine,
+  type MigrationStatus,
+} from '../../core/migration/migration-engine.ts';
+export type { RawOptions } from '../../core/migration/raw-options.ts';
 export type { ResolveReport } from '../../core/migration/resolve.ts';
 export type { EngineResult } from '../../core/migration/runner.ts';
 export type { MigrationStep, Target } from '../../core/migration/target.ts';
@@ -73,6 +98,7 @@ export type {
   Writable as WritableRecord,
 } from '../../core/records.ts';
 export type { Registry } from '../../core/registry.ts';
+export type { FieldValue } from '../../core/schema/dates.ts';
 export type {
   CheckConstraint,
   Collection,
@@ -94,24 +120,28 @@ export type {
   ConstraintDefinition,
   CreateCollection,
   CreateIndex,
+  CreateIndexOptions,
   DropCollection,
   DropConstraint,
   DropField,
   DropIndex,
   FieldChanges,
   FieldDefinition,
+  ModelOperation,
   ModifyField,
   NamedFieldDefinition,
   Operation,
   OperationType,
   RenameCollection,
   RenameField,
+  RenameFieldOptions,
 } from '../../core/schema/operation.ts';
 export type {
   CassandraOptions,
   CreateOptions,
   DynamoKey,
   DynamoOptions,
+  IndexOptions,
   MongoOptions,
   SqlOptions,
   TableOptions,
@@ -131,8 +161,10 @@ export {
   type ToolDefinition,
   type ToolList,
   type ToolSchema,
+  type TypedTool,
 } from '../../core/tool/tool.ts';
 export { version } from '../../core/version.ts';
+export type { Widened } from '../../core/widened.ts';
 // By `*`: TypeScript adds to `Dialects` through this module only if it is not listed by name.
 export * from '../define.ts';
 export type { Agent, DefinedAgent, RunRequest } from './agent.ts';

@@ -14,13 +14,14 @@ import { compileTools, type Tool, type ToolList } from '../../core/tool/tool.ts'
 import { type Problem, problemText, type Shape, shapeProblems } from '../../core/validate-shape.ts';
 import type { Runtime } from '../load/runtime.ts';
 import { warnUngatedTools } from './agents.ts';
-import { approvalSettings, openApprovals, routesFor } from './approval-runtime.ts';
+import { openApprovals } from './approval-runtime.ts';
+import { approvalSettings, routesFor } from './delivery-routes.ts';
 
 /** @experimental */
 export interface GateDefinition<T extends readonly unknown[] = readonly unknown[]> {
   readonly agentTag: string;
   readonly tools: ToolList<T>;
-  readonly humanInLoop?: HumanInLoopConfig;
+  readonly humanInLoop?: HumanInLoopConfig | undefined;
 }
 
 const MAX_TAG_LENGTH = 128;

@@ -18,7 +18,10 @@ export * from './exports.ts';
 /** Makes `@svc/sdk` in user code resolve to this copy; a second copy would break `instanceof`. */
 const loadSdk: LoadSdk = async () => ({ ...(await import('./exports.ts')), DatabaseService, Svc });
 
-/** Omitted options are resolved as in the CLI: the nearest svc.config, the link, SVC_ENV. */
+/**
+ * Omitted options are resolved as in the CLI: the nearest svc.config, the link, SVC_ENV. Without a svc.config, `product`
+ * and `env` are the whole configuration: no databases, approvals in memory.
+ */
 export interface SvcOptions extends RuntimeOptions {}
 
 /** The client of one configuration and its databases. Reads nothing until it is used. */
@@ -55,9 +58,9 @@ export interface ConnectRequest {
   /** The database's tag in the configuration. */
   readonly database: string;
   /** Default: the client's environment. */
-  readonly env?: string;
-  readonly product?: string;
-  readonly options?: ConnectOptions;
+  readonly env?: string | undefined;
+  readonly product?: string | undefined;
+  readonly options?: ConnectOptions | undefined;
 }
 
 /** Connects databases. Also works without a client: then pass product and env to `connect`. */

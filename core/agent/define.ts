@@ -6,19 +6,19 @@ import {
   type HumanInLoop,
   type HumanInLoopConfig,
 } from '../tool/human-in-loop.ts';
-import { compileTools, type Tool, type ToolList } from '../tool/tool.ts';
+import { compileTools, nameForModel, type Tool, type ToolList } from '../tool/tool.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 
 /** The argument of `svc.agents.define`. @experimental */
 export interface AgentDefinition<T extends readonly unknown[] = readonly unknown[]> {
   readonly tag: string;
   /** Default: the tag. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   readonly model: ModelChoice;
-  readonly systemPrompt?: string;
+  readonly systemPrompt?: string | undefined;
   readonly tools: ToolList<T>;
-  readonly humanInLoop?: HumanInLoopConfig;
-  readonly limits?: RunLimits;
+  readonly humanInLoop?: HumanInLoopConfig | undefined;
+  readonly limits?: RunLimits | undefined;
 }
 
 /** @experimental */
@@ -27,22 +27,22 @@ export interface ModelChoice {
   readonly provider: string;
   readonly model: string;
   /** Passed to the provider unchanged, such as `baseURL`, `apiKey`, `headers`. Never stored. */
-  readonly settings?: Readonly<Record<string, unknown>>;
+  readonly settings?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** @experimental */
 export interface RunLimits {
   /** Model turns, 1 to 10,000; default 32. */
-  readonly steps?: number;
+  readonly steps?: number | undefined;
   /** Milliseconds from start to end, including the wait for humans; default none. */
-  readonly durationMs?: number;
+  readonly durationMs?: number | undefined;
 }
 
 /** A validated agent definition. */
 export interface CompiledAgent {
   readonly tag: string;
   readonly name: string;
-  readonly model: Required<ModelChoice>;
+  readonly model: { readonly [K in keyof Required<ModelChoice>]: NonNullable<ModelChoice[K]> };
   readonly systemPrompt: string;
   readonly tools: ReadonlyMap<string, Tool>;
   readonly humanInLoop: HumanInLoop;
@@ -81,6 +81,7 @@ export function compileAgent(value: unknown): CompiledAgent {
   if (!AGENT_TAG.test(tag))
     problems.push({ path: ['tag'], text: 'is not a valid tag: use 1 to 128 of A-Z a-z 0-9 _ . -' });
   const tools = compileTools(given.tools, ['tools'], problems);
+  addSharedNames(tools, problems);
   const humanInLoop = compileHumanInLoop(given.humanInLoop, tagsOf(given.tools), ['humanInLoop'], problems);
   const limits = compileLimits(given.limits ?? {}, problems);
   assertNoProblems(problems, value);
@@ -108,6 +109,18 @@ export function ungatedTools(tools: ReadonlyMap<string, Tool>, humanInLoop: Huma
   const requiresApproval = ({ tag, requiresConfirmation }: Tool) =>
     requiresConfirmation || alwaysRequireApproval.has(tag);
   return [...tools.values()].filter(requiresApproval).map(({ tag }) => tag);
+}
+
+/** A call of a model must name one tool. */
+function addSharedNames(tools: ReadonlyMap<string, Tool>, problems: Problem[]): void {
+  const tagOfName = new Map<string, string>();
+  for (const [index, tag] of [...tools.keys()].entries()) {
+    const other = tagOfName.get(nameForModel(tag));
+    tagOfName.set(nameForModel(tag), tag);
+    if (other === undefined) continue;
+    const text = `is the same name as "${other}" for a model, which reads "${nameForModel(tag)}"`;
+    problems.push({ path: ['tools', index, 'tag'], text });
+  }
 }
 
 /** Includes the tags of invalid tools, so that a list that contains one is not reported as well. */

@@ -5,7 +5,7 @@ import type { ApprovalService } from '../approval/service.ts';
 import { TimerQueue } from '../approval/timer-queue.ts';
 import { isSvcError, SvcError } from '../errors.ts';
 import type { Json } from '../json.ts';
-import { allRows, CLOCK, type RecordStore, type Versioned } from '../records.ts';
+import { allPages, CLOCK, type RecordStore, type Versioned } from '../records.ts';
 import { storableText, truncatedText } from '../tool/safe-json.ts';
 import type { AgentRuntime } from './agent-runtime.ts';
 import { type ExecutionRow, type ExecutionState, executionRecords, executionTables } from './execution-record.ts';
@@ -16,6 +16,8 @@ import { LEASE_MS } from './worker.ts';
 
 const MIN_POLL_MS = 50;
 const MAX_POLL_MS = 2_000;
+/** Executions that are taken over at a time. */
+const RECOVERED_AT_ONCE = 64;
 /** Failed attempts in a row before the execution fails: about eight seconds. */
 const MAX_FAILURES = 8;
 
@@ -73,8 +75,6 @@ export class ExecutionService {
   /** Stores a new execution and runs it to its end. Errors are reported by the run; this promise never rejects. */
   start(agent: AgentRuntime, run: Run, prompt: string): Promise<void> {
     return this.#track(run, async () => {
-      // Fails before anything is stored if the model cannot be created.
-      await agent.model();
       const worker = await this.#leases.worker();
       const now = new Date(await this.#approvals.clock.now());
       const { tag, limits } = agent.definition;
@@ -140,10 +140,11 @@ export class ExecutionService {
     const recovered: Run[] = [];
     for (const owner of await this.#leases.deadWorkers()) {
       let left = 0;
-      for await (const row of allRows(this.rows, 'byOwner', { equals: { owner }, limit: 200 })) {
-        const run = await this.#recoverOne(row);
-        if (run) recovered.push(run);
-        else left += 1;
+      for await (const rows of allPages(this.rows, 'byOwner', { equals: { owner }, limit: RECOVERED_AT_ONCE })) {
+        for (const run of await Promise.all(rows.map((row) => this.#recoverOne(row)))) {
+          if (run) recovered.push(run);
+          else left += 1;
+        }
       }
       if (left === 0) await this.#leases.removeWorker(owner);
     }

@@ -66,10 +66,8 @@ async function loop(agent: AgentRuntime, execution: LeasedExecution, run: Run): 
     await execution.assertLease();
     try {
       const attributes = { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': model };
-      const next = await withSpan(`chat ${model}`, attributes, async () =>
-        requestModelTurn(await agent.model(), agent.definition, state, signal, (text) =>
-          run.emit({ type: 'text', text }),
-        ),
+      const next = await withSpan(`chat ${model}`, attributes, () =>
+        requestModelTurn(agent.model, agent.definition, state, signal, (text) => run.emit({ type: 'text', text })),
       );
       state.steps.push(next);
     } catch (error) {

@@ -3,6 +3,7 @@ import { SvcError } from '../errors.ts';
 import { isPlainObject, type Json } from '../json.ts';
 import { isOversized } from '../tool/call-digest.ts';
 import { type SafeJsonResult, storableText, toSafeJson } from '../tool/safe-json.ts';
+import { nameForModel } from '../tool/tool.ts';
 import { pathText } from '../validate-shape.ts';
 import type { CompiledAgent } from './define.ts';
 import type { ExecutionState, ExecutionStep, StepCall, Usage } from './execution-record.ts';
@@ -16,7 +17,12 @@ export async function requestModelTurn(
   signal: AbortSignal,
   onText: (text: string) => void,
 ): Promise<ExecutionStep> {
-  const tools = [...agent.tools.values()].map(({ tag, description, schema }) => ({ tag, description, schema }));
+  const tags = new Map([...agent.tools.keys()].map((tag) => [nameForModel(tag), tag]));
+  const tools = [...agent.tools.values()].map(({ tag, description, schema }) => ({
+    tag: nameForModel(tag),
+    description,
+    schema,
+  }));
   let text = '';
   const calls: StepCall[] = [];
   const oversizedTexts = new Set<string>();
@@ -28,9 +34,10 @@ export async function requestModelTurn(
         onText(event.text);
         break;
       case 'tool_call': {
-        const { id, tool, parameters = {} } = event;
+        const { id, parameters = {} } = event;
+        const tool = tags.get(event.tool) ?? event.tool;
         const safe = toSafeJson(parameters);
-        const written = 'value' in safe ? safe.value : storableText(JSON.stringify(parameters));
+        const written = 'value' in safe ? safe.value : storableText(jsonText(parameters));
         const oversized = isOversized(written);
         if (oversized) oversizedTexts.add(JSON.stringify(written));
         const malformed = event.malformed === true ? 'they are not JSON' : 'why' in safe && problemOf(safe);
@@ -57,6 +64,15 @@ export async function requestModelTurn(
   if (!end) throw new SvcError('model_failed', 'The model ended its turn without a finish event.');
   const providerState = withoutOversized(end.providerState, oversizedTexts);
   return { text: storableText(text), calls, usage: end.usage, ...(providerState !== null && { providerState }) };
+}
+
+/** The text of parameters that are not plain JSON. */
+function jsonText(parameters: unknown): string {
+  try {
+    return JSON.stringify(parameters);
+  } catch {
+    return '(not JSON, or nested too deeply)';
+  }
 }
 
 function problemOf({ path, why }: Exclude<SafeJsonResult, { value: Json }>): string {
@@ -90,7 +106,7 @@ function conversationOf(agent: CompiledAgent, { prompt, steps }: ExecutionState)
       text,
       calls: calls.map(({ id, tool, parameters, outcome }) => ({
         id,
-        tool,
+        tool: nameForModel(tool),
         parameters,
         result: outcome?.result ?? null,
         ...(outcome?.changed !== undefined && { changed: outcome.changed }),

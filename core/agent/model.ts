@@ -19,6 +19,7 @@ export interface ConversationTurn {
 export interface ConversationCall {
   /** The provider's id of the call, unique within a turn. */
   readonly id: string;
+  /** The name of the tool, as in `ModelTool.tag`. */
   readonly tool: string;
   readonly parameters: Json;
   readonly result: Json;
@@ -28,6 +29,7 @@ export interface ConversationCall {
 
 /** @experimental */
 export interface ModelTool {
+  /** The tool's tag with an underscore for each dot and colon: 1 to 64 of A-Z a-z 0-9 _ - */
   readonly tag: string;
   readonly description: string;
   /** JSON Schema. */
@@ -68,11 +70,11 @@ export interface ModelOptions {
   readonly settings: Readonly<Record<string, unknown>>;
 }
 
-/** Called once per agent, on first use. Throws `driver_missing` or `agent_invalid`. @experimental */
+/** Called once per agent, when its definition is awaited or on first use. Throws `driver_missing` or `agent_invalid`. @experimental */
 export type ModelFactory = (options: ModelOptions) => ModelProvider | Promise<ModelProvider>;
 
 /** A turn that the provider `scripted` replays. @experimental */
 export interface ScriptedTurn {
-  readonly text?: string;
+  readonly text?: string | undefined;
   readonly calls?: readonly { readonly tool: string; readonly parameters?: Json }[];
 }

@@ -9,13 +9,13 @@ const STATUSES = ['running', 'completed', 'failed', 'cancelled'] as const satisf
 /** @experimental */
 export interface ExecutionQuery {
   /** Default `running`, which includes executions that wait for approval. */
-  readonly status?: ExecutionStatus;
-  readonly agentTag?: string;
+  readonly status?: ExecutionStatus | undefined;
+  readonly agentTag?: string | undefined;
   /** Default false: oldest first. */
-  readonly newestFirst?: boolean;
+  readonly newestFirst?: boolean | undefined;
   /** 1 to 1,000; default 100. */
-  readonly limit?: number;
-  readonly cursor?: string;
+  readonly limit?: number | undefined;
+  readonly cursor?: string | undefined;
 }
 
 /** @experimental */

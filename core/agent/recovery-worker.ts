@@ -5,9 +5,9 @@ import type { Run } from './run.ts';
 /** @experimental */
 export interface RecoveryOptions {
   /** Called for every execution that is taken over. */
-  readonly onRun?: (run: Run) => void;
+  readonly onRun?: ((run: Run) => void) | undefined;
   /** Called when the store cannot be read. The worker tries again. */
-  readonly onError?: (error: unknown) => void;
+  readonly onError?: ((error: unknown) => void) | undefined;
 }
 
 const INTERVAL_MS = 5_000;

@@ -5,7 +5,7 @@ import { allRows } from '../records.ts';
 import { frozenClone, truncatedText } from '../tool/safe-json.ts';
 import { deliveriesOf } from './audit.ts';
 import { isDeliveryFailed, storableReceipt } from './channel.ts';
-import { toApprovalRecord, toApprovalRequest } from './public-view.ts';
+import { maskedParameters, toApprovalRecord, toApprovalRequest } from './public-view.ts';
 import type { ApprovalRecord, ApprovalRequest } from './request.ts';
 import type { ApprovalRow, DeliveryRow } from './schema.ts';
 import type { ActiveAnnouncement, ApprovalService, RequestRow } from './service.ts';
@@ -16,6 +16,8 @@ export interface Announcement {
   readonly request: ApprovalRequest;
   /** Digest of the call; a callback token is valid for this call only. */
   readonly digest: string;
+  /** The names of masked parameters. */
+  readonly masked: readonly string[];
   /** The tool's definition at the time of the call. */
   definition(): ReturnType<ApprovalService['getToolDefinition']>;
   /** Milliseconds until the deadline, by the store's clock. */
@@ -55,13 +57,13 @@ export async function announceRequest(
   const deliveries: ActiveAnnouncement['deliveries'] = new Map();
   service.announcements.set(requestId, { signal, deliveries });
   const request = frozenClone(toApprovalRequest(record));
-  const { approvalRequested } = service.hooks;
-  if (!previous) await service.runListener('A tap on approvalRequested', () => approvalRequested.promise(request));
+  if (!previous) await service.notifyTaps('approvalRequested', service.hooks.approvalRequested, () => request);
   if (routes.length === 0) return;
   const delivered = isNew && !previous ? new Set<string>() : await deliveredChannels(service, requestId);
   const announcement: Announcement = {
     request,
     digest: record.body.digest,
+    masked: maskedParameters(record.body),
     definition: () => service.getToolDefinition(record.body.toolDigest),
     expiresInMs: async () => Math.max(0, record.expiresAt.getTime() - (await service.clock.now())),
   };
@@ -72,11 +74,15 @@ export async function announceRequest(
   await Promise.all(deliveries.values());
 }
 
-/** Reports a decision to the channels: one attempt each, with the receipts of its deliveries. */
+/**
+ * Reports a decision to the channels: one attempt each, with the receipts of its deliveries, until `ending` aborts. A
+ * failure is recorded as a failed delivery is.
+ */
 export async function announceDecision(
   service: ApprovalService,
   row: ApprovalRow,
   routes: readonly DeliveryRoute[],
+  ending: AbortSignal,
 ): Promise<void> {
   const { requestId } = row;
   const record = frozenClone(toApprovalRecord(row));
@@ -88,9 +94,12 @@ export async function announceDecision(
         // An attempt in progress may still send a message and return its receipt.
         const own = await active?.deliveries.get(channel);
         const receipts = await receiptsOf(service, requestId, channel, own);
-        await withTimeout((signal) => onDecided(record, signal, receipts), service.closing);
+        await withTimeout((signal) => onDecided(record, signal, receipts), ending);
       } catch (error) {
-        service.warn(`The channel ${channel} did not receive the decision on ${requestId}: ${auditText(error)}`);
+        const why = auditText(error);
+        service.warn(`The channel ${channel} did not receive the decision on ${requestId}: ${why}`);
+        const failed = { delivered: false, error: auditText(`The decision was not reported: ${why}`), receipt: null };
+        await recordAttempt(service, { requestId, channel, ...failed });
       }
     }),
   );

@@ -39,8 +39,8 @@ export function approvedParameters(
   const validated = tool.validate(effectiveParameters(body));
   if (!validated.ok) return undefined;
   const { parameters } = validated;
-  if (body.decision?.modifiedParams === undefined) return parameters;
-  return requestDigest(record, { parameters }) === body.decision.digest ? parameters : undefined;
+  const approved = body.decision?.modifiedParams === undefined ? body.digest : body.decision.digest;
+  return requestDigest(record, { parameters }) === approved ? parameters : undefined;
 }
 
 /** The call with the parameters that the tool runs with. */

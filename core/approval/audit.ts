@@ -4,7 +4,9 @@ import { callKey } from '../tool/call-digest.ts';
 import { APPROVAL_STATUSES } from './list-approvals.ts';
 import { toApprovalRecord } from './public-view.ts';
 import { type ApprovalEvent, minIdAt } from './request.ts';
+import type { ApprovalRow } from './schema.ts';
 import type { ApprovalService, RequestRow } from './service.ts';
+import { hasLapsed } from './state.ts';
 import type { StoreClock } from './store-clock.ts';
 
 /** One line of the audit: an event of a request or a delivery attempt. @experimental */
@@ -18,7 +20,7 @@ export interface AuditEntry extends Omit<ApprovalEvent, 'type'> {
   readonly details?: object;
 }
 
-/** An attempt to deliver a request to a channel. @experimental */
+/** An attempt to deliver a request to a channel, or a failure to report its decision. @experimental */
 export interface DeliveryAttempt {
   /** ISO 8601, UTC. */
   readonly at: string;
@@ -96,13 +98,19 @@ export async function pruneApprovals(
   isRunning: (executionId: string) => Promise<boolean>,
 ): Promise<number> {
   const before = await pruneCutoff(service.clock, olderThanMs);
+  const now = await service.clock.now();
   let removed = 0;
   for await (const row of allRequests(service, undefined, before)) {
-    if (isOpen(row) || (await isRunning(row.record.executionId))) continue;
-    if ((await service.rows.remove(row.record.requestId, row.version)) !== 'removed') continue;
+    const { record } = row;
+    // The range is by the time in the ids, which is that of the process that made the request.
+    if (Date.parse(record.body.timestamp) >= before.getTime()) continue;
+    if (isOpen(row) && !hasLapsed(record, now) && !(await isForgotten(service, record))) continue;
+    if (await isRunning(record.executionId)) continue;
+    if ((await service.rows.remove(record.requestId, row.version)) !== 'removed') continue;
     removed += 1;
     await removeRelatedRows(service, row);
   }
+  await service.presence.prune(before);
   return removed;
 }
 
@@ -117,6 +125,12 @@ export async function pruneCutoff(clock: StoreClock, olderThanMs: number): Promi
 /** Whether the request may still be decided or run. */
 function isOpen({ record: { status, body } }: RequestRow): boolean {
   return status === 'waiting' || (status === 'approved' && body.outcome === undefined);
+}
+
+/** Approved, not started, and never started: its process is gone, and no other can name the call to take it up. */
+async function isForgotten(service: ApprovalService, row: ApprovalRow): Promise<boolean> {
+  if (row.status !== 'approved' || row.body.toolCallId !== undefined) return false;
+  return (await service.presence.unattendedSince(row)) !== undefined;
 }
 
 async function removeRelatedRows(service: ApprovalService, { record }: RequestRow): Promise<void> {

@@ -63,8 +63,12 @@ export function reconnectingBackend(
   };
   return {
     records<R extends object>(definition: RecordDefinition<R>): RecordStore<R> {
-      const run = <T>(work: (store: RecordStore<R>) => Promise<T>) =>
-        retry((backend) => work(backend.records(definition)));
+      let opened: { readonly backend: StorageBackend; readonly store: RecordStore<R> } | undefined;
+      const storeOf = (backend: StorageBackend): RecordStore<R> => {
+        if (opened?.backend !== backend) opened = { backend, store: backend.records(definition) };
+        return opened.store;
+      };
+      const run = <T>(work: (store: RecordStore<R>) => Promise<T>) => retry((backend) => work(storeOf(backend)));
       return {
         insert: (record) => run((store) => store.insert(record)),
         get: (key) => run((store) => store.get(key)),
@@ -98,8 +102,8 @@ export interface TableSet {
   /** Increases when `definitions` change. */
   readonly version: number;
   readonly definitions: readonly AnyRecordDefinition[];
-  /** Adds what rows of an earlier version lack, before the new version is recorded. Repeated after a crash. */
-  upgrade?(): Promise<void>;
+  /** Adds what rows of version `from` lack, before the new version is recorded. Repeated after a crash. */
+  upgrade?(from: number): Promise<void>;
 }
 
 /** Creates or upgrades tables under the migration lock. Costs one read if they are up to date. */
@@ -120,14 +124,14 @@ export async function ensureTableSet(
     const row: MetaRow = { id, version, ...owner };
     const before = await store.get(id);
     if (before) {
-      await upgrade?.();
+      await upgrade?.(before.record.version);
       await store.replace(id, before.version, row);
     } else await store.insert(row);
   });
 }
 
 /** False for an older version. Throws `database_foreign` and `history_newer`. */
-function isCurrentVersion(found: MetaRow, owner: StoreOwner, version: number): boolean {
+export function isCurrentVersion(found: MetaRow, owner: Pick<StoreOwner, 'product' | 'env'>, version: number): boolean {
   if (found.product !== owner.product || found.env !== owner.env) {
     throw new SvcError(
       'database_foreign',

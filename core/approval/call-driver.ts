@@ -27,9 +27,19 @@ import {
 import { evaluatePolicies } from './policy.ts';
 import { callOutcomeOf, toApprovalRecord, toApprovalRequest } from './public-view.ts';
 import { newExecutionId, type Outcome } from './request.ts';
-import type { ApprovalRow } from './schema.ts';
+import type { ApprovalRow, Claim } from './schema.ts';
 import type { ApprovalService, RequestRow, WriteResult } from './service.ts';
-import { withCancellation, withClaim, withClosure, withLostClaim, withResult } from './state.ts';
+import {
+  validUntil,
+  wasInterrupted,
+  withCancellation,
+  withClaim,
+  withClosure,
+  withHeartbeat,
+  withLostClaim,
+  withResult,
+  withWaiter,
+} from './state.ts';
 import { LazyToolContext } from './tool-context.ts';
 import type { Subscription } from './watcher.ts';
 
@@ -79,7 +89,8 @@ export async function driveCall(
   const drive = (request: ExistingRequest) =>
     new CallDriver(service, gate, gated?.tool, options, request).run(request, call.parameters);
   if (options.resumed && call.requestId !== undefined) {
-    const found = await service.readAndSubscribe(call.requestId);
+    const { requestId } = call;
+    const found = await service.admission.run(() => service.readAndSubscribe(requestId));
     if (found) return drive({ ...found, isNew: false });
   }
   if (!gated) return invalidOutcome('unknown_tool', 'There is no tool of that name.', call.tool);
@@ -93,6 +104,7 @@ export async function driveCall(
   const reason =
     gated.approvalReason ?? (policy.verdict === 'allow' ? undefined : (policy.reason ?? 'A policy requires approval.'));
   const input: ValidatedCall = {
+    agentTag,
     executionId,
     tool,
     rawParameters: call.parameters,
@@ -102,20 +114,21 @@ export async function driveCall(
   };
   if (reason === undefined) {
     // A setting or a policy may have required approval earlier: then its decision applies, and what ran is not repeated.
-    const existing = options.resumed === undefined ? await findRequest(service, input) : undefined;
+    const existing =
+      options.resumed === undefined ? await service.admission.run(() => findRequest(service, input)) : undefined;
     if (existing) return drive(existing);
     return runWithoutApproval(service, agentTag, tool, { ...call, executionId }, options, parameters);
   }
   if (isOversized(parameters)) return parametersTooLargeOutcome(tool.tag);
-  const created = await createRequest(service, {
+  const request = {
     ...input,
-    agentTag,
     reason,
     timeoutMs: humanInLoop.approvalTimeout,
+    validForMs: humanInLoop.approvalValidFor,
     ...(call.groupId !== undefined && { groupId: call.groupId }),
     ...(policy.verdict === 'deny' && { denied: policy.reason ?? 'A policy denies the call.' }),
-  });
-  return drive(created);
+  };
+  return drive(await service.admission.run(() => createRequest(service, request)));
 }
 
 /** Runs a tool at once. Every ungated call takes this path: it validates, calls the handler, and does no more. */
@@ -145,7 +158,7 @@ export async function runWithoutApproval(
   try {
     return { status: 'completed', result: (await tool.handler(context, parameters)) as CallResult['result'] };
   } catch (error) {
-    return failedOutcome(error, { tool: tool.tag, parameters });
+    return failedOutcome(error, { tool: tool.tag, parameters }, tool.sensitive);
   }
 }
 
@@ -172,7 +185,8 @@ class CallDriver {
   readonly #subscription: Subscription;
   /** Identifies this driver's claim. */
   readonly #token = randomUUID();
-  readonly #decided = new AbortController();
+  /** Aborts when the request is decided. Created with the first announcement. */
+  #decided: AbortController | undefined;
   #resolveEnded = () => {};
   readonly #ended = new Promise<void>((resolve) => {
     this.#resolveEnded = resolve;
@@ -180,6 +194,10 @@ class CallDriver {
   #hasWaited = false;
   #hasReportedDecision = false;
   #hasRun = false;
+  /** The row as this driver claimed it, with the parameters that were checked before. */
+  #claimed: { readonly row: RequestRow; readonly parameters: ToolParameters } | undefined;
+  /** When this driver last began to store its claim or a sign of life. */
+  #aliveAt = Number.NEGATIVE_INFINITY;
   /** The version of another process's claim, and when it was first seen. */
   #observedClaim: { readonly version: number; readonly since: number } | undefined;
 
@@ -232,7 +250,7 @@ class CallDriver {
     } finally {
       service.runningClaims.delete(this.#token);
       this.#resolveEnded();
-      this.#decided.abort('decided');
+      this.#decided?.abort('decided');
       removeListener?.();
       this.#subscription.unsubscribe();
       if (row?.record.status !== 'waiting') service.announcements.delete(requestId);
@@ -243,6 +261,7 @@ class CallDriver {
 
   #announce(row: RequestRow, isNew: boolean): void {
     const service = this.#service;
+    this.#decided ??= new AbortController();
     const options = { routes: this.#routes, isNew, signal: this.#decided.signal };
     void service.runListener('The announcement', () => announceRequest(service, row, options));
   }
@@ -288,6 +307,8 @@ class CallDriver {
       await service.writeDecision(row, withCancellation(record, stale, PROCESS_NAME, await service.clock.now()));
       return { next: 'read' };
     }
+    const named = await this.#nameAsWaiter(row);
+    if (named) return named;
     const deadline = record.expiresAt.getTime();
     if (service.clock.msUntil(deadline) <= 0) {
       await service.expire(row);
@@ -297,11 +318,23 @@ class CallDriver {
     return { waitUntil: performance.now() + service.clock.msUntil(deadline) };
   }
 
+  /** Only informs approvers, so a store error does not end the wait. */
+  async #nameAsWaiter(row: RequestRow): Promise<Step | undefined> {
+    const { presence } = this.#service;
+    await presence.ensure();
+    if (row.record.body.waiters?.includes(presence.id)) return undefined;
+    try {
+      return nextStep(await this.#service.write(row, withWaiter(row.record, presence.id)));
+    } catch {
+      return undefined;
+    }
+  }
+
   /** Once, to the caller and the channels. Neither is awaited. */
   #reportDecision(record: ApprovalRow): void {
     if (this.#hasReportedDecision) return;
     this.#hasReportedDecision = true;
-    this.#decided.abort('decided');
+    this.#decided?.abort('decided');
     const service = this.#service;
     const { onDecided } = this.#options;
     if (onDecided) void service.runListener('onDecided', () => onDecided(toApprovalRecord(record)));
@@ -310,7 +343,7 @@ class CallDriver {
     const isUnannounced =
       this.#hasWaited || status !== 'approved' || (body.run === 'none' && body.outcome === undefined);
     if (this.#routes.length > 0 && isUnannounced)
-      void service.runListener('The announcement', () => announceDecision(service, record, this.#routes));
+      void service.report('The announcement', (ending) => announceDecision(service, record, this.#routes, ending));
   }
 
   /** Checks the approved call against its digest and the policies, then claims it. */
@@ -326,9 +359,14 @@ class CallDriver {
     if (policy.verdict === 'deny') return this.#close(row, 'policy_denied', policy.reason);
     await beforeRun?.();
     if (signal?.aborted) return { next: row };
+    const now = await service.clock.now();
+    if (now >= validUntil(record)) return this.#close(row, 'approval_lapsed');
     const claim = { token: this.#token, by: PROCESS_NAME, beat: 0, leaseMs: this.#leaseMs };
     service.runningClaims.set(this.#token, this.#ended);
-    return nextStep(await service.write(row, withClaim(record, claim, await service.clock.now())));
+    this.#aliveAt = performance.now();
+    const result = await service.write(row, withClaim(record, claim, now));
+    if (result.written) this.#claimed = { row: result.written, parameters };
+    return nextStep(result);
   }
 
   /** Runs the tool under this driver's claim, or watches another claim until it has a result or is lost. */
@@ -344,14 +382,25 @@ class CallDriver {
     return nextStep(await service.write(row, withLostClaim(row.record, PROCESS_NAME, await service.clock.now())));
   }
 
+  async #confirmClaim(row: RequestRow, claim: Claim): Promise<Step> {
+    this.#aliveAt = performance.now();
+    return nextStep(await this.#service.write(row, withHeartbeat(row.record, claim)));
+  }
+
   /** Runs with the parameters of the claimed row as stored: no other process can run it. */
   async #runTool(row: RequestRow): Promise<Step> {
     const service = this.#service;
     const requestId = this.#requestId;
     const { record } = row;
     const tool = this.#tool;
-    const parameters = approvedParameters(record, tool, this.#digest);
+    // A row that was read again, after a write without an answer, is checked again.
+    const parameters =
+      this.#claimed?.row === row ? this.#claimed.parameters : approvedParameters(record, tool, this.#digest);
     if (!tool || !parameters) return this.#close(row, 'approval_stale');
+    // Storing the claim may have taken so long that another process takes it for lost, or the approval has lapsed.
+    const { claim } = record.body;
+    if (claim && performance.now() - this.#aliveAt > claim.leaseMs / 2) return this.#confirmClaim(row, claim);
+    if ((await service.clock.now()) >= validUntil(record)) return this.#close(row, 'approval_lapsed');
     if (this.#hasRun) throw new Error(`${requestId} was about to run twice`);
     this.#hasRun = true;
     const { agentTag, executionId, body } = record;
@@ -409,10 +458,9 @@ class CallDriver {
     const service = this.#service;
     const { record } = row;
     const { body } = record;
-    const outcome =
-      body.run === 'unknown'
-        ? notRunOutcome('interrupted', callAsRun(body), reason)
-        : notRunOutcome(code, body, reason);
+    const outcome = wasInterrupted(body)
+      ? notRunOutcome('interrupted', callAsRun(body), reason)
+      : notRunOutcome(code, body, reason);
     return nextStep(await service.write(row, withClosure(record, outcome, PROCESS_NAME, await service.clock.now())));
   }
 
@@ -480,7 +528,7 @@ async function runHandler(
     if (result !== undefined) return { status: 'completed', result: storableJson(result) };
     return failedOutcome(new Error(NOT_SERIALIZABLE), call);
   } catch (error) {
-    return failedOutcome(error, call);
+    return failedOutcome(error, call, body.sensitive, body.parameters);
   }
 }
 

@@ -9,30 +9,30 @@ export interface GateCall {
   readonly tool: string;
   readonly parameters: unknown;
   /** Default: a new id. */
-  readonly executionId?: string;
+  readonly executionId?: string | undefined;
   /**
    * Identifies the call in its execution. A repeated call continues with its existing request, also after a crash and
    * even if no policy or setting requires approval any more. Without `executionId` no repetition is recognized.
    */
-  readonly toolCallId?: string;
+  readonly toolCallId?: string | undefined;
   /** Id for a new request, chosen by a caller that has stored it with the call; used in place of `toolCallId`. */
-  readonly requestId?: string;
+  readonly requestId?: string | undefined;
   /** Shared by the calls of one turn. */
-  readonly groupId?: string;
+  readonly groupId?: string | undefined;
 }
 
 /** Signals and callbacks of a call. @experimental */
 export interface CallOptions {
   /** Aborting cancels a request that waits; a handler that runs receives the signal. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** True: this caller alone owns the execution, and earlier claims on its calls are lost. False: the call is new. */
-  readonly resumed?: boolean;
+  readonly resumed?: boolean | undefined;
   /** Awaited once the tool may run, before it is claimed. If it throws, the tool does not run. */
-  readonly beforeRun?: () => Promise<void>;
+  readonly beforeRun?: (() => Promise<void>) | undefined;
   /** Not awaited. An error or a rejected promise becomes a warning. */
-  readonly onRequested?: (request: ApprovalRequest) => unknown;
+  readonly onRequested?: ((request: ApprovalRequest) => unknown) | undefined;
   /** As `onRequested`. Timeouts and cancellations are decisions too. */
-  readonly onDecided?: (record: ApprovalRecord) => unknown;
+  readonly onDecided?: ((record: ApprovalRecord) => unknown) | undefined;
 }
 
 /** The longest id that a caller may give, in characters. */

@@ -9,6 +9,11 @@ export interface Delivery extends ApprovalRequest {
   readonly env: string;
   /** Milliseconds until `timeout` at the start of this attempt, by the store's clock, which may differ from this process's. */
   readonly expiresInMs: number;
+  /**
+   * The names of masked parameters, if there are any. A decision is then rejected unless it proves that they were
+   * shown, so that buttons in a message cannot decide: link the page.
+   */
+  readonly masked?: readonly string[];
   /** The description from the tool's definition. */
   readonly description?: string;
   /** JSON Schema of the tool's parameters object, for a form that changes them. */

@@ -12,6 +12,7 @@ import type { Subscription } from './watcher.ts';
 
 /** A call whose parameters are valid. */
 export interface ValidatedCall {
+  readonly agentTag: string;
   readonly executionId: string;
   readonly tool: Tool;
   /** The parameters before validation: another definition of the tool may read them differently. */
@@ -25,9 +26,9 @@ export interface ValidatedCall {
 
 /** A call that needs a decision. */
 interface RequestInput extends ValidatedCall {
-  readonly agentTag: string;
   readonly reason: string;
   readonly timeoutMs: number;
+  readonly validForMs: number;
   readonly groupId?: string;
   /** Reason of a policy that denied the call: the request is stored as rejected. */
   readonly denied?: string;
@@ -45,18 +46,16 @@ export interface CreatedRequest {
 
 /** Stores a request, or returns the existing one. Throws `call_conflict` if that belongs to another call. */
 export async function createRequest(service: ApprovalService, input: RequestInput): Promise<CreatedRequest> {
-  const requestId = input.requestId ?? (await reserveRequestId(service, input));
-  await service.storeTool(input.tool, requestId);
+  const { requestId, isReserved } = await reserveRequestId(service, input);
+  await Promise.all([service.storeTool(input.tool, requestId), service.presence.ensure()]);
   const subscription = service.watcher.subscribe(requestId);
   try {
-    for (;;) {
-      const record = newRow(input, requestId, await service.clock.now());
+    for (let mayExist = isReserved; ; mayExist = true) {
+      const row = mayExist ? await service.read(requestId) : undefined;
+      if (row) return { row, isNew: false, digest: await digestOfSameCall(service, input, row), subscription };
+      const record = newRow(input, requestId, service.presence.id, await service.clock.now());
       if ((await service.rows.insert(record)) === 'inserted')
         return { row: { record, version: 1 }, isNew: true, digest: record.body.digest, subscription };
-      const row = await service.read(requestId);
-      // Pruned between the insert and the read.
-      if (!row) continue;
-      return { row, isNew: false, digest: await digestOfSameCall(service, input, row), subscription };
     }
   } catch (error) {
     subscription.unsubscribe();
@@ -95,11 +94,11 @@ async function digestOfSameCall(
 /** Compares by the definition of the tool at the time of the request. */
 async function isSameCall(
   service: ApprovalService,
-  { executionId, tool, parameters, rawParameters }: ValidatedCall,
+  { agentTag, executionId, tool, parameters, rawParameters }: ValidatedCall,
   record: ApprovalRow,
 ): Promise<boolean> {
   const { body } = record;
-  if (record.executionId !== executionId || body.tool !== tool.tag) return false;
+  if (record.agentTag !== agentTag || record.executionId !== executionId || body.tool !== tool.tag) return false;
   const validated =
     body.toolDigest === tool.digest
       ? { ok: true as const, parameters }
@@ -112,20 +111,26 @@ async function isSameCall(
   );
 }
 
-/** The request id of a call. Stored before the request, so that every stored request can be found after a crash. */
-async function reserveRequestId(service: ApprovalService, { executionId, toolCallId }: ValidatedCall): Promise<string> {
-  const requestId = newRequestId();
-  if (toolCallId === undefined) return requestId;
+/**
+ * The request id of a call, and whether an earlier call has reserved it. Stored before the request, so that every stored
+ * request can be found after a crash.
+ */
+async function reserveRequestId(
+  service: ApprovalService,
+  { executionId, toolCallId, requestId: chosen }: ValidatedCall,
+): Promise<{ readonly requestId: string; readonly isReserved: boolean }> {
+  const requestId = chosen ?? newRequestId();
+  if (chosen !== undefined || toolCallId === undefined) return { requestId, isReserved: false };
   const call = callKey(executionId, toolCallId);
   for (;;) {
-    if ((await service.calls.insert({ call, requestId })) === 'inserted') return requestId;
+    if ((await service.calls.insert({ call, requestId })) === 'inserted') return { requestId, isReserved: false };
     const found = await service.calls.get(call);
-    if (found) return found.record.requestId;
+    if (found) return { requestId: found.record.requestId, isReserved: true };
   }
 }
 
-function newRow(input: RequestInput, requestId: string, now: number): ApprovalRow {
-  const { agentTag, executionId, tool, parameters, reason, timeoutMs, groupId, toolCallId } = input;
+function newRow(input: RequestInput, requestId: string, waiter: string, now: number): ApprovalRow {
+  const { agentTag, executionId, tool, parameters, reason, timeoutMs, validForMs, groupId, toolCallId } = input;
   const timestamp = new Date(now).toISOString();
   const sensitive = tool.sensitive.length > 0 ? tool.sensitive : undefined;
   const call = { requestId, executionId, agentTag, tool: tool.tag, toolCallId, parameters, sensitive, reason };
@@ -144,9 +149,11 @@ function newRow(input: RequestInput, requestId: string, now: number): ApprovalRo
       reason,
       timestamp,
       timeoutMs,
+      validForMs,
       ...(sensitive && { sensitive }),
       ...(groupId !== undefined && { groupId }),
       ...(toolCallId !== undefined && { toolCallId }),
+      waiters: [waiter],
       run: 'none',
       events: [],
     },

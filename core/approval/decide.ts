@@ -1,18 +1,19 @@
 import { type ErrorCode, isSvcError, SvcError } from '../errors.ts';
 import { canonicalJson } from '../json.ts';
 import { isOversized, MAX_PARAMETERS_BYTES } from '../tool/call-digest.ts';
-import type { ParameterProblem, ToolParameters } from '../tool/parameters.ts';
+import type { ParameterProblem, ParameterValidation, ToolParameters } from '../tool/parameters.ts';
 import { frozenClone, MAX_TEXT_LENGTH, storableText } from '../tool/safe-json.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { effectiveParameters, requestDigest } from './approved-parameters.ts';
 import { PROCESS_NAME } from './call.ts';
 import { problemsText } from './outcome.ts';
 import { DecisionReview, evaluatePolicies } from './policy.ts';
-import { toApprovalRecord } from './public-view.ts';
+import { hasSensitiveParameters, toApprovalRecord } from './public-view.ts';
 import type { ApprovalStatus } from './request.ts';
 import type { ApprovalRow } from './schema.ts';
-import type { ApprovalService } from './service.ts';
+import type { ApprovalService, RequestRow } from './service.ts';
 import { type DecisionVerdict, withDecision } from './state.ts';
+import { tokensEqual } from './token.ts';
 
 /** A decision on a request. @experimental */
 export interface Signal {
@@ -21,20 +22,28 @@ export interface Signal {
   readonly signal: 'approve' | 'reject';
   readonly payload: {
     readonly requestId: string;
-    readonly reason?: string | undefined;
-    /** Only the parameters to change; with `approve`. */
-    readonly modifiedParams?: ToolParameters | undefined;
+    readonly reason?: string | null | undefined;
+    /** With `approve`: a JSON object with only the parameters to change. */
+    readonly modifiedParams?: object | null | undefined;
   };
 }
+
+/** A `Signal`, also one kept in a variable, where TypeScript has widened `'approve'` to `string`. @experimental */
+export type SignalInput<Name extends string> = Omit<Signal, 'signal'> & {
+  readonly signal: Name & (string extends Name ? string : Signal['signal']);
+};
 
 /** @experimental */
 export interface SignalOptions {
   /** Who decides, according to the caller; stored with the decision. */
-  readonly actor?: string;
+  readonly actor?: string | undefined;
   /** Where the decision comes from, such as an address or a page; stored with it. Default: this process. */
-  readonly from?: string;
-  /** The `reviewToken` of `approvals.get(…, { reveal: true })`. Required if the request has sensitive parameters. */
-  readonly reviewToken?: string;
+  readonly from?: string | undefined;
+  /**
+   * The `reviewToken` of `approvals.get(…, { reveal: true })`. Required if the request has sensitive parameters; if given,
+   * it must be that of the request.
+   */
+  readonly reviewToken?: string | undefined;
 }
 
 /** @experimental */
@@ -44,6 +53,8 @@ export interface SignalResult {
   readonly status: ApprovalStatus;
   /** ISO 8601, UTC. */
   readonly decidedAt: string;
+  /** ISO 8601, UTC: when a process was last seen waiting for the approval, if none does any more. */
+  readonly unattendedSince?: string;
 }
 
 /** The codes with which `decide` rejects a decision; any other error is a failure. */
@@ -69,7 +80,11 @@ const SIGNAL: Shape = {
     executionId: 'string',
     signal: { oneOf: ['approve', 'reject'] },
     payload: {
-      properties: { requestId: 'string', reason: 'string', modifiedParams: { map: 'json' } },
+      properties: {
+        requestId: 'string',
+        reason: { nullable: 'string' },
+        modifiedParams: { nullable: { map: 'json' } },
+      },
       required: ['requestId'],
     },
   },
@@ -81,78 +96,89 @@ const OPTIONS: Shape = { properties: { actor: 'string', from: 'string', reviewTo
 /**
  * Decides a request. Repeating the same decision returns the same result. Throws `decision_invalid`,
  * `approval_unknown`, `approval_decided` (with the existing decision), `approval_expired`, `decision_refused`,
- * `approval_unseen`, `approval_parameters_invalid` or `parameters_too_large`; the request is then unchanged.
+ * `approval_unseen`, `approval_parameters_invalid` or `parameters_too_large`; the request is then unchanged. `found` is the
+ * row if the caller has read it.
  */
 export async function decide(
   service: ApprovalService,
   signal: Signal,
   options: SignalOptions = {},
+  found?: RequestRow,
 ): Promise<SignalResult> {
+  const decision = toDecision(signal, options);
+  const { requestId, executionId } = decision;
+  for (let known = found; ; known = undefined) {
+    const row = known ?? (await service.read(requestId));
+    if (!row || (executionId !== undefined && row.record.executionId !== executionId)) throw unknownRequest(decision);
+    const { record } = row;
+    if (record.status !== 'waiting') return existingDecision(service, record, decision);
+    if (service.clock.msUntil(record.expiresAt.getTime()) <= 0) {
+      await service.expire(row);
+      continue;
+    }
+    const verdict = await validateDecision(service, record, decision, options);
+    const decided = withDecision(record, verdict, await service.clock.now());
+    const result = await service.writeDecision(row, decided, 'before the deadline');
+    if (result.written) return signalResult(service, result.written.record);
+    if (result.failure === 'late') await service.expire(row);
+  }
+}
+
+/** A valid signal. */
+interface Decision {
+  readonly requestId: string;
+  readonly executionId: string | undefined;
+  readonly approved: boolean;
+  readonly reason: string | undefined;
+  readonly modifiedParams: object | undefined;
+}
+
+function toDecision(signal: Signal, options: SignalOptions): Decision {
   const problems = [...shapeProblems(signal, SIGNAL), ...shapeProblems(options, OPTIONS)];
   if (problems.length > 0) throw invalidDecision(problems);
   const { executionId, payload } = signal;
   const approved = signal.signal === 'approve';
-  if (!approved && payload.modifiedParams !== undefined) {
+  // Forms and typed clients send null for an absent field.
+  const reason = payload.reason ?? undefined;
+  const modifiedParams = payload.modifiedParams ?? undefined;
+  if (!approved && modifiedParams !== undefined) {
     throw invalidDecision([{ path: ['payload', 'modifiedParams'], text: 'is only allowed with an approval' }]);
   }
   for (const [text, path] of [
-    [payload.reason, ['payload', 'reason']],
+    [reason, ['payload', 'reason']],
     [options.actor, ['actor']],
     [options.from, ['from']],
   ] as const) {
     if (text !== undefined && text.length > MAX_TEXT_LENGTH)
       throw invalidDecision([{ path, text: `has more than ${MAX_TEXT_LENGTH} characters` }]);
   }
-  for (;;) {
-    const row = await service.read(payload.requestId);
-    if (!row || (executionId !== undefined && row.record.executionId !== executionId)) throw unknownRequest(signal);
-    const { record } = row;
-    if (record.status !== 'waiting') return existingDecision(record, signal);
-    if (service.clock.msUntil(record.expiresAt.getTime()) <= 0) {
-      await service.expire(row);
-      continue;
-    }
-    const verdict = await validateDecision(service, record, signal, options);
-    const decided = withDecision(record, verdict, await service.clock.now());
-    const result = await service.writeDecision(row, decided, 'before the deadline');
-    if (result.written) return signalResult(result.written.record);
-    if (result.failure === 'late') await service.expire(row);
-  }
+  return { requestId: payload.requestId, executionId, approved, reason, modifiedParams };
 }
 
 /** The decision to store. Throws if it is rejected. */
 async function validateDecision(
   service: ApprovalService,
   record: ApprovalRow,
-  { signal, payload }: Signal,
+  { approved, reason, modifiedParams }: Decision,
   { actor = 'unknown', from = PROCESS_NAME, reviewToken }: SignalOptions,
 ): Promise<DecisionVerdict> {
   const { body } = record;
-  const hasSensitive = body.sensitive?.some((name) => Object.hasOwn(body.parameters, name));
-  if (hasSensitive && reviewToken !== body.digest) {
-    throw new SvcError('approval_unseen', 'The request has sensitive parameters that have not been reviewed.', {
-      why: 'Deliveries and lists mask them.',
-      state: 'The request is still waiting.',
-      next: ['Read them with svc.approvals.get(requestId, { reveal: true }) and pass its reviewToken.'],
-    });
+  if (reviewToken === undefined ? hasSensitiveParameters(body) : !tokensEqual(reviewToken, body.digest)) {
+    throw reviewToken === undefined ? unseenParameters() : wrongReviewToken();
   }
-  const approved = signal === 'approve';
   const by = storableText(actor);
-  const { modifiedParams } = payload;
   const verdict: DecisionVerdict = {
     approved,
     by,
     from: storableText(from),
-    ...(payload.reason !== undefined && { reason: storableText(payload.reason) }),
+    ...(reason !== undefined && { reason: storableText(reason) }),
     ...(modifiedParams !== undefined && (await validateModifiedParams(service, record, modifiedParams))),
   };
   const { beforeDecision } = service.hooks;
   if (!beforeDecision.isUsed()) return verdict;
-  const review = new DecisionReview(frozenClone(toApprovalRecord(record)), {
-    approved,
-    actor: by,
-    ...(verdict.modifiedParams && { modifiedParams: frozenClone(verdict.modifiedParams) }),
-  });
+  const { modifiedParams: changes } = verdict;
+  const decision = { approved, actor: by, ...(changes && { modifiedParams: changes }) };
+  const review = new DecisionReview(frozenClone(toApprovalRecord(record)), frozenClone(decision));
   try {
     await beforeDecision.promise(review);
   } catch {
@@ -168,12 +194,10 @@ async function validateDecision(
 async function validateModifiedParams(
   service: ApprovalService,
   record: ApprovalRow,
-  changes: ToolParameters,
+  changes: object,
 ): Promise<Pick<DecisionVerdict, 'modifiedParams' | 'digest'>> {
   const { executionId, agentTag, body } = record;
-  const modifiedParams = JSON.parse(JSON.stringify(changes)) as ToolParameters;
-  const merged = effectiveParameters({ parameters: body.parameters, decision: { at: '', by: '', modifiedParams } });
-  const validated = await service.validateParameters(body.toolDigest, merged);
+  const validated = await mergedParameters(service, record, changes);
   if (!validated.ok) throw invalidParameters(validated.problems);
   const { parameters } = validated;
   if (isOversized(parameters)) {
@@ -189,11 +213,38 @@ async function validateModifiedParams(
       state: 'The request is still waiting.',
     });
   }
+  // Including what a changed parameter adds by default.
+  const isChanged = (name: string) =>
+    Object.hasOwn(changes, name) || canonicalJson(parameters[name]) !== canonicalJson(body.parameters[name]);
+  const modifiedParams = Object.fromEntries(Object.entries(parameters).filter(([name]) => isChanged(name)));
   return { modifiedParams, digest: requestDigest(record, { parameters }) };
 }
 
+/** The parameters of a request with changes, validated, and with defaults. */
+function mergedParameters(
+  service: ApprovalService,
+  { body: { parameters, toolDigest } }: ApprovalRow,
+  changes: object,
+): Promise<ParameterValidation> {
+  const modifiedParams = JSON.parse(JSON.stringify(changes)) as ToolParameters;
+  const merged = effectiveParameters({ parameters, decision: { at: '', by: '', modifiedParams } });
+  return service.validateParameters(toolDigest, merged);
+}
+
+async function areSameChanges(service: ApprovalService, record: ApprovalRow, changes: object = {}): Promise<boolean> {
+  const { decision } = record.body;
+  if (canonicalJson(decision?.modifiedParams ?? {}) === canonicalJson(changes)) return true;
+  if (decision?.digest === undefined) return false;
+  const merged = await mergedParameters(service, record, changes);
+  return merged.ok && requestDigest(record, { parameters: merged.parameters }) === decision.digest;
+}
+
 /** The result of the existing decision if it is the same; throws if it differs. */
-function existingDecision(record: ApprovalRow, { signal, payload }: Signal): SignalResult {
+async function existingDecision(
+  service: ApprovalService,
+  record: ApprovalRow,
+  { approved, modifiedParams }: Decision,
+): Promise<SignalResult> {
   const { status, body } = record;
   const { decision } = body;
   if (decision?.cause === 'timeout') {
@@ -203,12 +254,10 @@ function existingDecision(record: ApprovalRow, { signal, payload }: Signal): Sig
       details: { status, decidedAt: decision.at },
     });
   }
-  const verdict = signal === 'approve' ? 'approved' : 'rejected';
+  const verdict = approved ? 'approved' : 'rejected';
   const byHuman = status === 'approved' || decision?.cause === 'human';
-  const same = (one: ToolParameters | undefined, other: ToolParameters | undefined) =>
-    canonicalJson(one ?? {}) === canonicalJson(other ?? {});
-  if (byHuman && status === verdict && same(decision?.modifiedParams, payload.modifiedParams))
-    return signalResult(record);
+  if (byHuman && status === verdict && (await areSameChanges(service, record, modifiedParams)))
+    return signalResult(service, record);
   throw new SvcError('approval_decided', `The request is already ${status}.`, {
     why: `${decision?.by ?? 'Someone'} decided at ${decision?.at ?? 'an unknown time'}.`,
     state: 'The existing decision is unchanged.',
@@ -216,8 +265,27 @@ function existingDecision(record: ApprovalRow, { signal, payload }: Signal): Sig
   });
 }
 
-function signalResult({ requestId, executionId, status, body }: ApprovalRow): SignalResult {
-  return { requestId, executionId, status, decidedAt: body.decision?.at ?? '' };
+async function signalResult({ presence }: ApprovalService, row: ApprovalRow): Promise<SignalResult> {
+  const { requestId, executionId, status, body } = row;
+  const unattendedSince = await presence.unattendedSince(row);
+  const decidedAt = body.decision?.at ?? '';
+  return { requestId, executionId, status, decidedAt, ...(unattendedSince !== undefined && { unattendedSince }) };
+}
+
+function unseenParameters(): SvcError {
+  return new SvcError('approval_unseen', 'The request has sensitive parameters that have not been reviewed.', {
+    why: 'Deliveries and lists mask them.',
+    state: 'The request is still waiting.',
+    next: ['Read them with svc.approvals.get(requestId, { reveal: true }) and pass its reviewToken.'],
+  });
+}
+
+function wrongReviewToken(): SvcError {
+  return new SvcError('approval_unseen', 'The review token is not that of the request.', {
+    why: 'It belongs to another request, or the request has changed since it was shown.',
+    state: 'The request is still waiting.',
+    next: ['Read the request with svc.approvals.get(requestId, { reveal: true }) and pass its reviewToken.'],
+  });
 }
 
 function invalidDecision(problems: readonly Problem[]): SvcError {
@@ -237,11 +305,12 @@ function invalidParameters(problems: readonly ParameterProblem[]): SvcError {
 }
 
 /** The same error for a missing request and for one of another execution, so that guessing ids reveals nothing. */
-function unknownRequest({ executionId, payload: { requestId } }: Signal): SvcError {
+function unknownRequest({ executionId, requestId }: Decision): SvcError {
   const what =
     executionId === undefined ? 'No request has this id.' : 'No request with that id belongs to that execution.';
   return new SvcError('approval_unknown', what, {
     state: 'Nothing was decided.',
+    next: ['svc approvals list    lists the waiting requests'],
     details: { requestId },
   });
 }

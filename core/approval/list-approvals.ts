@@ -11,18 +11,18 @@ export const APPROVAL_STATUSES = ['waiting', 'approved', 'rejected', 'cancelled'
 /** @experimental */
 export interface ListQuery {
   /** Default `waiting`, or any status with `executionId`. Overdue requests do not count as waiting. */
-  readonly status?: ApprovalStatus;
-  readonly agentTag?: string;
-  readonly executionId?: string;
+  readonly status?: ApprovalStatus | undefined;
+  readonly agentTag?: string | undefined;
+  readonly executionId?: string | undefined;
   /** Requests created at or after this moment, by the clock of the process that created them. */
-  readonly since?: Date;
+  readonly since?: Date | undefined;
   /** Requests created before this moment. */
-  readonly before?: Date;
+  readonly before?: Date | undefined;
   /** Default: oldest first. */
-  readonly newestFirst?: boolean;
+  readonly newestFirst?: boolean | undefined;
   /** 1 to 1,000; default 100. */
-  readonly limit?: number;
-  readonly cursor?: string;
+  readonly limit?: number | undefined;
+  readonly cursor?: string | undefined;
 }
 
 /** @experimental */
@@ -57,8 +57,10 @@ export async function listApprovals(service: ApprovalService, query: ListQuery =
     const page = await readPage(service.rows, query, limit - records.length, cursor);
     const hasOverdue = page.records.some(({ record }) => service.isDue(record));
     const rows = hasOverdue ? await Promise.all(page.records.map((row) => service.expireIfDue(row))) : page.records;
-    for (const { record } of rows) {
-      if (matchesQuery(service, query, record)) records.push(toApprovalRecord(record));
+    const found = rows.map(({ record }) => record).filter((record) => matchesQuery(service, query, record));
+    const unattended = await service.presence.unattended(found);
+    for (const record of found) {
+      records.push(toApprovalRecord(record, false, unattended.get(record.requestId)));
     }
     cursor = page.cursor;
   } while (cursor !== undefined && records.length < limit);
@@ -111,7 +113,7 @@ function assertQuery(query: ListQuery): void {
 export function assertNoQueryProblems(
   message: string,
   problems: readonly Problem[],
-  { limit = 100 }: { readonly limit?: number },
+  { limit = 100 }: { readonly limit?: number | undefined },
 ): void {
   const all = isPageLimit(limit) ? problems : [...problems, { path: ['limit'], text: 'is not 1 to 1,000' }];
   if (all.length > 0) throw new SvcError('value_invalid', message, { why: all.map(problemText).join(' ') });

@@ -1,6 +1,7 @@
 import { errorMessage } from '../errors.ts';
 import { isPlainObject, type Json } from '../json.ts';
 import { MAX_PARAMETERS_BYTES } from '../tool/call-digest.ts';
+import { maskSensitive } from '../tool/mask-sensitive.ts';
 import { failureResult, modelText } from '../tool/model-result.ts';
 import type { ParameterProblem, ToolParameters } from '../tool/parameters.ts';
 import { isTooDeep, storableText } from '../tool/safe-json.ts';
@@ -48,6 +49,7 @@ export type NotRunCode =
   | 'approval_cancelled'
   | 'policy_denied'
   | 'approval_stale'
+  | 'approval_lapsed'
   | 'interrupted';
 
 const STATUS: Readonly<Record<NotRunCode, OutcomeStatus>> = {
@@ -55,6 +57,7 @@ const STATUS: Readonly<Record<NotRunCode, OutcomeStatus>> = {
   approval_cancelled: 'cancelled',
   policy_denied: 'denied',
   approval_stale: 'stale',
+  approval_lapsed: 'lapsed',
   interrupted: 'interrupted',
 };
 
@@ -63,6 +66,7 @@ const MESSAGES: Readonly<Record<NotRunCode, string>> = {
   approval_cancelled: 'The approval request was cancelled. The tool did not run.',
   policy_denied: 'A policy does not allow this call. The tool did not run.',
   approval_stale: 'The tool or the request has changed since it was shown for approval. The tool did not run.',
+  approval_lapsed: 'The approval was no longer valid when the call could start. The tool did not run.',
   interrupted: 'The tool was interrupted. It is not known whether it took effect.',
 };
 
@@ -114,10 +118,18 @@ export function parametersTooLargeOutcome(tool: string): Outcome {
 
 const MAX_MESSAGE_LENGTH = 2_000;
 
-/** A handler's error as the model sees it: the message only, without credentials in URLs. */
-export function failedOutcome(error: unknown, { tool, parameters }: CalledTool): Outcome {
+/**
+ * A handler's error as the model sees it: the message only, without credentials in URLs and without the values of
+ * parameters that `sensitive` names. `requested`: the parameters before a reviewer changed them.
+ */
+export function failedOutcome(
+  error: unknown,
+  { tool, parameters }: CalledTool,
+  sensitive?: readonly string[],
+  requested: ToolParameters = parameters,
+): Outcome {
   const text = storableText(
-    errorMessage(error)
+    maskSensitive(errorMessage(error), sensitive, parameters, requested)
       .replace(/[a-z][a-z0-9+.-]*:\/\/\S+/gi, withoutPassword)
       .slice(0, MAX_MESSAGE_LENGTH),
   );

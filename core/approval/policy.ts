@@ -1,4 +1,5 @@
-import { AsyncSeriesHook } from 'tapable';
+import type { AsyncSeriesHook } from 'tapable';
+import { createHook } from '../hook.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
 import { frozenClone, truncatedText } from '../tool/safe-json.ts';
 import type { ApprovalRecord, ApprovalRequest } from './request.ts';
@@ -27,6 +28,7 @@ export class ToolCallReview {
 
   constructor(call: ToolCall) {
     this.call = call;
+    Object.freeze(this);
   }
 
   get verdict(): PolicyVerdict {
@@ -62,6 +64,7 @@ export class DecisionReview {
   constructor(request: ApprovalRecord, decision: DecisionReview['decision']) {
     this.request = request;
     this.decision = decision;
+    Object.freeze(this);
   }
 
   get refusal(): string | undefined {
@@ -75,10 +78,10 @@ export class DecisionReview {
 
 export function createApprovalHooks() {
   return {
-    beforeToolCall: new AsyncSeriesHook<[ToolCallReview]>(['review']),
-    approvalRequested: new AsyncSeriesHook<[ApprovalRequest]>(['request']),
-    beforeDecision: new AsyncSeriesHook<[DecisionReview]>(['review']),
-    approvalDecided: new AsyncSeriesHook<[ApprovalRecord]>(['record']),
+    beforeToolCall: createHook<ToolCallReview>('review'),
+    approvalRequested: createHook<ApprovalRequest>('request'),
+    beforeDecision: createHook<DecisionReview>('review'),
+    approvalDecided: createHook<ApprovalRecord>('record'),
   } as const;
 }
 

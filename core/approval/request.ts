@@ -37,6 +37,13 @@ export interface ApprovalRecord extends ApprovalRequest {
   readonly groupId?: string;
   readonly decidedAt?: string;
   readonly decidedBy?: string;
+  /** ISO 8601, UTC: if approved and not taken up by then, the call no longer runs. */
+  readonly validUntil?: string;
+  /**
+   * ISO 8601, UTC: when a process was last seen waiting for the decision, if none does any more. The tool then runs only
+   * if another process takes the call up.
+   */
+  readonly unattendedSince?: string;
   readonly decisionReason?: string;
   readonly modifiedParams?: ToolParameters;
   /** The result that the agent received. */
@@ -60,6 +67,7 @@ export type OutcomeStatus =
   | 'failed'
   | 'interrupted'
   | 'stale'
+  | 'lapsed'
   | 'invalid';
 
 /** @experimental */

@@ -5,7 +5,7 @@ import type { ToolParameters } from '../tool/parameters.ts';
 import type { ApprovalEvent, ApprovalStatus, Outcome, RejectionCause, ToolRun } from './request.ts';
 
 /** Version of the tables in this file. A store with a higher version belongs to a newer SDK. */
-export const APPROVALS_VERSION = 3;
+export const APPROVALS_VERSION = 4;
 
 /** The number of shards of the index by expiry. */
 export const EXPIRY_SHARDS = 16;
@@ -31,11 +31,15 @@ export interface ApprovalBody {
   readonly reason: string;
   readonly timestamp: string;
   readonly timeoutMs: number;
+  /** Milliseconds after an approval in which the call may be claimed; absent in rows of earlier versions. */
+  readonly validForMs?: number;
   /** Names of the parameters that deliveries mask. */
   readonly sensitive?: readonly string[];
   readonly groupId?: string;
   readonly toolCallId?: string;
   readonly decision?: StoredDecision;
+  /** Ids of the processes that have waited for the decision, the last one last; absent in rows of earlier versions. */
+  readonly waiters?: readonly string[];
   readonly run: ToolRun;
   readonly claim?: Claim;
   readonly outcome?: Outcome;
@@ -140,4 +144,29 @@ export const deliveries: RecordDefinition<DeliveryRow> = {
     receipt: { type: 'json', nullable: true },
   },
   indexes: [{ name: 'byRequest', equals: ['requestId'], sort: 'at' }],
+};
+
+/** A process that waits for decisions. Requests name it. */
+export interface WaiterRow {
+  readonly waiterId: string;
+  readonly state: 'waiting' | 'gone';
+  /** When it last said so, by the store's clock. */
+  readonly seenAt: Date;
+  /** Milliseconds after `seenAt` in which it counts as waiting. */
+  readonly leaseMs: number;
+  /** Host and process id, for people. */
+  readonly at: string;
+}
+
+export const waiters: RecordDefinition<WaiterRow> = {
+  collection: '_svc_approval_waiters',
+  key: 'waiterId',
+  columns: {
+    waiterId: { type: 'string' },
+    state: { type: 'string' },
+    seenAt: { type: 'timestamp' },
+    leaseMs: { type: 'bigint' },
+    at: { type: 'text' },
+  },
+  indexes: [{ name: 'byState', equals: ['state'], sort: 'seenAt', sharded: true }],
 };

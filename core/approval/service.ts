@@ -1,12 +1,15 @@
+import type { AsyncSeriesHook } from 'tapable';
 import { errorMessage, SvcError } from '../errors.ts';
 import { allRows, anyDefinition, type RecordStore, type Versioned } from '../records.ts';
 import { gatedToolKey, isCurrentDigest, toolDigest } from '../tool/call-digest.ts';
 import { type ParameterValidation, parameterValidator } from '../tool/parameters.ts';
 import { frozenClone } from '../tool/safe-json.ts';
 import type { Tool } from '../tool/tool.ts';
+import { Admission } from './admission.ts';
 import { ensureTableSet, type StorageBackend, type StoreOwner } from './backend.ts';
 import { notRunOutcome } from './outcome.ts';
 import type { ApprovalHooks } from './policy.ts';
+import { Presence } from './presence.ts';
 import { toApprovalRecord } from './public-view.ts';
 import { isRequestId } from './request.ts';
 import {
@@ -20,10 +23,15 @@ import {
   EXPIRY_SHARDS,
   type ToolRow,
   tools,
+  waiters,
 } from './schema.ts';
 import { withCancellation, withClosure, withExpiry } from './state.ts';
 import { StoreClock } from './store-clock.ts';
 import { RequestWatcher, type Subscription } from './watcher.ts';
+
+/** How long `close` waits for reports of decisions. */
+const REPORTS_TIMEOUT_MS = 5_000;
+const TAPS_TIMEOUT_MS = 15_000;
 
 /** Interval of the search for overdue requests of processes that have stopped. The second search follows sooner. */
 const SWEEP_INTERVAL_MS = 60_000;
@@ -32,6 +40,8 @@ const SECOND_SWEEP_MS = 10_000;
 const UNGATED_TTL_MS = 1_000;
 /** Marks every tool as gated, in a store whose first requests did not mark theirs. No tag contains it. */
 const ANY_TOOL = '*';
+/** The first version whose requests mark their tools as gated. */
+const MARKS_TOOLS_VERSION = 3;
 
 export type RequestRow = Versioned<ApprovalRow>;
 
@@ -67,6 +77,8 @@ export class ApprovalService {
   readonly deliveries: RecordStore<DeliveryRow>;
   readonly clock: StoreClock;
   readonly watcher: RequestWatcher;
+  readonly presence: Presence;
+  readonly admission = new Admission();
   readonly warn: (message: string) => void;
   readonly log: (line: string) => void;
   /** Requests that this process has announced. */
@@ -83,13 +95,18 @@ export class ApprovalService {
   readonly #ungatedAt = new Map<string, number>();
   readonly #gatedReads = new Map<string, Promise<boolean>>();
   readonly #closing = new AbortController();
+  readonly #endingReports = new AbortController();
+  readonly #reports = new Set<Promise<void>>();
   #sweepTimer: NodeJS.Timeout | undefined;
   #sweeping: Promise<unknown> = Promise.resolve();
 
   /** Creates missing tables and starts to expire overdue requests. */
   static async open(options: ApprovalServiceOptions): Promise<ApprovalService> {
-    const definitions = [approvals, calls, tools, deliveries].map((one) => anyDefinition(one as typeof approvals));
-    const upgrade = async () => {
+    const definitions = [approvals, calls, tools, deliveries, waiters].map((one) =>
+      anyDefinition(one as typeof approvals),
+    );
+    const upgrade = async (from: number) => {
+      if (from >= MARKS_TOOLS_VERSION) return;
       await options.backend.records(calls).insert({ call: gatedToolKey(ANY_TOOL), requestId: ANY_TOOL });
     };
     const tableSet = { id: 'approvals', version: APPROVALS_VERSION, definitions, upgrade } as const;
@@ -110,11 +127,22 @@ export class ApprovalService {
     this.#tools = backend.records(tools);
     this.clock = new StoreClock(() => backend.now());
     this.watcher = new RequestWatcher(backend, this.rows);
+    this.presence = new Presence(backend, {
+      now: () => this.clock.now(),
+      isWaiting: () => this.watcher.hasSubscribers,
+    });
   }
 
   /** Aborts when the service closes. */
   get closing(): AbortSignal {
     return this.#closing.signal;
+  }
+
+  /** Runs a report of a decision, for which `close` waits for a few seconds: then the signal aborts. */
+  async report(what: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const running = this.runListener(what, () => work(this.#endingReports.signal));
+    this.#reports.add(running);
+    await running.finally(() => this.#reports.delete(running));
   }
 
   async read(requestId: string): Promise<RequestRow | undefined> {
@@ -147,12 +175,8 @@ export class ApprovalService {
   /** Writes the final decision on a request and runs the taps. */
   async writeDecision(row: RequestRow, next: ApprovalRow, guard?: 'before the deadline'): Promise<WriteResult> {
     const result = await this.write(row, next, guard);
-    const { approvalDecided } = this.hooks;
-    if (result.written && approvalDecided.isUsed()) {
-      await this.runListener('A tap on approvalDecided', () =>
-        approvalDecided.promise(frozenClone(toApprovalRecord(next))),
-      );
-    }
+    if (result.written)
+      await this.notifyTaps('approvalDecided', this.hooks.approvalDecided, () => toApprovalRecord(next));
     return result;
   }
 
@@ -239,6 +263,17 @@ export class ApprovalService {
     } catch (error) {
       this.warn(`${name} threw: ${errorMessage(error)}`);
     }
+  }
+
+  /** Waits for taps that only observe, for at most TAPS_TIMEOUT_MS. */
+  async notifyTaps<T>(name: string, hook: AsyncSeriesHook<[T]>, value: () => T): Promise<void> {
+    if (!hook.isUsed()) return;
+    let timer: NodeJS.Timeout | undefined;
+    const timeout = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`did not end within ${TAPS_TIMEOUT_MS} ms`)), TAPS_TIMEOUT_MS);
+    });
+    await this.runListener(`A tap on ${name}`, () => Promise.race([hook.promise(frozenClone(value())), timeout]));
+    clearTimeout(timer);
   }
 
   /** Adds a tool that this process defines: `validateParameters` then needs no stored definition. */
@@ -331,12 +366,19 @@ export class ApprovalService {
     this.#sweepTimer.unref();
   }
 
-  /** Ends all waits in this process. Stored requests are unchanged; running tools finish and their results are stored. */
+  /**
+   * Ends all waits in this process. Stored requests are unchanged; running tools finish, their results are stored, and
+   * decisions are reported to the channels.
+   */
   async close(): Promise<void> {
     this.#closing.abort();
     clearTimeout(this.#sweepTimer);
     await this.watcher.close();
     while (this.runningClaims.size > 0) await Promise.all(this.runningClaims.values());
+    const timer = setTimeout(() => this.#endingReports.abort(new Error('the client was closed')), REPORTS_TIMEOUT_MS);
+    await Promise.all(this.#reports);
+    clearTimeout(timer);
     await this.#sweeping;
+    await this.presence.close();
   }
 }

@@ -37,6 +37,33 @@ export function withDecision(row: ApprovalRow, verdict: DecisionVerdict, now: nu
   return next(row, { status: type }, { decision }, { type, at, by, from, ...(!approved && { as: 'human' }) });
 }
 
+/** When an approved call may no longer be claimed, in milliseconds since 1970 by the store's clock. */
+export function validUntil({ body }: ApprovalRow): number {
+  const { decision, validForMs = body.timeoutMs } = body;
+  return decision ? Date.parse(decision.at) + validForMs : 0;
+}
+
+/** The call was approved, and no process has started it or can: its approval is no longer valid. */
+export function hasLapsed(row: ApprovalRow, now: number): boolean {
+  const { status, body } = row;
+  const mayStart = body.run === 'none' || body.run === 'unknown';
+  return status === 'approved' && body.outcome === undefined && mayStart && now >= validUntil(row);
+}
+
+/** The request waits for a decision, or was approved and its call has not started. */
+export function isUndone({ status, body }: ApprovalRow): boolean {
+  return status === 'waiting' || (status === 'approved' && body.run === 'none' && body.outcome === undefined);
+}
+
+/** More than can wait for one call by any sensible design; the oldest are dropped. */
+const MAX_WAITERS = 8;
+
+/** Another process waits for the decision. */
+export function withWaiter(row: ApprovalRow, waiter: string): ApprovalRow {
+  const waiters = [...(row.body.waiters ?? []), waiter].slice(-MAX_WAITERS);
+  return { ...row, body: { ...row.body, waiters } };
+}
+
 const SYSTEM = 'system';
 
 export function withExpiry(row: ApprovalRow, now: number): ApprovalRow {
@@ -83,9 +110,15 @@ export function withResult(row: ApprovalRow, outcome: Outcome, by: string, now: 
   return next(row, {}, { run: 'done', outcome: stored }, { type: 'finished', at: iso(now), by, as: outcome.status });
 }
 
+/** A process that ran the tool stopped responding, and no later run has ended. */
+export function wasInterrupted({ run, events }: ApprovalBody): boolean {
+  return run === 'unknown' || (run === 'claimed' && events.some(({ type }) => type === 'interrupted'));
+}
+
 /** The call ended without a result from the tool. A claim under which nothing ran is removed. */
 export function withClosure(row: ApprovalRow, outcome: Outcome, by: string, now: number): ApprovalRow {
-  const run = row.body.run === 'claimed' ? 'none' : row.body.run;
+  const { run: before } = row.body;
+  const run = before === 'claimed' ? (wasInterrupted(row.body) ? 'unknown' : 'none') : before;
   return next(
     row,
     {},

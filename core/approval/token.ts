@@ -2,11 +2,14 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { SvcError } from '../errors.ts';
 import { canonicalJson } from '../json.ts';
 
-/** What a token is valid for. */
-export interface TokenClaims {
+interface RequestName {
   readonly product: string;
   readonly env: string;
   readonly requestId: string;
+}
+
+/** What a token is valid for. */
+export interface TokenClaims extends RequestName {
   /** Digest of the call, from `callDigest`. */
   readonly digest: string;
   /** ISO 8601, UTC. */
@@ -16,6 +19,9 @@ export interface TokenClaims {
 const VERSION = 'v1';
 /** The output size of HMAC-SHA256, which RFC 2104 recommends as the minimum key length. */
 const MIN_KEY_BYTES = 32;
+/** Characters of 256 and of 128 bits in base64url. */
+const MAC_LENGTH = 43;
+const REQUEST_MAC_LENGTH = 22;
 
 /** Throws `config_invalid` for a short key. The message never contains it. */
 export function assertCallbackKey(key: string): void {
@@ -28,12 +34,29 @@ export function assertCallbackKey(key: string): void {
 
 /** Its bearer may decide the request. */
 export function callbackToken(key: string, claims: TokenClaims): string {
-  return mac(key, 'decide', claims);
+  return `${issuedFor(key, claims)}.${mac(key, 'decide', callOf(claims))}`;
+}
+
+/**
+ * Whether the token was issued for a request of that id. Costs no read of the store, so it comes before one; the token is
+ * valid only if it equals `callbackToken` of the stored request.
+ */
+export function isIssuedFor(key: string, token: string, request: RequestName): boolean {
+  const expected = issuedFor(key, request);
+  return token.length === expected.length + 1 + MAC_LENGTH && tokensEqual(token.slice(0, expected.length), expected);
 }
 
 /** Proves that a form was sent from the page that showed all parameters, including sensitive ones. */
 export function viewToken(key: string, claims: TokenClaims): string {
-  return mac(key, 'view', claims);
+  return `${VERSION}.${mac(key, 'view', callOf(claims))}`;
+}
+
+/** The secret of a webhook that has none of its own, by Standard Webhooks. It does not reveal the key. */
+export function webhookSecret(
+  key: string,
+  { product, env, url }: { readonly product: string; readonly env: string; readonly url: string },
+): string {
+  return `whsec_${hmac(key, 'webhook', [product, env, url]).toString('base64')}`;
 }
 
 /** Compares in constant time. */
@@ -42,7 +65,25 @@ export function tokensEqual(one: string, other: string): boolean {
   return timingSafeEqual(hash(one), hash(other));
 }
 
-function mac(key: string, purpose: string, { product, env, requestId, digest, timeout }: TokenClaims): string {
-  const text = canonicalJson([VERSION, purpose, product, env, requestId, digest, timeout]);
-  return `${VERSION}.${createHmac('sha256', key).update(text).digest('base64url')}`;
+/** The beginning of every token of a request. */
+function issuedFor(key: string, { product, env, requestId }: RequestName): string {
+  return `${VERSION}.${mac(key, 'request', [product, env, requestId]).slice(0, REQUEST_MAC_LENGTH)}`;
+}
+
+const callOf = ({ product, env, requestId, digest, timeout }: TokenClaims) => [
+  product,
+  env,
+  requestId,
+  digest,
+  timeout,
+];
+
+function mac(key: string, purpose: string, claims: readonly string[]): string {
+  return hmac(key, purpose, claims).toString('base64url');
+}
+
+function hmac(key: string, purpose: string, claims: readonly string[]): Buffer {
+  return createHmac('sha256', key)
+    .update(canonicalJson([VERSION, purpose, ...claims]))
+    .digest();
 }

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { inspect } from 'node:util';
+import { jsonLines } from '../display/json.ts';
+import { displayText } from '../display/text.ts';
 import { canonicalJson, type Json } from '../json.ts';
 import type { ToolContext } from '../tool/tool.ts';
-import { displayJson, displayText } from './display.ts';
 import { newExecutionId, newRequestId } from './request.ts';
 
 interface ToolContextInput {
@@ -77,7 +78,7 @@ export class LazyToolContext implements ToolContext {
 /** Values that are not JSON (a bigint, a circular object) are formatted by `util.inspect`. */
 function formatData(data: Json): string {
   try {
-    return displayJson(data);
+    return jsonLines(data, Number.POSITIVE_INFINITY).join('\n');
   } catch {
     return displayText(inspectSafely(data), { lines: true });
   }

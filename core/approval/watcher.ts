@@ -72,6 +72,10 @@ export class RequestWatcher {
     };
   }
 
+  get hasSubscribers(): boolean {
+    return this.#subscribers.size > 0;
+  }
+
   /** The request may have changed; without an id, any request may have. */
   notify(requestId?: string): void {
     if (requestId === undefined) this.#pollWithin(FIRST_POLL_MS);

@@ -1,14 +1,15 @@
-import type { Connection } from '../dialect.ts';
 import { describeError, isSvcError } from '../errors.ts';
 import { requiredCollections } from '../migration/affected-collections.ts';
 import type { History } from '../migration/history.ts';
 import { withRecoveredHistory } from '../migration/lock-session.ts';
 import type { Migration } from '../migration/migration.ts';
-import { allowsExisting, modelForPlanning, planMigration } from '../migration/plan.ts';
+import { allowsExisting, matchesExisting, modelForPlanning, planMigration } from '../migration/plan.ts';
+import { replayMigrations } from '../migration/replay.ts';
 import { runMigration } from '../migration/runner.ts';
 import { availableTag, nameOfTag } from '../migration/tag.ts';
 import type { Target } from '../migration/target.ts';
 import { dataLossWarnings } from '../schema/data-risks.ts';
+import { defineCollection } from '../schema/define.ts';
 import { invertAll } from '../schema/invert.ts';
 import type { SchemaModel } from '../schema/model.ts';
 import { MutableSchema } from '../schema/mutable-schema.ts';
@@ -50,7 +51,7 @@ export class AutomaticMigrations {
     this.#cached = undefined;
     return withRecoveredHistory(this.#target, { cached }, async (run) => {
       const model = await modelForPlanning(this.#target, run.history, [request.operation]);
-      const unmanaged = await loadUnmanagedTables(request.operation, model, this.#target.connection);
+      const unmanaged = await loadUnmanagedTables(request.operation, model, run.history, this.#target);
       const invertible = automaticMigration(request, model, run.history);
       const migration =
         unmanaged.size === 0 ? invertible : await withRollbackLimits(invertible, unmanaged, model, this.#target);
@@ -105,17 +106,33 @@ function operationProperties(operation: Operation): Partial<Migration> {
   }
 }
 
-/** Adds tables that the operation needs but svc did not create to the model, as introspected. */
+/** Adds tables that the operation needs but svc did not create to the model, as introspected or, if they match, as defined. */
 async function loadUnmanagedTables(
   operation: Operation,
   model: MutableSchema,
-  connection: Connection,
+  history: History,
+  target: Target,
 ): Promise<ReadonlySet<string>> {
-  const names = allowsExisting(operation) ? [operation.name] : requiredCollections(operation);
-  const missing = names.filter((name) => !model.has(name));
-  const found = missing.length > 0 ? await connection.introspect(missing) : new Map();
+  if (allowsExisting(operation)) {
+    const { name } = operation;
+    const isManaged = model.has(name) && !(await unmanagedTables(history, target)).has(name);
+    if (isManaged || !(await matchesExisting(target, operation, model))) return new Set();
+    const defined = defineCollection(operation);
+    model.set(name, { ...defined, ...model.get(name), fields: defined.fields, options: defined.options });
+    return new Set([name]);
+  }
+  const missing = requiredCollections(operation).filter((name) => !model.has(name));
+  const found = missing.length > 0 ? await target.connection.introspect(missing) : new Map();
   for (const [name, collection] of found) model.set(name, collection);
   return new Set(found.keys());
+}
+
+async function unmanagedTables(history: History, { connection, dialect }: Target): Promise<ReadonlySet<string>> {
+  const completed = await history.completedMigrations(connection);
+  return replayMigrations(
+    completed.map(({ migration }) => migration),
+    dialect.name,
+  ).unmanaged;
 }
 
 /** Whether a rollback recreates a dropped object from the model alone. */

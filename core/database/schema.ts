@@ -1,25 +1,39 @@
 import type { ErrorCode } from '../errors.ts';
+import { isPlainObject } from '../json.ts';
 import { assertArguments, validatedArguments } from '../migration/arguments.ts';
 import { constraintProblems } from '../schema/constraint.ts';
+import { defaultDatesAsText, type FieldValue } from '../schema/dates.ts';
 import { CHANGES_SHAPE, FIELD_SHAPE } from '../schema/define-field.ts';
 import { dependents } from '../schema/keys.ts';
 import type { FieldTypeName } from '../schema/model.ts';
 import { derivedName } from '../schema/names.ts';
 import type {
   ConstraintDefinition,
-  CreateIndex,
+  CreateIndexOptions,
   FieldChanges,
   FieldDefinition,
   NamedFieldDefinition,
   RenameField,
+  RenameFieldOptions,
 } from '../schema/operation.ts';
 import { INDEX_COLUMN, STRATEGY } from '../schema/operation-problems.ts';
-import { type CreateOptions, INDEX_OPTIONS_PROPERTIES, type IndexOptions, OPTIONS_SHAPE } from '../schema/options.ts';
+import { type CreateOptions, INDEX_OPTIONS_PROPERTIES, OPTIONS_SHAPE } from '../schema/options.ts';
 import type { Shape } from '../validate-shape.ts';
+import type { Widened } from '../widened.ts';
 import type { AutomaticMigrations, SchemaResult } from './automatic.ts';
 
 /** The name of a field type, or a field definition. */
-export type FieldSpec = FieldTypeName | FieldDefinition;
+export type FieldSpec = FieldTypeName | FieldDefinition<FieldValue>;
+
+export interface FieldSpecs {
+  readonly [field: string]: FieldSpec;
+}
+
+/** The options of `db.schema.createIndex`. `name`: derived from the table and the columns by default. */
+export type NamedIndexOptions = CreateIndexOptions & { readonly name?: string };
+
+/** A specification after `defaultDatesAsText`, as it is stored. */
+type StoredSpec = FieldTypeName | FieldDefinition;
 
 const FIELD_SPEC: Shape = { either: ['string', FIELD_SHAPE] };
 const COLUMN_SPEC: Shape = { either: ['string', INDEX_COLUMN] };
@@ -42,13 +56,17 @@ export class SchemaOperations {
   }
 
   /** If the table exists, throws an error whose message contains `already exists`. */
-  async create(
+  async create<const Fields, const Options = CreateOptions>(
     table: string,
-    fields: { readonly [field: string]: FieldSpec },
-    options?: CreateOptions,
+    fields: Widened<Fields, FieldSpecs>,
+    options?: Widened<Options, CreateOptions>,
   ): Promise<SchemaResult> {
     const shapes = { table: 'string', fields: { map: FIELD_SPEC }, options: OPTIONS_SHAPE } as const;
-    const args = validated('create', { table, fields, options }, shapes);
+    const args = validated<{ table: string; fields: Record<string, StoredSpec>; options?: CreateOptions }>(
+      'create',
+      { table, fields: definitionsWithoutDates(fields), options },
+      shapes,
+    );
     return this.#migrations.run({
       name: `create_${table}`,
       operation: {
@@ -60,9 +78,17 @@ export class SchemaOperations {
     });
   }
 
-  async addField(table: string, field: string, definition: FieldSpec): Promise<SchemaResult> {
+  async addField<const Definition>(
+    table: string,
+    field: string,
+    definition: Widened<Definition, FieldSpec>,
+  ): Promise<SchemaResult> {
     const shapes = { table: 'string', field: 'string', definition: FIELD_SPEC } as const;
-    const args = validated('addField', { table, field, definition }, shapes);
+    const args = validated<{ table: string; field: string; definition: StoredSpec }>(
+      'addField',
+      { table, field, definition: defaultDatesAsText(definition) },
+      shapes,
+    );
     return this.#migrations.run({
       name: `add_${field}_to_${table}`,
       operation: { type: 'addField', collection: table, field: namedField(field, args.definition) },
@@ -79,14 +105,19 @@ export class SchemaOperations {
     });
   }
 
-  async renameField(
+  async renameField<const Options = RenameFieldOptions>(
     table: string,
     from: string,
     to: string,
-    options?: Pick<RenameField, 'strategy' | 'changes'>,
+    options?: Widened<Options, RenameFieldOptions>,
   ): Promise<SchemaResult> {
     const shapes = { table: 'string', from: 'string', to: 'string', options: RENAME_OPTIONS } as const;
-    const args = validated('renameField', { table, from, to, options }, shapes);
+    const args = validated<{
+      table: string;
+      from: string;
+      to: string;
+      options?: Pick<RenameField, 'strategy' | 'changes'>;
+    }>('renameField', { table, from, to, options: changesWithoutDates(options) }, shapes);
     return this.#migrations.run({
       name: `rename_${from}_to_${to}_in_${table}`,
       operation: { type: 'renameField', collection: table, from, to, ...args.options },
@@ -94,22 +125,34 @@ export class SchemaOperations {
   }
 
   /** Changes only the properties given. `null` removes a default, a length, a precision or a scale. */
-  async modifyField(table: string, field: string, changes: FieldChanges): Promise<SchemaResult> {
+  async modifyField<const Changes>(
+    table: string,
+    field: string,
+    changes: Widened<Changes, FieldChanges<FieldValue>>,
+  ): Promise<SchemaResult> {
     const shapes = { table: 'string', field: 'string', changes: CHANGES_SHAPE } as const;
-    const args = validated('modifyField', { table, field, changes }, shapes);
+    const args = validated<{ table: string; field: string; changes: FieldChanges }>(
+      'modifyField',
+      { table, field, changes: defaultDatesAsText(changes) },
+      shapes,
+    );
     return this.#migrations.run({
       name: `modify_${field}_of_${table}`,
       operation: { type: 'modifyField', collection: table, field, changes: args.changes },
     });
   }
 
-  async createIndex(
+  async createIndex<const Options = NamedIndexOptions>(
     table: string,
     columns: readonly (string | { readonly name: string; readonly order?: string })[],
-    options?: Pick<CreateIndex, 'unique' | 'sqlOptions' | keyof IndexOptions> & { readonly name?: string },
+    options?: Widened<Options, NamedIndexOptions>,
   ): Promise<SchemaResult> {
     const shapes = { table: 'string', columns: { list: COLUMN_SPEC }, options: INDEX_OPTIONS } as const;
-    const args = validated('createIndex', { table, columns, options }, shapes);
+    const args = validated<{ table: string; columns: typeof columns; options?: NamedIndexOptions }>(
+      'createIndex',
+      { table, columns, options },
+      shapes,
+    );
     if (args.columns.length === 0) {
       assertArguments(
         'createIndex',
@@ -138,10 +181,17 @@ export class SchemaOperations {
     return this.#migrations.run({ name: `drop_${index}`, operation: { type: 'dropIndex', collection: table, index } });
   }
 
-  async addConstraint(table: string, constraint: ConstraintDefinition): Promise<SchemaResult> {
+  async addConstraint<const Given>(
+    table: string,
+    constraint: Widened<Given, ConstraintDefinition>,
+  ): Promise<SchemaResult> {
     assertArguments('addConstraint', constraintProblems(constraint, ['constraint']), codeOf);
     const shapes = { table: 'string', constraint: { map: 'any' } } as const;
-    const args = validated('addConstraint', { table, constraint }, shapes);
+    const args = validated<{ table: string; constraint: ConstraintDefinition }>(
+      'addConstraint',
+      { table, constraint },
+      shapes,
+    );
     return this.#migrations.run({
       name: `add_${args.constraint.name}`,
       operation: { type: 'addConstraint', collection: table, constraint: args.constraint },
@@ -167,7 +217,11 @@ export class SchemaOperations {
   /** With `cascade`, also drops the foreign keys of other tables that reference it. The table's rows are lost. */
   async drop(table: string, options?: { readonly cascade?: boolean }): Promise<SchemaResult> {
     const shapes = { table: 'string', options: { properties: { cascade: 'boolean' } } } as const;
-    const args = validated('drop', { table, options }, shapes);
+    const args = validated<{ table: string; options?: { readonly cascade?: boolean } }>(
+      'drop',
+      { table, options },
+      shapes,
+    );
     return this.#migrations.run({
       name: `drop_${table}`,
       operation: { type: 'dropCollection', collection: table, ...(args.options?.cascade && { cascade: true }) },
@@ -176,7 +230,11 @@ export class SchemaOperations {
 }
 
 /** Validates and copies the arguments. All are required but `options`. */
-function validated<T extends object>(call: string, given: T, shapes: { readonly [K in keyof T]-?: Shape }): T {
+function validated<T extends object>(
+  call: string,
+  given: { readonly [K in keyof T]-?: unknown },
+  shapes: { readonly [K in keyof T]-?: Shape },
+): T {
   const required = (Object.keys(given) as (keyof T & string)[]).filter((key) => key !== 'options');
   return validatedArguments(call, given, shapes, { required, code: codeOf });
 }
@@ -198,6 +256,17 @@ function codeOf(argument: string): ErrorCode {
   }
 }
 
-function namedField(name: string, spec: FieldSpec): NamedFieldDefinition {
+/** Anything but a map of definitions is left to the validation. */
+function definitionsWithoutDates(fields: unknown): unknown {
+  if (!isPlainObject(fields)) return fields;
+  return Object.fromEntries(Object.entries(fields).map(([name, spec]) => [name, defaultDatesAsText(spec)]));
+}
+
+function changesWithoutDates(options: unknown): unknown {
+  if (!isPlainObject(options) || options.changes === undefined) return options;
+  return { ...options, changes: defaultDatesAsText(options.changes) };
+}
+
+function namedField(name: string, spec: StoredSpec): NamedFieldDefinition {
   return typeof spec === 'string' ? { name, type: spec } : { ...spec, name };
 }

@@ -4,22 +4,25 @@ import { type ErrorCode, SvcError } from '../errors.ts';
 import { canonicalJson, isPlainObject, type Json } from '../json.ts';
 import { assertArguments, deepCopy } from '../migration/arguments.ts';
 import { nearest } from '../nearest.ts';
+import { acceptsDate, dateText, type FieldValue, mapDates } from '../schema/dates.ts';
 import { normalizeLiteral, nowLiteral, TEMPORAL_TYPES } from '../schema/literal.ts';
 import type { Collection, Field, FieldType } from '../schema/model.ts';
 import { type Shape, shapeProblems } from '../validate-shape.ts';
 
-/** What a field is compared with: a value, null, `'now'` for dates and times, or operators, all of which must match. */
-export type Comparison = null | boolean | number | string | readonly Json[] | Operators | JsonObject;
+/**
+ * What a field is compared with: a value, null, `'now'` for dates and times, a Date for timestamps, or operators, all of
+ * which must match.
+ */
+export type Comparison = null | boolean | number | string | Date | readonly (Json | Date)[] | Operators | JsonObject;
 
-// Not an interface, which would not be Json.
-type Operators = {
-  readonly $ne?: Json;
-  readonly $gt?: Json;
-  readonly $gte?: Json;
-  readonly $lt?: Json;
-  readonly $lte?: Json;
-  readonly $in?: readonly Json[];
-};
+interface Operators {
+  readonly $ne?: FieldValue;
+  readonly $gt?: FieldValue;
+  readonly $gte?: FieldValue;
+  readonly $lt?: FieldValue;
+  readonly $lte?: FieldValue;
+  readonly $in?: readonly FieldValue[];
+}
 
 /** The value of a json field. The compiler quotes the message for an operator that does not exist. */
 type JsonObject = { readonly [key: string]: Json } & { readonly [operator: `$${string}`]: 'is not an operator' };
@@ -27,13 +30,21 @@ type JsonObject = { readonly [key: string]: Json } & { readonly [operator: `$${s
 export interface UpdateRequest {
   readonly table: string;
   /**
-   * Values by field: a literal, null, `'now'` for dates and times, or `{ $CONCAT: [...] }` of field names, literal
-   * strings and `{ $literal }`.
+   * Values by field: a literal, null, `'now'` for dates and times, a Date for timestamps, or `{ $CONCAT: [...] }` of
+   * field names, literal strings and `{ $literal }`.
    */
-  readonly data: { readonly [field: string]: Json };
+  readonly data: { readonly [field: string]: FieldValue };
   /** A row must match all of them. */
   readonly where?: { readonly [field: string]: Comparison };
   /** Must be true to update every row: an update with neither `where` nor `all` is rejected. */
+  readonly all?: boolean;
+}
+
+/** A request with Dates as text. */
+interface JsonRequest {
+  readonly table: string;
+  readonly data: { readonly [field: string]: Json };
+  readonly where?: { readonly [field: string]: Json };
   readonly all?: boolean;
 }
 
@@ -46,8 +57,10 @@ const CONCAT_TYPES = new Set(['string', 'text', 'enum', 'uuid', 'integer', 'bigi
 
 /** Validates a request against the table in the catalog. Throws `update_invalid`. */
 export async function updateJob(request: UpdateRequest, connection: Connection): Promise<UpdateJob> {
-  assertArguments('update', shapeProblems(request, REQUEST_SHAPE), invalidCode);
-  const { table, data, where, all } = deepCopy(request, 'update', 'update_invalid');
+  const json = mapDates(request, dateText);
+  assertArguments('update', shapeProblems(json, REQUEST_SHAPE), invalidCode);
+  const { table, data, where, all } = json as JsonRequest;
+  const given = deepCopy(request, 'update', 'update_invalid');
   if ((where === undefined || Object.keys(where).length === 0) && all !== true) {
     throw invalid('An update needs `where`, or `all: true` to update every row.');
   }
@@ -56,8 +69,8 @@ export async function updateJob(request: UpdateRequest, connection: Connection):
   const collection = (await connection.introspect([table])).get(table);
   if (!collection)
     throw new SvcError('collection_unknown', `The table "${table}" does not exist.`, { state: 'Nothing was changed.' });
-  const fields = [data, where ?? {}].map((map) =>
-    Object.entries(map).map(([name, value]): [Field, Json] => [fieldOf(collection, name), value]),
+  const fields = [given.data, given.where ?? {}].map((map) =>
+    Object.entries(map).map(([name, value]): [Field, Json] => jsonValue(fieldOf(collection, name), value)),
   );
   const [dataValues = [], whereValues = []] = await withCurrentTime(fields, connection);
   const set = dataValues.map(([field, value]) => assignment(field, value, collection));
@@ -73,6 +86,18 @@ export async function updateJob(request: UpdateRequest, connection: Connection):
     where: whereValues.flatMap(([field, value]) => conditions(field, value)),
     key,
   };
+}
+
+/** The field with its value, in which a timestamp's Dates are text. */
+function jsonValue(field: Field, value: unknown): [Field, Json] {
+  const json = mapDates(value, (date) => {
+    if (acceptsDate(field)) return dateText(date);
+    const example = TEMPORAL_TYPES.has(field.type) ? `"${nowLiteral(field.type, new Date(0))}"` : 'date.toISOString()';
+    throw invalid(`${field.name}: only a timestamp accepts a Date, and the field has the type ${field.type}.`, [
+      `Write it as a string: ${example}`,
+    ]);
+  });
+  return [field, json as Json];
 }
 
 const containsNow = ([{ type }, value]: [Field, Json]): boolean =>
@@ -142,7 +167,7 @@ function concatPart(part: unknown, target: Field, collection: Collection): { fie
 }
 
 /** Sets `updatedAt` in tables created with `timestamps: true`. */
-function timestampAssignments({ fields }: Collection, data: UpdateRequest['data']): Assignment[] {
+function timestampAssignments({ fields }: Collection, data: JsonRequest['data']): Assignment[] {
   const hasTimestamps = fields.get('createdAt')?.type === 'timestamp' && fields.get('updatedAt')?.type === 'timestamp';
   return hasTimestamps && !('updatedAt' in data) ? [{ field: 'updatedAt', now: true }] : [];
 }

@@ -7,12 +7,13 @@ type ArgumentErrorCode = (argument: string) => ErrorCode;
 /** Validates and copies the arguments of a call, so that the caller cannot change them later. */
 export function validatedArguments<T extends object>(
   call: string,
-  given: T,
+  given: { readonly [K in keyof T]: unknown },
   shapes: { readonly [K in keyof T]-?: Shape },
   { required = [], code }: { readonly required?: readonly (keyof T & string)[]; readonly code: ArgumentErrorCode },
 ): T {
   assertArguments(call, shapeProblems(given, { properties: shapes, required }), code);
-  return deepCopy(given, call, code(''));
+  // The shapes describe T.
+  return deepCopy(given, call, code('')) as T;
 }
 
 /** Throws one error for all problems of a call. */

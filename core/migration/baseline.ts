@@ -1,11 +1,14 @@
 import { SvcError } from '../errors.ts';
 import { CLOCK, type RecordWrite, recordWrite, type Writable } from '../records.ts';
 import { applyAll } from '../schema/apply.ts';
+import type { Collection } from '../schema/model.ts';
+import { modelOperations } from '../schema/model-operations.ts';
 import { version } from '../version.ts';
 import { affectedCollections } from './affected-collections.ts';
 import { drift, withoutUnknownReferences, withUnreadObjects } from './drift.ts';
 import { type HistoryRow, historyTable, osActor } from './history-table.ts';
 import type { MigrationRun } from './journal.ts';
+import { assertKnownDialects } from './known-dialects.ts';
 import { type LockSessionOptions, withRecoveredHistory } from './lock-session.ts';
 import { checksum, type Migration } from './migration.ts';
 import { upTo } from './plan-up.ts';
@@ -27,7 +30,10 @@ export async function baseline(
     assertReconciled(reconciled);
     const pending = upTo(reconciled.pending, options.to).map(({ migration }) => migration);
     if (pending.length === 0) return { tags: [] };
-    await assertPresent(run, pending);
+    for (const migration of pending) assertKnownDialects(target, migration);
+    const files = reconciled.pending.flatMap(({ file }) => file ?? []);
+    const present = await assertPresent(run, pending, files);
+    await target.connection.adopt?.(present, run.epoch);
     let seq = run.history.lastSeq;
     const writes = pending.flatMap((migration) => [
       auditWrite(migration, 'baseline'),
@@ -39,14 +45,22 @@ export async function baseline(
   });
 }
 
-/** Throws `drift` unless the catalog matches the schema that the history and these migrations produce. */
-async function assertPresent({ target, history }: MigrationRun, pending: readonly Migration[]): Promise<void> {
-  const { connection } = target;
-  const operations = pending.flatMap(({ up }) => up);
+/**
+ * The collections that these migrations affect. Throws `drift` unless the catalog matches the schema that the history and
+ * these migrations produce.
+ */
+async function assertPresent(
+  { target, history }: MigrationRun,
+  pending: readonly Migration[],
+  files: readonly string[],
+): Promise<readonly Collection[]> {
+  const { connection, dialect } = target;
+  const operations = pending.flatMap(({ up }) => modelOperations(up, dialect.name));
   const { unmanaged } = replayMigrations(
     (await history.completedMigrations(connection)).map(({ migration }) => migration),
+    dialect.name,
   );
-  const before = new Map(await history.model(connection));
+  const before = new Map(await history.model(target));
   // The model contains unmanaged tables as introspected. A table that a pending migration creates must come from it.
   for (const operation of operations) {
     if (operation.type === 'createCollection' && unmanaged.has(operation.name)) before.delete(operation.name);
@@ -57,12 +71,23 @@ async function assertPresent({ target, history }: MigrationRun, pending: readonl
   const read = withoutUnknownReferences(await connection.introspect([...names]), model);
   // `svc db schema pull` keeps what its migration must not drop.
   const found = withUnreadObjects(read, before, await connection.unsupportedObjects());
-  const differences = await drift(connection, expected, found);
-  if (differences.length === 0) return;
+  let differences = await drift(connection, expected, found);
+  if (differences.length > 0 && connection.introspectAs) {
+    const described = new Map(found);
+    for (const [name, collection] of expected) {
+      const one = await connection.introspectAs(collection);
+      if (one) described.set(name, one);
+    }
+    differences = await drift(connection, expected, described);
+  }
+  if (differences.length === 0) return [...expected.values()];
   throw new SvcError('drift', 'The database does not match the schema that the migrations produce.', {
     why: differences.join('; '),
     state: 'Nothing was recorded.',
-    next: ['svc db schema pull    writes the schema file and a migration that match the database'],
+    next: [
+      `${files.length > 0 ? `Delete ${files.join(', ')}, then: ` : ''}svc db schema pull    writes the schema file and a migration that match the database`,
+      'Or change the database to match the migrations, then: svc db migrate baseline',
+    ],
     details: { differences },
   });
 }

@@ -1,42 +1,57 @@
 import type { Dialect } from '../dialect.ts';
 import { SvcError } from '../errors.ts';
+import { defaultDatesAsText, defaultDatesInListAsText, type FieldValue } from '../schema/dates.ts';
 import { CHANGES_SHAPE } from '../schema/define-field.ts';
 import type {
-  AddConstraint,
   ConstraintDefinition,
   CreateCollection,
   CreateIndex,
+  CreateIndexOptions,
   FieldChanges,
+  FieldDefinition,
   NamedFieldDefinition,
   Operation,
   OperationType,
-  RenameField,
+  RenameFieldOptions,
 } from '../schema/operation.ts';
 import { operationProblems, STRATEGY } from '../schema/operation-problems.ts';
-import { type CreateOptions, INDEX_OPTIONS_PROPERTIES, type IndexOptions } from '../schema/options.ts';
+import { type CreateOptions, INDEX_OPTIONS_PROPERTIES } from '../schema/options.ts';
 import { problemText, type Shape, shapeProblems } from '../validate-shape.ts';
-import { checksum, type Migration } from './migration.ts';
+import type { Widened } from '../widened.ts';
+import { checksum, type Migration, type Permission } from './migration.ts';
+import { type NoInverse, RAW_OPTIONS, type RawOptions, rawOperation, undoRaw } from './raw-options.ts';
 import { generateUniqueTag, nameOfTag } from './tag.ts';
 import { migrationProblems } from './validate-migration.ts';
 
-export interface RawOptions {
-  /** Undoes the statement; without it the migration is irreversible. */
-  readonly down?: string;
-  /** A query that returns a row once the statement has taken effect. */
-  readonly check?: string;
-  /** `false` if the statement cannot run in a transaction. */
-  readonly transaction?: boolean;
-  /** Whether the statement and its `down` destroy data; by default, each does if it drops, truncates or deletes. */
-  readonly destructive?: boolean;
-}
-
 interface BuilderStep {
   readonly up: Operation;
-  /** The inverse operations, or the reason why the step has no inverse. Called only if `up` is valid. */
-  readonly down: () => readonly Operation[] | string;
+  /** The inverse operations, or why the step has none. Called only if `up` is valid. */
+  readonly down: () => readonly Operation[] | string | NoInverse;
   readonly options: unknown;
   readonly optionsShape: Shape;
 }
+
+export interface DropCollectionOptions {
+  /** The dropped table. */
+  readonly was?: Pick<CreateCollection, 'primaryKey' | 'options'> & {
+    readonly fields: readonly NamedFieldDefinition<FieldValue>[];
+  };
+  readonly cascade?: boolean;
+}
+export interface DropFieldOptions {
+  readonly was?: FieldDefinition<FieldValue>;
+}
+export interface ModifyFieldOptions {
+  /** Undoes the changes. */
+  readonly was?: FieldChanges<FieldValue>;
+}
+export interface DropConstraintOptions {
+  readonly was?: ConstraintDefinition;
+}
+
+// What has another type is found by `build`.
+const storedFields = (fields: unknown) => defaultDatesInListAsText(fields) as readonly NamedFieldDefinition[];
+const storedChanges = (changes: unknown) => defaultDatesAsText(changes) as FieldChanges;
 
 const NO_OPTIONS: Shape = { properties: {} };
 const WAS_OPTIONS: Shape = { properties: { was: { map: 'any' } } };
@@ -49,10 +64,6 @@ const INDEX_OPTIONS: Shape = {
   },
 };
 const RENAME_OPTIONS: Shape = { properties: { strategy: STRATEGY, changes: CHANGES_SHAPE, was: CHANGES_SHAPE } };
-const RAW_OPTIONS: Shape = {
-  properties: { down: 'string', check: 'string', transaction: 'boolean', destructive: 'boolean' },
-};
-
 /** Starts a migration. Calls are chained and may be repeated. */
 export function migration(tag: string): MigrationBuilder {
   return new MigrationBuilder(tag);
@@ -64,6 +75,7 @@ export class MigrationBuilder implements Readonly<Record<OperationType, unknown>
   readonly #steps: BuilderStep[] = [];
   #description: string | undefined;
   readonly #lossy: (string | (() => string))[] = [];
+  readonly #allow: Permission[] = [];
   #irreversible: string | undefined;
 
   constructor(tag: string) {
@@ -87,25 +99,40 @@ export class MigrationBuilder implements Readonly<Record<OperationType, unknown>
     return this;
   }
 
+  /** Permits what would otherwise need a flag of the run: copying a table (`copy`), destroying data (`destructive`). */
+  allow(...permissions: readonly Permission[]): this {
+    this.#allow.push(...permissions);
+    return this;
+  }
+
   /** Leaves `down` empty; a rollback fails with this reason. */
   irreversible(reason: string): this {
     this.#irreversible = reason;
     return this;
   }
 
-  createCollection(name: string, fields: readonly NamedFieldDefinition[], options?: CreateOptions): this {
-    return this.#add({ type: 'createCollection', name, fields, ...(options !== undefined && { options }) }, () => [
-      { type: 'dropCollection', collection: name },
-    ]);
+  createCollection<const Fields, const Options = CreateOptions>(
+    name: string,
+    fields: Widened<Fields, readonly NamedFieldDefinition<FieldValue>[]>,
+    options?: Widened<Options, CreateOptions>,
+  ): this {
+    const rest: Pick<CreateCollection, 'fields' | 'options'> = {
+      fields: storedFields(fields),
+      ...(options !== undefined && { options: options as CreateOptions }),
+    };
+    return this.#add({ type: 'createCollection', name, ...rest }, () => [{ type: 'dropCollection', collection: name }]);
   }
 
-  dropCollection(name: string, options?: { was?: Omit<CreateCollection, 'type' | 'name'>; cascade?: boolean }): this {
-    const cascade = options?.cascade;
+  dropCollection<const Options = DropCollectionOptions>(
+    name: string,
+    options?: Widened<Options, DropCollectionOptions>,
+  ): this {
+    const { cascade, was } = (options ?? {}) as DropCollectionOptions;
     return this.#add(
       { type: 'dropCollection', collection: name, ...(cascade !== undefined && { cascade }) },
       () =>
-        options?.was
-          ? [{ type: 'createCollection', name, ...options.was }]
+        was
+          ? [{ type: 'createCollection', name, ...was, fields: storedFields(was.fields) }]
           : `dropCollection ${name} has no \`was\`, so the table cannot be restored.`,
       { options, optionsShape: DROP_OPTIONS, lossy: () => `Rows of ${name} cannot be restored.` },
     );
@@ -117,63 +144,78 @@ export class MigrationBuilder implements Readonly<Record<OperationType, unknown>
     ]);
   }
 
-  addField(collection: string, field: NamedFieldDefinition): this {
-    return this.#add({ type: 'addField', collection, field }, () => [
-      { type: 'dropField', collection, field: field.name },
+  addField<const Definition>(collection: string, field: Widened<Definition, NamedFieldDefinition<FieldValue>>): this {
+    const stored = defaultDatesAsText(field) as NamedFieldDefinition;
+    return this.#add({ type: 'addField', collection, field: stored }, () => [
+      { type: 'dropField', collection, field: stored.name },
     ]);
   }
 
-  dropField(collection: string, field: string, options?: { was?: Omit<NamedFieldDefinition, 'name'> }): this {
+  dropField<const Options = DropFieldOptions>(
+    collection: string,
+    field: string,
+    options?: Widened<Options, DropFieldOptions>,
+  ): this {
+    const { was } = (options ?? {}) as DropFieldOptions;
     return this.#add(
       { type: 'dropField', collection, field },
       () =>
-        options?.was
-          ? [{ type: 'addField', collection, field: { name: field, ...options.was } }]
+        was
+          ? [{ type: 'addField', collection, field: { name: field, ...(defaultDatesAsText(was) as FieldDefinition) } }]
           : `dropField ${collection}.${field} has no \`was\`, so the field cannot be restored.`,
       { options, optionsShape: WAS_OPTIONS, lossy: () => `Values of ${collection}.${field} cannot be restored.` },
     );
   }
 
-  renameField(
+  renameField<const Options = RenameFieldOptions & ModifyFieldOptions>(
     collection: string,
     from: string,
     to: string,
-    options: Pick<RenameField, 'strategy' | 'changes'> & { was?: FieldChanges } = {},
+    options?: Widened<Options, RenameFieldOptions & ModifyFieldOptions>,
   ): this {
-    const { was, ...rest } = options;
-    const { changes, ...strategy } = rest;
+    const { was, changes, ...strategy } = (options ?? {}) as RenameFieldOptions & ModifyFieldOptions;
+    const replaced = changes === undefined ? {} : { changes: storedChanges(changes) };
     const inverse = { type: 'renameField' as const, collection, from: to, to: from, ...strategy };
     return this.#add(
-      { type: 'renameField', collection, from, to, ...rest },
+      { type: 'renameField', collection, from, to, ...strategy, ...replaced },
       () => {
         if (!changes) return [inverse];
         return was
-          ? [{ ...inverse, changes: was }]
+          ? [{ ...inverse, changes: storedChanges(was) }]
           : `renameField ${collection}.${from} has no \`was\`, so the field cannot be restored.`;
       },
-      { options, optionsShape: RENAME_OPTIONS },
+      {
+        options: options && { ...strategy, ...replaced, ...(was !== undefined && { was: storedChanges(was) }) },
+        optionsShape: RENAME_OPTIONS,
+      },
     );
   }
 
-  modifyField(collection: string, field: string, changes: FieldChanges, options?: { was?: FieldChanges }): this {
+  modifyField<const Changes, const Options = ModifyFieldOptions>(
+    collection: string,
+    field: string,
+    changes: Widened<Changes, FieldChanges<FieldValue>>,
+    options?: Widened<Options, ModifyFieldOptions>,
+  ): this {
+    const { was } = (options ?? {}) as ModifyFieldOptions;
     return this.#add(
-      { type: 'modifyField', collection, field, changes },
+      { type: 'modifyField', collection, field, changes: storedChanges(changes) },
       () =>
-        options?.was
-          ? [{ type: 'modifyField', collection, field, changes: options.was }]
+        was
+          ? [{ type: 'modifyField', collection, field, changes: storedChanges(was) }]
           : `modifyField ${collection}.${field} has no \`was\`, so the field cannot be restored.`,
       { options, optionsShape: WAS_OPTIONS },
     );
   }
 
-  createIndex(
+  createIndex<const Options = CreateIndexOptions>(
     collection: string,
     index: string,
     columns: CreateIndex['columns'],
-    options?: Pick<CreateIndex, 'unique' | 'sqlOptions' | keyof IndexOptions>,
+    options?: Widened<Options, CreateIndexOptions>,
   ): this {
     return this.#add(
-      { type: 'createIndex', collection, index, columns, ...options },
+      { type: 'createIndex', collection, index, columns, ...(options as CreateIndexOptions | undefined) },
       () => [{ type: 'dropIndex', collection, index }],
       { options, optionsShape: INDEX_OPTIONS },
     );
@@ -190,37 +232,36 @@ export class MigrationBuilder implements Readonly<Record<OperationType, unknown>
     );
   }
 
-  addConstraint(collection: string, constraint: ConstraintDefinition): this {
-    return this.#add({ type: 'addConstraint', collection, constraint }, () => [
-      { type: 'dropConstraint', collection, constraint: constraint.name },
+  addConstraint<const Given>(collection: string, constraint: Widened<Given, ConstraintDefinition>): this {
+    const definition = constraint as ConstraintDefinition;
+    return this.#add({ type: 'addConstraint', collection, constraint: definition }, () => [
+      { type: 'dropConstraint', collection, constraint: definition.name },
     ]);
   }
 
-  dropConstraint(collection: string, constraint: string, options?: { was?: AddConstraint['constraint'] }): this {
+  dropConstraint<const Options = DropConstraintOptions>(
+    collection: string,
+    constraint: string,
+    options?: Widened<Options, DropConstraintOptions>,
+  ): this {
+    const { was } = (options ?? {}) as DropConstraintOptions;
     return this.#add(
       { type: 'dropConstraint', collection, constraint },
       () =>
-        options?.was
-          ? [{ type: 'addConstraint', collection, constraint: options.was }]
+        was
+          ? [{ type: 'addConstraint', collection, constraint: was }]
           : `dropConstraint ${collection}.${constraint} has no \`was\`, so the constraint cannot be restored.`,
       { options, optionsShape: WAS_OPTIONS },
     );
   }
 
-  /** A statement in the engine's own language. Other dialects reject the migration. */
+  /** A statement in the engine's own language. Other dialects skip it. */
   raw(dialect: string, statement: string, options?: RawOptions): this {
-    const { down, check, transaction, destructive } = options ?? {};
-    const shared = {
-      type: 'raw',
-      dialect,
-      ...(transaction !== undefined && { transaction }),
-      ...(destructive !== undefined && { destructive }),
-    } as const;
-    return this.#add(
-      { ...shared, statement, ...(check !== undefined && { check }) },
-      () => (down === undefined ? `The raw ${dialect} statement has no \`down\`.` : [{ ...shared, statement: down }]),
-      { options, optionsShape: RAW_OPTIONS },
-    );
+    const given = options ?? {}; // null is reported by build
+    return this.#add(rawOperation(dialect, statement, given), () => undoRaw(dialect, given), {
+      options,
+      optionsShape: RAW_OPTIONS,
+    });
   }
 
   /** Returns the migration object. Throws `migration_invalid` with every problem at once. */
@@ -233,16 +274,23 @@ export class MigrationBuilder implements Readonly<Record<OperationType, unknown>
     );
     if (callProblems.length > 0) throw this.#invalid(callProblems);
     const downs = this.#steps.map((step) => step.down());
-    const irreversible = this.#irreversible ?? downs.find((down) => typeof down === 'string');
+    const withoutInverse = downs.filter((down): down is NoInverse => typeof down === 'object' && 'why' in down);
+    const everywhere = this.#irreversible ?? downs.find((down) => typeof down === 'string');
+    const irreversible = everywhere ?? withoutInverse[0]?.why;
+    const irreversibleOn = new Set(
+      everywhere === undefined ? withoutInverse.flatMap(({ dialect }) => dialect ?? []) : [],
+    );
     const lossy = this.#lossy.map((sentence) => (typeof sentence === 'function' ? sentence() : sentence));
     const built: Migration = {
       tag: this.#tag,
       name: nameOfTag(this.#tag),
       ...(this.#description !== undefined && { description: this.#description }),
       up: this.#steps.map((step) => step.up),
-      down: irreversible ? [] : downs.reverse().flatMap((down) => down as readonly Operation[]),
+      down: everywhere === undefined ? downs.reverse().flatMap((down) => (Array.isArray(down) ? down : [])) : [],
       ...(irreversible !== undefined && { irreversible }),
+      ...(irreversibleOn.size > 0 && { irreversibleOn: [...irreversibleOn] }),
       ...(lossy.length > 0 && { lossy }),
+      ...(this.#allow.length > 0 && { allow: [...new Set(this.#allow)] }),
     };
     const problems = migrationProblems(built);
     if (problems.length > 0) throw this.#invalid(problems);
@@ -278,5 +326,5 @@ export const MigrationHelpers = {
   /** Why `validate` is false. With a dialect (`db.getAdapter().dialect`), also checks what the engine supports. */
   problems: migrationProblems,
   /** sha256, in hex, of the canonical JSON of tag, up and down. Throws `value_invalid` for values JSON lacks. */
-  checksum: (migration: Migration): string => checksum(migration),
+  checksum: <const Given>(migration: Widened<Given, Migration>): string => checksum(migration as Migration),
 } as const;

@@ -40,7 +40,11 @@ export async function handleFailure(
   }
   if (!isStarted) return migrationError(planned, failure, `None of it took effect; ${progress}.`, firstStatement);
   const isNew = before === undefined || before.row.status === 'completed' || before.row.status === 'rolled_back';
-  if (isNew && record.row.step === 0 && (failure.rolledBack || (await hadNoEffect(run, planned)))) {
+  if (
+    isNew &&
+    record.row.step === 0 &&
+    (failure.rolledBack || (code !== 'effect_differs' && (await hadNoEffect(run, planned))))
+  ) {
     await restoreRow(run, record, before);
     return migrationError(planned, failure, `None of it took effect; ${progress}.`, firstStatement);
   }
@@ -58,6 +62,7 @@ export async function handleFailure(
 
 function specificNext(planned: PlannedMigration, error: unknown): readonly string[] {
   if (!isSvcError(error)) return [];
+  if (error.code === 'copy_required') return copyRemedies(planned);
   return isRollbackBlockedByRows(planned, error) ? [CHANGE_BLOCKING_ROWS] : error.next;
 }
 
@@ -129,26 +134,49 @@ export function migrationError(
   const index = statement === undefined ? undefined : firstStatement + statement;
   const text = index === undefined ? undefined : planned.statements[index]?.text;
   const steps = planned.statements.length;
-  const retry = `Correct "${planned.tag}" or remove the cause, then run the command again.`;
   const facts = {
     state,
     where: index === undefined ? planned.tag : `${planned.tag}, step ${index + 1} of ${steps}: ${text}`,
     details: { tag: planned.tag, ...(index !== undefined && { step: index + 1, steps, statement: text }) },
   };
   if (isSvcError(error)) {
-    return error.with({ ...facts, next: error.next.length === 0 ? [retry] : nextFor(planned, error) });
+    return error.with({ ...facts, next: error.next.length === 0 ? retrySteps(planned) : nextFor(planned, error) });
   }
   return new SvcError('migration_failed', `The migration "${planned.tag}" failed.`, {
     why: error instanceof Error ? error.message : String(error),
-    next: [retry],
+    next: retrySteps(planned),
     cause: error,
     ...facts,
   });
 }
 
+/** A rollback runs the stored migration: correcting its file would change nothing. */
+function retrySteps({ tag, direction }: PlannedMigration): readonly string[] {
+  if (direction === 'up') return [`Correct "${tag}" or remove the cause, then run the command again.`];
+  return ['Remove the cause, then run the command again.', rollBackByHand(tag)];
+}
+
+const rollBackByHand = (tag: string): string =>
+  `Or roll back by hand, then: svc db migrate resolve ${tag} --rolled-back`;
+
 /** Rows violate a constraint that the rollback restores. The applied file cannot be changed. */
 function isRollbackBlockedByRows({ direction }: PlannedMigration, { code }: SvcError): boolean {
   return direction === 'down' && code === 'data_violates';
+}
+
+function copyRemedies({ tag, origin, direction }: PlannedMigration): readonly string[] {
+  const option = 'options: { allowCopy: true }    of the database in the configuration, or of svc.database.connect';
+  const command = direction === 'up' ? 'svc db migrate' : 'svc db migrate rollback';
+  const remedies = {
+    api: [`If that is acceptable: ${option}`],
+    engine: [`If that is acceptable: allow: ['copy'] in "${tag}", or ${option}`],
+    file: [
+      `If that is acceptable: ${command} --allow-copy`,
+      `Or permit it in "${tag}": "allow": ["copy"]`,
+      `In code: ${option}`,
+    ],
+  };
+  return [...remedies[origin], 'Otherwise use a tool for online schema changes.'];
 }
 
 function nextFor(planned: PlannedMigration, error: SvcError): readonly string[] {
@@ -160,6 +188,7 @@ function nextFor(planned: PlannedMigration, error: SvcError): readonly string[] 
     ];
   }
   const { code, next } = error;
+  if (code === 'copy_required') return copyRemedies(planned);
   if (code !== 'data_violates' || origin !== 'file' || direction === 'down') return next;
   // A later migration would run too late: this one fails before it.
   return [...next, `Do so in "${tag}" or before it: until it is applied it may be edited, or deleted and regenerated.`];

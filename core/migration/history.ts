@@ -13,7 +13,7 @@ import {
 } from './history-table.ts';
 import type { Migration } from './migration.ts';
 import { type MigrationReplay, replayMigrations } from './replay.ts';
-import type { Target } from './target.ts';
+import type { DatabaseAccess, Target } from './target.ts';
 
 const OMITTED = ['migration', 'sdk_version', 'applied_by', 'epoch', 'journal', 'started', 'found'] as const;
 
@@ -91,17 +91,17 @@ export class History {
   }
 
   /** The schema that the completed migrations produce. Unmanaged tables they depend on come from the catalog. */
-  async model(connection: Connection): Promise<SchemaModel> {
+  async model(target: DatabaseAccess): Promise<SchemaModel> {
     this.#model ??= await modelFromMigrations(
-      (await this.completedMigrations(connection)).map(({ migration }) => migration),
-      connection,
+      (await this.completedMigrations(target.connection)).map(({ migration }) => migration),
+      target,
     );
     return this.#model;
   }
 
   /** Transfers the model to a planner, which changes it. Pass it to `returnModel` once the plan has run. */
-  async takeModel(connection: Connection): Promise<MutableSchema> {
-    await this.model(connection);
+  async takeModel(target: DatabaseAccess): Promise<MutableSchema> {
+    await this.model(target);
     const model = this.#model ?? new MutableSchema();
     this.#model = undefined;
     return model;
@@ -143,15 +143,15 @@ export function isRollback({ applied_at, rolled_back_at, step, steps }: HistoryS
 /** The schema that the history describes. Takes no lock. */
 export async function historyModel(target: Target): Promise<SchemaModel> {
   await assertDatabaseOwner(target);
-  return (await History.read(target.connection)).model(target.connection);
+  return (await History.read(target.connection)).model(target);
 }
 
 /** The schema that migrations produce in this order. */
 export async function modelFromMigrations(
   migrations: readonly Migration[],
-  connection: Connection,
+  { connection, dialect }: DatabaseAccess,
 ): Promise<MutableSchema> {
-  const { model, unmanaged } = replayCompleted(migrations);
+  const { model, unmanaged } = replayCompleted(migrations, dialect.name);
   if (unmanaged.size === 0) return model;
   const found = await connection.introspect([...unmanaged]);
   for (const name of unmanaged) {
@@ -162,9 +162,9 @@ export async function modelFromMigrations(
   return model;
 }
 
-function replayCompleted(migrations: readonly Migration[]): MigrationReplay {
+function replayCompleted(migrations: readonly Migration[], dialect: string): MigrationReplay {
   try {
-    return replayMigrations(migrations);
+    return replayMigrations(migrations, dialect);
   } catch (error) {
     if (!isSvcError(error)) throw error;
     const { tag } = error.details;

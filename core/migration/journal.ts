@@ -1,10 +1,10 @@
-import type { Segment, Statement } from '../dialect.ts';
+import type { BlockingSession, Segment, Statement } from '../dialect.ts';
 import { CLOCK, ELAPSED, recordUpdate, recordWrite, type Writable } from '../records.ts';
 import { serializeModel } from '../schema/model.ts';
 import { version } from '../version.ts';
 import type { History, HistoryRecord } from './history.ts';
 import { type HistoryRow, historyTable, osActor } from './history-table.ts';
-import type { PlannedMigration } from './plan.ts';
+import { type PlannedMigration, verifiableCollections } from './plan.ts';
 import { nameOfTag } from './tag.ts';
 import type { Target } from './target.ts';
 
@@ -18,6 +18,7 @@ export interface MigrationRun {
   readonly onFinished?:
     | ((planned: PlannedMigration, record: HistoryRecord, statements: readonly string[]) => void)
     | undefined;
+  readonly onBlocked?: ((sessions: readonly BlockingSession[]) => void) | undefined;
   /** The text sent for a statement, if it differs from the planned text. */
   readonly sentText: Map<Statement, string>;
 }
@@ -95,6 +96,9 @@ export function nextBatch(
       if (currentStep?.transactional === false) {
         addUpdate(writer.progress(step - 1, true));
         add({ transactional: false, statements: currentStep.statements, writes: [] });
+        // It is verified before the next batch records it as done.
+        if (verifiableCollections(current, step - 1, run.target.dialect.name).length > 0)
+          return { segments, end: { migration, step } };
         // With transactional DDL such a statement is rare and slow, so the run checks for an interruption after it.
         if (run.target.dialect.capabilities.transactionalDdl) stepsLeft = 0;
         if (isLast) addUpdate(writer.completion());

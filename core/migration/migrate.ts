@@ -1,4 +1,4 @@
-import { isSvcError } from '../errors.ts';
+import { isSvcError, type SvcError } from '../errors.ts';
 import type { History, HistoryRecord } from './history.ts';
 import { type LockSessionOptions, withRecoveredHistory } from './lock-session.ts';
 import type { PlannedMigration } from './plan.ts';
@@ -81,7 +81,7 @@ export async function rollback(target: Target, options: RollbackOptions = {}): P
       },
     );
   } catch (error) {
-    throw isSvcError(error) ? error.with({ next: withRollbackCommand(error.next, last) }) : error;
+    throw isSvcError(error) ? error.with({ next: withRollbackCommand(error, last) }) : error;
   }
 }
 
@@ -121,6 +121,7 @@ function observe(
   onEvent: RunOptions['onEvent'],
 ): NonNullable<LockSessionOptions['observer']> {
   return {
+    onBlocked: (sessions) => onEvent?.({ type: 'blocked', sessions }),
     onStarted: ({ tag }) => onEvent?.({ type: 'started', tag }),
     onFinished: ({ tag }, { row }, statements) => {
       const status = row.status === 'rolled_back' ? 'rolled_back' : 'completed';
@@ -142,8 +143,10 @@ function afterRecovery(error: unknown, recovered: readonly FinishedMigration[]):
 }
 
 /** Adds the exact command to repeat: a count would include the migrations that this run has already rolled back. */
-function withRollbackCommand(next: readonly string[], last: HistoryRecord | undefined): string[] {
+function withRollbackCommand({ code, next }: SvcError, last: HistoryRecord | undefined): string[] {
   const command = last ? `svc db migrate rollback --to ${last.row.tag}` : 'svc db migrate status';
+  // Before the decision it would fail with the same error.
+  if (code === 'migration_half_done') return [...next, `Then: ${command}    for the rest of the rollback`];
   const lines = next.map((line) =>
     line.replace(/^Run the command again: /, `${command}    `).replace(/the command again\.?/, command),
   );

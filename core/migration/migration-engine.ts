@@ -1,23 +1,25 @@
 import { type ErrorCode, SvcError } from '../errors.ts';
 import { isPlainObject } from '../json.ts';
 import type { Shape } from '../validate-shape.ts';
+import type { Widened } from '../widened.ts';
 import { deepCopy, validatedArguments } from './arguments.ts';
+import { assertKeepsEarlier } from './assert-keeps-earlier.ts';
 import { assertDatabaseOwner, History, type HistoryRecord } from './history.ts';
 import type { HistoryOrigin, HistoryStatus } from './history-table.ts';
 import { withRecoveredHistory } from './lock-session.ts';
 import { checksum, type Migration } from './migration.ts';
 import { modelForPlanning, planMigration } from './plan.ts';
 import { planOneRollback } from './plan-down.ts';
-import { type Resolution, type ResolveReport, resolveMigration } from './resolve.ts';
+import { RESOLUTIONS, type Resolution, type ResolveReport, resolveMigration } from './resolve.ts';
 import { type EngineResult, runMigration } from './runner.ts';
 import type { Target } from './target.ts';
 import { migrationProblems } from './validate-migration.ts';
 
+/** An applied migration. */
 export interface HistoryEntry {
   readonly tag: string;
   readonly name: string;
-  /** Absent if the migration was never completely applied. */
-  readonly appliedAt?: Date;
+  readonly appliedAt: Date;
   readonly checksum: string;
   readonly migration: Migration;
   /** Order of application. */
@@ -25,6 +27,9 @@ export interface HistoryEntry {
   readonly origin: HistoryOrigin;
   readonly status: HistoryStatus;
 }
+
+/** A row of the history with any status. `appliedAt` is absent if the migration was never completely applied. */
+export type AnyHistoryEntry = Omit<HistoryEntry, 'appliedAt'> & Partial<Pick<HistoryEntry, 'appliedAt'>>;
 
 export interface MigrationStatus {
   readonly total: number;
@@ -51,7 +56,7 @@ export class MigrationEngine {
   }
 
   /** Applies the migration, or returns `skipped` if it is already applied. Throws `migration_edited` if another has its tag. */
-  async up(migration: Migration): Promise<EngineResult> {
+  async up<const Given>(migration: Widened<Given, Migration>): Promise<EngineResult> {
     const copy = validatedMigration(migration);
     return withRecoveredHistory(this.#target, {}, async (run) => {
       const known = run.history.records.get(copy.tag);
@@ -68,7 +73,7 @@ export class MigrationEngine {
    * Runs the migration's `down`. A migration that is not the last can be rolled back only if the result is the schema
    * that the others produce; otherwise throws `not_reversible_now`.
    */
-  async down(migration: Migration): Promise<EngineResult> {
+  async down<const Given>(migration: Widened<Given, Migration>): Promise<EngineResult> {
     const copy = validatedMigration(migration);
     return withRecoveredHistory(this.#target, {}, async (run) => {
       const known = run.history.records.get(copy.tag);
@@ -82,20 +87,30 @@ export class MigrationEngine {
       const completed = await run.history.completedMigrations(this.#target.connection);
       const model = await modelForPlanning(this.#target, run.history, copy.down);
       const all = completed.map((record) => record.migration);
-      return runMigration(run, await planOneRollback(this.#target, copy, known.row, model, all));
+      const planned = await planOneRollback(this.#target, copy, known.row, model, all);
+      assertKeepsEarlier([planned], all, this.#target.dialect.name);
+      return runMigration(run, planned);
     });
   }
 
   /** Returns the completed migrations in the order of application; with `all` every row of the history. */
-  async getHistory(options: { readonly all?: boolean } = {}): Promise<HistoryEntry[]> {
-    const shapes = { options: HISTORY_OPTIONS };
-    const { all } = validatedArguments('getHistory', { options }, shapes, { code: invalidCode }).options;
+  async getHistory(options?: { readonly all?: false }): Promise<HistoryEntry[]>;
+  async getHistory(options: { readonly all?: boolean }): Promise<AnyHistoryEntry[]>;
+  async getHistory(options: { readonly all?: boolean } = {}): Promise<AnyHistoryEntry[]> {
+    const { all } = validatedArguments<{ options: { readonly all?: boolean } }>(
+      'getHistory',
+      { options },
+      { options: HISTORY_OPTIONS },
+      { code: invalidCode },
+    ).options;
     const entries = await this.#entries();
-    return all ? entries : entries.filter(({ status }) => status === 'completed');
+    return all ? entries : entries.filter(isCompleted);
   }
 
   /** Throws `tag_taken` if two of the migrations have the same tag. */
-  async getStatus(options: { readonly definedMigrations: readonly Migration[] }): Promise<MigrationStatus> {
+  async getStatus<const Given>(options: {
+    readonly definedMigrations: Widened<Given, readonly Migration[]>;
+  }): Promise<MigrationStatus> {
     const defined: unknown = options?.definedMigrations;
     if (!Array.isArray(defined)) {
       throw new SvcError('migration_invalid', 'getStatus needs the defined migrations.', {
@@ -119,12 +134,18 @@ export class MigrationEngine {
     };
   }
 
-  /** Applies a person's decision about a migration that stopped halfway. */
-  resolve(tag: string, action: Resolution): Promise<ResolveReport> {
-    return resolveMigration(this.#target, tag, action);
+  /** Applies a person's decision about a migration that stopped halfway. Throws `migration_invalid` for another action. */
+  async resolve(tag: string, action: Resolution): Promise<ResolveReport> {
+    const given = validatedArguments<{ tag: string; action: Resolution }>(
+      'engine.resolve',
+      { tag, action },
+      { tag: 'string', action: { oneOf: RESOLUTIONS } },
+      { required: ['tag', 'action'], code: invalidCode },
+    );
+    return resolveMigration(this.#target, given.tag, given.action);
   }
 
-  async #entries(): Promise<HistoryEntry[]> {
+  async #entries(): Promise<AnyHistoryEntry[]> {
     await assertDatabaseOwner(this.#target);
     const records = await History.readWithMigrations(this.#target.connection);
     return records.map(({ row, migration }) => ({
@@ -140,13 +161,17 @@ export class MigrationEngine {
   }
 }
 
+function isCompleted(entry: AnyHistoryEntry): entry is HistoryEntry {
+  return entry.status === 'completed' && entry.appliedAt !== undefined;
+}
+
 const HISTORY_OPTIONS: Shape = { properties: { all: 'boolean' } };
 const invalidCode = (): ErrorCode => 'migration_invalid';
 
 /** A valid copy, which the caller cannot change during the run. */
-function validatedMigration(migration: Migration): Migration {
+function validatedMigration(migration: unknown): Migration {
   const problems = migrationProblems(migration);
-  if (problems.length === 0) return deepCopy(migration, 'The engine', 'migration_invalid');
+  if (problems.length === 0) return deepCopy(migration as Migration, 'The engine', 'migration_invalid');
   throw new SvcError('migration_invalid', 'The migration is not valid.', {
     why: problems.join(' '),
     state: 'Nothing was changed.',

@@ -16,11 +16,25 @@ export interface Migration {
   readonly field?: NamedFieldDefinition | string;
   readonly up: readonly Operation[];
   readonly down: readonly Operation[];
-  /** Why the migration cannot be rolled back; `down` is then empty. */
+  /** Why the migration cannot be rolled back; `down` is then empty, unless `irreversibleOn` is set. */
   readonly irreversible?: string;
+  /** The dialects on which `irreversible` applies: on the others, `down` rolls the migration back. Absent: on all. */
+  readonly irreversibleOn?: readonly string[];
   /** Data that `up` destroys or `down` cannot restore, one sentence each. */
   readonly lossy?: readonly string[];
+  /** What `up` may do without a flag of the run: copy a whole table, which blocks writes to it; destroy data. */
+  readonly allow?: readonly Permission[];
 }
+
+/** Why a migration cannot be rolled back on a dialect; undefined if it can. */
+export function whyIrreversible({ irreversible, irreversibleOn }: Migration, dialect: string): string | undefined {
+  return irreversibleOn === undefined || irreversibleOn.includes(dialect) ? irreversible : undefined;
+}
+
+/** `copy` also applies to `down`; `destructive` never does. */
+export type Permission = 'copy' | 'destructive';
+
+export const PERMISSIONS: readonly Permission[] = ['copy', 'destructive'];
 
 /** sha256, in hex, of tag, up and down as written. Formatting, key order and line ends do not change it. */
 export function checksum(migration: Pick<Migration, 'tag' | 'up' | 'down'>): string {

@@ -3,7 +3,7 @@ import { assertDatabaseOwner, History } from './history.ts';
 import type { HistoryOrigin } from './history-table.ts';
 import type { Migration } from './migration.ts';
 import { replayDifferences, replayMigrations } from './replay.ts';
-import type { Target } from './target.ts';
+import type { DatabaseAccess, Target } from './target.ts';
 
 /** A completed migration. On an empty database files run in tag order; other origins do not run there. */
 export interface AppliedMigration {
@@ -24,18 +24,26 @@ export function tagOrderedCount(applied: readonly Pick<AppliedMigration, 'tag' |
   return count;
 }
 
-/** Describes how the schema differs from the one that the same files produce in tag order. */
-export function orderDifferences(applied: readonly AppliedMigration[]): readonly string[] {
-  if (tagOrderedCount(applied) === applied.length) return [];
+/** As the files run on an empty database; other origins keep their places. */
+function inTagOrder(applied: readonly AppliedMigration[]): readonly Migration[] {
   const sorted: AppliedMigration[] = [];
   for (const migration of applied) {
     const isNewer = ({ tag, origin }: AppliedMigration): boolean => origin === 'file' && tag > migration.tag;
     const index = migration.origin === 'file' ? sorted.findIndex(isNewer) : -1;
     sorted.splice(index < 0 ? sorted.length : index, 0, migration);
   }
+  return sorted.map(({ migration }) => migration);
+}
+
+/** Describes how the schema differs from the one that the same files produce in tag order. */
+export function orderDifferences(applied: readonly AppliedMigration[], dialect: string): readonly string[] {
+  if (tagOrderedCount(applied) === applied.length) return [];
   try {
-    const expected = replayMigrations(sorted.map(({ migration }) => migration));
-    const actual = replayMigrations(applied.map(({ migration }) => migration));
+    const expected = replayMigrations(inTagOrder(applied), dialect);
+    const actual = replayMigrations(
+      applied.map(({ migration }) => migration),
+      dialect,
+    );
     const early = [...expected.everUnmanaged].filter((name) => !actual.everUnmanaged.has(name));
     return [
       ...early.map((name) => `table ${name} is changed before it is created`),
@@ -49,17 +57,13 @@ export function orderDifferences(applied: readonly AppliedMigration[]): readonly
 
 /** `orderDifferences` of the completed migrations, which are loaded only if their tags are out of order. */
 export async function historyOrderDifferences(
-  { connection }: Pick<Target, 'connection'>,
+  { connection, dialect }: DatabaseAccess,
   history: History,
 ): Promise<readonly string[]> {
   const rows = history.completed().map(({ row }) => row);
-  return tagOrderedCount(rows) === rows.length ? [] : orderDifferences(await appliedMigrations(connection, history));
-}
-
-/** Reads the history and returns its `orderDifferences`. Takes no lock and writes nothing. */
-export async function readOrderDifferences(target: Target): Promise<readonly string[]> {
-  await assertDatabaseOwner(target);
-  return historyOrderDifferences(target, await History.read(target.connection));
+  return tagOrderedCount(rows) === rows.length
+    ? []
+    : orderDifferences(await appliedMigrations(connection, history), dialect.name);
 }
 
 export async function appliedMigrations(
@@ -71,33 +75,68 @@ export async function appliedMigrations(
 }
 
 /** Throws `order_conflict` if a pending file is older than an applied one and would produce another schema now. */
-export function assertOrder(completed: readonly AppliedMigration[], pending: readonly Migration[]): void {
+export function assertOrder(
+  completed: readonly AppliedMigration[],
+  pending: readonly Migration[],
+  dialect: string,
+): void {
   const newest = completed.reduce((last, { tag, origin }) => (origin === 'file' && tag > last ? tag : last), '');
   const older = pending.filter(({ tag }) => tag < newest).map(({ tag }) => tag);
   if (older.length === 0) return;
-  const all = [
-    ...completed,
-    ...pending.map((migration) => ({ tag: migration.tag, origin: 'file' as const, migration })),
-  ];
-  const known = new Set(orderDifferences(completed));
-  const differences = orderDifferences(all).filter((line) => !known.has(line));
+  const all = [...completed, ...pending.map(asApplied)];
+  const known = new Set(orderDifferences(completed, dialect));
+  const differences = orderDifferences(all, dialect).filter((line) => !known.has(line));
   if (differences.length === 0) return;
+  const fits = canReplay(
+    all.map(({ migration }) => migration),
+    dialect,
+  );
   const names = older.map((tag) => `"${tag}"`).join(', ');
   const [areOlder, each] = older.length === 1 ? ['is', 'it'] : ['are', 'each'];
   throw new SvcError(
     'order_conflict',
-    `${names} ${areOlder} older than "${newest}", which is already applied, and would produce a different schema if applied now.`,
+    `${names} ${areOlder} older than "${newest}", which is already applied, and ${fits ? 'would produce a different schema if applied now' : 'cannot be applied after it'}.`,
     {
-      why: `In tag order the schema would be different: ${differences.join('; ')}.`,
+      why: `${fits ? 'In tag order the schema would be different' : 'The files fit only in tag order'}: ${differences.join('; ').replace(/\.$/, '')}.`,
       state: 'Nothing was changed.',
       next: [
-        ...nextStepsToAlign(differences),
-        `Or, if not applied to another database, give ${each} a newer tag: rename the file, and change "tag" in it`,
+        ...(fits ? nextStepsToAlign(differences) : []),
+        `${fits ? 'Or, if' : 'If'} not applied to another database, give ${each} a newer tag: rename the file, and change "tag" in it${fits ? '' : ', and adapt it to the newer files'}`,
         `Or apply all in order: svc db migrate rollback ${rollbackOption(completed, tagOrderedCount(all))}, then svc db migrate`,
       ],
       details: { tags: older, differences },
     },
   );
+}
+
+/** Whether these files can be applied only in tag order: whether the order is why one of them could not be planned. */
+export function fitsOnlyInTagOrder(
+  completed: readonly AppliedMigration[],
+  pending: readonly Migration[],
+  dialect: string,
+): boolean {
+  const all = [...completed, ...pending.map(asApplied)];
+  return (
+    canReplay(inTagOrder(all), dialect) &&
+    !canReplay(
+      all.map(({ migration }) => migration),
+      dialect,
+    )
+  );
+}
+
+function canReplay(migrations: readonly Migration[], dialect: string): boolean {
+  try {
+    replayMigrations(migrations, dialect);
+    return true;
+  } catch (error) {
+    if (isSvcError(error)) return false;
+    throw error;
+  }
+}
+
+function asApplied(migration: Migration): AppliedMigration {
+  return { tag: migration.tag, origin: 'file', migration };
 }
 
 /** How to align databases that applied the files in different orders. */
@@ -129,6 +168,9 @@ export async function exportMigrations(
   const completed = (await history.completedMigrations(target.connection)).map(({ migration }) => migration);
   return {
     migrations: completed.filter(({ tag }) => !tagsInFiles.has(tag)),
-    outOfOrder: orderDifferences(completed.map((migration) => ({ tag: migration.tag, origin: 'file', migration }))),
+    outOfOrder: orderDifferences(
+      completed.map((migration) => ({ tag: migration.tag, origin: 'file', migration })),
+      target.dialect.name,
+    ),
   };
 }

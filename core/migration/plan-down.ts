@@ -1,10 +1,12 @@
 import { describeError, isSvcError, SvcError } from '../errors.ts';
+import { modelOperations } from '../schema/model-operations.ts';
 import type { MutableSchema } from '../schema/mutable-schema.ts';
 import type { Operation } from '../schema/operation.ts';
 import { affectedCollections, affectedMembers, requiredCollections } from './affected-collections.ts';
+import { assertKeepsEarlier } from './assert-keeps-earlier.ts';
 import { assertHistoryVersion, type History, type HistoryRecord, type HistorySummary, isRollback } from './history.ts';
 import { HISTORY_VERSION, historyTable } from './history-table.ts';
-import type { Migration } from './migration.ts';
+import { type Migration, whyIrreversible } from './migration.ts';
 import {
   type AppliedMigration,
   appliedMigrations,
@@ -79,7 +81,8 @@ function unfinishedRollbackError({ row }: HistoryRecord): SvcError {
     why: '-n counts from the last applied migration, so the migrations that this rollback has already undone would be counted again.',
     state: 'Nothing was changed.',
     next: [
-      'svc db migrate rollback    finishes it, and rolls back nothing else',
+      // With its count, because the command line repeats the flags of a command that is the same.
+      'svc db migrate rollback -n 1    finishes it, and rolls back nothing else',
       'svc db migrate rollback --to <tag>    finishes it, and rolls back everything after that tag',
     ],
     details: { tag: row.tag },
@@ -101,19 +104,30 @@ export async function planDown(
   );
   const planned: PlannedRollback[] = [];
   for (const { migration, row } of toRollBack) planned.push(await planOneRollback(target, migration, row, model));
-  assertRollbackOrder(planned, await appliedMigrations(target.connection, history));
+  const applied = await appliedMigrations(target.connection, history);
+  assertRollbackOrder(planned, applied, target.dialect.name);
+  assertKeepsEarlier(
+    planned,
+    applied.map(({ migration }) => migration),
+    target.dialect.name,
+  );
   return planned;
 }
 
 /** The `down` of a file was written for the migrations before it in tag order, not in the order of application. */
-function assertRollbackOrder(planned: readonly PlannedRollback[], completed: readonly AppliedMigration[]): void {
+function assertRollbackOrder(
+  planned: readonly PlannedRollback[],
+  completed: readonly AppliedMigration[],
+  dialect: string,
+): void {
   const remaining = completed.slice(0, completed.length - planned.length);
   const isOutOfOrder = (tag: string): boolean => remaining.some((one) => one.origin === 'file' && one.tag > tag);
   const suspect = planned.find(({ tag, origin }) => origin === 'file' && isOutOfOrder(tag)) ?? planned.at(-1);
-  if (!suspect || (!isOutOfOrder(suspect.tag) && orderDifferences(remaining).length === 0)) return;
+  if (!suspect || (!isOutOfOrder(suspect.tag) && orderDifferences(remaining, dialect).length === 0)) return;
   const differences = rollbackDifferences(
     planned,
     completed.map(({ migration }) => migration),
+    dialect,
   );
   if (differences.length === 0) return;
   throw new SvcError(
@@ -131,6 +145,8 @@ function assertRollbackOrder(planned: readonly PlannedRollback[], completed: rea
   );
 }
 
+const CORRECT_THE_SCHEMA = 'Write a new migration that corrects the schema: svc db migrate create <name>';
+
 /**
  * Compiles the rollback of one migration and applies it to `model`. `completed` is the whole history if the migration
  * is not its last; the result must then equal a history without the migration.
@@ -142,12 +158,13 @@ export async function planOneRollback(
   model: MutableSchema,
   completed: readonly Migration[] = [],
 ): Promise<PlannedRollback> {
-  assertReversible(migration, row);
+  assertReversible(migration, row, target.dialect.name);
   const skipped = await preexistingTableDrops(target, migration, row);
-  const laterCount = completed.length - 1 - completed.findIndex(({ tag }) => tag === migration.tag);
+  const index = completed.findIndex(({ tag }) => tag === migration.tag);
+  const laterCount = index < 0 ? 0 : completed.length - 1 - index;
   try {
     const planned = { ...(await planMigration(target, migration, 'down', row.origin, model, { skipped })), skipped };
-    const differences = completed.length > 0 && laterCount > 0 ? rollbackDifferences([planned], completed) : [];
+    const differences = laterCount > 0 ? rollbackDifferences([planned], completed, target.dialect.name) : [];
     if (differences.length === 0) return planned;
     throw new SvcError('not_reversible_now', 'The rollback would not produce the schema of the other migrations.', {
       why: differences.join('; '),
@@ -157,15 +174,20 @@ export async function planOneRollback(
     throw new SvcError('not_reversible_now', `"${migration.tag}" cannot be rolled back from the current schema.`, {
       why: describeError(error),
       state: 'Nothing was changed.',
-      next: [
-        `Roll back the migrations after it first: svc db migrate rollback -n ${completed.length > 0 ? laterCount : '<count>'}`,
-      ],
+      next:
+        laterCount > 0
+          ? [`Roll back the migrations after it first: svc db migrate rollback -n ${laterCount}`]
+          : [`Undo it by hand, then: svc db migrate resolve ${migration.tag} --rolled-back`, CORRECT_THE_SCHEMA],
       cause: error,
     });
   }
 }
 
-function assertReversible(migration: Migration, row: Pick<HistorySummary, 'steps' | 'duration_ms'>): void {
+function assertReversible(
+  migration: Migration,
+  row: Pick<HistorySummary, 'steps' | 'duration_ms'>,
+  dialect: string,
+): void {
   if (row.duration_ms === null) {
     throw new SvcError('irreversible', `The migration "${migration.tag}" was recorded by baseline and never run.`, {
       why: 'A rollback would destroy objects that svc did not create.',
@@ -174,11 +196,12 @@ function assertReversible(migration: Migration, row: Pick<HistorySummary, 'steps
     });
   }
   const lacksDown = migration.down.length === 0 && row.steps > 0 && !migration.up.every(createsTemporaryTable);
-  if (migration.irreversible === undefined && !lacksDown) return;
+  const why = whyIrreversible(migration, dialect);
+  if (why === undefined && !lacksDown) return;
   throw new SvcError('irreversible', `The migration "${migration.tag}" cannot be rolled back.`, {
-    why: migration.irreversible ?? 'Its down is empty.',
+    why: why ?? 'Its down is empty.',
     state: 'Nothing was changed.',
-    next: ['Write a new migration that corrects the schema: svc db migrate create <name>'],
+    next: [CORRECT_THE_SCHEMA],
   });
 }
 
@@ -191,13 +214,23 @@ function createsTemporaryTable(operation: Operation): boolean {
  * Describes where the schema after the rollbacks differs from that of the remaining migrations: a `down` may fit only
  * names that were reused, or another order. Throws if the remaining migrations do not replay.
  */
-function rollbackDifferences(planned: readonly PlannedRollback[], completed: readonly Migration[]): readonly string[] {
+function rollbackDifferences(
+  planned: readonly PlannedRollback[],
+  completed: readonly Migration[],
+  dialect: string,
+): readonly string[] {
   const tags = new Set(planned.map(({ tag }) => tag));
-  const expected = replayMigrations(completed.filter(({ tag }) => !tags.has(tag)));
-  const actual = replayMigrations(completed);
+  const expected = replayMigrations(
+    completed.filter(({ tag }) => !tags.has(tag)),
+    dialect,
+  );
+  const actual = replayMigrations(completed, dialect);
   const unmanaged = new Set(actual.unmanaged);
   const down = planned.flatMap(({ migration, skipped }) =>
-    migration.down.filter((operation) => !skipped.has(operation)),
+    modelOperations(
+      migration.down.filter((operation) => !skipped.has(operation)),
+      dialect,
+    ),
   );
   for (const operation of down) actual.apply(operation);
   for (const name of planned.flatMap(({ skipped }) => [...skipped].flatMap(affectedCollections))) {
@@ -212,7 +245,11 @@ function rollbackDifferences(planned: readonly PlannedRollback[], completed: rea
       .flatMap(affectedMembers),
   );
   const later = completed.slice(completed.findIndex(({ tag }) => tags.has(tag))).filter(({ tag }) => !tags.has(tag));
-  const overlapping = later.filter(({ up }) => up.flatMap(affectedMembers).some((name) => members.has(name)));
+  const overlapping = later.filter(({ up }) =>
+    modelOperations(up, dialect)
+      .flatMap(affectedMembers)
+      .some((name) => members.has(name)),
+  );
   return [...replayDifferences(expected, actual), ...overlapping.map(({ tag }) => `"${tag}" changes the same objects`)];
 }
 

@@ -3,7 +3,7 @@ import type { MutableSchema } from '../schema/mutable-schema.ts';
 import { CreatedTables } from './affected-collections.ts';
 import type { History, HistoryRecord } from './history.ts';
 import type { Migration } from './migration.ts';
-import { appliedMigrations, assertOrder } from './order.ts';
+import { appliedMigrations, assertOrder, fitsOnlyInTagOrder } from './order.ts';
 import { destructiveStatements, modelForPlanning, type PlannedMigration, planMigration } from './plan.ts';
 import { assertReconciled, type DefinedMigration, reconcile } from './reconcile.ts';
 import type { Target } from './target.ts';
@@ -41,11 +41,17 @@ export async function planUp(
   );
   const created = new CreatedTables();
   const planned: PlannedMigration[] = [];
-  for (const { migration } of pending) planned.push(await planPending(target, migration, model, created, history));
-  assertOrder(
-    completed,
-    pending.map(({ migration }) => migration),
-  );
+  const migrations = pending.map(({ migration }) => migration);
+  const { name: dialect } = target.dialect;
+  try {
+    for (const one of pending) planned.push(await planPending(target, one, model, created, history));
+  } catch (error) {
+    if (isSvcError(error) && fitsOnlyInTagOrder(completed, migrations, dialect)) {
+      assertOrder(completed, migrations, dialect);
+    }
+    throw error;
+  }
+  assertOrder(completed, migrations, dialect);
   if (!options.allowDestructive && !options.confirm) assertNotDestructive(planned);
   return planned;
 }
@@ -57,7 +63,7 @@ export function upTo(pending: readonly DefinedMigration[], to: string | undefine
 
 async function planPending(
   target: Target,
-  migration: Migration,
+  { migration, checksum }: DefinedMigration,
   model: MutableSchema,
   created: CreatedTables,
   history: History,
@@ -70,7 +76,7 @@ async function planPending(
     });
   }
   try {
-    return await planMigration(target, migration, 'up', 'file', model, { created });
+    return await planMigration(target, migration, 'up', 'file', model, { created, knownChecksum: checksum });
   } catch (error) {
     const creator = isSvcError(error) && error.code === 'collection_exists' ? creatorOf(migration, history) : undefined;
     if (!creator) throw error;
@@ -111,7 +117,11 @@ function assertNotDestructive(planned: readonly PlannedMigration[]): void {
     {
       why: statements.slice(0, 3).join('; '),
       state: 'Nothing was changed.',
-      next: ['Preview first: svc db migrate --dry-run', 'Then: svc db migrate --allow-destructive'],
+      next: [
+        'Preview first: svc db migrate --dry-run',
+        'Then: svc db migrate --allow-destructive',
+        'Or permit it in the migration: "allow": ["destructive"]',
+      ],
       details: { statements },
     },
   );

@@ -3,16 +3,18 @@ import { isSvcError, SvcError } from '../errors.ts';
 import { applyInPlace } from '../schema/apply.ts';
 import { defineCollection } from '../schema/define.ts';
 import type { Collection, ForeignKey, SchemaModel } from '../schema/model.ts';
+import { modelOperations } from '../schema/model-operations.ts';
 import type { MutableSchema } from '../schema/mutable-schema.ts';
 import { assertNewNamesFree } from '../schema/names.ts';
-import type { CreateCollection, Operation } from '../schema/operation.ts';
+import type { CreateCollection, ModelOperation, Operation, Raw } from '../schema/operation.ts';
 import { affectedCollections, CreatedTables, requiredCollections } from './affected-collections.ts';
 import { drift } from './drift.ts';
 import type { History } from './history.ts';
 import type { HistoryOrigin, JournalStep } from './history-table.ts';
+import { assertKnownDialects } from './known-dialects.ts';
 import { checksum, type Migration } from './migration.ts';
 import { wouldDestroyData } from './raw-effect.ts';
-import type { Target } from './target.ts';
+import type { DatabaseAccess, Target } from './target.ts';
 
 type Direction = 'up' | 'down';
 
@@ -25,10 +27,16 @@ export interface PlannedMigration {
   readonly checksum: string;
   readonly steps: readonly JournalStep[];
   readonly statements: readonly Statement[];
+  /** The operation of each statement; absent if it was compiled earlier and is only being finished. */
+  readonly operations?: readonly Operation[];
   /** The affected collections before the migration; undefined if an older SDK started it. */
   readonly before: SchemaModel | undefined;
   /** Tables of `createCollection … ifNotExists` that exist already; absent if it has no such operation. */
   readonly preexisting?: readonly string[];
+  /** Those of them that another program created: they become known to svc when the migration runs. */
+  readonly adopted?: readonly Collection[];
+  /** How many locks it needs at least; absent where they are not limited. */
+  readonly locks?: number;
   /** The operations that destroy data; absent if it was compiled earlier and is only being finished. */
   readonly destructive?: readonly Operation[];
 }
@@ -38,6 +46,8 @@ interface PlanOptions {
   readonly skipped?: ReadonlySet<Operation>;
   /** The tables that earlier migrations of the same run create. */
   readonly created?: CreatedTables;
+  /** The migration's checksum, if it is known. */
+  readonly knownChecksum?: string;
 }
 
 /** Compiles one direction of a migration and applies its operations to `model`. An error names the operation. */
@@ -47,19 +57,32 @@ export async function planMigration(
   direction: Direction,
   origin: HistoryOrigin,
   model: MutableSchema,
-  { skipped = new Set(), created = new CreatedTables() }: PlanOptions = {},
+  { skipped = new Set(), created = new CreatedTables(), knownChecksum = checksum(migration) }: PlanOptions = {},
 ): Promise<PlannedMigration> {
+  if (direction === 'up') assertKnownDialects(target, migration);
   const compiled: { operation: number; statement: Statement }[] = [];
+  const { transactionLocks } = target.dialect.capabilities;
+  let locks = 0;
   const destructive: Operation[] = [];
   const before = new Map<string, Collection | undefined>();
   const preexisting = migration[direction].some(allowsExisting) ? new Set<string>() : undefined;
+  const adopted: Collection[] = [];
   for (const [index, operation] of migration[direction].entries()) {
     if (skipped.has(operation)) continue;
     try {
-      const statements = await planOperation(target, operation, model, before, preexisting);
+      const needed = transactionLocks?.count(operation, model) ?? 0;
+      const statements = await planOperation(target, operation, model, { before, preexisting, adopted });
+      if (statements.length > 0) locks += needed;
       const isHarmless = created.affectsOnlyCreated(operation);
       for (const statement of statements)
-        compiled.push({ operation: index, statement: isHarmless ? { ...statement, destructive: false } : statement });
+        compiled.push({
+          operation: index,
+          statement: {
+            ...statement,
+            ...(isHarmless && { destructive: false }),
+            ...(migration.allow?.includes('copy') && { allowCopy: true as const }),
+          },
+        });
       if (!isHarmless && statements.some((statement) => statement.destructive)) destructive.push(operation);
       created.record(operation, statements.length);
     } catch (error) {
@@ -77,63 +100,122 @@ export async function planMigration(
     origin,
     direction,
     migration,
-    checksum: checksum(migration),
+    checksum: knownChecksum,
     steps: groupIntoSteps(compiled),
     statements: compiled.map(({ statement }) => statement),
+    operations: compiled.flatMap(({ operation }) => migration[direction][operation] ?? []),
     before: new Map([...before.values()].flatMap((collection) => (collection ? [[collection.name, collection]] : []))),
     ...(preexisting && { preexisting: [...preexisting] }),
+    ...(adopted.length > 0 && { adopted }),
+    ...(transactionLocks && { locks }),
     destructive,
   };
 }
 
-/** Compiles an operation. Adds newly affected collections to `before`, as undefined if they do not exist. */
+/** The collections that the operations of a migration concern. */
+interface PlannedCollections {
+  /** Affected ones before the migration; undefined if they do not exist. */
+  readonly before: Map<string, Collection | undefined>;
+  readonly preexisting: Set<string> | undefined;
+  readonly adopted: Collection[];
+}
+
+/** Compiles an operation, and adds the collections that it concerns. */
 async function planOperation(
   target: Target,
   operation: Operation,
   model: MutableSchema,
-  before: Map<string, Collection | undefined>,
-  preexisting: Set<string> | undefined,
+  { before, preexisting, adopted }: PlannedCollections,
 ): Promise<readonly Statement[]> {
   const { connection, dialect } = target;
-  if (operation.type === 'raw') {
-    const destructive = operation.destructive ?? wouldDestroyData(operation.statement);
-    return dialect.compile(operation, model).map((statement) => ({ ...statement, destructive }));
-  }
-  const missing = requiredCollections(operation).filter((name) => !model.has(name));
-  if (missing.length > 0) {
-    for (const [name, collection] of await connection.introspect(missing)) model.set(name, collection);
-  }
-  for (const name of affectedCollections(operation)) if (!before.has(name)) before.set(name, model.get(name));
+  if (operation.type === 'raw') return planRaw(target, operation, model, before);
+  await loadAffected(connection, operation, model, before);
   if (allowsExisting(operation)) {
-    const exists = await matchesExisting(target, operation, model);
+    const exists = await matchesExisting(target, operation, model, adopted);
     // A table that an earlier migration of the run creates does not belong to this migration either.
     if (model.has(operation.name)) preexisting?.add(operation.name);
     if (exists) return [];
   }
   const statements = dialect.compile(operation, model);
+  applyToModel(target, operation, model);
+  return statements;
+}
+
+/** A raw statement changes the model by what it `makes`. */
+async function planRaw(
+  target: Target,
+  operation: Raw,
+  model: MutableSchema,
+  before: Map<string, Collection | undefined>,
+): Promise<readonly Statement[]> {
+  const { connection, dialect } = target;
+  const statements = dialect.compile(operation, model);
+  const makes = modelOperations([operation], dialect.name);
+  if (makes.length > 0 && statements.length === 0) {
+    throw new SvcError('migration_invalid', 'A raw statement is empty, but `makes` says that it makes something.');
+  }
+  for (const made of makes) {
+    await loadAffected(connection, made, model, before);
+    applyToModel(target, made, model);
+  }
+  const destructive = operation.destructive ?? wouldDestroyData(operation.statement);
+  // What it makes is verified after it, so it shares a step only where the step can still be rolled back.
+  const canShareStep = makes.length === 0 || dialect.capabilities.transactionalDdl;
+  return statements.map((statement) => ({
+    ...statement,
+    destructive,
+    transactional: statement.transactional && canShareStep,
+  }));
+}
+
+/** Adds tables that svc did not create to the model, and newly affected collections to `before`. */
+async function loadAffected(
+  connection: Target['connection'],
+  operation: ModelOperation,
+  model: MutableSchema,
+  before: Map<string, Collection | undefined>,
+): Promise<void> {
+  const missing = requiredCollections(operation).filter((name) => !model.has(name));
+  if (missing.length > 0) {
+    for (const [name, collection] of await connection.introspect(missing)) model.set(name, collection);
+  }
+  for (const name of affectedCollections(operation)) if (!before.has(name)) before.set(name, model.get(name));
+}
+
+function applyToModel({ dialect }: Target, operation: ModelOperation, model: MutableSchema): void {
   const previous = new Map(affectedCollections(operation).map((name) => [name, model.get(name)]));
   applyInPlace(model, operation);
   for (const [name, old] of previous) {
     const current = model.get(name);
     if (current && current !== old) assertNewNamesFree(dialect.name, dialect.capabilities.names, model, current, old);
   }
-  return statements;
 }
 
 export function allowsExisting(operation: Operation): operation is CreateCollection {
   return operation.type === 'createCollection' && operation.options?.sqlOptions?.ifNotExists === true;
 }
 
-/** Whether the table of an `ifNotExists` operation exists. Throws `table_differs` if its fields differ. */
-async function matchesExisting(
+/**
+ * Whether the table of an `ifNotExists` operation exists; it is then in the model. Throws `table_differs` if its fields
+ * differ. Adds it to `adopted` if another program created it and the catalog does not describe all of it.
+ */
+export async function matchesExisting(
   { connection }: Target,
   operation: CreateCollection,
   model: MutableSchema,
+  adopted: Collection[] = [],
 ): Promise<boolean> {
   const found = await connection.introspect([operation.name]);
   if (!found.has(operation.name)) return false;
   const defined = defineCollection(operation);
-  const differences = await drift(connection, fieldsOnly(new Map([[operation.name, defined]])), fieldsOnly(found));
+  const differencesFrom = (one: SchemaModel) =>
+    drift(connection, fieldsOnly(new Map([[operation.name, defined]])), fieldsOnly(one));
+  let differences = await differencesFrom(found);
+  const described = differences.length > 0 ? await connection.introspectAs?.(defined) : undefined;
+  if (described) {
+    differences = await differencesFrom(new Map([[operation.name, described]]));
+    if (differences.length === 0) adopted.push(defined);
+  }
   if (differences.length > 0) {
     throw new SvcError(
       'table_differs',
@@ -167,6 +249,23 @@ function groupIntoSteps(compiled: readonly { operation: number; statement: State
   return steps;
 }
 
+/** The operations that a step contains, as an index and a count. */
+export function operationsOfStep(
+  { steps, migration, direction }: PlannedMigration,
+  step: number,
+): { readonly first: number; readonly count: number } {
+  const first = steps[step]?.operation ?? migration[direction].length;
+  const next = steps[step + 1]?.operation ?? migration[direction].length;
+  return { first, count: Math.max(1, next - first) };
+}
+
+/** The collections affected by what the raw statements of a step make. */
+export function verifiableCollections(planned: PlannedMigration, step: number, dialect: string): readonly string[] {
+  const { first, count } = operationsOfStep(planned, step);
+  const raw = planned.migration[planned.direction].slice(first, first + count).filter(({ type }) => type === 'raw');
+  return modelOperations(raw, dialect).flatMap(affectedCollections);
+}
+
 /** Whether the whole migration commits in one transaction together with its history row. */
 export function isAtomic({ steps }: PlannedMigration): boolean {
   return steps.length === 0 || (steps.length === 1 && steps[0]?.transactional === true);
@@ -177,11 +276,11 @@ export function isAtomic({ steps }: PlannedMigration): boolean {
  * exist only in the catalog are added, so that the plan lists and drops them too.
  */
 export async function modelForPlanning(
-  { connection, dialect }: Pick<Target, 'connection' | 'dialect'>,
+  { connection, dialect }: DatabaseAccess,
   history: History,
   operations: readonly Operation[],
 ): Promise<MutableSchema> {
-  const model = await history.takeModel(connection);
+  const model = await history.takeModel({ connection, dialect });
   const dropped = tablesDroppedWithCascade(operations);
   if (dropped.size === 0 || dialect.capabilities.unsupported.foreignKey) return model;
   for (const found of (await connection.introspect()).values()) {
@@ -249,7 +348,8 @@ async function holdsRows(connection: Target['connection'], table: string): Promi
   }
 }
 
-/** The texts of the statements that destroy data. */
-export function destructiveStatements({ statements }: PlannedMigration): readonly string[] {
+/** The texts of the statements that destroy data and need permission: none if the migration permits its own. */
+export function destructiveStatements({ statements, direction, migration }: PlannedMigration): readonly string[] {
+  if (direction === 'up' && migration.allow?.includes('destructive')) return [];
   return statements.filter(({ destructive }) => destructive).map(({ text }) => text);
 }

@@ -1,9 +1,12 @@
+import type { BlockingSession } from '../dialect.ts';
 import { SvcError } from '../errors.ts';
+import { assertLocksFit } from './assert-locks-fit.ts';
 import { assertDatabaseOwner, assertHistoryVersion, History, type HistoryRecord } from './history.ts';
 import type { LockSessionOptions } from './lock-session.ts';
 import { destructiveStatements, type PlannedMigration } from './plan.ts';
 import { lastToKeep, planDown } from './plan-down.ts';
 import { type PlanUpOptions, planUp } from './plan-up.ts';
+import { type PreviewedMigration, previewStatements } from './preview-statements.ts';
 import { type DefinedMigration, reconcile } from './reconcile.ts';
 import { remainingSteps } from './recover.ts';
 import type { Target } from './target.ts';
@@ -18,6 +21,8 @@ export type RunEvent =
       readonly to?: string;
     }
   | { readonly type: 'started'; readonly tag: string }
+  /** A statement waits for a lock of these sessions, as far as they are known; sent before each retry. */
+  | { readonly type: 'blocked'; readonly sessions: readonly BlockingSession[] }
   | {
       readonly type: 'finished';
       readonly tag: string;
@@ -42,15 +47,19 @@ export async function previewMigrate(
   target: Target,
   defined: readonly DefinedMigration[],
   options: RunOptions = {},
-): Promise<PlannedMigration[]> {
+): Promise<PreviewedMigration[]> {
   const history = await readHistory(target, options);
-  return withSentText(target, await planUpAfterRecovery(target, history, defined, options));
+  const planned = await planUpAfterRecovery(target, history, defined, options);
+  await assertLocksFit(target, planned);
+  return previewStatements(target, planned);
 }
 
 /** The plan that `rollback` would run, interrupted rollbacks first. Takes no lock and writes nothing. */
-export async function previewRollback(target: Target, options: RollbackOptions = {}): Promise<PlannedMigration[]> {
+export async function previewRollback(target: Target, options: RollbackOptions = {}): Promise<PreviewedMigration[]> {
   const history = await readHistory(target, options);
-  return withSentText(target, await planDownAfterRecovery(target, history, lastToKeep(history, options)));
+  const planned = await planDownAfterRecovery(target, history, lastToKeep(history, options));
+  await assertLocksFit(target, planned);
+  return previewStatements(target, planned);
 }
 
 /** Reads the history without the lock. */
@@ -90,15 +99,6 @@ async function planRecovery(
   const recovered: PlannedMigration[] = [];
   for (const record of interrupted) recovered.push(await remainingSteps(target, record));
   return { recovered, historyAfter: await History.readAsRecovered(target.connection) };
-}
-
-/** Replaces statement texts with the final ones, which may depend on the catalog. */
-async function withSentText({ connection }: Target, planned: readonly PlannedMigration[]): Promise<PlannedMigration[]> {
-  const texts = (await connection.describeStatements?.(planned.flatMap(({ statements }) => statements)))?.values();
-  return planned.map((one) => ({
-    ...one,
-    statements: one.statements.map((statement) => ({ ...statement, text: texts?.next().value ?? statement.text })),
-  }));
 }
 
 /**

@@ -1,5 +1,5 @@
 import { SvcError } from '../errors.ts';
-import { type History, type HistoryRecord, isRollback } from './history.ts';
+import { type History, type HistoryRecord, type HistorySummary, isRollback } from './history.ts';
 import type { Migration } from './migration.ts';
 
 /** A migration that exists outside the history, usually in a file. */
@@ -115,14 +115,21 @@ export function interruptedError({ row }: HistoryRecord): SvcError {
 
 /** The `resolve` commands that apply; there is nothing to retry once all steps are committed. */
 export function resolveCommands(
-  { tag, step, steps }: { readonly tag: string; readonly step: number; readonly steps: number },
+  {
+    tag,
+    step,
+    steps,
+    origin,
+  }: Pick<HistorySummary, 'tag' | 'step' | 'steps'> & Partial<Pick<HistorySummary, 'origin'>>,
   rollback: boolean,
 ): readonly string[] {
   const isFinished = step >= steps;
   const finished = isFinished ? 'it is applied' : 'the rest was done by hand';
   const undone = 'the steps were undone by hand';
+  const rest =
+    origin === 'file' && !rollback ? 'run the rest, which you may first correct in the file' : 'run the rest';
   return [
-    ...(isFinished ? [] : [`svc db migrate resolve ${tag} --retry        run the rest`]),
+    ...(isFinished ? [] : [`svc db migrate resolve ${tag} --retry        ${rest}`]),
     `svc db migrate resolve ${tag} --applied      ${rollback ? undone : finished}`,
     `svc db migrate resolve ${tag} --rolled-back  ${rollback ? finished : undone}`,
   ];

@@ -4,14 +4,15 @@ import { defineConstraint } from '../schema/define.ts';
 import { describeDifferences } from '../schema/diff.ts';
 import { collectionOf } from '../schema/find-or-throw.ts';
 import type { Collection } from '../schema/model.ts';
+import { modelOperations } from '../schema/model-operations.ts';
 import { MutableSchema } from '../schema/mutable-schema.ts';
-import type { AddConstraint, Operation, RenameField } from '../schema/operation.ts';
+import type { AddConstraint, ModelOperation, Operation, RenameField } from '../schema/operation.ts';
 import { requiredCollections } from './affected-collections.ts';
 import type { Migration } from './migration.ts';
 
 /** Replays applied migrations in order. An error names the first operation that cannot be applied. */
-export function replayMigrations(migrations: readonly Migration[]): MigrationReplay {
-  const replay = new MigrationReplay();
+export function replayMigrations(migrations: readonly Migration[], dialect: string): MigrationReplay {
+  const replay = new MigrationReplay(dialect);
   for (const { tag, up } of migrations) {
     for (const [index, operation] of up.entries()) {
       try {
@@ -39,6 +40,12 @@ export class MigrationReplay {
   /** Every name that was unmanaged at some point of the replay. */
   readonly everUnmanaged = new Set<string>();
   readonly #unmanaged = new Set<string>();
+  readonly #dialect: string;
+
+  /** Raw statements of other dialects do not count. */
+  constructor(dialect: string) {
+    this.#dialect = dialect;
+  }
 
   /** The unmanaged tables, under their current names. */
   get unmanaged(): ReadonlySet<string> {
@@ -46,6 +53,10 @@ export class MigrationReplay {
   }
 
   apply(operation: Operation): void {
+    for (const one of modelOperations([operation], this.#dialect)) this.#apply(one);
+  }
+
+  #apply(operation: ModelOperation): void {
     for (const name of requiredCollections(operation)) if (!this.model.has(name)) this.#addUnmanaged(name);
     switch (operation.type) {
       case 'createCollection': {
@@ -77,8 +88,6 @@ export class MigrationReplay {
       case 'dropConstraint':
         if (this.#unmanaged.has(operation.collection)) return;
         break;
-      case 'raw':
-        return;
       default:
         operation satisfies never;
     }

@@ -1,7 +1,9 @@
 import { v7 as uuid } from 'uuid';
 import { isSvcError, SvcError } from '../errors.ts';
 import { CLOCK, type RecordWrite, recordWrite, type Writable } from '../records.ts';
+import { modelOperations } from '../schema/model-operations.ts';
 import { affectedCollections } from './affected-collections.ts';
+import { correctMigration, editedError } from './correct.ts';
 import { drift, withoutUnknownReferences } from './drift.ts';
 import { modelFromMigrations } from './history.ts';
 import { auditTable, type HistoryRow, historyTable, osActor } from './history-table.ts';
@@ -9,7 +11,7 @@ import { type LockSessionOptions, withLockedHistory } from './lock-session.ts';
 import type { Migration } from './migration.ts';
 import { type DefinedMigration, resolveCommands, unknownMigrationError } from './reconcile.ts';
 import { resumeMigration } from './recover.ts';
-import { replayMigrations } from './replay.ts';
+import { type MigrationReplay, replayMigrations } from './replay.ts';
 import type { Target } from './target.ts';
 
 export const RESOLUTIONS = ['retry', 'applied', 'rolled-back', 'failed', 'forget'] as const;
@@ -22,13 +24,13 @@ export interface ResolveReport {
 }
 
 interface ResolveOptions extends LockSessionOptions {
-  /** The migration files: `retry` and `applied` are rejected if the file was edited since. */
+  /** The migration files: `applied` is rejected if the file was edited since, `retry` if a step that ran was. */
   readonly defined?: readonly DefinedMigration[];
 }
 
 /**
  * Applies a person's decision about a migration that stopped halfway and stores it in `_svc_audit`. `retry` runs
- * the rest, `applied` and `rolled-back` record what was done by hand, `failed` marks the migration, `forget` removes it
+ * the rest, as corrected in its file, `applied` and `rolled-back` record what was done by hand, `failed` marks the migration, `forget` removes it
  * from the history. `rolled-back` also accepts a completed migration if the catalog shows that it was undone by hand.
  */
 export function resolveMigration(
@@ -43,11 +45,12 @@ export function resolveMigration(
     if (!stored) throw unknownMigrationError(tag, 'It is not in the history.');
     const { record, version } = stored;
     assertNeedsDecision(record, action);
-    if (action === 'retry' || action === 'applied') assertUnedited(record, options.defined);
+    const edited = editedFile(record, options.defined);
+    if (edited && action === 'applied') throw editedError(record, edited);
     if (action === 'retry' && !record.journal) throw nothingToRetryError(record);
     if (record.status === 'completed') {
       const completed = (await run.history.completedMigrations(connection)).map(({ migration }) => migration);
-      assertNotRequired(tag, action, completed);
+      assertNotRequired(tag, action, completed, target.dialect.name);
       if (action === 'rolled-back') await assertUndone(target, record, completed);
     }
     const write = async (writes: readonly RecordWrite[]): Promise<void> => {
@@ -57,8 +60,12 @@ export function resolveMigration(
     const audit = auditWrite(record, action);
     switch (action) {
       case 'retry':
-        await write([audit]);
-        await resumeMigration(run, { row: record, version }, true);
+        if (edited) {
+          await resumeMigration(run, await correctMigration(run, record, version, edited, audit), true);
+        } else {
+          await write([audit]);
+          await resumeMigration(run, { row: record, version }, true);
+        }
         return { tag, action, status: run.history.records.get(tag)?.row.status ?? 'completed' };
       case 'forget':
         await write([audit]);
@@ -92,33 +99,58 @@ function assertNeedsDecision({ tag, status }: HistoryRow, action: Resolution): v
 }
 
 /** A completed migration that a person marked as failed has no journal. */
-function nothingToRetryError({ tag, step, steps }: HistoryRow): SvcError {
+function nothingToRetryError({ tag, step, steps, origin }: HistoryRow): SvcError {
   return new SvcError('check_failed', `"${tag}" has no steps left to run.`, {
     why: 'A person marked it as failed, and it has no journal to continue from.',
     state: `Nothing was changed; ${step} of ${steps} of its steps are committed.`,
-    next: resolveCommands({ tag, step: steps, steps }, false),
+    next: resolveCommands({ tag, step: steps, steps, origin }, false),
     details: { tag },
   });
 }
 
-/** Throws if another migration depends on this one: without it no command could replay the history. */
-function assertNotRequired(tag: string, action: Resolution, completed: readonly Migration[]): void {
-  const error = replayError(completed.filter((migration) => migration.tag !== tag));
-  if (!error || replayError(completed)) return;
-  const { tag: dependent } = error.details;
-  throw new SvcError('not_reversible_now', `"${tag}" must stay in the history: "${dependent}" depends on it.`, {
-    why: [`${error.where}: ${error.message}`, error.why].filter(Boolean).join(' '),
+/** Throws if another migration depends on this one: without it the history would not produce the schema. */
+function assertNotRequired(tag: string, action: Resolution, completed: readonly Migration[], dialect: string): void {
+  const others = completed.filter((migration) => migration.tag !== tag);
+  const needed = dependentOf(others, completed, dialect);
+  if (!needed) return;
+  throw new SvcError('not_reversible_now', `"${tag}" must stay in the history: "${needed.dependent}" depends on it.`, {
+    why: needed.why,
     state: 'Nothing was changed.',
-    next: [`Resolve that one first: svc db migrate resolve ${dependent} --${action}`],
-    details: { tag, dependent },
+    next: [`Resolve that one first: svc db migrate resolve ${needed.dependent} --${action}`],
+    details: { tag, dependent: needed.dependent },
   });
 }
 
-/** Why these migrations cannot be replayed; undefined if they can. */
-function replayError(migrations: readonly Migration[]): SvcError | undefined {
+interface Dependent {
+  readonly dependent: string;
+  readonly why: string;
+}
+
+/** The migration that cannot be replayed, or changes a table that no migration creates, only without the removed one. */
+function dependentOf(
+  others: readonly Migration[],
+  completed: readonly Migration[],
+  dialect: string,
+): Dependent | undefined {
+  const all = replayed(completed, dialect);
+  if (isSvcError(all)) return undefined;
+  const rest = replayed(others, dialect);
+  if (isSvcError(rest)) {
+    const why = [`${rest.where}: ${rest.message}`, rest.why].filter(Boolean).join(' ');
+    return { dependent: String(rest.details.tag), why };
+  }
+  const orphan = [...rest.everUnmanaged].find((name) => !all.everUnmanaged.has(name));
+  if (orphan === undefined) return undefined;
+  const dependent = others.find((_, index) =>
+    replayMigrations(others.slice(0, index + 1), dialect).everUnmanaged.has(orphan),
+  );
+  return dependent && { dependent: dependent.tag, why: `Without it no migration creates the table "${orphan}".` };
+}
+
+/** The replay, or why these migrations cannot be replayed. */
+function replayed(migrations: readonly Migration[], dialect: string): MigrationReplay | SvcError {
   try {
-    replayMigrations(migrations);
-    return undefined;
+    return replayMigrations(migrations, dialect);
   } catch (error) {
     if (isSvcError(error)) return error;
     throw error;
@@ -127,17 +159,18 @@ function replayError(migrations: readonly Migration[]): SvcError | undefined {
 
 /** Throws `drift` unless the catalog shows that the whole migration was undone by hand. */
 async function assertUndone(
-  { connection }: Target,
+  { connection, dialect }: Target,
   { tag, migration, found: preexisting }: HistoryRow,
   completed: readonly Migration[],
 ): Promise<void> {
-  const names = new Set([...migration.up, ...migration.down].flatMap(affectedCollections));
+  const operations = modelOperations([...migration.up, ...migration.down], dialect.name);
+  const names = new Set(operations.flatMap(affectedCollections));
   for (const name of preexisting ?? []) names.delete(name);
   if (names.size === 0) return;
-  const { unmanaged } = replayMigrations(completed);
+  const { unmanaged } = replayMigrations(completed, dialect.name);
   const model = await modelFromMigrations(
     completed.filter((one) => one.tag !== tag),
-    connection,
+    { connection, dialect },
   );
   const isManaged = ([name]: readonly [string, unknown]): boolean => model.has(name) || !unmanaged.has(name);
   const catalog = new Map([...(await connection.introspect([...names]))].filter(isManaged));
@@ -155,19 +188,8 @@ async function assertUndone(
   });
 }
 
-function assertUnedited(row: HistoryRow, defined: readonly DefinedMigration[] = []): void {
-  const file = defined.find(({ tag }) => tag === row.tag);
-  if (!file || file.checksum === row.checksum) return;
-  throw new SvcError('migration_edited', `The migration "${row.tag}" was edited after it was started.`, {
-    why: 'Recovery runs the recorded steps, not those of the edited file.',
-    state: `Nothing was changed; ${row.step} of ${row.steps} of its steps are committed.`,
-    next: [
-      'Restore the file from version control, and decide again.',
-      `Or undo its steps by hand: svc db migrate resolve ${row.tag} --rolled-back    the edited file can then be applied`,
-    ],
-    ...(file.file !== undefined && { where: file.file }),
-    details: { tag: row.tag },
-  });
+function editedFile(row: HistoryRow, defined: readonly DefinedMigration[] = []): DefinedMigration | undefined {
+  return defined.find(({ tag, checksum }) => tag === row.tag && checksum !== row.checksum);
 }
 
 const NO_JOURNAL = { journal: null, started: false } as const;

@@ -1,5 +1,7 @@
 import type { RunOutcome } from '../dialect.ts';
 import { describeError, SvcError } from '../errors.ts';
+import { frozenClone } from '../tool/safe-json.ts';
+import { assertLocksFit } from './assert-locks-fit.ts';
 import { handleFailure, migrationError, RESUMES_FROM_JOURNAL } from './failure.ts';
 import type { HistoryRecord } from './history.ts';
 import {
@@ -14,6 +16,7 @@ import {
   statementsBeforeStep,
 } from './journal.ts';
 import type { PlannedMigration } from './plan.ts';
+import { assertEffect, withVerification } from './verify-effect.ts';
 
 const MAX_BATCH_STEPS = 50;
 /** A dialect that cannot be interrupted within a batch gets batches that take about this long. */
@@ -28,7 +31,12 @@ export async function runMigrations(
   planned: readonly PlannedMigration[],
   resumeAt?: number,
 ): Promise<void> {
-  if (resumeAt === undefined) await assertPreflight(run, planned);
+  if (resumeAt === undefined) {
+    await assertLocksFit(run.target, planned);
+    await assertPreflight(run, planned);
+  }
+  const adopted = planned.flatMap((one) => one.adopted ?? []);
+  if (adopted.length > 0) await run.target.connection.adopt?.(adopted, run.epoch);
   await new MigrationRunner(run, planned, resumeAt).run();
 }
 
@@ -52,7 +60,8 @@ export async function runMigration(run: MigrationRun, planned: PlannedMigration)
 
 /** Throws if the engine reports that one of the statements is certain to fail. Nothing has run yet. */
 async function assertPreflight({ target }: MigrationRun, planned: readonly PlannedMigration[]): Promise<void> {
-  const failure = await target.connection.preflight?.(planned.flatMap(({ statements }) => statements));
+  const report = await target.connection.preflight?.(planned.flatMap(({ statements }) => statements));
+  const failure = report?.failures[0];
   if (!failure) return;
   let statement = failure.statement;
   for (const migration of planned) {
@@ -92,19 +101,40 @@ class MigrationRunner {
   async run(): Promise<void> {
     while (this.#position.migration < this.#planned.length) {
       this.#assertNotInterrupted(this.#position);
-      const batch = this.#nextBatch();
+      const batch = await this.#nextBatch();
       await this.#announce(batch);
       const sentAt = performance.now();
       if (this.#position.step === 0) this.#startedAt = sentAt;
       await this.#send(batch, sentAt);
+      await this.#verifyLastStatement(batch);
       this.#adjustBatchSize(performance.now() - sentAt);
       this.#advance(batch.end, sentAt);
     }
   }
 
-  #nextBatch(): Batch {
+  async #nextBatch(): Promise<Batch> {
     const reachable = this.#hasHook ? this.#planned.slice(0, this.#position.migration + 1) : this.#planned;
-    return nextBatch(this.#run, reachable, this.#position, this.#batchSteps);
+    const batch = nextBatch(this.#run, reachable, this.#position, this.#batchSteps);
+    const segments: JournaledSegment[] = [];
+    for (const one of batch.segments) {
+      const { planned, segment, startsAt } = one;
+      const isVerified = startsAt && segment.transactional && segment.statements.length > 0;
+      segments.push(
+        isVerified ? { ...one, segment: await withVerification(this.#run, planned, startsAt.step, segment) } : one,
+      );
+    }
+    return { ...batch, segments };
+  }
+
+  /** Only a statement outside a transaction that has to be verified ends a batch without an update of the history. */
+  async #verifyLastStatement({ segments, end }: Batch): Promise<void> {
+    const last = segments.at(-1);
+    if (!last || last.segment.transactional) return;
+    try {
+      await assertEffect(this.#run, last.planned, end.step - 1);
+    } catch (error) {
+      throw await this.#errorOf({ statement: 0, error }, last, new Map());
+    }
   }
 
   /** Reports the migrations of the batch as started. `#shouldStart` does so for an interruptible dialect without a hook. */
@@ -134,6 +164,7 @@ class MigrationRunner {
         shouldContinue: (index) => this.#shouldStart(segments[index]?.startsAt),
         onCommitted,
         shouldRetry: () => !signal?.aborted,
+        onBlocked: (sessions) => this.#run.onBlocked?.(sessions),
         onSent: (index, text) => {
           const [statement] = segments[index]?.segment.statements ?? [];
           if (statement) sentText.set(statement, text);
@@ -221,13 +252,10 @@ class MigrationRunner {
 }
 
 async function runHook({ target }: MigrationRun, { direction, migration, tag }: PlannedMigration): Promise<void> {
+  const hook = target.hooks[`migration:${direction}`];
+  if (!hook.isUsed()) return;
   try {
-    await target.hooks[`migration:${direction}`].promise({
-      database: target.database,
-      env: target.env,
-      direction,
-      migration,
-    });
+    await hook.promise(frozenClone({ database: target.database, env: target.env, direction, migration }));
   } catch (error) {
     throw new SvcError('hook_refused', `A plugin stopped the run before "${tag}".`, {
       why: error instanceof Error ? error.message : String(error),

@@ -39,7 +39,7 @@ export interface StatusReport {
 /** Compares the database with the defined migrations. Takes no lock and writes nothing, not even on first use. */
 export async function status(target: Target, defined: readonly DefinedMigration[]): Promise<StatusReport> {
   await assertDatabaseOwner(target);
-  const { history, isLocked } = await readWithLockState(target);
+  const { history, isLocked } = await readWithLockState(target.connection);
   const reconciled = reconcile(defined, history);
   const edited = new Set(reconciled.edited.map(({ tag }) => tag));
   const missing = new Set(reconciled.missing.map(({ row }) => row.tag));
@@ -68,9 +68,24 @@ export async function status(target: Target, defined: readonly DefinedMigration[
   };
 }
 
-async function readWithLockState({
-  connection,
-}: Target): Promise<{ readonly history: History; readonly isLocked: boolean }> {
+interface HistoryState {
+  readonly history: History;
+  /** Migrations that are running, or that were interrupted or failed, in the order of application. */
+  readonly unfinished: readonly StatusEntry[];
+}
+
+/** Reads the history. Takes no lock and writes nothing. */
+export async function readHistoryState(target: Target): Promise<HistoryState> {
+  await assertDatabaseOwner(target);
+  const { history, isLocked } = await readWithLockState(target.connection);
+  const none: ReadonlySet<string> = new Set();
+  const rows = history.inOrder().filter(({ row }) => row.status === 'applying' || row.status === 'failed');
+  return { history, unfinished: rows.map(({ row }) => entryOf(row, stateOf(row, isLocked, none, none), undefined)) };
+}
+
+async function readWithLockState(
+  connection: Target['connection'],
+): Promise<{ readonly history: History; readonly isLocked: boolean }> {
   const history = await History.read(connection);
   if (reconcile([], history).interrupted.length === 0) return { history, isLocked: false };
   if (await connection.isLocked()) return { history, isLocked: true };

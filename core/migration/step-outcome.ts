@@ -2,7 +2,7 @@ import type { Connection } from '../dialect.ts';
 import { isSvcError } from '../errors.ts';
 import { applyAll } from '../schema/apply.ts';
 import type { SchemaModel } from '../schema/model.ts';
-import type { Operation } from '../schema/operation.ts';
+import { modelOperations } from '../schema/model-operations.ts';
 import { affectedCollections } from './affected-collections.ts';
 import { drift, withoutUnknownReferences } from './drift.ts';
 import { modelFromMigrations } from './history.ts';
@@ -21,27 +21,31 @@ export async function stepOutcome(
   if (!operation) return 'unknown';
   const check = step.statements.at(-1)?.check;
   if (check !== undefined) return (await connection.query(check)).length > 0 ? 'done' : 'not done';
-  if (operation.type === 'raw') return 'unknown';
-  const models = modelsAround(planned, step.operation, operation, planned.before ?? (await modelBefore(run, planned)));
+  const names = modelOperations([operation], run.target.dialect.name).flatMap(affectedCollections);
+  if (operation.type === 'raw' && names.length === 0) return 'unknown';
+  const models = await modelsAround(run, planned, step.operation);
   if (!models) return 'unknown';
   const { before, after } = models;
-  const names = affectedCollections(operation);
   const found = withoutUnknownReferences(await connection.introspect(names), new Map([...after, ...before]));
   if (await matches(connection, found, after, names)) return 'done';
   if (await matches(connection, found, before, names)) return 'not done';
   return 'unknown';
 }
 
-/** The models before and after an operation; undefined if the operations cannot be applied to `start`. */
-function modelsAround(
-  { migration, direction }: PlannedMigration,
+/** The models before and after `count` operations of a migration; undefined if they cannot be applied to its model. */
+export async function modelsAround(
+  run: MigrationRun,
+  planned: PlannedMigration,
   index: number,
-  operation: Operation,
-  start: SchemaModel,
-): { readonly before: SchemaModel; readonly after: SchemaModel } | undefined {
+  count = 1,
+): Promise<{ readonly before: SchemaModel; readonly after: SchemaModel } | undefined> {
+  const { migration, direction } = planned;
+  const start = planned.before ?? (await modelBefore(run, planned));
+  const slice = (from: number, to: number) =>
+    modelOperations(migration[direction].slice(from, to), run.target.dialect.name);
   try {
-    const before = applyAll(migration[direction].slice(0, index), start);
-    return { before, after: applyAll([operation], before) };
+    const before = applyAll(slice(0, index), start);
+    return { before, after: applyAll(slice(index, index + count), before) };
   } catch (error) {
     if (isSvcError(error)) return undefined;
     throw error;
@@ -56,7 +60,7 @@ async function modelBefore({ target, history }: MigrationRun, planned: PlannedMi
   if (planned.direction === 'down') migrations.push({ seq, migration: planned.migration });
   return modelFromMigrations(
     migrations.sort((a, b) => a.seq - b.seq).map(({ migration }) => migration),
-    target.connection,
+    target,
   );
 }
 

@@ -1,5 +1,5 @@
-import { AsyncSeriesHook } from 'tapable';
 import type { Connection, Dialect } from '../dialect.ts';
+import { createHook } from '../hook.ts';
 import type { Migration } from './migration.ts';
 
 /** A migration about to be applied or rolled back. A tap that throws stops the run before it. */
@@ -12,8 +12,8 @@ export interface MigrationStep {
 
 export function createMigrationHooks() {
   return {
-    'migration:up': new AsyncSeriesHook<[MigrationStep]>(['step']),
-    'migration:down': new AsyncSeriesHook<[MigrationStep]>(['step']),
+    'migration:up': createHook<MigrationStep>('step'),
+    'migration:down': createHook<MigrationStep>('step'),
   } as const;
 }
 
@@ -28,4 +28,9 @@ export interface Target {
   readonly dialect: Dialect;
   readonly connection: Connection;
   readonly hooks: MigrationHooks;
+  /** The names of the dialects that the project knows. Absent for a target that no configuration opened. */
+  readonly dialects?: readonly string[];
 }
+
+/** What reading a schema needs of a target. */
+export type DatabaseAccess = Pick<Target, 'connection' | 'dialect'>;

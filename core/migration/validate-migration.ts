@@ -3,10 +3,11 @@ import { isSvcError } from '../errors.ts';
 import { canonicalJson, isPlainObject } from '../json.ts';
 import { applyAll } from '../schema/apply.ts';
 import type { SchemaModel } from '../schema/model.ts';
+import { modelOperations } from '../schema/model-operations.ts';
 import type { Operation } from '../schema/operation.ts';
 import { definitionProblems, operationProblems } from '../schema/operation-problems.ts';
 import type { Shape } from '../validate-shape.ts';
-import type { Migration } from './migration.ts';
+import { type Migration, PERMISSIONS } from './migration.ts';
 import { isTag } from './tag.ts';
 
 export const MIGRATION_PROPERTIES: Readonly<Record<keyof Migration, Shape>> = {
@@ -21,7 +22,9 @@ export const MIGRATION_PROPERTIES: Readonly<Record<keyof Migration, Shape>> = {
   up: { list: 'any' },
   down: { list: 'any' },
   irreversible: 'string',
+  irreversibleOn: { list: 'string' },
   lossy: { list: 'string' },
+  allow: { list: { oneOf: PERMISSIONS } },
 };
 
 /** Why a value is not a valid migration; empty if it is. With a dialect, also checks what the engine supports. */
@@ -41,9 +44,15 @@ function migrationShapeProblems(value: unknown): string[] {
   for (const key of ['name', 'description', 'irreversible'] as const) {
     if (value[key] !== undefined && typeof value[key] !== 'string') problems.push(`${key}: must be a string.`);
   }
-  const lossy = value.lossy;
-  if (lossy !== undefined && !(Array.isArray(lossy) && lossy.every((item) => typeof item === 'string'))) {
-    problems.push('lossy: must be an array of strings.');
+  for (const key of ['lossy', 'irreversibleOn'] as const) {
+    const list = value[key];
+    if (list !== undefined && !(Array.isArray(list) && list.every((item) => typeof item === 'string'))) {
+      problems.push(`${key}: must be an array of strings.`);
+    }
+  }
+  const allow = value.allow;
+  if (allow !== undefined && !(Array.isArray(allow) && allow.every((item) => PERMISSIONS.includes(item)))) {
+    problems.push(`allow: must be an array of ${PERMISSIONS.map((one) => `"${one}"`).join(' and ')}.`);
   }
   for (const direction of ['up', 'down'] as const) {
     const operations = value[direction];
@@ -57,8 +66,10 @@ function migrationShapeProblems(value: unknown): string[] {
       for (const problem of operationIssues) problems.push(`${direction}[${index}] ${problem}`);
     }
   }
-  if (value.irreversible !== undefined && Array.isArray(value.down) && value.down.length > 0) {
-    problems.push('down: must be empty if the migration is irreversible.');
+  if (value.irreversibleOn !== undefined) {
+    if (value.irreversible === undefined) problems.push('irreversible: must give the reason for "irreversibleOn".');
+  } else if (value.irreversible !== undefined && Array.isArray(value.down) && value.down.length > 0) {
+    problems.push('down: must be empty if the migration is irreversible, or "irreversibleOn" must list the dialects.');
   }
   if (problems.length === 0) {
     try {
@@ -78,7 +89,7 @@ function engineProblems(operations: readonly Operation[], dialect: Dialect): str
     if (operation.type !== 'createCollection' && operation.type !== 'raw' && !model.has(operation.collection)) continue;
     try {
       dialect.compile(operation, model);
-      model = applyAll([operation], model);
+      model = applyAll(modelOperations([operation], dialect.name), model);
     } catch (error) {
       if (!isSvcError(error)) throw error;
       problems.push(`up[${index}] ${error.message}${error.why ? ` ${error.why}` : ''}`);

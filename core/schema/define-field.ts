@@ -36,13 +36,21 @@ const TYPE_PARAMETERS: Readonly<Partial<Record<keyof FieldDefinition, readonly F
   autoGenerate: ['integer', 'bigint', 'smallint', 'uuid', 'string'],
 };
 
-/** Converts a definition to a field in normal form. Errors have the path inside the definition as `details.path`. */
-export function defineField(name: string, definition: FieldDefinition | string, table: string): Field {
+/**
+ * Converts a definition to a field in normal form. Errors have the path inside the definition as `details.path`.
+ * `shape` may allow further properties, which are ignored.
+ */
+export function defineField(
+  name: string,
+  definition: FieldDefinition | string,
+  table: string,
+  shape: Shape = FIELD_SHAPE,
+): Field {
   assertName(name, 'field');
   const invalid = invalidField(`${table}.${name}`);
   // resolveType checks the name.
   const input = typeof definition === 'string' ? { type: definition as FieldTypeName } : definition;
-  const [problem] = shapeProblems(input, FIELD_SHAPE);
+  const [problem] = shapeProblems(input, shape);
   if (problem) throw invalid(problemText(problem), problem.path);
   const type = resolveType(input.type, `${table}.${name}`, ['type']);
   for (const [property, types] of Object.entries(TYPE_PARAMETERS)) {

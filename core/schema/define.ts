@@ -1,5 +1,8 @@
 import { SvcError } from '../errors.ts';
+import { defineConstraint } from './constraint.ts';
 import { defineField, toFieldDefinition } from './define-field.ts';
+import { fieldOf } from './find-or-throw.ts';
+import { assertPrimaryKey } from './keys.ts';
 import type { Collection, Field, Index } from './model.ts';
 import { assertName } from './names.ts';
 import type { CreateCollection, CreateIndex, NamedFieldDefinition } from './operation.ts';
@@ -16,7 +19,7 @@ export const TIMESTAMP_FIELDS: readonly NamedFieldDefinition[] = ['createdAt', '
   default: 'now',
 }));
 
-/** A new table in normal form, without indexes and constraints: those have operations of their own. */
+/** A new table in normal form. Indexes and constraints, except a primary key, have operations of their own. */
 export function defineCollection(operation: Omit<CreateCollection, 'type'>): Collection {
   assertName(operation.name, 'table');
   const { name, options = {} } = operation;
@@ -32,11 +35,17 @@ export function defineCollection(operation: Omit<CreateCollection, 'type'>): Col
     }
     fields.set(fieldName, defineField(fieldName, definition, name));
   }
-  return { name, fields, indexes: new Map(), constraints: new Map(), options: tableOptions(options, name) };
+  const created = { name, fields, indexes: new Map(), constraints: new Map(), options: tableOptions(options) };
+  if (!operation.primaryKey) return created;
+  const key = defineConstraint({ type: 'primaryKey', ...operation.primaryKey }, name);
+  for (const column of key.columns) fieldOf(created, column);
+  const keyed = { ...created, constraints: new Map([[key.name, key]]) };
+  assertPrimaryKey(keyed);
+  return keyed;
 }
 
 /** Options in normal form, without `timestamps`, `ifNotExists` and options that are false. */
-export function tableOptions(input: CreateOptions, table: string): TableOptions {
+export function tableOptions(input: CreateOptions): TableOptions {
   const entries: [string, object][] = [];
   for (const [engine, settings] of Object.entries(input)) {
     if (engine === 'timestamps' || settings === undefined) continue;
@@ -46,25 +55,18 @@ export function tableOptions(input: CreateOptions, table: string): TableOptions 
     );
     if (effective.length > 0) entries.push([engine, Object.fromEntries(effective)]);
   }
-  const options: TableOptions = Object.fromEntries(entries);
-  const { mongoOptions } = options;
-  if (mongoOptions?.capped && mongoOptions.size === undefined) {
-    throw new SvcError('schema_invalid', `The table "${table}" is capped but has no size.`, {
-      why: 'MongoDB requires the size of a capped collection, in bytes.',
-      next: ['Add "size" to its mongoOptions.'],
-      details: { path: ['mongoOptions', 'capped'] },
-    });
-  }
-  return options;
+  return Object.fromEntries(entries);
 }
 
-/** The operation that creates the table, without its indexes and constraints. */
+/** The operation that creates the table with its primary key, without its indexes and other constraints. */
 export function toCreateCollection(collection: Collection): CreateCollection {
-  const { name, fields, options } = collection;
+  const { name, fields, constraints, options } = collection;
+  const key = [...constraints.values()].find(({ type }) => type === 'primaryKey');
   return {
     type: 'createCollection',
     name,
     fields: [...fields.values()].map(toFieldDefinition),
+    ...(key && { primaryKey: { name: key.name, columns: key.columns } }),
     ...(Object.keys(options).length > 0 && { options }),
   };
 }

@@ -96,7 +96,7 @@ function createIndexesAndConstraints(collection: Collection): Operation[] {
   return [
     ...[...collection.indexes.values()].map((index) => toCreateIndex(collection.name, index)),
     ...constraints
-      .filter(({ type }) => type !== 'foreignKey')
+      .filter(({ type }) => type !== 'foreignKey' && type !== 'primaryKey')
       .map((constraint) => addConstraint(collection.name, constraint)),
     ...constraints
       .filter(({ type }) => type === 'foreignKey')

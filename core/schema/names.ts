@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { SvcError } from '../errors.ts';
 import type { Collection, SchemaModel } from './model.ts';
+import type { MutableSchema } from './mutable-schema.ts';
 
 export type NameSuffix = 'idx' | 'key' | 'fkey' | 'check' | 'pkey';
 
@@ -65,7 +66,7 @@ export function assertNameFits(engine: string, rules: NameRules, name: string, k
 export function assertDistinctNames(engine: string, rules: NameRules, model: SchemaModel): void {
   const taken = new Map<string, string>();
   for (const collection of model.values()) {
-    for (const name of databaseWideNamesOf(rules, collection)) {
+    for (const name of rules.databaseWideNames?.(collection) ?? []) {
       const other = taken.get(name);
       if (other !== undefined) throw nameConflict(engine, name, other, collection.name);
       taken.set(name, collection.name);
@@ -77,16 +78,17 @@ export function assertDistinctNames(engine: string, rules: NameRules, model: Sch
 export function assertNewNamesFree(
   engine: string,
   rules: NameRules,
-  model: SchemaModel,
+  model: MutableSchema,
   collection: Collection,
   before: Collection | undefined,
 ): void {
-  const previous = new Set(before && databaseWideNamesOf(rules, before));
-  const added = new Set(databaseWideNamesOf(rules, collection).filter((name) => !previous.has(name)));
-  if (added.size === 0) return;
-  for (const other of model.values()) {
-    const name = other === collection ? undefined : databaseWideNamesOf(rules, other).find((one) => added.has(one));
-    if (name !== undefined) throw nameConflict(engine, name, other.name, collection.name);
+  const { databaseWideNames } = rules;
+  if (!databaseWideNames) return;
+  const previous = before && databaseWideNames(before);
+  for (const name of databaseWideNames(collection)) {
+    if (previous?.includes(name)) continue;
+    const other = model.tablesNamed(name, databaseWideNames).find((table) => table !== collection.name);
+    if (other !== undefined) throw nameConflict(engine, name, other, collection.name);
   }
 }
 
@@ -95,17 +97,6 @@ function nameConflict(engine: string, name: string, one: string, other: string):
     why: `On ${engine}, all tables, indexes and keys of a database share one namespace.`,
     next: ['Give one of them another "name".'],
   });
-}
-
-/** A cache: each new collection is compared with all others. A collection is immutable and has one engine. */
-// per copy: a cache.
-const namesByCollection = new WeakMap<Collection, readonly string[]>();
-
-function databaseWideNamesOf({ databaseWideNames }: NameRules, collection: Collection): readonly string[] {
-  if (!databaseWideNames) return [];
-  const found = namesByCollection.get(collection) ?? databaseWideNames(collection);
-  namesByCollection.set(collection, found);
-  return found;
 }
 
 /** Throws `name_invalid` for a name that is invalid on every engine. Dialects check length and characters. */

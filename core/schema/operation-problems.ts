@@ -1,4 +1,5 @@
 import { isSvcError } from '../errors.ts';
+import { isPlainObject } from '../json.ts';
 import { type ObjectShape, type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { constraintProblems } from './constraint.ts';
 import { defineCollection, defineConstraint, defineField, defineIndex } from './define.ts';
@@ -20,8 +21,17 @@ export const STRATEGY: Shape = { oneOf: ['copy'] };
 /** The shape of a constraint depends on its type. */
 export const CONSTRAINT: Shape = { map: 'json' };
 
+/** What a raw statement makes: operations, each validated like any other. */
+export const MAKES: Shape = { list: { map: 'json' } };
+
 export const OPERATION_SHAPES: Readonly<Record<OperationType, ObjectShape>> = {
-  createCollection: operation({ name: 'string', fields: { list: NAMED_FIELD } }, { options: OPTIONS_SHAPE }),
+  createCollection: operation(
+    { name: 'string', fields: { list: NAMED_FIELD } },
+    {
+      primaryKey: { properties: { name: 'string', columns: { list: 'string' } }, required: ['name', 'columns'] },
+      options: OPTIONS_SHAPE,
+    },
+  ),
   dropCollection: operation({ collection: 'string' }, { cascade: 'boolean' }),
   renameCollection: operation({ collection: 'string', to: 'string' }),
   addField: operation({ collection: 'string', field: NAMED_FIELD }),
@@ -40,7 +50,7 @@ export const OPERATION_SHAPES: Readonly<Record<OperationType, ObjectShape>> = {
   dropConstraint: operation({ collection: 'string', constraint: 'string' }),
   raw: operation(
     { dialect: 'string', statement: 'string' },
-    { check: 'string', transaction: 'boolean', destructive: 'boolean' },
+    { check: 'string', transaction: 'boolean', destructive: 'boolean', makes: MAKES },
   ),
 };
 
@@ -67,12 +77,23 @@ function findProblems(value: unknown): Problem[] {
   );
   if (unknownType) return [unknownType];
   const problems = shapeProblems(value, OPERATION_SHAPES[type as OperationType]);
+  if (type === 'raw' && problems.length === 0) return makesProblems((value as { readonly makes?: unknown[] }).makes);
   if (type === 'renameField' && problems.length === 0) return strategyProblems(value as RenameField);
   if (problems.length > 0 || type !== 'addConstraint') return problems;
   const { constraint } = value as { readonly constraint: Record<string, unknown> };
   const unnamed: Problem[] =
     constraint.name === undefined ? [{ path: ['constraint', 'name'], text: 'is missing' }] : [];
   return [...unnamed, ...constraintProblems(constraint, ['constraint'])];
+}
+
+function makesProblems(makes: readonly unknown[] = []): Problem[] {
+  return makes.flatMap((made, index) => {
+    const path = ['makes', index];
+    if (isPlainObject(made) && made.type === 'raw') {
+      return [{ path: [...path, 'type'], text: 'is raw, which says nothing about the model' }];
+    }
+    return findProblems(made).map((problem) => ({ ...problem, path: [...path, ...problem.path] }));
+  });
 }
 
 function strategyProblems({ strategy, changes }: RenameField): Problem[] {
@@ -92,7 +113,10 @@ export function definitionProblems(operation: Operation): string[] {
 }
 
 function defineFromOperation(operation: Operation): void {
-  if (operation.type === 'raw') return;
+  if (operation.type === 'raw') {
+    for (const made of operation.makes ?? []) defineFromOperation(made);
+    return;
+  }
   if (operation.type !== 'createCollection') assertName(operation.collection, 'table');
   switch (operation.type) {
     case 'createCollection':

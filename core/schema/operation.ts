@@ -1,4 +1,5 @@
 import type { Json } from '../json.ts';
+import type { FieldValue } from './dates.ts';
 import type { FieldTypeName, ReferentialAction } from './model.ts';
 import type { CreateOptions, IndexOptions } from './options.ts';
 
@@ -19,8 +20,14 @@ export type Operation =
 
 export type OperationType = Operation['type'];
 
-/** A field as a user writes it. The letter case of `type` does not matter. */
-export interface FieldDefinition {
+/** An operation that the model understands. */
+export type ModelOperation = Exclude<Operation, Raw>;
+
+/**
+ * A field as a user writes it. The letter case of `type` does not matter. `db.schema` and the builder also accept a Date
+ * as the default of a timestamp: `FieldDefinition<FieldValue>`.
+ */
+export interface FieldDefinition<Default = Json> {
   readonly type: FieldTypeName;
   readonly primaryKey?: boolean;
   /** Identity or AUTO_INCREMENT for integers, a UUID default for other types. */
@@ -30,7 +37,7 @@ export interface FieldDefinition {
   /** `nullable: false` means `required: true`. */
   readonly nullable?: boolean;
   readonly unique?: boolean;
-  readonly default?: Json;
+  readonly default?: Default;
   readonly precision?: number;
   readonly scale?: number;
   readonly enumValues?: readonly string[];
@@ -38,12 +45,14 @@ export interface FieldDefinition {
   readonly items?: FieldTypeName;
 }
 
-export type NamedFieldDefinition = FieldDefinition & { readonly name: string };
+export type NamedFieldDefinition<Default = Json> = FieldDefinition<Default> & { readonly name: string };
 
 export interface CreateCollection {
   readonly type: 'createCollection';
   readonly name: string;
   readonly fields: readonly NamedFieldDefinition[];
+  /** SQL: a primary key whose columns have another order than the fields, or a name. Its fields are `required`. */
+  readonly primaryKey?: { readonly name: string; readonly columns: readonly string[] };
   readonly options?: CreateOptions;
 }
 export interface DropCollection {
@@ -84,7 +93,7 @@ export interface ModifyField {
   readonly changes: FieldChanges;
 }
 /** Omitted properties keep their values. `null` removes a default, length, precision, scale or items. */
-export interface FieldChanges {
+export interface FieldChanges<Default = Json> {
   readonly type?: FieldTypeName;
   readonly primaryKey?: boolean;
   readonly autoGenerate?: boolean;
@@ -92,7 +101,7 @@ export interface FieldChanges {
   readonly required?: boolean;
   readonly nullable?: boolean;
   readonly unique?: boolean;
-  readonly default?: Json;
+  readonly default?: Default;
   readonly precision?: number | null;
   readonly scale?: number | null;
   readonly enumValues?: readonly string[] | null;
@@ -106,6 +115,14 @@ export interface CreateIndex extends IndexOptions {
   readonly unique?: boolean;
   readonly sqlOptions?: { readonly concurrently?: boolean };
 }
+/** The options of `createIndex`. */
+export type CreateIndexOptions = Pick<CreateIndex, 'unique' | 'sqlOptions' | keyof IndexOptions>;
+
+/** The options of `renameField`. */
+export interface RenameFieldOptions extends Pick<RenameField, 'strategy'> {
+  readonly changes?: FieldChanges<FieldValue>;
+}
+
 export interface DropIndex {
   readonly type: 'dropIndex';
   readonly collection: string;
@@ -121,7 +138,7 @@ export interface DropConstraint {
   readonly collection: string;
   readonly constraint: string;
 }
-/** A statement in the language of one dialect. Other dialects skip it. It does not change the model. */
+/** A statement in the language of one dialect. Other dialects skip it. It changes the model only by what it `makes`. */
 export interface Raw {
   readonly type: 'raw';
   readonly dialect: string;
@@ -132,6 +149,11 @@ export interface Raw {
   readonly transaction?: boolean;
   /** Whether the statement destroys data; by default, whether it drops, truncates or deletes. */
   readonly destructive?: boolean;
+  /**
+   * What the statement makes, as operations: they change the model, and after the statement the catalog must match them.
+   * Without it, the model does not contain what the statement makes.
+   */
+  readonly makes?: readonly ModelOperation[];
 }
 
 /** A constraint as a user writes it. */

@@ -24,6 +24,11 @@ export interface SqlOptions {
   readonly temporary?: boolean;
   /** PostgreSQL only: the table is not written to the write-ahead log and is truncated after a server crash. */
   readonly unlogged?: boolean;
+  /**
+   * MySQL and MariaDB only: the collation of the table's texts, which determines their character set; default the
+   * database's.
+   */
+  readonly collation?: string;
 }
 
 export interface MongoOptions {
@@ -88,7 +93,9 @@ export const DYNAMO_KEY: Shape = {
 const NAMES: Shape = { list: 'string' };
 
 const ENGINE_OPTIONS: Readonly<Record<Exclude<keyof CreateOptions, 'timestamps'>, Shape>> = {
-  sqlOptions: { properties: { ifNotExists: 'boolean', temporary: 'boolean', unlogged: 'boolean' } },
+  sqlOptions: {
+    properties: { ifNotExists: 'boolean', temporary: 'boolean', unlogged: 'boolean', collation: 'string' },
+  },
   mongoOptions: {
     properties: {
       capped: 'boolean',

@@ -10,6 +10,7 @@ export const FEATURES = {
   tableWithoutKey: 'create a table without a primary key',
   temporaryTable: 'create a temporary table',
   unloggedTable: 'create an unlogged table',
+  tableCollation: 'give a table a collation',
   mongoOptions: 'use mongoOptions',
   dynamoOptions: 'use dynamoOptions',
   cassandraOptions: 'use cassandraOptions',
@@ -61,6 +62,10 @@ const UNSUPPORTED_BY_DEFAULT: UnsupportedFeatures = {
     why: 'It changes fields in place, so there is no copy to convert.',
     next: 'Rename the field and modify it in two operations.',
   },
+  tableCollation: {
+    why: 'It is a feature of MySQL and MariaDB.',
+    next: 'Remove "collation" from the options of the table.',
+  },
 };
 
 /** Throws `not_supported` for the first feature an operation requires and the engine lacks. */
@@ -70,10 +75,10 @@ export function assertSupported(
   operation: Operation,
   before: SchemaModel,
 ): void {
-  for (const feature of requiredFeatures(operation, before)) {
-    const reason = { ...UNSUPPORTED_BY_DEFAULT, ...unsupported }[feature];
+  for (const [feature, field] of operationFeatures(operation, before)) {
+    const reason = (feature in unsupported ? unsupported : UNSUPPORTED_BY_DEFAULT)[feature];
     if (!reason) continue;
-    throw new SvcError('not_supported', `${engine} cannot ${FEATURES[feature]}: ${subject(operation)}.`, {
+    throw new SvcError('not_supported', `${engine} cannot ${FEATURES[feature]}: ${subject(operation, field)}.`, {
       why: reason.why,
       next: [reason.next],
       details: { feature },
@@ -81,10 +86,11 @@ export function assertSupported(
   }
 }
 
-function subject(operation: Operation): string {
+/** `field` is the one of a new table that requires the feature. */
+function subject(operation: Operation, field: string | undefined): string {
   switch (operation.type) {
     case 'createCollection':
-      return `"${operation.name}"`;
+      return `"${[operation.name, ...(field === undefined ? [] : [field])].join('.')}"`;
     case 'addField':
       return `"${operation.collection}.${operation.field.name}"`;
     case 'dropField':
@@ -109,14 +115,20 @@ function subject(operation: Operation): string {
 
 /** The features an operation requires. The operation itself is not validated. */
 export function requiredFeatures(operation: Operation, before: SchemaModel): ReadonlySet<Feature> {
-  return new Set(operationFeatures(operation, before));
+  return new Set(Array.from(operationFeatures(operation, before), ([feature]) => feature));
 }
 
-function* operationFeatures(operation: Operation, before: SchemaModel): Generator<Feature> {
+/** The field is that of a new table which requires the feature; other operations name their field. */
+function* operationFeatures(
+  operation: Operation,
+  before: SchemaModel,
+): Generator<readonly [feature: Feature, field?: string]> {
+  if (operation.type === 'createCollection') yield* createFeatures(operation);
+  else for (const feature of changeFeatures(operation, before)) yield [feature];
+}
+
+function* changeFeatures(operation: Exclude<Operation, CreateCollection>, before: SchemaModel): Generator<Feature> {
   switch (operation.type) {
-    case 'createCollection':
-      yield* createFeatures(operation);
-      break;
     case 'renameCollection':
       yield 'renameTable';
       break;
@@ -191,23 +203,32 @@ function* operationFeatures(operation: Operation, before: SchemaModel): Generato
   }
 }
 
-function* createFeatures({ fields, options }: CreateCollection): Generator<Feature> {
+function* createFeatures({
+  fields,
+  primaryKey,
+  options,
+}: CreateCollection): Generator<readonly [feature: Feature, field?: string]> {
   const key = fields.filter((field) => field.primaryKey);
-  if (key.length === 0) yield 'tableWithoutKey';
-  if (key.length > 1) yield 'compositeKey';
-  for (const field of fields) yield* fieldFeatures(field);
-  if (options?.timestamps) {
-    yield 'required';
-    yield 'default';
+  if (primaryKey) yield ['primaryKeyConstraint'];
+  if (key.length === 0 && !primaryKey) yield ['tableWithoutKey'];
+  if (key.length > 1) yield ['compositeKey'];
+  for (const field of fields) {
+    for (const feature of fieldFeatures(field)) yield [feature, field.name];
+    if (primaryKey?.columns.includes(field.name) && isUnlimitedType(field)) yield ['longKey', field.name];
   }
-  if (options?.sqlOptions?.temporary) yield 'temporaryTable';
-  if (options?.sqlOptions?.unlogged) yield 'unloggedTable';
-  for (const other of ['mongoOptions', 'dynamoOptions', 'cassandraOptions'] as const) if (options?.[other]) yield other;
+  if (options?.timestamps) {
+    yield ['required', 'createdAt'];
+    yield ['default', 'createdAt'];
+  }
+  if (options?.sqlOptions?.temporary) yield ['temporaryTable'];
+  if (options?.sqlOptions?.unlogged) yield ['unloggedTable'];
+  if (options?.sqlOptions?.collation !== undefined) yield ['tableCollation'];
+  for (const other of ['mongoOptions', 'dynamoOptions', 'cassandraOptions'] as const)
+    if (options?.[other]) yield [other];
 }
 
 function* fieldFeatures(field: FieldDefinition): Generator<Feature> {
-  const type = fieldType(field.type ?? '');
-  if ((field.primaryKey || field.unique) && type && isUnlimited({ ...field, type })) yield 'longKey';
+  if ((field.primaryKey || field.unique) && isUnlimitedType(field)) yield 'longKey';
   if (field.autoGenerate) yield isIntegerType(field.type) ? 'generatedInteger' : 'generated';
   if (isRequired(field) && !field.primaryKey) yield 'required';
   if (field.unique) yield 'unique';
@@ -240,6 +261,11 @@ const hasDefault = ({ default: value }: FieldDefinition): boolean => value !== u
 
 function isUnlimited({ type, length }: Pick<FieldDefinition, 'length'> & Pick<Field, 'type'>): boolean {
   return ['text', 'json', 'array', 'blob'].includes(type) || (type === 'binary' && length === undefined);
+}
+
+function isUnlimitedType({ type: name, length }: FieldDefinition): boolean {
+  const type = fieldType(name ?? '');
+  return type !== undefined && isUnlimited({ type, ...(length !== undefined && { length }) });
 }
 
 function isUnlimitedIn(collection: Collection | undefined, names: readonly string[]): boolean {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { canonicalJson, type Json } from '../json.ts';
 import type { ToolParameters } from './parameters.ts';
 
@@ -31,6 +31,13 @@ export function callDigest(call: BoundCall): string {
   const { requestId, executionId, agentTag, tool, toolDigest, toolCallId, parameters, sensitive, reason } = call;
   const bound = { requestId, executionId, agentTag, tool, toolDigest, toolCallId, parameters, sensitive, reason };
   return `${CALL_VERSION}${sha256(canonicalJson(bound))}`;
+}
+
+const SHORT_LENGTH = 8;
+
+/** The beginning of a digest, with which a person compares what two pages show. */
+export function shortDigest(digest: string): string {
+  return digest.slice(0, CALL_VERSION.length + SHORT_LENGTH);
 }
 
 /** The parts of a tool that are stored with its requests. `requiresConfirmation` decides who is asked, not what runs. */
@@ -70,9 +77,11 @@ export function gatedToolKey(tag: string): string {
 }
 
 export function isOversized(parameters: Json): boolean {
+  // A UTF-16 unit has at most three bytes in UTF-8.
+  if (JSON.stringify(parameters).length * 3 <= MAX_PARAMETERS_BYTES) return false;
   return Buffer.byteLength(canonicalJson(parameters)) > MAX_PARAMETERS_BYTES;
 }
 
 function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('base64url');
+  return hash('sha256', text, 'base64url');
 }

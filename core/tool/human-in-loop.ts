@@ -5,14 +5,19 @@ import { type Path, type Problem, type Shape, shapeProblems } from '../validate-
 /** Which tool calls of an agent need approval, and how reviewers are notified. @experimental */
 export interface HumanInLoopConfig {
   /** Default false: no tool waits for approval, whatever the other options are. */
-  readonly enabled?: boolean;
+  readonly enabled?: boolean | undefined;
   /** Tags of tools that need approval in addition to those with `requiresConfirmation`. */
-  readonly alwaysRequireApproval?: readonly string[];
+  readonly alwaysRequireApproval?: readonly string[] | undefined;
   /** Milliseconds, 1,000 to 31,536,000,000 (a year); default 300,000. */
-  readonly approvalTimeout?: number;
+  readonly approvalTimeout?: number | undefined;
+  /**
+   * Milliseconds after an approval in which the call may start, as long as `approvalTimeout` by default. A call that no
+   * process has taken up by then does not run (`approval_lapsed`).
+   */
+  readonly approvalValidFor?: number | undefined;
   /** An https URL, or http on a loopback address. */
-  readonly approvalWebhook?: string;
-  readonly approvalBroker?: { readonly broker: string; readonly event: string };
+  readonly approvalWebhook?: string | undefined;
+  readonly approvalBroker?: { readonly broker: string; readonly event: string } | undefined;
 }
 
 /** A validated `HumanInLoopConfig`. */
@@ -20,6 +25,7 @@ export interface HumanInLoop {
   readonly enabled: boolean;
   readonly alwaysRequireApproval: ReadonlySet<string>;
   readonly approvalTimeout: number;
+  readonly approvalValidFor: number;
   readonly approvalWebhook?: string;
   readonly approvalBroker?: { readonly broker: string; readonly event: string };
 }
@@ -41,6 +47,7 @@ const CONFIG: Shape = {
     enabled: 'boolean',
     alwaysRequireApproval: { list: 'string' },
     approvalTimeout: 'number',
+    approvalValidFor: 'number',
     approvalWebhook: 'string',
     approvalBroker: { properties: { broker: 'string', event: 'string' }, required: ['broker', 'event'] },
   },
@@ -57,6 +64,7 @@ export function compileHumanInLoop(
   problems.push(...found);
   const given: HumanInLoopConfig = found.length > 0 ? {} : ((value ?? {}) as HumanInLoopConfig);
   const { enabled = false, alwaysRequireApproval = [], approvalTimeout = DEFAULT_APPROVAL_TIMEOUT } = given;
+  const { approvalValidFor = approvalTimeout } = given;
   const add = (key: string, text: string) => problems.push({ path: [...path, key], text });
   for (const [index, tag] of alwaysRequireApproval.entries()) {
     if (toolTags.includes(tag)) continue;
@@ -64,8 +72,10 @@ export function compileHumanInLoop(
     const hint = near ? `did you mean "${near}"?` : `its tools are ${toolTags.join(', ') || 'none'}`;
     problems.push({ path: [...path, 'alwaysRequireApproval', index], text: `is not a tool of this agent; ${hint}` });
   }
-  if (!Number.isInteger(approvalTimeout) || approvalTimeout < MIN_TIMEOUT_MS || approvalTimeout > MAX_TIMEOUT_MS) {
-    add('approvalTimeout', `is not a whole number of milliseconds from ${MIN_TIMEOUT_MS} to ${MAX_TIMEOUT_MS}`);
+  for (const [key, value] of Object.entries({ approvalTimeout, approvalValidFor: given.approvalValidFor })) {
+    if (value === undefined || (Number.isInteger(value) && value >= MIN_TIMEOUT_MS && value <= MAX_TIMEOUT_MS))
+      continue;
+    add(key, `is not a whole number of milliseconds from ${MIN_TIMEOUT_MS} to ${MAX_TIMEOUT_MS}`);
   }
   if (given.approvalWebhook !== undefined) {
     const why = addressProblem(given.approvalWebhook);
@@ -78,18 +88,20 @@ export function compileHumanInLoop(
     enabled,
     alwaysRequireApproval: new Set(alwaysRequireApproval),
     approvalTimeout,
+    approvalValidFor,
     ...(given.approvalWebhook !== undefined && { approvalWebhook: given.approvalWebhook }),
     ...(given.approvalBroker !== undefined && { approvalBroker: Object.freeze({ ...given.approvalBroker }) }),
   });
 }
 
-/** The settings of svc.config that are missing for this definition. */
+/** The settings of svc.config that are missing for this definition: none if it is not enabled. */
 export function approvalSettingsProblems(
-  { approvalWebhook, approvalBroker }: HumanInLoop,
+  { enabled, approvalWebhook, approvalBroker }: HumanInLoop,
   { brokers, callbackBase, callbackKey }: ApprovalSettings,
   path: Path,
 ): Problem[] {
   const problems: Problem[] = [];
+  if (!enabled) return problems;
   const webhook = [...path, 'approvalWebhook'];
   if (approvalWebhook !== undefined && !callbackBase) {
     problems.push({ path: webhook, text: 'needs approvals.callbackBase in svc.config: without it nobody can respond' });

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv';
-import { isPlainObject, type Json } from '../json.ts';
+import { canonicalJson, isPlainObject, type Json } from '../json.ts';
 import { nearest } from '../nearest.ts';
 import { type Path, type Problem, pathText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { prototypelessCopy, toSafeJson } from './safe-json.ts';
@@ -30,9 +30,11 @@ export interface ParameterDefinition {
 export type ParameterMap = { readonly [name: string]: ParameterDefinition };
 
 /** The type of a handler's parameters. Those that are required or have a default are always present. @experimental */
-export type ParametersOf<M extends ParameterMap> = {
-  readonly [N in keyof M as IsPresent<M[N]> extends true ? N : never]: ValueOf<M[N]>;
-} & { readonly [N in keyof M as IsPresent<M[N]> extends true ? never : N]?: ValueOf<M[N]> };
+export type ParametersOf<M extends ParameterMap> = string extends keyof M
+  ? ToolParameters
+  : {
+      readonly [N in keyof M as IsPresent<M[N]> extends true ? N : never]: ValueOf<M[N]>;
+    } & { readonly [N in keyof M as IsPresent<M[N]> extends true ? never : N]?: ValueOf<M[N]> };
 
 type IsPresent<D> = D extends { readonly required: true } ? true : D extends { readonly default: Json } ? true : false;
 
@@ -106,7 +108,7 @@ export function compileParameters(
   return {
     schema: withoutSensitiveKeyword(schema) as CompiledParameters['schema'],
     sensitive: names.filter((name) => hasSensitive(definitions[name])),
-    validate: (value) => validateParameters(validate, names, value),
+    validate: (value) => validateParameters(validate, { names, hasConditions: hasConditions(schema) }, value),
   };
 }
 
@@ -114,14 +116,40 @@ export function compileParameters(
 export function parameterValidator(schema: CompiledParameters['schema']): CompiledParameters['validate'] {
   const validate = compileSchema(schemaCompiler(), schema);
   const names = isPlainObject(schema.properties) ? Object.keys(schema.properties) : [];
-  return (value) => validateParameters(validate, names, value);
+  const known = { names, hasConditions: hasConditions(schema) };
+  return (value) => validateParameters(validate, known, value);
 }
 
-function validateParameters(validate: ValidateFunction, names: readonly string[], value: unknown): ParameterValidation {
+/** Whether a schema may fill in a default depending on another value. */
+function hasConditions(schema: object): boolean {
+  const text = JSON.stringify(schema);
+  return text.includes('"default":') && /"(if|allOf|anyOf|oneOf|not|dependencies|dependentSchemas|\$ref)":/.test(text);
+}
+
+const MAX_PASSES = 10;
+
+/** Ajv fills in a default that depends on another default in its next pass only: repeated until nothing is added. */
+function settleDefaults(validate: ValidateFunction, value: Json): boolean | 'unsettled' {
+  for (let pass = 0; pass < MAX_PASSES; pass++) {
+    const before = canonicalJson(value);
+    if (!validate(value)) return false;
+    if (canonicalJson(value) === before) return true;
+  }
+  return 'unsettled';
+}
+
+function validateParameters(
+  validate: ValidateFunction,
+  { names, hasConditions }: { readonly names: readonly string[]; readonly hasConditions: boolean },
+  value: unknown,
+): ParameterValidation {
   const safe = toSafeJson(value ?? {});
   if (!('value' in safe)) return { ok: false, problems: [{ parameter: pathText(safe.path), why: safe.why }] };
   if (!isPlainObject(safe.value)) return { ok: false, problems: [{ parameter: '', why: 'must be an object' }] };
-  if (validate(safe.value)) return { ok: true, parameters: prototypelessCopy(safe.value as ToolParameters) };
+  const isValid = hasConditions ? settleDefaults(validate, safe.value) : validate(safe.value);
+  if (isValid === 'unsettled')
+    return { ok: false, problems: [{ parameter: '', why: 'gets another default each time it is validated' }] };
+  if (isValid) return { ok: true, parameters: prototypelessCopy(safe.value as ToolParameters) };
   const errors = (validate.errors ?? []).slice(0, MAX_PROBLEMS);
   return { ok: false, problems: errors.map((error) => parameterProblem(error, names)) };
 }
@@ -225,5 +253,11 @@ function schemaCompiler(): Ajv {
   if (compiler) return compiler;
   const { Ajv } = createRequire(import.meta.filename)('ajv') as typeof import('ajv');
   compiler = new Ajv({ strict: true, allErrors: true, useDefaults: true, ownProperties: true, logger: false });
-  return compiler.addKeyword({ keyword: 'sensitive', schemaType: 'boolean' });
+  compiler.addKeyword({ keyword: 'sensitive', schemaType: 'boolean' });
+  // Ajv compares every two items, which takes seconds for thousands of objects.
+  return compiler.removeKeyword('uniqueItems').addKeyword({
+    keyword: 'uniqueItems',
+    ...{ type: 'array', schemaType: 'boolean', errors: false, error: { message: 'must not have duplicate items' } },
+    validate: (unique: boolean, items: Json[]) => !unique || new Set(items.map(canonicalJson)).size === items.length,
+  });
 }

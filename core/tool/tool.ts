@@ -31,12 +31,12 @@ export interface ToolContext {
 /** A tool of an agent. @experimental */
 export interface ToolDefinition<M extends ParameterMap = ParameterMap> {
   readonly tag: string;
-  readonly description?: string;
+  readonly description?: string | undefined;
   /** True: every call needs approval, if `humanInLoop` is enabled. */
-  readonly requiresConfirmation?: boolean;
+  readonly requiresConfirmation?: boolean | undefined;
   /** True: an interrupted call may run again, because a second run with the same `ctx.idempotencyKey` has no effect. */
-  readonly idempotent?: boolean;
-  readonly parameters?: M;
+  readonly idempotent?: boolean | undefined;
+  readonly parameters?: M | undefined;
   /** Its result, as JSON, is sent to the model. A method, so that tools with different parameters fit in one list. */
   handler(ctx: ToolContext, params: ParametersOf<M>): unknown;
 }
@@ -60,10 +60,13 @@ export interface DefinedTool<M extends ParameterMap = ParameterMap> extends Tool
  * @example const refund = defineTool({ tag: 'refund', parameters: { amount: { type: 'number' } }, handler })
  * @experimental
  */
-export function defineTool<const M extends ParameterMap = Record<never, never>>(
-  tool: ToolDefinition<M>,
-): DefinedTool<M> {
-  return { ...tool, schema: schemaOf(tool) };
+export function defineTool<const M = Record<never, never>>(
+  tool: TypedTool<M>,
+): DefinedTool<M extends ParameterMap ? M : ParameterMap> {
+  // Only the type of its parameters differs.
+  const definition = tool as unknown as ToolDefinition<M extends ParameterMap ? M : ParameterMap>;
+  const schema = schemaOf(tool as unknown as ToolDefinition);
+  return { ...definition, schema } as DefinedTool<M extends ParameterMap ? M : ParameterMap>;
 }
 
 function schemaOf({ tag, parameters = {} }: Pick<ToolDefinition, 'tag' | 'parameters'>): ToolSchema {
@@ -79,14 +82,33 @@ function schemaOf({ tag, parameters = {} }: Pick<ToolDefinition, 'tag' | 'parame
 }
 
 /** A list of tools in which each handler has the types of its own parameters. @experimental */
-export type ToolList<T extends readonly unknown[]> = {
-  readonly [K in keyof T]: Omit<ToolDefinition, 'parameters' | 'handler'> & {
-    readonly parameters?: T[K] & ParameterMap;
-    handler(ctx: ToolContext, params: HandlerParameters<NoInfer<T[K]>>): unknown;
-  };
-};
+export type ToolList<T extends readonly unknown[]> = { readonly [K in keyof T]: TypedTool<T[K]> };
 
-type HandlerParameters<M> = M extends ParameterMap ? ParametersOf<M> : ToolParameters;
+/** A tool whose handler has the types of its parameters `M`. @experimental */
+export interface TypedTool<M> extends Omit<ToolDefinition, 'parameters' | 'handler'> {
+  readonly parameters?: (M & AcceptedParameters<M>) | undefined;
+  handler(ctx: ToolContext, params: HandlerParameters<NoInfer<M>>): unknown;
+}
+
+/** Parameters that were kept in a variable have a `type` that TypeScript has widened to `string`. */
+type AcceptedParameters<M> =
+  IsWidened<M> extends true
+    ? { readonly [name: string]: { readonly type: string; readonly [keyword: string]: unknown } }
+    : ParameterMap;
+
+type IsWidened<M> = M extends { readonly [name: string]: { readonly type: string } }
+  ? string extends M[keyof M]['type']
+    ? true
+    : false
+  : false;
+
+type HandlerParameters<M> =
+  IsWidened<M> extends true
+    ? // biome-ignore lint/suspicious/noExplicitAny: the widened types would contradict those that the handler declares
+      any
+    : M extends ParameterMap
+      ? ParametersOf<M>
+      : ToolParameters;
 
 /** A validated tool. */
 export interface Tool {
@@ -104,8 +126,12 @@ export interface Tool {
   handler(ctx: ToolContext, parameters: ToolParameters): unknown;
 }
 
-/** The function names that every provider accepts. */
-const TOOL_TAG = /^[A-Za-z0-9_-]{1,64}$/;
+const TOOL_TAG = /^[A-Za-z0-9_.:-]{1,64}$/;
+
+/** A tag as a function name that every model provider accepts. */
+export function nameForModel(tag: string): string {
+  return tag.replace(/[.:]/g, '_');
+}
 
 const TOOL: Shape = {
   properties: {
@@ -145,7 +171,7 @@ function compileTool(value: unknown, path: Path, problems: Problem[]): Tool | un
   const given = value as ToolDefinition;
   const { tag, description = '', requiresConfirmation = false, idempotent = false, parameters = {} } = given;
   if (!TOOL_TAG.test(tag)) {
-    problems.push({ path: [...path, 'tag'], text: 'is not a valid tag: use 1 to 64 of A-Z a-z 0-9 _ -' });
+    problems.push({ path: [...path, 'tag'], text: 'is not a valid tag: use 1 to 64 of A-Z a-z 0-9 _ - . :' });
   }
   if (typeof given.handler !== 'function') problems.push({ path: [...path, 'handler'], text: 'is not a function' });
   const compiled = compileParameters(parameters, [...path, 'parameters'], problems);

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { fileURLToPath } from 'node:url';
-import { type ApprovalRequest, defineTool, Svc } from '@svc/sdk';
+import { type ApprovalRequest, defineTool, displayJson, displayText, Svc } from '@svc/sdk';
 
 /**
  * An agent that calls a refund tool and waits at its gate until a human decides. The model is scripted, so that the
@@ -74,7 +74,7 @@ const payouts = svc.agents.define({
 });
 
 /** Asks for a decision in the terminal. Approves with --yes, or without a terminal. */
-async function askHuman({ parameters }: ApprovalRequest) {
+async function askHuman({ agentTag, tool, parameters }: ApprovalRequest) {
   if (!isInteractive) {
     process.stdout.write(`Approved automatically: ${process.stdin.isTTY ? '--yes is set' : 'there is no terminal'}.\n`);
     return { signal: 'approve', change: {} } as const;
@@ -83,7 +83,9 @@ async function askHuman({ parameters }: ApprovalRequest) {
   try {
     for (;;) {
       const answer = (
-        await terminal.question(`Pay ${String(parameters.amount)} EUR? [y]es, [n]o, or another amount: `)
+        await terminal.question(
+          `Let ${agentTag} call ${tool} in shop, dev, with ${displayText(String(parameters.amount))} EUR? [y]es, [n]o, or another amount: `,
+        )
       ).trim();
       if (/^(y|yes)$/i.test(answer)) return { signal: 'approve', change: {} } as const;
       if (/^(n|no)$/i.test(answer))
@@ -121,10 +123,10 @@ const run = payouts.run({ prompt });
 for await (const event of run) {
   if (event.type === 'text') process.stdout.write(`agent: ${event.text}\n`);
   if (event.type === 'tool_call')
-    process.stdout.write(`agent calls ${event.tool} ${JSON.stringify(event.parameters)}\n`);
+    process.stdout.write(`agent calls ${event.tool} ${displayText(JSON.stringify(event.parameters))}\n`);
   if (event.type === 'approval_requested') {
     print('The request is stored. The agent waits, in this process or in one that takes over:\n');
-    process.stdout.write(`${JSON.stringify(event.request, null, 2)}\n\n`);
+    process.stdout.write(`${displayJson(event.request)}\n\n`); // What a model wrote, safe to show.
     await decide(event.request);
   }
   if (event.type === 'tool_result') process.stdout.write(`agent receives ${JSON.stringify(event.result)}\n`);

@@ -1,15 +1,18 @@
 import type { Channel } from '../../core/approval/channel.ts';
-import { displayJson, displayText } from '../../core/approval/display.ts';
+import { displayJson } from '../../core/display/json.ts';
+import { displayText } from '../../core/display/text.ts';
 import { definePlugin } from '../../core/plugin.ts';
 
 /** Writes requests and decisions to a terminal or log. */
 export function consoleChannel(write: (line: string) => void): Channel {
   return {
     name: 'console',
-    async deliver({ requestId, agentTag, tool, parameters, reason, timeout }) {
-      write(`approval needed  ${displayText(agentTag)} wants to call ${displayText(tool)}: ${displayText(reason)}`);
+    async deliver({ requestId, agentTag, tool, parameters, reason, timeout, product, env }) {
+      const [agent, call] = [displayText(agentTag), displayText(tool)];
+      const place = `${displayText(product)}, ${displayText(env)}`;
+      write(`approval needed  ${agent} wants to call ${call} in ${place}: ${displayText(reason)}`);
       write(displayJson(parameters));
-      write(`Decide before ${timeout}: svc approvals approve ${requestId}  (or reject)`);
+      write(`${call} for ${agent} in ${place}, before ${timeout}: svc approvals approve ${requestId}  (or reject)`);
     },
     async onDecided({ requestId, status, cause, decidedBy }) {
       const who = cause === 'timeout' ? 'timeout' : decidedBy;

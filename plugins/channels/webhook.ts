@@ -1,21 +1,17 @@
 import { createHmac } from 'node:crypto';
-import { type Channel, type Delivery, DeliveryFailed } from '../../core/approval/channel.ts';
+import type { Channel, Delivery } from '../../core/approval/channel.ts';
 import { SvcError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import { definePlugin } from '../../core/plugin.ts';
+import { post } from './post.ts';
 
 interface WebhookOptions {
   readonly url: string;
   /** `whsec_…`. Each secret signs; the first is the current one. */
   readonly secrets: readonly string[];
-  /** Adds `context` to the body: reason, tool description, product, env. */
+  /** Adds `context` to the body: reason, tool description, product and env. */
   readonly context: boolean;
 }
-
-/** Client errors that a later attempt may avoid; any other 4xx status is final. */
-const RETRYABLE_STATUS = new Set([408, 425, 429]);
-/** Upper limit for `Retry-After`, in milliseconds. */
-const MAX_RETRY_AFTER_MS = 3_600_000;
 
 /** Posts requests, signed by Standard Webhooks 1.0.0. Redirects are not followed, and response bodies are not read. */
 function webhook({ url, secrets, context }: WebhookOptions): Channel {
@@ -24,17 +20,15 @@ function webhook({ url, secrets, context }: WebhookOptions): Channel {
     name: 'webhook',
     async deliver(delivery, signal) {
       const body = JSON.stringify(bodyOf(delivery, context));
-      const headers = signatureHeaders(keys, delivery.requestId, Math.floor(Date.now() / 1000), body);
-      const response = await post(
-        url,
-        { 'content-type': 'application/json', 'user-agent': 'svc', ...headers },
-        body,
-        signal,
-      );
+      const headers = {
+        'content-type': 'application/json',
+        'svc-product': encodeURIComponent(delivery.product),
+        'svc-env': encodeURIComponent(delivery.env),
+        ...signatureHeaders(keys, delivery.requestId, Math.floor(Date.now() / 1000), body),
+      };
+      const response = await post(url, body, { headers, signal });
       // The body may be endless.
       void response.body?.cancel().catch(() => undefined);
-      if (response.ok) return;
-      throw deliveryError(response);
     },
   };
 }
@@ -54,39 +48,6 @@ function bodyOf(delivery: Delivery, context: boolean): Json {
     callbackUrl: callbackUrl ?? null,
     ...(context && { context: { reason, toolDescription: description ?? null, product, env } }),
   };
-}
-
-async function post(
-  url: string,
-  headers: Record<string, string>,
-  body: string,
-  signal: AbortSignal,
-): Promise<Response> {
-  try {
-    return await fetch(url, { method: 'POST', headers, body, signal, redirect: 'manual' });
-  } catch (error) {
-    // The message of fetch is only "fetch failed".
-    const { cause } = error as { readonly cause?: { readonly code?: string; readonly message?: string } };
-    throw new DeliveryFailed(cause?.code ?? cause?.message ?? (error as Error).message);
-  }
-}
-
-function deliveryError({ status, headers }: Response): DeliveryFailed {
-  if (status >= 300 && status < 400) {
-    return new DeliveryFailed(`answered ${status}: redirects are not followed`, { retry: false });
-  }
-  const retry = status >= 500 || RETRYABLE_STATUS.has(status);
-  return new DeliveryFailed(`answered ${status}`, {
-    retry,
-    afterMs: retry ? retryAfterMs(headers.get('retry-after')) : 0,
-  });
-}
-
-/** Milliseconds from seconds or a date (RFC 9110, section 10.2.3); 0 for any other value. */
-function retryAfterMs(value: string | null): number {
-  if (value === null) return 0;
-  const ms = /^\d+$/.test(value.trim()) ? Number(value) * 1000 : Date.parse(value) - Date.now();
-  return Number.isNaN(ms) ? 0 : Math.min(Math.max(0, ms), MAX_RETRY_AFTER_MS);
 }
 
 const SECRET_PREFIX = 'whsec_';

@@ -5,13 +5,16 @@
 
 export type {
   Assignment,
+  BlockingSession,
   Condition,
   LockOptions,
   PreflightFailure,
+  PreflightReport,
   Progress,
   RunObserver,
   RunOutcome,
   Segment,
+  TableCopy,
   UnsupportedObject,
   UpdateJob,
 } from '../../core/dialect.ts';
@@ -20,6 +23,7 @@ export {
   buildPage,
   CLOCK,
   ELAPSED,
+  endsElapsed,
   type PagePosition,
   pageIndex,
   pageStart,
@@ -56,7 +60,17 @@ export type {
   RowWrite,
   SetEntry,
 } from './shared/key-value/driver.ts';
+export {
+  type EmbeddedKeyValueDialect,
+  embeddedKeyValueDialect,
+  type KeyRange,
+  type KeyValueFile,
+  type KeyValueRow,
+  type KeyValueTransaction,
+} from './shared/key-value/embedded.ts';
 export { type RowUpdate, rowUpdate, type TextRow, textValue } from './shared/key-value/text-rows.ts';
+export { isLeased, type Lease, type LeaseStore, leaseTable, withLeaseLock } from './shared/lease.ts';
+export { SerialQueue } from './shared/mutex.ts';
 export { runSegments, type SegmentSteps } from './shared/run-segments.ts';
 export { booleanOption, connectTimeoutMs, integerOption, readSettings, stringOption } from './shared/settings.ts';
 export { shareInstance } from './shared/share-instance.ts';
@@ -64,13 +78,10 @@ export { columnDefinition, defaultExpression, fieldConstraints, primaryKeyConstr
 export { alterTable, compileSql, constraintDefinition, primaryKeyAfter } from './sql/compile.ts';
 export { type EngineErrors, type ErrorPatterns, engineErrors, errorConverter } from './sql/engine-errors.ts';
 export { type Grammar, type RenamedConstraint, type StatementFacts, UNSUPPORTED_BY_SQL } from './sql/grammar.ts';
-export { isLeased, type Lease, type LeaseStore, leaseTable, withLeaseLock } from './sql/lease.ts';
 export { isLossyCast } from './sql/lossy-casts.ts';
-export { SerialQueue } from './sql/mutex.ts';
 export { derivedConstraints, enumCheckName, primaryKeyName, relationNames, uniqueName } from './sql/names.ts';
 export { type RecordBackend, recordStore, recordTableStatements, VERSION_COLUMN } from './sql/record-store.ts';
 export {
-  endsElapsed,
   engineFilledColumns,
   engineFilledValues,
   type RecordGrammar,

@@ -2,19 +2,16 @@ import type { Conversation, ModelEvent, ModelProvider, ScriptedTurn } from '../.
 import { SvcError } from '../../core/errors.ts';
 import { isPlainObject } from '../../core/json.ts';
 import { definePlugin } from '../../core/plugin.ts';
+import { problemText, type Shape, shapeProblems } from '../../core/validate-shape.ts';
 
-type Script = readonly (ScriptedTurn | ((conversation: Conversation) => ScriptedTurn))[];
+type NextTurn = (conversation: Conversation) => ScriptedTurn | undefined;
 
-/** Replays `settings.turns`, for tests and demos. The number of turns in the conversation selects the next one. */
-function scripted(script: Script): ModelProvider {
+/** Replays `settings.turns`, for tests and demos. */
+function scripted(nextTurn: NextTurn): ModelProvider {
   return {
     async *turn(conversation, _tools, signal): AsyncGenerator<ModelEvent> {
       const index = conversation.turns.length;
-      const next = script[index];
-      if (next === undefined) {
-        throw new SvcError('model_failed', `The script has only ${script.length} turns, and the run needs another.`);
-      }
-      const { text = '', calls = [] } = typeof next === 'function' ? next(conversation) : next;
+      const { text = '', calls = [] } = assertTurn(nextTurn(conversation), index);
       signal.throwIfAborted();
       if (text !== '') yield { type: 'text', text };
       for (const [position, { tool, parameters = {} }] of calls.entries()) {
@@ -25,16 +22,40 @@ function scripted(script: Script): ModelProvider {
   };
 }
 
-function isTurn(turn: unknown): boolean {
-  return isPlainObject(turn) || typeof turn === 'function';
+/** The entry for the next turn of a list, or the result of a function. */
+function scriptOf(turns: unknown): NextTurn | undefined {
+  if (typeof turns === 'function') return turns as NextTurn;
+  if (!Array.isArray(turns) || !turns.every((turn) => isPlainObject(turn) || typeof turn === 'function'))
+    return undefined;
+  return (conversation) => {
+    const next: ScriptedTurn | NextTurn | undefined = turns[conversation.turns.length];
+    return typeof next === 'function' ? next(conversation) : next;
+  };
+}
+
+const TURN: Shape = {
+  properties: {
+    text: 'string',
+    calls: { list: { properties: { tool: 'string', parameters: 'any' }, required: ['tool'] } },
+  },
+};
+
+function assertTurn(turn: ScriptedTurn | undefined, index: number): ScriptedTurn {
+  if (turn === undefined)
+    throw new SvcError('model_failed', `The script has no turn ${index + 1}, which the run needs.`);
+  const problems = shapeProblems(turn, TURN);
+  if (problems.length === 0) return turn;
+  throw new SvcError('model_failed', `Turn ${index + 1} of the script is not valid.`, {
+    why: problems.map(problemText).join(' '),
+  });
 }
 
 export default definePlugin({
   name: 'scripted',
   apply(kernel) {
     kernel.models.register('scripted', ({ settings }) => {
-      const { turns } = settings;
-      if (Array.isArray(turns) && turns.every(isTurn)) return scripted(turns as Script);
+      const nextTurn = scriptOf(settings.turns);
+      if (nextTurn) return scripted(nextTurn);
       throw new SvcError('agent_invalid', 'A scripted model needs settings.turns.', {
         next: ["model: { provider: 'scripted', model: 'demo', settings: { turns: [{ text: 'Hello.' }] } }"],
       });

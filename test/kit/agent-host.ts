@@ -1,7 +1,8 @@
+import { onceSuccessful } from '../../config/sdk/once-successful.ts';
 import { type AgentRuntime, createAgentRuntime } from '../../core/agent/agent-runtime.ts';
 import { compileAgent } from '../../core/agent/define.ts';
 import { ExecutionService } from '../../core/agent/execution-service.ts';
-import type { ScriptedTurn } from '../../core/agent/model.ts';
+import type { ModelProvider, ScriptedTurn } from '../../core/agent/model.ts';
 import { Run } from '../../core/agent/run.ts';
 import type { StorageBackend } from '../../core/approval/backend.ts';
 import { decide, type Signal } from '../../core/approval/decide.ts';
@@ -55,7 +56,14 @@ export class AgentHost {
 
   define(definition: object): AgentRuntime {
     const compiled = compileAgent(definition);
-    const agent = createAgentRuntime(compiled, this.service, this.kernel.models.get(compiled.model.provider));
+    const { provider, model, settings } = compiled.model;
+    const open = onceSuccessful(async () => this.kernel.models.get(provider)({ model, settings }));
+    const opened: ModelProvider = {
+      async *turn(...args) {
+        yield* (await open()).turn(...args);
+      },
+    };
+    const agent = createAgentRuntime(compiled, this.service, opened);
     this.executions.define(agent);
     return agent;
   }

@@ -1,4 +1,5 @@
 import * as assert from 'node:assert/strict';
+import type { Conversation } from '../../core/agent/model.ts';
 import { listExecutions, readExecution } from '../../core/agent/read-executions.ts';
 import { listApprovals } from '../../core/approval/list-approvals.ts';
 import { suite, type TestFunction } from '../suites/suite.ts';
@@ -38,6 +39,9 @@ export function agentSuite(test: TestFunction, store: StoreUnderTest, { maxRecor
       {
         timeoutMs: SLOW_MS,
       },
+    );
+    on('a model sees parameters and results in the order in which they were sent, after a takeover too', () =>
+      testKeyOrder(store),
     );
     if (maxRecordMiB === undefined) return;
     on('a turn that exceeds the size of a record ends the execution, and no tool runs twice', () =>
@@ -123,6 +127,50 @@ async function testInvalidCharacters(store: StoreUnderTest): Promise<void> {
     };
     const { status, error } = await host!.run(host!.define(agentDefinition([failingModel], { tag: 'sick' }))).result;
     assert.deepEqual([status, error, modelCalls], ['failed', { code: 'model_failed', message: storedText }, 1]);
+  } finally {
+    await Promise.all([host!.close(), other!.close()]);
+    await Promise.all(backends.map((backend) => backend.close()));
+    await testStore.drop();
+  }
+}
+
+async function testKeyOrder(store: StoreUnderTest): Promise<void> {
+  const testStore = await store.createStore();
+  const backends = await Promise.all([testStore.connect(), testStore.connect()]);
+  const [host, other] = await Promise.all(backends.map((backend) => AgentHost.open(backend)));
+  const parameters = { zone: { street: 'x', no: 1 }, b: 1, a: [{ d: 1, c: 2 }] };
+  const result = { seen: 1, id: { zip: 1, at: 2 } };
+  const shape = { zone: { type: 'object' }, b: { type: 'number' }, a: { type: 'array' } };
+  const tools = [
+    { tag: 'look', parameters: shape, handler: () => result },
+    { tag: 'pay', requiresConfirmation: true, parameters: shape, handler: (_ctx: unknown, params: unknown) => params },
+  ];
+  let conversation = '';
+  const last = ({ turns }: Conversation) => {
+    conversation = JSON.stringify(turns.map(({ calls }) => calls.map((call) => [call.parameters, call.result])));
+    return { text: 'Done.' };
+  };
+  const calls = ['look', 'pay'].map((tool) => ({ tool, parameters }));
+  const definition = agentDefinition([{ calls }, last], { tools, humanInLoop: { enabled: true } });
+  try {
+    const run = host!.run(host!.define(definition));
+    const [waiting] = await host!.untilWaiting(1);
+    await host!.close();
+    await assert.rejects(run.result);
+    other!.define(definition);
+    const [resumed] = await other!.executions.recover();
+    await other!.decide(waiting!);
+    assert.equal((await resumed!.result).text, 'Done.');
+    const both = [
+      [parameters, result],
+      [parameters, parameters],
+    ];
+    assert.equal(conversation, JSON.stringify([both]));
+    const { steps } = (await readExecution(other!.executions, run.executionId))!;
+    assert.deepEqual(
+      steps[0]!.calls.map((call) => [call.parameters, call.result].map((value) => JSON.stringify(value))),
+      both.map((call) => call.map((value) => JSON.stringify(value))),
+    );
   } finally {
     await Promise.all([host!.close(), other!.close()]);
     await Promise.all(backends.map((backend) => backend.close()));

@@ -33,17 +33,37 @@ export async function bundleScript(name: string): Promise<string> {
   return outfile;
 }
 
-/** Makes bundled modules see the location of their source, so that they find the files next to it. */
-const sourceLocation: Plugin = {
+/**
+ * Modules that tests start or load in other processes, by a URL such as `new URL('../plugin.ts', import.meta.url)`.
+ */
+const LOADED_ELSEWHERE = [
+  'test/suites/dialect-process.ts',
+  'test/suites/wrong/dialects.ts',
+  'test/kit/file-store.ts',
+  ...['cassandra', 'dynamodb', 'mariadb', 'mongodb', 'mysql', 'postgresql'].map(
+    (name) => `plugins/dialects/${name}/dialect.ts`,
+  ),
+];
+
+/**
+ * Makes bundled modules see the location of their source, so that they find the files next to it, and the bundles of
+ * `loadedElsewhere`.
+ */
+const sourceLocation = (loadedElsewhere: ReadonlyMap<string, string>): Plugin => ({
   name: 'source-location',
   setup({ onLoad }) {
     onLoad({ filter: /\.ts$/ }, async ({ path }) => {
       const [url, file, folder] = [pathToFileURL(path).href, path, dirname(path)].map((text) => JSON.stringify(text));
       const constants = `const sourceUrl = ${url}, sourceFile = ${file}, sourceFolder = ${folder};`;
-      return { contents: `${constants}${await readFile(path, 'utf8')}`, loader: 'ts' };
+      const source = await readFile(path, 'utf8');
+      const contents = source.replace(/new URL\('(\.[^']+)', import\.meta\.url\)/g, (original, relative: string) => {
+        const bundle = loadedElsewhere.get(join(dirname(path), relative));
+        return bundle === undefined ? original : `new URL(${JSON.stringify(pathToFileURL(bundle).href)})`;
+      });
+      return { contents: constants + contents, loader: 'ts' };
     });
   },
-};
+});
 
 /**
  * Bundles files into JavaScript, which start a second faster than TypeScript. Shared modules stay single modules.
@@ -51,15 +71,24 @@ const sourceLocation: Plugin = {
  */
 export async function bundleFiles(root: string, files: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const outdir = join(bundleFolder(), 'run');
+  const bundleOf = (file: string): string => join(outdir, file.replace(/\.ts$/, '.mjs'));
+  const loadedElsewhere = new Map(LOADED_ELSEWHERE.map((file) => [join(root, file), bundleOf(file)]));
   await build({
-    ...{ absWorkingDir: root, entryPoints: [...files], outdir, outbase: root, outExtension: { '.js': '.mjs' } },
+    ...{
+      absWorkingDir: root,
+      entryPoints: [...files, ...LOADED_ELSEWHERE],
+      outdir,
+      outbase: root,
+      outExtension: { '.js': '.mjs' },
+    },
     ...{ bundle: true, splitting: true, packages: 'external', platform: 'node', target: 'node20.19', format: 'esm' },
-    ...{ sourcemap: 'linked', sourcesContent: false, keepNames: true, logLevel: 'silent', plugins: [sourceLocation] },
+    ...{ sourcemap: 'linked', sourcesContent: false, keepNames: true, logLevel: 'silent' },
+    plugins: [sourceLocation(loadedElsewhere)],
     define: {
       'import.meta.url': 'sourceUrl',
       'import.meta.filename': 'sourceFile',
       'import.meta.dirname': 'sourceFolder',
     },
   });
-  return new Map(files.map((file) => [file, join(outdir, file.replace(/\.ts$/, '.mjs'))]));
+  return new Map(files.map((file) => [file, bundleOf(file)]));
 }

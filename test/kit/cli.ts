@@ -50,29 +50,46 @@ export function cleanEnv(more: RunOptions['env'] = {}): NodeJS.ProcessEnv {
   return { ...rest, ...more };
 }
 
-/** Runs the real CLI in a separate process. */
-export function svc(
+/** Runs the real CLI in a separate process. What it prints with `--json` must match its documented schema. */
+export async function svc(
   args: readonly string[],
   { cwd, env, script, node: options = [] }: RunOptions,
 ): Promise<CommandResult> {
   const [node, ...before] = script === undefined ? command : scripted(script);
-  return new Promise((settle, fail) => {
-    const child = spawn(node, [...options, ...before, ...args], {
-      cwd,
-      env: cleanEnv(env),
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    let stdout = '';
-    let stderr = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      stdout += text;
-    });
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      stderr += text;
-    });
+  const child = spawn(node, [...options, ...before, ...args], {
+    cwd,
+    env: cleanEnv(env),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const result = await collectOutput(child).ended;
+  if (script === undefined && args.includes('--json')) {
+    const { assertDocumentedOutput } = await import('./json-output.ts');
+    assertDocumentedOutput(args, result.stdout);
+  }
+  return result;
+}
+
+/** What a child process has printed so far, and its result. */
+interface ChildOutput {
+  readonly ended: Promise<CommandResult>;
+  stdout(): string;
+  stderr(): string;
+}
+
+export function collectOutput(child: ChildProcess): ChildOutput {
+  let stdout = '';
+  let stderr = '';
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const ended = new Promise<CommandResult>((settle, fail) => {
     child.on('error', fail);
     child.on('close', (status) => settle({ status, stdout, stderr }));
   });
+  return { ended, stdout: () => stdout, stderr: () => stderr };
 }
 
 export interface RunningCli {
@@ -92,27 +109,16 @@ export function startCli(args: readonly string[], cwd: string, options: readonly
     env: cleanEnv(),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let stdout = '';
-  let stderr = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text;
-  });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text;
-  });
-  const ended = new Promise<CommandResult>((settle, fail) => {
-    child.on('error', fail);
-    child.on('close', (status) => settle({ status, stdout, stderr }));
-  });
+  const { ended, stderr } = collectOutput(child);
   return {
     child,
     ended,
-    stderr: () => stderr,
+    stderr,
     untilStderr: (text) =>
       waitUntil(() => {
-        if (child.exitCode !== null && !stderr.includes(text))
-          throw new Error(`It ended before it printed ${text}: ${stderr}`);
-        return stderr.includes(text);
+        if (child.exitCode !== null && !stderr().includes(text))
+          throw new Error(`It ended before it printed ${text}: ${stderr()}`);
+        return stderr().includes(text);
       }, `It never printed ${text}`),
   };
 }

@@ -1,4 +1,4 @@
-import type { Dialect } from '../../core/dialect.ts';
+import type { ConnectOptions, Dialect } from '../../core/dialect.ts';
 import { Kernel } from '../../core/kernel.ts';
 import type { Target } from '../../core/migration/target.ts';
 import { mariadb } from '../../plugins/dialects/mariadb/dialect.ts';
@@ -70,12 +70,14 @@ export class TestEngine {
   }
 
   /** Runs `body` with the URL of a new database. Connections are closed afterwards. */
-  async withUrl(body: (url: string, connect: (kernel?: Kernel) => Promise<Target>) => Promise<void>): Promise<void> {
+  async withUrl(
+    body: (url: string, connect: (kernel?: Kernel, options?: ConnectOptions) => Promise<Target>) => Promise<void>,
+  ): Promise<void> {
     const { url, drop } = await this.#fresh();
     const open: Target[] = [];
     try {
-      await body(url, async (kernel = new Kernel()) => {
-        const target = await connectTarget(this.dialect, url, { kernel });
+      await body(url, async (kernel = new Kernel(), options = {}) => {
+        const target = await connectTarget(this.dialect, url, { kernel, ...options });
         open.push(target);
         return target;
       });

@@ -1,33 +1,26 @@
 import * as assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { waitUntil } from '../suites/wait-until.ts';
-import { cleanEnv } from './cli.ts';
+import { type CommandResult, cleanEnv, collectOutput } from './cli.ts';
 
 /** A project in a folder where the packed package and plugins are installed, used through the installed command line. */
 export interface InstalledProject {
-  readonly root: string;
   /** Runs a command with `--json`; its result. Fails if the command does. */
   svc(...args: readonly string[]): Promise<Record<string, unknown>>;
   /** Runs the command, or a script of the project, until it ends. */
-  run(program: Program, ...args: readonly string[]): Promise<Ended>;
+  run(program: Program, ...args: readonly string[]): Promise<CommandResult>;
   /** Starts it, and waits until a line of its output satisfies `until`. */
   start(program: Program, args: readonly string[], until: (line: string) => boolean): Promise<Started>;
 }
 
 type Program = 'svc' | `${string}.mjs`;
 
-interface Ended {
-  readonly status: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
 export interface Started {
   /** The line that `until` found. */
   readonly line: string;
-  ended(): Promise<Ended>;
+  readonly ended: Promise<CommandResult>;
   stop(): Promise<void>;
 }
 
@@ -44,16 +37,11 @@ export function installedProject(
   }
   const command = join(workspace, 'node_modules', '.bin', 'svc');
   const spawned = (program: Program, args: readonly string[]) => {
-    const child =
-      program === 'svc'
-        ? spawn(command, args, { cwd: root, env: cleanEnv() })
-        : spawn(process.execPath, [program, ...args], { cwd: root, env: cleanEnv() });
-    child.stdin.end();
-    return child;
+    const [file, ...before] = program === 'svc' ? [command] : [process.execPath, program];
+    return spawn(file, [...before, ...args], { cwd: root, env: cleanEnv(), stdio: ['ignore', 'pipe', 'pipe'] });
   };
-  const run: InstalledProject['run'] = (program, ...args) => collect(spawned(program, args)).ended();
+  const run: InstalledProject['run'] = (program, ...args) => collectOutput(spawned(program, args)).ended;
   return {
-    root,
     run,
     async svc(...args) {
       const { status, stdout, stderr } = await run('svc', ...args, '--json');
@@ -62,31 +50,19 @@ export function installedProject(
     },
     async start(program, args, until) {
       const child = spawned(program, args);
-      const { ended, lines } = collect(child);
+      const { ended, stdout } = collectOutput(child);
+      ended.catch(() => undefined);
       let line: string | undefined;
       await waitUntil(() => {
-        line = lines().find(until);
+        line = stdout().split('\n').slice(0, -1).find(until);
         return line !== undefined || child.exitCode !== null;
       }, `${program} printed no line that was waited for`);
-      if (line === undefined) assert.fail(`${program} ended: ${JSON.stringify(await ended())}`);
+      if (line === undefined) assert.fail(`${program} ended: ${JSON.stringify(await ended)}`);
       const stop = async () => {
         child.kill();
-        await ended();
+        await ended;
       };
       return { line, ended, stop };
     },
   };
-}
-
-function collect(child: ChildProcess): { ended(): Promise<Ended>; lines(): readonly string[] } {
-  let stdout = '';
-  let stderr = '';
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => (stdout += text));
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-  const closed = new Promise<Ended>((resolve, reject) => {
-    child.on('error', reject);
-    child.on('close', (status) => resolve({ status, stdout, stderr }));
-  });
-  closed.catch(() => undefined);
-  return { ended: () => closed, lines: () => stdout.split('\n').slice(0, -1) };
 }

@@ -13,12 +13,15 @@ export interface Terminal {
 const PATIENCE_MS = 60_000;
 
 /** The real CLI on a pseudo-terminal. */
-export function terminal(args: readonly string[], { cwd, env, script }: RunOptions): Terminal {
+export function terminal(
+  args: readonly string[],
+  { cwd, env, script, cols = 200 }: RunOptions & { readonly cols?: number },
+): Terminal {
   const [node, ...before] = script === undefined ? command : scripted(script);
   const child = spawn(node, [...before, ...args], {
     cwd,
     env: cleanEnv({ TERM: 'xterm-256color', ...env }),
-    cols: 200,
+    cols,
     rows: 50,
   });
   let shown = '';

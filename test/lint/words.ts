@@ -1,14 +1,10 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { reportLines } from './report-lines.ts';
 
 /**
  * Part of `npm run lint`: finds words that readers of this project should not have to guess at, in code, comments,
  * messages and docs. Names are split where their case changes, so that a phrase is found in `wayBack` too.
  */
 
-const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const FILES = /\.(ts|mts|mjs|js|md|yaml|json)$/;
 const SKIPPED = /(^|\/)(package-lock\.json|words\.ts)$|^bench\/results\//;
 
@@ -36,26 +32,15 @@ const WORDS: readonly (readonly [words: string, instead: string])[] = [
 ];
 const patterns = WORDS.map(([words, instead]) => ({ pattern: new RegExp(`\\b(?:${words})\\b`, 'i'), instead }));
 
-const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
-  cwd: root,
-  encoding: 'utf8',
-})
-  .split('\n')
-  .filter((file) => FILES.test(file) && !SKIPPED.test(file) && existsSync(join(root, file)));
-
-let found = 0;
-for (const file of files) {
-  for (const [index, line] of readFileSync(join(root, file), 'utf8').split('\n').entries()) {
+reportLines({
+  includes: (file) => FILES.test(file) && !SKIPPED.test(file),
+  *problems(line) {
     const text = line.replace(/([a-z])(?=[A-Z])/g, '$1 ').replaceAll('_', ' ');
     for (const { pattern, instead } of patterns) {
       const word = pattern.exec(text)?.[0];
-      if (word === undefined) continue;
-      found += 1;
-      console.error(`${file}:${index + 1} "${word}": ${instead}\n    ${line.trim()}`);
+      if (word !== undefined) yield `"${word}": ${instead}`;
     }
-  }
-}
-console.log(
-  found === 0 ? `${files.length} files, no word of the list.` : `${found} words of the list in test/lint/words.ts.`,
-);
-if (found > 0) process.exitCode = 1;
+  },
+  found: 'words of the list in test/lint/words.ts',
+  none: 'no word of the list',
+});

@@ -70,7 +70,13 @@ export class Bank {
 }
 
 function humanInLoop(overrides: Partial<HumanInLoop> = {}): HumanInLoop {
-  return { enabled: true, alwaysRequireApproval: new Set(), approvalTimeout: 60_000, ...overrides };
+  return {
+    enabled: true,
+    alwaysRequireApproval: new Set(),
+    approvalTimeout: 60_000,
+    approvalValidFor: 60_000,
+    ...overrides,
+  };
 }
 
 export function createGate(

@@ -7,11 +7,12 @@ import type { StorageBackend } from '../../core/approval/backend.ts';
 import { DETACH } from '../../core/approval/call.ts';
 import { decide, type Signal } from '../../core/approval/decide.ts';
 import { APPROVAL_STATUSES, listApprovals } from '../../core/approval/list-approvals.ts';
+import type { CallOutcome } from '../../core/approval/outcome.ts';
 import { newRequestId } from '../../core/approval/request.ts';
-import { type ApprovalRow, approvals, tools } from '../../core/approval/schema.ts';
+import { type ApprovalRow, approvals, tools, waiters } from '../../core/approval/schema.ts';
 import { ApprovalService } from '../../core/approval/service.ts';
-import { withClaim } from '../../core/approval/state.ts';
-import type { Json } from '../../core/json.ts';
+import { validUntil, withClaim } from '../../core/approval/state.ts';
+import { canonicalJson, type Json } from '../../core/json.ts';
 import { Kernel } from '../../core/kernel.ts';
 import { metaTable } from '../../core/migration/history-table.ts';
 import type { ToolParameters } from '../../core/tool/parameters.ts';
@@ -23,6 +24,7 @@ import {
   createGate,
   OWNER,
   openApprovalProcess,
+  type PendingCall,
   readRow,
   refund,
   reject,
@@ -101,6 +103,38 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
       [pending[0]!.request.requestId, pending[2]!.request.requestId].sort(),
     );
     assert.ok(records.every((record) => record.groupId === groupId));
+  });
+
+  on('parameters, changes and results keep the order of their keys', async (open) => {
+    const [app, other] = await Promise.all([open(), open()]);
+    const handled: string[] = [];
+    const result = {
+      zone: 1,
+      id: [
+        { y: 1, x: { b: 1, a: 2 } },
+        { y: 2, x: null },
+        { x: 3, y: 3 },
+      ],
+      of: 'a',
+    };
+    const parameters = { zone: { type: 'object' }, order: { type: 'string' }, a: { type: 'number' } } as const;
+    const handler = (_ctx: unknown, params: unknown) => {
+      handled.push(JSON.stringify(params));
+      return result;
+    };
+    const gate = createGate(app, compileTestTools({ tag: 'refund', requiresConfirmation: true, parameters, handler }));
+    const sent = { zone: { street: 'x', no: 1, city: { zip: 'z', name: 'n' } }, order: '1', a: 2 };
+    const { request, outcome } = await startCall(gate, refund(sent));
+    const modifiedParams = { zone: { no: 2, city: 'c', at: 1 }, a: 3 };
+    await approve(other, request, modifiedParams);
+    assert.equal(JSON.stringify((await outcome).result), JSON.stringify(result));
+    assert.deepEqual(handled, [JSON.stringify({ ...sent, ...modifiedParams })]);
+    const { records } = await listApprovals(other.service, { status: 'approved' });
+    const record = records.find(({ requestId }) => requestId === request.requestId)!;
+    assert.deepEqual(
+      [record.parameters, record.modifiedParams, record.outcome?.result].map((value) => JSON.stringify(value)),
+      [sent, modifiedParams, result].map((value) => JSON.stringify(value)),
+    );
   });
 
   on('one rejection does not drop the approved calls of its turn', async (open) => {
@@ -539,6 +573,7 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     app.kernel.hooks.beforeToolCall.tap('strict', (review) => review.requireApproval('More than nothing.'));
     app.kernel.hooks.beforeToolCall.tap('late', (review) => {
       assert.throws(() => Object.assign(review.call.parameters, { amount: 1_000_000 }));
+      assert.throws(() => Object.assign(review, { call: { ...review.call, parameters: { amount: 1 } } }));
     });
     const gate = createGate(app, compileTestTools(bank.tool({ requiresConfirmation: false })), {
       humanInLoop: { enabled: false },
@@ -550,11 +585,31 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     assert.equal(bank.paid[0]!.amount, 20);
   });
 
+  on('a policy that returns a promise is awaited, also with tap', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    app.kernel.hooks.beforeToolCall.tap('slow', async (review) => {
+      await app.service.clock.readNow();
+      if (review.call.parameters.amount === 21) review.deny('Not 21.');
+    });
+    app.kernel.hooks.beforeDecision.tap('slow', async (review) => {
+      await app.service.clock.readNow();
+      if (review.decision.actor === 'bob') review.refuse('Not bob.');
+    });
+    const gate = createGate(app, compileTestTools(bank.tool()));
+    assert.equal((await gate.call(refund({ order: 'a', amount: 21 }))).status, 'denied');
+    const { request, outcome } = await startCall(gate, refund());
+    await expectError(approve(app, request, undefined, { actor: 'bob' }), 'decision_refused');
+    await approve(app, request);
+    assert.equal((await outcome).status, 'completed');
+  });
+
   on('a tap can keep requesters from approving their own requests', async (open) => {
     const [app, bank] = [await open(), new Bank()];
     app.kernel.hooks.beforeDecision.tap('four eyes', (review) => {
       if (review.decision.actor === 'bob') review.refuse('They requested it.');
       if (review.decision.actor === 'eve') throw new Error('who?');
+      assert.throws(() => Object.assign(review.decision, { actor: 'ceo' }));
+      assert.throws(() => Object.assign(review, { decision: { ...review.decision, actor: 'ceo' } }));
     });
     const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), refund());
     const error = await expectError(approve(app, request, undefined, { actor: 'bob' }), 'decision_refused');
@@ -762,6 +817,10 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
       await expectError(redeployed.call({ ...call, tool: 'delete_account' }), 'call_conflict');
       await expectError(redeployed.call({ ...call, parameters: more }), 'call_conflict');
     };
+    await expectError(
+      createGate(app, compileTestTools(bank.tool()), { agentTag: 'other' }).call(call),
+      'call_conflict',
+    );
     await conflicts();
     assert.equal((await readRow(app, request)).record.status, 'waiting');
     await approve(app, request);
@@ -815,6 +874,150 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     assert.deepEqual([record.status, record.body.run], ['approved', 'unknown']);
     // A repeated call gets the same outcome.
     assert.deepEqual(await createGate(later, compileTestTools(bank.tool())).call(call, { resumed: true }), ended);
+  });
+
+  on('an error that quotes a sensitive parameter is stored and returned without it', async (open) => {
+    const [app, other] = await Promise.all([open(), open()]);
+    const parameters = {
+      card: { type: 'object', sensitive: true },
+      pin: { type: 'integer', sensitive: true },
+      order: { type: 'string' },
+    } as const;
+    const handler = (_ctx: unknown, params: unknown) => {
+      const { card, pin, order } = params as { card: { holder: string; number: string }; pin: number; order: string };
+      const url = `https://bank.example/?n=${encodeURIComponent(card.holder)}`;
+      throw new Error(
+        `card ${card.number} of ${card.holder.toUpperCase()} with ${pin} (${JSON.stringify(card)}, ${url}) for order ${order}7`,
+      );
+    };
+    const tool = { tag: 'refund', requiresConfirmation: true, parameters, handler };
+    const gate = createGate(app, compileTestTools(tool));
+    const card = { holder: 'Ann "A" Lee', number: '4111-1111' };
+    const { request, outcome } = await startCall(gate, refund({ card, pin: 7, order: 'a7' }));
+    const { digest } = (await readRow(other, request)).record.body;
+    await approve(other, request, { card: { ...card, number: '5500.0000' } }, { actor: 'ann', reviewToken: digest });
+    const { status, result } = await outcome;
+    const message =
+      'The tool failed: card [masked] of [masked] with [masked] ' +
+      '({"holder":"[masked]","number":"[masked]"}, https://bank.example/?n=[masked]) for order a77';
+    assert.deepEqual([status, (result as { message: string }).message], ['failed', message]);
+    const stored = JSON.stringify((await readRow(other, request)).record.body.outcome);
+    assert.ok(stored.includes('[masked]') && !/4111|5500|Ann|ANN/.test(stored), stored);
+    const free = createGate(app, compileTestTools({ ...tool, requiresConfirmation: false }));
+    const ended = await free.call({ tool: 'refund', parameters: { card, pin: 7, order: 'a7' } });
+    assert.equal((ended.result as { message: string }).message, message);
+  });
+
+  on('an approved call that no process takes up in time does not run, says so, and can be pruned', async (open) => {
+    const [first, app, bank] = [await open(), await open(), new Bank()];
+    const tools = compileTestTools(bank.tool());
+    const options = { humanInLoop: { approvalValidFor: 1_000 } };
+    const [named, forgotten] = [refund(), refund()];
+    const gate = createGate(first, tools, options);
+    const pending = [await startCall(gate, named), await startCall(gate, forgotten)];
+    await first.service.close();
+    for (const { outcome } of pending) await expectError(outcome, 'interrupted');
+    for (const { request } of pending) await approve(app, request);
+    const find = async () => (await listApprovals(app.service, { status: 'approved' })).records;
+    const ends = (await find()).map((record) => Date.parse(record.validUntil!));
+    for (const { validUntil: until, decidedAt } of await find()) {
+      assert.equal(Date.parse(until!), Date.parse(decidedAt!) + 1_000);
+    }
+    await waitUntil(async () => (await app.service.clock.readNow()) > Math.max(...ends), 'the approvals never lapsed');
+    const ended = await createGate(app, tools, options).call(named);
+    assert.equal(ended.status, 'lapsed');
+    const { error, message } = ended.result as { error: string; message: string };
+    assert.deepEqual(
+      [error, message],
+      ['approval_lapsed', 'The approval was no longer valid when the call could start. The tool did not run.'],
+    );
+    assert.deepEqual(bank.paid, []);
+    const { events = [] } = (await find()).find(({ requestId }) => requestId === ended.requestId) ?? {};
+    assert.deepEqual([events.at(-1)?.type, events.at(-1)?.as], ['closed', 'lapsed']);
+    assert.equal(await pruneApprovals(app.service, { olderThanMs: 0 }, async () => false), 2);
+    assert.deepEqual(await find(), []);
+  });
+
+  on('an approved call does not run if its approval lapses while the claim is stored', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    const { service } = app;
+    const gate = createGate(app, compileTestTools(bank.tool()), { humanInLoop: { approvalValidFor: 1_000 } });
+    const { request, outcome } = await startCall(gate, refund());
+    const write = service.write.bind(service);
+    service.write = async (row, next, guard) => {
+      const hasLapsed = async () => (await service.clock.readNow()) > validUntil(row.record);
+      if (next.body.run === 'claimed') await waitUntil(hasLapsed, 'the approval never lapsed');
+      return write(row, next, guard);
+    };
+    await approve(app, request);
+    assert.equal((await outcome).status, 'lapsed');
+    assert.deepEqual(bank.paid, []);
+    const { status, body } = (await readRow(app, request)).record;
+    assert.deepEqual([status, body.run, body.outcome?.status], ['approved', 'none', 'lapsed']);
+  });
+
+  on(
+    'an approver learns that nobody waits for the decision, once its process has ended or is not seen',
+    async (open, { connect }) => {
+      const [first, app, bank] = [await open(), await open(), new Bank()];
+      const tools = compileTestTools(bank.tool());
+      const gate = createGate(first, tools);
+      const [named, unnamed] = [refund(), refund(undefined, { toolCallId: undefined })];
+      const [one, other] = [await startCall(gate, named), await startCall(gate, unnamed)];
+      const since = async ({ request: { requestId } }: PendingCall, { service } = app) => {
+        const records = [...(await listApprovals(service)).records, ...(await approved(service))];
+        return records.find((record) => record.requestId === requestId)?.unattendedSince;
+      };
+      const approved = async (service: ApprovalService) =>
+        (await listApprovals(service, { status: 'approved' })).records;
+      assert.equal(await since(one), undefined, 'its process waits');
+
+      // It is not seen for longer than its lease, as after a crash.
+      const rows = (await connect()).records(waiters);
+      const [{ record, version }] = [(await rows.get(first.service.presence.id))!];
+      assert.equal(await rows.replace(record.waiterId, version, { ...record, leaseMs: 0 }), 'replaced');
+      await waitUntil(async () => (await since(one)) !== undefined, 'a process that is not seen still waits');
+      assert.ok(Date.parse((await since(one))!) >= record.seenAt.getTime());
+      assert.equal(await since(one, first), undefined, 'a process knows that it waits');
+
+      // Another process takes one of the calls up.
+      const takenUp = await startCall(createGate(app, tools), named);
+      await waitUntil(
+        async () => (await readRow(app, one.request)).record.body.waiters?.length === 2,
+        'it is not named',
+      );
+      assert.equal(await since(one), undefined);
+      const seenBy = await open();
+      assert.equal(await since(one, seenBy), undefined);
+      assert.notEqual(await since(other, seenBy), undefined);
+
+      await first.service.close();
+      for (const { outcome } of [one, other]) await expectError(outcome, 'interrupted');
+      const attended = await approve(seenBy, one.request);
+      assert.equal(attended.unattendedSince, undefined);
+      assert.equal((await takenUp.outcome).status, 'completed');
+      const { unattendedSince } = await approve(seenBy, other.request);
+      assert.ok(Date.parse(unattendedSince!) >= record.seenAt.getTime());
+      assert.equal((await approve(seenBy, other.request)).unattendedSince, unattendedSince, 'nor when repeated');
+      assert.equal(await since(other), unattendedSince);
+
+      // Nobody can take up a call without a name.
+      assert.equal(await pruneApprovals(app.service, { olderThanMs: 0 }, async () => false), 2);
+      assert.equal(await seenBy.service.read(other.request.requestId), undefined);
+      assert.equal(await rows.get(first.service.presence.id), undefined);
+      assert.notEqual(await rows.get(app.service.presence.id), undefined);
+      assert.equal(bank.paid.length, 1);
+    },
+  );
+
+  on('the waiting calls of a process are one write that says so', async (open, { connect }) => {
+    const [app, bank] = [await open(), new Bank()];
+    const gate = createGate(app, compileTestTools(bank.tool()));
+    const pending = await Promise.all(Array.from({ length: 20 }, () => startCall(gate, refund())));
+    const found = await (await connect()).records(waiters).get(app.service.presence.id);
+    assert.equal(found?.version, 1);
+    for (const { request } of pending) await reject(app, request);
+    await Promise.all(pending.map(({ outcome }) => outcome));
   });
 
   on('a failed or interrupted call reports the parameters it ran with', async (open) => {
@@ -872,6 +1075,62 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     await outcome;
     assert.equal(bank.keys.length, 3);
     assert.equal(new Set(bank.keys).size, 2, 'another call, another key');
+  });
+
+  on('a claim that was taken for lost while it was stored does not start the tool', async (open) => {
+    const [app, later, bank] = [await open(), await open(), new Bank()];
+    const { service } = app;
+    const tools = compileTestTools(bank.tool());
+    const call = refund();
+    const { request, outcome } = await startCall(createGate(app, tools, { leaseMs: 300 }), call);
+    const write = service.write.bind(service);
+    let elsewhere: Promise<CallOutcome> | undefined;
+    service.write = async (row, next, guard) => {
+      const result = await write(row, next, guard);
+      const { run, claim } = next.body;
+      if (run === 'claimed' && claim?.beat === 0) {
+        elsewhere = createGate(later, tools).call(call);
+        await elsewhere;
+      }
+      return result;
+    };
+    await approve(app, request);
+    assert.equal((await outcome).status, 'interrupted');
+    assert.equal((await elsewhere)?.status, 'interrupted');
+    assert.deepEqual(bank.paid, []);
+  });
+
+  on('a call runs with what was shown, where a default depends on a default or on a change', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    const fee = { type: 'number', default: 100 } as const;
+    const fees = {
+      type: 'object',
+      required: true,
+      properties: { mode: { type: 'string', default: 'fast' }, fee: { type: 'number' } },
+      // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+      ...{ if: { properties: { mode: { const: 'fast' } }, required: ['mode'] }, then: { properties: { fee } } },
+    } as const;
+    const ran: unknown[] = [];
+    const tool = bank.tool({
+      parameters: { fees, o: { type: 'object', default: {}, properties: { a: { type: 'string' }, fee } } },
+      handler: async (_context, parameters) => void ran.push(parameters),
+    });
+    const gate = createGate(app, compileTestTools(tool));
+    const first = await startCall(gate, refund({ fees: {}, o: { fee: 0 } }));
+    assert.equal(canonicalJson(first.request.parameters), '{"fees":{"fee":100,"mode":"fast"},"o":{"fee":0}}');
+    await approve(app, first.request);
+    await first.outcome;
+    const changed = await startCall(gate, refund({ fees: { mode: 'slow' }, o: { fee: 0 } }));
+    const answer = await approve(app, changed.request, { o: { a: 'b' } });
+    assert.deepEqual(await approve(app, changed.request, { o: { a: 'b' } }), answer);
+    await expectError(approve(app, changed.request, { o: { a: 'c' } }), 'approval_decided');
+    assert.deepEqual((await changed.outcome).changed, ['o']);
+    const { decision } = (await readRow(app, changed.request)).record.body;
+    assert.equal(canonicalJson(decision?.modifiedParams), '{"o":{"a":"b","fee":100}}');
+    assert.deepEqual(ran.map(canonicalJson), [
+      canonicalJson(first.request.parameters),
+      '{"fees":{"mode":"slow"},"o":{"a":"b","fee":100}}',
+    ]);
   });
 
   on('a claim without heartbeats expires, and one with heartbeats does not', async (open) => {

@@ -1,8 +1,8 @@
 import * as assert from 'node:assert/strict';
 import type { Svc } from '../../config/sdk/index.ts';
-import { displayText } from '../../core/approval/display.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
-import type { ChannelMessage, ChannelReceiver, ChannelUnderTest } from './channel-suite.ts';
+import { hasInvisible } from '../../core/display/misleading.ts';
+import { type ChannelMessage, type ChannelReceiver, type ChannelUnderTest, containsText } from './channel-suite.ts';
 import type { GateUnderTest } from './gate-client.ts';
 import type { CaseOptions, DeclareCase } from './suite.ts';
 import { waitUntil } from './wait-until.ts';
@@ -32,6 +32,11 @@ export interface ButtonPress {
   readonly sentAt: Date;
   /** Whether the request is signed with a secret that is not the service's. */
   readonly isForged: boolean;
+  /**
+   * Whether it is pressed in another chat than the one that the message was delivered to, as in a forwarded copy. If the
+   * service has no chats, skip the case about it.
+   */
+  readonly isElsewhere: boolean;
 }
 
 /** The cases that a channel without decisions skips. */
@@ -42,6 +47,7 @@ const DECISION_CASES = [
   'a press that the service did not sign decides nothing',
   'a press with the signature of another decides nothing',
   'a press that was signed long ago decides nothing',
+  'a press in another chat decides nothing',
   'a press does not approve what the message does not show',
 ] as const;
 
@@ -95,18 +101,25 @@ export function declareDecisionCases(
       const awaitReports = async () => {
         for (const requestId of reportsDecisions ? started : []) {
           if ((await gate.svc.approvals.get(requestId)).status === 'waiting') continue;
-          const messages = () => receiver.received().filter(({ raw }) => raw.includes(requestId));
+          const messages = () => receiver.received().filter((message) => containsText(message, requestId));
           await waitUntil(() => messages().length > 1, 'no report', REPORT_MS).catch(() => undefined);
         }
       };
       const startCall = async (parameters?: object): Promise<PendingCall> => {
         const { request, outcome } = await gate.refund(parameters);
         started.push(request.requestId);
-        const find = () => receiver.received().find(({ raw }) => raw.includes(request.requestId));
+        const find = () => receiver.received().find((message) => containsText(message, request.requestId));
         await waitUntil(() => find() !== undefined, 'the request was not delivered');
         const message = find() as ChannelMessage;
         const press: PendingCall['press'] = (button, user, options) => {
-          const built = medium.request(message, { button, user, sentAt: new Date(), isForged: false, ...options });
+          const built = medium.request(message, {
+            button,
+            user,
+            sentAt: new Date(),
+            isForged: false,
+            isElsewhere: false,
+            ...options,
+          });
           assert.ok(built, `the message has no button to ${button}`);
           return built;
         };
@@ -133,7 +146,7 @@ export function declareDecisionCases(
   const assertVisible = (text: string): void => {
     assert.notEqual(text.trim(), '', 'the person who pressed sees nothing');
     if (reader === 'person') {
-      assert.equal(displayText(text, { lines: true }), text, 'a person sees misleading characters');
+      assert.ok(!hasInvisible(text), 'a person sees misleading characters');
     }
   };
   /** What a person sees who decides a new request, without its ids. */
@@ -285,17 +298,40 @@ export function declareDecisionCases(
   );
 
   on(
+    'a press in another chat decides nothing',
+    () =>
+      withDecisions(async ({ startCall, decide, assertWaiting, handle }) => {
+        const call = await startCall();
+        for (const button of ['approve', 'reject'] as const) {
+          await handle(call.press(button, 'ada', { isElsewhere: true }));
+          await assertWaiting(call, 'a press in another chat decided');
+        }
+        await decide(call, 'approve', 'ada');
+      }),
+    {
+      promise:
+        'Only those who can see the chat that the request was delivered to decide. The service signs presses in any chat, also on a forwarded message.',
+    },
+  );
+
+  on(
     'a press does not approve what the message does not show',
     () =>
       withDecisions(async ({ startCall, assertWaiting, request, handle, refunds }) => {
-        const approve = { button: 'approve', user: 'ada', sentAt: new Date(), isForged: false } as const;
+        const approve = {
+          button: 'approve',
+          user: 'ada',
+          sentAt: new Date(),
+          isForged: false,
+          isElsewhere: false,
+        } as const;
         const masked = await startCall({ orderId: '1', amount: 2, card: '4111-1111-1111-1111' });
         const press = request(masked.message, approve);
         if (press) assertVisible(await handle(press));
         await assertWaiting(masked, 'sensitive parameters were approved that the message masks');
         const orderId = `${'x'.repeat(LONG)}and nothing else`;
         const long = await startCall({ orderId, amount: 2 });
-        if (!long.message.displayed.includes(orderId)) {
+        if (!unfolded(long.message.displayed).includes(orderId)) {
           assert.equal(request(long.message, approve), undefined, 'a shortened message has a button to approve');
         }
         assert.deepEqual(refunds, []);
@@ -306,6 +342,9 @@ export function declareDecisionCases(
     },
   );
 }
+
+/** Without the breaks of `displayJson` in wide lines. */
+export const unfolded = (text: string): string => text.replace(/\n\s*↪ /g, '');
 
 const withoutIds = (text: string, { request }: PendingCall): string =>
   text.replaceAll(request.requestId, '').replaceAll(request.executionId, '');

@@ -1,13 +1,13 @@
 import * as assert from 'node:assert/strict';
 import { type Channel, type Delivery, isDeliveryFailed, storableReceipt } from '../../core/approval/channel.ts';
-import { displayText } from '../../core/approval/display.ts';
 import type { ApprovalRecord } from '../../core/approval/request.ts';
+import { hasInvisible } from '../../core/display/misleading.ts';
 import type { Json } from '../../core/json.ts';
 import { Kernel, type Plugin } from '../../core/kernel.ts';
 import { applyPlugin } from '../../core/plugin.ts';
 import type { ToolParameters as CallParameters } from '../../core/tool/parameters.ts';
 import { frozenClone } from '../../core/tool/safe-json.ts';
-import { type DecisionsUnderTest, declareDecisionCases, skippedCases } from './channel-decisions.ts';
+import { type DecisionsUnderTest, declareDecisionCases, skippedCases, unfolded } from './channel-decisions.ts';
 import { expectError, expectRejection } from './expect-error.ts';
 import { type GateUnderTest, withGate } from './gate-client.ts';
 import { suite, type TestFunction, type UnderTest, withTimeout } from './suite.ts';
@@ -51,6 +51,10 @@ export interface ChannelMessage {
   readonly displayed: string;
 }
 
+/** Whether a message contains a text, which the medium may escape. */
+export const containsText = ({ raw, displayed }: ChannelMessage, text: string): boolean =>
+  raw.includes(text) || displayed.includes(text);
+
 /** `rateLimits`: rejects the message and requests a pause of RETRY_AFTER_SECONDS, as the service does. */
 export type ReceiverBehaviour = 'accepts' | 'fails' | 'rateLimits' | 'hangs';
 
@@ -61,6 +65,8 @@ const TOKEN = 'v1.a-token-that-decides';
 const LONG = 40_000;
 /** ANSI, a text direction override, a zero-width space, a null, a tag character: all of them invisible. */
 const UNSAFE_TEXTS = ['\u001b[2Jgone', '\u202etxt.exe', 'pay\u200bpal', 'nul\u0000l', 'tag\u{e0041}ged'];
+/** Text moved to the next line, like a parameter of its own; letters of another script; marks over the lines around. */
+const MISLEADING_TEXTS = [`paid${' '.repeat(60)}\u02baamount\u02ba: 5,`, 'p\u0430ypal.com', `e${'\u0301'.repeat(30)}`];
 const PLAIN = [
   '"quotes" and \\ and \'',
   '<b>bold</b> & more',
@@ -114,12 +120,27 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
           const request = delivery({ orderId: '1234', amount: 20.5, items: ['lamp', 'service'], express: true });
           await tested.deliver(request, signal());
           const { displayed, raw } = onlyMessage(receiver);
-          for (const word of ['payouts', 'refund', 'orderId', '1234', 'amount', '20.5', 'lamp', 'service', 'express']) {
+          for (const word of [
+            'payouts',
+            'refund',
+            'acme',
+            'staging',
+            'orderId',
+            '1234',
+            'amount',
+            '20.5',
+            'lamp',
+            'service',
+            'express',
+          ]) {
             assert.ok(displayed.includes(word), `the message does not show "${word}": ${displayed}`);
           }
-          assert.ok(raw.includes(request.requestId), 'the message does not contain the request id');
+          assert.ok(containsText({ displayed, raw }, request.requestId), 'the message does not contain the request id');
         }),
-      { promise: 'deliver() sends one message, with the agent, the tool, every parameter and the id of the request.' },
+      {
+        promise:
+          'deliver() sends one message, with the product, the environment, the agent, the tool, every parameter and the id of the request.',
+      },
     );
 
     on(
@@ -198,7 +219,7 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
           );
           await Promise.all(all.map((one) => tested.deliver(one, signal())));
           const found = receiver.received().map(({ raw, displayed }) => {
-            const [one, ...others] = all.filter(({ requestId }) => raw.includes(requestId));
+            const [one, ...others] = all.filter(({ requestId }) => containsText({ raw, displayed }, requestId));
             assert.ok(one && others.length === 0, `a message contains ${others.length + 1} requests: ${raw}`);
             assert.ok(displayed.includes(String(one.parameters.amount)), `another request's parameters: ${displayed}`);
             return one.requestId;
@@ -240,7 +261,7 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
       'hostile text is harmless',
       () =>
         withReceiver(async (receiver, tested) => {
-          const texts = [...UNSAFE_TEXTS, ...PLAIN, ...(channel.markup ?? [])];
+          const texts = [...UNSAFE_TEXTS, ...MISLEADING_TEXTS, ...PLAIN, ...(channel.markup ?? [])];
           const parameters = Object.fromEntries(texts.map((text, index) => [`p${index}`, text]));
           const request = delivery({ ...parameters, ...Object.fromEntries(UNSAFE_TEXTS.map((name) => [name, 1])) });
           await tested.deliver(
@@ -250,7 +271,12 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
           const { displayed, raw } = onlyMessage(receiver);
           if (channel.reader === 'program')
             assert.deepEqual(missingTexts(texts, displayed), [], 'some texts were changed');
-          else assert.equal(displayText(displayed, { lines: true }), displayed, 'a person sees misleading characters');
+          else {
+            assert.ok(!hasInvisible(displayed), 'a person sees misleading characters');
+            for (const text of MISLEADING_TEXTS) {
+              assert.ok(!displayed.includes(text), `a person is misled by ${JSON.stringify(text.slice(0, 20))}`);
+            }
+          }
           for (const text of channel.markup ?? []) {
             const at = raw.indexOf(text);
             assert.ok(
@@ -275,7 +301,7 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
           await tested.deliver(delivery({ note: long, orderId: '1234' }), signal());
           const { displayed } = onlyMessage(receiver);
           assert.ok(displayed.includes('xxx'), `the message shows no parameters: ${excerpt(displayed)}`);
-          assert.ok(displayed.includes(long) || displayed.includes('…'), 'the text was cut without a mark');
+          assert.ok(unfolded(displayed).includes(long) || displayed.includes('…'), 'the text was cut without a mark');
         }),
       { promise: 'A long request is delivered. Omitted text is marked with …, as shortenText() does.' },
     );
@@ -372,11 +398,11 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
           const texts = new Set(reports.map(({ displayed }) => displayed));
           assert.equal(texts.size, reports.length, 'two different decisions look the same');
           for (const { displayed, raw } of reports) {
-            assert.ok(raw.includes(delivery().requestId), 'a report does not contain the request id');
             assert.ok(
-              channel.reader === 'program' || displayText(displayed, { lines: true }) === displayed,
-              'a person sees misleading characters',
+              containsText({ displayed, raw }, delivery().requestId),
+              'a report does not contain the request id',
             );
+            assert.ok(channel.reader === 'program' || !hasInvisible(displayed), 'a person sees misleading characters');
           }
         }),
       {
@@ -406,8 +432,8 @@ function delivery(
     reason: 'The tool asks for confirmation.',
     timestamp: new Date().toISOString(),
     timeout: new Date(Date.now() + 300_000).toISOString(),
-    product: 'shop',
-    env: 'dev',
+    product: 'acme',
+    env: 'staging',
     expiresInMs: 300_000,
     description: 'Pays money back.',
     token: TOKEN,

@@ -69,22 +69,29 @@ const jobs = {
   },
 
   /**
-   * Replaces a record before its deadline and another one after it, by the clock of the engine, while that of this process
-   * is wrong. Returns both outcomes.
+   * Replaces a record for each deadline while the clock of this process is wrong. Returns the outcomes, and the engine's
+   * time.
    */
-  async replaceAround(dialect: Dialect, url: string, options: ConnectOptions, clockMs: number) {
+  async replaceAround(
+    dialect: Dialect,
+    url: string,
+    options: ConnectOptions,
+    clockMs: number,
+    deadlines: readonly number[],
+  ) {
     setClock(clockMs);
     const connection = await connectWhenFree(dialect, url, options);
     await connection.withLock(() => connection.ensureTables([anyDefinition(things)]));
     const store = connection.records(things);
-    const replace = async (key: string, inMs: number) => {
-      const expires = new Date((await connection.now()).getTime() + inMs);
-      await store.insert({ ...thing(key, 1), expires });
-      return store.replace(key, 1, thing(key, 2), { before: 'expires' });
-    };
-    const outcomes = [await replace(`before ${clockMs}`, 60_000), await replace(`after ${clockMs}`, -1_000)];
+    const outcomes: string[] = [];
+    for (const deadline of deadlines) {
+      const key = `${clockMs} ${deadline}`;
+      await store.insert({ ...thing(key, 1), expires: new Date(deadline) });
+      outcomes.push(await store.replace(key, 1, thing(key, 2), { before: 'expires' }));
+    }
+    const now = (await connection.now()).getTime();
     await connection.close();
-    return outcomes;
+    return { outcomes, now };
   },
 
   /** Applies migrations, or rolls back the last. Returns the number of calls to the connection. */

@@ -130,6 +130,29 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
     },
   );
 
+  on(
+    'the options that svc passes to every dialect are accepted',
+    '`connect` accepts `root`, `connectTimeoutMs`, `busyTimeoutMs`, `readOnly`, `allowCopy`, `onWait`, `onProgress` and `signal`, whether it uses them or not, and rejects an unknown option with `config_invalid`.',
+    async ({ url, connectAgain }) => {
+      const connection = await connectAgain({
+        root: process.cwd(),
+        connectTimeoutMs: 5_000,
+        busyTimeoutMs: 0,
+        readOnly: true,
+        allowCopy: false,
+        onWait: () => undefined,
+        onProgress: () => undefined,
+        signal: new AbortController().signal,
+      });
+      assert.deepEqual([...(await connection.introspect()).keys()], []);
+      await assert.rejects(
+        dialect.connect(url, { ...engine.options, unknownOption: 1 }),
+        (error) => isSvcError(error) && error.code === 'config_invalid',
+        'an unknown option is rejected with config_invalid',
+      );
+    },
+  );
+
   rowCases(onDatabase, engine, supported);
   processCases(onDatabase, engine);
   crashCases(declare, engine);
@@ -309,6 +332,37 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
       );
     },
   );
+
+  if (dialect.capabilities.transactionalDdl)
+    on(
+      'a segment is verified before it commits',
+      '`run` calls `verify` of a segment after its statements, with the catalog as its transaction sees it. If it throws, the segment is rolled back, and the failure contains the error.',
+      async ({ connection }) => {
+        const statements = dialect.compile(create('verified', [ID]), new Map());
+        const refusal = new Error('It is not what was announced.');
+        for (const error of [refusal, undefined]) {
+          let seen: readonly string[] = [];
+          const { committed, failure } = await connection.run(
+            [
+              {
+                transactional: true,
+                statements,
+                writes: [],
+                async verify(introspect) {
+                  seen = [...(await introspect(['verified', 'other'])).keys()];
+                  if (error) throw error;
+                },
+              },
+            ],
+            0,
+          );
+          assert.deepEqual(seen, ['verified']);
+          assert.equal(failure?.error, error);
+          assert.equal(committed, error ? 0 : 1);
+          assert.equal((await connection.introspect()).has('verified'), error === undefined);
+        }
+      },
+    );
 
   on(
     'an update counts matched and modified rows',

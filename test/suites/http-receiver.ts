@@ -24,8 +24,8 @@ const RESPONSES: Required<NonNullable<HttpService['responses']>> = {
 };
 
 /**
- * A fake of an HTTP service that a channel delivers to, on a local port. The `raw` of a message is its headers as JSON, a
- * line feed, and its body.
+ * A fake of an HTTP service that a channel delivers to, on a local port. The `raw` of a message is its method, path and headers
+ * as JSON, a line feed, and its body.
  */
 export async function httpReceiver({
   options,
@@ -41,8 +41,8 @@ export async function httpReceiver({
     options: options(receiver.url),
     secrets,
     received: () =>
-      receiver.received.map(({ headers, body }) => ({
-        raw: `${JSON.stringify(headers)}\n${body}`,
+      receiver.received.map(({ body, ...request }) => ({
+        raw: `${JSON.stringify(request)}\n${body}`,
         displayed: displayed(body),
       })),
     setBehaviour: (next) => {

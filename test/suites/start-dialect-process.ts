@@ -20,8 +20,12 @@ export interface DialectProcess {
 }
 
 /** The process itself, next to this file: TypeScript in this repository, JavaScript in the package. */
-const isSource = import.meta.url.endsWith('.ts');
-const script = fileURLToPath(new URL(`./dialect-process.${isSource ? 'ts' : 'js'}`, import.meta.url));
+const script = fileURLToPath(
+  import.meta.url.endsWith('.ts')
+    ? new URL('./dialect-process.ts', import.meta.url)
+    : new URL('./dialect-process.js', import.meta.url),
+);
+const isSource = script.endsWith('.ts');
 
 export function startDialectProcess({ module, dialect }: DialectUnderTest): DialectProcess {
   const child = fork(script, [moduleUrl(module), dialect.name], {

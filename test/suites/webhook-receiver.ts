@@ -3,6 +3,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 
 export interface Received {
+  readonly method: string;
+  /** The path and query. */
+  readonly path: string;
   readonly headers: IncomingMessage['headers'];
   readonly body: string;
 }
@@ -29,7 +32,8 @@ export async function startWebhookReceiver(answer: number | Answer): Promise<Web
     });
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
-    const one = { headers: request.headers, body: Buffer.concat(parts).toString('utf8') };
+    const { method = '', url: path = '', headers } = request;
+    const one = { method, path, headers, body: Buffer.concat(parts).toString('utf8') };
     received.push(one);
     if (typeof answer === 'function') answer(response, received.length, one);
     else response.writeHead(answer).end();

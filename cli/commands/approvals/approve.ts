@@ -1,14 +1,18 @@
 import { Command, Option } from 'clipanion';
+import type { Runtime } from '../../../config/load/runtime.ts';
 import type { Approvals } from '../../../config/sdk/approvals.ts';
-import { displayText } from '../../../core/approval/display.ts';
+import { inlineJson } from '../../../core/display/json.ts';
 import { SvcError } from '../../../core/errors.ts';
 import {
   ApprovalsCommand,
+  assertShown,
   parseModifiedParams,
   pickRequest,
+  shownRequest,
   showRequest,
   submitDecision,
 } from '../../approvals/decide.ts';
+import { questionText } from '../../approvals/request-text.ts';
 import type { CommandResult } from '../../base.ts';
 import { canPrompt, confirm } from '../../prompt.ts';
 
@@ -16,14 +20,20 @@ export default class ApprovalsApprove extends ApprovalsCommand {
   static override paths = [['approvals', 'approve']];
   static override usage = Command.Usage({
     description: 'Approves a tool call, optionally with changed parameters.',
-    details: 'In a terminal, shows the full request first. Without an id, lets you pick one.',
+    details:
+      'In a terminal, shows the full request first. Without an id, lets you pick one. ' +
+      'Elsewhere, --yes and --review-token are needed.',
     examples: [
-      ['Approve as requested', 'svc approvals approve apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --yes'],
+      ['Show a request, then approve it', 'svc approvals approve apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11'],
       [
         'Approve with a changed parameter',
         'svc approvals approve apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --set amount=15',
       ],
       ['Choose from the waiting requests', 'svc approvals approve'],
+      [
+        'Approve in a script what `svc approvals show --json` printed',
+        'svc approvals approve apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --review-token "$TOKEN" --yes',
+      ],
     ],
   });
 
@@ -33,17 +43,21 @@ export default class ApprovalsApprove extends ApprovalsCommand {
   });
   reason = Option.String('--reason', { description: 'The reason, stored with the decision.' });
   reviewToken = Option.String('--review-token', {
-    description: 'For sensitive parameters: the reviewToken from `show --reveal --json`.',
+    description:
+      'Proof that the request was shown: the reviewToken from `show --json`, with --reveal if a parameter is masked.',
   });
   yes = Option.Boolean('--yes', false, { description: 'Skips the confirmation.' });
 
-  async work(approvals: Approvals): Promise<CommandResult> {
+  async work(approvals: Approvals, runtime: Runtime): Promise<CommandResult> {
     const requestId = await pickRequest(this, approvals, this.requestId);
-    const record = await showRequest(this, approvals, requestId);
+    const presented = await showRequest(this, approvals, requestId);
+    const { record } = presented;
     const modifiedParams = parseModifiedParams(this.set, record.definition?.schema);
+    assertShown(presented, { yes: this.yes, reviewToken: this.reviewToken, flags: this.#flags() });
     if (canPrompt(this) && !this.yes && record.status === 'waiting') {
-      const change = modifiedParams ? ` with ${displayText(JSON.stringify(modifiedParams))}` : '';
-      if (!(await confirm(this, { message: `Approve${change}?`, flag: '--yes' }))) {
+      const change = modifiedParams ? ` with ${inlineJson(modifiedParams)}` : '';
+      const question = questionText('Approve', shownRequest(record, runtime));
+      if (!(await confirm(this, { message: `${question}${change}?`, flag: '--yes' }))) {
         throw new SvcError('declined', 'The request was not approved.', { state: 'The request is still waiting.' });
       }
     }
@@ -54,5 +68,11 @@ export default class ApprovalsApprove extends ApprovalsCommand {
       ...(modifiedParams && { modifiedParams }),
       ...(reviewToken !== undefined && { reviewToken }),
     });
+  }
+
+  /** The flags of the decision itself, to repeat in a suggested command. */
+  #flags(): string[] {
+    const changes = this.set.flatMap((change) => ['--set', change]);
+    return this.reason === undefined ? changes : [...changes, '--reason', this.reason];
   }
 }

@@ -5,6 +5,7 @@ import { parseDate } from '../../flag-values.ts';
 
 export default class ApprovalsExport extends ApprovalsCommand {
   static override paths = [['approvals', 'export']];
+  static override printsJsonLines = true;
   static override usage = Command.Usage({
     description: 'Prints the audit as JSON Lines: every request, decision, delivery and run.',
     details: 'Sensitive parameters are masked.',
@@ -17,9 +18,12 @@ export default class ApprovalsExport extends ApprovalsCommand {
   async work(approvals: Approvals): Promise<undefined> {
     const since = parseDate('--since', this.since);
     const before = parseDate('--before', this.before);
+    let isEmpty = true;
     for await (const entry of approvals.export({ ...(since && { since }), ...(before && { before }) })) {
       this.jsonLine(entry);
+      isEmpty = false;
       if (this.signal.aborted) return;
     }
+    if (isEmpty) this.note('The audit has no entries.');
   }
 }

@@ -7,6 +7,7 @@ import { ApprovalsCommand } from '../../approvals/decide.ts';
 import { listLines } from '../../approvals/request-text.ts';
 import type { CommandResult } from '../../base.ts';
 import { parseCount } from '../../flag-values.ts';
+import { columnsOf } from '../../output.ts';
 
 export default class ApprovalsList extends ApprovalsCommand {
   static override paths = [['approvals', 'list']];
@@ -41,7 +42,8 @@ export default class ApprovalsList extends ApprovalsCommand {
     });
     const isNarrow = [this.status, this.agent, this.execution, this.cursor].some((word) => word !== undefined);
     const now = new Date();
-    for (const record of page.records) for (const line of listLines(record, now)) this.print(line);
+    const width = columnsOf(this.context.stdout) ?? Number.POSITIVE_INFINITY;
+    for (const record of page.records) for (const line of listLines(record, now, width)) this.print(line);
     if (page.records.length === 0) this.note(isNarrow ? 'No requests found.' : 'No requests are waiting.');
     if (page.cursor !== undefined) this.note(`More requests: --cursor ${page.cursor}`);
     return { data: { ...page } };

@@ -12,7 +12,7 @@ export default class ApprovalsPrune extends ApprovalsCommand {
   static override paths = [['approvals', 'prune']];
   static override usage = Command.Usage({
     description: 'Removes old decided requests with their audit, and old ended executions.',
-    details: 'Keeps waiting requests, running executions, and approved calls that have not run.',
+    details: 'Keeps waiting requests, running executions, and approved calls that may still run.',
     examples: [['Older than a quarter', 'svc approvals prune --older-than 90d --yes']],
   });
 
@@ -22,7 +22,8 @@ export default class ApprovalsPrune extends ApprovalsCommand {
   async work(approvals: Approvals, runtime: Runtime): Promise<CommandResult> {
     const olderThanMs = parseAge('--older-than', this.olderThan);
     const message = `Remove decided requests and ended executions older than ${this.olderThan}, with their audit?`;
-    if (!this.yes && !(await confirm(this, { message, flag: '--yes' }))) {
+    const flag = `svc approvals prune --older-than ${this.olderThan} --yes`;
+    if (!this.yes && !(await confirm(this, { message, flag }))) {
       throw new SvcError('declined', 'Nothing was removed.');
     }
     const removed = await approvals.prune({ olderThanMs });

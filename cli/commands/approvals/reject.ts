@@ -1,7 +1,9 @@
 import { Command, Option } from 'clipanion';
+import type { Runtime } from '../../../config/load/runtime.ts';
 import type { Approvals } from '../../../config/sdk/approvals.ts';
 import { SvcError } from '../../../core/errors.ts';
-import { ApprovalsCommand, pickRequest, showRequest, submitDecision } from '../../approvals/decide.ts';
+import { ApprovalsCommand, pickRequest, shownRequest, showRequest, submitDecision } from '../../approvals/decide.ts';
+import { questionText } from '../../approvals/request-text.ts';
 import type { CommandResult } from '../../base.ts';
 import { canPrompt, confirm, promptText } from '../../prompt.ts';
 
@@ -21,17 +23,18 @@ export default class ApprovalsReject extends ApprovalsCommand {
   requestId = Option.String({ required: false });
   reason = Option.String('--reason', { description: 'The reason, sent to the agent and stored with the decision.' });
   reviewToken = Option.String('--review-token', {
-    description: 'For sensitive parameters: the reviewToken from `show --reveal --json`.',
+    description: 'For sensitive parameters, without a terminal: the reviewToken from `show --reveal --json`.',
   });
   yes = Option.Boolean('--yes', false, { description: 'Skips the confirmation.' });
 
-  async work(approvals: Approvals): Promise<CommandResult> {
+  async work(approvals: Approvals, runtime: Runtime): Promise<CommandResult> {
     const requestId = await pickRequest(this, approvals, this.requestId);
-    const record = await showRequest(this, approvals, requestId);
+    const { record } = await showRequest(this, approvals, requestId);
     let { reason } = this;
     if (canPrompt(this) && !this.yes && record.status === 'waiting') {
       reason ??= await promptText(this, { message: 'Reason for the agent:', flag: '--reason' });
-      if (!(await confirm(this, { message: 'Reject the request?', flag: '--yes' }))) {
+      const question = questionText('Reject', shownRequest(record, runtime));
+      if (!(await confirm(this, { message: `${question}?`, flag: '--yes' }))) {
         throw new SvcError('declined', 'The request was not rejected.', { state: 'The request is still waiting.' });
       }
     }

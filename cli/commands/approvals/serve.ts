@@ -9,6 +9,7 @@ import type { CommandResult } from '../../base.ts';
 export default class ApprovalsServe extends ApprovalsCommand {
   static override stopping = 'finishing what was received, then stopping';
   static override paths = [['approvals', 'serve']];
+  static override printsJsonLines = true;
   static override usage = Command.Usage({
     description: 'Serves the approval callback over HTTP until it is stopped.',
     details:

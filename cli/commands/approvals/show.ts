@@ -1,30 +1,56 @@
 import { Command, Option } from 'clipanion';
-import type { Approvals } from '../../../config/sdk/approvals.ts';
-import { ApprovalsCommand, toolDescription } from '../../approvals/decide.ts';
-import { decisionLines, historyLines, requestLines, statusText, timeLeft } from '../../approvals/request-text.ts';
+import type { Runtime } from '../../../config/load/runtime.ts';
+import type { ApprovalDetails, Approvals } from '../../../config/sdk/approvals.ts';
+import { foldLine } from '../../../core/display/fold.ts';
+import { ApprovalsCommand, DEFAULT_COLUMNS, shownRequest } from '../../approvals/decide.ts';
+import {
+  decisionLines,
+  historyLines,
+  requestLines,
+  statusText,
+  timeLeft,
+  unattendedLines,
+} from '../../approvals/request-text.ts';
 import type { CommandResult } from '../../base.ts';
+import { columnsOf } from '../../output.ts';
+import { canPrompt } from '../../prompt.ts';
 
 export default class ApprovalsShow extends ApprovalsCommand {
   static override paths = [['approvals', 'show']];
   static override usage = Command.Usage({
     description: 'Shows a request and its history.',
-    details: 'Without --reveal, sensitive parameters are masked.',
+    details:
+      'Without --reveal, sensitive parameters are masked. If none is masked, the command to approve the request follows, ' +
+      'with the review token that a script needs.',
     examples: [['One request', 'svc approvals show apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11']],
   });
 
   requestId = Option.String();
   reveal = Option.Boolean('--reveal', false, {
-    description: 'Shows sensitive parameters; with --json also the value for --review-token.',
+    description: 'Shows sensitive parameters.',
   });
 
-  async work(approvals: Approvals): Promise<CommandResult> {
+  async work(approvals: Approvals, runtime: Runtime): Promise<CommandResult> {
     const record = await approvals.get(this.requestId, { reveal: this.reveal });
-    for (const line of requestLines({ ...record, ...toolDescription(record) })) this.print(line);
-    this.print(
-      `status     ${record.status === 'waiting' ? `waiting, ${timeLeft(record, new Date())}` : statusText(record)}`,
-    );
-    for (const line of decisionLines(record)) this.print(line);
-    for (const line of historyLines(record)) this.print(`  ${line}`);
-    return { data: { request: record } };
+    const width = columnsOf(this.context.stdout) ?? DEFAULT_COLUMNS;
+    const status = record.status === 'waiting' ? `waiting, ${timeLeft(record, new Date())}` : statusText(record);
+    const after = [
+      `status     ${status}`,
+      ...unattendedLines(record),
+      ...decisionLines(record),
+      ...historyLines(record).map((line) => `  ${line}`),
+    ];
+    for (const line of requestLines(shownRequest(record, runtime), width)) this.print(line);
+    for (const line of after.flatMap((one) => foldLine(one, width, '  '))) this.print(line);
+    return { data: { request: record }, nextActions: nextActions(record, canPrompt(this)) };
   }
+}
+
+function nextActions({ requestId, status, reviewToken }: ApprovalDetails, isTerminal: boolean): string[] {
+  if (status !== 'waiting') return [];
+  if (reviewToken === undefined) return [`svc approvals show ${requestId} --reveal    shows what is masked`];
+  return [
+    `svc approvals approve ${requestId} --review-token ${reviewToken}${isTerminal ? '' : ' --yes'}`,
+    `svc approvals reject ${requestId} --reason <reason>`,
+  ];
 }

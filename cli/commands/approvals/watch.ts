@@ -6,6 +6,7 @@ import type { ApprovalRecord } from '../../../core/approval/request.ts';
 import { ApprovalsCommand } from '../../approvals/decide.ts';
 import { decidedLines, listLines } from '../../approvals/request-text.ts';
 import type { CommandResult } from '../../base.ts';
+import { columnsOf } from '../../output.ts';
 
 const POLL_MS = 1_000;
 /** This window finds requests that were created and decided between two polls, despite clock differences. */
@@ -13,6 +14,7 @@ const RECENT_MS = 60_000;
 
 export default class ApprovalsWatch extends ApprovalsCommand {
   static override paths = [['approvals', 'watch']];
+  static override printsJsonLines = true;
   static override usage = Command.Usage({
     description: 'Streams new requests and decisions until it is stopped.',
     details: 'With --json, prints one JSON object per line.',
@@ -26,6 +28,7 @@ export default class ApprovalsWatch extends ApprovalsCommand {
 
   async work(approvals: Approvals): Promise<CommandResult | undefined> {
     const waiting = new Map<string, ApprovalRecord>();
+    const width = columnsOf(this.context.stdout) ?? Number.POSITIVE_INFINITY;
     let decidedBefore = await this.#recentlyDecided(approvals);
     while (!this.signal.aborted) {
       const waitingNow = await this.#fetchAll(approvals, { status: 'waiting' });
@@ -33,14 +36,14 @@ export default class ApprovalsWatch extends ApprovalsCommand {
       for (const [requestId, record] of [...waitingNow, ...decided]) {
         if (waiting.has(requestId) || decidedBefore.has(requestId)) continue;
         waiting.set(requestId, record);
-        this.#printEvent('requested', record, () => listLines(record, new Date()));
+        this.#printEvent('requested', record, () => listLines(record, new Date(), width));
       }
       for (const requestId of waiting.keys()) {
         if (waitingNow.has(requestId) && !decided.has(requestId)) continue;
         waiting.delete(requestId);
         const record = decided.get(requestId) ?? (await approvals.get(requestId).catch(() => undefined));
         // An overdue request that has not been expired yet still has the status waiting.
-        if (record) this.#printEvent('decided', record, () => decidedLines(record));
+        if (record) this.#printEvent('decided', record, () => decidedLines(record, width));
       }
       decidedBefore = decided;
       await wait(POLL_MS, undefined, { signal: this.signal }).catch(() => undefined);

@@ -4,7 +4,7 @@ import { previewMigrate } from '../../../core/migration/preview.ts';
 import type { CommandResult } from '../../base.ts';
 import { forEachDatabase, MigratorCommand } from '../../db/command.ts';
 import { consentToMigrate } from '../../db/consent.ts';
-import { planData, planText, preambleData } from '../../db/plan-text.ts';
+import { neededPermissionData, planData, planText, preambleData } from '../../db/plan-text.ts';
 import { progress } from '../../db/progress.ts';
 import { formatDuration, plural } from '../../output.ts';
 
@@ -25,7 +25,7 @@ export default class Migrate extends MigratorCommand {
   });
 
   to = Option.String('--to', { description: 'Stops after this migration.' });
-  dryRun = Option.Boolean('--dry-run', false, { description: 'Prints the statements without running them.' });
+  override dryRun = Option.Boolean('--dry-run', false, { description: 'Prints the statements without running them.' });
   yes = Option.Boolean('-y,--yes', false, { description: 'Skips prompts and allows a protected environment.' });
   allowDestructive = Option.Boolean('--allow-destructive', false, {
     description: 'Allows statements that destroy data.',
@@ -56,7 +56,7 @@ export default class Migrate extends MigratorCommand {
         target.connection.preamble,
       ),
     );
-    return { ...preambleData(target.connection), plan: planData(planned) };
+    return { ...preambleData(target.connection), ...neededPermissionData(planned), plan: planData(planned) };
   }
 
   async #apply(tag: string): Promise<RunReport> {

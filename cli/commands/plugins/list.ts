@@ -6,7 +6,7 @@ export default class PluginsList extends SvcCommand {
   static override usage = Command.Usage({
     description: 'Lists loaded plugins, their source and what they register.',
     examples: [
-      ['Configured plugins, and the dialects of the databases', 'svc plugins list'],
+      ['Configured plugins, and the built-in ones that the configuration uses', 'svc plugins list'],
       ['As JSON', 'svc plugins list --json'],
     ],
   });
@@ -14,7 +14,8 @@ export default class PluginsList extends SvcCommand {
   async run(): Promise<CommandResult> {
     const runtime = await this.runtime();
     const plugins = await runtime.plugins();
-    if (plugins.length === 0) this.note('No plugins are loaded: the configuration has no plugins and no databases.');
+    if (plugins.length === 0)
+      this.note('No plugins are loaded: the configuration has no plugins, databases, channels or brokers.');
     for (const { name, from, registers, taps } of plugins) {
       this.print(`${this.colors.bold(name)}  ${from}`);
       for (const [registry, names] of Object.entries(registers))

@@ -12,6 +12,12 @@ const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 const MAX_LENGTH = 40;
 const MAX_PORT = 65_535;
 
+const EXAMPLES = {
+  '--sql': 'svc plugins new dialect duckdb --sql',
+  '--key-value': 'svc plugins new dialect lmdb --key-value',
+  '--port': 'svc plugins new broker nats --port 4222',
+} as const;
+
 export default class PluginsNew extends SvcCommand {
   static override paths = [['plugins', 'new']];
   static override usage = Command.Usage({
@@ -20,9 +26,10 @@ export default class PluginsNew extends SvcCommand {
       'The package compiles, and its tests run the suite for its kind: each failing case describes the work left to do. It is written to a new folder in the current one.',
     examples: [
       ['A dialect for another engine', 'svc plugins new dialect sqlite'],
-      ['A dialect for an SQL engine with one file per database', 'svc plugins new dialect duckdb --sql'],
+      ['A dialect for an SQL engine with one file per database', EXAMPLES['--sql']],
+      ['A dialect for a key-value engine with one file per database', EXAMPLES['--key-value']],
       ['A channel to reviewers', 'svc plugins new channel pager'],
-      ['A message broker', 'svc plugins new broker nats --port 4222'],
+      ['A message broker', EXAMPLES['--port']],
     ],
   });
 
@@ -30,6 +37,9 @@ export default class PluginsNew extends SvcCommand {
   name = Option.String({ required: true });
   sql = Option.Boolean('--sql', false, {
     description: 'Of a dialect: starts with the parts that SQL dialects share, laid out for an embedded engine.',
+  });
+  keyValue = Option.Boolean('--key-value', false, {
+    description: 'Of a dialect: starts with the parts for an engine without tables, laid out for an embedded engine.',
   });
   port = Option.String('--port', {
     description: 'Of a broker: the port of its server on 127.0.0.1, for the tests. Prompted for by default.',
@@ -58,10 +68,17 @@ export default class PluginsNew extends SvcCommand {
 
   async #request(kind: Kind, name: string): Promise<PluginRequest> {
     if (this.sql && kind !== 'dialect') throw misplaced('--sql', kind);
+    if (this.keyValue && kind !== 'dialect') throw misplaced('--key-value', kind);
+    if (this.sql && this.keyValue) {
+      throw new SvcError('usage', '--sql and --key-value exclude each other.', {
+        state: 'Nothing was written.',
+        next: [EXAMPLES['--sql'], EXAMPLES['--key-value']],
+      });
+    }
     if (this.port !== undefined && kind !== 'broker') throw misplaced('--port', kind);
     switch (kind) {
       case 'dialect':
-        return { kind, sql: this.sql };
+        return { kind, parts: this.sql ? 'sql' : this.keyValue ? 'key-value' : undefined };
       case 'channel':
         return { kind };
       case 'broker':
@@ -75,10 +92,10 @@ export default class PluginsNew extends SvcCommand {
   }
 }
 
-function misplaced(flag: string, kind: Kind): SvcError {
+function misplaced(flag: keyof typeof EXAMPLES, kind: Kind): SvcError {
   return new SvcError('usage', `${flag} is not for a ${kind}.`, {
     state: 'Nothing was written.',
-    next: [flag === '--sql' ? 'svc plugins new dialect duckdb --sql' : 'svc plugins new broker nats --port 4222'],
+    next: [EXAMPLES[flag]],
   });
 }
 
@@ -88,7 +105,7 @@ function portOf(text: string): number {
   throw new SvcError('usage', `${JSON.stringify(text)} is not a port.`, {
     why: `A port is a number from 1 to ${MAX_PORT}.`,
     state: 'Nothing was written.',
-    next: ['svc plugins new broker nats --port 4222'],
+    next: [EXAMPLES['--port']],
   });
 }
 

@@ -3,14 +3,16 @@ import { parseDecision } from '../../../core/approval/parse-decision.ts';
 import { toApprovalRecord, toApprovalRequest } from '../../../core/approval/public-view.ts';
 import { isRequestId } from '../../../core/approval/request.ts';
 import type { ApprovalService, RequestRow } from '../../../core/approval/service.ts';
-import { callbackToken, type TokenClaims, tokensEqual, viewToken } from '../../../core/approval/token.ts';
+import { callbackToken, isIssuedFor, type TokenClaims, tokensEqual, viewToken } from '../../../core/approval/token.ts';
 import { decodeUtf8 } from '../../../core/json.ts';
+import { readBody } from '../../../core/read-body.ts';
+import { shortDigest } from '../../../core/tool/call-digest.ts';
 import type { ToolParameters } from '../../../core/tool/parameters.ts';
 import { problemText, type Shape, shapeProblems } from '../../../core/validate-shape.ts';
 import type { Runtime } from '../../load/runtime.ts';
 import { openApprovals } from '../approval-runtime.ts';
-import { MAX_BODY_BYTES, RateLimit, readBody } from './limits.ts';
-import { closedPage, decisionPage, messagePage, PAGE_HEADERS, summaryPage } from './page.ts';
+import { MAX_BODY_BYTES, RateLimit } from './limits.ts';
+import { closedPage, decidedPage, decisionPage, messagePage, PAGE_HEADERS, summaryPage } from './page.ts';
 import { type HttpError, htmlResponse, httpErrorOf, jsonResponse } from './response.ts';
 import { requireCallbackKey, tokenClaims } from './token.ts';
 
@@ -29,7 +31,11 @@ const PATH = /\/approvals\/([^/]+)\/respond\/?$/;
 const MAX_PER_REQUEST = 60;
 const MAX_UNAUTHORIZED = 600;
 const DECISION_SHAPE: Shape = {
-  properties: { approved: 'boolean', reason: 'string', modifiedParams: { map: 'json' } },
+  properties: {
+    approved: 'boolean',
+    reason: { nullable: 'string' },
+    modifiedParams: { nullable: { map: 'json' } },
+  },
   required: ['approved'],
 };
 
@@ -39,6 +45,11 @@ const TOO_LARGE: HttpError = {
   status: 413,
   error: 'body_too_large',
   message: `A decision has at most ${MAX_BODY_BYTES} bytes.`,
+};
+const TOO_SLOW: HttpError = {
+  status: 408,
+  error: 'body_too_slow',
+  message: 'The body did not arrive in time. Nothing was decided.',
 };
 const NOT_ALLOWED: HttpError = {
   status: 405,
@@ -78,32 +89,28 @@ async function respond(
   if (!['GET', 'HEAD', 'POST'].includes(request.method)) throw NOT_ALLOWED;
   const token = url.searchParams.get('token');
   if (token === null || token === '') throw UNAUTHORIZED;
-  const body = request.method === 'POST' ? await readBody(request) : new Uint8Array();
-  if (body === undefined) throw TOO_LARGE;
+  // Each limit is checked before the store is read. A caller without a token cannot use up the limit of a request.
+  if (isIssuedFor(context.key, token, { ...context, requestId })) throttle(limits.perRequest, requestId);
+  else throttle(limits.unauthorized, '');
   const row = await approvals.read(requestId);
-  if (!row) {
-    throttle(limits.unauthorized, '');
-    throw NOT_FOUND;
-  }
+  if (!row) throw NOT_FOUND;
   const claims = tokenClaims(context, row);
-  if (!tokensEqual(token, callbackToken(context.key, claims))) {
-    throttle(limits.unauthorized, '');
-    throw UNAUTHORIZED;
-  }
-  // Counted after the token check, so that a caller without a token cannot use up the limit.
-  throttle(limits.perRequest, requestId);
-  if (request.method !== 'POST') return page(200, summaryPage(toApprovalRequest(row.record)));
+  if (!tokensEqual(token, callbackToken(context.key, claims))) throw UNAUTHORIZED;
+  if (request.method !== 'POST') return page(200, summaryPage({ ...context, request: toApprovalRequest(row.record) }));
+  const body = await readBody(request, MAX_BODY_BYTES);
+  if (body === 'too large') throw TOO_LARGE;
+  if (body === 'too slow') throw TOO_SLOW;
   if (isForm(request)) return respondToForm(context, row, claims, parseForm(body));
   return jsonResponse(
     200,
-    await decide(approvals, signalFor(requestId, jsonDecision(request, body)), { actor: ACTOR }),
+    await decide(approvals, signalFor(requestId, jsonDecision(request, body)), { actor: ACTOR }, row),
   );
 }
 
 interface Decision {
   readonly approved: boolean;
-  readonly reason?: string;
-  readonly modifiedParams?: ToolParameters;
+  readonly reason?: string | null;
+  readonly modifiedParams?: ToolParameters | null;
 }
 
 /** The body is described in docs/reference/approvals.md. */
@@ -146,10 +153,13 @@ async function respondToForm(
     const { record: current } = await approvals.expireIfDue(row);
     // Links end up in logs and chats, so a decided request is no longer shown.
     if (current.status !== 'waiting' || approvals.isDue(current)) {
-      return page(200, closedPage(toApprovalRecord(current)));
+      return page(200, closedPage({ ...context, request: toApprovalRecord(current) }));
     }
     const definition = await approvals.getToolDefinition(record.body.toolDigest);
-    return page(200, decisionPage(toApprovalRequest(record, true), definition?.description, view));
+    const digest = shortDigest(record.body.digest);
+    const more = { digest, view, ...(definition && { description: definition.description }) };
+    const unattendedSince = await approvals.presence.unattendedSince(current);
+    return page(200, decisionPage({ ...context, request: toApprovalRecord(record, true, unattendedSince) }, more));
   }
   if (action !== 'approve' && action !== 'reject') throw invalid('The form has no valid action.');
   if (!tokensEqual(fields.get('view') ?? '', view))
@@ -161,11 +171,11 @@ async function respondToForm(
     ...(reason && { reason }),
     ...(changes && { modifiedParams: parseModifiedParams(changes) }),
   };
-  const { status, decidedAt }: SignalResult = await decide(approvals, signalFor(record.requestId, decision), {
+  const result: SignalResult = await decide(approvals, signalFor(record.requestId, decision), {
     actor: ACTOR,
     reviewToken: record.body.digest,
   });
-  return page(200, messagePage(`The request is ${status}`, `Decided at ${decidedAt}.`));
+  return page(200, decidedPage({ ...context, request: toApprovalRequest(record) }, result));
 }
 
 function parseModifiedParams(text: string): ToolParameters {
@@ -178,7 +188,7 @@ function parseModifiedParams(text: string): ToolParameters {
 function signalFor(requestId: string, { approved, reason, modifiedParams }: Decision): Signal {
   return {
     signal: approved ? 'approve' : 'reject',
-    payload: { requestId, ...(reason !== undefined && { reason }), ...(modifiedParams && { modifiedParams }) },
+    payload: { requestId, reason, modifiedParams },
   };
 }
 

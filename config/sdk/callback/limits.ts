@@ -28,24 +28,3 @@ export class RateLimit {
 }
 
 export const MAX_BODY_BYTES = 64 * 1024;
-
-/** Reads a body of at most `MAX_BODY_BYTES`; returns undefined for a longer one. */
-export async function readBody(request: Request): Promise<Uint8Array | undefined> {
-  const declared = Number(request.headers.get('content-length') ?? 0);
-  if (declared > MAX_BODY_BYTES) return undefined;
-  if (!request.body) return new Uint8Array();
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  const reader = request.body.getReader();
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    size += value.byteLength;
-    if (size > MAX_BODY_BYTES) {
-      await reader.cancel().catch(() => undefined);
-      return undefined;
-    }
-    parts.push(value);
-  }
-  return Buffer.concat(parts);
-}

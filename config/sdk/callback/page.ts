@@ -1,9 +1,14 @@
 import { createHash } from 'node:crypto';
-import { displayJson, displayText } from '../../../core/approval/display.ts';
+import type { SignalResult } from '../../../core/approval/decide.ts';
+import { unattendedText } from '../../../core/approval/public-view.ts';
 import type { ApprovalRecord, ApprovalRequest } from '../../../core/approval/request.ts';
+import { DEFAULT_WIDTH } from '../../../core/display/fold.ts';
+import { jsonLines, warningLines } from '../../../core/display/json.ts';
+import { displayText } from '../../../core/display/text.ts';
 
 const STYLE = `body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem;color:#1a1a1a;background:#fff}
 pre{white-space:pre-wrap;word-break:break-all;background:#f4f4f4;padding:1rem;border-radius:4px}
+.warnings{border:2px solid}.question{font-weight:600}
 dt{font-weight:600}dd{margin:0 0 .5rem}textarea,input{width:100%;font:inherit;box-sizing:border-box}textarea{font-family:monospace}
 button{font:inherit;padding:.4rem 1.2rem;margin:1rem .5rem 0 0}
 @media(prefers-color-scheme:dark){body{color:#eee;background:#161616}pre{background:#262626}}`;
@@ -14,23 +19,43 @@ export const PAGE_HEADERS = {
   'x-frame-options': 'DENY',
 };
 
+/** A request, and where it comes from. */
+export interface PageContext {
+  readonly request: ApprovalRequest;
+  readonly product: string;
+  readonly env: string;
+}
+
 /** The response to a GET, also for link previews: without parameters and decision form. */
-export function summaryPage(request: ApprovalRequest): string {
+export function summaryPage(context: PageContext): string {
   return page(
     'Approval',
-    `${requestFacts(request, { parameters: false })}
+    `${requestFacts(context)}
 <form method="post"><input type="hidden" name="action" value="show"><button>Show the request</button></form>`,
   );
 }
 
-/** The whole request with its decision form. `view` proves that the request was shown. */
-export function decisionPage(request: ApprovalRequest, description: string | undefined, view: string): string {
+/**
+ * The whole request with its decision form. `view` proves that the request was shown. The form has no one-line field,
+ * in which Enter would press the first button.
+ */
+export function decisionPage(
+  context: PageContext & { readonly request: ApprovalRecord },
+  { description, digest, view }: { readonly description?: string; readonly digest: string; readonly view: string },
+): string {
+  const { tool, agentTag, parameters, reason } = context.request;
+  const more: [string, string][] = description === undefined ? [] : [['What it does', description]];
+  const lines = (all: readonly string[]) => escapeHtml(all.join('\n'));
+  const warnings = warningLines(parameters);
+  const question = `Let ${displayText(agentTag)} call ${displayText(tool)} in ${placeText(context)}? Digest of what is shown: ${digest}`;
   return page(
     'Approval',
-    `${requestFacts(request, { parameters: true, ...(description !== undefined && { description }) })}
-<form method="post">
+    `${requestFacts(context, [...more, ['Reason', reason], ['Digest', digest]])}
+<pre>${lines(jsonLines(parameters, DEFAULT_WIDTH))}</pre>
+${warnings.length === 0 ? '' : `<pre class="warnings">${lines(warnings)}</pre>\n`}<form method="post">
 <input type="hidden" name="view" value="${escapeHtml(view)}">
-<p><label>Reason <input name="reason" maxlength="2000" autocomplete="off"></label></p>
+<p class="question">${escapeHtml(question)}</p>${unattendedNotice(context.request)}
+<p><label>Reason <textarea name="reason" rows="1" maxlength="2000"></textarea></label></p>
 <p><label>Parameters to change, as JSON; only when approving <textarea name="modifiedParams" rows="3" spellcheck="false"></textarea></label></p>
 <button name="action" value="approve">Approve</button><button name="action" value="reject">Reject</button>
 </form>`,
@@ -38,34 +63,44 @@ export function decisionPage(request: ApprovalRequest, description: string | und
 }
 
 /** The outcome of a request, without parameters or a form. */
-export function closedPage(record: ApprovalRecord): string {
-  const { status, cause, decidedAt } = record;
+export function closedPage(context: PageContext & { readonly request: ApprovalRecord }): string {
+  const { status, cause, decidedAt } = context.request;
   const ended = status === 'waiting' || cause === 'timeout' ? 'has expired' : `was ${status}`;
   const at = decidedAt === undefined ? '' : ` at ${decidedAt}`;
-  return page(
-    'Approval',
-    `<p>The request ${escapeHtml(`${ended}${at}`)}.</p>\n${requestFacts(record, { parameters: false })}`,
-  );
+  return page('Approval', `<p>The request ${escapeHtml(`${ended}${at}`)}.</p>\n${requestFacts(context)}`);
+}
+
+/** The response to a decision. */
+export function decidedPage(context: PageContext, result: SignalResult): string {
+  const { status, decidedAt } = result;
+  const decided = `<p>Decided at ${escapeHtml(decidedAt)}.</p>${unattendedNotice(result)}`;
+  return page(`The request is ${status}`, `${decided}\n${requestFacts(context)}`);
+}
+
+function unattendedNotice({ unattendedSince }: Pick<SignalResult, 'unattendedSince'>): string {
+  return unattendedSince === undefined ? '' : `\n<p>${escapeHtml(unattendedText(unattendedSince))}</p>`;
 }
 
 export function messagePage(title: string, message: string): string {
   return page(title, `<p>${escapeHtml(displayText(message))}</p>`);
 }
 
-function requestFacts(
-  { agentTag, tool, reason, timeout, parameters }: ApprovalRequest,
-  include: { readonly parameters: boolean; readonly description?: string },
-): string {
-  const rows: [string, string][] = [
+function requestFacts(context: PageContext, more: readonly (readonly [string, string])[] = []): string {
+  const { requestId, agentTag, tool, timeout } = context.request;
+  const rows = [
+    ['Product and environment', placeText(context)],
+    ['Request', requestId],
     ['Agent', agentTag],
     ['Tool', tool],
-    ...(include.description === undefined ? [] : ([['What it does', include.description]] as [string, string][])),
-    ...(include.parameters ? ([['Reason', reason]] as [string, string][]) : []),
+    ...more,
     ['Expires at', timeout],
-  ];
+  ] as const;
   const list = rows.map(([name, value]) => `<dt>${name}</dt><dd>${escapeHtml(displayText(value))}</dd>`).join('\n');
-  const body = include.parameters ? `<pre>${escapeHtml(displayJson(parameters))}</pre>` : '';
-  return `<dl>${list}</dl>${body}`;
+  return `<dl>${list}</dl>`;
+}
+
+function placeText({ product, env }: PageContext): string {
+  return `${displayText(product)}, ${displayText(env)}`;
 }
 
 function page(title: string, body: string): string {

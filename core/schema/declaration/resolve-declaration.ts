@@ -1,6 +1,7 @@
 import { SvcError } from '../../errors.ts';
 import { problemText, type Shape, shapeProblems } from '../../validate-shape.ts';
 import { defineField, TIMESTAMP_FIELDS, tableOptions } from '../define.ts';
+import { FIELD_PROPERTIES } from '../define-field.ts';
 import { alreadyExistsError, collectionOf, unknownError } from '../find-or-throw.ts';
 import { assertForeignKey, assertPrimaryKey } from '../keys.ts';
 import type { Collection, Field, SchemaModel } from '../model.ts';
@@ -116,13 +117,19 @@ function assertTable(
 }
 
 /** Field properties that exist only in the schema file. */
-export const DECLARED_PROPERTIES: Readonly<Record<Exclude<keyof DeclaredField, keyof FieldDefinition>, Shape>> = {
+const DECLARED_PROPERTIES: Readonly<Record<Exclude<keyof DeclaredField, keyof FieldDefinition>, Shape>> = {
   references: {
     properties: { table: 'string', column: 'string', onDelete: 'string', onUpdate: 'string' },
     required: ['table', 'column'],
   },
   renamedFrom: 'string',
 };
+
+/** A field of the schema file. */
+export const DECLARED_FIELD_SHAPE = {
+  properties: { ...FIELD_PROPERTIES, ...DECLARED_PROPERTIES },
+  required: ['type'],
+} as const;
 
 function declaredFields(
   name: string,
@@ -150,13 +157,13 @@ function declaredOptions(name: string, { renamedFrom: _, ...options }: DeclaredO
     const why = `"${key}" applies to operations only. The schema file lists the tables that exist.`;
     throw schemaInvalid(`The options of "${name}" are not valid.`, why, ['sqlOptions', key]);
   }
-  return tableOptions(options, name);
+  return tableOptions(options);
 }
 
 function declaredField(name: string, input: DeclaredField | string, table: string): Field {
   if (typeof input !== 'object' || input === null) return defineField(name, input, table);
-  const { references, renamedFrom, ...definition } = input;
+  const { references, renamedFrom } = input;
   const [problem] = shapeProblems({ references, renamedFrom }, { properties: DECLARED_PROPERTIES });
   if (problem) throw schemaInvalid(`The field "${table}.${name}" is not valid.`, problemText(problem), problem.path);
-  return defineField(name, definition, table);
+  return defineField(name, input, table, DECLARED_FIELD_SHAPE);
 }

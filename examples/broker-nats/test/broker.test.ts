@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { connect } from '@nats-io/transport-node';
 import { brokerSuite } from '@svc/sdk/testing';
-import { ACK_MS } from '../src/consume.ts';
+import { ACK_MS } from '../src/broker.ts';
 import plugin, { nats } from '../src/index.ts';
 import { openClient } from './nats-client.ts';
 
@@ -29,7 +29,7 @@ brokerSuite(test, {
 
 test('nats: a message whose handler takes longer than ACK_MS is delivered once', { skip: missing }, async () => {
   const client = await openClient(host);
-  const broker = nats({ url: `nats://${host}` });
+  const broker = nats(`nats://${host}`);
   const queue = `svc.test.${randomUUID()}`;
   let deliveries = 0;
   let finish = () => {};

@@ -1,4 +1,5 @@
 import { type Channel, type Delivery, DeliveryFailed, displayJson, displayText, shortenText } from '@svc/sdk';
+import { postJson } from '@svc/sdk/channel';
 
 export interface SlackOptions {
   /** A bot token, `xoxb-…`, with the scope `chat:write`. */
@@ -14,14 +15,14 @@ const MAX_LENGTH = 2_900; // The limit of a section is 3,000 characters.
 /** Posts a message with buttons, and edits it after the decision. `slackInteractions` receives the button presses. */
 export function slack({ token, channel, api = 'https://slack.com/api' }: SlackOptions): Channel<string> {
   const call = async (method: string, message: object, signal: AbortSignal): Promise<string> => {
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json; charset=utf-8' };
-    const body = JSON.stringify({ channel, ...message });
-    const response = await fetch(`${api}/${method}`, { method: 'POST', headers, body, signal });
-    const afterMs = Number(response.headers.get('retry-after')) * 1000;
-    if (!response.ok) throw new DeliveryFailed(`Slack responded with ${response.status}`, { afterMs });
-    const { ok, error, ts } = (await response.json()) as { ok: boolean; error?: string; ts: string };
-    if (!ok) throw new DeliveryFailed(`Slack responded with ${error}`);
-    return ts;
+    const headers = { authorization: `Bearer ${token}` };
+    const body = { channel, ...message };
+    const result = await postJson<{ ok: boolean; error?: string; ts: string }>(`${api}/${method}`, body, {
+      headers,
+      signal,
+    });
+    if (!result?.ok) throw new DeliveryFailed(`Slack responded with ${result?.error}`);
+    return result.ts;
   };
   return {
     name: 'slack',
@@ -33,17 +34,18 @@ export function slack({ token, channel, api = 'https://slack.com/api' }: SlackOp
   };
 }
 
-function messageOf({ requestId, callbackUrl, ...call }: Delivery): object {
-  const title = escapeMarkup(shortenText(`${call.agentTag} wants to call ${call.tool}: ${call.reason}`, 500).text);
-  const parameters = escapeMarkup(displayJson(call.parameters));
-  const isComplete = parameters.length <= MAX_LENGTH;
-  const shown = isComplete ? parameters : `${parameters.slice(0, MAX_LENGTH).replace(/&[a-z]*$/, '')} …`;
+function messageOf({ requestId, callbackUrl, masked, ...call }: Delivery): object {
+  const { agentTag, tool, product, env, reason } = call;
+  const title = escapeMarkup(
+    shortenText(`${agentTag} wants to call ${tool} in ${product}, ${env}: ${reason}`, 500).text,
+  );
+  const { text, complete } = displayJson(call.parameters, { maxLength: MAX_LENGTH, escape: escapeMarkup });
   const elements = [
-    ...(isComplete ? [button('approve', requestId, { style: 'primary' })] : []), // Nobody can approve parameters that they cannot see.
-    button('reject', requestId, { style: 'danger' }),
+    ...(complete && !masked ? [button('approve', requestId, { style: 'primary' })] : []), // Nobody can approve parameters that they cannot see.
+    ...(masked ? [] : [button('reject', requestId, { style: 'danger' })]),
     ...(callbackUrl === undefined ? [] : [button('open', requestId, { url: callbackUrl })]),
   ];
-  const blocks = [title, shown, `${requestId}, until ${call.timeout}`].map(section);
+  const blocks = [title, text, `${requestId}, until ${call.timeout}`].map(section);
   return { text: title, blocks: [...blocks, { type: 'actions', elements }] };
 }
 
@@ -56,4 +58,5 @@ const button = (text: string, value: string, more: object) => ({
   ...more,
 });
 /** Unescaped, `<!channel>` would notify everybody. */
-const escapeMarkup = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+export const escapeMarkup = (text: string) =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');

@@ -1,70 +1,56 @@
-import { isSvcError, parseDecision, type Svc } from '@svc/sdk';
-import { isFromSlack } from './signature.ts';
+import type { Svc } from '@svc/sdk';
+import { isSignedBy, parseFormDecision, postJson, pressEndpoint } from '@svc/sdk/channel';
+import { escapeMarkup } from './channel.ts';
 
 export interface SlackInteractionsOptions {
   readonly svc: Svc;
   /** The "Signing Secret" of the Slack app. */
   readonly signingSecret: string;
+  /** The channel that the requests are delivered to. A press in another one decides nothing. */
+  readonly channel: string;
 }
 
 interface Interaction {
-  readonly user: { readonly id: string; readonly username?: string };
-  readonly actions: readonly { readonly action_id: string; readonly value?: string }[];
+  readonly user: { readonly id: string };
+  readonly channel?: { readonly id: string };
+  readonly actions: readonly { readonly action_id: string; readonly value: string }[];
   readonly response_url: string;
 }
 
-const SIGNALS = { svc_approve: 'approve', svc_reject: 'reject' } as const;
+const BUTTONS: ReadonlyMap<string, 'approve' | 'reject'> = new Map([
+  ['svc_approve', 'approve'],
+  ['svc_reject', 'reject'],
+]);
 /** Slack expects a response within three seconds. */
 const RESPONSE_TIMEOUT_MS = 2_000;
 
+const interactionOf = (body: Uint8Array) => parseFormDecision(body, 'payload') as Interaction;
+
 /** The handler for Slack's "Interactivity Request URL", with web-standard requests: for Hono, Next.js and others. */
-export function slackInteractions({
-  svc,
-  signingSecret,
-}: SlackInteractionsOptions): (request: Request) => Promise<Response> {
-  return async (request) => {
-    const body = Buffer.from(await request.arrayBuffer());
-    if (!isFromSlack(request.headers, body, signingSecret)) return new Response('not from Slack', { status: 401 });
-    const interaction = interactionOf(body);
-    if (!interaction) return new Response('not a decision', { status: 400 });
-    const { user, actions, response_url } = interaction;
-    const pressed = actions.find((action): action is typeof action & { action_id: keyof typeof SIGNALS } =>
-      Object.hasOwn(SIGNALS, action.action_id),
-    );
-    if (!pressed) return new Response(null, { status: 200 });
-    const { value: requestId = '' } = pressed;
-    const actor = `slack:${user.id}`;
-    try {
-      const signal = SIGNALS[pressed.action_id];
-      const { status } = await svc.agents.signal({ signal, payload: { requestId } }, { actor });
-      // Repeating a decision is not an error: somebody else may have made it before.
-      const { decidedBy } = await svc.approvals.get(requestId);
-      const result = decidedBy === actor ? `${status} by <@${user.id}>` : `already ${status}`;
-      await respond(response_url, { replace_original: true, text: `${requestId} is ${result}.` });
-    } catch (error) {
-      if (!isSvcError(error)) throw error;
-      // Already decided, expired, or sensitive parameters: only the person who pressed the button sees the message.
-      await respond(response_url, { replace_original: false, response_type: 'ephemeral', text: error.message });
-    }
-    return new Response(null, { status: 200 });
-  };
-}
-
-/** Undefined if the body is not what Slack documents, or if parsing it would change it. */
-function interactionOf(body: Buffer): Interaction | undefined {
-  try {
-    const payload = decodeURIComponent(
-      /^payload=([^&]*)$/.exec(body.toString('latin1'))?.[1]?.replaceAll('+', ' ') ?? '',
-    );
-    return parseDecision(payload) as Interaction;
-  } catch {
-    return undefined;
-  }
-}
-
-/** The decision is already stored, so a failure to post the message is ignored. */
-async function respond(url: string, message: object): Promise<void> {
-  const headers = { 'content-type': 'application/json' };
-  const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
-  await fetch(url, { method: 'POST', headers, body: JSON.stringify(message), signal }).catch(() => undefined);
-}
+export const slackInteractions = ({ svc, signingSecret, channel }: SlackInteractionsOptions) =>
+  pressEndpoint({
+    svc,
+    chats: [channel],
+    /** https://api.slack.com/authentication/verifying-requests-from-slack */
+    verify(headers, body) {
+      const seconds = headers.get('x-slack-request-timestamp') ?? '';
+      const signature = headers.get('x-slack-signature')?.replace(/^v0=/, '') ?? '';
+      const content = [`v0:${seconds}:`, body];
+      return isSignedBy({ secret: signingSecret, content, signature, signedAt: Number(seconds) * 1000 });
+    },
+    read(body) {
+      const { user, channel, actions } = interactionOf(body);
+      const pressed = actions.find(({ action_id }) => BUTTONS.has(action_id));
+      const button = BUTTONS.get(pressed?.action_id ?? '');
+      return pressed && button && { button, requestId: pressed.value, actor: `slack:${user.id}`, chat: channel?.id };
+    },
+    async show({ decided, text }, { actor }, body) {
+      const { user, response_url } = interactionOf(body);
+      // A result that concerns only the person who pressed is shown only to them.
+      const visibility = decided ? { replace_original: true } : { replace_original: false, response_type: 'ephemeral' };
+      const message = { ...visibility, text: escapeMarkup(text).replace(actor, `<@${user.id}>`) };
+      // The decision is already stored, so a failure to post the message is ignored.
+      const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
+      await postJson(response_url, message, { signal }).catch(() => undefined);
+    },
+  });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { type ApprovalRequest, defineTool, Svc } from '@svc/sdk';
 import { slackInteractions } from '../src/index.ts';
-import { SIGNING_SECRET, signedBody, signedRequest, startResponseUrl } from './slack.ts';
+import { CHANNEL, SIGNING_SECRET, signedBody, signedRequest, startResponseUrl } from './slack.ts';
 
 /** The channel suite tries forged, replayed and repeated presses; these are Slack's own details. */
 
@@ -10,7 +10,7 @@ const slack = await startResponseUrl();
 const svc = new Svc({ config: { product: 'shop', env: 'dev' } });
 const refund = defineTool({ tag: 'refund', requiresConfirmation: true, handler: () => 'paid' });
 const gate = svc.gate({ agentTag: 'payouts', tools: [refund], humanInLoop: { enabled: true } });
-const handle = slackInteractions({ svc, signingSecret: SIGNING_SECRET });
+const handle = slackInteractions({ svc, signingSecret: SIGNING_SECRET, channel: CHANNEL });
 after(async () => {
   await svc.close();
   slack.close();
@@ -29,7 +29,7 @@ async function startCall() {
 
 function payload({ requestId }: ApprovalRequest, { action = 'svc_approve', user = 'U1' } = {}) {
   const actions = [{ action_id: action, value: requestId }];
-  return { user: { id: user }, actions, response_url: slack.url };
+  return { user: { id: user }, channel: { id: CHANNEL }, actions, response_url: slack.url };
 }
 
 test('a decision is recorded with the Slack user id, which the message mentions', async () => {

@@ -6,6 +6,7 @@ import { type ChannelUnderTest, type DecisionsUnderTest, httpReceiver } from '@s
 import plugin, { slackInteractions } from '../src/index.ts';
 
 const TOKEN = 'xoxb-not-a-real-token';
+export const CHANNEL = 'C0123456789';
 export const SIGNING_SECRET = 'a signing secret';
 
 interface Block {
@@ -15,6 +16,7 @@ interface Block {
 
 export interface SlackPayload {
   readonly user: { readonly id: string };
+  readonly channel: { readonly id: string };
   readonly actions: readonly { readonly action_id: string; readonly value: string }[];
   readonly response_url: string;
 }
@@ -60,15 +62,16 @@ export async function startResponseUrl() {
 /** Decisions through a handler of button presses. */
 export const decisionsThrough = (createHandler: typeof slackInteractions): DecisionsUnderTest => ({
   async open(svc) {
-    const handler = createHandler({ svc, signingSecret: SIGNING_SECRET });
+    const handler = createHandler({ svc, signingSecret: SIGNING_SECRET, channel: CHANNEL });
     const { url, texts, close } = await startResponseUrl();
     return {
-      request({ raw }, { button, user, sentAt, isForged }) {
+      request({ raw }, { button, user, sentAt, isForged, isElsewhere }) {
         const { blocks } = JSON.parse(raw.slice(raw.indexOf('\n'))) as { blocks: readonly Block[] };
         const pressed = blocks
           .flatMap(({ elements = [] }) => elements)
           .find(({ action_id }) => action_id === `svc_${button}`);
-        const payload = pressed && { user: { id: user }, actions: [pressed], response_url: url };
+        const channel = { id: isElsewhere ? 'C9999999999' : CHANNEL };
+        const payload = pressed && { user: { id: user }, channel, actions: [pressed], response_url: url };
         return payload && signedRequest(payload, { sentAt, ...(isForged && { secret: 'another secret' }) });
       },
       async handle(request) {
@@ -89,7 +92,7 @@ export const slackUnderTest: ChannelUnderTest = {
   decisions: decisionsThrough(slackInteractions),
   receiver: () =>
     httpReceiver({
-      options: (api) => ({ api, token: TOKEN, channel: 'C0123456789' }),
+      options: (api) => ({ api, token: TOKEN, channel: CHANNEL }),
       secrets: [TOKEN],
       displayed: (body) =>
         (JSON.parse(body).blocks as Block[]).map(({ text }) => unescaped(text?.text ?? '')).join('\n'),

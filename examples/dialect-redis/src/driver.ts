@@ -60,8 +60,9 @@ export async function open(url: string, database: string, options: ConnectOption
     readRows: (keys, fields) =>
       Promise.all(
         keys.map(async (key) => {
-          const values = await client.sendCommand<(Buffer | null)[]>(['HMGET', key, ...fields], AS_BYTES);
-          return Object.fromEntries(fields.map((field, at) => [field, values[at] ?? null]));
+          const names = fields.map(({ name }) => name);
+          const values = await client.sendCommand<(Buffer | null)[]>(['HMGET', key, ...names], AS_BYTES);
+          return Object.fromEntries(names.map((name, at) => [name, values[at] ?? null]));
         }),
       ),
     writeRows(writes, expected) {
@@ -89,9 +90,7 @@ export async function open(url: string, database: string, options: ConnectOption
       // `close` was called in between.
       if (!client.isOpen) return close().then(() => Promise.reject(toSvcError(new ClientClosedError())));
       await listener.subscribe(channelOf(collection), (key) => notify(key));
-      return async () => {
-        if (listener.isOpen) listener.destroy();
-      };
+      return async () => void (listener.isOpen && listener.destroy());
     },
     toSvcError,
     close,

@@ -57,15 +57,3 @@ export function publishConfirmed(
     }
   });
 }
-
-const CLOSE_TIMEOUT_MS = 2_000;
-
-/** Waits at most two seconds for a close: a server that is gone never responds. */
-export async function closeWithTimeout(closing: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, CLOSE_TIMEOUT_MS);
-  });
-  await Promise.race([closing.catch(() => undefined), timeout]);
-  clearTimeout(timer);
-}

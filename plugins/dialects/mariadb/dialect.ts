@@ -22,6 +22,7 @@ export const mariadbTraits: Traits = {
   renamedConstraintSuffixes: { foreignKey: '_ibfk_' },
   compoundStatement: (statements) => `BEGIN NOT ATOMIC\n${statements}\n;END`,
   // Since 11.5 they are unsigned 32-bit numbers, and FROM_UNIXTIME has the same range.
+  jsonRoundsDecimals: false,
   maxTimestamp: "IF(FROM_UNIXTIME(2147483648) IS NULL, '2038-01-19 03:14:07.999', '2106-02-07 06:28:15.999')",
   // Includes json_valid, because a check in the definition replaces the one that the JSON type adds.
   arrayCheck: (column) => `json_valid(${column}) and json_type(${column}) = 'ARRAY'`,

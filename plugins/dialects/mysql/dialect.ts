@@ -9,7 +9,7 @@ import { type MysqlStep, withViolations } from './compile/step.ts';
 import { columnTypes } from './compile/types.ts';
 import { findViolations } from './compile/violations.ts';
 import { connect } from './connection/connection.ts';
-import { openMysql2 } from './connection/driver.ts';
+import { assertMysql2, openMysql2 } from './connection/driver.ts';
 import { parseSettings } from './connection/settings.ts';
 import { identify } from './connection/url.ts';
 import type { Traits, Variant } from './variant.ts';
@@ -26,6 +26,7 @@ export const mysqlTraits: Traits = {
   addsZeroDefault: false,
   locksForeignKeyTypes: false,
   hasDatabaseWideCheckNames: true,
+  jsonRoundsDecimals: true,
   maxTimestamp: "'2038-01-19 03:14:07.999'",
   arrayCheck: (column) => `json_type(${column}) = 'ARRAY'`,
   json: {
@@ -75,7 +76,10 @@ export const mysqlVariant: Variant = {
 };
 
 /** MySQL 8.0 and later. */
-export const mysql: Dialect<MysqlStep> = createDialect(mysqlVariant);
+export const mysql: Dialect<MysqlStep> = {
+  ...createDialect(mysqlVariant),
+  assertDriver: (_url, root) => assertMysql2(root),
+};
 
 export function createDialect(variant: Variant): Dialect<MysqlStep> {
   const { name, title, traits, schemes } = variant;
@@ -86,7 +90,7 @@ export function createDialect(variant: Variant): Dialect<MysqlStep> {
     capabilities: { transactionalDdl: false, names: grammar.names, unsupported: grammar.unsupported },
     compile(operation, before) {
       const [first, ...rest] = compileSql(grammar, operation, before);
-      const violations = findViolations(traits, operation, before);
+      const violations = findViolations(grammar, traits, operation, before);
       return first ? [violations.length > 0 ? withViolations(first, violations) : first, ...rest] : [];
     },
     normalize: normalizeModel,

@@ -49,6 +49,8 @@ export interface Traits {
    * has no such block.
    */
   readonly compoundStatement?: (statements: string) => string;
+  /** A column that becomes JSON keeps of a decimal what a double does. */
+  readonly jsonRoundsDecimals: boolean;
   /** The last value of a timestamp column, in UTC, as an expression. */
   readonly maxTimestamp: string;
   /** The condition for a JSON array in a quoted column. */

@@ -1,25 +1,37 @@
 import type { Dialect } from '../../../core/dialect.ts';
 import { definePlugin } from '../../../core/plugin.ts';
+import { Mutex } from '../shared/mutex.ts';
 import { compileSql } from '../sql/compile.ts';
-import { Mutex } from '../sql/mutex.ts';
 import { normalize } from './catalog/normalize.ts';
 import { grammar } from './compile/grammar.ts';
+import { countLocks } from './compile/lock-count.ts';
 import type { PostgresqlStep } from './compile/step.ts';
 import { columnTypes } from './compile/types.ts';
 import { createConnection, type OpenSession } from './connection/connection.ts';
 import { toSvcError } from './connection/errors.ts';
-import { listenOnServer, openServer } from './connection/server.ts';
+import { assertDriver, listenOnServer, openServer } from './connection/server.ts';
 import { RESET_SESSION, type Settings, settingsOf } from './connection/settings.ts';
 import { identify, isEmbedded } from './connection/url.ts';
+
+/** A server with default settings holds at least 64 * 100, and other sessions need some of them. */
+const LOCKS_PER_MIGRATION = 3200;
 
 /** PostgreSQL from version 12 on, and PGlite for URLs that begin with `pglite://`. */
 export const postgresql: Dialect<PostgresqlStep> = {
   name: 'postgresql',
   types: columnTypes,
-  capabilities: { transactionalDdl: true, names: grammar.names, unsupported: grammar.unsupported },
+  capabilities: {
+    transactionalDdl: true,
+    names: grammar.names,
+    unsupported: grammar.unsupported,
+    transactionLocks: { count: countLocks, perMigration: LOCKS_PER_MIGRATION },
+  },
   compile: (operation, before) => compileSql(grammar, operation, before),
   normalize,
   identify,
+  async assertDriver(url, root) {
+    if (!isEmbedded(url)) await assertDriver(root);
+  },
   async connect(url, options) {
     const settings = settingsOf(options);
     identify(url);

@@ -75,7 +75,7 @@ export function isTlsError(error: unknown): boolean {
 
 /** What to do if a table to be created exists. Keeping it comes first, because its rows may be the only copy. */
 export const TABLE_EXISTS_REMEDIES: readonly string[] = [
-  'Adopt the existing table: svc db schema pull, then svc db migrate baseline',
+  'Adopt the existing table: delete the pending migration file that creates it, if any, then: svc db schema pull, and: svc db migrate baseline',
   'If this migration was written by pull: svc db migrate baseline',
   'Or use another name, or drop the existing table.',
 ];

@@ -1,7 +1,6 @@
 import type { RunObserver, RunOutcome, Segment } from '../../../core/dialect.ts';
 import { isSvcError } from '../../../core/errors.ts';
-import type { RecordWrite } from '../../../core/records.ts';
-import { endsElapsed } from '../sql/record-values.ts';
+import { endsElapsed, type RecordWrite } from '../../../core/records.ts';
 
 /** How an engine without transactional DDL executes the parts of a segment. */
 export interface SegmentSteps<Step> {

@@ -15,7 +15,7 @@ export type Options = Readonly<Record<string, Option<unknown>>>;
 
 /** Passed to every dialect, whether it uses them or not. */
 type CommonSettings = {
-  readonly [name in 'root' | 'onWait' | 'onProgress' | 'signal']: ConnectOptions[name] | undefined;
+  readonly [name in 'root' | 'readOnly' | 'onWait' | 'onProgress' | 'signal']: ConnectOptions[name] | undefined;
 };
 
 export type SettingsOf<O extends Options> = {
@@ -64,8 +64,10 @@ const isFunction = (value: unknown) => typeof value === 'function';
 /** Options that callers pass to all dialects alike. */
 const COMMON_OPTIONS: Readonly<Record<string, Pick<Option<unknown>, 'expected' | 'accepts'>>> = {
   allowCopy: booleanOption('', false),
+  connectTimeoutMs,
   busyTimeoutMs: millisecondsOption('', 0, 0),
   root: stringOption(''),
+  readOnly: booleanOption('', false),
   onWait: { expected: 'a function', accepts: isFunction },
   onProgress: { expected: 'a function', accepts: isFunction },
   signal: { expected: 'an AbortSignal', accepts: (value) => value instanceof AbortSignal },
@@ -86,13 +88,14 @@ export function readSettings<O extends Options>(title: string, options: O, given
       next: ['Fix the options of the database in the configuration, or of the call.'],
     });
   }
-  const { root, onWait, onProgress, signal } = given;
+  const { root, readOnly, onWait, onProgress, signal } = given;
   const values = Object.entries(options).map(([name, { defaultValue }]) => [name, given[name] ?? defaultValue]);
-  return { ...(Object.fromEntries(values) as SettingsOf<O>), root, onWait, onProgress, signal };
+  return { ...(Object.fromEntries(values) as SettingsOf<O>), root, readOnly, onWait, onProgress, signal };
 }
 
 function suggestion(name: string, names: readonly string[]): string {
   if (name === 'schema') return ': its URL specifies where tables live.';
+  if (names.length === 0) return ': it has no options of its own.';
   const closest = nearest(name, names);
   return closest === undefined ? `; known options are ${names.join(', ')}.` : `; did you mean ${closest}?`;
 }

@@ -72,7 +72,7 @@ function createCollection<Step>(
   operation: CreateCollection,
   before: SchemaModel,
 ): Statement<Step>[] {
-  const { name, fields } = defineCollection(operation);
+  const { name, fields, constraints } = defineCollection(operation);
   assertIdentifier(grammar, name, 'table');
   const sqlOptions = operation.options?.sqlOptions ?? {};
   if (before.has(name) && !sqlOptions.temporary && !sqlOptions.ifNotExists)
@@ -82,9 +82,14 @@ function createCollection<Step>(
   const lines = [
     ...all.map((field) => columnDefinition(grammar, field, name)),
     ...(key.length > 0 ? [primaryKeyConstraint(grammar, key, name)] : []),
+    ...[...constraints.values()].map((constraint) => {
+      assertIdentifier(grammar, constraint.name, 'constraint');
+      return grammar.primaryKey?.(constraint.columns) ?? constraintDefinition(grammar, constraint);
+    }),
     ...all.flatMap((field) => fieldConstraints(grammar, field, name)),
   ];
-  return grammar.createTable(name, sqlOptions, lines, all);
+  const named = [...constraints.values()].find(({ type }) => type === 'primaryKey');
+  return grammar.createTable(name, sqlOptions, lines, { fields: all, key: named?.columns ?? key });
 }
 
 function dropCollection<Step>(

@@ -32,8 +32,15 @@ export interface Grammar<Step = unknown> {
   columnCheck(field: Field, table: string): string;
   /** The check condition of an enum column, on engines without enum types. */
   enumCheck(field: Field): string | undefined;
-  /** `lines` define the columns and constraints. Throws `not_supported`. */
-  createTable(name: string, options: SqlOptions, lines: readonly string[], fields: readonly Field[]): Statement<Step>[];
+  /** A primary key in CREATE TABLE, on engines that do not name it. */
+  primaryKey?(columns: readonly string[]): string;
+  /** `lines` define the columns and constraints; `key` has the names of the primary key. Throws `not_supported`. */
+  createTable(
+    name: string,
+    options: SqlOptions,
+    lines: readonly string[],
+    table: { readonly fields: readonly Field[]; readonly key: readonly string[] },
+  ): Statement<Step>[];
   dropTable(name: string): Statement<Step>;
   renameTable(before: Collection, to: string, constraints: readonly RenamedConstraint[]): Statement<Step>[];
   addConstraint(table: string, constraint: Constraint): Statement<Step>;

@@ -14,7 +14,7 @@ import {
 } from '../../../core/records.ts';
 import { type RecordGrammar, recordLiteral } from './record-values.ts';
 import { type ExecSql, rowsOf } from './session.ts';
-import { StatementTemplate } from './statement.ts';
+import { LITERAL_PLACEHOLDER as LITERAL, StatementTemplate } from './statement.ts';
 
 /** The column with the version of a record. */
 export const VERSION_COLUMN = '_version';
@@ -29,6 +29,11 @@ export interface RecordBackend {
   readonly schema: string;
   isMissing(error: unknown): boolean;
   isDuplicate(error: unknown): boolean;
+  /**
+   * A clause at the end of an INSERT, with which one of an existing key changes no row. Without it that is an error,
+   * which an engine that sends several statements as one transaction must repeat one by one.
+   */
+  readonly onDuplicate?: string;
   toSvcError(error: unknown): unknown;
   /** A condition that is true while the epoch is current, and keeps it current until the transaction ends. */
   epochIsCurrent(epoch: number): string;
@@ -46,6 +51,7 @@ export interface RecordBackend {
 export function recordStore<R extends object>(backend: RecordBackend, definition: RecordDefinition<R>): RecordStore<R> {
   const { grammar } = backend;
   const { quoteIdentifier } = grammar;
+  const onDuplicate = backend.onDuplicate === undefined ? '' : ` ${backend.onDuplicate}`;
   const table = `${backend.schema}${quoteIdentifier(definition.collection)}`;
   const columns = Object.keys(definition.columns) as (keyof R & string)[];
   const key = quoteIdentifier(definition.key);
@@ -63,11 +69,32 @@ export function recordStore<R extends object>(backend: RecordBackend, definition
     return record as R;
   };
 
+  const all = [...columns, VERSION_COLUMN];
+  const isVersion = `${key} = ${LITERAL} AND ${version} = ${LITERAL}`;
+  // Built once: most writes of approvals and executions differ in their literals only.
+  const getTemplate = reusable(`SELECT ${list(quoteIdentifier, all)} FROM ${table} WHERE ${key} = ${LITERAL}`);
+  const removeTemplate = reusable(`DELETE FROM ${table} WHERE ${isVersion}`);
+  const insertTemplate = reusable(
+    `INSERT INTO ${table} (${list(quoteIdentifier, all)}) VALUES (${[...columns.map(() => LITERAL), '1'].join(', ')})${onDuplicate}`,
+  );
+  const set = [...columns.map((column) => `${quoteIdentifier(column)} = ${LITERAL}`), `${version} = ${version} + 1`];
+  const replaceText = `UPDATE ${table} SET ${set.join(', ')} WHERE ${isVersion}`;
+  const guarded = new Map<string | undefined, ReturnType<typeof reusable>>();
+  const replaceTemplate = ({ before, epoch }: Guard<R>) => {
+    const known = epoch === undefined ? guarded.get(before) : undefined;
+    if (known) return known;
+    const conditions = [
+      replaceText,
+      ...(before === undefined ? [] : [`${quoteIdentifier(before)} > ${grammar.clock}`]),
+      ...(epoch === undefined ? [] : [backend.epochIsCurrent(epoch)]),
+    ];
+    const template = reusable(conditions.join(' AND '));
+    if (epoch === undefined) guarded.set(before, template);
+    return template;
+  };
+
   const get = async (id: string): Promise<Versioned<R> | undefined> => {
-    const all = [...columns, VERSION_COLUMN];
-    const query = StatementTemplate.of(
-      (put) => `SELECT ${list(quoteIdentifier, all)} FROM ${table} WHERE ${key} = ${put(valueSql(definition.key, id))}`,
-    );
+    const query = getTemplate([valueSql(definition.key, id)]);
     const [row] = await emptyIfMissing(backend, () => backend.readColumns(query, all));
     return row && { record: recordIn(row, columns), version: Number(row[columns.length]) };
   };
@@ -79,13 +106,10 @@ export function recordStore<R extends object>(backend: RecordBackend, definition
 
   return {
     async insert(record) {
-      const statement = StatementTemplate.of((put) => {
-        const values = columns.map((column) => put(valueSql(column, record[column])));
-        return `INSERT INTO ${table} (${list(quoteIdentifier, [...columns, VERSION_COLUMN])}) VALUES (${[...values, '1'].join(', ')})`;
-      });
+      const statement = insertTemplate(columns.map((column) => valueSql(column, record[column])));
       try {
-        await write(statement, String(record[definition.key]), record);
-        return 'inserted';
+        const inserted = await write(statement, String(record[definition.key]), record);
+        return inserted === 0 && backend.onDuplicate !== undefined ? 'exists' : 'inserted';
       } catch (error) {
         if (backend.isDuplicate(error)) return 'exists';
         throw backend.toSvcError(error);
@@ -93,16 +117,12 @@ export function recordStore<R extends object>(backend: RecordBackend, definition
     },
     get,
     async replace(id, expectedVersion, record: Writable<R>, guard: Guard<R> = {}) {
-      const statement = StatementTemplate.of((put) => {
-        const set = columns.map((column) => `${quoteIdentifier(column)} = ${put(valueSql(column, record[column]))}`);
-        const conditions = [
-          `${key} = ${put(valueSql(definition.key, id))}`,
-          `${version} = ${put(String(expectedVersion))}`,
-        ];
-        if (guard.before !== undefined) conditions.push(`${quoteIdentifier(guard.before)} > ${grammar.clock}`);
-        if (guard.epoch !== undefined) conditions.push(backend.epochIsCurrent(guard.epoch));
-        return `UPDATE ${table} SET ${set.join(', ')}, ${version} = ${version} + 1 WHERE ${conditions.join(' AND ')}`;
-      });
+      const literals = [
+        ...columns.map((column) => valueSql(column, record[column])),
+        valueSql(definition.key, id),
+        String(expectedVersion),
+      ];
+      const statement = replaceTemplate(guard)(literals);
       const changed = await runWrite(backend, () => write(statement, id, record));
       if (changed > 0) return 'replaced';
       const reason = await failureReason(id, expectedVersion);
@@ -115,10 +135,7 @@ export function recordStore<R extends object>(backend: RecordBackend, definition
       return current.length > 0 && guard.before !== undefined ? 'late' : 'stale';
     },
     async remove(id, expectedVersion) {
-      const statement = StatementTemplate.of(
-        (put) =>
-          `DELETE FROM ${table} WHERE ${key} = ${put(valueSql(definition.key, id))} AND ${version} = ${put(String(expectedVersion))}`,
-      );
+      const statement = removeTemplate([valueSql(definition.key, id), String(expectedVersion)]);
       const changed = await runWrite(backend, () => backend.write(statement));
       return changed > 0 ? 'removed' : ((await failureReason(id, expectedVersion)) ?? 'stale');
     },
@@ -159,6 +176,9 @@ export function recordStore<R extends object>(backend: RecordBackend, definition
     },
   } satisfies RecordStore<R> & { page(index: string, query: PageQuery<R>): Promise<Page<R>> };
 }
+
+/** A template for any literals, in the order of their placeholders. */
+const reusable = (text: string) => (literals: readonly string[]) => new StatementTemplate(text, literals);
 
 const list = (quote: (name: string) => string, names: readonly string[]): string => names.map(quote).join(', ');
 

@@ -1,4 +1,3 @@
-import type { Segment } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
 import {
@@ -56,11 +55,6 @@ export function readRecordColumn(value: unknown, { type }: RecordColumn): Record
 /** Columns with CLOCK or ELAPSED, which the engine fills in. */
 export function engineFilledColumns({ record }: RecordWrite): string[] {
   return Object.keys(record).filter((column) => record[column] === CLOCK || record[column] === ELAPSED);
-}
-
-/** Whether the segment writes ELAPSED, which then restarts with the next segment. */
-export function endsElapsed({ writes }: Pick<Segment, 'writes'>): boolean {
-  return writes.some(({ record }) => Object.values(record).includes(ELAPSED));
 }
 
 /** The values the engine filled in, from the written row. */

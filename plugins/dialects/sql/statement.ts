@@ -34,7 +34,7 @@ export function sqlStatement(template: string, facts: StatementFacts = {}): Stat
 export const isRaw = ({ run }: Statement<{ readonly kind: string }>): boolean => run.kind === 'raw';
 
 /** Placeholder for a literal. Names and literals cannot contain this character. */
-const LITERAL_PLACEHOLDER = '\u0000';
+export const LITERAL_PLACEHOLDER = '\u0000';
 
 /** A reusable statement text and the literals for one execution. */
 export class StatementTemplate {
@@ -47,24 +47,9 @@ export class StatementTemplate {
     this.literals = literals;
   }
 
-  /** `put` registers a literal and returns its placeholder. */
-  static of(build: (put: (literal: string) => string) => string): StatementTemplate {
-    const literals: string[] = [];
-    const put = (literal: string): string => {
-      literals.push(literal);
-      return LITERAL_PLACEHOLDER;
-    };
-    return new StatementTemplate(build(put), literals);
-  }
-
   /** The text with `replace` applied to each literal. */
   render(replace: (literal: string, index: number) => string = (literal) => literal): string {
     const [first = '', ...rest] = this.text.split(LITERAL_PLACEHOLDER);
     return first + rest.map((part, index) => replace(this.literals[index] ?? '', index) + part).join('');
-  }
-
-  /** A template with text added before and after. */
-  wrap(before: string, after: string): StatementTemplate {
-    return new StatementTemplate(before + this.text + after, this.literals);
   }
 }

@@ -24,7 +24,11 @@ export function applyValidated(rules: ValidationRules, operation: Operation, bef
 function newNames(operation: Operation): readonly (readonly [NameKind, string])[] {
   switch (operation.type) {
     case 'createCollection':
-      return [['table', operation.name], ...operation.fields.map(({ name }) => ['field', name] as const)];
+      return [
+        ['table', operation.name],
+        ...operation.fields.map(({ name }) => ['field', name] as const),
+        ...(operation.primaryKey ? [['constraint', operation.primaryKey.name] as const] : []),
+      ];
     case 'renameCollection':
       return [['table', operation.to]];
     case 'addField':

@@ -28,6 +28,8 @@ export interface CassandraNode {
   readonly ringDelayMs: number;
   /** Default: datacenter1, as in Cassandra. */
   readonly datacenter?: string;
+  /** For a node that no test kills: without the flush, a schema change is a quarter less work. Default: false. */
+  readonly losesSchemaWhenKilled?: boolean;
 }
 
 /** For a node that runs for minutes: without the optimizing compiler and the concurrent collector. */
@@ -62,6 +64,9 @@ export function cassandraArguments(node: CassandraNode): readonly string[] {
     'cassandra.skip_wait_for_gossip_to_settle': '0',
     'cassandra.ring_delay_ms': String(node.ringDelayMs),
     'cassandra.superuser_setup_delay_ms': '0',
+    ...(node.losesSchemaWhenKilled ? { 'cassandra.test.flush_local_schema_changes': 'false' } : {}),
+    // By default, a timer runs every 2 ms, which costs 2 % of a core.
+    'cassandra.approximate_time_precision_ms': '20',
     'cassandra.jmx.local.port': String(node.jmxPort),
     'io.netty.transport.noNative': 'true',
     'jdk.attach.allowAttachSelf': 'true',
@@ -133,6 +138,7 @@ async function start(lib: string, launch: Launch): Promise<string> {
       seed: address,
       jvm: shortLivedJvm('1g'),
       ringDelayMs: 1,
+      losesSchemaWhenKilled: true,
     },
     ...{ storagePort: await launch.port(7000), jmxPort: await launch.port(7199) },
   };

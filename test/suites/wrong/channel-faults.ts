@@ -5,6 +5,7 @@ import { Kernel } from '../../../core/kernel.ts';
 import { applyPlugin, definePlugin } from '../../../core/plugin.ts';
 import { slackInteractions } from '../../../examples/channel-slack/src/index.ts';
 import {
+  CHANNEL,
   decisionsThrough,
   type SlackPayload,
   signedRequest,
@@ -49,11 +50,11 @@ const verifyingBy = (wrap: (handle: Handler) => Handler): ChannelUnderTest => ({
 /** The Slack channel with other decisions. */
 const decidingBy = (wrap: (svc: Svc) => PartialClient): ChannelUnderTest => ({
   ...slackUnderTest,
-  decisions: decisionsThrough(({ svc, signingSecret }) => {
+  decisions: decisionsThrough(({ svc, ...options }) => {
     const { signal = svc.agents.signal.bind(svc.agents), get = svc.approvals.get.bind(svc.approvals) } = wrap(svc);
     // All that the handler uses of the client.
     const client = { agents: { signal }, approvals: { get } } as unknown as Svc;
-    return slackInteractions({ svc: client, signingSecret });
+    return slackInteractions({ ...options, svc: client });
   }),
 });
 
@@ -96,6 +97,14 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
         deliver(delivery, signal).catch((error: Error) => {
           throw new Error(error.message);
         }),
+    })),
+  },
+  {
+    fault: 'does not name the product and the environment',
+    detectedBy: ['one attempt sends one message that shows the whole request'],
+    failure: /the message does not show "acme"/,
+    channel: deliveringBy(({ deliver }) => ({
+      deliver: (delivery, signal) => deliver({ ...delivery, product: '', env: '' }, signal),
     })),
   },
   {
@@ -180,6 +189,14 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
     }),
   },
   {
+    fault: 'does not check in which chat a button was pressed',
+    detectedBy: ['a press in another chat decides nothing'],
+    failure: /a press in another chat decided/,
+    channel: verifyingBy(
+      (handle) => async (request) => handle(signedRequest({ ...(await payloadOf(request)), channel: { id: CHANNEL } })),
+    ),
+  },
+  {
     fault: 'trusts a signature that it verified before',
     detectedBy: ['a press with the signature of another decides nothing'],
     failure: /decided with the signature of another/,
@@ -247,14 +264,20 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
     fault: 'approves sensitive parameters that nobody saw',
     detectedBy: [HIDDEN],
     failure: /sensitive parameters were approved/,
-    channel: decidingBy((svc) => ({
-      signal: (signal, options) =>
-        svc.agents.signal(signal, options).catch(async (error) => {
-          if (!isSvcError(error) || error.code !== 'approval_unseen') throw error;
-          const { reviewToken = '' } = await svc.approvals.get(signal.payload.requestId, { reveal: true });
-          return svc.agents.signal(signal, { ...options, reviewToken });
-        }),
-    })),
+    channel: {
+      ...decidingBy((svc) => ({
+        signal: (signal, options) =>
+          svc.agents.signal(signal, options).catch(async (error) => {
+            if (!isSvcError(error) || error.code !== 'approval_unseen') throw error;
+            const { reviewToken = '' } = await svc.approvals.get(signal.payload.requestId, { reveal: true });
+            return svc.agents.signal(signal, { ...options, reviewToken });
+          }),
+      })),
+      plugin: deliveringBy(({ deliver }) => ({
+        // With the buttons that decide.
+        deliver: ({ masked: _masked, ...delivery }, signal) => deliver(delivery, signal),
+      })).plugin,
+    },
   },
 ];
 

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Connection, ConnectOptions, Dialect, Segment, Statement } from '../../../core/dialect.ts';
+import { SvcError } from '../../../core/errors.ts';
 import { definePlugin } from '../../../core/plugin.ts';
 import type { RecordDefinition } from '../../../core/records.ts';
 import { apply } from '../../../core/schema/apply.ts';
 import type { SchemaModel } from '../../../core/schema/model.ts';
 import type { NamedFieldDefinition, Operation } from '../../../core/schema/operation.ts';
 import { postgresql } from '../../../plugins/dialects/postgresql/dialect.ts';
-import { SerialQueue } from '../../../plugins/dialects/sql/mutex.ts';
+import { SerialQueue } from '../../../plugins/dialects/shared/mutex.ts';
 
 /**
  * Dialects that break one promise of the contract each, made from a right one. The default export is the plugin of one
@@ -69,6 +70,18 @@ const withoutConstraints =
     if (operation.type !== 'dropConstraint') return [operation];
     return before.get(operation.collection)?.constraints.get(operation.constraint)?.type === type ? [] : [operation];
   };
+
+const comparingWithOwnClock = (connection: Connection): Partial<Connection> => ({
+  records: <R extends object>(definition: RecordDefinition<R>) => {
+    const store = connection.records(definition);
+    const replace: typeof store.replace = async (key, version, record, { before, ...guard } = {}) => {
+      const deadline = before && (await store.get(key))?.record[before];
+      if (deadline instanceof Date && deadline.getTime() <= Date.now()) return 'late';
+      return store.replace(key, version, record, guard);
+    };
+    return { ...store, replace };
+  },
+});
 
 const hasText = (segments: readonly Segment[], pattern: RegExp): boolean =>
   segments.some(({ statements }) => statements.some(({ text }) => pattern.test(text)));
@@ -157,17 +170,22 @@ export const wrongDialects = {
       return { ...store, insert };
     },
   })),
-  'compares deadlines with its own clock': withConnection((connection) => ({
-    records: <R extends object>(definition: RecordDefinition<R>) => {
-      const store = connection.records(definition);
-      const replace: typeof store.replace = async (key, version, record, { before, ...guard } = {}) => {
-        const deadline = before && (await store.get(key))?.record[before];
-        if (deadline instanceof Date && deadline.getTime() <= Date.now()) return 'late';
-        return store.replace(key, version, record, guard);
-      };
-      return { ...store, replace };
-    },
+  'compares deadlines with its own clock': withConnection(comparingWithOwnClock),
+  'uses the clock of the process': withConnection((connection) => ({
+    ...comparingWithOwnClock(connection),
+    now: async () => new Date(),
   })),
+  'returns the clock of the process': withConnection(() => ({ now: async () => new Date() })),
+
+  'rejects an option of svc': {
+    ...right,
+    async connect(url: string, options: ConnectOptions) {
+      if (options.connectTimeoutMs === undefined) return right.connect(url, options);
+      throw new SvcError('config_invalid', 'There is no option "connectTimeoutMs".');
+    },
+  },
+  'accepts any option': { ...right, connect: (url: string) => right.connect(url, {}) },
+
   'has a lock in the process': withConnection((connection) => ({
     async withLock(work, options) {
       const epoch = await connection.withLock(async (one) => one, options);
@@ -201,9 +219,14 @@ export const wrongDialects = {
 
 export type WrongDialect = keyof typeof wrongDialects;
 
-export const moduleOf = (name: WrongDialect): URL => new URL(`?wrong=${encodeURIComponent(name)}`, import.meta.url);
+export function moduleOf(name: WrongDialect): URL {
+  const url = new URL('./dialects.ts', import.meta.url);
+  url.searchParams.set('wrong', name);
+  return url;
+}
 
-const chosen = new URL(import.meta.url).searchParams.get('wrong') as WrongDialect;
+/** From the first argument of `dialect-process`, since a bundle does not know the URL that it was imported by. */
+const chosen = new URL(process.argv[2] ?? '', import.meta.url).searchParams.get('wrong') as WrongDialect;
 
 export default definePlugin({
   name: 'wrong',

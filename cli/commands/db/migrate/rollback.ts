@@ -27,7 +27,7 @@ export default class Rollback extends MigratorCommand {
   override db = Option.String('--db', { description: SINGLE_DATABASE });
   count = Option.String('-n,--count', { description: 'The number of migrations. Default: 1.' });
   to = Option.String('--to', { description: 'The migration to roll back to, which stays applied.' });
-  dryRun = Option.Boolean('--dry-run', false, { description: 'Prints the statements without running them.' });
+  override dryRun = Option.Boolean('--dry-run', false, { description: 'Prints the statements without running them.' });
   yes = Option.Boolean('-y,--yes', false, { description: 'Skips prompts and allows a protected environment.' });
   allowDestructive = Option.Boolean('--allow-destructive', false, {
     description: 'Allows statements that destroy data, without a prompt.',

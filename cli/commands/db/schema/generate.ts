@@ -1,5 +1,5 @@
 import { Command, Option } from 'clipanion';
-import { type GeneratedMigration, generate } from '../../../../config/project/generate.ts';
+import { changedBeforeCreated, type GeneratedMigration, generate } from '../../../../config/project/generate.ts';
 import { formatMigration } from '../../../../config/project/migration-files.ts';
 import { readSchemaFile, SCHEMA_FILE, type SchemaEntry } from '../../../../config/project/schema-file.ts';
 import { writeNewFiles } from '../../../../config/project/write-files.ts';
@@ -69,9 +69,11 @@ export default class Generate extends DatabaseCommand {
   }
 
   async #generate(tag: string, entry: SchemaEntry): Promise<GeneratedMigration[]> {
-    return generate({
-      dialect: await (await this.runtime()).dialectOf(tag),
-      files: await this.migrations(tag),
+    const dialect = await (await this.runtime()).dialectOf(tag);
+    const files = await this.migrations(tag);
+    const generated = await generate({
+      dialect,
+      files,
       entry,
       now: new Date(),
       rename: this.rename,
@@ -80,6 +82,9 @@ export default class Generate extends DatabaseCommand {
       ...(this.name !== undefined && { name: this.name }),
       ...(canPrompt(this) && { promptRename: (pairs) => this.#askRename(pairs) }),
     });
+    for (const line of changedBeforeCreated(files, dialect.name, (name) => entry.fieldsOf(name) !== undefined))
+      this.warn(line);
+    return generated;
   }
 
   #askRename(pairs: readonly UndecidedRename[]): Promise<UndecidedRename | 'drop'> {

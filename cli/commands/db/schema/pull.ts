@@ -2,20 +2,21 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, Option } from 'clipanion';
 import { declarableSchema } from '../../../../config/project/declarable-schema.ts';
-import { generate, modelFromFiles } from '../../../../config/project/generate.ts';
+import { changedBeforeCreated, generate, modelFromFiles } from '../../../../config/project/generate.ts';
 import { formatMigration, type MigrationFile } from '../../../../config/project/migration-files.ts';
 import { readSchemaFile, SCHEMA_FILE, schemaEntry, schemaFileWith } from '../../../../config/project/schema-file.ts';
 import { replaceFile, writeNewFiles } from '../../../../config/project/write-files.ts';
-import type { Connection, Dialect, UnsupportedObject } from '../../../../core/dialect.ts';
+import type { Connection, Dialect } from '../../../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { drift, withoutUnknownReferences } from '../../../../core/migration/drift.ts';
 import { History } from '../../../../core/migration/history.ts';
+import { rawMentions, withoutRawMade } from '../../../../core/migration/raw-mentions.ts';
 import { assertReconciled, reconcile } from '../../../../core/migration/reconcile.ts';
-import { replayMigrations } from '../../../../core/migration/replay.ts';
 import { type StatusEntry, status } from '../../../../core/migration/status.ts';
 import type { SchemaModel } from '../../../../core/schema/model.ts';
 import type { CommandResult } from '../../../base.ts';
 import { DatabaseCommand, SINGLE_DATABASE } from '../../../db/command.ts';
+import { DECLARE_RAW_MADE, describeRawMade, describeUnsupported } from '../../../db/drift-remedies.ts';
 import { plural } from '../../../output.ts';
 
 const NOT_IN_MIGRATIONS =
@@ -52,9 +53,16 @@ export default class Pull extends DatabaseCommand {
     assertReconciled(reconcile(files, await History.read(target.connection)));
     await this.#assertNonePending(tag, entries.filter(({ state }) => state !== 'completed').length);
     assertExported(entries.filter(({ origin, file }) => origin !== 'file' && file === undefined));
-    const model = modelFromFiles(files, true);
+    const model = modelFromFiles(files, target.dialect.name, true);
     const { connection } = target;
-    const found = await connection.introspect();
+    const { found, rawMade } = withoutRawMade(
+      await connection.introspect(),
+      await connection.normalize(model),
+      rawMentions(
+        files.map(({ migration }) => migration),
+        target.dialect.name,
+      ),
+    );
     const drifted = await drift(connection, model, only(withoutUnknownReferences(found, model), model));
     const objects = await connection.unsupportedObjects();
     const { declaration, leftOut, kept, warnings } = await declarableSchema({
@@ -69,6 +77,8 @@ export default class Pull extends DatabaseCommand {
     const omissions = [...warnings, ...unsupported.map(describeUnsupported)];
     for (const line of omissions) this.warn(line);
     if (omissions.length > 0) this.warn(NOT_IN_MIGRATIONS);
+    const rawWarnings = rawMade.map(describeRawMade);
+    for (const line of rawWarnings) this.warn(line);
     const generated = await generate({
       dialect: target.dialect,
       files,
@@ -79,7 +89,7 @@ export default class Pull extends DatabaseCommand {
       adopting: true,
       ...(this.name !== undefined && { name: this.name }),
     });
-    const orderWarnings = changedBeforeCreated(files, declaration.tables);
+    const orderWarnings = changedBeforeCreated(files, target.dialect.name, (name) => name in declaration.tables);
     for (const line of orderWarnings) this.warn(line);
     const isUpToDate = generated.length === 0 && (await this.#isUpToDate(tag, target.dialect, files));
     const schema = await schemaFileWith(root, tag, declaration);
@@ -101,9 +111,13 @@ export default class Pull extends DatabaseCommand {
         tables: Object.keys(declaration.tables),
         leftOut,
         kept,
-        warnings: [...omissions, ...orderWarnings],
+        rawMade: rawMade.map(({ name }) => name),
+        warnings: [...omissions, ...rawWarnings, ...orderWarnings],
       },
-      nextActions: generated.length > 0 ? ['svc db migrate baseline'] : [],
+      nextActions: [
+        ...(generated.length > 0 ? ['svc db migrate baseline'] : []),
+        ...(rawMade.length > 0 ? [DECLARE_RAW_MADE] : []),
+      ],
     };
   }
 
@@ -136,7 +150,11 @@ export default class Pull extends DatabaseCommand {
       {
         why: 'The database does not have their changes yet, and a migration from its current state would undo them.',
         state: 'Nothing was written.',
-        next: ['svc db migrate', 'svc db migrate status'],
+        next: [
+          'svc db migrate',
+          'If the tables exist already: svc db migrate baseline, or delete the pending files, then svc db schema pull',
+          'svc db migrate status',
+        ],
       },
     );
   }
@@ -169,18 +187,6 @@ function assertExported(entries: readonly StatusEntry[]): void {
       next: ['svc db migrate export', 'svc db schema pull'],
     },
   );
-}
-
-function describeUnsupported({ collection, field, what }: UnsupportedObject): string {
-  if (collection === undefined) return `The database ${what}.`;
-  return field === undefined ? `The table "${collection}" ${what}.` : `The field "${collection}.${field}" ${what}.`;
-}
-
-/** Tables that migration files change before a file creates them. */
-function changedBeforeCreated(files: readonly MigrationFile[], tables: object): string[] {
-  return [...replayMigrations(files.map(({ migration }) => migration)).unmanaged]
-    .filter((name) => name in tables)
-    .map((name) => `Migrations change the table "${name}" before one creates it, and would fail on an empty database.`);
 }
 
 function only(model: SchemaModel, names: { has(table: string): boolean }): SchemaModel {

@@ -4,7 +4,7 @@ import { isSvcError } from '../../../../core/errors.ts';
 import type { Collection, Field, Index, SchemaModel } from '../../../../core/schema/model.ts';
 import type { CassandraOptions, TableOptions } from '../../../../core/schema/options.ts';
 import { tableKey } from '../compile/key.ts';
-import type { Registered } from '../compile/step.ts';
+import { type Registered, registeredFields } from '../compile/step.ts';
 import { columnType, fieldTypeOf } from '../compile/types.ts';
 import type { Session } from '../connection/session.ts';
 import { type CatalogTable, keyOfTable, readCatalog } from './read-catalog.ts';
@@ -20,6 +20,14 @@ export async function introspect(session: Session, named?: readonly string[]): P
       return [table.name, collectionOf(table, isOfDroppedTable ? undefined : entry)];
     }),
   );
+}
+
+/** A table without an entry in the registry, as it would be with this one; undefined if it is not such a table. */
+export async function introspectAs(session: Session, collection: Collection): Promise<Collection | undefined> {
+  const [[table], registered] = await Promise.all([readCatalog(session, [collection.name]), readRegistry(session)]);
+  const dropping = registered.get(collection.name)?.dropping;
+  const isRegistered = registered.has(collection.name) && (dropping === undefined || dropping === table?.id);
+  return table && !isRegistered ? collectionOf(table, registeredFields(collection)) : undefined;
 }
 
 function collectionOf(table: CatalogTable, registered: Registered | undefined): Collection {

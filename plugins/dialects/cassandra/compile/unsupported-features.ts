@@ -42,11 +42,11 @@ export const unsupported: UnsupportedFeatures = {
   },
   changeType: {
     why: 'The type of a column cannot be changed, and a dropped name cannot be added again with another type.',
-    next: "Use renameField to another name with strategy: 'copy' and changes: { type }: it adds a new column, converts every value and drops the old column.",
+    next: 'Give the field another name and the new type, with "renamedFrom" in the schema file, or in a migration with { "type": "renameField", "collection", "from", "to", "strategy": "copy", "changes": { "type" } }: it adds a new column, converts every value and drops the old column.',
   },
   renameField: {
     why: 'Cassandra can rename only key columns.',
-    next: "Use strategy: 'copy': it adds a new column, copies every value and drops the old column.",
+    next: 'Use { "type": "renameField", "collection", "from", "to", "strategy": "copy" }: it adds a new column, copies every value and drops the old column.',
   },
   renameChanged: undefined,
   renameIndexedField: {

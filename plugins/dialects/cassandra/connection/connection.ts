@@ -1,8 +1,8 @@
-import type { Connection } from '../../../../core/dialect.ts';
+import type { Connection, PermissionProbe } from '../../../../core/dialect.ts';
 import { convertingErrors } from '../../shared/errors.ts';
-import { introspect, unsupportedObjects } from '../catalog/introspect.ts';
+import { introspect, introspectAs, unsupportedObjects } from '../catalog/introspect.ts';
 import { quoteIdentifier } from '../compile/names.ts';
-import type { CassandraStep } from '../compile/step.ts';
+import { type CassandraStep, registeredFields, statementFor } from '../compile/step.ts';
 import { updateRows } from '../data/update.ts';
 import { clusterNow, ensureRecords, recordStore } from '../records/record-store.ts';
 import { runSegments } from '../run/run.ts';
@@ -12,6 +12,16 @@ import type { Session } from './session.ts';
 import type { Settings } from './settings.ts';
 import { readColumns } from './system-schema.ts';
 
+const MISSING = '"_svc_doctor_missing"';
+
+/** The server checks permissions before it validates a statement. A table without a key cannot be created. */
+const PERMISSION_PROBES: readonly PermissionProbe[] = [
+  { needed: 'create tables', text: `CREATE TABLE ${MISSING} (x int)` },
+  { needed: 'change tables', text: `ALTER TABLE ${MISSING} ADD x int` },
+  { needed: 'drop tables', text: `DROP TABLE ${MISSING}` },
+  { needed: 'write rows', text: `INSERT INTO ${MISSING} (x) VALUES (1)` },
+];
+
 export function createConnection(session: Session, settings: Settings): Connection<CassandraStep> {
   const lease = new Lease(session, settings);
   const context = { session, settings, lease };
@@ -20,8 +30,22 @@ export function createConnection(session: Session, settings: Settings): Connecti
     server: `Cassandra ${session.version}`,
     run: (segments, epoch, _tookMs, observer) => runSegments(context, segments, epoch, observer),
     query: (text) => withSvcErrors(() => session.execute(text)),
+    permissionProbes: PERMISSION_PROBES,
     introspect: (collections) => withSvcErrors(() => introspect(session, collections)),
     unsupportedObjects: () => withSvcErrors(() => unsupportedObjects(session)),
+    introspectAs: (collection) => withSvcErrors(() => introspectAs(session, collection)),
+    async adopt(collections, epoch) {
+      const statements = collections.map((one) =>
+        statementFor(`register ${one.name}`, {
+          kind: 'register',
+          table: one.name,
+          registered: registeredFields(one),
+        }),
+      );
+      const segments = statements.map((one) => ({ transactional: false, statements: [one], writes: [] }));
+      const { failure } = await runSegments(context, segments, epoch);
+      if (failure) throw failure.error;
+    },
     // The registry stores what the catalog cannot, so introspection returns the model unchanged.
     normalize: async (model) => model,
     records: (definition) => recordStore(session, definition),

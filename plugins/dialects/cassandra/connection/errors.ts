@@ -30,6 +30,7 @@ const OUTCOME_UNKNOWN: ErrorMapping = {
 const STATEMENT_FAILED: ErrorMapping = { code: 'migration_failed', message: 'Cassandra rejected a statement.' };
 
 const UNAUTHORIZED = 0x2100;
+const INVALID = 0x2200;
 const ALREADY_EXISTS = 0x2400;
 
 const ERROR_MAPPINGS: Readonly<Record<number | string, ErrorMapping>> = {
@@ -52,6 +53,18 @@ const ERROR_MAPPINGS: Readonly<Record<number | string, ErrorMapping>> = {
   },
 };
 
+/** What an invalid statement names, by the server's message: it has one error number for all. */
+const INVALID_MAPPINGS: readonly (readonly [RegExp, ErrorMapping])[] = [
+  [
+    /^Column .* already exists|conflicts with an existing column/,
+    { code: 'field_exists', message: 'The field already exists.' },
+  ],
+  [/^Column .* was not found|^Undefined column/, { code: 'field_unknown', message: 'The field does not exist.' }],
+  [/^Index .* already exists/, { code: 'index_exists', message: 'The index already exists.' }],
+  [/^Index .* doesn't exist/, { code: 'index_unknown', message: 'The index does not exist.' }],
+  [/^Table .* doesn't exist|^unconfigured table/, { code: 'collection_unknown', message: 'The table does not exist.' }],
+];
+
 /** Errors of statements that certainly had no effect. */
 const NOTHING_DONE_CODES: ReadonlySet<number | string | undefined> = new Set([
   0x0100,
@@ -60,7 +73,7 @@ const NOTHING_DONE_CODES: ReadonlySet<number | string | undefined> = new Set([
   0x1002,
   0x2000,
   UNAUTHORIZED,
-  0x2200,
+  INVALID,
   0x2300,
   ALREADY_EXISTS,
   'ECONNREFUSED',
@@ -85,6 +98,11 @@ export function isOutcomeUnknown(error: unknown): boolean {
   return cause instanceof Error && isDriverError(cause) && !NOTHING_DONE_CODES.has(errorCode(rootCause(cause)));
 }
 
+/** Whether the server certainly did not execute a statement that failed with this error. */
+export function isRejected(error: unknown): boolean {
+  return error instanceof Error && isDriverError(error) && !isOutcomeUnknown(error);
+}
+
 /** A timeout of a read, a write or a lightweight transaction, or a read failure, as on a node without a new table. */
 export function isTimeout(error: unknown): boolean {
   const code = errorCode(rootCause(isSvcError(error) ? error.cause : error));
@@ -102,7 +120,9 @@ export function toSvcError(error: unknown): unknown {
   if (name === 'AuthenticationError') return mapped(BAD_CREDENTIALS);
   if (name === 'ArgumentError' || name === 'NoHostAvailableError') return mapped(UNREACHABLE);
   if (!isDriverError(error)) return error;
+  const [, invalid] = (code === INVALID ? INVALID_MAPPINGS : []).find(([text]) => text.test(message)) ?? [];
   const mapping =
+    invalid ??
     (code === undefined ? undefined : ERROR_MAPPINGS[code]) ??
     (isOutcomeUnknown(error) ? OUTCOME_UNKNOWN : STATEMENT_FAILED);
   return mapped(mapping, typeof code === 'number' ? `0x${hex(code)}: ${message}` : message);

@@ -29,7 +29,9 @@ export function convertValue(value: unknown, from: FieldSpec, to: FieldSpec, con
   // Kept unchanged: parsing could lose digits.
   if (to.type === 'json' && typeof json === 'string' && tryParseJson(json) !== undefined) return { value: json };
   const literal = json === undefined ? undefined : toLiteral(json, to);
-  if (literal === undefined) return { problem: `${quoted(json)} is not a valid ${to.type}` };
+  // A text such as 5.00 would come back as 5, and 1 as true.
+  const isRespelled = TEXT_TYPES.has(from.type) && EXACT_TYPES.has(to.type) && String(literal) !== json;
+  if (literal === undefined || isRespelled) return { problem: `${quoted(json)} is not a valid ${to.type}` };
   try {
     return { value: encodeValue(literal, to, context) };
   } catch (error) {
@@ -38,6 +40,10 @@ export function convertValue(value: unknown, from: FieldSpec, to: FieldSpec, con
     };
   }
 }
+
+const TEXT_TYPES: ReadonlySet<FieldType> = new Set(['string', 'text', 'enum']);
+/** Types whose values have one text each. */
+const EXACT_TYPES: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint', 'boolean']);
 
 /** Types that are stored as the same text as `json`. */
 const STORED_AS_TEXT: ReadonlySet<FieldType> = new Set(['json', 'string', 'text']);

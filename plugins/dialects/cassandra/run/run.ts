@@ -1,10 +1,17 @@
 import type { RunObserver, RunOutcome } from '../../../../core/dialect.ts';
 import { isSvcError } from '../../../../core/errors.ts';
-import { CLOCK, ELAPSED, type RecordValues, type RecordWrite, type Writable } from '../../../../core/records.ts';
+import {
+  CLOCK,
+  ELAPSED,
+  endsElapsed,
+  type RecordValues,
+  type RecordWrite,
+  type Writable,
+} from '../../../../core/records.ts';
 import { lockLostError } from '../../shared/errors.ts';
 import { registryWrite } from '../catalog/registry.ts';
 import type { CassandraSegment, CassandraStatement } from '../compile/step.ts';
-import { outcomeUnknownError, toSvcError } from '../connection/errors.ts';
+import { isRejected, outcomeUnknownError, toSvcError } from '../connection/errors.ts';
 import { copyColumn, fillDefaults } from '../data/copy-column.ts';
 import { applyChanges, isEpochCurrent, locationOf, type RecordChange } from '../records/record-writes.ts';
 import { awaitEffect, runDdl, runRawStatement } from './ddl.ts';
@@ -35,10 +42,14 @@ export async function runSegments(
     written.push(values);
     observer?.onCommitted(values);
   };
-  const failed = (error: unknown, statement?: number): RunOutcome => ({
+  const failed = (error: unknown, statement?: number, rolledBack = false): RunOutcome => ({
     committed: written.length,
     written,
-    failure: { statement, error: statement === undefined ? toSvcError(error) : runError(error) },
+    failure: {
+      statement,
+      error: statement === undefined ? toSvcError(error) : runError(error),
+      ...(rolledBack && { rolledBack }),
+    },
   });
   const flush = async (registryWrites: readonly RecordChange[] = []): Promise<void> => {
     const groups = groupSegments(pending);
@@ -67,7 +78,8 @@ export async function runSegments(
         if (prepared.status === 'rejected') throw prepared.reason;
         await runStatement(context, statement, epoch, prepared.value);
       } catch (error) {
-        return failed(error, index);
+        const isSingleStatement = statement.run.kind === 'ddl' || statement.run.kind === 'raw';
+        return failed(error, index, prepared.status === 'rejected' || (isSingleStatement && isRejected(error)));
       }
     }
     // A statement without writes is done, whatever happens to later writes.
@@ -160,7 +172,7 @@ async function writeSegments(
   const needsTime = writes.some(({ record }) => Object.values(record).includes(CLOCK as never));
   const now = needsTime ? await session.clusterTime() : null;
   const resolved = segments.map((segment) => {
-    const elapsed = segment.writes.some(({ record }) => Object.values(record).includes(ELAPSED)) ? stopwatch.read() : 0;
+    const elapsed = endsElapsed(segment) ? stopwatch.read() : 0;
     return segment.writes.map((one) => ({ one, ...resolveEngineValues(one, now, elapsed) }));
   });
   const changes = mergeChanges(resolved.flat().map(({ one, record }) => recordChange(one, record)));

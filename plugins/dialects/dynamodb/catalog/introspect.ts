@@ -3,7 +3,7 @@ import type { UnsupportedObject } from '../../../../core/dialect.ts';
 import type { Collection, Field, Index, SchemaModel } from '../../../../core/schema/model.ts';
 import type { DynamoKey, DynamoOptions } from '../../../../core/schema/options.ts';
 import { isSystemTable, logicalName } from '../compile/names.ts';
-import { FIELD_TYPE_OF_KEY } from '../compile/types.ts';
+import { FIELD_TYPE_OF_KEY, keyType } from '../compile/types.ts';
 import type { DynamoClient } from '../connection/client.ts';
 import type { StateTable } from '../connection/state-table.ts';
 import { describeTable, describeTimeToLive } from '../connection/wait-for-table.ts';
@@ -50,6 +50,18 @@ export async function introspect(
     model.set(name, normalCollection(shapeOfTable(table, ttl), known));
   }
   return model;
+}
+
+/** A table without an entry in the registry, as it would be with this one; undefined if it is not such a table. */
+export async function introspectAs(
+  client: DynamoClient,
+  state: StateTable,
+  collection: Collection,
+): Promise<Collection | undefined> {
+  const { name } = collection;
+  const [found, entries] = await Promise.all([describeAll(client, [name]), readEntries(client, state, [name])]);
+  const described = entries.has(name) ? undefined : found.get(name);
+  return described && normalCollection(shapeOfTable(described.table, described.ttl), collection);
 }
 
 type DescribedTables = Map<string, { table: TableDescription; ttl: Awaited<ReturnType<typeof describeTimeToLive>> }>;
@@ -148,7 +160,7 @@ function indexOf({ name, partition, sort }: IndexShape): Index {
   return { name, columns: [{ name: partition.name }, ...(sort ? [{ name: sort.name }] : [])] };
 }
 
-/** Flags key fields. A key that is not in the registry becomes a field of the attribute's type. */
+/** Flags key fields. A key that is not in the registry, or with another type, becomes a field of the attribute's type. */
 function fieldsOf({ partition, sort, globals, locals }: TableShape, known: KnownCollection): Map<string, Field> {
   const key = new Set([partition.name, ...(sort ? [sort.name] : [])]);
   const fields = new Map<string, Field>();
@@ -157,7 +169,8 @@ function fieldsOf({ partition, sort, globals, locals }: TableShape, known: Known
   for (const attribute of [partition, sort, ...indexed]) {
     if (!attribute) continue;
     const { name, type } = attribute;
-    const field = fields.get(name) ?? { name, type: FIELD_TYPE_OF_KEY[type] };
+    const declared = fields.get(name);
+    const field = declared && keyType(declared.type) === type ? declared : { name, type: FIELD_TYPE_OF_KEY[type] };
     fields.set(name, key.has(name) ? { ...field, primaryKey: true, required: true } : field);
   }
   return fields;

@@ -1,7 +1,8 @@
-import type { Connection } from '../../../../core/dialect.ts';
+import type { Connection, PermissionProbe } from '../../../../core/dialect.ts';
 import { registeredWhile } from '../../shared/lock-wait.ts';
-import { introspect, normalize, unsupportedObjects } from '../catalog/introspect.ts';
-import type { DynamoStep } from '../compile/step.ts';
+import { introspect, introspectAs, normalize, unsupportedObjects } from '../catalog/introspect.ts';
+import { definitionOf } from '../catalog/registry.ts';
+import { type DynamoStep, statementFor } from '../compile/step.ts';
 import { updateItems } from '../data/update.ts';
 import { ensureRecords, recordStore } from '../records/record-store.ts';
 import { queryRows } from '../run/raw-request.ts';
@@ -13,6 +14,14 @@ import { isLocked, type Lease, withLease } from './lease.ts';
 import { scanPages } from './read-items.ts';
 import type { Settings } from './settings.ts';
 import { StateTable } from './state-table.ts';
+
+const MISSING = { TableName: '_svc_doctor_missing' };
+
+const PERMISSION_PROBES: readonly PermissionProbe[] = [
+  { needed: 'change tables', text: JSON.stringify({ UpdateTable: { ...MISSING, BillingMode: 'PAY_PER_REQUEST' } }) },
+  { needed: 'drop tables', text: JSON.stringify({ DeleteTable: MISSING }) },
+  { needed: 'write items', text: JSON.stringify({ PutItem: { ...MISSING, Item: { id: { S: 'x' } } } }) },
+];
 
 export function createConnection(client: DynamoClient, settings: Settings): Connection<DynamoStep> {
   const { itemsPerSecond, onProgress } = settings;
@@ -26,14 +35,26 @@ export function createConnection(client: DynamoClient, settings: Settings): Conn
     await state.assertEpoch(epoch);
   };
 
+  const run: Connection<DynamoStep>['run'] = async (segments, epoch, _tookMs, observer) => {
+    await withSvcErrors(() => state.ensure());
+    const context: RunContext = { client, state, epoch, assertLease: leaseCheck(epoch), itemsPerSecond, onProgress };
+    return runSegments(context, segments, observer);
+  };
+
   return {
     server: 'DynamoDB',
-    async run(segments, epoch, _tookMs, observer) {
-      await withSvcErrors(() => state.ensure());
-      const context: RunContext = { client, state, epoch, assertLease: leaseCheck(epoch), itemsPerSecond, onProgress };
-      return runSegments(context, segments, observer);
+    run,
+    introspectAs: (collection) => withSvcErrors(() => introspectAs(client, state, collection)),
+    async adopt(collections, epoch) {
+      const statements = collections.map((one) =>
+        statementFor(`Register ${one.name}`, { kind: 'register', table: one.name, definition: definitionOf(one) }),
+      );
+      const segments = statements.map((one) => ({ transactional: false, statements: [one], writes: [] }));
+      const { failure } = await run(segments, epoch);
+      if (failure) throw failure.error;
     },
     query: (text) => withSvcErrors(() => queryRows(client, text)),
+    permissionProbes: PERMISSION_PROBES,
     introspect: (collections) => withSvcErrors(() => introspect(client, state, collections)),
     unsupportedObjects: () => withSvcErrors(() => unsupportedObjects(client, state)),
     normalize: async (model) => normalize(model),

@@ -87,6 +87,9 @@ function toInteger(value: AttributeValue, type: FieldType, from: SourceType | un
   if (exact === undefined) return { problem: 'it is not a whole number' };
   if (BigInt.asIntN(BITS[type] ?? 64, BigInt(exact)) !== BigInt(exact))
     return { problem: `it is out of range for ${type}` };
+  // A text such as 007 would come back as 7.
+  if (digits === value.S && digits !== BigInt(exact).toString())
+    return { problem: 'it is not written as a whole number without leading zeros, a plus sign or a point' };
   return { value: { N: exact } };
 }
 

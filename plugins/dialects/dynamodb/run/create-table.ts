@@ -22,7 +22,7 @@ import {
   waitWhileDeleting,
 } from '../connection/wait-for-table.ts';
 import type { CreatePreflight } from './create-preflight.ts';
-import type { RunContext } from './run-context.ts';
+import { type RunContext, sendChange } from './run-context.ts';
 
 const RETRY_MS = 100;
 /** DescribeTable is eventually consistent and may not find a table that was just created. */
@@ -62,17 +62,18 @@ export async function createTable(
 const isAlreadyExists = (error: unknown): boolean => isSvcError(error) && error.code === 'collection_exists';
 
 async function sendCreate(
-  { client, assertLease }: RunContext,
+  context: RunContext,
   table: string,
   wanted: TableShape,
   interrupted: boolean,
 ): Promise<TableDescription> {
+  const { client, assertLease } = context;
   const name = client.table(table);
   const input = createTableInput(name, wanted);
   // Only a request with an unknown outcome can have created an existing table.
   for (let maybeSent = interrupted; ; maybeSent = true) {
     try {
-      const response = await client.sendNonIdempotent('CreateTable', input);
+      const response = await sendChange(context, 'CreateTable', input);
       if (response !== 'unknown')
         return isReady(response.TableDescription) ? response.TableDescription : waitUntilVisible(client, name);
     } catch (error) {
@@ -137,7 +138,8 @@ function keySchema({ partition, sort }: Pick<TableShape, 'partition' | 'sort'>) 
 const TTL_RETRY_MS = 200;
 
 /** Checks first, because enabling it twice is an error. ENABLING, which can last an hour on AWS, counts as enabled. */
-async function enableTimeToLive({ client, assertLease }: RunContext, name: string, field: string): Promise<void> {
+async function enableTimeToLive(context: RunContext, name: string, field: string): Promise<void> {
+  const { client, assertLease } = context;
   for (;;) {
     await assertLease();
     const now = await describeTimeToLive(client, name);
@@ -149,10 +151,7 @@ async function enableTimeToLive({ client, assertLease }: RunContext, name: strin
       });
     }
     const input = { TableName: name, TimeToLiveSpecification: { Enabled: true, AttributeName: field } };
-    if (
-      now?.TimeToLiveStatus !== 'DISABLING' &&
-      (await client.sendNonIdempotent('UpdateTimeToLive', input)) !== 'unknown'
-    )
+    if (now?.TimeToLiveStatus !== 'DISABLING' && (await sendChange(context, 'UpdateTimeToLive', input)) !== 'unknown')
       return;
     await wait(TTL_RETRY_MS);
   }

@@ -13,7 +13,7 @@ import { itemToJson } from '../data/attribute.ts';
 import { RateLimiter } from '../data/rate-limiter.ts';
 import { itemKey, nameInFilter, scanTable, startOfTable } from '../data/scan.ts';
 import { indexInput } from './create-table.ts';
-import type { RunContext } from './run-context.ts';
+import { type RunContext, sendChange } from './run-context.ts';
 
 const RETRY_MS = 200;
 const MAX_ATTEMPTS = 20;
@@ -68,7 +68,7 @@ async function updateIndexes(
   for (;;) {
     const change = await nextChange(await waitForExistingTable(context, table));
     if (!change) return [entryWrite(state, table, definition)];
-    await tolerate(() => client.sendNonIdempotent('UpdateTable', { TableName: client.table(table), ...change }));
+    await tolerate(() => sendChange(context, 'UpdateTable', { TableName: client.table(table), ...change }));
     await assertLease();
     await wait(RETRY_MS);
   }

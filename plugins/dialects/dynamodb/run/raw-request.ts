@@ -1,7 +1,9 @@
+import { isSvcError } from '../../../../core/errors.ts';
 import { isPlainObject, type Json } from '../../../../core/json.ts';
 import { parseRequest, type RawRequest } from '../compile/raw-request.ts';
 import type { DynamoStep } from '../compile/step.ts';
 import type { DynamoClient } from '../connection/client.ts';
+import { isOutcomeUnknown } from '../connection/errors.ts';
 import { waitForTable } from '../connection/wait-for-table.ts';
 import { type Item, itemToJson } from '../data/attribute.ts';
 import type { RunContext } from './run-context.ts';
@@ -10,11 +12,17 @@ const TABLE_ACTIONS = new Set(['CreateTable', 'UpdateTable', 'DeleteTable']);
 
 /** Sent once. If the response is lost, the statement's `check` or a person decides whether it took effect. */
 export async function runRawRequest(
-  { client, assertLease }: RunContext,
+  { client, assertLease, onChange }: RunContext,
   { action, input }: DynamoStep & { kind: 'raw' },
 ): Promise<void> {
   const request = requestInput({ action, input }, (table) => client.table(table));
-  await client.sendRaw(action, request);
+  try {
+    await client.sendRaw(action, request);
+    onChange?.();
+  } catch (error) {
+    if (!isSvcError(error) && isOutcomeUnknown(error)) onChange?.();
+    throw error;
+  }
   if (TABLE_ACTIONS.has(action) && typeof request.TableName === 'string')
     await waitForTable(client, request.TableName, assertLease);
 }

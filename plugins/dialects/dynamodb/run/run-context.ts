@@ -1,7 +1,7 @@
 import type { Progress } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { shapeOfTable, type TableShape } from '../catalog/table-shape.ts';
-import type { DynamoClient } from '../connection/client.ts';
+import type { Action, DynamoClient, Input, Output } from '../connection/client.ts';
 import type { StateTable } from '../connection/state-table.ts';
 import { type AssertLease, describeTable } from '../connection/wait-for-table.ts';
 import { RateLimiter } from '../data/rate-limiter.ts';
@@ -15,6 +15,19 @@ export interface RunContext {
   /** Limit of items written per second; undefined for none. */
   readonly itemsPerSecond: number | undefined;
   readonly onProgress: ((progress: Progress) => void) | undefined;
+  /** Called for each request that may have changed something. */
+  readonly onChange?: () => void;
+}
+
+/** Sends a change. A request that DynamoDB rejected had no effect. */
+export async function sendChange<A extends Action>(
+  { client, onChange }: Pick<RunContext, 'client' | 'onChange'>,
+  action: A,
+  input: Input<A>,
+): Promise<Output<A> | 'unknown'> {
+  const response = await client.sendNonIdempotent(action, input);
+  onChange?.();
+  return response;
 }
 
 export function reportProgress(

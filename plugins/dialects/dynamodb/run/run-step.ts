@@ -12,7 +12,7 @@ import type { CreatePreflight } from './create-preflight.ts';
 import { createTable } from './create-table.ts';
 import { createIndex, dropIndex } from './indexes.ts';
 import { runRawRequest } from './raw-request.ts';
-import { type RunContext, requireTable } from './run-context.ts';
+import { type RunContext, requireTable, sendChange } from './run-context.ts';
 
 /** Runs a step. Returns the registry writes that the next fenced transaction must include. */
 export async function runStep(
@@ -37,6 +37,7 @@ export async function runStep(
       await assertMovable(context, step.table, step.move);
       return [];
     case 'move':
+      context.onChange?.();
       await moveField(context, step.table, step.move);
       return [];
     case 'raw':
@@ -99,7 +100,7 @@ async function dropTable(context: RunContext, table: string): Promise<TransactWr
       });
     }
     try {
-      await client.sendNonIdempotent('DeleteTable', { TableName: name });
+      await sendChange(context, 'DeleteTable', { TableName: name });
     } catch (error) {
       // Already gone, or changed by another client.
       if (!isNotFound(error) && errorName(error) !== 'ResourceInUseException') throw error;

@@ -1,7 +1,7 @@
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import type { RunObserver, RunOutcome } from '../../../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
-import { ELAPSED, type RecordWrite } from '../../../../core/records.ts';
+import { endsElapsed, type RecordWrite } from '../../../../core/records.ts';
 import type { DynamoSegment } from '../compile/step.ts';
 import { toSvcError } from '../connection/errors.ts';
 import { MAX_WRITES, writeRecords } from '../records/record-writes.ts';
@@ -33,16 +33,16 @@ export async function runSegments(
     const writes = pending.flatMap((segment) => segment.writes);
     const others = [...registryWrites, ...announcement];
     const values = writes.length + others.length > 0 ? await writeRecords(context, writes, startedAt, others) : [];
-    if (writes.some(hasElapsed)) startedAt = performance.now();
+    if (endsElapsed({ writes })) startedAt = performance.now();
     const flushed = pending;
     pending = [];
     registryWrites = [];
     for (const segment of flushed) commit(values.splice(0, segment.writes.length));
   };
-  const failure = (error: unknown, statement?: number): RunOutcome => ({
+  const failure = (error: unknown, statement?: number, rolledBack = false): RunOutcome => ({
     committed: written.length,
     written,
-    failure: { statement, error: connectionLost(error) },
+    failure: { statement, error: connectionLost(error), ...(rolledBack && { rolledBack }) },
   });
   for (const [at, segment] of segments.entries()) {
     if (observer?.shouldContinue(at) === false) break;
@@ -58,11 +58,15 @@ export async function runSegments(
       } catch (error) {
         return failure(error);
       }
+      let changed = false;
+      const onChange = () => {
+        changed = true;
+      };
       try {
         if (preflight.status === 'rejected') throw preflight.reason;
-        registryWrites = await runStep(context, statement.run, preflight.value);
+        registryWrites = await runStep({ ...context, onChange }, statement.run, preflight.value);
       } catch (error) {
-        return failure(error, index);
+        return failure(error, index, !changed);
       }
     }
     if (pending.length === 0 && segment.writes.length === 0) {
@@ -100,8 +104,6 @@ function fitsOneTransaction(pending: readonly DynamoSegment[], next: DynamoSegme
 
 const recordKeyOf = ({ definition, record }: RecordWrite): string =>
   JSON.stringify([definition.collection, record[definition.key]]);
-
-const hasElapsed = ({ record }: RecordWrite): boolean => Object.values(record).includes(ELAPSED);
 
 /** A server that becomes unreachable during a run is a lost connection. */
 function connectionLost(error: unknown): unknown {

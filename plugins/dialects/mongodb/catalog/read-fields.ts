@@ -2,7 +2,17 @@ import { isDeepStrictEqual } from 'node:util';
 import { isPlainObject, type Json } from '../../../../core/json.ts';
 import type { Collection, Constraint, Field, FieldType } from '../../../../core/schema/model.ts';
 import { nameRules } from '../compile/names.ts';
-import { checkClause, fieldRule, userValidator, type Validator, validatorOf } from '../compile/validator.ts';
+import { bsonTypes, ID, isIdOfAnyType, typesOfRule } from '../compile/types.ts';
+import {
+  checkClause,
+  clausesOf,
+  fieldRule,
+  mustExist,
+  schemaClause,
+  userValidator,
+  type Validator,
+  validatorOf,
+} from '../compile/validator.ts';
 import { fromExtendedJson, type MongoServer, toExtendedJson } from '../connection/server.ts';
 
 interface ReadField {
@@ -27,31 +37,30 @@ const CANDIDATE_TYPES: readonly FieldType[] = [
   'binary',
 ];
 
-/** The nearest field type of each BSON type. */
+/** The nearest field type of each BSON type; `json` of the others. */
 const NEAREST_TYPE: Readonly<Record<string, FieldType | undefined>> = {
   int: 'integer',
   long: 'bigint',
   double: 'double',
   decimal: 'decimal',
-  number: 'double',
   string: 'string',
   bool: 'boolean',
   date: 'timestamp',
-  object: 'json',
-  array: 'json',
   binData: 'binary',
 };
-const NUMBERS: ReadonlySet<string> = new Set(['int', 'long', 'double', 'number']);
+const NUMBERS: ReadonlySet<string> = new Set(['int', 'long', 'double', 'decimal']);
 
-/** The field of a rule in a validator. */
+/** The field of a rule in a validator. A required field may be null if its rule allows null, which a field of svc may not. */
 export function readFieldRule(
   server: Pick<MongoServer, 'bson'>,
   name: string,
   rule: Json,
-  required: boolean,
+  isRequired: boolean,
 ): ReadField {
+  const types = typesOfRule(rule);
+  const required = isRequired && types !== undefined && !types.includes('null');
   const base = { name, ...(required && { required: true as const }) };
-  const { bsonType, enum: values, maxLength, items } = isPlainObject(rule) ? (rule as Record<string, Json>) : {};
+  const { enum: values, maxLength, items } = isPlainObject(rule) ? (rule as Record<string, Json>) : {};
   const labels = Array.isArray(values) ? values.filter((value) => typeof value === 'string') : [];
   const candidates: Field[] = [
     ...CANDIDATE_TYPES.map((type) => ({ ...base, type })),
@@ -67,14 +76,17 @@ export function readFieldRule(
     isDeepStrictEqual(canonicalExtendedJson(server, fieldRule(candidate)), rule),
   );
   if (exact) return { field: exact, inexact: false };
-  const types = (Array.isArray(bsonType) ? bsonType : [bsonType]).filter((type) => type !== 'null');
-  return { field: { ...base, type: nearestType(types.map(String)) }, inexact: true };
+  const type = nearestType((types ?? []).filter((one) => one !== 'null'));
+  const isEnum = type === 'string' && labels.length > 0 && new Set(labels).size === labels.length;
+  const nearest = isEnum ? { type: 'enum' as const, enumValues: labels as string[] } : { type };
+  return { field: { ...base, ...nearest }, inexact: true };
 }
 
 function nearestType(types: readonly string[]): FieldType {
   const [only, ...others] = types;
-  if (only !== undefined && others.length === 0) return NEAREST_TYPE[only] ?? (only === 'objectId' ? 'string' : 'json');
-  return types.length > 0 && types.every((type) => NUMBERS.has(type)) ? 'double' : 'json';
+  if (only !== undefined && others.length === 0) return NEAREST_TYPE[only] ?? 'json';
+  if (types.length === 0 || !types.every((type) => NUMBERS.has(type))) return 'json';
+  return types.every((type) => bsonTypes.bigint.includes(type)) ? 'bigint' : 'double';
 }
 
 /** Extended JSON in canonical form, as the server's validators are read. */
@@ -92,6 +104,8 @@ interface ReadValidator {
   readonly checks: ReadonlyMap<string, Constraint>;
   /** Fields that do not represent their whole rule. */
   readonly inexact: readonly string[];
+  /** Properties that allow values of every type. They are not fields, whose rules would allow fewer. */
+  readonly untyped: readonly string[];
   /** The whole validator, if fields and checks do not represent all of it. */
   readonly rest: Validator | undefined;
 }
@@ -105,52 +119,74 @@ export function readValidator(
   fromRegistry: Collection | undefined,
   validator: Validator,
 ): ReadValidator {
-  const clauses = Array.isArray(validator.$and) ? (validator.$and as readonly Validator[]) : [validator];
+  const clauses = clausesOf(validator);
   const isSame = (canonical: Json, json: Json | undefined) =>
     isDeepStrictEqual(canonical, json && canonicalExtendedJson(server, json));
   const checks = [...(fromRegistry?.constraints.values() ?? [])].filter(
     (constraint) => constraint.type !== 'check' || clauses.some((clause) => isSame(clause, checkClause(constraint))),
   );
   const ofUser = fromRegistry && userValidator(fromRegistry);
-  const schema = clauses.find((clause) => isPlainObject(clause.$jsonSchema) && !isSame(clause, ofUser));
+  // The validator of an adopted collection stays as it was until a change, and then describes the fields itself.
+  const isAsAdopted = isSame(validator, ofUser);
+  const schema = schemaClause(validator, (clause) => isAsAdopted || !isSame(clause, ofUser));
   const fields = new Map<string, Field>();
   const inexact: string[] = [];
+  const untyped: string[] = [];
   const { properties = {}, required = [] } = (schema?.$jsonSchema ?? {}) as {
     properties?: Validator;
     required?: string[];
   };
   for (const [name, rule] of Object.entries(properties)) {
     const registered = fromRegistry?.fields.get(name);
-    const isRequired = required.includes(name);
-    if (registered && (registered.required ?? false) === isRequired && isSame(rule, fieldRule(registered))) {
+    const isRequired = name === ID || required.includes(name);
+    const isAsRequired = name === ID || (registered && mustExist(registered)) === required.includes(name);
+    if (registered && isAsRequired && isSame(rule, fieldRule(registered))) {
       fields.set(name, registered);
       continue;
     }
+    if (name !== ID && (typesOfRule(rule) === undefined || nameRules.problem?.(name, 'field') !== undefined)) {
+      untyped.push(name);
+      continue;
+    }
     const read = readFieldRule(server, name, rule, isRequired);
-    fields.set(name, read.field);
+    const isRegistered =
+      registered?.type === read.field.type && (name === ID || registered.required === read.field.required);
+    fields.set(name, isAsAdopted && registered && isRegistered ? registered : read.field);
     if (read.inexact) inexact.push(name);
   }
+  const keyed = withId(fields, fromRegistry);
   const represented = validatorOf({
     ...(fromRegistry ?? { name: '', indexes: new Map() }),
-    fields,
+    fields: keyed,
     constraints: new Map(checks.map((check) => [check.name, check])),
-    options: fromRegistry?.options ?? {},
+    options: isAsAdopted ? {} : (fromRegistry?.options ?? {}),
   });
   return {
-    fields,
+    fields: keyed,
     checks: new Map(checks.map((check) => [check.name, check])),
     inexact,
+    untyped,
     rest: isSame(validator, represented) ? undefined : validator,
   };
 }
 
+/** The fields with `_id` as the key, first. A collection of svc may have a key of its own instead. */
+function withId(read: ReadonlyMap<string, Field>, fromRegistry: Collection | undefined): ReadonlyMap<string, Field> {
+  if (fromRegistry && (read.has(ID) || !isIdOfAnyType(fromRegistry.fields.get(ID)))) return read;
+  const id: Field = { name: ID, type: 'json', ...read.get(ID), primaryKey: true, required: true };
+  return new Map([[ID, id], ...[...read].filter(([name]) => name !== ID)]);
+}
+
 const SAMPLE_SIZE = 100;
 
-/** Derives the fields of a collection without a validator from some of its documents; none is required. */
-export async function sampleFields(
-  { db }: Pick<MongoServer, 'db'>,
-  collection: string,
-): Promise<{ fields: Map<string, Field>; inexact: string[] }> {
+/** The fields of a collection, and why some do not represent all values found. */
+export interface SampledFields {
+  readonly fields: ReadonlyMap<string, Field>;
+  readonly omissions: readonly { readonly field: string; readonly why: string }[];
+}
+
+/** Derives the fields of a collection without a validator from some of its documents; only `_id` is required. */
+export async function sampleFields({ db }: Pick<MongoServer, 'db'>, collection: string): Promise<SampledFields> {
   const pairs = await db
     .collection(collection)
     .aggregate<{ readonly _id: { readonly name: string; readonly type: string } }>([
@@ -162,14 +198,34 @@ export async function sampleFields(
     .toArray();
   const types = new Map<string, string[]>();
   for (const { _id } of pairs) {
-    if (_id.name === '_id') continue;
     types.set(_id.name, [...(types.get(_id.name) ?? []), ...(_id.type === 'null' ? [] : [_id.type])]);
   }
-  const fields = new Map<string, Field>();
-  const inexact: string[] = [];
+  const omissions: { field: string; why: string }[] = [];
+  const fields = new Map<string, Field>([[ID, sampledId(types.get(ID) ?? [])]]);
+  types.delete(ID);
   for (const [name, found] of [...types].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    if (nameRules.problem?.(name, 'field') === undefined) fields.set(name, { name, type: nearestType(found) });
-    if (found.length > 1 || found.some((type) => NEAREST_TYPE[type] === undefined)) inexact.push(name);
+    const problem = nameRules.problem?.(name, 'field');
+    if (problem !== undefined) {
+      omissions.push({ field: name, why: `is left out: ${problem.replace(/\.$/, '')}` });
+      continue;
+    }
+    const type = nearestType(found);
+    fields.set(name, { name, type });
+    const list = found.sort().join(' and ');
+    if (!found.every((one) => bsonTypes[type].includes(one)))
+      omissions.push({
+        field: name,
+        why: `has values of the type ${list}, which svc cannot create; it is read as ${type}`,
+      });
+    else if (type === 'json' && found.length > 1)
+      omissions.push({ field: name, why: `has values of several types, ${list}; it is read as json` });
   }
-  return { fields, inexact };
+  return { fields, omissions };
+}
+
+/** `_id` is the key, of whatever type it is: `json` for several types, ObjectIds and documents. */
+function sampledId(found: readonly string[]): Field {
+  const type = nearestType(found);
+  const isExact = found.length > 0 && found.every((one) => bsonTypes[type].includes(one));
+  return { name: ID, type: isExact ? type : 'json', primaryKey: true, required: true };
 }

@@ -4,7 +4,8 @@ import type { Collection, Index } from '../../../../core/schema/model.ts';
 import { defaultValueOf } from '../data/default-values.ts';
 import { allIndexSpecs, isSameIndex, PRIMARY_KEY_INDEX } from './indexes.ts';
 import { assertName } from './names.ts';
-import { checkClause, checkConstraints, fieldRule, userValidator } from './validator.ts';
+import { ID } from './types.ts';
+import { checkClause, checkConstraints, fieldRule, forbidsField, userValidator } from './validator.ts';
 
 /** Throws for names, types, defaults, checks and indexes that MongoDB does not support. */
 export function assertValidCollection(collection: Collection): void {
@@ -42,7 +43,7 @@ function assertExpiry({ name: table, fields }: Collection, { name, columns, mong
 /** Throws if a check or a validator of the user refers to the field, which would no longer exist. */
 export function assertFieldNotRead(collection: Collection, field: string, change: string): void {
   const path = `"${collection.name}.${field}"`;
-  if (field === '_id') {
+  if (field === ID) {
     throw new SvcError('not_supported', `The field ${path} cannot be ${change}.`, {
       why: 'The _id of a MongoDB document cannot be changed.',
       next: ['Add another field, and fill it with db.update.'],
@@ -61,6 +62,15 @@ export function assertFieldNotRead(collection: Collection, field: string, change
         : ['Change the validator with raw collMod first.'],
     },
   );
+}
+
+/** Throws if the validator of the user rejects every document with this field. */
+export function assertFieldAllowed(collection: Collection, field: string): void {
+  if (!forbidsField(collection, field)) return;
+  throw new SvcError('not_supported', `The table "${collection.name}" cannot have the field "${field}".`, {
+    why: 'The validator in the mongoOptions of the table has "additionalProperties": false, and does not name it.',
+    next: ['Change the validator with raw collMod first, then: svc db schema pull'],
+  });
 }
 
 /** Whether a text or a key anywhere in the value is the field or a path that begins with it. */

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { SvcError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json.ts';
 import { apply } from '../../../../core/schema/apply.ts';
 import { defineCollection } from '../../../../core/schema/define.ts';
@@ -10,16 +11,18 @@ import { registryEntry } from '../catalog/registry.ts';
 import { conversionExpression } from '../data/conversion-expression.ts';
 import { defaultValueOf } from '../data/default-values.ts';
 import { alterCollection, duplicateChecks, validatorOptions } from './alter-collection.ts';
-import { assertFieldNotRead, assertValidCollection } from './assert-collection.ts';
+import { assertFieldAllowed, assertFieldNotRead, assertValidCollection } from './assert-collection.ts';
 import { indexesNotIn, indexSpecs } from './indexes.ts';
 import { assertName, NAME } from './names.ts';
 import { compileRaw } from './raw-command.ts';
 import { type Conversion, type MongoStatement, type MongoStep, type Precondition, stepStatement } from './step.ts';
+import { ID } from './types.ts';
 import { unsupported } from './unsupported-features.ts';
 import {
   checkClause,
   checkConstraints,
   fieldRule,
+  hasOtherTypes,
   nullableField,
   transitionValidator,
   validatorOf,
@@ -67,6 +70,13 @@ function createCollection(operation: CreateCollection, before: SchemaModel): Mon
   if (before.has(name) && !operation.options?.sqlOptions?.ifNotExists) throw alreadyExistsError('collection', name);
   assertValidCollection(collection);
   const { validator: _, ...others } = options.mongoOptions ?? {};
+  if (others.capped && others.size === undefined) {
+    throw new SvcError('schema_invalid', `The table "${name}" is capped but has no size.`, {
+      why: 'MongoDB requires the size of a capped collection, in bytes.',
+      next: ['Add "size" to its mongoOptions.'],
+      details: { path: ['mongoOptions', 'capped'] },
+    });
+  }
   const validator = validatorOf(collection);
   return [
     stepStatement({
@@ -82,6 +92,7 @@ function createCollection(operation: CreateCollection, before: SchemaModel): Mon
 
 function addField(before: Collection, after: Collection, field: Field): MongoStatement[] {
   const { name, required, unique } = field;
+  assertFieldAllowed(after, name);
   const value = defaultValueOf(field);
   const change = conversionOf(field);
   const convertible: Precondition = {
@@ -141,6 +152,7 @@ function dropField(before: Collection, after: Collection, field: string): MongoS
 function renameField(before: Collection, after: Collection, from: string, to: string): MongoStatement[] {
   assertName(to, 'field');
   assertFieldNotRead(before, from, 'renamed');
+  assertFieldAllowed(after, to);
   const field = fieldOf(after, to);
   const checks: Precondition[] = [
     { both: [from, to], why: `have a value in both "${from}" and "${to}"` },
@@ -163,8 +175,8 @@ function renameField(before: Collection, after: Collection, from: string, to: st
 
 function modifyField(before: Collection, after: Collection, name: string): MongoStatement[] {
   const [from, to] = [fieldOf(before, name), fieldOf(after, name)];
-  if (name === '_id' && !isDeepStrictEqual(fieldRule(from), fieldRule(to)))
-    assertFieldNotRead(before, name, 'modified');
+  const hasNewRule = !isDeepStrictEqual(fieldRule(from), fieldRule(to));
+  if (hasNewRule && (name === ID || hasOtherTypes(after, to))) assertFieldNotRead(before, name, 'modified');
   const checks: Precondition[] = [];
   const first: MongoStep[] = [];
   if (to.required && !from.required) {

@@ -4,7 +4,7 @@ import type { Json } from '../../../../core/json.ts';
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
 import type { Collection, Index, IndexColumn } from '../../../../core/schema/model.ts';
 import { type MongoServer, toExtendedJson } from '../connection/server.ts';
-import { bsonTypes, minimumValues } from './types.ts';
+import { bsonTypes, ID, minimumValues } from './types.ts';
 
 /** An index without its name: MongoDB has only one index of each structure. */
 export interface IndexStructure {
@@ -41,7 +41,7 @@ export function allIndexSpecs(collection: Collection): IndexSpec[] {
         : [],
     ),
     ...[...collection.indexes.values()].map((index) => indexSpec(collection, index)),
-  ].filter(({ key: [first, second] }) => first?.[0] !== '_id' || second !== undefined);
+  ].filter(({ key: [first, second] }) => first?.[0] !== ID || second !== undefined);
 }
 
 export const PRIMARY_KEY_INDEX = 'pkey';
@@ -76,10 +76,14 @@ function structureOf(collection: Collection, columns: readonly IndexColumn[], un
   return { key, unique, ...(optional.length > 0 && { partial: Object.fromEntries(optional) }) };
 }
 
+/** Types that a field of type `json` has only in an adopted collection. */
+const OTHER_TYPES = ['decimal', 'date', 'objectId', 'binData'];
+
 /** The filter of a partial index. `$type` is the last resort, because queries then do not use the index. */
 function hasValueCondition(types: readonly string[]): Json {
   const [first = ''] = types;
-  const value = types.includes('object') ? undefined : minimumValues[first];
+  if (types.includes('object')) return { $type: [...types, ...OTHER_TYPES] };
+  const value = minimumValues[first];
   return value === undefined ? { $type: [...types] } : { $gte: value };
 }
 

@@ -136,7 +136,12 @@ function stepText(step: MongoStep): string {
     case 'rename':
       return `${target}.renameCollection(${json(step.to)})`;
     case 'validate':
-      return `db.runCommand(${json({ collMod: step.collection, validator: step.validator ?? {} })})`;
+      return `db.runCommand(${json({
+        collMod: step.collection,
+        validator: step.validator ?? {},
+        validationLevel: step.validationLevel,
+        validationAction: step.validationAction,
+      })})`;
     case 'createIndexes':
       return step.indexes.map((spec) => `${target}.createIndex(${indexText(spec)})`).join('; ') || 'nothing to create';
     case 'dropIndexes':

@@ -1,5 +1,5 @@
-import type { Json } from '../../../../core/json.ts';
-import type { FieldType } from '../../../../core/schema/model.ts';
+import { isPlainObject, type Json } from '../../../../core/json.ts';
+import type { Field, FieldType } from '../../../../core/schema/model.ts';
 
 /** The name of the BSON type of each field type, for display. */
 export const typeNames: Readonly<Record<FieldType, string>> = {
@@ -51,6 +51,31 @@ export const bsonTypes: Readonly<Record<FieldType, readonly string[]>> = {
   binary: ['binData'],
   blob: ['binData'],
 };
+
+/** The key of every document. MongoDB creates its unique index, and lets no value of it change. */
+export const ID = '_id';
+
+/** An `_id` of type `json` may be of any type, also an ObjectId: the validator has no rule for it. */
+export const isIdOfAnyType = (field: Field | undefined): boolean => field?.name === ID && field.type === 'json';
+
+const NUMBER_TYPES = ['int', 'long', 'double', 'decimal'];
+/** The BSON types of the names that the keyword `type` has, and of the alias of `bsonType`. */
+const TYPE_ALIASES: Readonly<Record<string, readonly string[] | undefined>> = {
+  boolean: ['bool'],
+  number: NUMBER_TYPES,
+  integer: NUMBER_TYPES,
+};
+
+/** The BSON types that a rule of a validator allows, with `null`; undefined if it does not limit them to some. */
+export function typesOfRule(rule: Json | undefined): readonly string[] | undefined {
+  if (!isPlainObject(rule)) return undefined;
+  const { bsonType, type: typeName, enum: values } = rule as { readonly [keyword: string]: Json | undefined };
+  const type = bsonType ?? typeName;
+  if (type !== undefined)
+    return (Array.isArray(type) ? type : [type]).flatMap((name) => TYPE_ALIASES[String(name)] ?? String(name));
+  if (!Array.isArray(values) || !values.every((value) => value === null || typeof value === 'string')) return undefined;
+  return [...new Set(values.map((value) => (value === null ? 'null' : 'string')))];
+}
 
 /** The lowest value of a BSON type: every value other than null is at least that. */
 export const minimumValues: Readonly<Record<string, Json | undefined>> = {

@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../../../../core/errors.ts';
 import { isPlainObject, type Json, tryParseJson } from '../../../../core/json.ts';
+import { TIMESTAMP_FIELDS } from '../../../../core/schema/define.ts';
 import type { CheckConstraint, Collection, Field } from '../../../../core/schema/model.ts';
-import { bsonTypes } from './types.ts';
+import { bsonTypes, isIdOfAnyType, typesOfRule } from './types.ts';
 
 /** A validator as extended JSON. */
 export type Validator = { readonly [key: string]: Json };
@@ -10,13 +11,18 @@ export type Validator = { readonly [key: string]: Json };
 /** The complete validator of a collection: its fields, its checks, and the user's own validator. */
 export function validatorOf(collection: Collection): Validator | undefined {
   const fields = [...collection.fields.values()];
-  const rules = fields.map((field): [string, FieldRule] => [field.name, fieldRule(field)]);
+  const rules = fields
+    .filter((field) => !isRuledByUser(collection, field))
+    .map((field): [string, FieldRule] => [field.name, fieldRule(field)]);
   return combineClauses(collection, jsonSchemaOf(rules, requiredNames(fields)), checkConstraints(collection));
 }
 
 /** A validator that accepts documents of both models, during a change in batches. */
 export function transitionValidator(before: Collection, after: Collection): Validator | undefined {
-  const names = [...new Set([...before.fields.keys(), ...after.fields.keys()])];
+  const names = [...new Set([...before.fields.keys(), ...after.fields.keys()])].filter((name) => {
+    const field = after.fields.get(name) ?? before.fields.get(name);
+    return field && !isRuledByUser(after, field);
+  });
   const rules = names.flatMap((name): [string, FieldRule][] => {
     const [from, to] = [before.fields.get(name), after.fields.get(name)];
     if (from && to) return [[name, transitionRule(from, to)]];
@@ -51,6 +57,50 @@ export function userValidator({ options }: Collection): Validator | undefined {
     : validator;
 }
 
+/**
+ * Whether a field has no rule of its own: an `_id` of any type, or a field that the user's validator allows other types
+ * than the field's, such as an ObjectId. Only an adopted collection has such fields; a second rule would reject its documents.
+ */
+function isRuledByUser(collection: Collection, field: Field): boolean {
+  return isIdOfAnyType(field) || hasOtherTypes(collection, field);
+}
+
+/** Whether the user's validator allows a field types that its own type does not have. */
+export function hasOtherTypes(collection: Collection, field: Field): boolean {
+  const types = typesOfRule(userProperties(collection)?.[field.name]);
+  const own: readonly string[] = [...bsonTypes[field.type], 'null'];
+  return types?.some((type) => !own.includes(type)) ?? false;
+}
+
+/** The rules of fields in the user's validator. */
+function userProperties(collection: Collection): Validator | undefined {
+  const schema = userSchema(collection);
+  return schema && isPlainObject(schema.properties) ? (schema.properties as Validator) : undefined;
+}
+
+/** Whether the user's validator rejects documents with a field that it does not name. */
+export function forbidsField(collection: Collection, field: string): boolean {
+  return userSchema(collection)?.additionalProperties === false && !(field in (userProperties(collection) ?? {}));
+}
+
+function userSchema(collection: Collection): Validator | undefined {
+  const schema = schemaClause(userValidator(collection));
+  return schema && (schema.$jsonSchema as Validator);
+}
+
+/** The part of a validator that is a JSON schema. */
+export function schemaClause(
+  validator: Validator | undefined,
+  isWanted: (clause: Validator) => boolean = () => true,
+): Validator | undefined {
+  return clausesOf(validator).find((clause) => isPlainObject(clause.$jsonSchema) && isWanted(clause));
+}
+
+/** The conditions that a validator combines. */
+export function clausesOf(validator: Validator = {}): readonly Validator[] {
+  return Array.isArray(validator.$and) ? (validator.$and as readonly Validator[]) : [validator];
+}
+
 export function parseObject(text: string): Validator | undefined {
   const parsed = tryParseJson(text);
   return isPlainObject(parsed) ? (parsed as Validator) : undefined;
@@ -61,18 +111,28 @@ function jsonSchemaOf(
   rules: readonly (readonly [string, FieldRule])[],
   required: readonly string[],
 ): Validator | undefined {
-  if (rules.length === 0) return undefined;
+  if (rules.length === 0 && required.length === 0) return undefined;
   return {
     $jsonSchema: {
       bsonType: 'object',
       ...(required.length > 0 && { required }),
-      properties: Object.fromEntries(rules),
+      ...(rules.length > 0 && { properties: Object.fromEntries(rules) }),
     },
   };
 }
 
+/**
+ * Whether the validator rejects documents without the field. MongoDB itself adds an `_id`; nothing fills in the fields of
+ * the option `timestamps` on insert, so they may be missing, but not null.
+ */
+export const mustExist = (field: Field): boolean =>
+  field.required === true && !isIdOfAnyType(field) && !isTimestamp(field);
+
+const isTimestamp = ({ name, ...field }: Field): boolean =>
+  TIMESTAMP_FIELDS.some((added) => added.name === name && added.type === field.type && added.default === field.default);
+
 function requiredNames(fields: readonly Field[]): string[] {
-  return fields.filter(({ required }) => required).map(({ name }) => name);
+  return fields.filter(mustExist).map(({ name }) => name);
 }
 
 function combineClauses(

@@ -3,6 +3,7 @@ import { SvcError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json.ts';
 import { parseCommand } from '../compile/raw-command.ts';
 import type { Validator } from '../compile/validator.ts';
+import { codeOf, isLost } from '../connection/errors.ts';
 import { fromExtendedJson, type MongoServer } from '../connection/server.ts';
 
 /** Runs a raw command on the database, or on `admin` if its `$db` is `admin`. */
@@ -12,13 +13,12 @@ export async function runCommand(server: MongoServer, text: string, onChange?: (
   const database = isAdmin ? server.client.db('admin') : server.db;
   const command = fromExtendedJson(server, isAdmin ? withDatabaseName(rest, server.db.databaseName) : rest);
   const response = await database.command(command).catch((error) => {
-    // It may have changed something before it failed.
-    onChange?.();
+    if (mayHaveChanged(command, error)) onChange?.();
     throw error;
   });
   const [first] = (response.writeErrors ?? []) as { readonly code: number; readonly errmsg: string }[];
   if (first) {
-    if (response.n > 0) onChange?.();
+    if (response.n > 0 || hasMultiUpdate(command)) onChange?.();
     throw new SvcError(
       first.code === 11000 || first.code === 121 ? 'data_violates' : 'migration_failed',
       'MongoDB rejected a command.',
@@ -30,6 +30,31 @@ export async function runCommand(server: MongoServer, text: string, onChange?: (
   }
   return response;
 }
+
+/** Commands that may have done a part of their work when they fail. Others do all of it or nothing. */
+const IN_PARTS: ReadonlySet<string> = new Set([
+  'aggregate',
+  'applyOps',
+  'cloneCollectionAsCapped',
+  'convertToCapped',
+  'dropDatabase',
+  'mapReduce',
+  'moveCollection',
+  'reshardCollection',
+  'shardCollection',
+  'unshardCollection',
+]);
+/** Not permitted, or not a command or an option that the server knows: rejected before it begins. */
+const REJECTED_AT_ONCE: ReadonlySet<number | undefined> = new Set([13, 59, 115, 40324, 40414, 40415]);
+
+function mayHaveChanged(command: Document, error: unknown): boolean {
+  const [name = ''] = Object.keys(command);
+  return codeOf(error) === undefined || isLost(error) || (IN_PARTS.has(name) && !REJECTED_AT_ONCE.has(codeOf(error)));
+}
+
+/** An update of several documents keeps those changed before the one that fails, and does not count them. */
+const hasMultiUpdate = ({ updates }: Document): boolean =>
+  Array.isArray(updates) && updates.some(({ multi }: Document) => multi === true);
 
 /** Commands of `admin` that name a collection together with its database. */
 const NAMESPACED: ReadonlySet<string> = new Set([

@@ -9,7 +9,7 @@ export interface RunContext {
   readonly server: MongoServer;
   readonly settings: Settings;
   readonly epoch: number;
-  /** Called before each command that may change something. */
+  /** Called for each command that may have changed something. */
   readonly onChange?: () => void;
   /** Throws `lock_lost`. Called before every command that changes something. */
   assertLockHeld(): Promise<void>;
@@ -29,6 +29,21 @@ export async function runRepeatable<T>(context: RunContext, work: () => Promise<
   });
 }
 
+/** `runRepeatable` for one command that changes everything or, if the server rejects it, nothing. */
+export async function runAtomic<T>(context: RunContext, work: () => Promise<T>): Promise<T> {
+  const tracked = async () => {
+    try {
+      const result = await work();
+      context.onChange?.();
+      return result;
+    } catch (error) {
+      if (isLost(error)) context.onChange?.();
+      throw error;
+    }
+  };
+  return retryWhenLost(tracked, () => context.assertLockHeld());
+}
+
 /** Retries work whose response was lost, a few times. Errors of `before` are not retried. */
 export async function retryWhenLost<T>(work: () => Promise<T>, before?: () => Promise<void>): Promise<T> {
   for (let attempt = 1, pause = 50; ; attempt += 1, pause = Math.min(pause * 2, MAX_PAUSE_MS)) {
@@ -42,6 +57,6 @@ export async function retryWhenLost<T>(work: () => Promise<T>, before?: () => Pr
   }
 }
 
-export function runRepeatableCommand(context: RunContext, document: Document): Promise<Document> {
-  return runRepeatable(context, () => context.server.db.command(document, MAJORITY));
+export function runAtomicCommand(context: RunContext, document: Document): Promise<Document> {
+  return runAtomic(context, () => context.server.db.command(document, MAJORITY));
 }

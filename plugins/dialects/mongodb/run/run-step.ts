@@ -31,7 +31,7 @@ import { updateInBatches } from '../data/update-in-batches.ts';
 import { buildIndexes } from './build-indexes.ts';
 import type { CreatePreflight } from './create-preflight.ts';
 import { runCommand } from './raw-command.ts';
-import { type RunContext, runRepeatable, runRepeatableCommand } from './run-context.ts';
+import { type RunContext, runAtomic, runAtomicCommand } from './run-context.ts';
 
 /** Runs a step; existing objects stay unchanged. Returns the registry entries to write once the step is done. */
 export async function runStep(
@@ -49,7 +49,7 @@ export async function runStep(
       if (!preflight) throw new Error(`there was no preflight for ${step.collection}`);
       return createCollection(context, step, preflight);
     case 'drop':
-      await runRepeatableCommand(context, { drop: step.collection }).catch(ignoreCode(NAMESPACE_NOT_FOUND));
+      await runAtomicCommand(context, { drop: step.collection }).catch(ignoreCode(NAMESPACE_NOT_FOUND));
       await deleteEntry(context, step.collection);
       return [];
     case 'rename':
@@ -58,7 +58,7 @@ export async function runStep(
     case 'validate':
       if (context.settings.validators) {
         const { validator, validationLevel, validationAction } = step;
-        await runRepeatableCommand(context, {
+        await runAtomicCommand(context, {
           collMod: step.collection,
           validator: validator ? fromExtendedJson(context.server, validator) : {},
           // The driver omits undefined options.
@@ -138,7 +138,7 @@ async function createCollection(
     : {};
   const command = { create: collection, ...fromExtendedJson(server, { ...options, ...levels, ...validator } as Json) };
   let sent = 0;
-  await runRepeatable(context, () => {
+  await runAtomic(context, () => {
     sent += 1;
     return server.db.command(command, MAJORITY);
   }).catch(async (error) => {
@@ -171,7 +171,7 @@ async function renameCollection(
   if (names.has(collection)) {
     if (names.has(to)) throw alreadyExistsError(to);
     const admin = context.server.client.db('admin');
-    await runRepeatable(context, () =>
+    await runAtomic(context, () =>
       admin.command({ renameCollection: `${databaseName}.${collection}`, to: `${databaseName}.${to}` }),
     ).catch(ignoreCode(NAMESPACE_NOT_FOUND));
   } else if (!names.has(to)) {
@@ -200,7 +200,7 @@ async function createIndexes(
   );
   if (missing.length === 0) return;
   const indexes = missing.map((spec) => fromExtendedJson(context.server, createIndexesSpec(spec)));
-  await runRepeatable(context, () => buildIndexes(context.server, collection, indexes, MAJORITY));
+  await runAtomic(context, () => buildIndexes(context.server, collection, indexes, MAJORITY));
 }
 
 async function dropIndexes(context: RunContext, collection: string, specs: readonly IndexSpec[]): Promise<void> {
@@ -212,7 +212,7 @@ async function dropIndexes(context: RunContext, collection: string, specs: reado
       existing.find((one) => one.name === spec.name) ??
       {};
     if (name === undefined) continue;
-    await runRepeatableCommand(context, { dropIndexes: collection, index: name }).catch(ignoreCode(INDEX_NOT_FOUND));
+    await runAtomicCommand(context, { dropIndexes: collection, index: name }).catch(ignoreCode(INDEX_NOT_FOUND));
   }
 }
 

@@ -1,7 +1,7 @@
 import type { ClientSession, Document } from 'mongodb';
 import type { RunObserver, RunOutcome } from '../../../../core/dialect.ts';
 import { isSvcError } from '../../../../core/errors.ts';
-import { CLOCK, ELAPSED, type RecordWrite } from '../../../../core/records.ts';
+import { CLOCK, ELAPSED, endsElapsed, type RecordWrite } from '../../../../core/records.ts';
 import { lockLostError } from '../../shared/errors.ts';
 import { type RegistryEntry, writeEntries } from '../catalog/registry.ts';
 import type { MongoSegment } from '../compile/step.ts';
@@ -47,7 +47,7 @@ export async function runSegments(
     unwritten = [];
     for (const { writes } of segmentsToWrite) {
       const values = await writeRecords(context, writes, startedAt);
-      if (writes.some(({ record }) => Object.values(record).includes(ELAPSED))) startedAt = performance.now();
+      if (endsElapsed({ writes })) startedAt = performance.now();
       committed(values);
     }
   };

@@ -4,7 +4,7 @@ import type { Default, Field, FieldType } from '../../../../core/schema/model.ts
 import { normalizeText, parseValue } from '../../sql/catalog-values.ts';
 import { isGeneratedUuid } from '../compile/generated-uuid.ts';
 import { parseBytesExpression, parseTextExpression, quoteLiteral } from '../compile/literal.ts';
-import type { CatalogDefault } from './catalog-table.ts';
+import type { CatalogColumn, CatalogDefault } from './catalog-table.ts';
 
 const NOW_EXPRESSIONS: Readonly<Partial<Record<FieldType, RegExp>>> = {
   date: /^(curdate\(\)|current_date(\(\))?)$/i,
@@ -29,6 +29,13 @@ export function parseDefault(found: CatalogDefault, field: Omit<Field, 'default'
   const value = parseText(found.literal, field);
   return value === undefined ? { $expression: literalSql(found.literal) } : canonicalDefault(value, field);
 }
+
+/** Strict sessions reject it in a new definition, and in any change of a table that has one. */
+export const hasZeroDate = ({ type, default: found }: Pick<CatalogColumn, 'type' | 'default'>): boolean =>
+  /^(date|timestamp)/.test(type) &&
+  found !== undefined &&
+  'literal' in found &&
+  /^\d{4}-(00-\d\d|\d\d-00)/.test(found.literal);
 
 const parseNumber = (expression: string): string | undefined => /^\(?(-?\d+(?:\.\d+)?)\)?$/.exec(expression)?.[1];
 

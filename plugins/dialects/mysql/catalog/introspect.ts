@@ -20,7 +20,7 @@ import {
   isAutomaticIndex,
   PRIMARY_KEY,
 } from './catalog-table.ts';
-import { parseDefault } from './defaults.ts';
+import { hasZeroDate, parseDefault } from './defaults.ts';
 import { withoutOuterParentheses } from './show-create-table.ts';
 
 export interface Introspection {
@@ -28,11 +28,18 @@ export interface Introspection {
   readonly unsupported: readonly UnsupportedObject[];
 }
 
-/** The tables as a model in normal form, and the objects that a model cannot describe. */
-export function introspectTables(traits: Traits, tables: readonly CatalogTable[]): Introspection {
+/** The tables as a model in normal form, without the collation that a new table gets, and the objects that a model cannot describe. */
+export function introspectTables(
+  traits: Traits,
+  tables: readonly CatalogTable[],
+  defaultCollation: string,
+): Introspection {
   const unsupported: UnsupportedObject[] = [];
   const model = new Map(
-    tables.map((table) => [table.name, collectionOf(traits, withoutGeneratedKey(table), unsupported)]),
+    tables.map((table) => [
+      table.name,
+      collectionOf(traits, withoutGeneratedKey(table), defaultCollation, unsupported),
+    ]),
   );
   return { model, unsupported };
 }
@@ -51,7 +58,12 @@ function withoutGeneratedKey(table: CatalogTable): CatalogTable {
   };
 }
 
-function collectionOf(traits: Traits, table: CatalogTable, unsupported: UnsupportedObject[]): Collection {
+function collectionOf(
+  traits: Traits,
+  table: CatalogTable,
+  defaultCollation: string,
+  unsupported: UnsupportedObject[],
+): Collection {
   const note = (what: string, field?: string) =>
     unsupported.push({ collection: table.name, ...(field !== undefined && { field }), what });
   const leaveOut = (kind: 'constraint' | 'index', name: string, why: string) =>
@@ -109,7 +121,9 @@ function collectionOf(traits: Traits, table: CatalogTable, unsupported: Unsuppor
     column.name,
     fieldOf(column, table, { primary, unique, arrays, texts }, (what) => note(what, column.name)),
   ]);
-  return { name: table.name, fields: new Map(fields), indexes, constraints, options: {} };
+  const { collation } = table;
+  const options = collation === defaultCollation ? {} : { sqlOptions: { collation } };
+  return { name: table.name, fields: new Map(fields), indexes, constraints, options };
 }
 
 /** The columns in an expression as the server spells it. */
@@ -149,7 +163,9 @@ function fieldOf(column: CatalogColumn, table: CatalogTable, flags: Flags, note:
   const hasCollation = read.type === 'string' || read.type === 'text' || read.type === 'enum';
   if (hasCollation && column.collation !== null && column.collation !== table.collation)
     note('has its own collation, which svc does not set');
-  const found = column.default;
+  const isZero = hasZeroDate(column);
+  if (isZero) note('has a zero date as its default, which svc keeps and does not create');
+  const found = isZero ? undefined : column.default;
   const value = found && parseDefault(found, read);
   const autoIncrement = /\bauto_increment\b/i.test(extra);
   return {

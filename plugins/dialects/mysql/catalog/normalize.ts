@@ -70,7 +70,19 @@ function normalizeCollection(collection: Collection): Collection {
     indexes.delete(name);
     setFlags(fields, only.name, { unique: true });
   }
-  return { ...collection, fields, constraints, indexes, options: {} };
+  const collation = collection.options.sqlOptions?.collation;
+  const options = collation === undefined ? {} : { sqlOptions: { collation } };
+  return { ...collection, fields, constraints, indexes, options };
+}
+
+/** The model without collations that tables have by default. */
+export function withoutDefaultCollation(model: SchemaModel, collation: string): SchemaModel {
+  return new Map(
+    [...model].map(([name, collection]) => [
+      name,
+      collection.options.sqlOptions?.collation === collation ? { ...collection, options: {} } : collection,
+    ]),
+  );
 }
 
 function isInOrder({ fields }: Collection, columns: readonly string[]): boolean {

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../../../../core/errors.ts';
 import { defineCollection, defineConstraint, defineField } from '../../../../core/schema/define.ts';
 import { applyFieldChanges } from '../../../../core/schema/define-field.ts';
-import { primaryKeyFields } from '../../../../core/schema/keys.ts';
+import { primaryKeyFields, sameColumns, uniqueKeys } from '../../../../core/schema/keys.ts';
 import type {
   Collection,
   Constraint,
@@ -14,18 +14,21 @@ import type {
 import type { Operation } from '../../../../core/schema/operation.ts';
 import { assertRenamedNamesFit } from '../catalog/renamed-constraints.ts';
 import type { Traits } from '../variant.ts';
-import { assertWithinLimits, maxValueBytes } from './limits.ts';
+import { assertNewWithinLimits, assertWithinLimits, bytesPerCharacter, maxValueBytes } from './limits.ts';
 import { columnType, isAutoIncrement } from './types.ts';
 
 const MAX_KEY_BYTES = 3072;
 
 /** Throws for operations that the server would reject only at run time, or would execute differently. */
 export function assertValidOperation(traits: Traits, operation: Operation, before: SchemaModel): void {
-  assertWithinLimits(operation, before);
+  if (operation.type !== 'createCollection') assertWithinLimits(operation, before);
   switch (operation.type) {
-    case 'createCollection':
-      assertTable(defineCollection(operation));
+    case 'createCollection': {
+      const created = defineCollection(operation);
+      assertNewWithinLimits(created);
+      assertTable(created);
       break;
+    }
     case 'addField':
     case 'modifyField':
     case 'dropField': {
@@ -53,7 +56,10 @@ export function assertValidOperation(traits: Traits, operation: Operation, befor
       const constraint = defineConstraint(operation.constraint, collection.name, collection.fields.keys());
       const constraints = new Map(collection.constraints).set(constraint.name, constraint);
       assertConstraints({ ...collection, constraints });
-      if (constraint.type === 'foreignKey') assertForeignKeyTypes(before, collection, constraint);
+      if (constraint.type === 'foreignKey') {
+        assertForeignKeyTypes(before, collection, constraint);
+        assertReferencedOrder(before, collection.name, constraint);
+      }
       if (constraint.type === 'foreignKey' || (constraint.type === 'check' && traits.hasDatabaseWideCheckNames))
         assertConstraintNameFree(before, collection, constraint);
       if (constraint.type === 'unique' || constraint.type === 'primaryKey')
@@ -154,7 +160,7 @@ function assertConstraints(collection: Collection): void {
       throw invalid(name, 'It references its own columns: every row would reference itself.', 'Remove it.');
   }
   for (const check of constraints.values()) {
-    if (check.type === 'unique') assertFitsIndex(collection, check.columns, check.name);
+    if (check.type === 'unique' || check.type === 'primaryKey') assertFitsIndex(collection, check.columns, check.name);
     if (check.type !== 'check') continue;
     const autoIncrement = check.columns.find((column) => isAutoIncrement(fields.get(column) ?? { type: 'text' }));
     if (autoIncrement !== undefined)
@@ -193,6 +199,19 @@ function assertForeignKeyTypes(
       next: ['Use the same type for both fields.'],
     });
   }
+}
+
+/** The server needs an index that begins with the referenced columns in their order. */
+function assertReferencedOrder(before: SchemaModel, table: string, { name, references }: ForeignKey): void {
+  const parent = before.get(references.table);
+  const matching = parent ? uniqueKeys(parent).filter(({ columns }) => sameColumns(columns, references.columns)) : [];
+  const [key] = matching;
+  if (!key || matching.some(({ columns }) => isDeepStrictEqual([...columns], references.columns))) return;
+  const order = [...key.columns].join(', ');
+  throw new SvcError('constraint_invalid', `The constraint "${name}" of "${table}" is not valid.`, {
+    why: `It references (${references.columns.join(', ')}), and the key of "${references.table}" is (${order}): the server requires the same order.`,
+    next: [`Reference (${order}), with the fields of "${table}" in the matching order.`],
+  });
 }
 
 /** Rejects a new type for a field that is part of a foreign key, unless the types still match. */
@@ -240,13 +259,14 @@ function assertConstraintNameFree(before: SchemaModel, { name: table }: Collecti
 function assertFitsIndex(collection: Collection | undefined, columns: readonly string[], what: string): void {
   if (!collection) return;
   const fields = columns.flatMap((column) => collection.fields.get(column) ?? []);
-  const bytes = fields.reduce((sum, field) => sum + maxValueBytes(field), 0);
+  const perCharacter = bytesPerCharacter(collection);
+  const bytes = fields.reduce((sum, field) => sum + maxValueBytes(field, perCharacter), 0);
   if (bytes <= MAX_KEY_BYTES && columns.length <= 16) return;
   throw new SvcError('not_supported', `The fields of ${what} in "${collection.name}" do not fit into an index.`, {
     why:
       columns.length > 16
         ? `There are ${columns.length}; the limit is 16.`
-        : `They have up to ${bytes} bytes, with four bytes per character; the limit is ${MAX_KEY_BYTES}.`,
+        : `They have up to ${bytes} bytes, with ${perCharacter} per character; the limit is ${MAX_KEY_BYTES}.`,
     next: [columns.length > 16 ? 'Use fewer fields.' : 'Shorten the string fields, or use fewer fields.'],
   });
 }

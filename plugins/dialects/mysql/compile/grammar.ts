@@ -1,3 +1,4 @@
+import { SvcError } from '../../../../core/errors.ts';
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
 import { isExpression } from '../../../../core/schema/literal.ts';
 import type { Default, Field, FieldType } from '../../../../core/schema/model.ts';
@@ -51,6 +52,7 @@ const NAMES: NameRules = {
 
 const UNSUPPORTED: UnsupportedFeatures = {
   ...UNSUPPORTED_BY_SQL,
+  tableCollation: undefined,
   unloggedTable: { why: 'Every InnoDB table is logged.', next: 'Remove "unlogged" from the options of the table.' },
   concurrentIndex: {
     why: 'The server builds every index without blocking writes.',
@@ -99,10 +101,13 @@ export function createGrammar(traits: Traits): Grammar<MysqlStep> {
     now: (type) => NOW[type] ?? 'CURRENT_TIMESTAMP(3)',
     columnCheck,
     enumCheck: () => undefined,
-    createTable(table, { ifNotExists, temporary }, lines) {
+    primaryKey: unnamedPrimaryKey,
+    createTable(table, { ifNotExists, temporary, collation }, lines) {
       const head = `CREATE ${temporary ? 'TEMPORARY ' : ''}TABLE ${ifNotExists ? 'IF NOT EXISTS ' : ''}${quoteIdentifier(table)}`;
       const sql = `${head} (\n  ${lines.join(',\n  ')}\n)`;
-      return [planned({ kind: 'createTable', table, sql }, sql)];
+      if (collation === undefined) return [planned({ kind: 'createTable', table, sql }, sql)];
+      const collated = `${sql} DEFAULT COLLATE ${assertCollationName(collation, table)}`;
+      return [planned({ kind: 'createTable', table, sql: collated, hasCollation: true }, collated)];
     },
     dropTable: (table) =>
       planned({ kind: 'dropTable', table }, dropTableSql(table), {
@@ -114,7 +119,10 @@ export function createGrammar(traits: Traits): Grammar<MysqlStep> {
       alterStatement(traits, name, [{ kind: 'renameTable', to }, ...renameIndexes(renamed)]),
     ],
     addConstraint(table, constraint) {
-      const sql = constraintDefinition(grammar, constraint, '');
+      const sql =
+        constraint.type === 'primaryKey'
+          ? unnamedPrimaryKey(constraint.columns)
+          : constraintDefinition(grammar, constraint, '');
       return alterStatement(traits, table, [{ kind: 'addConstraint', type: constraint.type, sql }]);
     },
     addField(before, field) {
@@ -184,6 +192,18 @@ export function createGrammar(traits: Traits): Grammar<MysqlStep> {
     raw: compileRaw,
   };
   return grammar;
+}
+
+/** Its name is always PRIMARY, which MariaDB rejects as a name. */
+const unnamedPrimaryKey = (columns: readonly string[]): string =>
+  `PRIMARY KEY (${columns.map(quoteIdentifier).join(', ')})`;
+
+function assertCollationName(collation: string, table: string): string {
+  if (/^\w+$/.test(collation)) return collation;
+  throw new SvcError('name_invalid', `The collation of "${table}" is not valid: ${JSON.stringify(collation)}.`, {
+    why: 'The name of a collation contains letters, digits and underscores.',
+    next: ['List the collations of the server: SHOW COLLATION'],
+  });
 }
 
 const addColumn = (grammar: Grammar, field: Field, table: string): PlainClause => ({

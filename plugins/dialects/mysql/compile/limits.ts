@@ -1,12 +1,12 @@
 import { SvcError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json.ts';
-import { defineCollection, defineField } from '../../../../core/schema/define.ts';
+import { defineField } from '../../../../core/schema/define.ts';
 import { applyFieldChanges } from '../../../../core/schema/define-field.ts';
 import { alreadyExistsError } from '../../../../core/schema/find-or-throw.ts';
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
 import { isExpression } from '../../../../core/schema/literal.ts';
 import type { Collection, Field, SchemaModel } from '../../../../core/schema/model.ts';
-import type { Operation } from '../../../../core/schema/operation.ts';
+import type { CreateCollection, Operation } from '../../../../core/schema/operation.ts';
 import { uniqueName } from '../../sql/names.ts';
 import { canonicalDefault } from '../catalog/defaults.ts';
 import { plainText } from './literal.ts';
@@ -15,19 +15,19 @@ import { columnType, columnTypes, isLong, STRING_LENGTH } from './types.ts';
 const MAX_ROW_BYTES = 65_535;
 const MAX_INDEXES = 64;
 
-/** Throws for operations that exceed a table's limits: after another step, the server's own error would come too late. */
-export function assertWithinLimits(operation: Operation, before: SchemaModel): void {
-  if (operation.type === 'createCollection') {
-    const created = defineCollection(operation);
-    // An invalid field is reported before the row that contains it.
-    for (const field of created.fields.values()) columnType(field, created.name);
-    assertRowSize(created);
-    const names = [...created.fields.keys()];
-    for (const [index, name] of names.entries()) assertNameFree('field', name, names.slice(0, index), created.name);
-    for (const field of created.fields.values()) assertDefaultInRange(field, created.name);
-    assertIndexCount(created, 0);
-    return;
-  }
+/** Throws for a new table that exceeds the limits of tables. */
+export function assertNewWithinLimits(created: Collection): void {
+  // An invalid field is reported before the row that contains it.
+  for (const field of created.fields.values()) columnType(field, created.name);
+  assertRowSize(created);
+  const names = [...created.fields.keys()];
+  for (const [index, name] of names.entries()) assertNameFree('field', name, names.slice(0, index), created.name);
+  for (const field of created.fields.values()) assertDefaultInRange(field, created.name);
+  assertIndexCount(created, 0);
+}
+
+/** Throws for changes that exceed a table's limits: after another step, the server's own error would come too late. */
+export function assertWithinLimits(operation: Exclude<Operation, CreateCollection>, before: SchemaModel): void {
   if (operation.type === 'raw') return;
   const collection = before.get(operation.collection);
   if (!collection) return;
@@ -101,11 +101,13 @@ function assertNameFree(kind: 'field' | 'index', name: string, others: Iterable<
   if (kind === 'index' && name === 'PRIMARY') throw alreadyExistsError(kind, name, table);
 }
 
-function assertRowSize({ name, fields }: Collection): void {
-  const bytes = maxRowBytes([...fields.values()]);
+function assertRowSize(collection: Collection): void {
+  const { name, fields } = collection;
+  const perCharacter = bytesPerCharacter(collection);
+  const bytes = maxRowBytes([...fields.values()], perCharacter);
   if (bytes <= MAX_ROW_BYTES) return;
   throw new SvcError('not_supported', `The fields of "${name}" do not fit into a row.`, {
-    why: `They have up to ${bytes} bytes, four for each character of a string; the limit is ${MAX_ROW_BYTES}.`,
+    why: `They have up to ${bytes} bytes, ${perCharacter} for each character of a string; the limit is ${MAX_ROW_BYTES}.`,
     next: ['Reduce the length of strings, or use the type text, which is stored outside the row.'],
   });
 }
@@ -153,12 +155,24 @@ const TYPE_BYTES: Readonly<Record<string, number>> = {
   'char(36)': 36,
 };
 
-/** The maximum size of a value in a key or a row, with four bytes per character. */
-export function maxValueBytes(field: Field): number {
+/** The maximum size of a character in the table's texts. */
+export function bytesPerCharacter({ options }: Pick<Collection, 'options'>): number {
+  const [charset = ''] = options.sqlOptions?.collation?.split('_') ?? [];
+  if (
+    /^(latin\d|ascii|binary|cp\d+|koi8[ru]|hebrew|greek|tis620|armscii8|keybcs2|geostd8|mac\w+|hp8|dec8|swe7)$/.test(
+      charset,
+    )
+  )
+    return 1;
+  return /^utf8(mb3)?$/.test(charset) ? 3 : 4;
+}
+
+/** The maximum size of a value in a key or a row. */
+export function maxValueBytes(field: Field, perCharacter: number): number {
   const { type, length, precision = 0, scale = 0, enumValues = [] } = field;
   // A pointer to the value.
   if (isLong(field)) return 12;
-  if (type === 'string') return 4 * (length ?? STRING_LENGTH);
+  if (type === 'string') return perCharacter * (length ?? STRING_LENGTH);
   if (type === 'binary') return length ?? 0;
   if (type === 'decimal') return digitBytes(precision - scale) + digitBytes(scale);
   if (type === 'enum') return enumValues.length > 255 ? 2 : 1;
@@ -168,9 +182,9 @@ export function maxValueBytes(field: Field): number {
 const digitBytes = (digits: number): number => 4 * Math.floor(digits / 9) + Math.ceil((digits % 9) / 2);
 
 /** The maximum size of a row. */
-function maxRowBytes(fields: readonly Field[]): number {
+function maxRowBytes(fields: readonly Field[], perCharacter: number): number {
   const values = fields.map((field) => {
-    const bytes = maxValueBytes(field);
+    const bytes = maxValueBytes(field, perCharacter);
     const counted = field.type === 'string' || (field.type === 'binary' && !isLong(field));
     return bytes + (counted ? (bytes > 255 ? 2 : 1) : 0);
   });

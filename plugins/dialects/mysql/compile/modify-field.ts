@@ -18,7 +18,7 @@ import {
   type MysqlStatement,
   type PlainClause,
 } from './step.ts';
-import { columnType, isAutoIncrement, UUID } from './types.ts';
+import { columnType, isAutoIncrement, isShorter, STRING_LENGTH, UUID } from './types.ts';
 
 const TEXT_TYPES: ReadonlySet<FieldType> = new Set(['string', 'text', 'uuid']);
 
@@ -45,9 +45,17 @@ export function modifyField(
   const after = { ...before, fields: new Map(before.fields).set(from.name, between) };
   return [
     // The second statement would reject a default that only the catalog knows.
-    ...modifyStatements(grammar, traits, before, from, between, conversionChecks(grammar, before.name, from, to), {
-      default: null,
-    }),
+    ...modifyStatements(
+      grammar,
+      traits,
+      before,
+      from,
+      between,
+      conversionChecks(grammar, traits, before.name, from, to),
+      {
+        default: null,
+      },
+    ),
     ...modifyStatements(grammar, traits, after, between, to),
   ].map((statement) => ({
     ...statement,
@@ -67,9 +75,9 @@ const MODIFY_CLAUSES: ReadonlySet<AlterClause['kind']> = new Set(['modifyColumn'
 type RowChecks = Pick<AlterTable, 'rejectRows' | 'convertEnum'>;
 
 /** Checks of the rows before the column becomes a string. */
-function conversionChecks(grammar: Grammar, table: string, from: Field, to: Field): RowChecks {
+function conversionChecks(grammar: Grammar, traits: Traits, table: string, from: Field, to: Field): RowChecks {
   const column = grammar.quoteIdentifier(to.name);
-  const checks = rejectValues(`CAST(${column} AS CHAR)`, from, to);
+  const checks = rejectValues(traits, `CAST(${column} AS CHAR)`, from, to);
   if (to.type === 'enum') return checks;
   const lines = [`${column} ${columnType(to, table)} NULL`, grammar.columnCheck(to, table)];
   if (to.unique) lines.push(`UNIQUE (${column})`);
@@ -77,8 +85,8 @@ function conversionChecks(grammar: Grammar, table: string, from: Field, to: Fiel
 }
 
 /** Rejects values that the server would silently change, or keep although they are invalid for the new type. */
-function rejectValues(value: string, from: Field, to: Field): RowChecks {
-  const { type, enumValues = [], items = 'string' } = to;
+function rejectValues(traits: Traits, value: string, from: Field, to: Field): RowChecks {
+  const { type, enumValues = [], items = 'string', length = STRING_LENGTH } = to;
   const reject = (condition: string, what: string): RowChecks => ({
     rejectRows: { condition, why: `Values of ${from.name} are ${what}.` },
   });
@@ -89,12 +97,38 @@ function rejectValues(value: string, from: Field, to: Field): RowChecks {
     return reject(otherElementsSql(value, items), `not lists of ${items}`);
   // The servers clamp it instead.
   if (from.type === 'float' && type === 'bigint') return reject(`ABS(${value}) >= 9223372036854775808`, 'too large');
-  if (from.type === type || !LABEL_TYPES.has(from.type)) return {};
-  if (type === 'boolean') return rejectOthers(['0', '1']);
+  if (from.type === 'decimal' && type === 'json') {
+    if (!traits.jsonRoundsDecimals || (from.precision ?? Infinity) <= DOUBLE_DIGITS) return {};
+    const asDouble = `CAST(${value} + 0e0 AS DECIMAL(65,${from.scale ?? 0}))`;
+    return reject(`${asDouble} <> ${value}`, 'numbers with more digits than JSON keeps here');
+  }
+  // A column that svc did not create may have microseconds.
+  if (DATE_TIME_TYPES.has(from.type) && DATE_TIME_TYPES.has(type) && from.type !== type)
+    return reject(`MICROSECOND(${value}) % 1000 <> 0`, 'more precise than milliseconds');
+  if (!LABEL_TYPES.has(from.type)) return {};
+  // Trailing spaces beyond the length are removed without an error.
+  if (type === 'string' && isShorter(from, to) && !fits(from, length))
+    return reject(`CHAR_LENGTH(${value}) > ${length}`, `longer than ${length} characters`);
+  if (type === 'binary' && to.length !== undefined)
+    return reject(`LENGTH(CONVERT(${value} USING utf8mb4)) > ${to.length}`, `longer than ${to.length} bytes`);
+  if (from.type === type) return {};
+  if (type === 'boolean') return rejectOthers(['0', '1'], bytesSql(value));
   if (type === 'uuid') return reject(`${value} NOT REGEXP '${UUID}'`, 'not UUIDs');
-  if (INTEGER_TYPES.has(type)) return reject(`${value} NOT REGEXP '${WHOLE_NUMBER}'`, 'not whole numbers');
+  if (INTEGER_TYPES.has(type))
+    return reject(otherTextSql(value), 'not whole numbers, or have leading zeros, spaces or a plus sign');
   return {};
 }
+
+const fits = ({ type, enumValues = [] }: Field, length: number): boolean =>
+  type === 'enum' && enumValues.every((label) => [...label].length <= length);
+
+/** The digits that every double keeps. */
+const DOUBLE_DIGITS = 15;
+const DATE_TIME_TYPES: ReadonlySet<FieldType> = new Set(['datetime', 'timestamp']);
+
+/** True for a text that is not the one of an integer. `$` also matches before a newline at the end. */
+const otherTextSql = (value: string): string =>
+  `${value} NOT REGEXP '^(0|-?[1-9][0-9]*)$' OR ${value} REGEXP '[^-0-9]'`;
 
 const isJson = ({ type }: Field): boolean => type === 'json' || type === 'array';
 /** The server does not convert elements: they are JSON. */
@@ -125,7 +159,6 @@ function rejectEither(one: RowChecks, other: RowChecks): RowChecks {
 
 const LABEL_TYPES: ReadonlySet<FieldType> = new Set(['string', 'text', 'enum']);
 const INTEGER_TYPES: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint']);
-const WHOLE_NUMBER = '^[[:space:]]*[+-]?[0-9]+[[:space:]]*$';
 
 export const addPrimaryKey = (grammar: Grammar, columns: readonly string[], table: string): PlainClause => ({
   kind: 'addConstraint',
@@ -176,7 +209,7 @@ function modifyStatements(
       { destructive, ...(idempotent && { idempotent }) },
       {
         ...rejectEither(
-          rejectValues(quoteIdentifier(to.name), from, to),
+          rejectValues(traits, quoteIdentifier(to.name), from, to),
           isRequired(to) && !isRequired(from) ? rejectMissing(to) : {},
         ),
         ...checks,

@@ -19,6 +19,8 @@ interface CreateTable {
   readonly table: string;
   /** Without the table's character set, which depends on the database. */
   readonly sql: string;
+  /** `sql` contains its collation, which determines its character set. */
+  readonly hasCollation?: true;
 }
 
 interface DropTable {

@@ -161,3 +161,10 @@ export function readType(written: string, charset: string | null): ReadType {
 export function parseLabels(list: string): string[] {
   return [...list.matchAll(/'(?:[^'\\]|\\.|'')*'/gs)].map(([literal]) => parseString(literal) ?? '');
 }
+
+/** Whether a string or binary column may be too short for the values of another column. */
+export function isShorter(from: Field, to: Field): boolean {
+  if (to.type === 'binary' && to.length === undefined) return false;
+  if (from.type !== to.type) return true;
+  return (from.length ?? (to.type === 'string' ? STRING_LENGTH : Infinity)) > (to.length ?? STRING_LENGTH);
+}

@@ -3,10 +3,12 @@ import { applyFieldChanges } from '../../../../core/schema/define-field.ts';
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
 import type { Collection, Constraint, Field, FieldType, SchemaModel } from '../../../../core/schema/model.ts';
 import type { Operation } from '../../../../core/schema/operation.ts';
+import { columnDefinition } from '../../sql/column.ts';
 import { primaryKeyAfter } from '../../sql/compile.ts';
+import type { Grammar } from '../../sql/grammar.ts';
 import type { Traits } from '../variant.ts';
 import { quoteIdentifier } from './literal.ts';
-import { columnType, isAutoIncrement, STRING_LENGTH } from './types.ts';
+import { columnType, isAutoIncrement, isShorter, STRING_LENGTH } from './types.ts';
 
 /** A condition for rows that make the server reject a change. */
 export interface Violation {
@@ -18,16 +20,23 @@ export interface Violation {
   readonly foreignKey?: ForeignKeyColumns;
 }
 
-/** The referencing columns, their types according to the model, and the referenced columns. */
+/** The referencing columns with their definitions according to the model, and the referenced columns. */
 export interface ForeignKeyColumns {
   readonly columns: readonly string[];
   readonly types: readonly string[];
+  /** The part of each definition after the type. */
+  readonly attributes: readonly string[];
   readonly parent: string;
   readonly target: readonly string[];
 }
 
 /** Conditions for rows that make an operation fail. In a run of several steps, the step's own error would come too late. */
-export function findViolations(traits: Traits, operation: Operation, before: SchemaModel): Violation[] {
+export function findViolations(
+  grammar: Grammar,
+  traits: Traits,
+  operation: Operation,
+  before: SchemaModel,
+): Violation[] {
   if (operation.type === 'createCollection' || operation.type === 'raw') return [];
   const collection = before.get(operation.collection);
   if (!collection) return [];
@@ -41,7 +50,11 @@ export function findViolations(traits: Traits, operation: Operation, before: Sch
           )
         : [];
     case 'addConstraint':
-      return constraintViolations(collection, defineConstraint(operation.constraint, table, collection.fields.keys()));
+      return constraintViolations(
+        grammar,
+        collection,
+        defineConstraint(operation.constraint, table, collection.fields.keys()),
+      );
     case 'modifyField': {
       const from = collection.fields.get(operation.field);
       if (!from) return [];
@@ -68,7 +81,11 @@ export function findViolations(traits: Traits, operation: Operation, before: Sch
   }
 }
 
-function constraintViolations({ name: table, fields }: Collection, constraint: Constraint): Violation[] {
+function constraintViolations(
+  grammar: Grammar,
+  { name: table, fields }: Collection,
+  constraint: Constraint,
+): Violation[] {
   const { name, type, columns } = constraint;
   switch (type) {
     case 'unique':
@@ -96,6 +113,7 @@ function constraintViolations({ name: table, fields }: Collection, constraint: C
           foreignKey: {
             columns,
             types: columns.map((column) => columnType(fields.get(column) ?? { type: 'text' }, table)),
+            attributes: columns.map((column) => attributesOf(grammar, fields.get(column), table)),
             parent,
             target,
           },
@@ -103,6 +121,11 @@ function constraintViolations({ name: table, fields }: Collection, constraint: C
       ];
     }
   }
+}
+
+function attributesOf(grammar: Grammar, field: Field | undefined, table: string): string {
+  const withoutType = { ...grammar, columnType: () => '', columnCheck: () => '' };
+  return field ? columnDefinition(withoutType, field, table).slice(quoteIdentifier(field.name).length) : '';
 }
 
 const nullValues = (table: string, column: string): Violation[] => [
@@ -231,9 +254,3 @@ function outOfRangeSql(number: string, from: Field, to: Field): string | undefin
 /** A condition for bytes that are not text. */
 const notTextSql = (column: string, written: string, { type }: Field): string | undefined =>
   BYTE_TYPES.has(type) ? `NOT (CAST(${written} AS BINARY) <=> ${column})` : undefined;
-
-function isShorter(from: Field, to: Field): boolean {
-  if (to.type === 'binary' && to.length === undefined) return false;
-  if (from.type !== to.type) return true;
-  return (from.length ?? (to.type === 'string' ? STRING_LENGTH : Infinity)) > (to.length ?? STRING_LENGTH);
-}

@@ -1,10 +1,10 @@
 import type { Connection } from '../../../../core/dialect.ts';
 import { convertingErrors } from '../../shared/errors.ts';
-import { Mutex } from '../../sql/mutex.ts';
+import { Mutex } from '../../shared/mutex.ts';
 import { recordStore } from '../../sql/record-store.ts';
 import { type ExecSql, type Result, rowsOf } from '../../sql/session.ts';
 import { introspectTables, readUnsupportedObjects } from '../catalog/introspect.ts';
-import { normalizeExpressions, normalizeModel } from '../catalog/normalize.ts';
+import { normalizeExpressions, normalizeModel, withoutDefaultCollation } from '../catalog/normalize.ts';
 import { readCatalog } from '../catalog/read-catalog.ts';
 import { withCurrentNames } from '../catalog/renamed-constraints.ts';
 import { createGrammar } from '../compile/grammar.ts';
@@ -19,7 +19,8 @@ import { previewSql } from '../run/preview-sql.ts';
 import { type RunContext, runSegments } from '../run/run.ts';
 import { parseVersion, type Variant } from '../variant.ts';
 import { toSvcError } from './errors.ts';
-import { isLockTaken, sessionHoldsLock, withMigrationLock } from './lock.ts';
+import { ifLockFree, isLockTaken, sessionHoldsLock, withMigrationLock } from './lock.ts';
+import { PERMISSION_PROBES } from './permission-probes.ts';
 import { openSession } from './session.ts';
 import { type Settings, sessionSetupSql } from './settings.ts';
 import { parseAddress } from './url.ts';
@@ -31,13 +32,16 @@ export async function connect(variant: Variant, url: string, settings: Settings)
   const version = parseVersion(serverInfo.version);
   const grammar = createGrammar(traits);
   const tableOptions = tableCharset(serverInfo.charset, traits.tableCollation);
+  const defaultCollation = tableOptions === '' ? serverInfo.collation : traits.tableCollation;
   const recordGrammar = createRecordGrammar(variant);
   const records = createRecordBackend(session, recordGrammar, settings.lockRetries);
-  const alterContext = (exec: ExecSql): AlterContext => ({
+  const alterContext = (exec: ExecSql, allowCopy = false): AlterContext => ({
     exec,
     traits,
     version,
-    allowCopy: settings.allowCopy,
+    allowCopy: allowCopy || settings.allowCopy,
+    copyRows: settings.copyRows,
+    onProgress: settings.onProgress,
     foldsTableNames: serverInfo.foldsTableNames,
   });
   const runContext: RunContext = {
@@ -48,22 +52,32 @@ export async function connect(variant: Variant, url: string, settings: Settings)
     lockRetries: settings.lockRetries,
     sqlOf: (step) => (step.kind === 'raw' ? step.sql : immediateSql(traits, tableOptions, step)),
     compoundStatement: traits.compoundStatement,
-    runDeferred: (exec, plan, onSent) => runDeferred(alterContext(exec), plan, onSent),
+    runDeferred: (exec, plan, { allowCopy, onSent }) => runDeferred(alterContext(exec, allowCopy), plan, onSent),
   };
   const adapt = adaptStatements({ traits, version });
   const lockContext = { session, serverInfo, mutex: new Mutex() };
   const withSvcErrors = convertingErrors(toSvcError);
   const rows = (text: string): Promise<Result['rows']> => withSvcErrors(() => rowsOf(session.exec, text));
   const read = (collections?: readonly string[]) =>
-    withSvcErrors(async () => introspectTables(traits, await readCatalog(session.exec, traits, collections)));
+    withSvcErrors(async () =>
+      introspectTables(traits, await readCatalog(session.exec, traits, collections), defaultCollation),
+    );
   return {
     server: `${variant.title} ${version.join('.')}`,
     run: (segments, epoch, tookMs, observer) =>
       runSegments(runContext, adaptSegments({ traits, version }, segments, observer), epoch, tookMs, observer),
     preflight: (statements) =>
       withSvcErrors(() => session.exclusive((exec) => preflight(alterContext(exec), adapt(statements)))),
-    describeStatements: (statements) => withSvcErrors(() => previewSql(session.exec, traits, adapt(statements))),
+    preview: (statements) =>
+      withSvcErrors(async () => {
+        const texts = await previewSql(session.exec, traits, adapt(statements));
+        const report = await ifLockFree(lockContext, () =>
+          session.exclusive((exec) => preflight(alterContext(exec), adapt(statements), true)),
+        );
+        return { texts, ...(report ?? { failures: [], copies: [] }) };
+      }),
     query: rows,
+    permissionProbes: PERMISSION_PROBES,
     introspect: async (collections) => (await read(collections)).model,
     async unsupportedObjects() {
       const { unsupported } = await read();
@@ -74,7 +88,10 @@ export async function connect(variant: Variant, url: string, settings: Settings)
         withCurrentNames(
           session.exec,
           traits,
-          await normalizeExpressions({ session, traits, grammar, tableOptions }, normalizeModel(model)),
+          await normalizeExpressions(
+            { session, traits, grammar, tableOptions },
+            withoutDefaultCollation(normalizeModel(model), defaultCollation),
+          ),
         ),
       ),
     records: (definition) => recordStore(records, definition),

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import type { FieldPacket, ResultSetHeader, RowDataPacket } from 'mysql2/promise';
 import { SvcError } from '../../../../core/errors.ts';
-import { type Driver, loadDriver } from '../../../shared/driver.ts';
+import { assertInstalled, type Driver, loadDriver } from '../../../shared/driver.ts';
 import type { Result } from '../../sql/session.ts';
 import type { OpenDriver } from '../variant.ts';
 
@@ -50,6 +50,9 @@ export const openMysql2: OpenDriver = async (
     },
   };
 };
+
+/** Throws `driver_missing` if a program of the project cannot load the driver. */
+export const assertMysql2 = (root: string): Promise<void> => assertInstalled(driver, root);
 
 /** For an IP address, the driver would compare `localhost` with the certificate. */
 function hostWithoutName(host: string): SvcError {

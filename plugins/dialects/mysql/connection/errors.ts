@@ -22,7 +22,7 @@ export function errorNumber(error: unknown): number | undefined {
   return typeof errno === 'number' && errno > 0 ? errno : undefined;
 }
 
-const TRANSIENT: ReadonlySet<number | undefined> = new Set([1020, 1205, 1213]);
+const TRANSIENT: ReadonlySet<number | undefined> = new Set([1020, 1205, 1206, 1213]);
 
 /** A conflict with another session, and nothing was changed: a retry may succeed. */
 export function isTransient(error: unknown): boolean {
@@ -66,13 +66,23 @@ const REFERENCED: ErrorMapping = {
   message: 'Foreign keys of other tables reference the table.',
   next: ['Drop them first, or delete the rows that reference it.'],
 };
+const FIELD_IN_FOREIGN_KEY: ErrorMapping = {
+  code: 'field_in_use',
+  message: 'A foreign key needs the field.',
+  next: ['Drop the foreign key that the message names first.'],
+};
 const LOCKED: ErrorMapping = {
-  code: 'migration_failed',
+  code: 'table_locked',
   message: 'Another session holds a lock on the table or its rows.',
   next: ['Find the session: SHOW FULL PROCESSLIST', 'Run the command again when the session has ended.'],
 };
+const LOCKS_EXHAUSTED: ErrorMapping = {
+  code: 'locks_exhausted',
+  message: 'The database server has no room for more locks.',
+  next: ['Run the command again when the server is less busy, or raise innodb_buffer_pool_size.'],
+};
 const CHANGED_CONCURRENTLY: ErrorMapping = {
-  code: 'migration_failed',
+  code: 'table_locked',
   message: 'Another session has changed a row since it was read.',
   next: ['Run the command again.'],
 };
@@ -126,11 +136,19 @@ const MAPPINGS: Readonly<Record<number, ErrorMapping>> = {
   1061: { code: 'index_exists', message: 'The index already exists.' },
   1826: CONSTRAINT_EXISTS,
   3822: CONSTRAINT_EXISTS,
+  1553: {
+    code: 'key_in_use',
+    message: 'A foreign key needs the key.',
+    next: ['Drop the foreign key that the message names first.'],
+  },
+  1828: FIELD_IN_FOREIGN_KEY,
+  1829: FIELD_IN_FOREIGN_KEY,
   1217: REFERENCED,
   1451: REFERENCED,
   3730: REFERENCED,
   1020: CHANGED_CONCURRENTLY,
   1205: LOCKED,
+  1206: LOCKS_EXHAUSTED,
   1213: LOCKED,
   1048: NULLS,
   1138: NULLS,
@@ -223,8 +241,8 @@ function engineError(error: EngineError, mapping: ErrorMapping): SvcError {
 }
 
 function errorMessage(error: EngineError, number: number | undefined): string {
-  // A syntax error quotes the text that follows, which in a packet is svc's own SQL.
-  const message = (error.sqlMessage ?? error.message).replace(/\s*\n;SET @svc_.*?(?=' at line|$)/s, '');
+  // A syntax error quotes the text that follows: in a packet that is svc's own SQL, each statement after a line break.
+  const message = (error.sqlMessage ?? error.message).replace(/\s*\n;.*?(?=' at line|$)/s, '');
   const pattern = number === undefined ? undefined : MESSAGES_WITH_VALUES[number];
   if (!pattern) return message;
   return `a value ${pattern.exec(message)?.[0] ?? 'of a row'} (${error.code})`;

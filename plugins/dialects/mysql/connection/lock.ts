@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { LockOptions } from '../../../../core/dialect.ts';
 import { withNothingChanged } from '../../shared/errors.ts';
-import type { LockWait } from '../../shared/lock-wait.ts';
-import { type Mutex, withSessionLock } from '../../sql/mutex.ts';
+import { LockWait } from '../../shared/lock-wait.ts';
+import { type Mutex, withSessionLock } from '../../shared/mutex.ts';
 import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
 import { errorNumber, poolerError, toSvcError } from './errors.ts';
 import type { ServerInfo } from './session.ts';
@@ -34,6 +34,26 @@ export function withMigrationLock<T>(
     });
   const release = () => session.exec(`DO RELEASE_LOCK('${lockName(serverInfo.database)}')`);
   return withSessionLock(mutex, options, acquireLock, release, work);
+}
+
+/** Runs `work` while no other session migrates; undefined if one does. Writes nothing. */
+export async function ifLockFree<T>(
+  { session, mutex, serverInfo }: LockContext,
+  work: () => Promise<T>,
+): Promise<T | undefined> {
+  const name = lockName(serverInfo.database);
+  const done = await mutex.acquire(new LockWait({}));
+  try {
+    const [row] = await rowsOf(session.exec, `SELECT GET_LOCK('${name}', 0) AS got`);
+    if (Number(row?.got ?? 0) !== 1) return undefined;
+    try {
+      return await work();
+    } finally {
+      await session.exec(`DO RELEASE_LOCK('${name}')`).catch(() => undefined);
+    }
+  } finally {
+    done();
+  }
 }
 
 function acquire({ session, serverInfo }: LockContext, waiting: LockWait): Promise<number> {

@@ -1,6 +1,6 @@
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { withNothingChanged } from '../../shared/errors.ts';
-import { SerialQueue } from '../../sql/mutex.ts';
+import { SerialQueue } from '../../shared/mutex.ts';
 import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
 import { isBefore, parseVersion, type Variant } from '../variant.ts';
 import { toConnectError, toSessionError, toSvcError } from './errors.ts';
@@ -14,6 +14,8 @@ export interface ServerInfo {
   readonly database: string;
   /** The default character set of the database. */
   readonly charset: string;
+  /** The default collation of the database. */
+  readonly collation: string;
   /** `lower_case_table_names` is not 0: table names are stored or compared in lower case. */
   readonly foldsTableNames: boolean;
   /** The connection id. A different one later means that a proxy shares sessions. */
@@ -44,13 +46,14 @@ export async function openSession(variant: Variant, address: Address, settings: 
   const queue = new SerialQueue();
   try {
     const query =
-      'SELECT version() AS version, database() AS name, connection_id() AS id, @@character_set_database AS charset, @@lower_case_table_names AS folds, @@explicit_defaults_for_timestamp AS explicit';
+      'SELECT version() AS version, database() AS name, connection_id() AS id, @@character_set_database AS charset, @@collation_database AS collation, @@lower_case_table_names AS folds, @@explicit_defaults_for_timestamp AS explicit';
     const [row] = await rowsOf(send, `${sessionSetupSql(settings, 1)}; ${query}`);
     const serverInfo = {
       version: String(row?.version),
       database: String(row?.name),
       id: Number(row?.id),
       charset: String(row?.charset),
+      collation: String(row?.collation),
       foldsTableNames: Number(row?.folds) !== 0,
     };
     assertServer(variant, serverInfo.version);

@@ -16,6 +16,7 @@ export const OPTIONS = {
   ),
   lockRetries: integerOption('times a statement is retried after such a wait', 20, 0, 1_000_000),
   allowCopy: booleanOption('allows statements that copy a table and block writes to it until they finish', false),
+  copyRows: integerOption('rows up to which a table of at most 64 MB is copied without that', 1000, 0, 1_000_000_000),
 };
 
 export type Settings = SettingsOf<typeof OPTIONS>;

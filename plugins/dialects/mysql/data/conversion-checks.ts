@@ -58,6 +58,12 @@ export async function countRows(exec: ExecSql, from: string): Promise<number> {
   return Number(row?.counted);
 }
 
+/** From the statistics of the server. */
+export async function estimateRows(exec: ExecSql, table: string): Promise<number> {
+  const [row] = await rowsOf(exec, `EXPLAIN SELECT 1 FROM ${quoteIdentifier(table)}`);
+  return Number(row?.rows ?? 0);
+}
+
 export async function assertNoRows(
   exec: ExecSql,
   table: string,

@@ -1,3 +1,4 @@
+import type { Progress } from '../../../../core/dialect.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { type CatalogTable, PRIMARY_KEY } from '../catalog/catalog-table.ts';
 import { readTable } from '../catalog/read-catalog.ts';
@@ -9,7 +10,12 @@ import type { Traits } from '../variant.ts';
 const BATCH_ROWS = 5_000;
 
 /** Sets a column where it is NULL, in batches, so that other sessions can write in between. */
-export async function runFill(exec: ExecSql, traits: Traits, plan: FillColumn): Promise<void> {
+export async function runFill(
+  exec: ExecSql,
+  traits: Traits,
+  plan: FillColumn,
+  onProgress?: (progress: Progress) => void,
+): Promise<void> {
   const table = quoteIdentifier(plan.table);
   const column = quoteIdentifier(plan.column);
   const found = await readTable(exec, traits, plan.table);
@@ -20,7 +26,13 @@ export async function runFill(exec: ExecSql, traits: Traits, plan: FillColumn): 
   const set = [`${column} = ${plan.value}`, ...unchanged.map((name) => `${name} = ${name}`)];
   const update = `UPDATE ${table} SET ${set.join(', ')} WHERE ${column} IS NULL`;
   const key = batchKey(found);
-  if (key === undefined) return fillUnordered(exec, `${update} AND (${plan.value}) IS NOT NULL`);
+  const total = onProgress ? await countAll(exec, table) : 0;
+  let done = 0;
+  const report = (rows: number) => {
+    done += rows;
+    onProgress?.({ collection: plan.table, done, total: Math.max(total, done) });
+  };
+  if (key === undefined) return fillUnordered(exec, `${update} AND (${plan.value}) IS NOT NULL`, report);
   for (let after = '', last = false; !last; after = ` AND ${key} > @svc_from`) {
     const [bound] = await rowsOf(
       exec,
@@ -28,14 +40,22 @@ export async function runFill(exec: ExecSql, traits: Traits, plan: FillColumn): 
     );
     last = Number(bound?.last) === 1;
     await exec(`${update}${after}${last ? '' : ` AND ${key} <= @svc_to`}; SET @svc_from = @svc_to`);
+    if (!last) report(BATCH_ROWS);
   }
 }
 
+/** The statistics of the server may be those from before the column was added. */
+async function countAll(exec: ExecSql, table: string): Promise<number> {
+  const [row] = await rowsOf(exec, `SELECT COUNT(*) AS counted FROM ${table}`);
+  return Number(row?.counted);
+}
+
 /** Without a key, every batch starts from the beginning. `update` must exclude rows that would stay NULL. */
-async function fillUnordered(exec: ExecSql, update: string): Promise<void> {
+async function fillUnordered(exec: ExecSql, update: string, report: (rows: number) => void): Promise<void> {
   for (;;) {
     const [result] = await exec(`${update} LIMIT ${BATCH_ROWS}`);
     if ((result?.count ?? 0) < BATCH_ROWS) return;
+    report(BATCH_ROWS);
   }
 }
 

@@ -15,6 +15,8 @@ export interface TableChange {
   readonly statement: number;
   readonly text: string;
   readonly alter: AlterTable;
+  /** Its migration permits copying the table. */
+  readonly allowCopy: boolean;
   /** No earlier statement changes its columns or their values. */
   readonly columnsUnchanged: boolean;
   /** Only those that read no column which an earlier statement changes. */
@@ -70,6 +72,7 @@ export function existingTableChanges(statements: readonly MysqlStatement[]): Exi
       statement: index,
       text: statement.text,
       alter: plan,
+      allowCopy: statement.allowCopy === true,
       columnsUnchanged: isUnchanged(table, columns),
       violations: found.filter(({ reads }) =>
         Object.entries(reads).every(([from, columns]) => isUnchanged(from, columns)),

@@ -1,5 +1,7 @@
+import type { Progress } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
+import { hasZeroDate } from '../catalog/defaults.ts';
 import { readTable } from '../catalog/read-catalog.ts';
 import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
 import {
@@ -11,18 +13,21 @@ import {
   type StatementPlan,
 } from '../compile/step.ts';
 import { errorNumber } from '../connection/errors.ts';
-import { assertEnumConvertible, assertNoRows, countRows, MAX_COUNTED } from '../data/conversion-checks.ts';
+import { assertEnumConvertible, assertNoRows } from '../data/conversion-checks.ts';
 import { runFill } from '../data/fill.ts';
-
 import { isBefore, type Traits, type Version } from '../variant.ts';
 import { completeClauses, followUpClauses, needsCatalog } from './complete-alter.ts';
+import { copyRequiredError, copySize } from './table-copy.ts';
 
 export interface AlterContext {
   readonly exec: ExecSql;
   readonly traits: Traits;
   readonly version: Version;
-  /** Whether a statement may copy a table, which blocks writes to it. */
+  /** Whether a statement may copy a table of any size, which blocks writes to it. */
   readonly allowCopy: boolean;
+  /** A table with at most this many rows is copied without permission. */
+  readonly copyRows: number;
+  readonly onProgress?: ((progress: Progress) => void) | undefined;
   /** The server does not distinguish tables by the case of their names. */
   readonly foldsTableNames: boolean;
 }
@@ -34,7 +39,7 @@ export interface AlterContext {
 export function immediateSql(traits: Traits, tableOptions: string, plan: StatementPlan): string | undefined {
   switch (plan.kind) {
     case 'createTable':
-      return plan.sql + tableOptions;
+      return plan.hasCollation ? plan.sql : plan.sql + tableOptions;
     case 'dropTable':
       return dropTableSql(plan.table);
     case 'fillColumn':
@@ -70,7 +75,7 @@ export async function runDeferred(
   plan: StatementPlan,
   onSent: (sql: string) => void,
 ): Promise<void> {
-  if (plan.kind === 'fillColumn') await runFill(context.exec, context.traits, plan);
+  if (plan.kind === 'fillColumn') await runFill(context.exec, context.traits, plan, context.onProgress);
   else if (plan.kind === 'alterTable') await alter(context, plan, onSent);
   else throw new Error(`${plan.kind} needs nothing from the catalog`);
 }
@@ -124,13 +129,11 @@ export async function allowingZeroDates<T>(
   } catch (error) {
     if (errorNumber(error) !== INVALID_DEFAULT) throw error;
     const { columns } = await readTable(exec, traits, table);
-    const hasZero = columns.some(({ default: found }) => found && 'literal' in found && ZERO_DATE.test(found.literal));
+    const hasZero = columns.some(hasZeroDate);
     if (!hasZero) throw error;
     return withSqlMode(exec, "REPLACE(REPLACE(@@sql_mode, 'NO_ZERO_IN_DATE', ''), 'NO_ZERO_DATE', '')", work);
   }
 }
-
-const ZERO_DATE = /^\d{4}-(00-\d\d|\d\d-00)/;
 
 async function withSqlMode<T>(exec: ExecSql, mode: string, work: () => Promise<T>): Promise<T> {
   const [row] = await rowsOf(exec, 'SELECT @@sql_mode AS mode');
@@ -184,9 +187,13 @@ export async function tryOnline(exec: ExecSql, sql: string): Promise<boolean> {
   return false;
 }
 
-async function alterTable({ exec, allowCopy }: AlterContext, alter: AlterTable, sql: string): Promise<void> {
+async function alterTable(context: AlterContext, alter: AlterTable, sql: string): Promise<void> {
+  const { exec, allowCopy } = context;
   if (await tryOnline(exec, sql)) return;
-  if (!allowCopy) await assertCopyAllowed(exec, alter, alter.table, sql);
+  if (!allowCopy) {
+    const size = await copySize(context, alter.table);
+    if (!size.isSmall) throw copyRequiredError([{ table: alter.table, sql, alter, size }]);
+  }
   await exec(sql);
 }
 
@@ -195,27 +202,3 @@ const NOT_ONLINE: ReadonlySet<number | undefined> = new Set([1845, 1846, 1800, 4
 
 /** Errors of a statement in its most likely form that another attempt with the catalog may avoid. */
 export const NEEDS_CATALOG: ReadonlySet<number | undefined> = new Set([...NOT_ONLINE, INVALID_DEFAULT]);
-
-/** Copying an empty table takes no time. With `rejectRows`, the table is locked for reads as well. */
-export async function assertCopyAllowed(
-  exec: ExecSql,
-  { rejectRows }: AlterTable,
-  table: string,
-  sql: string,
-): Promise<void> {
-  const found = await countRows(exec, quoteIdentifier(table));
-  if (found === 0) return;
-  const isEstimate = found > MAX_COUNTED;
-  const rows = isEstimate ? await estimateRows(exec, table) : found;
-  const size = `${isEstimate ? 'about ' : ''}${rows.toLocaleString('en')} ${rows === 1 ? 'row' : 'rows'}`;
-  throw new SvcError('copy_required', `The table "${table}" would have to be copied, with its ${size}.`, {
-    why: `It cannot be ${rejectRows ? 'read or ' : ''}written until the copy is complete: ${sql}`,
-    next: ['If that is acceptable: --allow-copy', 'Otherwise use a tool for online schema changes.'],
-    details: { table, rows },
-  });
-}
-
-async function estimateRows(exec: ExecSql, table: string): Promise<number> {
-  const [row] = await rowsOf(exec, `EXPLAIN SELECT 1 FROM ${quoteIdentifier(table)}`);
-  return Math.max(MAX_COUNTED, Number(row?.rows ?? 0));
-}

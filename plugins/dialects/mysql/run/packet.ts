@@ -1,5 +1,5 @@
-import type { RecordWrite } from '../../../../core/records.ts';
-import { endsElapsed, engineFilledColumns, type RecordGrammar } from '../../sql/record-values.ts';
+import { endsElapsed, type RecordWrite } from '../../../../core/records.ts';
+import { engineFilledColumns, type RecordGrammar } from '../../sql/record-values.ts';
 import { isRaw } from '../../sql/statement.ts';
 import type { MysqlSegment, MysqlStep } from '../compile/step.ts';
 import { readBackSql, recordWriteSql } from '../records/record-writes.ts';

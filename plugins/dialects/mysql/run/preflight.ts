@@ -1,48 +1,66 @@
-import type { PreflightFailure } from '../../../../core/dialect.ts';
-import { isSvcError, SvcError } from '../../../../core/errors.ts';
+import type { PreflightFailure, PreflightReport, TableCopy } from '../../../../core/dialect.ts';
+import { SvcError } from '../../../../core/errors.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
-import { readCatalog, readTable } from '../catalog/read-catalog.ts';
+import { readCatalog } from '../catalog/read-catalog.ts';
 import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
-import { type AlterTable, alterSql, type MysqlStatement, type PlainClause } from '../compile/step.ts';
-import type { Violation } from '../compile/violations.ts';
-import { errorNumber } from '../connection/errors.ts';
-import { assertEnumConvertible, assertNoRows } from '../data/conversion-checks.ts';
+import type { AlterTable, MysqlStatement } from '../compile/step.ts';
 import type { Traits } from '../variant.ts';
+import { findColumnConflicts } from './column-conflicts.ts';
 import { completeClauses } from './complete-alter.ts';
-import { type AddedForeignKey, existingTableChanges, newNameIn, type TableChange } from './existing-table-changes.ts';
-import {
-  type AlterContext,
-  allowingZeroDates,
-  assertCopyAllowed,
-  assertServerSupports,
-  requiresCopy,
-  tryOnline,
-} from './online-alter.ts';
+import { tryChanges } from './dry-run-table.ts';
+import { type AddedForeignKey, existingTableChanges, newNameIn } from './existing-table-changes.ts';
+import { findNeededKeys } from './needed-keys.ts';
+import type { AlterContext } from './online-alter.ts';
+import { copyRequiredError, type RequiredCopy } from './table-copy.ts';
 
-/**
- * The first failure that the server, its version and the current tables are sure to cause, before any step has run. SQL
- * cannot ask how an ALTER would run, so it is tried on a copy of the table without rows.
- */
+/** What the server, its version and the current tables are certain to do with the statements, before the first one runs. */
 export async function preflight(
   context: AlterContext,
   statements: readonly MysqlStatement[],
-): Promise<PreflightFailure | undefined> {
+  isPreview = false,
+): Promise<PreflightReport> {
   const { exec, traits, foldsTableNames } = context;
-  const [uppercaseName] = foldsTableNames ? findNamesWithUppercase(statements) : [];
-  if (uppercaseName) return uppercaseName;
-  // A single statement has no effect when it fails.
-  if (statements.length <= 1) return undefined;
-  const { changes, dropped, foreignKeys } = existingTableChanges(statements);
+  const uppercaseNames = foldsTableNames ? findNamesWithUppercase(statements) : [];
+  if (uppercaseNames.length > 0) return { failures: uppercaseNames, copies: [] };
+  const all = existingTableChanges(statements);
+  const { changes, dropped, foreignKeys } = all;
   const failures = [
     ...(await findOutsideReferences(exec, dropped)),
+    ...(await findNeededKeys(exec, traits, all)),
     ...(await findIncompatibleKeys(exec, traits, foreignKeys)),
   ];
-  for (const table of await tablesWithRows(exec, [...changes.keys()])) {
-    const failure = await findFailingChange(context, table, changes.get(table) ?? []);
-    if (failure) failures.push(failure);
+  // A single statement has no effect when it fails.
+  if (statements.length <= 1 && !isPreview) return { failures, copies: [] };
+  const conflicts = await findColumnConflicts(exec, changes);
+  if (conflicts.length > 0) return { failures: [...failures, ...conflicts].sort(byStatement), copies: [] };
+  const copies: TableCopy[] = [];
+  const unpermitted: (RequiredCopy & { readonly statement: number })[] = [];
+  const withRows = await tablesWithRows(exec, [...changes.keys()]);
+  const withKeys = [...changes.keys()].filter((table) => changes.get(table)?.some(({ alter }) => changesKey(alter)));
+  for (const table of new Set([...withRows, ...withKeys])) {
+    const tried = await tryChanges(context, table, changes.get(table) ?? []);
+    if (tried.failed) failures.push({ statement: tried.failed.change.statement, error: tried.failed.error });
+    for (const { change, size } of withRows.includes(table) ? tried.copies : []) {
+      const { statement, text: sql, alter } = change;
+      const isPermitted = context.allowCopy || change.allowCopy || size.isSmall;
+      const { rows, isEstimate } = size;
+      copies.push({ statement, collection: table, rows, isEstimate, isPermitted });
+      if (!isPermitted) unpermitted.push({ statement, table, sql, alter, size });
+    }
   }
-  return failures.sort((a, b) => a.statement - b.statement)[0];
+  const [firstCopy] = unpermitted.sort(byStatement);
+  if (firstCopy) failures.push({ statement: firstCopy.statement, error: copyRequiredError(unpermitted) });
+  return { failures: failures.sort(byStatement), copies: copies.sort(byStatement) };
 }
+
+/** The server rejects some changes of a primary key in an empty table too. */
+const changesKey = ({ clauses }: AlterTable): boolean =>
+  clauses.some(
+    (clause) => clause.kind === 'dropPrimaryKey' || (clause.kind === 'addConstraint' && clause.type === 'primaryKey'),
+  );
+
+const byStatement = (a: { readonly statement: number }, b: { readonly statement: number }): number =>
+  a.statement - b.statement;
 
 /** Tables whose name the catalog would return in lower case. */
 function findNamesWithUppercase(statements: readonly MysqlStatement[]): PreflightFailure[] {
@@ -93,20 +111,38 @@ async function findIncompatibleKeys(
   const catalog = await readCatalog(exec, traits, [...new Set(tables)]);
   const typeOf = (table: string, column: string | undefined) =>
     catalog.find(({ name }) => name === table)?.columns.find(({ name }) => name === column)?.type;
-  return keys.flatMap(({ statement, table, existsBefore, columns, types, parent, target }) =>
-    columns.flatMap((column, index): PreflightFailure[] => {
+  const failures: PreflightFailure[] = [];
+  for (const { statement, table, existsBefore, columns, types, attributes, parent, target } of keys) {
+    for (const [index, column] of columns.entries()) {
       const ownType = (existsBefore ? typeOf(table, column) : undefined) ?? types[index] ?? '';
       const otherType = typeOf(parent, target[index]);
-      if (otherType === undefined || strictKeyType(ownType) === strictKeyType(otherType)) return [];
+      if (otherType === undefined || strictKeyType(ownType) === strictKeyType(otherType)) continue;
+      const definition = existsBefore
+        ? await completeDefinition(exec, traits, table, column, otherType)
+        : `${quoteIdentifier(column)} ${otherType}${attributes[index] ?? ''}`;
       const error = new SvcError('constraint_invalid', `"${table}.${column}" cannot reference "${parent}".`, {
         why: `It is of type ${ownType}, "${parent}.${target[index]}" of type ${otherType}, and the server requires the same type for both.`,
         next: [
-          `Change its type in a raw statement before the constraint: ALTER TABLE ${quoteIdentifier(table)} MODIFY ${quoteIdentifier(column)} ${otherType}`,
+          `Change its type in a raw statement before the constraint: ALTER TABLE ${quoteIdentifier(table)} MODIFY ${definition}`,
         ],
       });
-      return [{ statement, error }];
-    }),
-  );
+      failures.push({ statement, error });
+    }
+  }
+  return failures;
+}
+
+/** The definition of a column with another type: MODIFY would drop every attribute that it does not repeat. */
+async function completeDefinition(
+  exec: ExecSql,
+  traits: Traits,
+  table: string,
+  column: string,
+  type: string,
+): Promise<string> {
+  const alter: AlterTable = { kind: 'alterTable', table, clauses: [{ kind: 'modifyColumn', column, type }] };
+  const [clause] = await completeClauses(exec, traits, alter);
+  return clause?.kind === 'redefineColumn' ? clause.definition : `${quoteIdentifier(column)} ${type}`;
 }
 
 /** The part of a type that must be identical in both columns; other types only have to be comparable. */
@@ -124,82 +160,4 @@ async function tablesWithRows(exec: ExecSql, tables: readonly string[]): Promise
     if ((await rowsOf(exec, `SELECT 1 FROM ${quoteIdentifier(name)} LIMIT 1`)).length > 0) found.push(name);
   }
   return found;
-}
-
-const DRY_RUN_TABLE = '_svc_dry_run';
-
-async function findFailingChange(
-  context: AlterContext,
-  table: string,
-  changes: readonly TableChange[],
-): Promise<PreflightFailure | undefined> {
-  const { exec } = context;
-  const drop = `DROP TABLE IF EXISTS ${quoteIdentifier(DRY_RUN_TABLE)}`;
-  let isCreated = false;
-  try {
-    // A dead process may have left one.
-    await allowingZeroDates(context, table, () =>
-      exec(`${drop}; CREATE TABLE ${quoteIdentifier(DRY_RUN_TABLE)} LIKE ${quoteIdentifier(table)}`),
-    );
-    isCreated = true;
-    if (changes.some(({ alter }) => alter.clauses.some(({ kind }) => kind === 'dropCheck'))) await dropChecks(context);
-    for (const change of changes) {
-      try {
-        await assertChange(context, table, change);
-      } catch (error) {
-        if (isSvcError(error)) return { statement: change.statement, error };
-        throw error;
-      }
-    }
-    return undefined;
-  } catch (error) {
-    // An error that only the copy causes is ignored: the real step reports its own.
-    if (errorNumber(error) === undefined) throw error;
-    return undefined;
-  } finally {
-    if (isCreated) await exec(drop);
-  }
-}
-
-async function assertChange(context: AlterContext, table: string, change: TableChange): Promise<void> {
-  const { exec, allowCopy } = context;
-  const { alter, text, columnsUnchanged, violations } = change;
-  const { rejectRows, convertEnum } = alter;
-  assertServerSupports(context, alter);
-  // Other conditions may read columns that an earlier statement changes.
-  if (rejectRows && (columnsUnchanged || rejectRows.condition === 'TRUE')) await assertNoRows(exec, table, rejectRows);
-  if (convertEnum && columnsUnchanged) await assertEnumConvertible(exec, table, convertEnum);
-  for (const violation of violations) await assertNoViolation(exec, table, violation);
-  if (!allowCopy && !(await isOnline(context, alter))) await assertCopyAllowed(exec, alter, table, text);
-}
-
-/** Ignores a condition that the server cannot evaluate yet: the step itself reports a violation. */
-async function assertNoViolation(exec: ExecSql, table: string, violation: Violation): Promise<void> {
-  try {
-    await assertNoRows(exec, table, violation);
-  } catch (error) {
-    if (errorNumber(error) === undefined) throw error;
-  }
-}
-
-/** A plan that drops a check is tried on a copy without checks: on MySQL, those of a copy have other names. */
-async function dropChecks({ exec, traits }: AlterContext): Promise<void> {
-  const { checks } = await readTable(exec, traits, DRY_RUN_TABLE);
-  const clauses = checks
-    .filter(({ ofColumn }) => !ofColumn)
-    .map(({ name }): PlainClause => ({ kind: 'dropCheck', name }));
-  if (clauses.length > 0) await exec(alterSql(traits, DRY_RUN_TABLE, clauses));
-}
-
-/** Clauses that are not tried on the copy: it keeps its name and has no foreign keys. */
-const NOT_TRIED: ReadonlySet<string> = new Set(['renameTable', 'dropCheck', 'dropForeignKey']);
-
-/** Tries the change on the copy. */
-async function isOnline(context: AlterContext, alter: AlterTable): Promise<boolean> {
-  const { exec, traits } = context;
-  if (alter.clauses.some(requiresCopy)) return false;
-  const clauses = alter.clauses.filter(({ kind }) => !NOT_TRIED.has(kind));
-  const tried = await completeClauses(exec, traits, { ...alter, clauses }, DRY_RUN_TABLE);
-  if (tried.length === 0) return true;
-  return allowingZeroDates(context, DRY_RUN_TABLE, () => tryOnline(exec, alterSql(traits, DRY_RUN_TABLE, tried)));
 }

@@ -1,14 +1,15 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { RunObserver, RunOutcome } from '../../../../core/dialect.ts';
 import { isSvcError } from '../../../../core/errors.ts';
-import type { RecordWrite } from '../../../../core/records.ts';
+import { endsElapsed, type RecordWrite } from '../../../../core/records.ts';
 import { lockLostError } from '../../shared/errors.ts';
-import { endsElapsed, engineFilledValues } from '../../sql/record-values.ts';
+import { engineFilledValues } from '../../sql/record-values.ts';
 import { type ExecSql, type Result, rowsOf, type Session } from '../../sql/session.ts';
 import { isRaw } from '../../sql/statement.ts';
 import type { MysqlSegment, MysqlStatement, StatementPlan } from '../compile/step.ts';
 import { errorNumber, isTransient, toSvcError } from '../connection/errors.ts';
 import { readBackSql } from '../records/record-writes.ts';
+import { blockersOf, withBlockers } from './blocking-sessions.ts';
 import { NEEDS_CATALOG } from './online-alter.ts';
 import {
   countCommitted,
@@ -26,11 +27,17 @@ const WRITE_CONFLICT: ReadonlySet<number | undefined> = new Set([1690, 1048, 106
 /** A warning: a table of an engine without transactions kept its changes. */
 const NOT_ROLLED_BACK = 1196;
 
+interface DeferredOptions {
+  /** The migration permits copying the table. */
+  readonly allowCopy: boolean;
+  readonly onSent: (sql: string) => void;
+}
+
 export interface RunContext extends PacketContext {
   readonly session: Session;
   readonly lockRetries: number;
   /** Runs a statement that depends on the catalog. Calls `onSent` before it sends the SQL. */
-  runDeferred(exec: ExecSql, plan: StatementPlan, onSent: (sql: string) => void): Promise<void>;
+  runDeferred(exec: ExecSql, plan: StatementPlan, options: DeferredOptions): Promise<void>;
 }
 
 type Written = RunOutcome['written'][number];
@@ -75,8 +82,11 @@ export async function runSegments(
     }
     retry = outcome.retry;
     if (!outcome.failure || retry) continue;
-    const stopped = { committed: written.length, written, failure: outcome.failure };
+    const blocked = outcome.retryable ? await blockersOf(context, segments[written.length]?.statements) : [];
+    const failure = { ...outcome.failure, error: withBlockers(outcome.failure.error, blocked) };
+    const stopped = { committed: written.length, written, failure };
     if (!outcome.retryable || retries >= context.lockRetries) return stopped;
+    observer?.onBlocked?.(blocked);
     // Sessions that waited for this one go first.
     await wait(Math.min(2000, 50 * 2 ** retries) * (0.5 + Math.random() / 2));
     if (observer?.shouldRetry() === false) return stopped;
@@ -98,7 +108,7 @@ async function runPacket(
   const statement = first?.statements[0];
   if (statement && statement.run.kind !== 'raw' && (retry === 'deferred' || isDeferred(context, first))) {
     try {
-      await context.runDeferred(exec, statement.run, onSent);
+      await context.runDeferred(exec, statement.run, { allowCopy: statement.allowCopy === true, onSent });
       return { written: [[]] };
     } catch (error) {
       const retryable = isTransient(error);

@@ -55,7 +55,7 @@ export const grammar: Grammar<PostgresqlStep> = {
     return `${quoteIdentifier(field.name)} = ANY (ARRAY[${(field.enumValues ?? []).map(quoteLiteral).join(', ')}]::text[])`;
   },
   columnCheck: () => '',
-  createTable(name, { ifNotExists, temporary, unlogged }, lines, fields) {
+  createTable(name, { ifNotExists, temporary, unlogged }, lines, { fields, key }) {
     if (temporary && unlogged) {
       throw new SvcError('not_supported', `The table "${name}" cannot be temporary and unlogged at once.`, {
         why: 'PostgreSQL never logs temporary tables.',
@@ -67,7 +67,7 @@ export const grammar: Grammar<PostgresqlStep> = {
     const table = `${ifNotExists ? 'IF NOT EXISTS ' : ''}${schema}${quoteIdentifier(name)}`;
     const create = (all: readonly string[]) =>
       sqlStatement(`CREATE ${kind}TABLE ${table} (\n  ${all.join(',\n  ')}\n)`);
-    const repeated = temporary || ifNotExists ? undefined : repeatedKeyConstraint(name, fields);
+    const repeated = temporary || ifNotExists ? undefined : repeatedKeyConstraint(name, fields, key);
     if (repeated === undefined) return [create(lines)];
     return [create(lines.filter((line) => line !== repeated)), alter(name, [`ADD ${repeated}`])];
   },
@@ -123,10 +123,10 @@ export const grammar: Grammar<PostgresqlStep> = {
 };
 
 /** The UNIQUE of a field that is the whole primary key. CREATE TABLE would drop it as redundant; ALTER TABLE adds it. */
-function repeatedKeyConstraint(table: string, fields: readonly Field[]): string | undefined {
-  const [key, ...others] = fields.filter(({ primaryKey }) => primaryKey);
-  if (!key?.unique || others.length > 0) return undefined;
-  return fieldConstraints(grammar, key, table)[0];
+function repeatedKeyConstraint(table: string, fields: readonly Field[], key: readonly string[]): string | undefined {
+  const [field, ...others] = fields.filter(({ name }) => key.includes(name));
+  if (!field?.unique || others.length > 0) return undefined;
+  return fieldConstraints(grammar, field, table)[0];
 }
 
 /** The rename `first`, followed by those of the constraints that it affects. `table` is the name after `first`. */

@@ -28,7 +28,7 @@ export function literal(value: Json, field: Omit<Field, 'name'>): string {
     case 'boolean':
       return typeof value === 'boolean' ? String(value) : quoteLiteral(String(value));
     case 'json':
-      return `${json(value)}::jsonb`;
+      return `${jsonLiteral(value)}::jsonb`;
     case 'array':
       return `${quoteLiteral(arrayText(asArray(value), field.items ?? 'string'))}::${columnType(field, '')}`;
     case 'string':
@@ -47,7 +47,7 @@ export function literal(value: Json, field: Omit<Field, 'name'>): string {
   }
 }
 
-function json(value: Json): string {
+export function jsonLiteral(value: Json): string {
   const written = JSON.stringify(value);
   if (/(?<!\\)(\\\\)*\\u0000/.test(written)) {
     throw new SvcError('value_invalid', 'A JSON value contains a NUL character, which PostgreSQL cannot store.', {

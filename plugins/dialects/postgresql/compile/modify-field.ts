@@ -9,7 +9,8 @@ import type { Grammar } from '../../sql/grammar.ts';
 import { isLossyCast } from '../../sql/lossy-casts.ts';
 import { derivedConstraints, enumCheckName, primaryKeyName } from '../../sql/names.ts';
 import { SCHEMA_PLACEHOLDER, type SqlText, sqlStatement } from '../../sql/statement.ts';
-import { doBlock, tableOid, withNativeEnumGuard } from './plpgsql-guards.ts';
+import { alteredValuesGuard } from './altered-values.ts';
+import { doBlock, tableOid, withGuard, withNativeEnumGuard } from './plpgsql-guards.ts';
 import { columnType } from './types.ts';
 
 /** The clause that drops the primary key declared by `primaryKey` flags. */
@@ -62,8 +63,10 @@ export function modifyField(grammar: Grammar, before: Collection, from: Field, t
   if (clauses.length > 0) {
     const destructive = (retyped || !isDeepStrictEqual(from.type, to.type)) && isLossyCast(from, to);
     const altered = alterTable(grammar, table, clauses, { destructive });
+    const guard = retyped && !destructive ? alteredValuesGuard(grammar, before, from, to) : undefined;
+    const guarded = guard === undefined ? altered : withGuard(guard, altered);
     const check = enumCheckName(table, from.name);
-    statements.push(dropped.includes(check) ? withNativeEnumGuard(grammar, before, [from], altered) : altered);
+    statements.push(dropped.includes(check) ? withNativeEnumGuard(grammar, before, [from], guarded) : guarded);
   }
   if (wasIdentity && isIdentity(to) && INTEGER_WIDTHS.indexOf(to.type) > INTEGER_WIDTHS.indexOf(from.type)) {
     statements.push(widenSequence(grammar, table, from.name, newType));
@@ -156,6 +159,8 @@ function conversionExpression(column: string, from: Field, to: Field): string | 
   if (NUMBER_TYPES.has(from.type) && NUMBER_TYPES.has(to.type)) return undefined;
   if (to.type === 'json') return TEXT_TYPES.has(from.type) ? `${column}::jsonb` : `to_jsonb(${column})`;
   if (from.type === 'json' && to.type === 'array' && to.items !== 'json') return `${jsonElements(column)}::${type}`;
+  // As JSON: without quotes, "5" and 5 would become the same text, and null no text at all.
+  if (from.type === 'json' && (to.type === 'text' || to.type === 'string')) return `${column}::text`;
   if (from.type === 'json') return fromText(`${column} #>> '{}'`);
   if (from.type === 'array' && to.type === 'array') return `${column}::text[]::${type}`;
   if (to.type === 'array') {

@@ -11,7 +11,7 @@ import { FIELD_SHARED_ERROR, NATIVE_ENUM_ERROR } from '../connection/errors.ts';
 export const doBlock = (body: string): string => `DO ${dollarQuoted(body)}`;
 
 /** The statement, preceded by a block that raises an error to prevent it. */
-const withGuard = (guard: string, guarded: Statement<SqlText>): Statement<SqlText> => ({
+export const withGuard = (guard: string, guarded: Statement<SqlText>): Statement<SqlText> => ({
   ...guarded,
   run: {
     kind: 'sql',

@@ -2,7 +2,7 @@ import type { Connection } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { metaTable } from '../../../../core/migration/history-table.ts';
 import { convertingErrors } from '../../shared/errors.ts';
-import type { Mutex } from '../../sql/mutex.ts';
+import type { Mutex } from '../../shared/mutex.ts';
 import { recordStore } from '../../sql/record-store.ts';
 import { type Result, rowsOf, type Session } from '../../sql/session.ts';
 import { toModel } from '../catalog/introspect.ts';
@@ -15,9 +15,11 @@ import { DOLLAR_TAG } from '../compile/plpgsql-guards.ts';
 import type { PostgresqlStep } from '../compile/step.ts';
 import { runUpdate } from '../data/update.ts';
 import { createRecordBackend, ensureTables, notifyChannel } from '../records/record-backend.ts';
-import { runSegments } from '../run/run.ts';
+import { lockShortage } from '../run/lock-shortage.ts';
+import { type RunContext, runSegments } from '../run/run.ts';
 import { codeOf, poolerError, toSvcError } from './errors.ts';
 import { type LockContext, lockHeldByAnySession, withMigrationLock } from './lock.ts';
+import { permissionProbes } from './permission-probes.ts';
 import { DISABLE_TIMEOUTS, type Settings } from './settings.ts';
 
 export interface OpenSession {
@@ -47,12 +49,18 @@ export async function createConnection({
     missingSchema: exists ? undefined : quoteIdentifier(name),
   };
   const restoreAll = `${restoreSettings}; SELECT ${DISABLE_TIMEOUTS}${checksClient ? `, ${ENABLE_CLIENT_CHECK}` : ''}`;
-  const runContext = { session, schema, settings, restoreSettings: restoreAll };
   const recordBackend = createRecordBackend(session, schema, settings.lockRetries);
   const withSvcErrors = convertingErrors(toSvcError);
   const rows = (text: string): Promise<Result['rows']> => withSvcErrors(() => rowsOf(session.exec, text));
-  const readTables = (collections?: readonly string[]) =>
-    withSvcErrors(async () => toModel(await readCatalog(session.exec, name, collections)));
+  const readTables = (collections?: readonly string[], exec = session.exec) =>
+    withSvcErrors(async () => toModel(await readCatalog(exec, name, collections)));
+  const runContext: RunContext = {
+    session,
+    schema,
+    settings,
+    restoreSettings: restoreAll,
+    introspect: async (exec, collections) => (await readTables(collections, exec)).model,
+  };
   return {
     server: `PostgreSQL ${Math.floor(version / 10000)}.${version % 10000}`,
     ...(settings.schema !== undefined && {
@@ -62,7 +70,9 @@ export async function createConnection({
       ],
     }),
     run: (segments, epoch, tookMs, observer) => runSegments(runContext, segments, epoch, tookMs, observer),
+    lockShortage: (locks) => withSvcErrors(() => lockShortage(session, locks)),
     query: rows,
+    permissionProbes: permissionProbes(schema, name),
     introspect: async (collections) => (await readTables(collections)).model,
     async unsupportedObjects() {
       const { unsupportedObjects } = await readTables();

@@ -28,6 +28,8 @@ export function codeOf(error: unknown): string | undefined {
 export const NATIVE_ENUM_ERROR = 'SVC01';
 /** The SQLSTATE of a guard for dropping a field whose index or constraint also uses other fields. */
 export const FIELD_SHARED_ERROR = 'SVC02';
+/** The SQLSTATE of a guard for values that a change of type would alter. */
+export const VALUES_ALTERED_ERROR = 'SVC03';
 
 export const LOCK_NOT_AVAILABLE = '55P03';
 const INSUFFICIENT_PRIVILEGE = '42501';
@@ -81,12 +83,27 @@ const TLS_ADVICE: readonly string[] = [
   'For a certificate that Node does not trust: sslrootcert=<file>, or sslmode=no-verify to encrypt without verification.',
   'For a server without TLS: sslmode=disable',
 ];
+export const OUT_OF_MEMORY = '53200';
+const OUT_OF_LOCKS: ErrorMapping = {
+  code: 'locks_exhausted',
+  message: 'The PostgreSQL server has no room for more locks.',
+  next: [
+    'Split the migration into several, or raise max_locks_per_transaction and restart the server.',
+    'If other sessions hold many locks, run the command again later: SELECT pid, count(*) FROM pg_locks GROUP BY 1',
+  ],
+};
 const POOLER: ErrorMapping = {
   code: 'pooler_unsupported',
   message: 'The URL points to a connection pooler, which would break the migration lock.',
   next: ["Use the PostgreSQL server's own port in the URL."],
 };
 export const poolerError = (why: string): SvcError => mappedError(POOLER, { why });
+
+const LOCKED: ErrorMapping = {
+  code: 'table_locked',
+  message: 'Another session holds a lock on the table.',
+  next: ['Find the session: SELECT * FROM pg_stat_activity', 'Run the command again when the session has ended.'],
+};
 
 function violationMapping(next: string): ErrorMapping {
   return { code: 'data_violates', message: 'Rows in the table do not allow the change.', next: [next] };
@@ -96,6 +113,8 @@ const MAPPING_BY_CODE: Readonly<Record<string, ErrorMapping>> = {
   ...networkMappings(UNREACHABLE, LOST),
   ENOENT: UNREACHABLE,
   '53300': TOO_MANY_CONNECTIONS,
+  '53100': { code: 'migration_failed', message: 'The PostgreSQL server is out of disk space.' },
+  [OUT_OF_MEMORY]: { code: 'migration_failed', message: 'The PostgreSQL server is out of memory.' },
   '57P03': UNREACHABLE,
   '57P01': LOST,
   '57P02': LOST,
@@ -132,11 +151,9 @@ const MAPPING_BY_CODE: Readonly<Record<string, ErrorMapping>> = {
     message: 'Another object in the database depends on it.',
     next: ['Drop the dependent object first: with cascade, svc only drops foreign keys of the same schema.'],
   },
-  [LOCK_NOT_AVAILABLE]: {
-    code: 'migration_failed',
-    message: 'Another session holds a lock on the table.',
-    next: ['Find the session: SELECT * FROM pg_stat_activity', 'Run the command again when the session has ended.'],
-  },
+  [LOCK_NOT_AVAILABLE]: LOCKED,
+  '40P01': LOCKED,
+  '40001': LOCKED,
   '23502': violationMapping(
     'Give the field a default; or add it without required, fill the rows in a migration, and make it required in the next.',
   ),
@@ -159,17 +176,27 @@ const MAPPING_BY_CODE: Readonly<Record<string, ErrorMapping>> = {
       'Drop the others with the statement above: in a raw operation, or by hand.',
     ],
   },
+  [VALUES_ALTERED_ERROR]: {
+    code: 'data_violates',
+    message: 'The change would alter values.',
+    next: ['Run the statement above in a raw operation before this one, or correct the rows by hand.'],
+  },
   '42883': { code: 'migration_failed', message: 'A function or an operator does not exist on the server.' },
 };
 
 const MAPPING_BY_CLASS: Readonly<Record<string, ErrorMapping>> = {
   '08': LOST,
   '28': BAD_CREDENTIALS,
-  '53': { code: 'migration_failed', message: 'PostgreSQL is out of disk space, memory or connections.' },
+  '53': { code: 'migration_failed', message: 'The PostgreSQL server lacks a resource.' },
   '23': { code: 'data_violates', message: 'Rows in the table do not allow the change.' },
   '22': { code: 'data_violates', message: 'A value does not allow the change.' },
 };
 
+const INDEX_EXISTS: ErrorMapping = {
+  code: 'index_exists',
+  message: 'A table or an index with the name of the index already exists.',
+  next: ['Use another name, or drop the existing one.'],
+};
 const FAILED: ErrorMapping = { code: 'migration_failed', message: 'PostgreSQL rejected a statement.' };
 
 /** A PostgreSQL or connection error as an `SvcError`, with its code and message in `why`; anything else unchanged. */
@@ -182,7 +209,13 @@ export function toSvcError(error: unknown): unknown {
     return mappedError(BAD_CREDENTIALS, { why: error.message, cause: error });
   }
   if (code === undefined && !/connection|timeout|ended|closed/i.test(error.message)) return error;
-  const mapping = code === undefined ? (/timeout/i.test(error.message) ? UNREACHABLE : LOST) : mappingOf(code);
+  const mapping = isOutOfLocks(error)
+    ? OUT_OF_LOCKS
+    : code === undefined
+      ? /timeout/i.test(error.message)
+        ? UNREACHABLE
+        : LOST
+      : mappingOf(code);
   if (code !== undefined && mapping === FAILED && !/^[0-9A-Z]{5}$/.test(code)) return error;
   const why = [code === undefined ? error.message : `${code}: ${error.message}`, detail, hint]
     .filter(Boolean)
@@ -195,10 +228,18 @@ export function toSvcError(error: unknown): unknown {
   });
 }
 
-/** The error of a statement. In CREATE TABLE, the taken name may be that of a key of the new table. */
+/** The lock table is in shared memory. The hint names the setting in any language. */
+const isOutOfLocks = ({ code, hint }: EngineError): boolean =>
+  code === OUT_OF_MEMORY && hint?.includes('max_locks_per_transaction') === true;
+
+/** The error of a statement. A taken name may be that of the index to create, or of a key of the new table. */
 export function statementError({ text }: Statement, error: unknown): unknown {
   const svcError = toSvcError(error);
   if (codeOf(error) !== DUPLICATE_TABLE || !isSvcError(svcError) || svcError.why === undefined) return svcError;
+  if (/^CREATE (?:UNIQUE )?INDEX /.test(text)) {
+    const { why, details, cause } = svcError;
+    return mappedError(INDEX_EXISTS, { why, details, cause });
+  }
   const [, created] = /^CREATE (?:\w+ )?TABLE (?:IF NOT EXISTS )?(?:pg_temp\.)?"((?:[^"]|"")*)"/.exec(text) ?? [];
   const [, taken] = /"(.*)"/s.exec((error as Error).message) ?? [];
   if (created === undefined || taken === undefined || created.replaceAll('""', '"') === taken) return svcError;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { LockOptions } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { withNothingChanged } from '../../shared/errors.ts';
-import { type Mutex, withSessionLock } from '../../sql/mutex.ts';
+import { type Mutex, withSessionLock } from '../../shared/mutex.ts';
 import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
 import { codeOf, poolerError, toSvcError } from './errors.ts';

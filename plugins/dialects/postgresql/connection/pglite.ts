@@ -1,9 +1,11 @@
+import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { PGlite } from '@electric-sql/pglite';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { type Driver, loadDriver } from '../../../shared/driver.ts';
+import { Mutex, SerialQueue } from '../../shared/mutex.ts';
 import { shareInstance } from '../../shared/share-instance.ts';
-import { Mutex, SerialQueue } from '../../sql/mutex.ts';
 import type { ExecSql, Session } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
 import type { OpenSession } from './connection.ts';
@@ -32,12 +34,16 @@ const MEMORY = ':memory:';
 const SESSION_SETTINGS =
   "SET timezone = 'UTC'; SET standard_conforming_strings = on; SET quote_all_identifiers = off; SET extra_float_digits = 1; SET client_min_messages = warning";
 const RESET_PATH = 'RESET search_path';
+/** PostgreSQL's default of 128 MB is written at every start, which takes a fifth of it and doubles the process's memory. */
+const SHARED_BUFFERS = ['-c', 'shared_buffers=16MB'];
 
 export async function openPglite(url: string, settings: Settings): Promise<Omit<OpenSession, 'settings'>> {
   const folder = folderOf(url);
+  // `PG_VERSION` is in the folder of every PostgreSQL database.
+  const isMissing = settings.readOnly === true && folder !== undefined && !existsSync(join(folder, 'PG_VERSION'));
   const { instance: shared, release } = await shareInstance(
-    `pglite:${folder ?? MEMORY}`,
-    () => start(folder, settings),
+    isMissing ? `pglite:missing:${folder}` : `pglite:${folder ?? MEMORY}`,
+    () => start(isMissing ? undefined : folder, settings),
     async ({ pglite, unlock }) => {
       await pglite.close();
       await unlock();
@@ -61,7 +67,11 @@ async function start(folder: string | undefined, settings: Settings): Promise<Sh
   const unlock = folder === undefined ? async () => {} : await lockFolder(folder, settings);
   try {
     if (folder !== undefined) await mkdir(folder, { recursive: true });
-    const pglite = folder === undefined ? await Instance.create() : await Instance.create(folder);
+    const { defaultStartParams } = Instance as Partial<Pick<typeof Instance, 'defaultStartParams'>>; // since PGlite 0.4
+    const pglite = await Instance.create({
+      ...(folder !== undefined && { dataDir: folder }),
+      ...(defaultStartParams && { startParams: [...defaultStartParams, ...SHARED_BUFFERS] }),
+    });
     await pglite.exec(SESSION_SETTINGS);
     return { pglite, searchPath: RESET_PATH, queue: new SerialQueue(), mutex: new Mutex(), unlock };
   } catch (error) {

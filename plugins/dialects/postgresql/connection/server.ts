@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Client, ClientConfig } from 'pg';
-import { type Driver, loadDriver } from '../../../shared/driver.ts';
+import { assertInstalled, type Driver, loadDriver } from '../../../shared/driver.ts';
 import { withNothingChanged } from '../../shared/errors.ts';
-import { SerialQueue } from '../../sql/mutex.ts';
+import { SerialQueue } from '../../shared/mutex.ts';
 import type { ExecSql, Result, Session } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
 import { asLostIfUnreachable, codeOf, toConnectError, toSvcError } from './errors.ts';
@@ -49,6 +49,9 @@ export async function openServer(url: string, settings: Settings): Promise<Serve
     },
   };
 }
+
+/** Throws `driver_missing` if a program of the project cannot load the driver. */
+export const assertDriver = (root: string): Promise<void> => assertInstalled(driver, root);
 
 interface DriverResult {
   readonly rows: readonly Record<string, unknown>[];

@@ -6,13 +6,16 @@ import { type ExecSql, type Result, retryTransient, type Session } from '../../s
 import { StatementTemplate } from '../../sql/statement.ts';
 import { StatementBatcher } from '../../sql/statement-batcher.ts';
 import { grammar, quoteIdentifier } from '../compile/grammar.ts';
-import { quoteLiteral } from '../compile/literal.ts';
+import { jsonLiteral, quoteLiteral } from '../compile/literal.ts';
 import { codeOf, isTransient, toSvcError } from '../connection/errors.ts';
 import { epochIsCurrent } from '../connection/lock.ts';
 import { isPreparedStatementMissing, PreparedStatements } from './prepared-statements.ts';
 
 export const recordGrammar: RecordGrammar = {
   ...grammar,
+  // Unlike jsonb, json keeps the order of keys.
+  columnType: (field, table) => (field.type === 'json' ? 'json' : grammar.columnType(field, table)),
+  literal: (value, field) => (field.type === 'json' ? `${jsonLiteral(value)}::json` : grammar.literal(value, field)),
   read: readRecordColumn,
   clock: 'clock_timestamp()',
   elapsed:
@@ -41,6 +44,16 @@ export function createRecordBackend(session: Session, schema: string, lockRetrie
       throw error;
     }
   };
+  /** By the text of a query with placeholders, which occurs again. */
+  const jsonTexts = new Map<string, string>();
+  const asJson = ({ text, literals }: StatementTemplate, columns: readonly string[]): string => {
+    const known = jsonTexts.get(text);
+    if (known !== undefined) return known;
+    const all = `json_agg(json_build_array(${columns.map(quoteIdentifier).join(', ')}))`;
+    const json = `SELECT ${all} AS found FROM (${text}) AS page`;
+    if (literals.length > 0) jsonTexts.set(text, json);
+    return json;
+  };
   const isRetryable = (error: unknown): boolean => isTransient(error) || isPreparedStatementMissing(error);
   const send = (template: StatementTemplate, ...more: readonly string[]) =>
     retryTransient(() => sendOnce(template, more), isRetryable, lockRetries);
@@ -54,14 +67,14 @@ export function createRecordBackend(session: Session, schema: string, lockRetrie
     },
     // One JSON value for the page, because the driver needs ten times as long to parse rows.
     async readColumns(query, columns) {
-      const all = `json_agg(json_build_array(${columns.map(quoteIdentifier).join(', ')}))`;
-      const [result] = await send(query.wrap(`SELECT ${all} AS found FROM (`, ') AS page'));
+      const [result] = await send(new StatementTemplate(asJson(query, columns), query.literals));
       return (result?.rows[0]?.found as readonly (readonly unknown[])[] | null | undefined) ?? [];
     },
     grammar: recordGrammar,
     schema,
     isMissing: (error) => codeOf(error) === '42P01',
     isDuplicate: (error) => codeOf(error) === '23505',
+    onDuplicate: 'ON CONFLICT DO NOTHING',
     toSvcError,
     epochIsCurrent: (epoch) => epochIsCurrent(schema, epoch),
   };

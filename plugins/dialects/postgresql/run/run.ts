@@ -2,8 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { RunObserver, RunOutcome, Segment, Statement } from '../../../../core/dialect.ts';
 import { isSvcError } from '../../../../core/errors.ts';
 import { processWide } from '../../../../core/process-wide.ts';
+import { endsElapsed } from '../../../../core/records.ts';
+import type { SchemaModel } from '../../../../core/schema/model.ts';
 import { lockLostError } from '../../shared/errors.ts';
-import { endsElapsed, engineFilledColumns, engineFilledValues } from '../../sql/record-values.ts';
+import { engineFilledColumns, engineFilledValues } from '../../sql/record-values.ts';
 import { type ExecSql, type Result, rowsOf, type Session } from '../../sql/session.ts';
 import { isRaw } from '../../sql/statement.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
@@ -20,6 +22,7 @@ import { lockHeldBySession, lockReleasedError } from '../connection/lock.ts';
 import type { Settings } from '../connection/settings.ts';
 import { recordGrammar } from '../records/record-backend.ts';
 import { readBackSql, recordWriteSql } from '../records/record-writes.ts';
+import { blockersOf, withBlockers } from './blocking-sessions.ts';
 import { dropInvalidIndex, waitForIndexBuilds } from './invalid-index.ts';
 
 const BATCH_SEGMENTS = 50;
@@ -34,6 +37,7 @@ export interface RunContext {
   readonly settings: Settings;
   /** SQL that restores the settings the session was opened with. */
   readonly restoreSettings: string;
+  introspect(exec: ExecSql, collections: readonly string[]): Promise<SchemaModel>;
 }
 
 /** The values that the engine filled in for the record writes of one segment. */
@@ -86,8 +90,11 @@ export async function runSegments(
       maxSegments = 1;
       continue;
     }
-    const stopped = { committed: written.length, written, failure: outcome.failure };
+    const blocked = outcome.retry ? await blockersOf(context, segments[written.length]?.statements) : [];
+    const failure = { ...outcome.failure, error: withBlockers(outcome.failure.error, blocked) };
+    const stopped = { committed: written.length, written, failure };
     if (!outcome.retry || retries >= context.settings.lockRetries) return stopped;
+    observer?.onBlocked?.(blocked);
     // Sessions that waited for this one go first.
     await sleep(Math.min(2000, 50 * 2 ** retries) * (0.5 + Math.random() / 2));
     if (observer?.shouldRetry() === false) return stopped;
@@ -100,6 +107,8 @@ interface Batch {
   readonly id: string;
   readonly segments: readonly Segment<PostgresqlStep>[];
   readonly text: string;
+  /** Set for a single segment that is verified after `text`, and what then completes its transaction. */
+  readonly verified?: { readonly verify: NonNullable<Segment['verify']>; readonly text: string };
 }
 
 /** `elapsedMs` counts from the start of the first segment's migration. */
@@ -120,9 +129,13 @@ function nextBatch(
     }
     // Restoring the session also resets the start time of the migration, so raw text begins a batch with its own.
     if (batch.length > 0 && hasRawStatement(segment)) break;
+    if (segment.verify) {
+      const [statements, rest] = segmentTexts(context, segment, epoch, id, 0, elapsedMs);
+      return { id, segments: [segment], text: statements, verified: { verify: segment.verify, text: rest } };
+    }
     const last = batch.at(-1);
     const elapsed = last ? (endsElapsed(last) ? 0 : undefined) : elapsedMs;
-    const next = segmentText(context, segment, epoch, id, batch.length, elapsed);
+    const next = segmentTexts(context, segment, epoch, id, batch.length, elapsed).join('');
     if (batch.length > 0 && text.length + next.length > BATCH_CHARACTERS) break;
     text += next;
     batch.push(segment);
@@ -133,17 +146,17 @@ function nextBatch(
 const hasRawStatement = ({ statements }: Segment<PostgresqlStep>): boolean => statements.some(isRaw);
 
 /**
- * A segment as one transaction. `svc.done`, set after its last write, rolls back with it, so its value names the last
+ * A segment as one transaction: its statements, then its record writes and the commit. `svc.done`, set after its last write, rolls back with it, so its value names the last
  * segment that committed. Set in a WHERE clause, it returns no row.
  */
-function segmentText(
+function segmentTexts(
   context: RunContext,
   segment: Segment<PostgresqlStep>,
   epoch: number,
   id: string,
   index: number,
   elapsedMs: number | undefined,
-): string {
+): readonly [string, string] {
   const begin = elapsedMs === undefined ? ['BEGIN'] : ['BEGIN', setStartTime('clock_timestamp()', elapsedMs)];
   const done = `SELECT WHERE set_config('svc.done', '${id}:${index + 1}', false) IS NULL`;
   const statements = segment.statements.map((statement) => statementText(context, statement.run));
@@ -153,7 +166,8 @@ function segmentText(
     ? [context.restoreSettings, setStartTime('transaction_timestamp()', elapsedMs ?? 0), assertLock]
     : [];
   // Each on a new line: raw text may end in a comment.
-  return `${[...begin, ...statements, ...afterRaw, ...writes, done, 'COMMIT'].join('\n;')};\n`;
+  const joined = (parts: readonly string[]): string => `${parts.join('\n;')};\n`;
+  return [joined([...begin, ...statements, ...afterRaw]), joined([...writes, done, 'COMMIT'])];
 }
 
 const setStartTime = (now: string, elapsedMs: number): string =>
@@ -172,7 +186,14 @@ function statementText({ schema }: RunContext, step: PostgresqlStep): string {
 
 async function runBatch(context: RunContext, exec: ExecSql, batch: Batch): Promise<BatchOutcome> {
   try {
-    return { written: writtenFromResults(batch, await exec(batch.text)) };
+    const results = await exec(batch.text);
+    if (!batch.verified) return { written: writtenFromResults(batch, results) };
+    const { verify, text } = batch.verified;
+    const [checked] = await Promise.allSettled([verify((names) => context.introspect(exec, names))]);
+    if (checked.status === 'fulfilled') return { written: writtenFromResults(batch, await exec(text)) };
+    await exec('ROLLBACK');
+    const failed = batch.segments[0]?.statements.findIndex(isRaw);
+    return { written: [], failure: { statement: failed, error: toSvcError(checked.reason), rolledBack: true } };
   } catch (error) {
     try {
       await exec('ROLLBACK');
@@ -294,7 +315,7 @@ async function runOutsideTransaction(
     if (isRaw(statement) && !(await holdsLock(context, exec))) throw lockReleasedError();
     return { written: [[]] };
   } catch (error) {
-    const failure = { statement: 0, error: toSvcError(error) };
+    const failure = { statement: 0, error: statementError(statement, error) };
     return { written: [], failure: isRejectedBeforeExecution(error) ? { ...failure, rolledBack: true } : failure };
   }
 }

@@ -18,8 +18,8 @@ import {
 } from '../../../../core/schema/model.ts';
 import type { NameRules } from '../../../../core/schema/names.ts';
 import type { Feature, UnsupportedFeatures } from '../../../../core/schema/unsupported-features.ts';
-import { isLeased, withLeaseLock } from '../../sql/lease.ts';
 import { convertingErrors, lockLostError, TABLE_EXISTS_REMEDIES } from '../errors.ts';
+import { isLeased, withLeaseLock } from '../lease.ts';
 import { runSegments } from '../run-segments.ts';
 import { changedValues, compileKeyValue, type KeyValueStep, type RowChange, rowsExistError } from './compile.ts';
 import type { ExpectedText, KeyValueDriver, RowOutcome, RowWrite } from './driver.ts';
@@ -259,13 +259,7 @@ async function rewriteRows(driver: KeyValueDriver, job: RowJob): Promise<Readonl
   let done = 0;
   for await (const batch of driver.scan(`${table}:`, 'rows')) {
     for (let keys = batch; keys.length > 0; ) {
-      const read =
-        fields.length > 0
-          ? await driver.readRows(
-              keys,
-              fields.map(({ name }) => name),
-            )
-          : [];
+      const read = fields.length > 0 ? await driver.readRows(keys, fields) : [];
       const writes = keys.flatMap((key, at): RowWrite[] => {
         const values = read[at] ?? {};
         const change = changeOf({ key, values: decodeRow(fields, values) });
@@ -273,7 +267,7 @@ async function rewriteRows(driver: KeyValueDriver, job: RowJob): Promise<Readonl
         const write = { key, read: values };
         return ['set' in change ? { ...write, set: encodeRow(fields, change.set) } : { ...write, ...change }];
       });
-      const outcomes = writes.length > 0 ? await driver.writeRows(writes, expected) : [];
+      const outcomes = writes.length > 0 ? await driver.writeRows(writes, expected, fields) : [];
       if (outcomes === 'conflict') throw lockLostError();
       const keysOf = (outcome: RowOutcome) => writes.flatMap(({ key }, at) => (outcomes[at] === outcome ? [key] : []));
       const [taken] = keysOf('taken');

@@ -1,4 +1,5 @@
 import type { Connection } from '../../../../core/dialect.ts';
+import type { Field } from '../../../../core/schema/model.ts';
 
 /**
  * The engine-specific part of `keyValueDialect`: texts under keys and sorted sets of texts, both with names that begin with
@@ -14,14 +15,15 @@ export interface KeyValueDriver extends Pick<Connection, 'server' | 'now' | 'que
   /** The keys with a beginning that are rows, or the others, in batches. A key that exists throughout comes at least once. */
   scan(prefix: string, which: 'rows' | 'others'): AsyncIterable<readonly string[]>;
   /** Fields of rows, in this order. A row that does not exist has none. */
-  readRows(keys: readonly string[], fields: readonly string[]): Promise<readonly RowValues[]>;
+  readRows(keys: readonly string[], fields: readonly Field[]): Promise<readonly RowValues[]>;
   /**
    * Writes each row atomically, and only if it has the values in `read`. `conflict`: `expected` is not met, and nothing is
-   * written.
+   * written. `fields` are those in `read` and `set`.
    */
   writeRows(
     writes: readonly RowWrite[],
     expected: readonly ExpectedText[],
+    fields: readonly Field[],
   ): Promise<readonly RowOutcome[] | 'conflict'>;
   /** Converts an error of the engine to an `SvcError`. Returns other errors unchanged. */
   toSvcError(error: unknown): unknown;

@@ -18,8 +18,8 @@ import {
   typedStore,
   type Versioned,
 } from '../../../../core/records.ts';
-import { leaseTable } from '../../sql/lease.ts';
 import { convertingErrors, lockLostError } from '../errors.ts';
+import { leaseTable } from '../lease.ts';
 import type { ExpectedText, KeyValueCommit, KeyValueDriver, SetEntry } from './driver.ts';
 
 const EPOCH_KEY = '_svc_epoch';

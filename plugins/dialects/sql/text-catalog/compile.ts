@@ -29,6 +29,8 @@ export interface TextCatalogStep {
   readonly mustBeEmpty: readonly string[];
   /** A table that others may reference is dropped and recreated. */
   readonly rebuilds: boolean;
+  /** The table that is recreated. What svc did not create on it is created again. */
+  readonly recreated?: string;
   /** What becomes of the stored definitions, for an engine that rewrites texts. */
   readonly definitions?: readonly DefinitionChange[];
 }
@@ -219,5 +221,6 @@ function rebuild(
   return statementOf(texts, facts, {
     mustBeEmpty: [...(syntax.danglingReferences ? [syntax.danglingReferences(to.name)] : []), ...invalidValues],
     rebuilds: true,
+    recreated: to.name,
   });
 }

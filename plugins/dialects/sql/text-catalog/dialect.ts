@@ -1,7 +1,7 @@
 import type { Connection, ConnectOptions, Dialect, UpdateJob, UpdateResult } from '../../../../core/dialect.ts';
 import type { AnyRecordDefinition, RecordColumn, RecordValue } from '../../../../core/records.ts';
 import { convertingErrors } from '../../shared/errors.ts';
-import { isLeased, leaseTable, withLeaseLock } from '../lease.ts';
+import { isLeased, leaseTable, withLeaseLock } from '../../shared/lease.ts';
 import { type RecordBackend, recordStore, recordTableStatements } from '../record-store.ts';
 import { type RecordGrammar, readRecordColumn } from '../record-values.ts';
 import { type ExecSql, rowsOf } from '../session.ts';
@@ -42,23 +42,24 @@ export function sqlConnection(syntax: TextCatalogSyntax, driver: SqlDriver): Con
     }
     return texts;
   };
-  const readCatalog = () =>
+  const readCatalog = (exec = driver.exec) =>
     translateErrors(async (): Promise<TextCatalog> => {
-      const texts = await readTexts(driver.exec);
+      const texts = await readTexts(exec);
       const { model, unsupportedObjects } = syntax.rewritesTexts
-        ? await readStoredCatalog(syntax, texts, recordStore(own, definitionsTable))
+        ? await readStoredCatalog(syntax, texts, recordStore(backend(exec), definitionsTable))
         : readTextCatalog(syntax, [...texts.values()].flat());
       return { model, unsupportedObjects: [...unsupportedObjects, ...otherObjects(texts)] };
     });
+  const introspect = async (collections: readonly string[] | undefined, exec?: ExecSql) => {
+    const { model } = await readCatalog(exec);
+    return collections ? new Map([...model].filter(([name]) => collections.includes(name))) : model;
+  };
   const connection: Connection<TextCatalogStep> = {
     server: driver.server,
     run: (segments, epoch, tookMs) =>
-      runSegments({ syntax, driver, backend, readTexts, ensureTable }, segments, epoch, tookMs),
+      runSegments({ syntax, driver, backend, readTexts, ensureTable, introspect }, segments, epoch, tookMs),
     query: async (text) => (await rows(text)).map(withExactNumbers),
-    async introspect(collections) {
-      const { model } = await readCatalog();
-      return collections ? new Map([...model].filter(([name]) => collections.includes(name))) : model;
-    },
+    introspect: (collections) => introspect(collections),
     unsupportedObjects: async () => (await readCatalog()).unsupportedObjects,
     normalize: async (model) => normalizeTextCatalog(syntax, model),
     records: (definition) => recordStore(own, definition),

@@ -41,9 +41,20 @@ export function otherObjects(texts: ReadonlyMap<string, readonly string[]>): Uns
             ? `has an object of the statement ${sql.slice(0, 80).replace(/\s+/g, ' ')}`
             : `has the ${kind.toLowerCase().replace(/\s+/g, ' ')} "${unquoteIdentifier(name)}"`;
         return isTable
-          ? { collection: table, what: `${what}, which is lost when svc recreates the table` }
+          ? { collection: table, what: `${what}, which svc does not manage; it is kept when svc recreates the table` }
           : { what: `${what}, which svc does not manage` };
       });
+  });
+}
+
+/** The statements of a table that svc did not write, such as those of triggers and partial indexes. */
+export function foreignStatements({ rewritesTexts }: TextCatalogSyntax, texts: readonly string[]): readonly string[] {
+  return texts.filter((sql) => {
+    if (TABLE.test(sql)) return false;
+    const index = readIndex(sql);
+    if (!index) return true;
+    // The text of an index of svc may differ as well.
+    return !rewritesTexts && !isSame(sql, createIndexSql(index.table, index.index));
   });
 }
 
@@ -66,14 +77,10 @@ export function readTextCatalog(syntax: TextCatalogSyntax, texts: readonly strin
     return false;
   });
   for (const sql of rest) {
-    const [, unique, name, table, keys = ''] = INDEX.exec(sql) ?? [];
-    const collection = model.get(unquoteIdentifier(table ?? ''));
-    if (name === undefined || !collection) continue;
-    const columns = [...keys.matchAll(/("(?:[^"]|"")*"|[^\s"(),]+)( DESC)?/gi)].map(([, column = '', down]) => ({
-      name: unquoteIdentifier(column),
-      ...(down !== undefined && { order: 'desc' as const }),
-    }));
-    const index: Index = { name: unquoteIdentifier(name), columns, ...(unique !== undefined && { unique: true }) };
+    const read = readIndex(sql);
+    const collection = read && model.get(read.table);
+    if (!collection) continue;
+    const { index } = read;
     if (isSame(sql, createIndexSql(collection.name, index))) collection.indexes.set(index.name, index);
     else
       unsupportedObjects.push({
@@ -83,6 +90,17 @@ export function readTextCatalog(syntax: TextCatalogSyntax, texts: readonly strin
       });
   }
   return { model, unsupportedObjects };
+}
+
+function readIndex(sql: string): { readonly table: string; readonly index: Index } | undefined {
+  const [, unique, name, table, keys = ''] = INDEX.exec(sql) ?? [];
+  if (name === undefined || table === undefined) return undefined;
+  const columns = [...keys.matchAll(/("(?:[^"]|"")*"|[^\s"(),]+)( DESC)?/gi)].map(([, column = '', down]) => ({
+    name: unquoteIdentifier(column),
+    ...(down !== undefined && { order: 'desc' as const }),
+  }));
+  const index: Index = { name: unquoteIdentifier(name), columns, ...(unique !== undefined && { unique: true }) };
+  return { table: unquoteIdentifier(table), index };
 }
 
 /** The constraints of the tables in CREATE statements that are not part of a column, as the engine writes them. */

@@ -1,13 +1,21 @@
 import type { RunOutcome, Segment } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
-import { type AnyRecordDefinition, anyDefinition, columnOf, type RecordWrite } from '../../../../core/records.ts';
+import {
+  type AnyRecordDefinition,
+  anyDefinition,
+  columnOf,
+  endsElapsed,
+  type RecordWrite,
+} from '../../../../core/records.ts';
+import type { SchemaModel } from '../../../../core/schema/model.ts';
 import { lockLostError } from '../../shared/errors.ts';
 import { type RecordBackend, recordStore, VERSION_COLUMN } from '../record-store.ts';
-import { endsElapsed, engineFilledColumns, engineFilledValues, recordLiteral } from '../record-values.ts';
+import { engineFilledColumns, engineFilledValues, recordLiteral } from '../record-values.ts';
 import { type ExecSql, rowsOf } from '../session.ts';
 import type { TextCatalogStep } from './compile.ts';
 import { type CatalogTexts, DefinitionRecorder, definitionsTable } from './definitions.ts';
 import type { RunScript, SqlDriver } from './driver.ts';
+import { foreignStatements } from './read.ts';
 import { quoteIdentifier, type TextCatalogSyntax } from './syntax.ts';
 
 /** What a run needs of a connection. */
@@ -17,6 +25,7 @@ interface RunContext {
   backend(exec: ExecSql): RecordBackend;
   readTexts(exec: ExecSql): Promise<CatalogTexts>;
   ensureTable(exec: ExecSql, definition: AnyRecordDefinition): Promise<void>;
+  introspect(collections: readonly string[], exec: ExecSql): Promise<SchemaModel>;
 }
 
 type Written = RunOutcome['written'][number];
@@ -44,11 +53,12 @@ export async function runSegments(
             const recorder = await startRecorder(context, exec, segment);
             for (const [index, { run }] of segment.statements.entries()) {
               at = index;
-              await runStep(exec, script, run);
+              await runStep(context, exec, script, run);
               await recorder?.record(run);
             }
             at = undefined;
             await recorder?.write();
+            await segment.verify?.((collections) => context.introspect(collections, exec));
             const elapsed = String(performance.now() - startedAt);
             const values: Written[number][] = [];
             for (const write of segment.writes) values.push(await writeRecord(backend, write, elapsed));
@@ -105,8 +115,15 @@ async function writeRecord(
   return engineFilledValues(grammar, write, row);
 }
 
-async function runStep(exec: ExecSql, script: RunScript, { texts, mustBeEmpty }: TextCatalogStep): Promise<void> {
-  for (const text of texts) await script(text);
+async function runStep(
+  { syntax, readTexts }: RunContext,
+  exec: ExecSql,
+  script: RunScript,
+  { texts, mustBeEmpty, recreated }: TextCatalogStep,
+): Promise<void> {
+  const foreign =
+    recreated === undefined ? [] : foreignStatements(syntax, (await readTexts(exec)).get(recreated) ?? []);
+  for (const text of [...texts, ...foreign]) await script(text);
   for (const query of mustBeEmpty) {
     const [violation] = await rowsOf(exec, query);
     if (!violation) continue;

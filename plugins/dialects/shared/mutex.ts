@@ -1,5 +1,5 @@
 import type { LockOptions } from '../../../core/dialect.ts';
-import { LockWait } from '../shared/lock-wait.ts';
+import { LockWait } from './lock-wait.ts';
 
 /** Runs tasks one after the other, in the order they were added. */
 export class SerialQueue {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Connection, LockOptions } from '../../../core/dialect.ts';
 import { anyDefinition, type RecordDefinition } from '../../../core/records.ts';
-import { LockWait } from '../shared/lock-wait.ts';
+import { LockWait } from './lock-wait.ts';
 import { SerialQueue } from './mutex.ts';
 
 const BACKOFF = { firstMs: 5, maxMs: 200 };

@@ -1,0 +1,213 @@
+import type { Runtime } from '../../config/load/runtime.ts';
+import { type MigrationFile, readMigrations } from '../../config/project/migration-files.ts';
+import { executionTables } from '../../core/agent/execution-record.ts';
+import { isCurrentVersion } from '../../core/approval/backend.ts';
+import { APPROVALS_VERSION } from '../../core/approval/schema.ts';
+import { type ErrorCode, isSvcError, type SvcError } from '../../core/errors.ts';
+import { drift, withoutUnknownReferences } from '../../core/migration/drift.ts';
+import { historyModel } from '../../core/migration/history.ts';
+import { HISTORY_VERSION, metaTable } from '../../core/migration/history-table.ts';
+import { type StatusReport, status } from '../../core/migration/status.ts';
+import type { Target } from '../../core/migration/target.ts';
+import { withoutPassword } from '../../core/url.ts';
+import manifest from '../../package.json' with { type: 'json' };
+import { asSvcError, loadSdk } from '../base.ts';
+import { plural } from '../output.ts';
+
+export interface Check {
+  readonly name: string;
+  readonly result: 'ok' | 'warn' | 'fail';
+  readonly message: string;
+  readonly next?: readonly string[];
+}
+
+type AddCheck = (check: Check) => void;
+
+const CONNECT_TIMEOUT_MS = 5_000;
+
+/** Runs `work`; an expected error becomes a failed check. */
+export async function tryCheck<T>(
+  name: string,
+  work: () => Promise<T>,
+  add: (check: Check) => void,
+  resultOf: (error: SvcError) => Check['result'] = () => 'fail',
+): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    const expected = asSvcError(error);
+    if (!expected) throw error;
+    add({
+      name,
+      result: resultOf(expected),
+      message: [expected.message, expected.why, expected.where && `(${expected.where})`].filter(Boolean).join(' '),
+      next: expected.next,
+    });
+    return undefined;
+  }
+}
+
+/** Checks the migration files, the connection, the history, the schema and the permissions. Changes nothing. */
+export async function checkDatabase(runtime: Runtime, tag: string, add: AddCheck): Promise<void> {
+  const name = `database ${tag}`;
+  const files = await tryCheck(name, () => readMigrations(runtime.root, tag, loadSdk), add);
+  const url = await tryCheck(name, async () => runtime.urlOf(tag), add);
+  if (url === undefined) return;
+  const dialect = await tryCheck(name, () => runtime.dialectOf(tag), add);
+  if (!dialect) return;
+  // A project without a program needs no driver of its own.
+  const resultOf = ({ code }: SvcError) => (code === 'driver_missing' ? 'warn' : 'fail');
+  await tryCheck(name, async () => dialect.assertDriver?.(url, runtime.root), add, resultOf);
+  const options = { connectTimeoutMs: CONNECT_TIMEOUT_MS, readOnly: true };
+  const target = await tryCheck(name, () => runtime.connect(tag, options), add);
+  if (!target) return;
+  const { connection } = target;
+  try {
+    const server = connection.server ?? target.dialect.name;
+    add({ name, result: 'ok', message: `${server} responds at ${withoutPassword(url)}` });
+    await tryCheck(name, () => checkHistory(name, runtime, target, files, add), add);
+    await tryCheck(name, () => checkPermissions(name, target, add), add);
+    if (runtime.config.approvals?.store?.database === tag) {
+      await tryCheck('approvals', () => checkApprovalTables(runtime, target, add), add);
+    }
+  } finally {
+    await connection.close();
+  }
+}
+
+/** `files` is undefined if they are not valid, which is reported. */
+async function checkHistory(
+  name: string,
+  runtime: Runtime,
+  target: Target,
+  files: readonly MigrationFile[] | undefined,
+  add: AddCheck,
+): Promise<void> {
+  const { connection, database } = target;
+  const found = await connection.records(metaTable).get('meta');
+  if (!found) {
+    add({ name, result: 'ok', message: 'no history yet: no migration was applied' });
+    return;
+  }
+  const check = historyCheck(name, runtime, database, found.record);
+  add(check);
+  if (check.result === 'fail') return;
+  add(
+    (await connection.isLocked())
+      ? { name, result: 'warn', message: 'a migration is running', next: ['Wait until it has finished.'] }
+      : { name, result: 'ok', message: 'the migration lock is free' },
+  );
+  if (files) add(statusCheck(name, database, await status(target, files)));
+  add(await driftCheck(name, target));
+}
+
+/** Throws as a program does that opens the store: if it belongs to another product or environment, or to a newer SDK. */
+async function checkApprovalTables(runtime: Runtime, { connection }: Target, add: AddCheck): Promise<void> {
+  const meta = connection.records(metaTable);
+  let message = 'the store has no tables yet';
+  for (const [id, version] of [
+    ['approvals', APPROVALS_VERSION],
+    [executionTables.id, executionTables.version],
+  ] as const) {
+    const found = await meta.get(id);
+    if (!found) continue;
+    isCurrentVersion(found.record, runtime, version);
+    message = `the store belongs to ${runtime.product} (${runtime.env})`;
+  }
+  add({ name: 'approvals', result: 'ok', message });
+}
+
+const PROBLEM_STATES = ['failed', 'interrupted', 'edited', 'missing'] as const;
+
+function statusCheck(
+  name: string,
+  database: string,
+  { state, entries, completed, total, outOfOrder }: StatusReport,
+): Check {
+  const problems = PROBLEM_STATES.flatMap((problem) => {
+    const tags = entries.filter((entry) => entry.state === problem).map(({ tag }) => tag);
+    return tags.length > 0 ? [`${problem}: ${tags.join(', ')}`] : [];
+  });
+  if (outOfOrder.length > 0) problems.push('applied in another order, with another result');
+  const message = `${completed} of ${plural(total, 'migration file')} applied`;
+  if (state !== 'FAILED') return { name, result: 'ok', message };
+  return {
+    name,
+    result: 'fail',
+    message: `${message}; ${problems.join('; ')}`,
+    next: [`svc db migrate status --db ${database}`],
+  };
+}
+
+async function driftCheck(name: string, target: Target): Promise<Check> {
+  const { connection, database } = target;
+  const expected = await historyModel(target);
+  const found = new Map([...(await connection.introspect())].filter(([table]) => expected.has(table)));
+  const { length } = await drift(connection, expected, withoutUnknownReferences(found, expected));
+  if (length === 0) return { name, result: 'ok', message: 'the schema matches the applied migrations' };
+  return {
+    name,
+    result: 'warn',
+    message: `the schema differs from the applied migrations in ${plural(length, 'place')}`,
+    next: [`svc db schema check --db ${database}`],
+  };
+}
+
+/** What a probe fails with if the permission exists. */
+const PERMITTED: ReadonlySet<ErrorCode> = new Set(['collection_unknown', 'migration_failed']);
+
+async function checkPermissions(name: string, target: Target, add: AddCheck): Promise<void> {
+  const { connection } = target;
+  const { permissionProbes } = connection;
+  if (!permissionProbes) return;
+  const denied = new Map<string, string>();
+  for (const { needed, text, denies } of permissionProbes) {
+    try {
+      const rows = await connection.query(text);
+      const names = denies ? rows.map((row) => String(row.name)) : [];
+      const managed = names.length > 0 ? await historyModel(target) : new Map();
+      const own = names.filter((one) => managed.has(one));
+      if (own.length > 0) denied.set(needed, `not of ${own.join(', ')}`);
+    } catch (error) {
+      if (!isSvcError(error)) throw error;
+      if (error.code !== 'permission_denied' && !PERMITTED.has(error.code)) throw error;
+      if (error.code === 'permission_denied') denied.set(needed, error.why ?? error.message);
+    }
+  }
+  if (denied.size === 0) {
+    const permitted = new Set(permissionProbes.map(({ needed }) => needed));
+    add({ name, result: 'ok', message: `the user may ${[...permitted].join(', ')}` });
+    return;
+  }
+  add({
+    name,
+    result: 'fail',
+    message: `the user may not ${[...denied].map(([needed, why]) => `${needed} (${why})`).join(', ')}`,
+    next: ['Grant the user these permissions, or use another user for migrations.'],
+  });
+}
+
+function historyCheck(
+  name: string,
+  { product, env }: Runtime,
+  tag: string,
+  found: { readonly version: number; readonly product: string; readonly database: string; readonly env: string },
+): Check {
+  if (found.product !== product || found.database !== tag || found.env !== env) {
+    return {
+      name,
+      result: 'fail',
+      message: `belongs to ${found.product}, database ${found.database}, env ${found.env}`,
+      next: ['Check the URL.', `svc db migrate --adopt --db ${tag}    if this product now owns the database`],
+    };
+  }
+  if (found.version > HISTORY_VERSION) {
+    return {
+      name,
+      result: 'fail',
+      message: `the history has version ${found.version}, but this SDK supports ${HISTORY_VERSION}`,
+      next: [`npm install ${manifest.name}@latest`],
+    };
+  }
+  return { name, result: 'ok', message: `history version ${found.version}` };
+}

@@ -1,0 +1,102 @@
+import { isDeepStrictEqual } from 'node:util';
+import { SvcError } from '../errors.ts';
+import { type RecordWrite, recordUpdate } from '../records.ts';
+import { serializeModel } from '../schema/model.ts';
+import type { HistoryRecord } from './history.ts';
+import { type HistoryRow, historyTable, type Journal } from './history-table.ts';
+import { type MigrationRun, recordCommitted } from './journal.ts';
+import { modelForPlanning, type PlannedMigration, planMigration } from './plan.ts';
+import type { DefinedMigration } from './reconcile.ts';
+
+/**
+ * Replaces the remaining steps of a failed migration by those of its corrected file. Throws `migration_edited` if a step
+ * that ran is no longer the same, and `destructive` if the correction destroys data that the failed migration did not.
+ */
+export async function correctMigration(
+  run: MigrationRun,
+  row: HistoryRow,
+  version: number,
+  file: DefinedMigration,
+  audit: RecordWrite,
+): Promise<HistoryRecord> {
+  const { journal } = row;
+  if (journal?.direction !== 'up') throw editedError(row, file, 'The rollback runs the recorded steps.');
+  const { migration } = file;
+  const model = await modelForPlanning(run.target, run.history, migration.up);
+  const planned = await planMigration(run.target, migration, 'up', row.origin, model);
+  assertRanUnchanged(row, journal, planned, file);
+  assertNothingMoreDestroyed(row, journal, planned);
+  const update = {
+    tag: row.tag,
+    status: row.status,
+    name: migration.name ?? row.name,
+    checksum: planned.checksum,
+    migration,
+    steps: planned.statements.length,
+    journal: {
+      direction: 'up',
+      steps: planned.steps,
+      ...(planned.before && { before: serializeModel(planned.before) }),
+    } satisfies Journal,
+    found: planned.preexisting ?? null,
+    epoch: run.epoch,
+  } as const;
+  const writes = [audit, recordUpdate(historyTable, update, version)];
+  const { failure } = await run.target.connection.run([{ transactional: true, statements: [], writes }], run.epoch);
+  if (failure) throw failure.error;
+  const corrected = recordCommitted(run, { update }, {});
+  if (!corrected) throw new Error(`"${row.tag}" is not in the history`);
+  return corrected;
+}
+
+/** The journal is JSON, which drops undefined properties. */
+const asJson = (value: object): unknown => JSON.parse(JSON.stringify(value));
+
+function assertRanUnchanged(
+  row: HistoryRow,
+  journal: Journal,
+  planned: PlannedMigration,
+  file: DefinedMigration,
+): void {
+  let ran = 0;
+  for (const [index, step] of journal.steps.entries()) {
+    if (ran >= row.step) return;
+    ran += step.statements.length;
+    const corrected = planned.steps[index];
+    if (corrected && isDeepStrictEqual(asJson(corrected.statements), asJson(step.statements))) continue;
+    const text = step.statements[0]?.text ?? '';
+    throw editedError(row, file, `It changes a step that ran: ${text}`);
+  }
+}
+
+function assertNothingMoreDestroyed(row: HistoryRow, journal: Journal, planned: PlannedMigration): void {
+  const known = new Set(journal.steps.flatMap(({ statements }) => statements.map(({ text }) => text)));
+  const added = planned.statements.filter(({ text, destructive }) => destructive && !known.has(text));
+  const [first] = added;
+  if (!first) return;
+  throw new SvcError('destructive', `The corrected "${row.tag}" destroys data.`, {
+    why: first.text,
+    state: `Nothing was changed; ${row.step} of ${row.steps} of its steps are committed.`,
+    next: ['Put that into a migration of its own: svc db migrate create <name>'],
+    details: { tag: row.tag, statements: added.map(({ text }) => text) },
+  });
+}
+
+/** The file of a migration that stopped halfway cannot replace what is recorded. */
+export function editedError(
+  { tag, step, steps }: HistoryRow,
+  { file }: DefinedMigration,
+  why = 'Its checksum differs from the recorded one.',
+): SvcError {
+  return new SvcError('migration_edited', `The migration "${tag}" was edited after it was started.`, {
+    why,
+    state: `Nothing was changed; ${step} of ${steps} of its steps are committed.`,
+    next: [
+      `Change only steps that did not run, then: svc db migrate resolve ${tag} --retry`,
+      'Or restore the file from version control, and decide again.',
+      `Or undo its steps by hand: svc db migrate resolve ${tag} --rolled-back    the edited file can then be applied`,
+    ],
+    ...(file !== undefined && { where: file }),
+    details: { tag },
+  });
+}

@@ -1,0 +1,96 @@
+import type { Connection, PreflightReport, Statement, TableCopy } from '../dialect.ts';
+import { isSvcError } from '../errors.ts';
+import type { Operation } from '../schema/operation.ts';
+import { affectedCollections } from './affected-collections.ts';
+import type { PlannedMigration } from './plan.ts';
+import type { Target } from './target.ts';
+
+/** A statement of a plan, with what it would do to the current rows as far as that is known. */
+export interface PreviewedStatement extends Statement {
+  readonly copy?: Omit<TableCopy, 'statement'>;
+  readonly loss?: TableLoss;
+  /** Why the statement is certain to fail. */
+  readonly failure?: unknown;
+}
+
+/** The table in which a statement destroys data, under its name before the run. */
+interface TableLoss {
+  readonly collection: string;
+  /** At most `MAX_COUNTED`. */
+  readonly rows: number;
+  readonly hasMore: boolean;
+}
+
+export interface PreviewedMigration extends PlannedMigration {
+  readonly statements: readonly PreviewedStatement[];
+}
+
+/** Counting more would be slow, and is paid for on some engines. */
+const MAX_COUNTED = 10_000;
+
+/** Replaces statement texts with the final ones, which may depend on the catalog, and adds what is known about the rows. */
+export async function previewStatements(
+  { connection }: Target,
+  planned: readonly PlannedMigration[],
+): Promise<PreviewedMigration[]> {
+  const preview = await connection.preview?.(planned.flatMap(({ statements }) => statements));
+  const losses = await lossesByStatement(connection, planned);
+  let index = 0;
+  return planned.map((one) => ({
+    ...one,
+    statements: one.statements.map((statement) => {
+      const at = index++;
+      const loss = losses.get(statement);
+      return {
+        ...statement,
+        text: preview?.texts[at] ?? statement.text,
+        ...(loss && { loss }),
+        ...(preview && findingsOf(preview, at)),
+      };
+    }),
+  }));
+}
+
+function findingsOf({ copies, failures }: PreflightReport, at: number): Pick<PreviewedStatement, 'copy' | 'failure'> {
+  const copy = copies.find(({ statement }) => statement === at);
+  const failure = failures.find(({ statement }) => statement === at)?.error;
+  const isCopy = isSvcError(failure) && failure.code === 'copy_required';
+  return { ...(copy && { copy }), ...(failure !== undefined && !isCopy && { failure }) };
+}
+
+async function lossesByStatement(
+  connection: Connection,
+  planned: readonly PlannedMigration[],
+): Promise<ReadonlyMap<Statement, TableLoss>> {
+  const losses = new Map<Statement, TableLoss>();
+  /** Each table's name before the run, by its name in the course of it. */
+  const presentNames = new Map<string, string>();
+  for (const { statements, operations = [] } of planned) {
+    for (const [index, operation] of operations.entries()) {
+      const statement = statements[index];
+      const table = tableWithLoss(operation);
+      if (statement?.destructive && table !== undefined) {
+        const loss = await countLoss(connection, presentNames.get(table) ?? table);
+        if (loss) losses.set(statement, loss);
+      }
+      if (operation.type === 'renameCollection')
+        presentNames.set(operation.to, presentNames.get(operation.collection) ?? operation.collection);
+    }
+  }
+  return losses;
+}
+
+/** What a raw statement destroys is not known. */
+const tableWithLoss = (operation: Operation): string | undefined =>
+  operation.type === 'raw' ? undefined : affectedCollections(operation)[0];
+
+async function countLoss(connection: Connection, collection: string): Promise<TableLoss | undefined> {
+  try {
+    const found = await connection.count(collection, MAX_COUNTED + 1);
+    return { collection, rows: Math.min(found, MAX_COUNTED), hasMore: found > MAX_COUNTED };
+  } catch (error) {
+    // A table that was dropped by hand: the run itself reports it.
+    if (isSvcError(error) && error.code === 'collection_unknown') return undefined;
+    throw error;
+  }
+}

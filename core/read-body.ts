@@ -1,0 +1,35 @@
+/** Milliseconds in which a whole body must arrive. */
+const BODY_TIMEOUT_MS = 10_000;
+
+/** Reads a body of at most `maxBytes`. Returns `too large` for a longer one, and `too slow` for one that is not complete in time. */
+export async function readBody(request: Request, maxBytes: number): Promise<Uint8Array | 'too large' | 'too slow'> {
+  const declared = Number(request.headers.get('content-length') ?? 0);
+  if (declared > maxBytes) return 'too large';
+  if (!request.body) return new Uint8Array();
+  const reader = request.body.getReader();
+  const cancel = () => void reader.cancel().catch(() => undefined);
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<'too slow'>((resolve) => {
+    timer = setTimeout(() => resolve('too slow'), BODY_TIMEOUT_MS);
+  });
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for (;;) {
+      const read = await Promise.race([reader.read(), late]);
+      if (read === 'too slow') {
+        cancel();
+        return read;
+      }
+      if (read.done) return Buffer.concat(parts);
+      size += read.value.byteLength;
+      if (size > maxBytes) {
+        cancel();
+        return 'too large';
+      }
+      parts.push(read.value);
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,255 @@
+import { APPROVAL_STATUSES } from '../core/approval/list-approvals.ts';
+import type { Json } from '../core/json.ts';
+
+/** The JSON Schema of what each command prints with `--json`. `npm run docs` writes them to docs/reference/json. */
+
+type Schema = { readonly [keyword: string]: Json };
+type Properties = Readonly<Record<string, Schema>>;
+
+const text: Schema = { type: 'string' };
+const flag: Schema = { type: 'boolean' };
+const count: Schema = { type: 'integer', minimum: 0 };
+const moment: Schema = { type: 'string', format: 'date-time', description: 'ISO 8601, UTC' };
+const json: Schema = {};
+const yes: Schema = { const: true };
+const oneOf = (...values: readonly string[]): Schema => ({ enum: values });
+const list = (items: Schema): Schema => ({ type: 'array', items });
+const map = (values: Schema): Schema => ({ type: 'object', additionalProperties: values });
+const orNull = (schema: Schema): Schema => ({ anyOf: [schema, { type: 'null' }] });
+const either = (...schemas: readonly Schema[]): Schema => ({ anyOf: schemas });
+const about = (schema: Schema, description: string): Schema => ({ ...schema, description });
+const texts = list(text);
+const milliseconds = about({ type: 'number', minimum: 0 }, 'milliseconds');
+
+/** An object with these properties and no others. */
+const object = (required: Properties, optional: Properties = {}): Schema => ({
+  type: 'object',
+  properties: { ...required, ...optional },
+  required: Object.keys(required),
+  additionalProperties: false,
+});
+
+/** An object with at least these properties: later versions may add more. */
+const open = (required: Properties, optional: Properties = {}): Schema => ({
+  ...object(required, optional),
+  additionalProperties: true,
+});
+
+const nextActions = about(texts, 'what to do next, as commands or sentences');
+const code = about(text, '`ok`, or one of the codes in errors.md');
+
+/** What a command prints after it ran. `ok` is false if the exit status is not 0. */
+const result = (data: Properties, optional: Properties = {}): Schema =>
+  object({ ok: flag, code, ...data, nextActions }, optional);
+
+/** A result of the preview, to which versions may add more. */
+const openResult = (data: Properties, optional: Properties = {}): Schema => ({
+  ...result(data, optional),
+  additionalProperties: true,
+});
+
+const failure = object({
+  ok: { const: false },
+  code,
+  message: text,
+  why: orNull(text),
+  state: about(orNull(text), 'the state that the database and the files were left in'),
+  nextActions,
+  where: about(orNull(text), 'a file, or a place in one'),
+  details: { type: 'object' },
+});
+
+const row = object({ table: text, rows: count }, { atLeast: yes });
+const copy = object({ table: text, rows: orNull(count), permitted: flag }, { estimate: yes });
+const plan = list(
+  object(
+    {
+      tag: text,
+      statements: list(
+        object(
+          { text, transactional: flag, destructive: flag },
+          { loses: row, copies: copy, fails: open({ message: text }, { code: text, why: text }) },
+        ),
+      ),
+    },
+    { lossy: texts, irreversible: text, irreversibleOn: json, allow: list(oneOf('copy', 'destructive')) },
+  ),
+);
+const planned: Properties = { plan };
+const plannedOptional: Properties = {
+  preamble: about(texts, 'statements to run first in the shell of the engine'),
+  needs: about(list(oneOf('copy', 'destructive')), 'the permissions that a run needs'),
+};
+const ran: Properties = {
+  migrations: list(
+    object({ tag: text, status: oneOf('completed', 'rolled_back'), durationMs: milliseconds, statements: count }),
+  ),
+  steps: count,
+  durationMs: milliseconds,
+};
+const database: Properties = { database: about(text, 'its tag in the configuration') };
+const migration = open({ tag: text, name: text, up: list(open({ type: text })), down: list(open({ type: text })) });
+const entry = object(
+  { tag: text, state: oneOf('completed', 'pending', 'running', 'interrupted', 'failed', 'edited', 'missing') },
+  {
+    origin: oneOf('api', 'engine', 'file'),
+    file: text,
+    appliedAt: moment,
+    durationMs: milliseconds,
+    step: count,
+    steps: count,
+    error: text,
+    rollingBack: yes,
+  },
+);
+const request = open(
+  {
+    requestId: text,
+    executionId: text,
+    agentTag: text,
+    tool: text,
+    parameters: { type: 'object' },
+    reason: text,
+    timestamp: moment,
+    timeout: moment,
+    status: { enum: APPROVAL_STATUSES },
+    run: oneOf('none', 'claimed', 'done', 'unknown'),
+    events: list(open({ type: text, at: moment })),
+  },
+  {
+    unattendedSince: moment,
+    reviewToken: text,
+    deliveries: list(open({ at: moment, channel: text, delivered: flag }, { error: text })),
+  },
+);
+const decision = openResult(
+  {
+    requestId: text,
+    executionId: text,
+    status: { enum: APPROVAL_STATUSES },
+    decidedAt: moment,
+  },
+  { unattendedSince: moment },
+);
+
+const help = object(
+  { ok: yes, code, usage: text, nextActions },
+  {
+    commands: list(object({ command: text, summary: text })),
+    command: text,
+    summary: text,
+    details: orNull(text),
+    options: list(object({ names: texts, argument: orNull(text), required: flag, description: text })),
+    examples: list(object({ description: text, command: text })),
+  },
+);
+
+/** By command. For those that print one object per line: the schema of a line. */
+const OUTPUTS: Readonly<Record<string, Schema>> = {
+  init: result({ created: texts, existing: texts }, { product: text, env: text }),
+  link: result({ product: text, env: text, file: text }),
+  'db schema generate': result(
+    {
+      migrations: list(
+        object({ ...database, file: text, migration, dataDependentRisks: texts, rollbackRisks: texts, plan }),
+      ),
+    },
+    { written: flag },
+  ),
+  'db schema pull': result({
+    ...database,
+    schema: text,
+    backup: orNull(text),
+    migrations: texts,
+    tables: texts,
+    leftOut: texts,
+    kept: texts,
+    rawMade: texts,
+    warnings: texts,
+  }),
+  'db schema check': result({
+    databases: list(
+      object({
+        ...database,
+        unfinished: about(list(entry), 'migrations that failed, were interrupted or are running'),
+        differences: texts,
+        outOfOrder: texts,
+        unmanaged: texts,
+      }),
+    ),
+  }),
+  'db migrate': result({
+    databases: list(either(object({ ...database, ...ran }), object({ ...database, ...planned }, plannedOptional))),
+  }),
+  'db migrate status': result({
+    env: text,
+    databases: list(
+      object(
+        {
+          ...database,
+          state: oneOf('OK', 'PENDING', 'FAILED'),
+          total: count,
+          completed: count,
+          pending: count,
+          outOfOrder: texts,
+          entries: list(entry),
+        },
+        { lastApplied: text },
+      ),
+    ),
+  }),
+  'db migrate rollback': either(
+    result({ ...database, ...ran, destroyed: list(object({ tag: text, statement: text })) }),
+    result({ ...database, ...planned }, plannedOptional),
+  ),
+  'db migrate create': result({ ...database, tag: text, file: text }),
+  'db migrate resolve': result({
+    ...database,
+    tag: text,
+    action: oneOf('retry', 'applied', 'rolled-back', 'failed', 'forget'),
+    status: oneOf('applying', 'completed', 'failed', 'rolled_back', 'forgotten'),
+  }),
+  'db migrate export': result({ ...database, files: texts, outOfOrder: texts }),
+  'db migrate baseline': result({ ...database, tags: texts }),
+  'approvals list': openResult({ records: list(request) }, { cursor: text }),
+  'approvals show': openResult({ request }),
+  'approvals approve': decision,
+  'approvals reject': decision,
+  'approvals watch': object({ event: oneOf('requested', 'decided'), request }),
+  'approvals serve': either(object({ event: { const: 'listening' }, url: text }), result({ event: text, url: text })),
+  'approvals export': open(
+    { requestId: text, executionId: text, agentTag: text, tool: text, type: text, at: moment },
+    { by: text, from: text, as: text, details: { type: 'object' } },
+  ),
+  'approvals prune': openResult({ removed: count, executions: count }),
+  'approvals secret': result({ url: text, product: text, env: text, secret: text }),
+  doctor: result({
+    checks: list(open({ name: text, result: oneOf('ok', 'warn', 'fail'), message: text }, { next: texts })),
+  }),
+  'plugins list': result({
+    plugins: list(object({ name: text, from: text, registers: map(texts), taps: map(count) })),
+  }),
+  'plugins new': result({ kind: oneOf('dialect', 'channel', 'broker'), name: text, folder: text, created: texts }),
+  '--help': help,
+  '--version': object({ ok: yes, code, version: text, nextActions }),
+};
+
+/** The JSON Schema of a command: of its result, of its help and of an error. */
+export function outputSchema(command: string): Schema | undefined {
+  const output = Object.hasOwn(OUTPUTS, command) ? OUTPUTS[command] : undefined;
+  if (!output) return undefined;
+  const others = command.startsWith('--') ? [failure] : [help, failure];
+  return {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    title: `What svc ${command} prints with --json`,
+    ...either(output, ...others),
+  };
+}
+
+export const documentedCommands: readonly string[] = Object.keys(OUTPUTS);
+
+/** Relative to docs. */
+export const schemaPath = (command: string): string =>
+  `reference/json/${command.replace(/^--/, '').replaceAll(' ', '-')}.json`;
+
+export const schemaText = (command: string): string => `${JSON.stringify(outputSchema(command), null, 2)}\n`;

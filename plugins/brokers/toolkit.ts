@@ -1,0 +1,7 @@
+/**
+ * Building blocks for brokers outside this package.
+ * @module @svc/sdk/broker
+ */
+
+export { textOptions, urlOption } from '../shared/text-options.ts';
+export { type BrokerDriver, type Received, reconnectingBroker, type Subscription } from './reconnecting.ts';

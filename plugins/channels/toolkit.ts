@@ -1,0 +1,16 @@
+/**
+ * Building blocks for channels outside this package.
+ * @module @svc/sdk/channel
+ */
+
+export { textOptions, urlOption } from '../shared/text-options.ts';
+export { type PostOptions, postJson } from './post.ts';
+export {
+  type DecidingClient,
+  type Press,
+  type PressEndpoint,
+  type PressResult,
+  parseFormDecision,
+  pressEndpoint,
+} from './press-endpoint.ts';
+export { isEqualSecret, isRecent, isSignedBy, type SignedContent } from './signature.ts';

@@ -1,0 +1,168 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { isAbsolute, join, resolve } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { ConnectOptions } from '../../../core/dialect.ts';
+import { errorMessage, isSvcError, SvcError } from '../../../core/errors.ts';
+import { SerialQueue } from './mutex.ts';
+import { readSettings } from './settings.ts';
+import { shareInstance } from './share-instance.ts';
+
+/** An engine that runs in the process, with one file per database. */
+export interface FileEngine<D extends FileDatabase> {
+  /** The name of the dialect and of the scheme of its URLs. */
+  readonly name: string;
+  /** Opens the file, and creates it if it does not exist. */
+  open(file: string): Promise<D>;
+  toSvcError(error: unknown): unknown;
+  /** Whether another process has the database. */
+  isBusy(error: unknown): boolean;
+}
+
+interface FileDatabase {
+  close(): void | Promise<void>;
+}
+
+/** A database that all connections of this process to its file share. */
+export interface OpenFile<D> {
+  readonly database: D;
+  /** Runs calls one at a time. Throws `connection_lost` after `close`. */
+  run<T>(work: () => Promise<T>): Promise<T>;
+  /** Also names the file if another process has it. */
+  toSvcError(error: unknown): unknown;
+  close(): Promise<void>;
+}
+
+export const identifyFile = (dialect: string, url: string): string => `${dialect}:${databaseFile(dialect, url)}`;
+
+function databaseFile(dialect: string, url: string): string {
+  const scheme = `${dialect}://`;
+  const path = url.startsWith(scheme) ? url.slice(scheme.length) : '';
+  const invalid = (why: string, next: string) =>
+    new SvcError('url_invalid', `The URL of the ${dialect} database is invalid.`, { why, next: [next] });
+  if (!/^\.\.?\//.test(path) && !isAbsolute(path))
+    throw invalid(`After ${scheme} it has no path that begins with ./, ../ or /.`, `Write ${scheme}./file.db`);
+  try {
+    return resolve(decodeURIComponent(path));
+  } catch {
+    throw invalid('It contains a % that does not begin an escape sequence.', 'Write a literal % as %25.');
+  }
+}
+
+interface Instance<D> {
+  readonly database: D;
+  readonly queue: SerialQueue;
+  /** Removes the file of an empty database. */
+  readonly remove?: () => Promise<void>;
+}
+
+/**
+ * Opens the file of a URL, once in this process. For a caller that only reads, an empty database takes the place of one that
+ * does not exist. Throws `config_invalid` for an option that svc does not pass.
+ */
+export async function openFile<D extends FileDatabase>(
+  engine: FileEngine<D>,
+  url: string,
+  options: ConnectOptions,
+): Promise<OpenFile<D>> {
+  readSettings(engine.name, {}, options);
+  const file = databaseFile(engine.name, url);
+  const isMissing = options.readOnly === true && !existsSync(file);
+  const toSvcError = (error: unknown) => namingFile(engine.toSvcError(error), error, file);
+  const open = () => retryWhileBusy(engine, () => fromDialect(engine, () => engine.open(file)), options);
+  try {
+    const { instance, release } = await shareInstance<Instance<D>>(
+      `${engine.name}:${isMissing ? 'missing:' : ''}${file}`,
+      async () => (isMissing ? openEmpty(engine) : { database: await open(), queue: new SerialQueue() }),
+      ({ database, queue, remove }) =>
+        queue.run(async () => {
+          await database.close();
+          await remove?.();
+        }),
+    );
+    let isClosed = false;
+    return {
+      database: instance.database,
+      run(work) {
+        if (isClosed) return Promise.reject(new SvcError('connection_lost', 'The connection is closed.'));
+        return instance.queue.run(work);
+      },
+      toSvcError,
+      close() {
+        isClosed = true;
+        return release();
+      },
+    };
+  } catch (error) {
+    throw toSvcError(error);
+  }
+}
+
+async function openEmpty<D extends FileDatabase>(engine: FileEngine<D>): Promise<Instance<D>> {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-empty-'));
+  const remove = () => rm(folder, { recursive: true, force: true });
+  try {
+    const database = await fromDialect(engine, () => engine.open(join(folder, 'empty.db')));
+    return { database, queue: new SerialQueue(), remove };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+function namingFile(converted: unknown, thrown: unknown, file: string): unknown {
+  if (converted === thrown || !isSvcError(converted) || converted.code !== 'database_in_use') return converted;
+  return new SvcError('database_in_use', `Another process uses the database file ${file}.`, {
+    why: converted.why ?? errorMessage(thrown),
+    next: [
+      'Stop the process, or run the command again when it has finished.',
+      'To wait longer: --lock-timeout <seconds>, or busyTimeoutMs in the options of the database.',
+    ],
+    cause: thrown,
+  });
+}
+
+/** Calls a function of the dialect. Throws `plugin_invalid` for an error that its `toSvcError` does not recognize. */
+export async function fromDialect<T>(
+  { name, toSvcError }: Pick<FileEngine<FileDatabase>, 'name' | 'toSvcError'>,
+  call: () => T | Promise<T>,
+): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    if (isSvcError(toSvcError(error))) throw error;
+    const frame = error instanceof Error ? /^\s+at .*$/m.exec(error.stack ?? '')?.[0].trim() : undefined;
+    throw new SvcError('plugin_invalid', `The dialect "${name}" threw an error that it does not recognize.`, {
+      why: errorMessage(error),
+      ...(frame !== undefined && { where: frame }),
+      next: [
+        `If the engine threw it, "isEngineError" of the dialect must accept it. Otherwise it is a bug in the dialect.`,
+      ],
+      cause: error,
+    });
+  }
+}
+
+/** Repeats `work` while another process has the database. Throws its error after the time-out, and `interrupted`. */
+export async function retryWhileBusy<T>(
+  { isBusy }: Pick<FileEngine<FileDatabase>, 'isBusy'>,
+  work: () => Promise<T>,
+  { busyTimeoutMs = 0, onWait, signal }: Pick<ConnectOptions, 'busyTimeoutMs' | 'onWait' | 'signal'>,
+): Promise<T> {
+  const deadline = performance.now() + busyTimeoutMs;
+  for (let waited = false; ; waited = true) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > deadline) throw error;
+    }
+    if (signal?.aborted)
+      throw new SvcError('interrupted', 'The run was interrupted while it waited for the database.', {
+        state: 'Nothing was changed.',
+        next: ['Run the command again.'],
+      });
+    if (!waited) onWait?.();
+    await wait(2 + Math.random() * 8);
+  }
+}

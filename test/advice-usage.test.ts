@@ -1,0 +1,39 @@
+import * as assert from 'node:assert/strict';
+import { advised, commandsOf, svcInProcess } from './kit/advice.ts';
+import { folder } from './kit/folder.ts';
+import { assertExit } from './kit/project.ts';
+import { test } from './kit/test.ts';
+
+const root = folder();
+const run = (...args: readonly string[]) => svcInProcess([...args, '--json'], root);
+
+test('commands of other tools, groups and unknown options lead to a command', async () => {
+  const meant: Readonly<Record<string, string>> = {
+    'db status': 'db migrate status',
+    'db rollback': 'db migrate rollback',
+    'db schema diff': 'db schema check',
+  };
+  for (const [typed, command] of Object.entries(meant)) {
+    const suggestion = advised(await run(...typed.split(' ')), 'Did you mean "svc <…>"?');
+    const [, found = ''] = /"svc (.*)"/.exec(suggestion) ?? [];
+    assert.equal(found, command);
+    assertExit(await run(...found.split(' '), '--help'));
+  }
+  for (const [args = [], text = ''] of [
+    [['db', 'migrate', '--nope'], 'svc <…> --help'],
+    [['approvals'], 'svc <…> --help'],
+    [['nothing'], 'svc --help'],
+    [['--nope'], 'svc --help'],
+    [['db', 'migrate', 'resolve', 'x'], '--retry, --applied, --rolled-back, --failed or --forget'],
+    [['init', '--dialect', 'oracle'], 'svc init --help'],
+    [['init', '--dialect', 'mysq'], 'svc init --dialect <…>'],
+    [['plugins', 'new'], 'svc plugins new --help'],
+    [['plugins', 'new', 'channel', 'x', '--sql'], 'svc plugins new dialect duckdb --sql'],
+    [['plugins', 'new', 'channel', 'Bad_Name'], 'svc plugins new channel pager'],
+    [['plugins', 'new', 'broker', 'nats', '--port', 'x'], 'svc plugins new broker nats --port 4222'],
+  ] as const) {
+    const advice = advised(await run(...args), text);
+    for (const command of commandsOf(advice))
+      assertExit(await run(...command, ...(command.includes('--dialect') ? ['--no-install'] : [])));
+  }
+});

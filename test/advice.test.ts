@@ -1,0 +1,169 @@
+import * as assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { adviceTexts } from './kit/advice-texts.ts';
+import { test } from './kit/test.ts';
+
+const folder = fileURLToPath(new URL('.', import.meta.url));
+
+/** An advice that names a command, a flag, a setting, a parameter of a URL, a variable or a call. Others are sentences. */
+const NAMES =
+  /\bsvc (?:[a-z]|<…>)|(?<!\w)--[a-z]|\bnpm |\bopenssl |\bsvc\.(?:\w+\.|config)|\w\(|\w+: ?(?:['{[]|true)|\?\w+=|\w=\S|[A-Z]{3,}_[A-Z]|"\w+":/;
+
+/** Advice that another test provokes and follows. */
+const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
+  'cli-approvals.test.ts': [
+    'svc approvals show <…><…> --json    shows it, with its request.reviewToken',
+    '<…> --review-token <reviewToken>',
+    'svc approvals show <…> --reveal    shows what is masked',
+    'svc approvals approve <…> --review-token <…><…>',
+    'svc approvals reject <…> --reason <reason>',
+  ],
+  'cli-frame-project.test.ts': [
+    'npx svc link --env <…>',
+    'npx svc db schema generate',
+    'npx svc db migrate',
+    'npx svc db migrate status',
+  ],
+  'mysql-server.test.ts': [
+    'Trust its certificate: NODE_EXTRA_CA_CERTS=<file>',
+    'Or encrypt without verification: ?tls=encrypt',
+  ],
+  'migration-allow.test.ts': [
+    'If that is acceptable: svc db migrate --allow-copy',
+    'Or permit it in the migration: "allow": ["copy"]',
+    'In code, the options of the database or of its connection: options: { allowCopy: true }',
+  ],
+  'postgresql-server.test.ts': [
+    'For a certificate that Node does not trust: sslrootcert=<file>, or sslmode=no-verify to encrypt without verification.',
+    'For a server without TLS: sslmode=disable',
+  ],
+};
+
+/** Advice that no test follows, and why. */
+const NOT_TRIED: Readonly<Record<string, readonly string[]>> = {
+  'It installs packages from a registry.': [
+    'Update the SDK: npm install @svc/sdk@latest',
+    'npm install @svc/sdk@latest',
+    'npm install <…>@latest',
+    'npm test',
+    'npm install <…>@<…>',
+  ],
+  'It asks for a correction that only its reader can choose.': [
+    'Remove one of the two plugins from svc.config.',
+    'Correct the URL in svc.config, or set approvals.store to another database.',
+    'Correct the name in "<…>", or add the plugin that registers the dialect to svc.config.',
+    'Remove one of the two from svc.config.',
+    'Fix package.json, then run svc init again.',
+  ],
+  'Not tried yet: add a case, and remove it from this list.': [
+    'Or write a new migration that corrects the schema: svc db migrate create <name>',
+    'Or roll back by hand, then: svc db migrate resolve <…> --rolled-back',
+    'Call svc.agents.define for "<…>" first.',
+    "svc.agents.resume('<…>')",
+    'Read them with svc.approvals.get(requestId, { reveal: true }) and pass its reviewToken.',
+    'Read the request with svc.approvals.get(requestId, { reveal: true }) and pass its reviewToken.',
+    'svc approvals list    lists the waiting requests',
+    'Split it into several migrations. If it is applied nowhere yet: remove its file, then: svc db schema generate    writes several smaller ones',
+    "migration(MigrationHelpers.generateTag('add_orders'))",
+    'Or roll back by hand, with values for those rows, then: svc db migrate resolve <…> --rolled-back',
+    'svc db migrate rollback --to <…>',
+    'new MigrationEngine(db.getAdapter())',
+    'engine.getHistory() returns the applied migrations.',
+    'engine.getStatus({ definedMigrations: [migration] })',
+    'Roll that back as well: svc db migrate rollback <…>',
+    'Or undo it by hand, then: svc db migrate resolve <…> --rolled-back',
+    'Roll back the migrations after it first: svc db migrate rollback -n <…>',
+    "MigrationHelpers.generateTag('add_orders')",
+    'Set required: true on <…>.',
+    'Export a migration as the default export: migration(tag)…build().',
+    '--rename <…>:<new name>',
+    "agent.run({ prompt: '…' })",
+    'svc approvals secret <…>    prints the derived secret, which applies once that entry is removed',
+    'Add to the configuration: approvals: { callbackKey: process.env.SVC_CALLBACK_KEY }',
+    "Set approvals: { store: { database: '<tag>' } } in svc.config.",
+    'Decide in the process that has it open: through its callback (approvals.callbackBase), or svc.agents.signal in its code.',
+    'Use another port with --port.',
+    "Set a database: approvals: { store: { database: 'main' } }",
+  ],
+  'It runs a program that is not part of svc.': [
+    'openssl rand -base64 32    creates one; keep it out of the repository',
+    'openssl rand -base64 32    generates one; keep it out of the repository',
+    'echo <…>$(openssl rand -base64 32)    creates one',
+  ],
+  'Of a plugin; not tried yet: add a case with its engine, and remove it from this list.': [
+    "model: { provider: 'scripted', model: 'demo', settings: { turns: [{ text: 'Hello.' }] } }",
+    "Remove them. Options are written next to the URL: schema: '…', options: { … }",
+    'Remove it, or for a setting of the server write ?options=-c%20<setting>%3D<value>. Parameters are <…>.',
+    'Write cassandra://user:password@host:9042,host:9042/keyspace?dc=datacenter1',
+    'Run the command again when the other process is done, or wait longer: --lock-timeout 300',
+    "Remove using: 'sai'.",
+    'Mark a field with primaryKey: true, or name it in cassandraOptions.partitionKey.',
+    'Use the type uuid, and uuid() in your INSERT.',
+    'Mark the fields with primaryKey: true, or use cassandraOptions, when you create the table.',
+    'Give the field another name and the new type, with "renamedFrom" in the schema file, or in a migration with { "type": "renameField", "collection", "from", "to", "strategy": "copy", "changes": { "type" } }: it adds a new column, converts every value and drops the old column.',
+    'Use { "type": "renameField", "collection", "from", "to", "strategy": "copy" }: it adds a new column, copies every value and drops the old column.',
+    "Create an index for each field (with using: 'sai' a query can use several), or a table with those fields as its key.",
+    "Use CQL: raw('cassandra', …) in a migration, or your own driver.",
+    "Keep its name, or add the new column with raw('cassandra', …), let your application write to both, copy the values, and drop the old column.",
+    'Mark one field, or two, with primaryKey: true, or name them in dynamoOptions.',
+    'Write { "name": "<…>", "type": "<…>" }, or give the field another type.',
+    'Add streamEnabled: true.',
+    "Give both with billingMode: 'PROVISIONED', or use billingMode: '<…>'.",
+    'Write one request as AWS documents it: {"PutItem": {"TableName": "users", "Item": {"id": {"S": "1"}}}}',
+    'Mark a field with primaryKey: true, or name it in dynamoOptions.partitionKey.',
+    'List the values: { <…>: { "$in": [ … ] } }',
+    'See what differs: svc db schema check',
+    'Remove the protection first: {"UpdateTable": {"TableName": "<…>", "DeletionProtectionEnabled": false}}',
+    'Change the validator with raw collMod first, then: svc db schema pull',
+    'For example: { "collMod": "users", "validationLevel": "moderate" }',
+    'For example: { "$gte": ["$total", 0] }',
+    'For example: { "$expression": "{ \\"$toUpper\\": \\"$name\\" }" }',
+    'Write only the name of the collection: svc adds the database of the environment.',
+    'It has the type <…>, which svc cannot create.',
+    "Set dialect: '<…>' in svc.config.",
+    "Name one next to the URL in svc.config: schema: 'public'.",
+    'Correct its name next to the URL in svc.config.',
+    "Name the schema next to the URL in svc.config: schema: '<…>' to use the existing tables, schema: '<…>' to start with an empty history.",
+    'Drop the dependent object first: with cascade, svc only drops foreign keys of the same schema.',
+    'Mark one field with primaryKey: true.',
+    'Use another name, or create the table with sqlOptions: { ifNotExists: true }, which adopts its rows.',
+    'To wait longer: --lock-timeout <seconds>, or busyTimeoutMs in the options of the database.',
+  ],
+  'It depends on the account or the load of a server.': [
+    'Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run with an IAM role.',
+    'If other sessions hold many locks, run the command again later: SELECT pid, count(*) FROM pg_locks GROUP BY 1',
+  ],
+};
+
+const texts = adviceTexts()
+  .map(({ text }) => text)
+  .filter((text) => NAMES.test(text));
+
+/** The texts that the tests of advice pass to `advised`. */
+const tried = readdirSync(folder)
+  .filter((name) => /^advice-.*\.test\.ts$/.test(name))
+  .map((name) => readFileSync(join(folder, name), 'utf8').replaceAll("\\'", "'"))
+  .join('\n');
+
+test('every advice that names a command, a setting or a call is followed by a test, or says why not', () => {
+  assert.ok(texts.length > 150, `only ${texts.length} found`);
+  const listed = new Set([TRIED_ELSEWHERE, NOT_TRIED].flatMap((list) => Object.values(list).flat()));
+  assert.deepEqual(
+    texts.filter((text) => !listed.has(text) && !tried.includes(text)),
+    [],
+  );
+});
+
+test('the lists have nothing that is gone or tried', () => {
+  const listed = [TRIED_ELSEWHERE, NOT_TRIED].flatMap((list) => Object.values(list).flat());
+  assert.deepEqual(
+    listed.filter((text, index) => !texts.includes(text) || tried.includes(text) || listed.indexOf(text) !== index),
+    [],
+  );
+  assert.deepEqual(
+    Object.keys(TRIED_ELSEWHERE).filter((name) => !existsSync(join(folder, name))),
+    [],
+  );
+});

@@ -1,0 +1,228 @@
+import * as assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { inspect } from 'node:util';
+import { isDeliveryFailed } from '../core/approval/channel.ts';
+import { displayJson } from '../core/display/json.ts';
+import { isSvcError } from '../core/errors.ts';
+import {
+  isEqualSecret,
+  isSignedBy,
+  parseFormDecision,
+  postJson,
+  pressEndpoint,
+  textOptions,
+  urlOption,
+} from '../plugins/channels/toolkit.ts';
+import { test } from './kit/test.ts';
+import { waitUntil } from './suites/wait-until.ts';
+
+/** The words of `@svc/sdk/channel` that the suites of channels do not reach. */
+
+const escapeHtml = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+
+test('a text that fits is complete, and a longer one is cut outside of escapes and says its length', () => {
+  const value = { note: '<&'.repeat(500), emoji: '😀'.repeat(500) };
+  const whole = escapeHtml(displayJson(value));
+  const limited = (maxLength: number) => displayJson(value, { maxLength, escape: escapeHtml });
+  assert.deepEqual(limited(whole.length), { text: whole, complete: true });
+  for (let maxLength = 60; maxLength < whole.length; maxLength += 7) {
+    const { text, complete } = limited(maxLength);
+    assert.equal(complete, false);
+    assert.ok(text.length <= maxLength, `${text.length} > ${maxLength}`);
+    assert.match(text, / … \(\d+ characters\)$/);
+    const part = text.replace(/ … \(\d+ characters\)$/, '');
+    assert.ok(whole.startsWith(part));
+    assert.doesNotMatch(part, /&(?!amp;|lt;)/);
+    assert.doesNotMatch(part, /\p{Surrogate}/u, 'a surrogate pair was cut');
+  }
+});
+
+test('options that are missing, empty, unknown or not texts are rejected without their values', () => {
+  const good = { token: 'secret', api: undefined };
+  const schemes = { api: ['https'] };
+  const withUrl = { token: 'secret', api: 'https://api.example' };
+  assert.deepEqual(textOptions(withUrl, ['token'], ['api'], schemes), withUrl);
+  assert.throws(() => textOptions({ ...withUrl, api: 'nonsense' }, ['token'], ['api'], schemes), /options of a plugin/);
+  assert.deepEqual(textOptions(good, ['token'], ['api']), { token: 'secret' });
+  for (const options of [
+    {},
+    { token: '' },
+    { token: 7 },
+    { token: 'secret', api: 7 },
+    { token: 'secret', tokn: 'x' },
+  ]) {
+    assert.throws(
+      () => textOptions(options, ['token'], ['api']),
+      (error) => isSvcError(error) && error.code === 'config_invalid' && !inspect(error).includes('secret'),
+    );
+  }
+  assert.equal(urlOption({ url: 'nats://a:b@c' }, ['nats', 'tls']), 'nats://a:b@c');
+  for (const url of ['http://user:secret@host', 'nats', undefined]) {
+    assert.throws(
+      () => urlOption({ url }, ['nats', 'tls']),
+      (error) =>
+        isSvcError(error) &&
+        /nats:\/\/ or tls:\/\/|not empty/.test(String(error.why)) &&
+        !inspect(error).includes('secret'),
+    );
+  }
+});
+
+test('a signature is valid for its content, its secret and five minutes', () => {
+  const signedAt = Date.now();
+  const signature = createHmac('sha256', 'key').update('1.body').digest('hex');
+  const signed = { secret: 'key', content: ['1.', Buffer.from('body')], signature, signedAt };
+  assert.ok(isSignedBy(signed));
+  const empty = createHmac('sha256', '').update('1.body').digest('hex');
+  for (const change of [
+    { secret: 'other' },
+    { secret: '', signature: empty },
+    { content: ['1.other'] },
+    { signature: '' },
+    { signedAt: signedAt - 301_000 },
+    { signedAt: signedAt + 301_000 },
+    { signedAt: Number.NaN },
+  ]) {
+    assert.equal(isSignedBy({ ...signed, ...change }), false, JSON.stringify(change));
+  }
+  assert.deepEqual(
+    [isEqualSecret('a', 'a'), isEqualSecret('a', 'b'), isEqualSecret(null, ''), isEqualSecret('', '')],
+    [true, false, false, false],
+  );
+});
+
+test('a form that has other fields, or is not UTF-8, is not a decision', () => {
+  assert.deepEqual(parseFormDecision(Buffer.from('payload=%7B%22a%22%3A+1%7D'), 'payload'), { a: 1 });
+  for (const body of [
+    'payload=%7B%7D&payload=%7B%7D',
+    'other=%7B%7D',
+    'payload=%FF',
+    '',
+    'payload=%7B%22a%22%3A1%2C%22a%22%3A2%7D',
+  ])
+    assert.throws(() => parseFormDecision(Buffer.from(body), 'payload'), body);
+});
+
+test('postJson follows no redirect, retries what may succeed later, and puts no URL or header into an error', async () => {
+  let answer: { status: number; headers?: Record<string, string>; body?: string } = { status: 200 };
+  let requests = 0;
+  const server = createServer((_request, response) => {
+    requests += 1;
+    response.writeHead(answer.status, answer.headers).end(answer.body);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = `http://${host}/bot-secret/send?token=secret`;
+  const post = (to = url, headers = {}) => postJson(to, {}, { headers, signal: AbortSignal.timeout(15_000) });
+  const failure = async (...args: Parameters<typeof post>) => {
+    const error = await post(...args).then(
+      () => assert.fail('it resolved'),
+      (reason: unknown) => reason,
+    );
+    assert.ok(isDeliveryFailed(error));
+    assert.ok(!inspect(error, { depth: 5 }).includes('secret'), inspect(error));
+    return [error.message, error.retry, error.afterMs];
+  };
+  try {
+    assert.equal(await post(), undefined);
+    answer = { status: 200, body: '{"id":1}' };
+    assert.deepEqual(await post(), { id: 1 });
+    answer = { status: 429, headers: { 'retry-after': '7' } };
+    assert.deepEqual(await failure(), [`POST to ${host} was answered with 429`, true, 7000]);
+    answer = { status: 404 };
+    assert.deepEqual(await failure(), [`POST to ${host} was answered with 404`, false, 0]);
+    answer = { status: 302, headers: { location: url } };
+    const before = requests;
+    assert.deepEqual(await failure(), [`POST to ${host} was answered with 302: redirects are not followed`, false, 0]);
+    assert.equal(requests, before + 1);
+    const invalid: Parameters<typeof post>[] = [
+      ['secret'],
+      ['http://user:secret@127.0.0.1/'],
+      [url, { authorization: 'secret\u0000' }],
+    ];
+    for (const args of invalid) await failure(...args);
+  } finally {
+    server.close();
+  }
+});
+
+test('a request that is not a press gets the response that read returns', async () => {
+  const unreachable = () => assert.fail('it was called');
+  const endpoint = pressEndpoint({
+    svc: { agents: { signal: unreachable }, approvals: { get: unreachable } },
+    verify: () => true,
+    read: () => Response.json({ type: 1 }),
+    show: unreachable,
+  });
+  const response = await endpoint(new Request('http://localhost/', { method: 'POST', body: '{}' }));
+  assert.deepEqual(await response.json(), { type: 1 });
+});
+
+test('a press of more than 1 MiB is not read to its end', async () => {
+  const unreachable = () => assert.fail('it was called');
+  const endpoint = pressEndpoint({
+    svc: { agents: { signal: unreachable }, approvals: { get: unreachable } },
+    verify: unreachable,
+    read: unreachable,
+    show: unreachable,
+  });
+  let pulled = 0;
+  const endless = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      pulled += 1;
+      controller.enqueue(new Uint8Array(64 * 1024));
+    },
+  });
+  const request = { method: 'POST', body: endless, duplex: 'half' } as const;
+  assert.equal((await endpoint(new Request('http://localhost/', request))).status, 413);
+  assert.ok(pulled < 30, `${pulled} parts`);
+});
+
+test('a press whose body does not end gets 408, and its stream is cancelled', async () => {
+  const unreachable = () => assert.fail('it was called');
+  const endpoint = pressEndpoint({
+    svc: { agents: { signal: unreachable }, approvals: { get: unreachable } },
+    verify: unreachable,
+    read: unreachable,
+    show: unreachable,
+  });
+  let cancelled = false;
+  const stalled = new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(new Uint8Array(1)),
+    cancel: () => {
+      cancelled = true;
+    },
+  });
+  const request = { method: 'POST', body: stalled, duplex: 'half' } as const;
+  assert.equal((await endpoint(new Request('http://localhost/', request))).status, 408);
+  assert.ok(cancelled);
+});
+
+test('an error of read about the body is a 400, and any other is a 500 with a warning', async () => {
+  const unreachable = () => assert.fail('it was called');
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error) => void warnings.push(warning);
+  process.on('warning', onWarning);
+  const statusOf = async (read: (body: Uint8Array) => undefined) => {
+    const svc = { agents: { signal: unreachable }, approvals: { get: unreachable } };
+    const endpoint = pressEndpoint({ svc, verify: () => true, read, show: unreachable });
+    const response = await endpoint(new Request('http://localhost/', { method: 'POST', body: '{"user":"%' }));
+    assert.equal(await response.text(), '');
+    return response.status;
+  };
+  try {
+    assert.equal(await statusOf((body) => void parseFormDecision(body, 'payload')), 400);
+    assert.equal(await statusOf((body) => JSON.parse(Buffer.from(body).toString())), 400);
+    assert.equal(await statusOf((body) => void decodeURIComponent(Buffer.from(body).toString())), 400);
+    assert.equal(warnings.length, 0);
+    assert.equal(await statusOf(() => (undefined as unknown as { user: { id: undefined } }).user.id), 500);
+    await waitUntil(() => warnings.length > 0, 'nothing was warned of');
+    assert.equal(warnings[0]?.name, 'SvcWarning');
+    assert.match(`${warnings[0]?.message}`, /read threw.*reading 'user'/);
+  } finally {
+    process.off('warning', onWarning);
+  }
+});

@@ -1,0 +1,164 @@
+import * as assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
+import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
+import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
+import { freshKeyspace } from './kit/cassandra.ts';
+import { freshPrefix } from './kit/dynamodb.ts';
+import { sqlEngines } from './kit/engines.ts';
+import { freshMongo } from './kit/mongodb.ts';
+import { assertExit, json, LONG, type Project, project, users, withAge } from './kit/project.ts';
+import { connectTarget } from './kit/target.ts';
+import { test } from './kit/test.ts';
+import { find } from './servers/find.ts';
+
+interface Check {
+  readonly name: string;
+  readonly result: string;
+  readonly message: string;
+  readonly next?: readonly string[];
+}
+
+/** What doctor says about the database. */
+async function doctor({ svc }: Pick<Project, 'svc'>, status = 0): Promise<readonly Check[]> {
+  const { checks } = json(assertExit(await svc('doctor', '--json'), status));
+  return (checks as readonly Check[]).filter(({ name }) => name === 'database main');
+}
+
+const messages = (checks: readonly Check[]): string => checks.map(({ message }) => message).join('\n');
+
+for (const engine of sqlEngines) {
+  const on = (what: string, body: Parameters<typeof engine.withUrl>[0]): void => {
+    if (engine.missing !== undefined) test.skip(`${engine.name}: ${what}`, engine.missing);
+    else test(`${engine.name}: ${what}`, () => engine.withUrl(body), LONG);
+  };
+
+  on('doctor reports drift and edited files, and changes nothing', async (url, connect) => {
+    const shop = project({ main: url });
+    const tablesNow = async () => {
+      const { connection } = await connect();
+      const rows = await connection.query(
+        `SELECT table_name AS name FROM information_schema.tables WHERE table_schema = ${engine.sql.currentSchema} ORDER BY 1`,
+      );
+      await connection.close();
+      return rows.map(({ name }) => name);
+    };
+    assert.match(messages(await doctor(shop)), /no history yet[\s\S]*the user may create tables, change/);
+    assert.deepEqual(await tablesNow(), []);
+    const wrong = 'svc/database/migrations/main/20260101_000000_wrong.json';
+    shop.write(wrong, { tag: '20260101_000000_wrong', up: [{ type: 'addFeld' }] });
+    const invalid = await doctor(shop, 1);
+    assert.match(messages(invalid), /20260101_000000_wrong\.json is not a valid migration[\s\S]*no history yet/);
+    rmSync(join(shop.root, wrong));
+    shop.schema(users);
+    assertExit(await shop.svc('db', 'schema', 'generate'));
+    assertExit(await shop.svc('db', 'migrate'));
+    const before = await tablesNow();
+    const well = await doctor(shop);
+    assert.match(messages(well), /1 of 1 migration file applied\nthe schema matches/);
+    assert.deepEqual(await tablesNow(), before);
+
+    const { connection } = await connect();
+    await connection.query('ALTER TABLE users ADD COLUMN by_hand int');
+    await connection.close();
+    const drifted = (await doctor(shop)).find(({ result }) => result === 'warn');
+    assert.match(drifted?.message ?? '', /differs from the applied migrations in 1 place/);
+    assertExit(await shop.svc(...(drifted?.next?.[0] ?? '').split(' ').slice(1)), 5);
+
+    const [file = ''] = shop.files();
+    const path = `svc/database/migrations/main/${file}`;
+    shop.write(path, shop.read(path).replace('"email"', '"mail"'));
+    const edited = (await doctor(shop, 1)).find(({ result }) => result === 'fail');
+    assert.match(edited?.message ?? '', /edited: \d+_\d+_create_users/);
+    assertExit(await shop.svc(...(edited?.next?.[0] ?? '').split(' ').slice(1)), 5);
+  });
+
+  if (engine.name === 'pglite') continue;
+  on('doctor reports what a user may not do', async (url, connect) => {
+    const owner = project({ main: url });
+    owner.schema(users);
+    const user = `svc_${randomUUID().replaceAll('-', '').slice(0, 20)}`;
+    const asUser = new URL(url);
+    [asUser.username, asUser.password] = [user, 'Secret_1'];
+    const { connection } = await connect();
+    const database = asUser.pathname.slice(1);
+    const isPostgresql = engine.dialect.name === 'postgresql';
+    const execute = async (...texts: readonly string[]) => {
+      for (const text of texts) await connection.query(text);
+    };
+    const as = { mysql: `'${user}'@'%'`, postgresql: user }[isPostgresql ? 'postgresql' : 'mysql'];
+    try {
+      await execute(
+        ...(isPostgresql
+          ? [`CREATE ROLE ${user} LOGIN PASSWORD 'Secret_1'`, 'REVOKE CREATE ON SCHEMA public FROM PUBLIC']
+          : [`CREATE USER ${as} IDENTIFIED BY 'Secret_1'`, `GRANT SELECT ON ${database}.* TO ${as}`]),
+      );
+      const guest = project({ main: asUser.href });
+      const empty = messages(await doctor(guest, 1));
+      assert.match(empty, /the user may not create tables \(/);
+      assert.doesNotMatch(empty, /Secret_1/);
+
+      assertExit(await owner.svc('db', 'schema', 'generate'));
+      assertExit(await owner.svc('db', 'migrate'));
+      const refused = messages(await doctor(guest, 1));
+      assert.match(refused, /may not create tables[\s\S]*write the history/);
+      if (isPostgresql) {
+        assert.doesNotMatch(refused, /no history yet/);
+        assert.match(refused, /42501/);
+        await execute(`GRANT CREATE ON SCHEMA public TO ${user}`);
+        await execute(`GRANT ALL ON ALL TABLES IN SCHEMA public TO ${user}`);
+        const tables = messages(await doctor(guest, 1));
+        assert.match(tables, /the user may not change the tables \(not of users\)$/);
+        await execute(`ALTER TABLE users OWNER TO ${user}`);
+      } else {
+        await execute(`GRANT ALL ON ${database}.* TO ${as}`);
+      }
+      for (const file of owner.files()) {
+        const path = `svc/database/migrations/main/${file}`;
+        guest.write(path, owner.read(path));
+      }
+      assert.match(messages(await doctor(guest)), /the user may create tables, change/);
+      guest.schema(withAge);
+      assertExit(await guest.svc('db', 'schema', 'generate'));
+      assertExit(await guest.svc('db', 'migrate'));
+    } finally {
+      await connection.query(isPostgresql ? `DROP OWNED BY ${user}` : 'SELECT 1');
+      await connection.query(isPostgresql ? `DROP ROLE ${user}` : `DROP USER ${as}`);
+      await connection.close();
+    }
+  });
+}
+
+for (const [name, dialect, fresh] of [
+  ['mongodb', mongodb, () => freshMongo()],
+  ['dynamodb', dynamodb, (url: string) => freshPrefix(Number(new URL(url).port))],
+  ['cassandra', cassandra, () => freshKeyspace()],
+] as const) {
+  const found = await find(name);
+  const what = `${name}: the probes of permissions pass for an administrator, and change nothing`;
+  if ('missing' in found) {
+    test.skip(what, found.missing);
+    continue;
+  }
+  test(what, async () => {
+    const { url, drop } = await fresh(found.url);
+    const { connection } = await connectTarget(dialect, url);
+    try {
+      assert.ok(connection.permissionProbes && connection.permissionProbes.length >= 3);
+      for (const { text } of connection.permissionProbes) {
+        const code = await connection.query(text).then(
+          () => undefined,
+          (error) => error.code,
+        );
+        assert.ok([undefined, 'collection_unknown', 'migration_failed'].includes(code), `${text}: ${code}`);
+      }
+      assert.deepEqual([...(await connection.introspect()).keys()], []);
+      assert.deepEqual(await connection.unsupportedObjects(), []);
+    } finally {
+      await connection.close();
+      await drop();
+    }
+  });
+}

@@ -1,0 +1,101 @@
+import * as assert from 'node:assert/strict';
+import { committingEngines } from './kit/engines.ts';
+import { assertExit, json, LONG, type Project, project } from './kit/project.ts';
+import { test } from './kit/test.ts';
+
+// Tables that others made, with what MySQL applications of the last twenty years contain.
+
+/** Two tables as WordPress creates them. */
+const WORDPRESS = `
+CREATE TABLE wp_users (
+  ID bigint(20) unsigned NOT NULL auto_increment,
+  user_login varchar(60) NOT NULL default '',
+  user_registered datetime NOT NULL default '0000-00-00 00:00:00',
+  PRIMARY KEY (ID), KEY user_login_key (user_login)
+) DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_520_ci;
+CREATE TABLE wp_comments (
+  comment_ID bigint(20) unsigned NOT NULL auto_increment,
+  comment_author tinytext NOT NULL,
+  comment_date datetime NOT NULL default '0000-00-00 00:00:00',
+  comment_date_gmt datetime NOT NULL default '0000-00-00 00:00:00',
+  comment_day date NOT NULL default '0000-00-00',
+  comment_note varchar(20) NOT NULL default '0000-00-00',
+  PRIMARY KEY (comment_ID), KEY comment_date_gmt (comment_date_gmt)
+) DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_520_ci`;
+
+for (const engine of committingEngines) {
+  const it = (name: string, body: () => Promise<void>) =>
+    engine.missing === undefined
+      ? test(`${engine.name}: ${name}`, body, LONG)
+      : test.skip(`${engine.name}: ${name}`, engine.missing);
+  const adopt = async (shop: Project) => {
+    const pulled = json(assertExit(await shop.svc('db', 'schema', 'pull', '--json')));
+    assertExit(await shop.svc('db', 'migrate', 'baseline'));
+    assertExit(await shop.svc('db', 'schema', 'check'));
+    return pulled;
+  };
+
+  it('tables with zero dates are adopted, and a change keeps the default', () =>
+    engine.withUrl(async (url, connect) => {
+      const { connection } = await connect();
+      await connection.query(
+        `SET SESSION sql_mode = ''; ${WORDPRESS}; INSERT INTO wp_comments (comment_author) VALUES ('a')`,
+      );
+      const shop = project({ main: url });
+      const { tables, leftOut, warnings } = await adopt(shop);
+      assert.deepEqual(leftOut, []);
+      assert.deepEqual([...tables].sort(), ['wp_comments', 'wp_users']);
+      assert.equal(warnings.filter((line: string) => /zero date as its default/.test(line)).length, 4);
+      const [entry] = JSON.parse(shop.read('svc/database/schema.json'));
+      assert.equal(entry.tables.wp_comments.comment_note.default, '0000-00-00');
+      entry.tables.wp_comments.spam = 'Boolean';
+      entry.tables.wp_comments.comment_date.required = false;
+      shop.write('svc/database/schema.json', [entry]);
+      assertExit(await shop.svc('db', 'schema', 'generate'));
+      assertExit(await shop.svc('db', 'migrate'));
+      assertExit(await shop.svc('db', 'schema', 'check'));
+      const [row] = await connection.query('SHOW CREATE TABLE wp_comments');
+      assert.match(String(row?.['Create Table']), /`comment_date` datetime DEFAULT '0000-00-00 00:00:00'/);
+    }));
+
+  it("a table's collation and character set are the same in an empty database", () =>
+    engine.withUrl(async (url, connect) => {
+      const { connection } = await connect();
+      await connection.query(`
+        CREATE TABLE plain (id int PRIMARY KEY, name varchar(20));
+        CREATE TABLE exact_names (name varchar(40) PRIMARY KEY) COLLATE utf8mb4_bin;
+        CREATE TABLE old_names (id int PRIMARY KEY, name varchar(2000) UNIQUE) DEFAULT CHARACTER SET latin1;
+        INSERT INTO exact_names VALUES ('a'), ('A')`);
+      const shop = project({ main: url });
+      const { leftOut } = await adopt(shop);
+      assert.deepEqual(leftOut, []);
+      const [entry] = JSON.parse(shop.read('svc/database/schema.json'));
+      assert.deepEqual(entry.options, {
+        exact_names: { sqlOptions: { collation: 'utf8mb4_bin' } },
+        old_names: { sqlOptions: { collation: 'latin1_swedish_ci' } },
+      });
+      await engine.withUrl(async (other, connectOther) => {
+        const second = project({ main: other });
+        for (const file of shop.files())
+          second.write(`svc/database/migrations/main/${file}`, shop.read(`svc/database/migrations/main/${file}`));
+        assertExit(await second.svc('db', 'migrate'));
+        assertExit(await second.svc('db', 'schema', 'check'));
+        const empty = (await connectOther()).connection;
+        await empty.query("INSERT INTO exact_names VALUES ('a'), ('A')");
+        const found = await empty.query(
+          "SELECT table_name AS name, table_collation AS collation FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name LIKE '%names' ORDER BY 1",
+        );
+        assert.deepEqual(
+          found.map((row) => [row.name, row.collation]),
+          [
+            ['exact_names', 'utf8mb4_bin'],
+            ['old_names', 'latin1_swedish_ci'],
+          ],
+        );
+        // A change by hand is drift.
+        await empty.query('ALTER TABLE exact_names CONVERT TO CHARACTER SET latin1 COLLATE latin1_bin');
+        const drifted = json(assertExit(await second.svc('db', 'schema', 'check', '--json'), 5));
+        assert.match(JSON.stringify(drifted), /collation.*latin1_bin.*utf8mb4_bin/);
+      });
+    }));
+}
