@@ -329,7 +329,11 @@ test('a request with more lines than a terminal keeps is approved only with its 
   svc,
 }, shop) => {
   const { request, outcome } = await refund({ orderId: 'lamp '.repeat(16_000), amount: 9999, card: '4111' });
-  const deciding = terminal(['approvals', 'approve', request.requestId], { cwd: shop.root, cols: 80 });
+  const deciding = terminal(['approvals', 'approve', request.requestId], {
+    ...{ cwd: shop.root, cols: 80, staysOpen: true },
+  });
+  await deciding.until('--reveal --json');
+  deciding.type('\r');
   assert.equal(await deciding.ended, 2);
   const shown = stripVTControlCharacters(deciding.shown()).replace(/\s+/g, ' ');
   assert.match(shown, /The request has 1,?\d{3} lines, of which a terminal shows 1,?000/);

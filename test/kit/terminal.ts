@@ -12,13 +12,22 @@ export interface Terminal {
 
 const PATIENCE_MS = 60_000;
 
+interface TerminalOptions extends RunOptions {
+  readonly cols?: number;
+  /** The terminal stays open until Enter is typed: 200 ms after its process has ended, node-pty drops unread output. */
+  readonly staysOpen?: boolean;
+}
+
 /** The real CLI on a pseudo-terminal. */
 export function terminal(
   args: readonly string[],
-  { cwd, env, script, cols = 200 }: RunOptions & { readonly cols?: number },
+  { cwd, env, script, cols = 200, staysOpen = false }: TerminalOptions,
 ): Terminal {
-  const [node, ...before] = script === undefined ? command : scripted(script);
-  const child = spawn(node, [...before, ...args], {
+  const words = [...(script === undefined ? command : scripted(script)), ...args];
+  const [program = '', ...rest] = staysOpen
+    ? ['sh', '-c', '"$@"; code=$?; read -r _; exit $code', 'sh', ...words]
+    : words;
+  const child = spawn(program, rest, {
     cwd,
     env: cleanEnv({ TERM: 'xterm-256color', ...env }),
     cols,
