@@ -52,7 +52,7 @@ test(
     const paths: string[] = packed.files.map((file: { path: string }) => file.path);
     const unexpected = paths.filter(
       (path) =>
-        !/^(dist\/.+\.(c?js|d\.ts|json)|dist\/THIRD-PARTY\.txt|docs\/([a-z-]+\/)?[A-Za-z-]+\.md|examples\/README\.md|examples\/[a-z-]+\/(README\.md|(package|tsconfig)\.json|run\.ts|(src|test)\/[a-z.-]+\.ts|svc\.config\.ts|svc\/[a-z/]+\.json)|(README|CONTRIBUTING)\.md|package\.json|LICENSE)$/.test(
+        !/^(dist\/.+\.(c?js|d\.ts|json)|dist\/THIRD-PARTY\.txt|docs\/([a-z-]+\/)?[A-Za-z-]+\.md|docs\/reference\/json\/[a-z-]+\.json|examples\/README\.md|examples\/[a-z-]+\/(README\.md|(package|tsconfig)\.json|run\.ts|(src|test)\/[a-z.-]+\.ts|svc\.config\.ts|svc\/[a-z/]+\.json)|(README|CONTRIBUTING)\.md|package\.json|LICENSE)$/.test(
           path,
         ),
     );

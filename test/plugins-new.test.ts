@@ -78,7 +78,7 @@ test(
   async () => {
     for (const [name, args] of Object.entries(PACKAGES)) {
       const file = join(cwd, name, 'test/suite.test.ts');
-      const { status, output } = await node('--import', import.meta.resolve('tsx'), file);
+      const { status, output } = await node('--test-reporter=tap', '--import', import.meta.resolve('tsx'), file);
       assert.equal(status, 1, output);
       assert.match(output, /The contract requires: /, name);
       assert.match(output, /To do in (src\/(index|database)|test\/suite\.test)\.ts: /, name);
