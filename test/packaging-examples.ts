@@ -307,7 +307,7 @@ const RUNNERS = {
     imports: "import { test } from 'vitest';",
     after: '',
     command: ['npx', 'vitest', 'run', '--root', '.'],
-    counts: /Tests +1 failed \| 5 passed \(6\)/,
+    counts: /Tests +1 failed \| 5 passed \| 1 skipped \(7\)/,
   },
 } as const;
 
