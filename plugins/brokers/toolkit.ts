@@ -3,5 +3,5 @@
  * @module @svc/sdk/broker
  */
 
-export { textOptions, urlOption } from '../shared/text-options.ts';
+export { type PluginOptions, textOptions, urlOption } from '../shared/text-options.ts';
 export { type BrokerDriver, type Received, reconnectingBroker, type Subscription } from './reconnecting.ts';

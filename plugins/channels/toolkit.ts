@@ -3,7 +3,7 @@
  * @module @svc/sdk/channel
  */
 
-export { textOptions, urlOption } from '../shared/text-options.ts';
+export { type PluginOptions, textOptions, urlOption } from '../shared/text-options.ts';
 export { type PostOptions, postJson } from './post.ts';
 export {
   type DecidingClient,

@@ -8,6 +8,7 @@ export type {
   BlockingSession,
   Condition,
   LockOptions,
+  PermissionProbe,
   PreflightFailure,
   PreflightReport,
   Progress,

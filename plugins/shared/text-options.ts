@@ -1,7 +1,7 @@
 import { SvcError } from '../../core/errors.ts';
 
 /** The options of a channel or broker in `svc.config`, without `type`. */
-type Options = Readonly<Record<string, unknown>>;
+export type PluginOptions = Readonly<Record<string, unknown>>;
 
 /**
  * Options that are texts. Throws `config_invalid` for one that is missing, empty, not a text or unknown, and for one that is
@@ -9,7 +9,7 @@ type Options = Readonly<Record<string, unknown>>;
  * @experimental
  */
 export function textOptions<Required extends string, Optional extends string = never>(
-  options: Options,
+  options: PluginOptions,
   required: readonly Required[],
   optional: readonly Optional[] = [],
   schemes: { readonly [K in Required | Optional]?: readonly string[] } = {},
@@ -39,7 +39,7 @@ export function textOptions<Required extends string, Optional extends string = n
  * `textOptions` does.
  * @experimental
  */
-export function urlOption(options: Options, schemes: readonly string[]): string {
+export function urlOption(options: PluginOptions, schemes: readonly string[]): string {
   return textOptions(options, ['url'], [], { url: schemes }).url;
 }
 
