@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { minIdAt, newExecutionId, newRequestId } from '../core/approval/request.ts';
+import { idRange, newExecutionId, newRequestId } from '../core/approval/request.ts';
 import { test } from './kit/test.ts';
 
 /** UUID version 7 of RFC 9562: 48 bits of time, the version, then bits that make it unique. */
@@ -43,9 +43,14 @@ for (const [kind, make] of [
   });
 }
 
-test('an id sorts between the minimum ids of its millisecond and the next one', () => {
-  const before = new Date();
-  const id = newRequestId();
-  const after = new Date(Date.now() + 1);
-  assert.ok(id >= minIdAt(before) && id < minIdAt(after));
+test('the ids of a range of time are within its bounds, also if a clock differs by an hour', () => {
+  const hour = 3_600_000;
+  for (const difference of [-hour, 0, hour]) {
+    const before = Date.now() + difference;
+    const id = newRequestId();
+    const { from = '', to = '' } = idRange('apr', new Date(before), new Date(before + 1_000));
+    assert.ok(id >= from && id < to);
+  }
+  const later = idRange('apr', new Date(Date.now() + 48 * hour));
+  assert.ok(newRequestId() < (later.from ?? ''));
 });

@@ -1,5 +1,5 @@
 import { pruneCutoff } from '../approval/audit.ts';
-import { minIdAt } from '../approval/request.ts';
+import { idRange } from '../approval/request.ts';
 import type { StoreClock } from '../approval/store-clock.ts';
 import { allRows } from '../records.ts';
 import type { ExecutionService } from './execution-service.ts';
@@ -14,12 +14,14 @@ export async function pruneExecutions(
   { olderThanMs }: { readonly olderThanMs: number },
 ): Promise<number> {
   const { rows } = executions;
-  const to = minIdAt(await pruneCutoff(clock, olderThanMs), 'exe');
+  const before = await pruneCutoff(clock, olderThanMs);
   await executions.pruneWorkers(await pruneCutoff(clock, Math.max(olderThanMs, INDEX_LAG_MS)));
   let removed = 0;
   for (const status of ['completed', 'failed', 'cancelled'] as const) {
-    const query = { equals: { status }, to, limit: 500, columns: ['executionId'] } as const;
+    const range = idRange('exe', undefined, before);
+    const query = { equals: { status }, ...range, limit: 500, columns: ['executionId', 'createdAt'] } as const;
     for await (const { record, version } of allRows(rows, 'byStatus', query)) {
+      if (record.createdAt >= before) continue;
       if ((await rows.remove(record.executionId, version)) === 'removed') removed += 1;
     }
   }

@@ -3,7 +3,7 @@ import { allRows } from '../records.ts';
 import { callKey } from '../tool/call-digest.ts';
 import { APPROVAL_STATUSES } from './list-approvals.ts';
 import { toApprovalRecord } from './public-view.ts';
-import { type ApprovalEvent, minIdAt } from './request.ts';
+import { type ApprovalEvent, idRange, isCreatedIn } from './request.ts';
 import type { ApprovalRow } from './schema.ts';
 import type { ApprovalService, RequestRow } from './service.ts';
 import { hasLapsed } from './state.ts';
@@ -102,8 +102,6 @@ export async function pruneApprovals(
   let removed = 0;
   for await (const row of allRequests(service, undefined, before)) {
     const { record } = row;
-    // The range is by the time in the ids, which is that of the process that made the request.
-    if (Date.parse(record.body.timestamp) >= before.getTime()) continue;
     if (isOpen(row) && !hasLapsed(record, now) && !(await isForgotten(service, record))) continue;
     if (await isRunning(record.executionId)) continue;
     if ((await service.rows.remove(record.requestId, row.version)) !== 'removed') continue;
@@ -148,8 +146,10 @@ async function removeRelatedRows(service: ApprovalService, { record }: RequestRo
 }
 
 async function* allRequests(service: ApprovalService, since?: Date, before?: Date): AsyncGenerator<RequestRow> {
-  const range = { ...(since && { from: minIdAt(since) }), ...(before && { to: minIdAt(before) }) };
   for (const status of APPROVAL_STATUSES) {
-    yield* allRows(service.rows, 'byStatus', { equals: { status }, ...range, limit: 500 });
+    const query = { equals: { status }, ...idRange('apr', since, before), limit: 500 };
+    for await (const row of allRows(service.rows, 'byStatus', query)) {
+      if (isCreatedIn(row.record.body.timestamp, since, before)) yield row;
+    }
   }
 }

@@ -2,7 +2,7 @@ import { SvcError } from '../errors.ts';
 import { isPageLimit, type RecordStore } from '../records.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { toApprovalRecord } from './public-view.ts';
-import { type ApprovalRecord, type ApprovalStatus, minIdAt } from './request.ts';
+import { type ApprovalRecord, type ApprovalStatus, idRange, isCreatedIn } from './request.ts';
 import type { ApprovalRow } from './schema.ts';
 import type { ApprovalService } from './service.ts';
 
@@ -14,7 +14,7 @@ export interface ListQuery {
   readonly status?: ApprovalStatus | undefined;
   readonly agentTag?: string | undefined;
   readonly executionId?: string | undefined;
-  /** Requests created at or after this moment, by the clock of the process that created them. */
+  /** Requests created at or after this moment, by the store's clock. */
   readonly since?: Date | undefined;
   /** Requests created before this moment. */
   readonly before?: Date | undefined;
@@ -70,14 +70,15 @@ export async function listApprovals(service: ApprovalService, query: ListQuery =
 /** The conditions that no index covers, and rows that changed after they were indexed. */
 function matchesQuery(
   service: ApprovalService,
-  { status, agentTag, executionId }: ListQuery,
+  { status, agentTag, executionId, since, before }: ListQuery,
   row: ApprovalRow,
 ): boolean {
   const wantedStatus = status ?? (executionId === undefined ? 'waiting' : undefined);
   return (
     (wantedStatus === undefined || row.status === wantedStatus) &&
     (wantedStatus !== 'waiting' || !service.isDue(row)) &&
-    (agentTag === undefined || row.agentTag === agentTag)
+    (agentTag === undefined || row.agentTag === agentTag) &&
+    isCreatedIn(row.body.timestamp, since, before)
   );
 }
 
@@ -91,8 +92,7 @@ function readPage(rows: RecordStore<ApprovalRow>, query: ListQuery, limit: numbe
         : (['byStatus', { status }] as const);
   return rows.page(index, {
     equals,
-    ...(since && { from: minIdAt(since) }),
-    ...(before && { to: minIdAt(before) }),
+    ...idRange('apr', since, before),
     direction: newestFirst ? 'desc' : 'asc',
     limit,
     ...(cursor !== undefined && { cursor }),

@@ -100,8 +100,29 @@ const REQUEST_ID = /^apr_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-
 /** Some stores reject any other text as a key. */
 export const isRequestId = (text: string): boolean => REQUEST_ID.test(text);
 
-/** The smallest possible id of a moment: a bound for page queries. */
-export function minIdAt(moment: Date, kind: 'apr' | 'exe' = 'apr'): string {
-  const time = Math.max(0, moment.getTime()).toString(16).padStart(12, '0');
+/** Ids have the time of the process that made them, and its clock may differ from the store's by this much. */
+const ID_CLOCK_MARGIN_MS = 86_400_000;
+
+/** Bounds of the ids, for page queries, of everything created in this range by the store's clock, and of some beside it. */
+export function idRange(
+  kind: 'apr' | 'exe',
+  since?: Date,
+  before?: Date,
+): { readonly from?: string; readonly to?: string } {
+  return {
+    ...(since && { from: minIdAt(kind, since.getTime() - ID_CLOCK_MARGIN_MS) }),
+    ...(before && { to: minIdAt(kind, before.getTime() + ID_CLOCK_MARGIN_MS) }),
+  };
+}
+
+/** The smallest possible id of a moment. */
+function minIdAt(kind: 'apr' | 'exe', moment: number): string {
+  const time = Math.max(0, moment).toString(16).padStart(12, '0');
   return `${kind}_${time.slice(0, 8)}-${time.slice(8)}`;
+}
+
+/** Whether something created at `timestamp` (ISO 8601) is in the range. */
+export function isCreatedIn(timestamp: string, since?: Date, before?: Date): boolean {
+  const createdAt = Date.parse(timestamp);
+  return (!since || createdAt >= since.getTime()) && (!before || createdAt < before.getTime());
 }
