@@ -68,7 +68,7 @@ export async function applyAll(setting: Setting, contender: Contender): Promise<
   const { engine } = setting;
   const url = await freshDatabase(engine, setting.database(contender.name));
   const { ms } = await run(command(setting, contender, contender.up, url));
-  const countTables = `SELECT count(*) FROM information_schema.tables WHERE table_schema = ${engine.currentSchema} AND table_name LIKE 't#_0%' ESCAPE '#'`;
+  const countTables = `SELECT count(*) FROM information_schema.tables WHERE table_schema = ${engine.currentSchema} AND table_name LIKE 't#______' ESCAPE '#'`;
   const tables = await value(engine, url, countTables);
   const { recorded } = contender;
   const rows = await value(engine, url, typeof recorded === 'string' ? recorded : recorded(engine));

@@ -12,6 +12,7 @@ import { OPTIONS as mysql } from '../plugins/dialects/mysql/connection/settings.
 import { OPTIONS as postgresql } from '../plugins/dialects/postgresql/connection/settings.ts';
 import type { Options } from '../plugins/dialects/shared/settings.ts';
 import { documentedCommands, schemaPath, schemaText } from './output-schemas.ts';
+import { speedPage } from './speed.ts';
 
 /** What of these pages comes from the source. `npm run docs` writes it; a test sees that it was. */
 
@@ -84,7 +85,8 @@ export async function generated({ page, head, rows }: Table): Promise<string> {
 export async function outdated(): Promise<readonly (readonly [page: string, text: string])[]> {
   const pages = await Promise.all(TABLES.map(async (table) => [table.page, await generated(table)] as const));
   const schemas = documentedCommands.map((command) => [schemaPath(command), schemaText(command)] as const);
-  return [...pages, ...schemas].filter(([page, text]) => textOf(page) !== text);
+  const speed = ['reference/speed.md', speedPage()] as const;
+  return [...pages, ...schemas, speed].filter(([page, text]) => textOf(page) !== text);
 }
 
 const textOf = (page: string): string | undefined =>

@@ -31,12 +31,15 @@ import {
 } from './stage.ts';
 
 /*
- * The cost of approvals, compared with bare `pg`: `npm run bench -- gate [name…]`. Run it on an idle machine. Only a
+ * The cost of approvals, compared with bare `pg`: `npm run bench -- gate [--quick] [name…]`. Run it on an idle machine. Only a
  * complete run writes results/gate.md.
  */
 
 type Row = readonly [name: string, measured: string, target: string, isReached?: boolean];
-const selected = process.argv.slice(2);
+const isQuick = process.argv.includes('--quick');
+const selected = process.argv.slice(2).filter((name) => !name.startsWith('-'));
+/** How often something is measured; a tenth in a trial. */
+const scaled = (count: number): number => (isQuick ? count / 10 : count);
 const rows: Row[] = [];
 const ms = ({ p50, p95, p99 }: Spread): string =>
   `p50 ${p50.toFixed(2)}, p95 ${p95.toFixed(2)}, p99 ${p99.toFixed(2)} ms`;
@@ -95,7 +98,7 @@ try {
     const tool = tools.get('refund');
     const svc = new Svc({ config: { product: 'bench', env: 'dev' } });
     const gate = svc.gate({ agentTag: 'payouts', tools: [refundTool(() => 1, false)] });
-    const rounds = 200_000;
+    const rounds = scaled(200_000);
     const bare = async (parameters: unknown) => {
       const validated = tool?.validate(parameters);
       return validated?.ok ? tool?.handler({} as never, validated.parameters) : undefined;
@@ -131,7 +134,7 @@ try {
     );
     const bare = await Bare.open(url, 1);
     const times = { run: [] as number[], named: [] as number[], bare: [] as number[] };
-    for (let round = 0; round < 1_000; round++) {
+    for (let round = 0; round < scaled(1_000); round++) {
       let startedAt = performance.now();
       const first = await storeRequest(gate, nextCall());
       times.run.push(performance.now() - startedAt);
@@ -171,9 +174,9 @@ try {
       await approve(other, request);
       await outcome;
     };
-    await perSecond(500, width, runOnce);
-    const finished = await perSecond(6_000, width, runOnce);
-    const created = await perSecond(6_000, width, async () => {
+    await perSecond(scaled(500), width, runOnce);
+    const finished = await perSecond(scaled(6_000), width, runOnce);
+    const created = await perSecond(scaled(6_000), width, async () => {
       const request = await new Promise<ApprovalRequest>((resolve) => {
         gate.call(nextCall(), { signal: detach.signal, onRequested: resolve }).catch(() => undefined);
       });
@@ -184,7 +187,7 @@ try {
     await service.close();
     await other.close();
     const bare = await Bare.open(url, 16);
-    const bareRate = await perSecond(6_000, 16, async (lane) => {
+    const bareRate = await perSecond(scaled(6_000), 16, async (lane) => {
       const id = await bare.create(lane);
       await bare.decide(id, lane);
       await bare.finish(id, lane);
@@ -218,8 +221,8 @@ try {
       const { status } = await run.result;
       if (status !== 'completed') throw new Error(`a run is ${status}`);
     };
-    await perSecond(300, 64, runOnce);
-    const rate = await perSecond(3_000, 64, runOnce);
+    await perSecond(scaled(300), 64, runOnce);
+    const rate = await perSecond(scaled(3_000), 64, runOnce);
     const client = new pg.Client({ connectionString: url });
     await client.connect();
     const size = async () => {
@@ -227,7 +230,7 @@ try {
       return Number((await client.query(`SELECT ${tables} AS size`)).rows[0].size);
     };
     await client.query('VACUUM FULL');
-    const [count, before] = [5_000, await size()];
+    const [count, before] = [scaled(5_000), await size()];
     await perSecond(count, 64, () => requestOf(host.run(payouts)));
     const bytes = ((await size()) - before) / count;
     await client.end();
@@ -251,7 +254,7 @@ try {
     });
     await once(waiter, 'message');
     const times: number[] = [];
-    for (let round = 0; round < 600; round++) {
+    for (let round = 0; round < scaled(600) + 50; round++) {
       waiter.send('go');
       const [{ request }] = (await once(waiter, 'message')) as [{ request: ApprovalRequest }];
       const ended = once(waiter, 'message');
@@ -279,7 +282,7 @@ try {
       toolsWith(() => 'paid'),
     );
     await client.query('VACUUM FULL _svc_approvals');
-    const [count, before] = [5_000, await size()];
+    const [count, before] = [scaled(5_000), await size()];
     await perSecond(count, 64, () => storeRequest(gate, nextCall()));
     const after = await size();
     await client.end();
@@ -298,7 +301,7 @@ try {
     let started = 0;
     const before = usedMemory();
     const startedAt = performance.now();
-    await perSecond(10_000, 64, async () => {
+    await perSecond(scaled(10_000), 64, async () => {
       const run = host.run(agents[started++ % agents.length] as AgentRuntime);
       runs.push(run);
       await requestOf(run);
@@ -329,7 +332,7 @@ try {
     table(['', 'measured', 'aim', ''], rows.map(lineOf)),
   ].join('\n\n');
   console.log(text);
-  if (selected.length === 0) await saveResult('gate.md', text);
+  if (selected.length === 0 && !isQuick) await saveResult('gate.md', text);
 } finally {
   await dropDatabases();
 }

@@ -1,19 +1,24 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { prepareMigrators } from '../../test/kit/migrators.ts';
+import { machineFacts } from '../machine.ts';
 import { saveResult } from '../report.ts';
 import { table } from '../table.ts';
 import { ENGINES } from './engines.ts';
 import { backfill } from './load.ts';
 
 /*
- * A default for a million rows, fewer on DynamoDB Local: `npm run bench -- large [--rows=1000000] [engine…]`. The
+ * A default for a million rows, fewer on DynamoDB Local: `npm run bench -- large [--rows=1000000] [--quick] [engine…]`. The
  * migrator is killed at a third and another one resumes; the memory of both is sampled. Only a complete run writes
  * results/large.md.
  */
 
-const { values: flags, positionals } = parseArgs({ allowPositionals: true, options: { rows: { type: 'string' } } });
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { rows: { type: 'string' }, quick: { type: 'boolean' } },
+});
 const MILLION = 1_000_000;
+const QUICK_ROWS = 30_000;
 /** DynamoDB Local writes some 1,300 items a second. */
 const MAX_ROWS: Readonly<Record<string, number>> = { dynamodb: 150_000 };
 const SAMPLE_INTERVAL_MS = 250;
@@ -81,7 +86,7 @@ const results: string[][] = [];
 for (const name of positionals.length > 0 ? positionals : Object.keys(ENGINES)) {
   const engine = await ENGINES[name]?.();
   if (!engine) throw new Error(`unknown engine ${name}: choose from ${Object.keys(ENGINES).join(', ')}`);
-  const rows = Number(flags.rows ?? MAX_ROWS[name] ?? MILLION);
+  const rows = Number(flags.rows ?? (flags.quick ? QUICK_ROWS : (MAX_ROWS[name] ?? MILLION)));
   const database = await engine.fresh();
   const bare = await database.bare();
   try {
@@ -125,7 +130,9 @@ const text = [
   '',
   'A default for that many rows. The migrator is killed at a third, and another process resumes.',
   '',
+  ...(await machineFacts([])).map((fact) => `- ${fact}`),
+  '',
   table(head, results),
 ].join('\n');
 console.log(text);
-if (positionals.length === 0 && flags.rows === undefined) await saveResult('large.md', text);
+if (positionals.length === 0 && Object.keys(flags).length === 0) await saveResult('large.md', text);

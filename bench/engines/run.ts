@@ -1,8 +1,8 @@
-import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { migrate } from '../../core/migration/migrate.ts';
 import { definedInCode } from '../../test/kit/migrations.ts';
 import { connectTarget } from '../../test/kit/target.ts';
+import { machineFacts } from '../machine.ts';
 import { type Race, race, ratios, type Spread, spread } from '../race.ts';
 import { saveResult } from '../report.ts';
 import { table } from '../table.ts';
@@ -132,7 +132,9 @@ for (const name of named.length > 0 ? named : Object.keys(ENGINES)) {
 const text = [
   '# Measured with `npm run bench -- engines`',
   '',
-  `Node ${process.version}, ${availableParallelism()} cores, ${rounds} rounds; ratios round by round, median (minimum to maximum).`,
+  `${rounds} rounds; ratios round by round, median (minimum to maximum).`,
+  '',
+  ...(await machineFacts([])).map((fact) => `- ${fact}`),
   '',
   `## ${COUNT} migrations of one table each`,
   '',
