@@ -14,8 +14,8 @@ const RESULTS: Readonly<Record<string, string>> = {
 
 const INTRODUCTION = `# Speed
 
-What \`npm run bench\` measured last, on a machine that did nothing else: svc beside other tools and beside the bare driver of
-each engine, in turns. Compare what stands in one table; another machine has other figures. \`bench/\` in the repository has the
+What \`npm run bench\` measured last, on a machine that did nothing else: svc, other tools and the bare driver of each
+engine, in turns. Compare the figures of one table; another machine has other figures. \`bench/\` in the repository has the
 code of each contender; the column “how” says what each does for a migration.
 `;
 

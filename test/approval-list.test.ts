@@ -33,8 +33,8 @@ test('a list has no more records than its limit where some of the rows it read h
 });
 
 for (const difference of [-3_600_000, 3_600_000]) {
-  const side = difference > 0 ? 'ahead of' : 'behind';
-  test(`a list, an export and a removal go by the store's clock, which is an hour ${side} this one`, async () => {
+  const side = difference > 0 ? 'fast' : 'slow';
+  test(`a list, an export and a removal go by the store's clock, which is an hour ${side}`, async () => {
     let now = Date.now() + difference;
     const app = await openApprovalProcess(new MemoryStore(() => now));
     const gate = createGate(app, compileTestTools(new Bank().tool()), {});

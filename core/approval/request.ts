@@ -103,7 +103,7 @@ export const isRequestId = (text: string): boolean => REQUEST_ID.test(text);
 /** Ids have the time of the process that made them, and its clock may differ from the store's by this much. */
 const ID_CLOCK_MARGIN_MS = 86_400_000;
 
-/** Bounds of the ids, for page queries, of everything created in this range by the store's clock, and of some beside it. */
+/** Bounds of the ids, for page queries, of everything created in this range by the store's clock, and of more around it. */
 export function idRange(
   kind: 'apr' | 'exe',
   since?: Date,
