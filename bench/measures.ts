@@ -34,7 +34,7 @@ interface Aim {
 
 export const NODE = 'node -e 0';
 export const node: Runner = { name: NODE, lap: async () => (await run({ args: ['-e', '0'] })).ms };
-const kit = fileURLToPath(new URL('./peers/node_modules/drizzle-kit/bin.cjs', import.meta.url));
+const kit = join(fileURLToPath(new URL('./peers/', import.meta.url)), 'node_modules', 'drizzle-kit', 'bin.cjs');
 
 export const folderOf = (setting: Setting, { name }: Contender): string => join(setting.folder, setting.database(name));
 
