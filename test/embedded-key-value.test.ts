@@ -3,6 +3,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { serialize } from 'node:v8';
 import type { Operation } from '../core/schema/operation.ts';
+import { embeddedKeyValueDialect, UNSUPPORTED_BY_KEY_VALUE } from '../plugins/dialects/toolkit.ts';
 import { fileStore } from './kit/file-store.ts';
 import { folder } from './kit/folder.ts';
 import { test } from './kit/test.ts';
@@ -73,6 +74,34 @@ test('a connection that only reads creates no file, and another option or comman
   assert.equal(existsSync(url.slice('file-store://'.length)), false);
   await assert.rejects(fileStore.connect(url, { beads: 7 }), { code: 'config_invalid' });
   await assert.rejects(fileStore.connect('file-store:nowhere', {}), { code: 'url_invalid' });
+});
+
+test('a promise instead of a value is an error of the dialect', async () => {
+  const values = new Map<string, unknown>();
+  const dialect = embeddedKeyValueDialect({
+    name: 'late-store',
+    unsupported: UNSUPPORTED_BY_KEY_VALUE,
+    toSvcError: (error) => error,
+    open: async () => ({
+      server: 'late',
+      get: async (key) => values.get(key),
+      keys: () => [],
+      transaction: (work) =>
+        work({
+          get: async (key) => values.get(key),
+          put: (key, value) => void values.set(key, value),
+          remove: (key) => void values.delete(key),
+        }),
+      close: () => undefined,
+    }),
+  });
+  const connection = await dialect.connect(`late-store://${join(folder(), 'test.db')}`, {});
+  await assert.rejects(connection.query('["get", "t:1"]'), { code: 'plugin_invalid' });
+  await assert.rejects(
+    connection.withLock(async () => undefined),
+    { code: 'plugin_invalid' },
+  );
+  await connection.close();
 });
 
 test('a table of more rows than a batch is read and renamed, all of it', async () => {

@@ -1,10 +1,10 @@
-import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { isAbsolute, join, resolve } from 'node:path';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ConnectOptions } from '../../../core/dialect.ts';
 import { errorMessage, isSvcError, SvcError } from '../../../core/errors.ts';
+import { isPathMissing, refusedPath } from './database-path.ts';
 import { SerialQueue } from './mutex.ts';
 import { readSettings } from './settings.ts';
 import { shareInstance } from './share-instance.ts';
@@ -59,17 +59,22 @@ interface Instance<D> {
 
 /**
  * Opens the file of a URL, once in this process. For a caller that only reads, an empty database takes the place of one that
- * does not exist. Throws `config_invalid` for an option that svc does not pass.
+ * does not exist. Throws `config_invalid` for an option that svc does not pass, and `connection_failed` if the operating
+ * system refuses the path.
  */
 export async function openFile<D extends FileDatabase>(
-  engine: FileEngine<D>,
+  { toSvcError: fromEngine, ...rest }: FileEngine<D>,
   url: string,
   options: ConnectOptions,
 ): Promise<OpenFile<D>> {
-  readSettings(engine.name, {}, options);
-  const file = databaseFile(engine.name, url);
-  const isMissing = options.readOnly === true && !existsSync(file);
-  const toSvcError = (error: unknown) => namingFile(engine.toSvcError(error), error, file);
+  readSettings(rest.name, {}, options);
+  const file = databaseFile(rest.name, url);
+  const toSvcError = (error: unknown) => {
+    const converted = fromEngine(error);
+    return converted === error ? refusedPath(error, file) : namingFile(converted, error, file, options);
+  };
+  const engine = { ...rest, toSvcError };
+  const isMissing = await isAbsent(file, options).catch((error) => Promise.reject(toSvcError(error)));
   const open = () => retryWhileBusy(engine, () => fromDialect(engine, () => engine.open(file)), options);
   try {
     const { instance, release } = await shareInstance<Instance<D>>(
@@ -111,13 +116,23 @@ async function openEmpty<D extends FileDatabase>(engine: FileEngine<D>): Promise
   }
 }
 
-function namingFile(converted: unknown, thrown: unknown, file: string): unknown {
+/** Whether the caller only reads and the file does not exist. For one that writes, creates the folder of the file. */
+async function isAbsent(file: string, { readOnly = false }: ConnectOptions): Promise<boolean> {
+  if (readOnly) return isPathMissing(file);
+  await mkdir(dirname(file), { recursive: true });
+  return false;
+}
+
+function namingFile(converted: unknown, thrown: unknown, file: string, { readOnly }: ConnectOptions): unknown {
   if (converted === thrown || !isSvcError(converted) || converted.code !== 'database_in_use') return converted;
   return new SvcError('database_in_use', `Another process uses the database file ${file}.`, {
     why: converted.why ?? errorMessage(thrown),
     next: [
       'Stop the process, or run the command again when it has finished.',
-      'To wait longer: --lock-timeout <seconds>, or busyTimeoutMs in the options of the database.',
+      // Commands that only read have no such flag.
+      readOnly
+        ? 'To wait longer: busyTimeoutMs in the options of the database.'
+        : 'To wait longer: --lock-timeout <seconds>, or busyTimeoutMs in the options of the database.',
     ],
     cause: thrown,
   });

@@ -1,9 +1,9 @@
-import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PGlite } from '@electric-sql/pglite';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { type Driver, loadDriver } from '../../../shared/driver.ts';
+import { isPathMissing } from '../../shared/database-path.ts';
 import { Mutex, SerialQueue } from '../../shared/mutex.ts';
 import { shareInstance } from '../../shared/share-instance.ts';
 import type { ExecSql, Session } from '../../sql/session.ts';
@@ -40,7 +40,8 @@ const SHARED_BUFFERS = ['-c', 'shared_buffers=16MB'];
 export async function openPglite(url: string, settings: Settings): Promise<Omit<OpenSession, 'settings'>> {
   const folder = folderOf(url);
   // `PG_VERSION` is in the folder of every PostgreSQL database.
-  const isMissing = settings.readOnly === true && folder !== undefined && !existsSync(join(folder, 'PG_VERSION'));
+  const isMissing =
+    settings.readOnly === true && folder !== undefined && (await isPathMissing(join(folder, 'PG_VERSION'), folder));
   const { instance: shared, release } = await shareInstance(
     isMissing ? `pglite:missing:${folder}` : `pglite:${folder ?? MEMORY}`,
     () => start(isMissing ? undefined : folder, settings),

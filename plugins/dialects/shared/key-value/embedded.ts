@@ -34,7 +34,7 @@ export interface KeyValueTransaction {
 export interface KeyValueFile {
   /** Product and version, for people. */
   readonly server: string;
-  /** The value of a key, including every committed write of another process; undefined without one. */
+  /** The value of a key, not a promise of it, including every committed write of another process; undefined without one. */
   get(key: string): unknown;
   /** Keys in the order of their UTF-8 bytes. */
   keys(range: KeyRange): Iterable<string> | Promise<Iterable<string>>;
@@ -79,7 +79,30 @@ const BATCH = 1000;
 /** Sorts after every key with the same beginning. */
 const LAST = '\u{10FFFF}';
 
-function fileDriver({ database, run, toSvcError, close }: OpenFile<KeyValueFile>): KeyValueDriver {
+/** A promise would look like a row without fields. Throws `plugin_invalid`. */
+function assertNoPromise(value: unknown): unknown {
+  if (!(value instanceof Promise)) return value;
+  value.catch(() => undefined);
+  throw new SvcError('plugin_invalid', '"get" of the key-value file returned a promise.', {
+    why: 'It is called inside synchronous transactions.',
+    next: ['Use the synchronous call of the engine, or keyValueDialect with a driver, whose calls are asynchronous.'],
+  });
+}
+
+function fileDriver({ database: given, run, toSvcError, close }: OpenFile<KeyValueFile>): KeyValueDriver {
+  const database: Pick<KeyValueFile, 'server' | 'keys' | 'get' | 'transaction'> = {
+    server: given.server,
+    keys: (range) => given.keys(range),
+    get: (key) => assertNoPromise(given.get(key)),
+    transaction: (work) =>
+      given.transaction((store) =>
+        work({
+          get: (key) => assertNoPromise(store.get(key)),
+          put: (key, value) => store.put(key, value),
+          remove: (key) => store.remove(key),
+        }),
+      ),
+  };
   const transaction = <T>(work: (transaction: KeyValueTransaction) => T) => run(async () => database.transaction(work));
   const keysOf = async (prefix: string, range: Partial<KeyRange>) => {
     const all = { start: prefix, end: `${prefix}${LAST}`, limit: BATCH, reverse: false };
@@ -198,7 +221,8 @@ function valueFrom(bytes: Uint8Array, { type }: Field): unknown {
   }
 }
 
-interface Commands extends Pick<OpenFile<KeyValueFile>, 'database' | 'run'> {
+interface Commands extends Pick<OpenFile<KeyValueFile>, 'run'> {
+  readonly database: Pick<KeyValueFile, 'get'>;
   transaction(work: (transaction: KeyValueTransaction) => void): Promise<void>;
   keysOf(prefix: string, range: Partial<KeyRange>): Promise<readonly string[]>;
 }
