@@ -15,6 +15,7 @@ channelSuite(test, {
   plugin: webhook,
   type: 'webhook',
   reader: 'program',
+  markup: [],
   decisions: 'a webhook only sends requests; its receiver decides through the callback',
   skip: {
     'missing options are rejected at startup': 'the options of a built-in channel are validated with svc.config',
@@ -39,6 +40,7 @@ channelSuite(test, {
   }),
   type: 'console',
   reader: 'person',
+  markup: [],
   decisions: 'a terminal shows a command that decides',
   skip: {
     'two channels of a type do not share their options': 'every console writes to the same terminal',

@@ -88,6 +88,7 @@ test(
         // Only what depends on the service is left.
         const failed = [...output.matchAll(/^not ok .*? - (.*)$/gm)].map(([, title]) => title);
         assert.deepEqual(failed, [
+          'my-first: hostile text is harmless',
           'my-first: a decision is reported, also by a process that did not deliver the request',
         ]);
       }

@@ -7,7 +7,7 @@ import { brokerSuite } from './suites/broker-suite.ts';
 import { channelSuite } from './suites/channel-suite.ts';
 import type { TestFunction } from './suites/suite.ts';
 import { BROKER_FAULTS, withBrokerFault } from './suites/wrong/broker-faults.ts';
-import { CHANNEL_FAULTS } from './suites/wrong/channel-faults.ts';
+import { CHANNEL_FAULTS, RIGHT_CHANNELS } from './suites/wrong/channel-faults.ts';
 
 /**
  * The suites detect wrong channels and brokers: each must fail, by the case about its fault. The right channel passes;
@@ -51,6 +51,16 @@ test('the suite detects every wrong channel', () =>
   assertDetected(
     CHANNEL_FAULTS.flatMap(({ detectedBy, channel, ...fault }) =>
       detectedBy.map((name) => ({ ...fault, detectedBy: name, declare: (test) => channelSuite(test, channel) })),
+    ),
+  ));
+
+test('a channel with the proof of a press in the body, and one with markup that has no effect, pass', () =>
+  assertDetected(
+    RIGHT_CHANNELS.flatMap(({ channel, passes }) =>
+      passes.map((name) => ({
+        ...{ fault: 'none', detectedBy: name, failure: /^it passed$/ },
+        declare: (test) => channelSuite(test, channel),
+      })),
     ),
   ));
 

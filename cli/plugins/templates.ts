@@ -159,7 +159,7 @@ channelSuite(test, {
   plugin: ${identifier},
   type: '${name}',
   reader: 'person',
-  // To do: markup that must be escaped: markup: ['<!channel>'],
+  markup: ['To do: texts that the service would show as markup, such as <!channel>; [] if it has none'],
   // If people decide in the medium, such as by a button: how to press one, see docs/how-to/write-a-channel.md.
   decisions: 'it only delivers requests',
   // To do: a fake server. This one accepts every POST and displays the whole body.
@@ -260,5 +260,7 @@ brokerSuite(test, {
   // No error may contain these.
   secrets: ['not-a-secret'],
   openClient,
+  // How long a case waits before it fails, in milliseconds. Once the broker works, remove it: the default is a minute.
+  patienceMs: 10_000,
 });
 `;

@@ -19,6 +19,11 @@ export interface DecisionReceiver {
    * message has no such button.
    */
   request(message: ChannelMessage, press: ButtonPress): Request | undefined;
+  /**
+   * The press without the proof that the service sent it, if that is in the body, such as a token. Default: the press without
+   * headers and query.
+   */
+  withoutProof?(press: Request): Request | Promise<Request>;
   /** Passes a request to the channel. Resolves, when it is processed, to what the person then sees; `''` if nothing. */
   handle(request: Request): Promise<string>;
   close(): void | Promise<void>;
@@ -237,13 +242,13 @@ export function declareDecisionCases(
   on(
     'a press that the service did not sign decides nothing',
     () =>
-      withDecisions(async ({ startCall, decide, assertWaiting, handle }) => {
+      withDecisions(async ({ startCall, decide, assertWaiting, handle, withoutProof }) => {
         const call = await startCall();
         const press = () => call.press('approve', 'ada');
         const unsigned = (body: string) => bareRequest(press(), body);
         const requests: [string, Request][] = [
           ['signed with another secret', call.press('approve', 'ada', { isForged: true })],
-          ['without a signature', unsigned(await press().text())],
+          ['without a signature', (await withoutProof?.(press())) ?? unsigned(await press().text())],
           ['without a body', unsigned('')],
           ['with a body that is not of the service', unsigned('{"payload":{}}')],
         ];
@@ -259,12 +264,13 @@ export function declareDecisionCases(
   on(
     'a press with the signature of another decides nothing',
     () =>
-      withDecisions(async ({ startCall, assertWaiting, handle, svc }) => {
+      withDecisions(async ({ startCall, assertWaiting, handle, svc, withoutProof }) => {
         const [call, other] = [await startCall(), await startCall()];
         const signed = call.press('approve', 'ada');
         const body = await signed.clone().text();
         const bodies = [
-          await other.press('approve', 'ada').text(),
+          // With a proof in the body, this would be a press of its own.
+          ...(withoutProof ? [] : [await other.press('approve', 'ada').text()]),
           body
             .replaceAll(call.request.requestId, other.request.requestId)
             .replaceAll(call.request.executionId, other.request.executionId),

@@ -21,8 +21,13 @@ export interface ChannelUnderTest extends UnderTest {
   readonly type: string;
   /** A person must not see misleading characters; a program must receive every character unchanged. */
   readonly reader: 'person' | 'program';
-  /** Markup of the medium, which must arrive as text: `['<!channel>']` on Slack. */
-  readonly markup?: readonly string[];
+  /** Markup of the medium, which must arrive as text: `['<!channel>']` on Slack. Empty if the medium shows every text as it is. */
+  readonly markup: readonly string[];
+  /**
+   * The parts of `raw` in which markup has an effect, such as all that is not in a code block. Default: all of it. Let `markup`
+   * then also contain what would end a code block.
+   */
+  markupArea?(raw: string): string;
   /** How decisions are made in the medium, or why none are: the reason with which their cases are skipped. */
   readonly decisions: DecisionsUnderTest | string;
   /** Creates a fake of the service for one case. */
@@ -261,7 +266,8 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
       'hostile text is harmless',
       () =>
         withReceiver(async (receiver, tested) => {
-          const texts = [...UNSAFE_TEXTS, ...MISLEADING_TEXTS, ...PLAIN, ...(channel.markup ?? [])];
+          assert.ok(Array.isArray(channel.markup), 'declare markup: [] if the medium shows every text as it is');
+          const texts = [...UNSAFE_TEXTS, ...MISLEADING_TEXTS, ...PLAIN, ...channel.markup];
           const parameters = Object.fromEntries(texts.map((text, index) => [`p${index}`, text]));
           const request = delivery({ ...parameters, ...Object.fromEntries(UNSAFE_TEXTS.map((name) => [name, 1])) });
           await tested.deliver(
@@ -277,12 +283,14 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
               assert.ok(!displayed.includes(text), `a person is misled by ${JSON.stringify(text.slice(0, 20))}`);
             }
           }
-          for (const text of channel.markup ?? []) {
-            const at = raw.indexOf(text);
+          const area = channel.markupArea?.(raw) ?? raw;
+          for (const text of channel.markup) {
+            const at = area.indexOf(text);
             assert.ok(
               at < 0,
-              `${text} was sent unescaped, or is markup of your own: …${excerpt(raw.slice(Math.max(0, at - 60)))}`,
+              `${text} was sent unescaped, or is markup of your own: …${excerpt(area.slice(Math.max(0, at - 60)))}`,
             );
+            assert.ok(unfolded(displayed).includes(text), `the reader does not see the text ${text}`);
           }
         }),
       {

@@ -8,6 +8,7 @@ import {
   CHANNEL,
   decisionsThrough,
   type SlackPayload,
+  signedBody,
   signedRequest,
   slackUnderTest,
 } from '../../../examples/channel-slack/test/slack.ts';
@@ -47,6 +48,50 @@ const verifyingBy = (wrap: (handle: Handler) => Handler): ChannelUnderTest => ({
   decisions: decisionsThrough((options) => wrap(slackInteractions(options))),
 });
 
+const PROOF = ['x-slack-request-timestamp', 'x-slack-signature'];
+
+/** A press whose body contains the proof: what Slack sends as headers, and the body that they sign. */
+interface ProvenBody {
+  readonly proof: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+const postOf = (body: string | ReadableStream): Request =>
+  new Request('https://shop.example/slack', { method: 'POST', body, duplex: 'half' });
+
+/** The Slack channel of a service with the proof in the body. `unpack` returns the request as Slack sends it. */
+const provenInBody = (unpack: (content: ProvenBody) => Request): ChannelUnderTest => ({
+  ...slackUnderTest,
+  decisions: {
+    async open(svc) {
+      const receiver = await decisionsThrough(slackInteractions).open(svc);
+      return {
+        ...receiver,
+        request(message, press) {
+          const request = receiver.request(message, press);
+          return request && postOf(ReadableStream.from(packed(request)));
+        },
+        async withoutProof(press) {
+          return postOf(JSON.stringify({ ...(JSON.parse(await press.text()) as ProvenBody), proof: {} }));
+        },
+        async handle(request) {
+          const { proof = {}, body = '' } = JSON.parse((await request.text()) || '{}') as Partial<ProvenBody>;
+          return receiver.handle(unpack({ proof, body }));
+        },
+      };
+    },
+  },
+});
+
+async function* packed(request: Request): AsyncGenerator<Uint8Array> {
+  const proof = Object.fromEntries(PROOF.map((name) => [name, request.headers.get(name) ?? '']));
+  yield Buffer.from(JSON.stringify({ proof, body: await request.text() }));
+}
+
+/** Passes the proof on to Slack's handler. */
+const unpacked = ({ proof, body }: ProvenBody): Request =>
+  new Request('https://shop.example/slack', { method: 'POST', headers: proof, body });
+
 /** The Slack channel with other decisions. */
 const decidingBy = (wrap: (svc: Svc) => PartialClient): ChannelUnderTest => ({
   ...slackUnderTest,
@@ -77,6 +122,31 @@ const LATE = [
 ] as const;
 const PRESS = 'a press decides its request, once, and the person sees the result';
 const HIDDEN = 'a press does not approve what the message does not show';
+
+const UNESCAPED: ChannelUnderTest = {
+  ...slackUnderTest,
+  async receiver() {
+    const receiver = await slackUnderTest.receiver();
+    const unescaped = (raw: string) => raw.replaceAll('&lt;', '<').replaceAll('&gt;', '>');
+    return {
+      ...receiver,
+      received: () => receiver.received().map(({ raw, displayed }) => ({ raw: unescaped(raw), displayed })),
+    };
+  },
+};
+
+/** Right channels, and cases of the suite that pass. */
+export const RIGHT_CHANNELS: readonly { readonly channel: ChannelUnderTest; readonly passes: readonly string[] }[] = [
+  {
+    channel: provenInBody(unpacked),
+    passes: [
+      'a press that the service did not sign decides nothing',
+      'a press with the signature of another decides nothing',
+      'a press that was signed long ago decides nothing',
+    ],
+  },
+  { channel: { ...UNESCAPED, markupArea: () => '' }, passes: ['hostile text is harmless'] },
+];
 
 /** Channels that each break one promise of the contract. */
 export const CHANNEL_FAULTS: readonly ChannelFault[] = [
@@ -175,6 +245,20 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
     detectedBy: ['a press that the service did not sign decides nothing'],
     failure: /signed with another secret/,
     channel: verifyingBy((handle) => async (request) => handle(signedRequest(await payloadOf(request)))),
+  },
+  {
+    fault: 'accepts a body without its proof',
+    detectedBy: ['a press that the service did not sign decides nothing'],
+    failure: /without a signature/,
+    channel: provenInBody((content) =>
+      'x-slack-signature' in content.proof ? unpacked(content) : signedBody(content.body),
+    ),
+  },
+  {
+    fault: 'does not escape markup',
+    detectedBy: ['hostile text is harmless'],
+    failure: /<!channel> was sent unescaped/,
+    channel: UNESCAPED,
   },
   {
     fault: 'accepts any age of a signature',
