@@ -9,20 +9,14 @@ import { nearest } from '../../core/nearest.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { type CommandResult, SvcCommand } from '../base.ts';
 import { installPackages, sdkSpec } from '../install.ts';
-import {
-  BUILTIN_DIALECTS,
-  DEFAULT_DIALECT,
-  isBuiltinDialect,
-  type ProjectTemplate,
-  projectTemplate,
-} from '../project-template.ts';
+import { BUILTIN_DIALECTS, DEFAULT_DIALECT, isBuiltinDialect, projectTemplate } from '../project-template.ts';
 
 export default class Init extends SvcCommand {
   static override paths = [['init']];
   static override usage = Command.Usage({
     description: 'Creates a project with an example schema.',
     details:
-      'Writes svc.config.ts with an embedded PostgreSQL for development, or with the --dialect of your choice, an example schema, package.json and .gitignore, and installs the packages. Does not overwrite existing files. With an existing configuration, writes no link; use svc link.',
+      'Writes svc.config.ts with an embedded PostgreSQL for development, or with the --dialect of your choice, an example schema, package.json and .gitignore, and installs the packages. Does not overwrite existing files. With an existing configuration, whose database may be of a plugin, only adds the SDK and .gitignore; use svc link for a link.',
     examples: [
       ['A new project in an empty folder', 'svc init'],
       ['A new project on MySQL', 'svc init --dialect mysql'],
@@ -72,9 +66,9 @@ export default class Init extends SvcCommand {
     if (config === undefined) {
       write('svc.config.ts', template.config);
       write(LINK_FILE, `${JSON.stringify({ product, env }, null, 2)}\n`);
+      write('svc/database/schema.json', template.schema);
     } else if (config !== 'package.json') existing.push(config);
-    write('svc/database/schema.json', template.schema);
-    const missing = writePackage(root, project, product, template);
+    const missing = writePackage(root, project, product, config === undefined ? template.packages : []);
     (project ? existing : created).push('package.json');
     if (extendGitignore(root)) created.push('.gitignore');
 
@@ -89,9 +83,9 @@ export default class Init extends SvcCommand {
         ...(this.skipInstall ? ['npm install'] : []),
         ...(config === undefined && template.variable ? [`Set ${template.variable}, in .env for example.`] : []),
         ...(config !== undefined && this.env !== undefined ? [`npx svc link --env ${env}`] : []),
-        'npx svc db schema generate',
-        'npx svc db migrate',
-        'npx svc db migrate status',
+        ...(config === undefined
+          ? ['npx svc db schema generate', 'npx svc db migrate', 'npx svc db migrate status']
+          : ['npx svc doctor']),
       ],
     };
   }
@@ -127,7 +121,7 @@ function writePackage(
   root: string,
   project: Record<string, unknown> | undefined,
   product: string,
-  { packages }: ProjectTemplate,
+  packages: readonly string[],
 ): string[] {
   const listed = { ...asObject(project?.devDependencies), ...asObject(project?.dependencies) };
   const versions: Readonly<Record<string, string>> = manifest.devDependencies;

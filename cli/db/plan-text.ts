@@ -30,7 +30,7 @@ export function planText(
       lines.push(`-- irreversible${onDialects(migration)}: ${oneLineComment(migration.irreversible)}`);
     for (const statement of statements) {
       if (statement.destructive)
-        lines.push(`-- destroys data${statement.loss ? `: ${lossText(statement.loss)}` : ''}:`);
+        lines.push(`-- destroys data${statement.loss ? `: ${lossText(statement.loss)}` : ', not known how much'}:`);
       if (statement.copy) lines.push(`-- copies ${copyText(statement.copy)}, which blocks writes to it:`);
       if (statement.failure !== undefined)
         lines.push(`-- will fail: ${oneLineComment(failureText(statement.failure))}`);
