@@ -256,12 +256,8 @@ test(
           [1, 1, 'completed,pending'],
         ],
         [
-          ['resolve', first, '--failed'],
-          [0, 2, 'failed,pending'],
-        ],
-        [
-          ['resolve', first, '--applied'],
-          [1, 1, 'completed,pending'],
+          ['resolve', first, '--forget'],
+          [0, 2, 'pending,pending'],
         ],
       ] as const) {
         const [action = '', ...more] = await refused(['db', 'migrate', ...args], 'protected_env');

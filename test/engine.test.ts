@@ -42,6 +42,9 @@ const orders = migration('20260103_000000_create_orders')
 const all = [users, age, orders];
 const files = (...migrations: Migration[]) => migrations.map(definedInCode);
 
+/** As a person could by hand. */
+const markAsFailed = ({ connection }: Target, tag: string) =>
+  connection.query(`UPDATE _svc_migrations SET status = 'failed' WHERE tag = '${tag}'`);
 const tables = async ({ connection }: Target) => [...(await connection.introspect()).keys()].sort();
 
 /** Two branches change one field, and the newer migration is applied before the older one is merged. */
@@ -225,10 +228,22 @@ for (const engine of sqlEngines) {
     assert.deepEqual([report.state, report.completed], [whole ? 'PENDING' : 'FAILED', 3]);
   });
 
+  on('only an interrupted migration is marked as failed by a person', async (adapter) => {
+    await migrate(adapter, files(users));
+    const refused = () => expectError(resolveMigration(adapter, users.tag, 'failed'), 'check_failed');
+    assert.match((await refused()).why ?? '', /completed/);
+    await rollback(adapter);
+    assert.match((await refused()).why ?? '', /rolled_back/);
+    assert.deepEqual(
+      (await status(adapter, files(users))).entries.map(({ state }) => state),
+      ['pending'],
+    );
+  });
+
   on('a decision that cannot be stored is not carried out', async (adapter) => {
     const runner = new MigrationEngine(adapter);
     await runner.up(users);
-    await resolveMigration(adapter, users.tag, 'failed');
+    await markAsFailed(adapter, users.tag);
     const before = await runner.getHistory({ all: true });
     const { connection } = adapter;
     const error = new SvcError('connection_lost', 'The audit is out of reach.');
@@ -256,7 +271,7 @@ for (const engine of sqlEngines) {
       const runner = new MigrationEngine(adapter);
       const renamed = migration('20260103_000000_years').renameField('users', 'age', 'years').build();
       for (const one of [users, age, renamed]) await runner.up(one);
-      for (const action of ['forget', 'failed', 'rolled-back'] as const) {
+      for (const action of ['forget', 'rolled-back'] as const) {
         const { message, next } = await expectError(resolveMigration(adapter, age.tag, action), 'not_reversible_now');
         assert.match(message, /"20260103_000000_years" depends on it/);
         assert.deepEqual(next, [`Resolve that one first: svc db migrate resolve ${renamed.tag} --${action}`]);
@@ -328,7 +343,7 @@ for (const engine of sqlEngines) {
 
   on('the error for a finished migration that was marked as failed does not suggest resuming it', async (adapter) => {
     await migrate(adapter, files(users));
-    await resolveMigration(adapter, users.tag, 'failed');
+    await markAsFailed(adapter, users.tag);
     for (const work of [migrate(adapter, files(users)), resolveMigration(adapter, users.tag, 'retry')]) {
       const error = await work.then(
         () => assert.fail('not refused'),
@@ -713,12 +728,12 @@ for (const engine of sqlEngines) {
       'CREATE TABLE users (id integer, email varchar(100) NOT NULL, CONSTRAINT users_pkey PRIMARY KEY (id), CONSTRAINT users_email_key UNIQUE (email))',
     );
     await baseline(adapter, files(users));
-    await resolveMigration(adapter, users.tag, 'failed');
+    await markAsFailed(adapter, users.tag);
     await resolveMigration(adapter, users.tag, 'applied');
     assert.equal((await status(adapter, files(users))).completed, 1);
     await expectError(rollback(adapter), 'irreversible');
     await migrate(adapter, files(users, age));
-    await resolveMigration(adapter, age.tag, 'failed');
+    await markAsFailed(adapter, age.tag);
     await resolveMigration(adapter, age.tag, 'applied');
     assert.equal((await rollback(adapter)).migrations[0]?.tag, age.tag);
     assert.deepEqual(await tables(adapter), ['users']);

@@ -30,8 +30,8 @@ interface ResolveOptions extends LockSessionOptions {
 
 /**
  * Applies a person's decision about a migration that stopped halfway and stores it in `_svc_audit`. `retry` runs
- * the rest, as corrected in its file, `applied` and `rolled-back` record what was done by hand, `failed` marks the migration, `forget` removes it
- * from the history. `rolled-back` also accepts a completed migration if the catalog shows that it was undone by hand.
+ * the rest, as corrected in its file, `applied` and `rolled-back` record what was done by hand, `failed` marks an
+ * interrupted migration, `forget` removes any migration from the history. `rolled-back` also accepts a completed migration if the catalog shows that it was undone by hand.
  */
 export function resolveMigration(
   target: Target,
@@ -89,7 +89,7 @@ function rowChangedError(tag: string): SvcError {
 }
 
 function assertNeedsDecision({ tag, status }: HistoryRow, action: Resolution): void {
-  if (status === 'failed' || status === 'applying' || action === 'forget' || action === 'failed') return;
+  if (status === 'failed' || status === 'applying' || action === 'forget') return;
   if (action === 'rolled-back' && status === 'completed') return;
   throw new SvcError('check_failed', `The migration "${tag}" needs no decision.`, {
     why: `Its status is ${status}.`,
@@ -98,10 +98,10 @@ function assertNeedsDecision({ tag, status }: HistoryRow, action: Resolution): v
   });
 }
 
-/** A completed migration that a person marked as failed has no journal. */
+/** A migration without a journal is one whose row was written by hand. */
 function nothingToRetryError({ tag, step, steps, origin }: HistoryRow): SvcError {
   return new SvcError('check_failed', `"${tag}" has no steps left to run.`, {
-    why: 'A person marked it as failed, and it has no journal to continue from.',
+    why: 'It is marked as failed, and it has no journal to continue from.',
     state: `Nothing was changed; ${step} of ${steps} of its steps are committed.`,
     next: resolveCommands({ tag, step: steps, steps, origin }, false),
     details: { tag },
