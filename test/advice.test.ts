@@ -25,6 +25,7 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     'npx svc db schema generate',
     'npx svc db migrate',
     'npx svc db migrate status',
+    'npx svc doctor',
   ],
   'mysql-server.test.ts': [
     'Trust its certificate: NODE_EXTRA_CA_CERTS=<file>',

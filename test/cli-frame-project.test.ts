@@ -115,7 +115,8 @@ test('init writes no second configuration next to one of another format, and no 
     assert.ok(!existsSync(join(cwd, 'svc/config.json')));
     assert.ok(!existsSync(join(cwd, 'svc/database/schema.json')), 'its database may not support the example');
     assert.deepEqual(Object.keys(JSON.parse(read(cwd, 'package.json')).dependencies), ['@svc/sdk']);
-    const next = await svc(['plugins', 'list', '--json'], { cwd });
+    assert.ok(nextActions.includes('npx svc doctor'), made.stdout);
+    const next = await svc(['doctor', '--json'], { cwd });
     assert.equal(next.status, 0, next.stdout);
   }
 });

@@ -53,6 +53,58 @@ for (const engine of committingEngines) {
     references: { table: 'parents', columns: ['id'] },
   } as const;
 
+  on('a field or table that a view or a trigger reads is neither renamed nor dropped', async (adapter) => {
+    const query = (text: string) => adapter.connection.query(text);
+    await query('CREATE VIEW sums AS SELECT b.s AS text, p.id FROM big b JOIN parents p ON p.id = b.n');
+    await query("CREATE VIEW others AS SELECT id, 'b.`n`' AS n FROM parents");
+    await query('CREATE TRIGGER lower_s BEFORE INSERT ON big FOR EACH ROW SET NEW.`s` = LOWER(NEW.s)');
+    await query(
+      'CREATE TRIGGER count_n AFTER INSERT ON parents FOR EACH ROW UPDATE big SET n = n + 1 WHERE id = NEW.id',
+    );
+    const change = () => migration('20260102_000000_second');
+    const number = { name: 'n', type: 'integer' } as const;
+    for (const [one, reader] of [
+      [change().renameField('big', 's', 'v'), /"big\.s" cannot be renamed: the view "sums" reads it/],
+      [second().renameField('big', 's', 'v'), /the view "sums" reads it/],
+      [change().dropField('big', 'n', { was: number }), /"big\.n" cannot be dropped: the view "sums" reads it/],
+      [change().renameCollection('big', 'huge'), /The table "big" cannot be renamed: the view "sums" reads it/],
+      [change().renameCollection('big', 'huge').renameField('huge', 's', 'v'), /the view "sums" reads it/],
+    ] as const) {
+      const error = await expectError(
+        migrate(adapter, all(one.build()), { allowDestructive: true }),
+        'collection_referenced',
+      );
+      assert.match(error.message, reader);
+      assert.equal(error.state, 'Nothing was changed.');
+    }
+    // As the error advises.
+    const around = change()
+      .raw(engine.name, 'DROP VIEW `sums`')
+      .renameField('big', 's', 'v')
+      .raw(engine.name, 'CREATE VIEW sums AS SELECT v FROM big')
+      .renameField('big', 'v', 's')
+      .raw(engine.name, 'DROP VIEW sums');
+    await migrate(adapter, all({ ...around.build(), allow: ['destructive'] }));
+    await query('DELETE FROM _svc_migrations WHERE seq > 1');
+    for (const [one, reader] of [
+      [change().renameField('big', 's', 'v'), /the trigger "lower_s" reads it/],
+      [change().renameField('big', 'n', 'm'), /the trigger "count_n" reads it/],
+      [change().renameCollection('big', 'huge'), /the trigger "count_n" reads it/],
+    ] as const) {
+      assert.match((await expectError(migrate(adapter, all(one.build())), 'collection_referenced')).message, reader);
+    }
+    await query('DROP TRIGGER count_n');
+    await query('DROP TRIGGER lower_s');
+    const last = change()
+      .renameCollection('big', 'huge')
+      .renameField('huge', 's', 'v')
+      .dropField('huge', 'n', { was: number })
+      .build();
+    await migrate(adapter, all(last), { allowDestructive: true });
+    assert.deepEqual(await fields(adapter, 'huge'), ['id', 'v']);
+    assert.equal((await query('SELECT n FROM others')).length, 0);
+  });
+
   on('a table copy in a later step is rejected before any step', async (adapter) => {
     const copies = [
       second().addConstraint('big', foreignKey),

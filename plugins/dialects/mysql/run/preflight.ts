@@ -11,6 +11,7 @@ import { tryChanges } from './dry-run-table.ts';
 import { type AddedForeignKey, existingTableChanges, newNameIn } from './existing-table-changes.ts';
 import { findNeededKeys } from './needed-keys.ts';
 import type { AlterContext } from './online-alter.ts';
+import { findReaders } from './readers.ts';
 import { copyRequiredError, type RequiredCopy } from './table-copy.ts';
 
 /** What the server, its version and the current tables are certain to do with the statements, before the first one runs. */
@@ -27,6 +28,7 @@ export async function preflight(
   const failures = [
     ...(await findOutsideReferences(exec, dropped)),
     ...(await findNeededKeys(exec, traits, all)),
+    ...(await findReaders(exec, all)),
     ...(await findIncompatibleKeys(exec, traits, foreignKeys)),
   ];
   // A single statement has no effect when it fails.
