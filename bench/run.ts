@@ -19,7 +19,7 @@ other, in less than an hour; then the page docs/reference/speed.md is made from 
   large       a default for a million rows on the same three, with a migrator killed at a third [--rows=1000000]
   gate        the cost of an approval, compared with bare PostgreSQL
   pages       a page of 100,000 waiting requests, on every engine [--waiting=100000]
-  approvals   one gated call end to end, compared with other tools, and with faults [--rounds=200] [--waiting=10000]
+  approvals   one gated call end to end, compared with other tools, and with faults [--rounds=200] [--waiting=5000]
 
   --quick        fewer rounds and less work, for a trial run on any machine; writes nothing
   --only         only these contenders (svc is always included), or engines; writes nothing

@@ -9,7 +9,7 @@ import { faultTables, figuresTable } from './tables.ts';
 
 /*
  * One gated call end to end, with svc and its peers: `npm run bench -- approvals [--only=svc,dbos] [--rounds=200]
- * [--waiting=10000] [--quick]`. Every contender has its own processes and databases. Only a complete run writes
+ * [--waiting=5000] [--quick]`. Every contender has its own processes and databases. Only a complete run writes
  * results/approvals.md.
  */
 
@@ -34,7 +34,7 @@ export async function compare(args: readonly string[]): Promise<void> {
     },
   });
   const rounds = Number(flags.rounds ?? (flags.quick ? 30 : 200));
-  const waiting = Number(flags.waiting ?? (flags.quick ? 100 : 10_000));
+  const waiting = Number(flags.waiting ?? (flags.quick ? 100 : 5_000));
   const selected = flags.only?.split(',');
   await installPeers(FOLDER);
   const results: Contender[] = [];

@@ -20,7 +20,7 @@ const { values: flags, positionals } = parseArgs({
 const MILLION = 1_000_000;
 const QUICK_ROWS = 30_000;
 /** DynamoDB Local writes some 1,300 items a second. */
-const MAX_ROWS: Readonly<Record<string, number>> = { dynamodb: 150_000 };
+const MAX_ROWS: Readonly<Record<string, number>> = { dynamodb: 60_000 };
 const SAMPLE_INTERVAL_MS = 250;
 
 interface RunResult {
