@@ -1,7 +1,9 @@
 import * as assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type AdviceProject, advised, applied, commandsOf, inShop } from './kit/advice.ts';
+import { type AdviceProject, adviceProject, advised, applied, commandsOf, inShop } from './kit/advice.ts';
+import { freshFolder } from './kit/pglite.ts';
 import { assertExit, id, json, tagOf, users, withAge } from './kit/project.ts';
 import { test } from './kit/test.ts';
 
@@ -146,3 +148,32 @@ test('a file applied late is undone with the newer ones, aligned, renamed, or al
     assert.equal(results.length, 2);
     assert.ok(first);
   }));
+
+test('another process has the embedded database open: each command advises a way to wait that it has', async () => {
+  const { url, drop } = await freshFolder();
+  const shop = adviceProject({ main: url });
+  await applied(shop, users);
+  const owner = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
+  try {
+    writeFileSync(`${new URL(url).pathname}.lock`, JSON.stringify({ pid: owner.pid, started: null }));
+    const migrate = await shop.fails('database_in_use', 'db', 'migrate', '--lock-timeout', '0.2');
+    const dryRun = await shop.fails('database_in_use', 'db', 'migrate', '--dry-run', '--lock-timeout', '0.2');
+    const status = await shop.fails('database_in_use', 'db', 'migrate', 'status');
+    assert.doesNotMatch(json(migrate).nextActions.join(), /busyTimeoutMs/, 'the flag replaces the option');
+    assert.doesNotMatch(json(status).nextActions.join(), /--lock-timeout/, 'it has no such flag');
+    const options = advised(status, 'To wait for it: options: { busyTimeoutMs: 60_000 } next to the URL of the database.');
+    assert.match(options, /busyTimeoutMs: 60_000/);
+    const main = { dialect: 'postgresql', url, options: { busyTimeoutMs: 60_000 } };
+    shop.write('svc.config.json', { product: 'shop', env: 'dev', databases: { main } });
+    const waiting = shop.svc('db', 'migrate', 'status');
+    owner.kill();
+    assertExit(await waiting);
+    for (const failed of [migrate, dryRun]) {
+      const flag = advised(failed, 'To wait longer: --lock-timeout 300').split(': ')[1] ?? '';
+      assertExit(await shop.svc('db', 'migrate', ...flag.split(' ')));
+    }
+  } finally {
+    owner.kill();
+    await drop();
+  }
+});

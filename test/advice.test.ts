@@ -130,7 +130,6 @@ const NOT_TRIED: Readonly<Record<string, readonly string[]>> = {
     'Drop the dependent object first: with cascade, svc only drops foreign keys of the same schema.',
     'Mark one field with primaryKey: true.',
     'Use another name, or create the table with sqlOptions: { ifNotExists: true }, which adopts its rows.',
-    'To wait longer: --lock-timeout <seconds>, or busyTimeoutMs in the options of the database.',
   ],
   'It depends on the account or the load of a server.': [
     'Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run with an IAM role.',

@@ -95,13 +95,17 @@ export abstract class MigratorCommand extends DatabaseCommand {
 
   override async connect(tag: string): Promise<Target> {
     const label = await this.label(tag);
-    return (await this.runtime()).connect(tag, {
+    const connecting = (await this.runtime()).connect(tag, {
       busyTimeoutMs: this.lock.lockTimeoutMs,
       ...(this.dryRun && { readOnly: true }),
       ...(this.allowCopy && { allowCopy: true }),
       signal: this.signal,
       onProgress: batchProgress(this),
       onWait: () => this.note(`Waiting for another process that has ${label} open …`),
+    });
+    return connecting.catch((error) => {
+      const isInUse = isSvcError(error) && error.code === 'database_in_use';
+      throw isInUse ? error.with({ next: [...error.next, 'To wait longer: --lock-timeout 300'] }) : error;
     });
   }
 }

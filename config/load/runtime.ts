@@ -55,6 +55,8 @@ export interface Runtime {
   close(): Promise<void>;
 }
 
+const WAIT_FOR_IT = 'To wait for it: options: { busyTimeoutMs: 60_000 } next to the URL of the database.';
+
 /** Finds, loads and validates the configuration, and selects the environment. Does not connect. */
 export async function loadRuntime(options: RuntimeOptions, loadSdk: LoadSdk): Promise<Runtime> {
   const cwd = resolve(options.cwd ?? '.');
@@ -162,7 +164,12 @@ function createRuntime({ root, file, config, product, chosen: { env, from }, loa
     const { hooks } = await host.kernel();
     const signal = options.signal ? AbortSignal.any([options.signal, closing.signal]) : closing.signal;
     const settings = { root, ...configured, ...(schema !== undefined && { schema }), ...options, signal };
-    const connection = tracked(await dialect.connect(url, settings), open);
+    const connecting = dialect.connect(url, settings).catch((error) => {
+      // A caller with a time of its own replaces the one in the configuration.
+      const canWait = isSvcError(error) && error.code === 'database_in_use' && options.busyTimeoutMs === undefined;
+      throw canWait ? error.with({ next: [...error.next, WAIT_FOR_IT] }) : error;
+    });
+    const connection = tracked(await connecting, open);
     return { database: tag, product, env, dialect, connection, hooks, dialects: await host.names('dialects') };
   };
 

@@ -71,7 +71,7 @@ export async function openFile<D extends FileDatabase>(
   const file = databaseFile(rest.name, url);
   const toSvcError = (error: unknown) => {
     const converted = fromEngine(error);
-    return converted === error ? refusedPath(error, file) : namingFile(converted, error, file, options);
+    return converted === error ? refusedPath(error, file) : namingFile(converted, error, file);
   };
   const engine = { ...rest, toSvcError };
   const isMissing = await isAbsent(file, options).catch((error) => Promise.reject(toSvcError(error)));
@@ -123,17 +123,11 @@ async function isAbsent(file: string, { readOnly = false }: ConnectOptions): Pro
   return false;
 }
 
-function namingFile(converted: unknown, thrown: unknown, file: string, { readOnly }: ConnectOptions): unknown {
+function namingFile(converted: unknown, thrown: unknown, file: string): unknown {
   if (converted === thrown || !isSvcError(converted) || converted.code !== 'database_in_use') return converted;
   return new SvcError('database_in_use', `Another process uses the database file ${file}.`, {
     why: converted.why ?? errorMessage(thrown),
-    next: [
-      'Stop the process, or run the command again when it has finished.',
-      // Commands that only read have no such flag.
-      readOnly
-        ? 'To wait longer: busyTimeoutMs in the options of the database.'
-        : 'To wait longer: --lock-timeout <seconds>, or busyTimeoutMs in the options of the database.',
-    ],
+    next: ['Stop the process, or run the command again when it has finished.'],
     cause: thrown,
   });
 }
