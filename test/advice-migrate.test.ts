@@ -161,7 +161,10 @@ test('another process has the embedded database open: each command advises a way
     const status = await shop.fails('database_in_use', 'db', 'migrate', 'status');
     assert.doesNotMatch(json(migrate).nextActions.join(), /busyTimeoutMs/, 'the flag replaces the option');
     assert.doesNotMatch(json(status).nextActions.join(), /--lock-timeout/, 'it has no such flag');
-    const options = advised(status, 'To wait for it: options: { busyTimeoutMs: 60_000 } next to the URL of the database.');
+    const options = advised(
+      status,
+      'To wait for it: options: { busyTimeoutMs: 60_000 } next to the URL of the database.',
+    );
     assert.match(options, /busyTimeoutMs: 60_000/);
     const main = { dialect: 'postgresql', url, options: { busyTimeoutMs: 60_000 } };
     shop.write('svc.config.json', { product: 'shop', env: 'dev', databases: { main } });

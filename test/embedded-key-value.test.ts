@@ -2,12 +2,20 @@ import * as assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { serialize } from 'node:v8';
+import { isSvcError } from '../core/errors.ts';
 import type { Operation } from '../core/schema/operation.ts';
-import { embeddedKeyValueDialect, UNSUPPORTED_BY_KEY_VALUE } from '../plugins/dialects/toolkit.ts';
-import { fileStore } from './kit/file-store.ts';
+import {
+  embeddedKeyValueDialect,
+  integerOption,
+  type KeyValueFile,
+  stringOption,
+  UNSUPPORTED_BY_KEY_VALUE,
+} from '../plugins/dialects/toolkit.ts';
+import { fileStore, openFileStore } from './kit/file-store.ts';
 import { folder } from './kit/folder.ts';
 import { test } from './kit/test.ts';
 import { dialectSuite } from './suites/dialect-suite.ts';
+import { keyValueFileSuite } from './suites/key-value-file-suite.ts';
 import { keyValueSyntax } from './suites/key-value-syntax.ts';
 import { recordStoreSuite } from './suites/record-store-suite.ts';
 import { runOperations } from './suites/run-operations.ts';
@@ -15,6 +23,7 @@ import { runOperations } from './suites/run-operations.ts';
 const newUrl = () => `file-store://${join(folder(), 'test.db')}`;
 const createDatabase = async () => ({ url: newUrl(), drop: async () => undefined });
 
+keyValueFileSuite(test, { name: 'a key-value file', open: openFileStore });
 dialectSuite(test, {
   ...keyValueSyntax,
   name: 'a key-value file',
@@ -76,32 +85,105 @@ test('a connection that only reads creates no file, and another option or comman
   await assert.rejects(fileStore.connect('file-store:nowhere', {}), { code: 'url_invalid' });
 });
 
-test('a promise instead of a value is an error of the dialect', async () => {
-  const values = new Map<string, unknown>();
+test('a promise instead of a value is an error of the dialect, in a transaction too', async () => {
+  const late = async () => undefined;
+  for (const [call, command] of [
+    ['get', '["get", "t:1"]'],
+    ['put', '["put", "t:1", { "id": 1 }]'],
+    ['remove', '["remove", "t:1"]'],
+  ] as const) {
+    const dialect = embeddedKeyValueDialect({
+      name: 'late-store',
+      unsupported: UNSUPPORTED_BY_KEY_VALUE,
+      toSvcError: (error) => error,
+      async open(path) {
+        const file = await openFileStore(path);
+        const transaction: KeyValueFile['transaction'] = (work) =>
+          file.transaction((store) => work({ ...store, [call]: late }));
+        return { ...file, ...(call === 'get' && { get: late }), transaction };
+      },
+    });
+    const connection = await dialect.connect(`late-store://${join(folder(), 'test.db')}`, {});
+    const isNamed = (error: unknown) => {
+      assert.ok(isSvcError(error) && error.code === 'plugin_invalid', String(error));
+      assert.match(error.message, new RegExp(`^"${call}" of the key-value file returned a promise`));
+      return true;
+    };
+    await assert.rejects(connection.query(command), isNamed);
+    if (call !== 'remove')
+      await assert.rejects(
+        connection.withLock(async () => undefined),
+        isNamed,
+      );
+    await connection.close();
+  }
+});
+
+test('the options of a dialect are checked, have defaults, and are the same for every connection to a file', async () => {
+  const opened: { readonly pages: number; readonly key: string | undefined }[] = [];
   const dialect = embeddedKeyValueDialect({
-    name: 'late-store',
+    name: 'file-store',
     unsupported: UNSUPPORTED_BY_KEY_VALUE,
     toSvcError: (error) => error,
-    open: async () => ({
-      server: 'late',
-      get: async (key) => values.get(key),
-      keys: () => [],
+    options: { pages: integerOption('the size of the cache', 8, 1, 64), key: stringOption('encrypts the file') },
+    open(file, { pages, key }) {
+      opened.push({ pages, key });
+      return openFileStore(file);
+    },
+  });
+  const url = newUrl();
+  const reader = await dialect.connect(url, { readOnly: true, pages: 2 });
+  const first = await dialect.connect(url, { busyTimeoutMs: 5, key: 'the secret' });
+  const again = await dialect.connect(url, { key: 'the secret', pages: 8 });
+  assert.deepEqual(opened, [
+    { pages: 2, key: undefined },
+    { pages: 8, key: 'the secret' },
+  ]);
+  await assert.rejects(dialect.connect(url, { pages: 9, key: 'another secret' }), (error) => {
+    assert.ok(isSvcError(error) && error.code === 'config_invalid', String(error));
+    assert.match(error.why ?? '', /differ in: pages, key\.$/);
+    assert.doesNotMatch(JSON.stringify(error), /secret/);
+    return true;
+  });
+  for (const wrong of [{ pages: 65 }, { page: 8 }])
+    await assert.rejects(dialect.connect(url, wrong), { code: 'config_invalid' });
+  for (const connection of [reader, first, again]) await connection.close();
+  const other = await dialect.connect(url, { pages: 9, key: 'the secret' });
+  assert.deepEqual(opened.at(-1), { pages: 9, key: 'the secret' });
+  await other.close();
+});
+
+/** Files that each break one promise, made from the right one. */
+const WRONG_FILES: Readonly<Record<string, readonly [wrong: (file: KeyValueFile) => Partial<KeyValueFile>, RegExp]>> = {
+  'values read back unchanged': [({ get }) => ({ get: async (key) => get(key) }), /bytes are undefined/],
+  'keys come in the order of their UTF-8 bytes, within the range': [
+    (file) => ({ keys: async (range) => [...(await file.keys(range))].sort() }),
+    /strictly deep-equal/,
+  ],
+  'an error in the work of a transaction undoes it': [
+    (file) => ({
       transaction: (work) =>
         work({
-          get: async (key) => values.get(key),
-          put: (key, value) => void values.set(key, value),
-          remove: (key) => void values.delete(key),
+          get: (key) => file.get(key),
+          put: (key, value) => void file.transaction(({ put }) => put(key, value)),
+          remove: (key) => void file.transaction(({ remove }) => remove(key)),
         }),
-      close: () => undefined,
     }),
-  });
-  const connection = await dialect.connect(`late-store://${join(folder(), 'test.db')}`, {});
-  await assert.rejects(connection.query('["get", "t:1"]'), { code: 'plugin_invalid' });
-  await assert.rejects(
-    connection.withLock(async () => undefined),
-    { code: 'plugin_invalid' },
-  );
-  await connection.close();
+    /no write of `work` has an effect[\s\S]*changed/,
+  ],
+};
+
+test('the suite of a key-value file detects every wrong one', async () => {
+  for (const [name, [wrong, message]] of Object.entries(WRONG_FILES)) {
+    const cases = new Map<string, () => Promise<void>>();
+    const open = async (path: string) => {
+      const file = await openFileStore(path);
+      return { ...file, ...wrong(file) };
+    };
+    keyValueFileSuite((title, body) => cases.set(title, body), { name: 'wrong', open });
+    const run = cases.get(`wrong: ${name}`) ?? assert.fail(name);
+    await assert.rejects(run(), { name: 'ContractBroken', message });
+  }
 });
 
 test('a table of more rows than a batch is read and renamed, all of it', async () => {

@@ -73,7 +73,17 @@ export { type RowUpdate, rowUpdate, type TextRow, textValue } from './shared/key
 export { isLeased, type Lease, type LeaseStore, leaseTable, withLeaseLock } from './shared/lease.ts';
 export { SerialQueue } from './shared/mutex.ts';
 export { runSegments, type SegmentSteps } from './shared/run-segments.ts';
-export { booleanOption, connectTimeoutMs, integerOption, readSettings, stringOption } from './shared/settings.ts';
+export {
+  booleanOption,
+  connectTimeoutMs,
+  integerOption,
+  type NoOptions,
+  type Option,
+  type Options,
+  type OptionValues,
+  readSettings,
+  stringOption,
+} from './shared/settings.ts';
 export { shareInstance } from './shared/share-instance.ts';
 export { columnDefinition, defaultExpression, fieldConstraints, primaryKeyConstraint } from './sql/column.ts';
 export { alterTable, compileSql, constraintDefinition, primaryKeyAfter } from './sql/compile.ts';

@@ -18,6 +18,7 @@ export {
 export { dialectSuite } from './dialect-suite.ts';
 export type { DialectUnderTest, Row, RowRule, SqlSyntax, StoredRow } from './dialect-under-test.ts';
 export { type HttpService, httpReceiver } from './http-receiver.ts';
+export { type KeyValueFileUnderTest, keyValueFileSuite } from './key-value-file-suite.ts';
 export { keyValueSyntax } from './key-value-syntax.ts';
 export { type ModelUnderTest, modelSuite, type OpenModel, type ScriptedReply } from './model-suite.ts';
 export { recordStoreSuite } from './record-store-suite.ts';

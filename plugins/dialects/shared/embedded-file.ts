@@ -2,19 +2,22 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import type { ConnectOptions } from '../../../core/dialect.ts';
 import { errorMessage, isSvcError, SvcError } from '../../../core/errors.ts';
 import { isPathMissing, refusedPath } from './database-path.ts';
 import { SerialQueue } from './mutex.ts';
-import { readSettings } from './settings.ts';
+import { type Options, type OptionValues, readSettings } from './settings.ts';
 import { shareInstance } from './share-instance.ts';
 
 /** An engine that runs in the process, with one file per database. */
-export interface FileEngine<D extends FileDatabase> {
+export interface FileEngine<D extends FileDatabase, O extends Options> {
   /** The name of the dialect and of the scheme of its URLs. */
   readonly name: string;
+  /** The options of the database that are the dialect's own. */
+  readonly options: O | undefined;
   /** Opens the file, and creates it if it does not exist. */
-  open(file: string): Promise<D>;
+  open(file: string, options: OptionValues<O>): Promise<D>;
   toSvcError(error: unknown): unknown;
   /** Whether another process has the database. */
   isBusy(error: unknown): boolean;
@@ -53,21 +56,23 @@ function databaseFile(dialect: string, url: string): string {
 interface Instance<D> {
   readonly database: D;
   readonly queue: SerialQueue;
+  /** Of the connection that opened the file. */
+  readonly options: Readonly<Record<string, unknown>>;
   /** Removes the file of an empty database. */
   readonly remove?: () => Promise<void>;
 }
 
 /**
  * Opens the file of a URL, once in this process. For a caller that only reads, an empty database takes the place of one that
- * does not exist. Throws `config_invalid` for an option that svc does not pass, and `connection_failed` if the operating
- * system refuses the path.
+ * does not exist. Throws `config_invalid` for an option that neither svc nor the dialect has, or that differs from that of
+ * an open connection, and `connection_failed` if the operating system refuses the path.
  */
-export async function openFile<D extends FileDatabase>(
-  { toSvcError: fromEngine, ...rest }: FileEngine<D>,
+export async function openFile<D extends FileDatabase, O extends Options>(
+  { toSvcError: fromEngine, ...rest }: FileEngine<D, O>,
   url: string,
   options: ConnectOptions,
 ): Promise<OpenFile<D>> {
-  readSettings(rest.name, {}, options);
+  const own = ownOptions(rest.name, rest.options, options);
   const file = databaseFile(rest.name, url);
   const toSvcError = (error: unknown) => {
     const converted = fromEngine(error);
@@ -75,17 +80,27 @@ export async function openFile<D extends FileDatabase>(
   };
   const engine = { ...rest, toSvcError };
   const isMissing = await isAbsent(file, options).catch((error) => Promise.reject(toSvcError(error)));
-  const open = () => retryWhileBusy(engine, () => fromDialect(engine, () => engine.open(file)), options);
+  const openDatabase = (path: string) => fromDialect(engine, () => engine.open(path, own));
   try {
     const { instance, release } = await shareInstance<Instance<D>>(
       `${engine.name}:${isMissing ? 'missing:' : ''}${file}`,
-      async () => (isMissing ? openEmpty(engine) : { database: await open(), queue: new SerialQueue() }),
+      async () => {
+        const opened = isMissing
+          ? await openEmpty(openDatabase)
+          : { database: await retryWhileBusy(engine, () => openDatabase(file), options) };
+        return { ...opened, queue: new SerialQueue(), options: own };
+      },
       ({ database, queue, remove }) =>
         queue.run(async () => {
           await database.close();
           await remove?.();
         }),
     );
+    const differing = Object.keys(own).filter((name) => !isDeepStrictEqual(own[name], instance.options[name]));
+    if (differing.length > 0) {
+      await release();
+      throw otherOptions(file, differing);
+    }
     let isClosed = false;
     return {
       database: instance.database,
@@ -104,12 +119,27 @@ export async function openFile<D extends FileDatabase>(
   }
 }
 
-async function openEmpty<D extends FileDatabase>(engine: FileEngine<D>): Promise<Instance<D>> {
+/** The dialect's own options, with their defaults. */
+function ownOptions<O extends Options>(name: string, options: O | undefined, given: ConnectOptions): OptionValues<O> {
+  const settings: Readonly<Record<string, unknown>> = readSettings(name, options ?? {}, given);
+  const own = Object.keys(options ?? {}).map((option) => [option, settings[option]]);
+  return Object.fromEntries(own) as OptionValues<O>;
+}
+
+/** Without the values, which may be secrets. */
+const otherOptions = (file: string, names: readonly string[]): SvcError =>
+  new SvcError('config_invalid', `The database file ${file} is open with other options.`, {
+    why: `Connections of a process share a file that is open, and differ in: ${names.join(', ')}.`,
+    next: ['Use the same options for each connection to the file.'],
+  });
+
+async function openEmpty<D extends FileDatabase>(
+  open: (file: string) => Promise<D>,
+): Promise<Pick<Instance<D>, 'database' | 'remove'>> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-empty-'));
   const remove = () => rm(folder, { recursive: true, force: true });
   try {
-    const database = await fromDialect(engine, () => engine.open(join(folder, 'empty.db')));
-    return { database, queue: new SerialQueue(), remove };
+    return { database: await open(join(folder, 'empty.db')), remove };
   } catch (error) {
     await remove();
     throw error;
@@ -134,7 +164,7 @@ function namingFile(converted: unknown, thrown: unknown, file: string): unknown 
 
 /** Calls a function of the dialect. Throws `plugin_invalid` for an error that its `toSvcError` does not recognize. */
 export async function fromDialect<T>(
-  { name, toSvcError }: Pick<FileEngine<FileDatabase>, 'name' | 'toSvcError'>,
+  { name, toSvcError }: Pick<FileEngine<FileDatabase, Options>, 'name' | 'toSvcError'>,
   call: () => T | Promise<T>,
 ): Promise<T> {
   try {
@@ -155,7 +185,7 @@ export async function fromDialect<T>(
 
 /** Repeats `work` while another process has the database. Throws its error after the time-out, and `interrupted`. */
 export async function retryWhileBusy<T>(
-  { isBusy }: Pick<FileEngine<FileDatabase>, 'isBusy'>,
+  { isBusy }: Pick<FileEngine<FileDatabase, Options>, 'isBusy'>,
   work: () => Promise<T>,
   { busyTimeoutMs = 0, onWait, signal }: Pick<ConnectOptions, 'busyTimeoutMs' | 'onWait' | 'signal'>,
 ): Promise<T> {

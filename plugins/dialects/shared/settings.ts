@@ -18,9 +18,12 @@ type CommonSettings = {
   readonly [name in 'root' | 'readOnly' | 'onWait' | 'onProgress' | 'signal']: ConnectOptions[name] | undefined;
 };
 
-export type SettingsOf<O extends Options> = {
+/** The values of options, with their defaults. */
+export type OptionValues<O extends Options> = {
   readonly [name in keyof O]: O[name] extends Option<infer T> ? T : never;
-} & CommonSettings;
+};
+
+export type SettingsOf<O extends Options> = OptionValues<O> & CommonSettings;
 
 /** The longest delay of a Node timer. A longer one fires after 1 millisecond. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -72,6 +75,9 @@ const COMMON_OPTIONS: Readonly<Record<string, Pick<Option<unknown>, 'expected' |
   onProgress: { expected: 'a function', accepts: isFunction },
   signal: { expected: 'an AbortSignal', accepts: (value) => value instanceof AbortSignal },
 };
+
+/** No options of the dialect's own. */
+export type NoOptions = Readonly<Record<never, never>>;
 
 /** The options of a connection with defaults filled in. Throws `config_invalid`, which lists every problem. */
 export function readSettings<O extends Options>(title: string, options: O, given: ConnectOptions): SettingsOf<O> {

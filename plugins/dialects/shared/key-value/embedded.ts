@@ -2,7 +2,8 @@ import type { Dialect } from '../../../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { canonicalJson, type Json, tryParseJson } from '../../../../core/json.ts';
 import type { Field } from '../../../../core/schema/model.ts';
-import { identifyFile, type OpenFile, openFile } from '../embedded-file.ts';
+import { type FileEngine, identifyFile, type OpenFile, openFile } from '../embedded-file.ts';
+import type { NoOptions, Options, OptionValues } from '../settings.ts';
 import type { KeyValueStep } from './compile.ts';
 import { type KeyValueDialect, keyValueDialect } from './dialect.ts';
 import type { ExpectedText, KeyValueDriver, RowOutcome, RowWrite } from './driver.ts';
@@ -46,11 +47,14 @@ export interface KeyValueFile {
   close(): void | Promise<void>;
 }
 
-export interface EmbeddedKeyValueDialect extends Pick<KeyValueDialect, 'name' | 'unsupported'> {
+export interface EmbeddedKeyValueDialect<O extends Options = NoOptions>
+  extends Pick<KeyValueDialect, 'name' | 'unsupported'> {
+  /** Options of the database besides those of svc: `{ mapSizeMb: integerOption('…', 64, 1, 4096) }`. */
+  readonly options?: O;
   /** Converts an error of the engine to an `SvcError`: `errorConverter`. Returns other errors unchanged. */
   toSvcError(error: unknown): unknown;
   /** Opens the file, and creates it if it does not exist. */
-  open(file: string): Promise<KeyValueFile>;
+  open(file: string, options: OptionValues<O>): Promise<KeyValueFile>;
 }
 
 /**
@@ -60,13 +64,21 @@ export interface EmbeddedKeyValueDialect extends Pick<KeyValueDialect, 'name' | 
  * @example
  * export const myStore = embeddedKeyValueDialect({ name: 'my-store', unsupported: UNSUPPORTED_BY_KEY_VALUE, toSvcError, open });
  */
-export function embeddedKeyValueDialect(engine: EmbeddedKeyValueDialect): Dialect<KeyValueStep> {
-  const { name, unsupported, toSvcError } = engine;
+export function embeddedKeyValueDialect<O extends Options = NoOptions>(
+  engine: EmbeddedKeyValueDialect<O>,
+): Dialect<KeyValueStep> {
+  const { name, unsupported, toSvcError, options: own } = engine;
   const isBusy = (error: unknown) => {
     const converted = toSvcError(error);
     return isSvcError(converted) && converted.code === 'database_in_use';
   };
-  const file = { name, toSvcError, isBusy, open: (path: string) => engine.open(path) };
+  const file: FileEngine<KeyValueFile, O> = {
+    name,
+    options: own,
+    toSvcError,
+    isBusy,
+    open: (path, values) => engine.open(path, values),
+  };
   return keyValueDialect({
     name,
     unsupported,
@@ -79,11 +91,11 @@ const BATCH = 1000;
 /** Sorts after every key with the same beginning. */
 const LAST = '\u{10FFFF}';
 
-/** A promise would look like a row without fields. Throws `plugin_invalid`. */
-function assertNoPromise(value: unknown): unknown {
+/** A promise would look like a row without fields, or be a write after its transaction. Throws `plugin_invalid`. */
+function assertNoPromise(call: 'get' | 'put' | 'remove', value: unknown): unknown {
   if (!(value instanceof Promise)) return value;
   value.catch(() => undefined);
-  throw new SvcError('plugin_invalid', '"get" of the key-value file returned a promise.', {
+  throw new SvcError('plugin_invalid', `"${call}" of the key-value file returned a promise.`, {
     why: 'It is called inside synchronous transactions.',
     next: ['Use the synchronous call of the engine, or keyValueDialect with a driver, whose calls are asynchronous.'],
   });
@@ -93,13 +105,13 @@ function fileDriver({ database: given, run, toSvcError, close }: OpenFile<KeyVal
   const database: Pick<KeyValueFile, 'server' | 'keys' | 'get' | 'transaction'> = {
     server: given.server,
     keys: (range) => given.keys(range),
-    get: (key) => assertNoPromise(given.get(key)),
+    get: (key) => assertNoPromise('get', given.get(key)),
     transaction: (work) =>
       given.transaction((store) =>
         work({
-          get: (key) => assertNoPromise(store.get(key)),
-          put: (key, value) => store.put(key, value),
-          remove: (key) => store.remove(key),
+          get: (key) => assertNoPromise('get', store.get(key)),
+          put: (key, value) => void assertNoPromise('put', store.put(key, value)),
+          remove: (key) => void assertNoPromise('remove', store.remove(key)),
         }),
       ),
   };

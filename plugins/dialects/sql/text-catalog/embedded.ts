@@ -1,6 +1,14 @@
 import type { Dialect } from '../../../../core/dialect.ts';
 import type { UnsupportedFeatures } from '../../../../core/schema/unsupported-features.ts';
-import { fromDialect, identifyFile, type OpenFile, openFile, retryWhileBusy } from '../../shared/embedded-file.ts';
+import {
+  type FileEngine,
+  fromDialect,
+  identifyFile,
+  type OpenFile,
+  openFile,
+  retryWhileBusy,
+} from '../../shared/embedded-file.ts';
+import type { NoOptions, Options, OptionValues } from '../../shared/settings.ts';
 import type { EngineErrors } from '../engine-errors.ts';
 import { UNSUPPORTED_BY_SQL } from '../grammar.ts';
 import type { ExecSql, Result } from '../session.ts';
@@ -32,7 +40,9 @@ export interface EmbeddedDatabase {
   close(): void | Promise<void>;
 }
 
-export interface EmbeddedDialect extends Pick<TextCatalogDialect, 'rules' | 'syntax'> {
+export interface EmbeddedDialect<O extends Options = NoOptions> extends Pick<TextCatalogDialect, 'rules' | 'syntax'> {
+  /** Options of the database besides those of svc: `{ memoryMb: integerOption('…', 256, 16, 65_536) }`. */
+  readonly options?: O;
   readonly errors: EngineErrors;
   /** Starts a transaction that excludes other writers; default `BEGIN`. Some engines need `BEGIN IMMEDIATE`. */
   readonly begin?: string;
@@ -42,7 +52,7 @@ export interface EmbeddedDialect extends Pick<TextCatalogDialect, 'rules' | 'syn
    */
   readonly rebuilding?: { readonly before: string; readonly after: string };
   /** Opens the file, and creates it if it does not exist. */
-  open(file: string): Promise<EmbeddedDatabase>;
+  open(file: string, options: OptionValues<O>): Promise<EmbeddedDatabase>;
 }
 
 /**
@@ -53,9 +63,14 @@ export interface EmbeddedDialect extends Pick<TextCatalogDialect, 'rules' | 'syn
  * @example
  * export const myEngine = embeddedDialect({ rules, syntax, errors, open: (file) => openDatabase(file) });
  */
-export function embeddedDialect(engine: EmbeddedDialect): Dialect<TextCatalogStep> {
-  const { rules, syntax, errors } = engine;
-  const file = { ...errors, name: rules.name, open: (path: string) => engine.open(path) };
+export function embeddedDialect<O extends Options = NoOptions>(engine: EmbeddedDialect<O>): Dialect<TextCatalogStep> {
+  const { rules, syntax, errors, options: own } = engine;
+  const file: FileEngine<EmbeddedDatabase, O> = {
+    ...errors,
+    name: rules.name,
+    options: own,
+    open: (path, values) => engine.open(path, values),
+  };
   return textCatalogDialect({
     rules,
     syntax,
@@ -67,7 +82,7 @@ export function embeddedDialect(engine: EmbeddedDialect): Dialect<TextCatalogSte
 /** How long a statement waits for another process's write. */
 const WRITE_TIMEOUT_MS = 10_000;
 
-function serialDriver(engine: EmbeddedDialect, file: OpenFile<EmbeddedDatabase>): SqlDriver {
+function serialDriver(engine: Omit<EmbeddedDialect, 'options' | 'open'>, file: OpenFile<EmbeddedDatabase>): SqlDriver {
   const { rules, errors, begin = 'BEGIN', rebuilding } = engine;
   const { database } = file;
   const dialect = { ...errors, name: rules.name };
