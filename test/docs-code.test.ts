@@ -7,9 +7,13 @@ import { promisify } from 'node:util';
 import { Hono } from 'hono';
 import { assertConfig } from '../config/load/validate.ts';
 import { readSchemaFile } from '../config/project/schema-file.ts';
+import type { Dialect } from '../core/dialect.ts';
 import { Kernel } from '../core/kernel.ts';
 import { migrationProblems } from '../core/migration/validate-migration.ts';
 import { applyPlugin } from '../core/plugin.ts';
+import { describeDifferences } from '../core/schema/diff.ts';
+import type { Operation } from '../core/schema/operation.ts';
+import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
 import {
   type DocsBlock,
   type DocsStubs,
@@ -22,8 +26,10 @@ import {
 import { PRELUDE } from './kit/docs-prelude.ts';
 import { folder } from './kit/folder.ts';
 import { ModelServer } from './kit/model-server.ts';
+import { freshFolder } from './kit/pglite.ts';
 import { test } from './kit/test.ts';
 import { withGate } from './suites/gate-client.ts';
+import { runOperations } from './suites/run-operations.ts';
 
 /**
  * The code of the pages: compiled against the built package, all of it by one run of the compiler, and run. What another
@@ -205,4 +211,66 @@ test('hooks.md lists exactly the hooks', () => {
   const page = readFileSync(join(root, 'docs', 'reference', 'hooks.md'), 'utf8');
   const written = [...page.matchAll(/^\| `([\w:]+)` \|/gm)].map((match) => match[1]);
   assert.deepEqual(written, Object.keys(new Kernel().hooks));
+});
+
+test('the grammar of a page compiles statements of standard SQL, which PostgreSQL runs', async () => {
+  const block = blocks.find(({ text }) => text.includes('const grammar: Grammar')) ?? assert.fail('no grammar');
+  const { compile } = await import(pathToFileURL(runnableBlock(block, NEIGHBOURS)).href);
+  const dialect = { ...postgresql, compile } as Dialect;
+  const { url, drop } = await freshFolder();
+  const connection = await dialect.connect(url, {});
+  try {
+    const id = { name: 'id', type: 'integer', primaryKey: true } as const;
+    const teams = { collection: 'my "teams"' };
+    const operations: readonly Operation[] = [
+      {
+        type: 'createCollection',
+        name: teams.collection,
+        fields: [
+          id,
+          { name: 'title', type: 'string', length: 40, required: true, default: "it's" },
+          { name: 'points', type: 'integer', default: -5 },
+          { name: 'createdAt', type: 'timestamp', default: 'now' },
+          { name: 'ratio', type: 'decimal', precision: 10, scale: 2 },
+        ],
+      },
+      { type: 'createCollection', name: 'owners', fields: [id, { name: 'team', type: 'integer' }] },
+      { type: 'addField', ...teams, field: { name: 'code name', type: 'string', length: 9, unique: true } },
+      { type: 'modifyField', ...teams, field: 'points', changes: { type: 'bigint', default: 7, unique: true } },
+      { type: 'modifyField', ...teams, field: 'code name', changes: { unique: false, length: 20, required: true } },
+      { type: 'renameField', ...teams, from: 'points', to: 'score' },
+      { type: 'createIndex', ...teams, index: 'by_title', columns: [{ name: 'title', order: 'desc' }], unique: true },
+      {
+        type: 'addConstraint',
+        collection: 'owners',
+        constraint: {
+          name: 'of_a_team',
+          type: 'foreignKey',
+          columns: ['team'],
+          references: { table: teams.collection, columns: ['id'], onDelete: 'CASCADE' },
+        },
+      },
+      { type: 'renameCollection', ...teams, to: 'groups' },
+      { type: 'dropConstraint', collection: 'owners', constraint: 'of_a_team' },
+      { type: 'dropIndex', collection: 'groups', index: 'by_title' },
+      { type: 'dropField', collection: 'groups', field: 'ratio' },
+      { type: 'dropCollection', collection: 'owners' },
+      { type: 'raw', dialect: 'abacus', statement: 'INSERT INTO groups (id, "code name") VALUES (7, \'x\')' },
+    ];
+    // Raw statements need the lock.
+    const model = await connection.withLock((epoch) =>
+      runOperations(dialect, connection, operations, new Map(), epoch),
+    );
+    const [row] = await connection.query('SELECT title, score FROM groups');
+    assert.deepEqual({ title: row?.title, score: Number(row?.score) }, { title: "it's", score: 7 });
+    const differences = describeDifferences(await connection.normalize(model), await connection.introspect());
+    // The timestamps of this grammar have another precision than svc's on PostgreSQL.
+    assert.deepEqual(
+      differences.filter((one) => !/createdAt/.test(one)),
+      [],
+    );
+  } finally {
+    await connection.close();
+    await drop();
+  }
 });

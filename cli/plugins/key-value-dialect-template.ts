@@ -82,7 +82,15 @@ const suiteTest = (name: string, identifier: string): string => `import { mkdtem
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { test } from 'node:test';
-import { approvalSuite, dialectSuite, keyValueSyntax, recordStoreSuite, type StoreUnderTest } from '@svc/sdk/testing';
+import {
+  approvalSuite,
+  dialectSuite,
+  keyValueFileSuite,
+  keyValueSyntax,
+  recordStoreSuite,
+  type StoreUnderTest,
+} from '@svc/sdk/testing';
+import { openDatabase } from '../src/database.ts';
 import { ${identifier} } from '../src/index.ts';
 
 /** Creates an empty database for one case. */
@@ -100,6 +108,8 @@ const store: StoreUnderTest = {
 };
 
 // One case: npm run build && node --test --test-name-pattern='<part of its name>' dist/test/suite.test.js
+// The file itself. The other suites depend on it.
+keyValueFileSuite(test, { name: '${name}', open: openDatabase });
 dialectSuite(test, {
   ...keyValueSyntax,
   name: '${name}',
