@@ -6,6 +6,7 @@ import { isSvcError } from '../core/errors.ts';
 import type { Operation } from '../core/schema/operation.ts';
 import {
   embeddedKeyValueDialect,
+  errorConverter,
   integerOption,
   type KeyValueFile,
   stringOption,
@@ -116,6 +117,30 @@ test('a promise instead of a value is an error of the dialect, in a transaction 
         isNamed,
       );
     await connection.close();
+  }
+});
+
+test('a file that cannot be opened is a failed connection, also if the dialect recognizes no message', async () => {
+  const dialect = embeddedKeyValueDialect({
+    name: 'file-store',
+    unsupported: UNSUPPORTED_BY_KEY_VALUE,
+    toSvcError: errorConverter({ engine: 'File Store', messages: {} }),
+    open: openFileStore,
+  });
+  const path = join(folder({ file: '', 'broken.db': 'not of this engine' }), 'file/shop.db');
+  const broken = join(path, '../../broken.db');
+  for (const [file, options, why] of [
+    [path, {}, /^A part of the path is a file/],
+    [path, { readOnly: true }, /^A part of the path is a file/],
+    [join(path, '../..'), {}, /^The path is a folder/],
+    [broken, {}, /deserialize/],
+  ] as const) {
+    await assert.rejects(dialect.connect(`file-store://${file}`, options), (error) => {
+      assert.ok(isSvcError(error) && error.code === 'connection_failed', String(error));
+      assert.match(error.why ?? '', why);
+      assert.ok(error.message.includes(file) && error.next.length > 0);
+      return true;
+    });
   }
 });
 

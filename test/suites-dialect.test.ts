@@ -71,6 +71,10 @@ const FAULTS: Readonly<Record<WrongDialect, readonly [name: string, message: Reg
     'after a kill before or during any call, the next process finishes the migrations',
     /killed during call \d+: migration_failed/,
   ],
+  'stores the records of a segment one by one': [
+    'the record writes of a segment are stored together, or none of them',
+    /the other writes took effect/,
+  ],
   'has one identity for all': [IDENTITY, /another database/],
   'has an identity for each call': [IDENTITY, /a second call/],
   'has an identity for each process': [IDENTITY, /another process/],

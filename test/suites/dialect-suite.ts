@@ -470,6 +470,35 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
     },
   );
 
+  on(
+    'the record writes of a segment are stored together, or none of them',
+    'If a write of a segment fails, `run` reports the failure, and no other write of the segment has an effect: the records of definitions with `colocateWithLock` are written together.',
+    async ({ connection }) => {
+      await connection.withLock(async (epoch) => {
+        const together: RecordDefinition<Thing> = { ...things, colocateWithLock: true };
+        await connection.ensureTables([anyDefinition(together)]);
+        const store = connection.records(together);
+        await store.insert(thing('changed', 1));
+        const good = [recordWrite(together, thing('new', 1)), recordWrite(together, thing('changed', 2), 1)];
+        const stale = recordWrite(together, thing('absent', 1), 9);
+        const run = (writes: Segment['writes']) =>
+          connection.run([{ transactional: true, statements: [], writes }], epoch);
+        const sizes = () => Promise.all(['new', 'changed'].map(async (key) => (await store.get(key))?.record.size));
+        for (const writes of [
+          [...good, stale],
+          [stale, ...good],
+        ]) {
+          const { committed, failure } = await run(writes);
+          assert.equal(isSvcError(failure?.error) && failure.error.code, 'lock_lost');
+          assert.equal(committed, 0);
+          assert.deepEqual(await sizes(), [undefined, 1], 'the other writes took effect');
+        }
+        assert.deepEqual((await run(good)).failure, undefined);
+        assert.deepEqual(await sizes(), [1, 2]);
+      });
+    },
+  );
+
   if (dialect.capabilities.runsSegmentsSingly)
     on(
       'a run stops when the observer stops it',

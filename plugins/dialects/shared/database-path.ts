@@ -21,8 +21,9 @@ const REFUSALS: Readonly<Record<string, string>> = {
 export function refusedPath(error: unknown, path: string): unknown {
   const code = systemCode(error);
   if (code === undefined) return error;
-  return new SvcError('connection_failed', `The database ${path} cannot be opened.`, {
-    why: `${REFUSALS[code] ?? 'The operating system refused it.'} (${errorMessage(error)})`,
+  const why = REFUSALS[code];
+  return new SvcError('connection_failed', `The operating system refuses the database ${path}.`, {
+    why: why === undefined ? errorMessage(error) : `${why} (${errorMessage(error)})`,
     next: ['Correct the path in the URL of the database, or its permissions.'],
     cause: error,
   });

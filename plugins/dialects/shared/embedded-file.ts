@@ -79,7 +79,8 @@ export async function openFile<D extends FileDatabase, O extends Options>(
     return converted === error ? refusedPath(error, file) : namingFile(converted, error, file);
   };
   const engine = { ...rest, toSvcError };
-  const isMissing = await isAbsent(file, options).catch((error) => Promise.reject(toSvcError(error)));
+  const toOpenError = (error: unknown) => openError(toSvcError(error), error, file);
+  const isMissing = await isAbsent(file, options).catch((error) => Promise.reject(toOpenError(error)));
   const openDatabase = (path: string) => fromDialect(engine, () => engine.open(path, own));
   try {
     const { instance, release } = await shareInstance<Instance<D>>(
@@ -115,8 +116,20 @@ export async function openFile<D extends FileDatabase, O extends Options>(
       },
     };
   } catch (error) {
-    throw toSvcError(error);
+    throw toOpenError(error);
   }
+}
+
+/** Before a file is open, an error that the dialect does not recognize is not one of a statement. */
+function openError(converted: unknown, thrown: unknown, file: string): unknown {
+  if (converted === thrown || !isSvcError(converted) || converted.code !== 'migration_failed') return converted;
+  const refused = refusedPath(thrown, file);
+  if (isSvcError(refused)) return refused;
+  return new SvcError('connection_failed', `The database file ${file} cannot be opened.`, {
+    why: converted.why ?? errorMessage(thrown),
+    next: ['Check that it is a file of this engine, and its permissions.'],
+    cause: thrown,
+  });
 }
 
 /** The dialect's own options, with their defaults. */

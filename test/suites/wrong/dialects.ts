@@ -211,6 +211,18 @@ export const wrongDialects = {
     },
   })),
 
+  'stores the records of a segment one by one': withConnection((connection) => ({
+    async run(segments, ...rest) {
+      for (const segment of segments) {
+        for (const write of segment.writes) {
+          const { failure } = await connection.run([{ ...segment, writes: [write] }], ...rest);
+          if (failure) return { committed: 0, written: [], failure };
+        }
+      }
+      return { committed: segments.length, written: segments.map(({ writes }) => writes.map(() => ({}))) };
+    },
+  })),
+
   'has one identity for all': { ...right, identify: () => 'postgresql' },
   'has an identity for each call': { ...right, identify: () => randomUUID() },
   'has an identity for each process': { ...right, identify: (url: string) => `${process.pid} ${right.identify(url)}` },
