@@ -1,4 +1,6 @@
 import * as assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { advised, commandsOf, svcInProcess } from './kit/advice.ts';
 import { folder } from './kit/folder.ts';
 import { assertExit } from './kit/project.ts';
@@ -36,4 +38,22 @@ test('commands of other tools, groups and unknown options lead to a command', as
     for (const command of commandsOf(advice))
       assertExit(await run(...command, ...(command.includes('--dialect') ? ['--no-install'] : [])));
   }
+});
+
+test('the dialect of a plugin: a configuration that is written by hand, to which init adds what is missing', async () => {
+  const cwd = folder({
+    'plugin.mjs': `export default { name: 'acme', api: 1, apply: ({ dialects }) => dialects.register('abacus', {}) };`,
+  });
+  const runHere = (...args: readonly string[]) => svcInProcess([...args, '--json'], cwd);
+  const advice = advised(
+    await runHere('init', '--dialect', 'abacus'),
+    "For the dialect of a plugin, write svc.config: plugins: ['<package>'], databases: { main: { dialect: '<…>', url: '<url>' } }, then: svc init    adds what is missing",
+  );
+  const [, written = ''] = /svc\.config: (.*), then:/.exec(advice) ?? [];
+  const entries = written.replace('<package>', './plugin.mjs').replace('<url>', 'abacus://./beads');
+  writeFileSync(join(cwd, 'svc.config.mjs'), `export default { product: 'shop', env: 'dev', ${entries} };`);
+  const [init = []] = commandsOf(advice, { '<package>': '', '<url>': '' });
+  assertExit(await runHere(...init, '--no-install'));
+  const { plugins } = JSON.parse(assertExit(await runHere('plugins', 'list')).stdout);
+  assert.deepEqual(plugins.find(({ name }: { name: string }) => name === 'acme')?.registers.dialects, ['abacus']);
 });

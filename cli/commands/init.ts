@@ -94,9 +94,12 @@ export default class Init extends SvcCommand {
 function unknownDialect(name: string): SvcError {
   const near = nearest(name, BUILTIN_DIALECTS);
   return new SvcError('usage', `svc init has no dialect "${name}".`, {
-    why: `It knows ${BUILTIN_DIALECTS.join(', ')}. The dialect of a plugin is written into svc.config.ts by hand.`,
+    why: `It knows ${BUILTIN_DIALECTS.join(', ')}.`,
     state: 'Nothing was written.',
-    next: near === undefined ? ['svc init --help'] : [`svc init --dialect ${near}`],
+    next: [
+      near === undefined ? 'svc init --help' : `svc init --dialect ${near}`,
+      `For the dialect of a plugin, write svc.config: plugins: ['<package>'], databases: { main: { dialect: '${name}', url: '<url>' } }, then: svc init    adds what is missing`,
+    ],
   });
 }
 
