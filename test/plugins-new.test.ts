@@ -21,6 +21,8 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
 const SLOW = { timeoutMs: 180_000 };
 
 const cwd = folder();
+/** For what the suites of the packages create. */
+const temporary = folder();
 symlinkSync(join(root, 'node_modules'), join(cwd, 'node_modules'));
 const packages = Object.keys(PACKAGES);
 const read = (file: string) => readFileSync(join(cwd, file), 'utf8');
@@ -97,6 +99,8 @@ test(
         assert.equal(todos.size, 1, [...todos].join('\n'));
       }
     }
+    const left = readdirSync(temporary).filter((name) => name.startsWith('svc-'));
+    assert.deepEqual(left, [], 'the databases of cases that failed are dropped');
   },
   SLOW,
 );
@@ -152,7 +156,12 @@ test('the port of a broker is prompted for; without a terminal the error names t
 
 function node(...args: string[]): Promise<{ status: number | null; output: string }> {
   return new Promise((settle) => {
-    const env = { ...process.env, TSX_TSCONFIG_PATH: join(root, 'tsconfig.json'), NODE_TEST_CONTEXT: undefined };
+    const env = {
+      ...process.env,
+      TSX_TSCONFIG_PATH: join(root, 'tsconfig.json'),
+      NODE_TEST_CONTEXT: undefined,
+      TMPDIR: temporary,
+    };
     const child = execFile(process.execPath, args, { cwd, env, maxBuffer: 1 << 26 }, (_error, stdout, stderr) => {
       settle({ status: child.exitCode, output: stdout + stderr });
     });

@@ -73,11 +73,14 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
           { connect },
         );
       } finally {
-        for (const { service } of apps) await service.close();
-        await removeAllRequests(await connect());
-        for (const backend of backends) await backend.close();
-        remaining -= 1;
-        if (remaining === 0) await testStore.drop();
+        try {
+          for (const { service } of apps) await service.close();
+          await removeAllRequests(await connect());
+        } finally {
+          for (const backend of backends) await backend.close();
+          remaining -= 1;
+          if (remaining === 0) await testStore.drop();
+        }
       }
     };
     if (declare(name, runCase, { timeoutMs: SLOW_MS })) remaining += 1;

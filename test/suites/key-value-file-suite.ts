@@ -29,16 +29,16 @@ export function keyValueFileSuite(test: TestFunction, engine: KeyValueFileUnderT
       const runCase = async () => {
         const folder = await mkdtemp(join(tmpdir(), 'svc-key-value-'));
         const path = join(folder, 'test.db');
-        let file = await engine.open(path);
+        let file: KeyValueFile | undefined;
         const reopen = async () => {
-          await file.close();
+          await file?.close();
           file = await engine.open(path);
           return file;
         };
         try {
-          await body(file, reopen);
+          await body(await reopen(), reopen);
         } finally {
-          await file.close();
+          await file?.close();
           await rm(folder, { recursive: true, force: true });
         }
       };
