@@ -184,6 +184,11 @@ export function errorMessage(thrown: unknown): string {
   }
 }
 
+/** The code of an error of the operating system, such as `ENOENT`. */
+export function systemErrorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'syscall' in error && 'code' in error ? String(error.code) : undefined;
+}
+
 /** A word quoted for a POSIX shell, where it needs quotes. */
 export function shellQuote(word: string): string {
   return /^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

@@ -14,9 +14,9 @@ const RESULTS: Readonly<Record<string, string>> = {
 
 const INTRODUCTION = `# Speed
 
-What \`npm run bench\` measured last, on a machine that did nothing else: svc, other tools and the bare driver of each
-engine, in turns. Compare the figures of one table; another machine has other figures. \`bench/\` in the repository has the
-code of each contender; the column “how” says what each does for a migration.
+What \`npm run bench\` measured last: svc, other tools and the bare driver of each engine, in turns. Compare the figures of one
+table; another machine has other figures. \`bench/\` in the repository has the code of each contender; the column “how” says what
+each does for a migration.
 `;
 
 /** The page of all results. */

@@ -23,6 +23,10 @@ import { waitUntil } from './suites/wait-until.ts';
 
 const escapeHtml = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 
+const unreachable = () => assert.fail('it was called');
+const unreachableClient = { agents: { signal: unreachable }, approvals: { get: unreachable } };
+const unreachableEndpoint = { svc: unreachableClient, verify: unreachable, read: unreachable, show: unreachable };
+
 test('a text that fits is complete, and a longer one is cut outside of escapes and says its length', () => {
   const value = { note: '<&'.repeat(500), emoji: '😀'.repeat(500) };
   const whole = escapeHtml(displayJson(value));
@@ -150,9 +154,8 @@ test('postJson follows no redirect, retries what may succeed later, and puts no 
 });
 
 test('a request that is not a press gets the response that read returns', async () => {
-  const unreachable = () => assert.fail('it was called');
   const endpoint = pressEndpoint({
-    svc: { agents: { signal: unreachable }, approvals: { get: unreachable } },
+    svc: unreachableClient,
     verify: () => true,
     read: () => Response.json({ type: 1 }),
     show: unreachable,
@@ -162,13 +165,7 @@ test('a request that is not a press gets the response that read returns', async 
 });
 
 test('a press of more than 1 MiB is not read to its end', async () => {
-  const unreachable = () => assert.fail('it was called');
-  const endpoint = pressEndpoint({
-    svc: { agents: { signal: unreachable }, approvals: { get: unreachable } },
-    verify: unreachable,
-    read: unreachable,
-    show: unreachable,
-  });
+  const endpoint = pressEndpoint(unreachableEndpoint);
   let pulled = 0;
   const endless = new ReadableStream<Uint8Array>({
     pull(controller) {
@@ -182,13 +179,7 @@ test('a press of more than 1 MiB is not read to its end', async () => {
 });
 
 test('a press whose body does not end gets 408, and its stream is cancelled', async () => {
-  const unreachable = () => assert.fail('it was called');
-  const endpoint = pressEndpoint({
-    svc: { agents: { signal: unreachable }, approvals: { get: unreachable } },
-    verify: unreachable,
-    read: unreachable,
-    show: unreachable,
-  });
+  const endpoint = pressEndpoint(unreachableEndpoint);
   let cancelled = false;
   const stalled = new ReadableStream<Uint8Array>({
     start: (controller) => controller.enqueue(new Uint8Array(1)),
@@ -202,13 +193,11 @@ test('a press whose body does not end gets 408, and its stream is cancelled', as
 });
 
 test('an error of read about the body is a 400, and any other is a 500 with a warning', async () => {
-  const unreachable = () => assert.fail('it was called');
   const warnings: Error[] = [];
   const onWarning = (warning: Error) => void warnings.push(warning);
   process.on('warning', onWarning);
   const statusOf = async (read: (body: Uint8Array) => undefined) => {
-    const svc = { agents: { signal: unreachable }, approvals: { get: unreachable } };
-    const endpoint = pressEndpoint({ svc, verify: () => true, read, show: unreachable });
+    const endpoint = pressEndpoint({ svc: unreachableClient, verify: () => true, read, show: unreachable });
     const response = await endpoint(new Request('http://localhost/', { method: 'POST', body: '{"user":"%' }));
     assert.equal(await response.text(), '');
     return response.status;

@@ -3,7 +3,7 @@ import { DatabaseService } from '../config/sdk/index.ts';
 import { migration } from '../core/migration/builder.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { MigrationEngine } from '../core/migration/migration-engine.ts';
-import { committingEngines, sqlEngines } from './kit/engines.ts';
+import { committingEngines, sqlEngines, type TestEngine } from './kit/engines.ts';
 import { assertExit, json, LONG, type Project, project } from './kit/project.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
@@ -32,11 +32,13 @@ const write = (shop: Project, one: Migration) => shop.write(`svc/database/migrat
 const numbers = (count: number) =>
   `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99) SELECT a.i * 100 + b.i + 1 AS i FROM n a, n b WHERE a.i * 100 + b.i < ${count}`;
 
+const testOn = (engine: TestEngine) => (name: string, body: () => Promise<void>) =>
+  engine.missing === undefined
+    ? test(`${engine.name}: ${name}`, body, LONG)
+    : test.skip(`${engine.name}: ${name}`, engine.missing);
+
 for (const engine of committingEngines) {
-  const it = (name: string, body: () => Promise<void>) =>
-    engine.missing === undefined
-      ? test(`${engine.name}: ${name}`, body, LONG)
-      : test.skip(`${engine.name}: ${name}`, engine.missing);
+  const it = testOn(engine);
 
   it('a dry run shows every table that is copied, and the file permits it', () =>
     engine.withUrl(async (url, connect) => {
@@ -143,10 +145,7 @@ for (const engine of committingEngines) {
 }
 
 for (const engine of sqlEngines) {
-  const it = (name: string, body: () => Promise<void>) =>
-    engine.missing === undefined
-      ? test(`${engine.name}: ${name}`, body, LONG)
-      : test.skip(`${engine.name}: ${name}`, engine.missing);
+  const it = testOn(engine);
 
   it('a dry run shows the rows that are lost, and the file permits it, but not its rollback', () =>
     engine.withUrl(async (url, connect) => {

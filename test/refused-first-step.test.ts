@@ -94,13 +94,6 @@ const CASSANDRA: Readonly<Record<string, Refusal>> = {
     operation: addField,
     code: 'field_exists',
   },
-  'an index created by hand': {
-    byHand: ['CREATE INDEX t_n ON t (m)'],
-    operation: createIndex,
-    code: 'index_exists',
-  },
-  'a table dropped by hand': { byHand: ['DROP TABLE t'], operation: addField, code: 'collection_unknown' },
-  'a dropped table, and an index': { byHand: ['DROP TABLE t'], operation: createIndex, code: 'collection_unknown' },
   'a column dropped by hand': {
     byHand: ['ALTER TABLE t DROP n'],
     operation: { type: 'dropField', collection: 't', field: 'n' },

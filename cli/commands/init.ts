@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { Command, Option } from 'clipanion';
 import { SEARCH_PLACES } from '../../config/load/config-file.ts';
 import { LINK_FILE } from '../../config/load/env.ts';
-import { SvcError } from '../../core/errors.ts';
+import { SvcError, systemErrorCode } from '../../core/errors.ts';
 import { isPlainObject } from '../../core/json.ts';
 import { nearest } from '../../core/nearest.ts';
 import manifest from '../../package.json' with { type: 'json' };
@@ -55,7 +55,7 @@ export default class Init extends SvcCommand {
         writeFileSync(path, text, { flag: 'wx' });
         created.push(file);
       } catch (error) {
-        if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+        if (systemErrorCode(error) !== 'EEXIST') throw error;
         existing.push(file);
       }
     };

@@ -1,4 +1,4 @@
-import { type PluginFiles, registrationOfDialect } from './templates.ts';
+import { embeddedStore, type PluginFiles, registrationOfDialect } from './templates.ts';
 
 /** A dialect for a key-value engine with one file per database. */
 export function keyValueDialectFiles(name: string, identifier: string): PluginFiles {
@@ -93,19 +93,7 @@ import {
 import { openDatabase } from '../src/database.ts';
 import { ${identifier} } from '../src/index.ts';
 
-/** Creates an empty database for one case. */
-async function createDatabase() {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-${name}-'));
-  return { url: \`${name}://\${folder}/test.db\`, drop: async () => rmSync(folder, { recursive: true, force: true }) };
-}
-
-const store: StoreUnderTest = {
-  name: '${name}',
-  async createStore() {
-    const { url, drop } = await createDatabase();
-    return { connect: () => ${identifier}.connect(url, {}), drop };
-  },
-};
+${embeddedStore(name, identifier)}
 
 // One case: npm run build && node --test --test-name-pattern='<part of its name>' dist/test/suite.test.js
 // The file itself. The other suites depend on it.

@@ -1,5 +1,5 @@
 import type { FieldType } from '../../core/schema/model.ts';
-import { type PluginFiles, registrationOfDialect } from './templates.ts';
+import { embeddedStore, type PluginFiles, registrationOfDialect } from './templates.ts';
 
 /** A dialect from the words of `@svc/sdk/dialect`, for an engine with one file per database. */
 export function sqlDialectFiles(name: string, identifier: string): PluginFiles {
@@ -180,19 +180,7 @@ import { test } from 'node:test';
 import { approvalSuite, dialectSuite, recordStoreSuite, type StoreUnderTest, sqlSyntax } from '@svc/sdk/testing';
 import { ${identifier} } from '../src/index.ts';
 
-/** Creates an empty database for one case. */
-async function createDatabase() {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-${name}-'));
-  return { url: \`${name}://\${folder}/test.db\`, drop: async () => rmSync(folder, { recursive: true, force: true }) };
-}
-
-const store: StoreUnderTest = {
-  name: '${name}',
-  async createStore() {
-    const { url, drop } = await createDatabase();
-    return { connect: () => ${identifier}.connect(url, {}), drop };
-  },
-};
+${embeddedStore(name, identifier)}
 
 const sql = sqlSyntax((column) => \`"\${column.replaceAll('"', '""')}"\`);
 

@@ -29,6 +29,24 @@ declare module '@svc/sdk' {
   }
 }`;
 
+/** The beginning of the suites of an engine with one file per database: its databases, and its store. */
+export const embeddedStore = (
+  name: string,
+  identifier: string,
+): string => `/** Creates an empty database for one case. */
+async function createDatabase() {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-${name}-'));
+  return { url: \`${name}://\${folder}/test.db\`, drop: async () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+const store: StoreUnderTest = {
+  name: '${name}',
+  async createStore() {
+    const { url, drop } = await createDatabase();
+    return { connect: () => ${identifier}.connect(url, {}), drop };
+  },
+};`;
+
 export function dialectFiles(name: string, identifier: string): PluginFiles {
   return {
     description: `dialect for ${name}: schemas, records and approvals`,

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { isSvcError, SvcError } from '../../core/errors.ts';
 import { tryParseJson } from '../../core/json.ts';
+import { escapeRegExp } from '../../core/match-text.ts';
 import type { ConfigContext } from '../define.ts';
 import { type LoadSdk, loadModule } from './import-module.ts';
 
@@ -56,8 +57,7 @@ function failedConfigError(file: string, error: unknown): SvcError {
 /** `file:line:column` in the file, from the first stack frame or the message. */
 function locationIn(file: string, error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
-  const escaped = file.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-  const frame = new RegExp(`${escaped}(?:\\?[0-9a-f]+)?:(\\d+)(?::(\\d+))?`).exec(error.stack ?? '');
+  const frame = new RegExp(`${escapeRegExp(file)}(?:\\?[0-9a-f]+)?:(\\d+)(?::(\\d+))?`).exec(error.stack ?? '');
   if (frame) return [file, frame[1], frame[2]].filter(Boolean).join(':');
   const position = /\((\d+):(\d+)\)/.exec(error.message);
   return position ? `${file}:${position[1]}:${position[2]}` : undefined;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join, posix, sep } from 'node:path';
-import { SvcError } from '../../core/errors.ts';
+import { SvcError, systemErrorCode } from '../../core/errors.ts';
 import { isPlainObject } from '../../core/json.ts';
 import type { Config, DatabaseConfig } from '../define.ts';
 
@@ -67,7 +67,7 @@ export function readLink(root: string): Link | undefined {
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    if (systemErrorCode(error) === 'ENOENT') return undefined;
     throw invalidLinkError(file, error instanceof Error ? error.message : String(error));
   }
   let link: unknown;

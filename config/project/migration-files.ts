@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, extname, join, relative, sep } from 'node:path';
-import { isSvcError, SvcError } from '../../core/errors.ts';
+import { isSvcError, SvcError, systemErrorCode } from '../../core/errors.ts';
 import { isPlainObject, tryParseJson } from '../../core/json.ts';
 import { checksum, type Migration } from '../../core/migration/migration.ts';
 import type { DefinedMigration } from '../../core/migration/reconcile.ts';
@@ -117,7 +117,7 @@ function readText(path: string, file: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EISDIR')) throw error;
+    if (systemErrorCode(error) !== 'EISDIR') throw error;
     throw new SvcError('migration_invalid', `${file} is a folder, not a migration file.`, {
       next: ['Move it out of the migrations folder, or rename it without ".json".'],
       where: file,

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isSvcError, SvcError } from '../../core/errors.ts';
+import { isSvcError, SvcError, systemErrorCode } from '../../core/errors.ts';
 import { isPlainObject } from '../../core/json.ts';
 import { nearest } from '../../core/nearest.ts';
 import type { Declaration } from '../../core/schema/declaration/declaration.ts';
@@ -63,7 +63,7 @@ function readSource(root: string): JsonSource {
   try {
     return { file: SCHEMA_FILE, text: readFileSync(join(root, SCHEMA_FILE), 'utf8'), code: 'schema_invalid' };
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    if (systemErrorCode(error) !== 'ENOENT') throw error;
     throw new SvcError('schema_missing', `${SCHEMA_FILE} does not exist.`, {
       why: 'It declares the tables that migrations are generated from.',
       next: [

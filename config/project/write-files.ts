@@ -1,6 +1,6 @@
 import { existsSync, linkSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { isSvcError, SvcError } from '../../core/errors.ts';
+import { isSvcError, SvcError, systemErrorCode } from '../../core/errors.ts';
 
 export interface NewFile {
   /** Relative to the folder of the configuration. */
@@ -60,7 +60,7 @@ function moveIntoPlace(temporary: string, path: string, file: string): void {
   try {
     linkSync(temporary, path);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    const code = systemErrorCode(error);
     if (code === 'EEXIST') throw fileExistsError(file);
     if (code !== 'EPERM' && code !== 'ENOTSUP' && code !== 'ENOSYS') throw error;
     renameSync(temporary, path); // The file system has no hard links.

@@ -16,9 +16,9 @@ export async function pruneExecutions(
   const { rows } = executions;
   const before = await pruneCutoff(clock, olderThanMs);
   await executions.pruneWorkers(await pruneCutoff(clock, Math.max(olderThanMs, INDEX_LAG_MS)));
+  const range = idRange('exe', undefined, before);
   let removed = 0;
   for (const status of ['completed', 'failed', 'cancelled'] as const) {
-    const range = idRange('exe', undefined, before);
     const query = { equals: { status }, ...range, limit: 500, columns: ['executionId', 'createdAt'] } as const;
     for await (const { record, version } of allRows(rows, 'byStatus', query)) {
       if (record.createdAt >= before) continue;

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { containsWord } from '../match-text.ts';
 import type { Collection, SchemaModel } from '../schema/model.ts';
 import type { Migration } from './migration.ts';
 
@@ -23,11 +24,6 @@ export function rawMentions(migrations: readonly Migration[], dialect: string): 
     ),
   );
   return (...names) => statements.find(({ text }) => names.every((name) => containsWord(text, name)))?.tag;
-}
-
-function containsWord(text: string, name: string): boolean {
-  const escaped = name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-  return new RegExp(`(?<![\\w$])${escaped}(?![\\w$])`, 'i').test(text);
 }
 
 /** A table, or a member of one as `table.member`, that a raw statement may have made or changed, and its migration. */

@@ -1,4 +1,5 @@
 import type { Json } from '../json.ts';
+import { escapeRegExp } from '../match-text.ts';
 import type { ToolParameters } from './parameters.ts';
 
 const MASK = '[masked]';
@@ -50,6 +51,6 @@ function addValues(value: Json | undefined, found: Set<string>): void {
 }
 
 function patternOf(value: string): string {
-  const escaped = value.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
+  const escaped = escapeRegExp(value);
   return value.length < MIN_DISTINCT_LENGTH ? `(?<![\\p{L}\\p{N}])${escaped}(?![\\p{L}\\p{N}])` : escaped;
 }

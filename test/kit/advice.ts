@@ -1,6 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { start } from '../../cli/start.ts';
 import { isSvcError, type SvcError } from '../../core/errors.ts';
+import { escapeRegExp } from '../../core/match-text.ts';
 import { type CommandResult, cleanEnv } from './cli.ts';
 import { freshFolder } from './pglite.ts';
 import { freshDatabase, unavailable } from './postgresql.ts';
@@ -133,9 +134,7 @@ export function advised(from: CommandResult | unknown, text: string): string {
   // Commands are completed with flags, and "svc" with npx.
   const pattern = text
     .split('<…>')
-    .map((part) =>
-      part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/(svc (?:db|approvals)(?: [a-z]+)*)/g, '$1(?: -.*?)?'),
-    )
+    .map((part) => escapeRegExp(part).replace(/(svc (?:db|approvals)(?: [a-z]+)*)/g, '$1(?: -.*?)?'))
     .join('[^]+?');
   const found = next.find((line) => new RegExp(`^${pattern}$`).test(line));
   return found ?? assert.fail(`no advice like "${text}" in ${JSON.stringify(next, null, 2)}: ${describe(from)}`);

@@ -1,9 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { errorMessage, SvcError } from '../../../core/errors.ts';
-
-/** The code of an error of the operating system, such as `EACCES`. */
-const systemCode = (error: unknown): string | undefined =>
-  error instanceof Error && 'syscall' in error && 'code' in error ? String(error.code) : undefined;
+import { errorMessage, SvcError, systemErrorCode } from '../../../core/errors.ts';
 
 const A_PART_IS_A_FILE = 'A part of the path is a file.';
 const NOT_PERMITTED = 'The user of this process has no permission.';
@@ -19,7 +15,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
 
 /** An error of the operating system as `connection_failed` with the path; every other error is returned unchanged. */
 export function refusedPath(error: unknown, path: string): unknown {
-  const code = systemCode(error);
+  const code = systemErrorCode(error);
   if (code === undefined) return error;
   const why = REFUSALS[code];
   return new SvcError('connection_failed', `The operating system refuses the database ${path}.`, {
@@ -35,7 +31,7 @@ export async function isPathMissing(path: string, database = path): Promise<bool
     await stat(path);
     return false;
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') return true;
+    if (systemErrorCode(error) === 'ENOENT') return true;
     throw refusedPath(error, database);
   }
 }

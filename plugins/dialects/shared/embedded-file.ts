@@ -80,9 +80,9 @@ export async function openFile<D extends FileDatabase, O extends Options>(
   };
   const engine = { ...rest, toSvcError };
   const toOpenError = (error: unknown) => openError(toSvcError(error), error, file);
-  const isMissing = await isAbsent(file, options).catch((error) => Promise.reject(toOpenError(error)));
   const openDatabase = (path: string) => fromDialect(engine, () => engine.open(path, own));
   try {
+    const isMissing = await isAbsent(file, options);
     const { instance, release } = await shareInstance<Instance<D>>(
       `${engine.name}:${isMissing ? 'missing:' : ''}${file}`,
       async () => {

@@ -1,5 +1,6 @@
 import type { PreflightFailure } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
+import { containsWord, escapeRegExp } from '../../../../core/match-text.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
 import type { AlterClause } from '../compile/step.ts';
@@ -84,7 +85,9 @@ function reads(reader: Reader, { table, column }: Removal): boolean {
 /** The server writes the names of a view in full: `table`.`column`, or `alias`.`column` after `table` `alias`. */
 function viewReads(text: string, table: string, column: string | undefined): boolean {
   const source = quoteIdentifier(table.toLowerCase());
-  const uses = [...text.matchAll(new RegExp(`(?<![.\`])${escaped(source)}(?!\\.)(?: (\`(?:[^\`]|\`\`)*\`))?`, 'g'))];
+  const uses = [
+    ...text.matchAll(new RegExp(`(?<![.\`])${escapeRegExp(source)}(?!\\.)(?: (\`(?:[^\`]|\`\`)*\`))?`, 'g')),
+  ];
   if (uses.length === 0 || column === undefined) return uses.length > 0;
   const aliases = new Set([source, ...uses.flatMap(([, alias]) => alias ?? [])]);
   return [...aliases].some((alias) => text.includes(`${alias}.${quoteIdentifier(column.toLowerCase())}`));
@@ -92,18 +95,15 @@ function viewReads(text: string, table: string, column: string | undefined): boo
 
 /** The text of a trigger is as its author wrote it. One that names another table and the column is taken for a reader. */
 function triggerReads({ text, table: own }: Reader, table: string, column: string | undefined): boolean {
-  const names = (word: string) => new RegExp(`(?<![\\w$])\`?${escaped(word.toLowerCase())}\`?(?![\\w$])`).test(text);
   // Triggers are dropped with their table, and follow its name.
   if (own === table) {
     return (
       column !== undefined &&
-      new RegExp(`\\b(new|old)\\s*\\.\\s*\`?${escaped(column.toLowerCase())}\`?(?![\\w$])`).test(text)
+      new RegExp(`\\b(new|old)\\s*\\.\\s*\`?${escapeRegExp(column.toLowerCase())}\`?(?![\\w$])`).test(text)
     );
   }
-  return names(table) && (column === undefined || names(column));
+  return containsWord(text, table) && (column === undefined || containsWord(text, column));
 }
-
-const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
 function unusableError({ table, column, isRename }: Removal, { kind, name }: Reader): SvcError {
   const what = column === undefined ? `The table "${table}"` : `"${table}.${column}"`;
