@@ -195,7 +195,7 @@ test('a migration marked as undone by hand that was not: rollback', () =>
     await applied(shop, users);
     const tag = tagOf(shop.files()[0]);
     const failed = await shop.fails('drift', 'db', 'migrate', 'resolve', tag, '--rolled-back');
-    advised(failed, 'Or undo the named differences by hand, then decide again.');
+    advised(failed, 'Correct the named differences by hand, then decide again.');
     await shop.follow(advised(failed, 'svc db migrate rollback    rolls back the last applied migration'));
     assert.equal(json(await shop.svc('db', 'migrate', 'status')).databases[0].pending, 1);
   }));

@@ -62,18 +62,32 @@ testOnServer('an edited step that ran is changed back, or undone by hand', () =>
     await stopped(shop);
     write(shop, [{ ...RAN, statement: 'SELECT 1' }, RIGHT]);
     const failed = await shop.fails('migration_edited', 'db', 'migrate', 'resolve', TAG, '--retry');
-    advised(failed, 'Or restore the file from version control, and decide again.');
+    advised(failed, 'Restore the file from version control, and decide again.');
     const undone = advised(
       failed,
       'Or undo its steps by hand: svc db migrate resolve <…> --rolled-back    the edited file can then be applied',
     );
-    const retried = advised(failed, 'Change only steps that did not run, then: svc db migrate resolve <…> --retry');
+    const retried = advised(failed, 'Or change only steps that did not run, then: svc db migrate resolve <…> --retry');
     await query('DROP INDEX first');
     await shop.follow(undone);
     write(shop, [RAN, WRONG]);
     await shop.fails('migration_half_done', 'db', 'migrate');
     write(shop, [RAN, RIGHT]);
     await shop.follow(retried);
+  }),
+);
+
+testOnServer('a decision that the catalog contradicts follows once it is true', () =>
+  withServer(async (shop, query) => {
+    await applied(shop, users);
+    write(shop, [RAN, WRONG, { type: 'addField', collection: 'users', field: { name: 'age', type: 'integer' } }]);
+    await shop.fails('migration_half_done', 'db', 'migrate');
+    const failed = await shop.fails('drift', 'db', 'migrate', 'resolve', TAG, '--applied');
+    advised(failed, RETRY);
+    advised(failed, 'Correct the named differences by hand, then decide again.');
+    await query('ALTER TABLE users ADD age integer');
+    assertExit(await shop.svc('db', 'migrate', 'resolve', TAG, '--applied'));
+    assertExit(await shop.svc('db', 'migrate', 'status', '--check'));
   }),
 );
 

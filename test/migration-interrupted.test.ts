@@ -65,6 +65,9 @@ for (const engine of committingEngines) {
       explained((await expectError(migrate(adapter, defined), 'migration_half_done')).next),
       rolledBackReason,
     );
+    const { why, next } = await expectError(resolveMigration(adapter, failing.tag, 'rolled-back'), 'drift');
+    assert.match(why ?? '', /made/);
+    assert.match(next[0] ?? '', /--retry +run the rest$/);
     // As explained: the rest of the rollback is done by hand.
     await adapter.connection.query('DROP TABLE made');
     await resolveMigration(adapter, failing.tag, 'rolled-back');
@@ -89,6 +92,7 @@ for (const engine of committingEngines) {
     await migrate(adapter, defined);
     await gate(adapter, false);
     await expectError(rollback(adapter), 'migration_half_done');
+    await expectError(resolveMigration(adapter, failing.tag, 'applied'), 'drift');
     await adapter.connection.query('CREATE TABLE last (id int NOT NULL PRIMARY KEY)');
     await resolveMigration(adapter, failing.tag, 'applied');
     assert.equal((await status(adapter, defined)).state, 'OK');

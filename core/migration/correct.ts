@@ -84,7 +84,7 @@ function assertNothingMoreDestroyed(row: HistoryRow, journal: Journal, planned: 
 
 /** The file of a migration that stopped halfway cannot replace what is recorded. */
 export function editedError(
-  { tag, step, steps }: HistoryRow,
+  { tag, step, steps, journal }: HistoryRow,
   { file }: DefinedMigration,
   why = 'Its checksum differs from the recorded one.',
 ): SvcError {
@@ -92,8 +92,10 @@ export function editedError(
     why,
     state: `Nothing was changed; ${step} of ${steps} of its steps are committed.`,
     next: [
-      `Change only steps that did not run, then: svc db migrate resolve ${tag} --retry`,
-      'Or restore the file from version control, and decide again.',
+      'Restore the file from version control, and decide again.',
+      ...(journal?.direction === 'up'
+        ? [`Or change only steps that did not run, then: svc db migrate resolve ${tag} --retry`]
+        : []),
       `Or undo its steps by hand: svc db migrate resolve ${tag} --rolled-back    the edited file can then be applied`,
     ],
     ...(file !== undefined && { where: file }),

@@ -1,11 +1,12 @@
 import { v7 as uuid } from 'uuid';
 import { isSvcError, SvcError } from '../errors.ts';
 import { CLOCK, type RecordWrite, recordWrite, type Writable } from '../records.ts';
+import type { Collection, SchemaModel } from '../schema/model.ts';
 import { modelOperations } from '../schema/model-operations.ts';
 import { affectedCollections } from './affected-collections.ts';
 import { correctMigration, editedError } from './correct.ts';
 import { drift, withoutUnknownReferences } from './drift.ts';
-import { modelFromMigrations } from './history.ts';
+import { type HistoryRecord, isRollback, modelFromMigrations } from './history.ts';
 import { auditTable, type HistoryRow, historyTable, osActor } from './history-table.ts';
 import { type LockSessionOptions, withLockedHistory } from './lock-session.ts';
 import type { Migration } from './migration.ts';
@@ -31,7 +32,8 @@ interface ResolveOptions extends LockSessionOptions {
 /**
  * Applies a person's decision about a migration that stopped halfway and stores it in `_svc_audit`. `retry` runs
  * the rest, as corrected in its file, `applied` and `rolled-back` record what was done by hand, `failed` marks an
- * interrupted migration, `forget` removes any migration from the history. `rolled-back` also accepts a completed migration if the catalog shows that it was undone by hand.
+ * interrupted migration, `forget` removes any migration from the history. `rolled-back` also accepts a completed
+ * migration. Throws `drift` if the catalog contradicts `applied` or `rolled-back`.
  */
 export function resolveMigration(
   target: Target,
@@ -48,11 +50,13 @@ export function resolveMigration(
     const edited = editedFile(record, options.defined);
     if (edited && action === 'applied') throw editedError(record, edited);
     if (action === 'retry' && !record.journal) throw nothingToRetryError(record);
+    const completed = await run.history.completedMigrations(connection);
     if (record.status === 'completed') {
-      const completed = (await run.history.completedMigrations(connection)).map(({ migration }) => migration);
-      assertNotRequired(tag, action, completed, target.dialect.name);
-      if (action === 'rolled-back') await assertUndone(target, record, completed);
+      const migrations = completed.map(({ migration }) => migration);
+      assertNotRequired(tag, action, migrations, target.dialect.name);
     }
+    const createdByHand =
+      action === 'applied' || action === 'rolled-back' ? await assertConfirmed(target, record, action, completed) : [];
     const write = async (writes: readonly RecordWrite[]): Promise<void> => {
       const { failure } = await connection.run([{ transactional: true, statements: [], writes }], run.epoch);
       if (failure) throw failure.error;
@@ -72,6 +76,7 @@ export function resolveMigration(
         if ((await connection.records(historyTable).remove(tag, version)) === 'stale') throw rowChangedError(tag);
         return { tag, action, status: 'forgotten' };
       default: {
+        if (createdByHand.length > 0) await connection.adopt?.(createdByHand, run.epoch);
         const row = resolvedRow(record, action, run.epoch);
         await write([audit, recordWrite(historyTable, row, version)]);
         return { tag, action, status: row.status as HistoryRow['status'] };
@@ -157,32 +162,73 @@ function replayed(migrations: readonly Migration[], dialect: string): MigrationR
   }
 }
 
-/** Throws `drift` unless the catalog shows that the whole migration was undone by hand. */
-async function assertUndone(
+/**
+ * Throws `drift` if the catalog contradicts that the migration is applied or rolled back. A difference that it has from
+ * the schema both with and without the migration is not about the migration. Returns the collections that were created
+ * by hand, for the dialect to remember.
+ */
+async function assertConfirmed(
   { connection, dialect }: Target,
-  { tag, migration, found: preexisting }: HistoryRow,
-  completed: readonly Migration[],
-): Promise<void> {
+  row: HistoryRow,
+  action: 'applied' | 'rolled-back',
+  completed: readonly Required<HistoryRecord>[],
+): Promise<readonly Collection[]> {
+  const { tag, migration } = row;
   const operations = modelOperations([...migration.up, ...migration.down], dialect.name);
   const names = new Set(operations.flatMap(affectedCollections));
-  for (const name of preexisting ?? []) names.delete(name);
-  if (names.size === 0) return;
-  const { unmanaged } = replayMigrations(completed, dialect.name);
-  const model = await modelFromMigrations(
-    completed.filter((one) => one.tag !== tag),
-    { connection, dialect },
+  if (action === 'rolled-back') for (const name of row.found ?? []) names.delete(name);
+  if (names.size === 0) return [];
+  const others = completed.filter((one) => one.row.tag !== tag);
+  const withIt = [...others, { row, migration }].sort((a, b) => a.row.seq - b.row.seq);
+  const schemaOf = (records: readonly { readonly migration: Migration }[]) =>
+    modelFromMigrations(
+      records.map((one) => one.migration),
+      { connection, dialect },
+    );
+  const applied = await schemaOf(withIt);
+  const rolledBack = await schemaOf(others);
+  const [expected, opposite] = action === 'applied' ? [applied, rolledBack] : [rolledBack, applied];
+  const { unmanaged } = replayMigrations(
+    withIt.map((one) => one.migration),
+    dialect.name,
   );
-  const isManaged = ([name]: readonly [string, unknown]): boolean => model.has(name) || !unmanaged.has(name);
-  const catalog = new Map([...(await connection.introspect([...names]))].filter(isManaged));
-  const expected = new Map([...model].filter(([name]) => names.has(name)));
-  const differences = await drift(connection, expected, withoutUnknownReferences(catalog, model));
-  if (differences.length === 0) return;
-  throw new SvcError('drift', `The database does not match the schema without "${tag}".`, {
+  const catalog = new Map(await connection.introspect([...names]));
+  const createdByHand: Collection[] = [];
+  for (const name of names) {
+    if (unmanaged.has(name) && !expected.has(name)) catalog.delete(name);
+    const collection = opposite.has(name) ? undefined : expected.get(name);
+    const found = collection && (await connection.introspectAs?.(collection));
+    if (!found) continue;
+    catalog.set(name, found);
+    createdByHand.push(collection);
+  }
+  const differencesFrom = (model: SchemaModel) =>
+    drift(
+      connection,
+      new Map([...model].filter(([name]) => names.has(name))),
+      withoutUnknownReferences(catalog, model),
+    );
+  const found = await differencesFrom(expected);
+  const unrelated = new Set(found.length > 0 ? await differencesFrom(opposite) : []);
+  const differences = found.filter((one) => !unrelated.has(one));
+  if (differences.length === 0) return createdByHand;
+  throw contradictedError(row, action, differences);
+}
+
+function contradictedError(
+  row: HistoryRow,
+  action: 'applied' | 'rolled-back',
+  differences: readonly string[],
+): SvcError {
+  const { tag, status, journal } = row;
+  const schema = action === 'applied' ? 'with' : 'without';
+  const retry = journal ? resolveCommands(row, isRollback(row)).filter((line) => line.includes('--retry')) : [];
+  return new SvcError('drift', `The database does not match the schema ${schema} "${tag}".`, {
     why: differences.join('; '),
     state: 'Nothing was changed.',
     next: [
-      'svc db migrate rollback    rolls back the last applied migration',
-      'Or undo the named differences by hand, then decide again.',
+      ...(status === 'completed' ? ['svc db migrate rollback    rolls back the last applied migration'] : retry),
+      'Correct the named differences by hand, then decide again.',
     ],
     details: { tag, differences },
   });

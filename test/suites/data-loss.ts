@@ -15,10 +15,11 @@ const FIELDS: readonly NamedFieldDefinition[] = [
   { name: 'n', type: 'integer' },
   { name: 'price', type: 'decimal', precision: 10, scale: 4 },
   { name: 'at', type: 'datetime' },
+  { name: 'code', type: 'string', length: 10 },
 ];
 const ROWS: readonly Row[] = [
-  { id: 1, name: 'Ada', n: 5, price: 12.3456, at: '2026-01-31 12:34:56' },
-  { id: 2, name: "it's", n: 6, price: 0.5, at: '2026-02-01 00:00:00' },
+  { id: 1, name: 'Ada', n: 5, price: 12.3456, at: '2026-01-31 12:34:56', code: '00501' },
+  { id: 2, name: "it's", n: 6, price: 0.5, at: '2026-02-01 00:00:00', code: '7' },
 ];
 const TABLE = { collection: 'kept' };
 
@@ -38,6 +39,7 @@ const CHANGES: readonly (readonly [operation: Operation, outcome?: 'keeps' | 'lo
   [{ type: 'modifyField', ...TABLE, field: 'price', changes: { scale: 1 } }],
   [{ type: 'modifyField', ...TABLE, field: 'price', changes: { type: 'integer', precision: null, scale: null } }],
   [{ type: 'modifyField', ...TABLE, field: 'at', changes: { type: 'date' } }],
+  [{ type: 'modifyField', ...TABLE, field: 'code', changes: { type: 'integer', length: null } }],
   [{ type: 'dropField', ...TABLE, field: 'name' }, 'loses'],
   [{ type: 'dropCollection', ...TABLE }, 'loses'],
 ];

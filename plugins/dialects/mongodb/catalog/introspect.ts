@@ -60,6 +60,21 @@ export async function introspect(
   return { model, unsupportedObjects };
 }
 
+/** As `Connection.introspectAs`. */
+export async function introspectAs(
+  server: MongoServer,
+  settings: Settings,
+  collection: Collection,
+): Promise<Collection | undefined> {
+  const { name } = collection;
+  const [[info], entry] = await Promise.all([
+    server.db.listCollections({ name }).toArray() as Promise<Document[]>,
+    registryCollection(server).findOne({ _id: name }, TIME_LIMIT),
+  ]);
+  if (entry || info?.type !== 'collection') return undefined;
+  return (await readCollection(server, settings, info, collection))?.collection;
+}
+
 async function readCollection(
   server: MongoServer,
   settings: Settings,

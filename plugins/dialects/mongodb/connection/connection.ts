@@ -1,7 +1,7 @@
 import type { Connection, PermissionProbe } from '../../../../core/dialect.ts';
 import { historyTable } from '../../../../core/migration/history-table.ts';
 import { registeredWhile } from '../../shared/lock-wait.ts';
-import { introspect } from '../catalog/introspect.ts';
+import { introspect, introspectAs } from '../catalog/introspect.ts';
 import { registryEntry, writeEntries } from '../catalog/registry.ts';
 import type { MongoStep } from '../compile/step.ts';
 import { runUpdate } from '../data/update.ts';
@@ -60,6 +60,7 @@ export function createConnection(server: MongoServer, settings: Settings): Conne
     permissionProbes: PERMISSION_PROBES,
     introspect: (collections) => withSvcErrors(async () => (await introspect(server, settings, collections)).model),
     unsupportedObjects: () => withSvcErrors(async () => (await introspect(server, settings)).unsupportedObjects),
+    introspectAs: (collection) => withSvcErrors(() => introspectAs(server, settings, collection)),
     adopt: (collections, epoch) =>
       withSvcErrors(() =>
         writeEntries(

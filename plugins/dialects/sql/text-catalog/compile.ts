@@ -3,6 +3,8 @@ import { applyFieldChanges } from '../../../../core/schema/define-field.ts';
 import { collectionOf, fieldOf } from '../../../../core/schema/find-or-throw.ts';
 import {
   type Collection,
+  type Field,
+  type FieldType,
   type SchemaModel,
   type SerializedCollection,
   serializeCollection,
@@ -20,12 +22,15 @@ import {
   quoteIdentifier,
   quoteLiteral,
   type TextCatalogSyntax,
+  typeText,
 } from './syntax.ts';
 
 /** The `run` of a statement compiled by `compileTextCatalog`. */
 export interface TextCatalogStep {
   readonly texts: readonly string[];
-  /** Queries that must return no rows after `texts` have run. The column `why` of a row explains the violation. */
+  /** Queries that must return no rows before `texts` run. The column `why` of a row explains the violation. */
+  readonly mustBeEmptyBefore?: readonly string[];
+  /** The same after they have run. */
   readonly mustBeEmpty: readonly string[];
   /** A table that others may reference is dropped and recreated. */
   readonly rebuilds: boolean;
@@ -207,6 +212,10 @@ function rebuild(
       ? []
       : [`SELECT ${why} AS why FROM ${quoteIdentifier(to.name)} WHERE ${condition} LIMIT 1`];
   });
+  const alteredValues = [...to.fields.values()].flatMap((field) => {
+    const old = from.fields.get(source(field.name));
+    return old ? alteredValuesQuery(syntax, from.name, old, field) : [];
+  });
   const texts = [
     createTableSql(syntax, to, REBUILD_TABLE),
     ...(copied.length === 0
@@ -220,7 +229,24 @@ function rebuild(
   ];
   return statementOf(texts, facts, {
     mustBeEmpty: [...(syntax.danglingReferences ? [syntax.danglingReferences(to.name)] : []), ...invalidValues],
+    ...(alteredValues.length > 0 && { mustBeEmptyBefore: alteredValues }),
     rebuilds: true,
     recreated: to.name,
   });
+}
+
+const TEXT_TYPES: ReadonlySet<FieldType> = new Set(['string', 'text', 'enum']);
+/** Types whose values have one text each: 00501 would come back as 501. */
+const ONE_TEXT_TYPES: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint', 'boolean', 'uuid']);
+
+/** A query for the texts that would be others if they were converted back. */
+function alteredValuesQuery(syntax: TextCatalogSyntax, table: string, from: Field, to: Field): readonly string[] {
+  if (!TEXT_TYPES.has(from.type) || !ONE_TEXT_TYPES.has(to.type)) return [];
+  const old = `CAST(${quoteIdentifier(from.name)} AS ${typeText(syntax, { type: 'string' })})`;
+  const converted = `CAST(CAST(${quoteIdentifier(from.name)} AS ${typeText(syntax, to)}) AS ${typeText(syntax, { type: 'string' })})`;
+  const why = (count: string) =>
+    `${quoteLiteral(`Values of "${from.name}" would change as ${to.type}, such as leading zeros. Rows of "${table}" with such a value: `)} || ${count}`;
+  return [
+    `SELECT ${why('altered')} AS why FROM (SELECT count(*) AS altered FROM ${quoteIdentifier(table)} WHERE ${converted} <> ${old}) AS counted WHERE altered > 0`,
+  ];
 }

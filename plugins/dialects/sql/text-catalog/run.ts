@@ -119,12 +119,17 @@ async function runStep(
   { syntax, readTexts }: RunContext,
   exec: ExecSql,
   script: RunScript,
-  { texts, mustBeEmpty, recreated }: TextCatalogStep,
+  { texts, mustBeEmptyBefore = [], mustBeEmpty, recreated }: TextCatalogStep,
 ): Promise<void> {
+  await assertEmpty(exec, mustBeEmptyBefore);
   const foreign =
     recreated === undefined ? [] : foreignStatements(syntax, (await readTexts(exec)).get(recreated) ?? []);
   for (const text of [...texts, ...foreign]) await script(text);
-  for (const query of mustBeEmpty) {
+  await assertEmpty(exec, mustBeEmpty);
+}
+
+async function assertEmpty(exec: ExecSql, queries: readonly string[]): Promise<void> {
+  for (const query of queries) {
     const [violation] = await rowsOf(exec, query);
     if (!violation) continue;
     throw new SvcError('data_violates', 'Rows in the table do not allow the change.', {
