@@ -1,6 +1,6 @@
 import * as assert from 'node:assert/strict';
 import type { Connection } from '../core/dialect.ts';
-import { SvcError } from '../core/errors.ts';
+import { type ErrorCode, SvcError } from '../core/errors.ts';
 import type { Kernel } from '../core/kernel.ts';
 import { baseline } from '../core/migration/baseline.ts';
 import { migration } from '../core/migration/builder.ts';
@@ -10,7 +10,7 @@ import { migrate, rollback } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { MigrationEngine } from '../core/migration/migration-engine.ts';
 import { previewMigrate, previewRollback } from '../core/migration/preview.ts';
-import { RESOLUTIONS, resolveMigration } from '../core/migration/resolve.ts';
+import { RESOLUTIONS, type Resolution, resolveMigration } from '../core/migration/resolve.ts';
 import { status } from '../core/migration/status.ts';
 import type { Target } from '../core/migration/target.ts';
 import { committingEngines, sqlEngines } from './kit/engines.ts';
@@ -251,8 +251,9 @@ for (const engine of sqlEngines) {
       segments.some(({ writes }) => writes.some(({ definition }) => definition.collection === auditTable.collection))
         ? { committed: 0, written: [], failure: { statement: undefined, error } }
         : connection.run(segments, ...rest);
+    const otherCodes: Partial<Record<Resolution, ErrorCode>> = { retry: 'check_failed', 'rolled-back': 'drift' };
     for (const action of RESOLUTIONS) {
-      const code = action === 'retry' ? 'check_failed' : 'connection_lost';
+      const code = otherCodes[action] ?? 'connection_lost';
       await expectError(resolveMigration({ ...adapter, connection: { ...connection, run } }, users.tag, action), code);
     }
     const records: Connection['records'] = (definition) => ({
