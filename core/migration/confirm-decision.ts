@@ -23,19 +23,20 @@ export async function assertConfirmed(
 ): Promise<readonly Collection[]> {
   const { tag, migration } = row;
   const operations = modelOperations([...migration.up, ...migration.down], dialect.name);
-  const names = new Set(operations.flatMap(affectedCollections));
-  if (action === 'rolled-back') for (const name of row.found ?? []) names.delete(name);
-  if (names.size === 0) return [];
+  if (operations.length === 0) return [];
   const others = completed.filter((one) => one.row.tag !== tag);
   const withIt = migrationsOf([...others, { row, migration }].sort((a, b) => a.row.seq - b.row.seq));
   const applied = await modelFromMigrations(withIt, { connection, dialect });
   const rolledBack = await modelFromMigrations(migrationsOf(others), { connection, dialect });
   const [expected, opposite] = action === 'applied' ? [applied, rolledBack] : [rolledBack, applied];
-  const { unmanaged } = replayMigrations(withIt, dialect.name);
+  const names = new Set(operations.flatMap(affectedCollections));
+  // Only the catalog knows an unmanaged table, so it cannot contradict.
+  for (const name of replayMigrations(withIt, dialect.name).unmanaged) names.delete(name);
+  if (action === 'rolled-back') for (const name of row.found ?? []) names.delete(name);
+  if (names.size === 0) return [];
   const catalog = new Map(await connection.introspect([...names]));
   const createdByHand: Collection[] = [];
   for (const name of names) {
-    if (unmanaged.has(name) && !expected.has(name)) catalog.delete(name);
     const collection = opposite.has(name) ? undefined : expected.get(name);
     const found = collection && (await connection.introspectAs?.(collection));
     if (!found) continue;

@@ -46,13 +46,14 @@ export function resolveMigration(
     const edited = editedFile(record, options.defined);
     if (edited && action === 'applied') throw editedError(record, edited);
     if (action === 'retry' && !record.journal) throw nothingToRetryError(record);
-    const completed = await run.history.completedMigrations(connection);
     if (record.status === 'completed') {
-      const migrations = completed.map(({ migration }) => migration);
+      const migrations = (await run.history.completedMigrations(connection)).map(({ migration }) => migration);
       assertNotRequired(tag, action, migrations, target.dialect.name);
     }
     const createdByHand =
-      action === 'applied' || action === 'rolled-back' ? await assertConfirmed(target, record, action, completed) : [];
+      action === 'applied' || action === 'rolled-back'
+        ? await assertConfirmed(target, record, action, await run.history.completedMigrations(connection))
+        : [];
     const write = async (writes: readonly RecordWrite[]): Promise<void> => {
       const { failure } = await connection.run([{ transactional: true, statements: [], writes }], run.epoch);
       if (failure) throw failure.error;

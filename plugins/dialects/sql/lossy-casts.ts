@@ -1,10 +1,9 @@
 import type { Field, FieldType } from '../../../core/schema/model.ts';
-
-const TEXTS: ReadonlySet<FieldType> = new Set(['string', 'text', 'enum']);
+import { TEXT_TYPES } from '../shared/text-types.ts';
 
 /** Casting text to these types is exact or an error. Other types round: cents, times of day and object keys get lost. */
 const STRICTLY_PARSED: ReadonlySet<FieldType> = new Set([
-  ...TEXTS,
+  ...TEXT_TYPES,
   'uuid',
   'boolean',
   'smallint',
@@ -31,7 +30,7 @@ const LOSSLESS_CASTS: Partial<Record<FieldType, readonly FieldType[]>> = {
 /** Whether a cast may lose data without an error. Values that do not fit at all make the statement fail instead. */
 export function isLossyCast(from: Field, to: Field): boolean {
   if (to.type === 'text') return false;
-  if (TEXTS.has(from.type)) return !STRICTLY_PARSED.has(to.type);
+  if (TEXT_TYPES.has(from.type)) return !STRICTLY_PARSED.has(to.type);
   if (from.type !== to.type) return to.type !== 'json' && !LOSSLESS_CASTS[from.type]?.includes(to.type);
   if (from.type === 'array') return isLossyCast(item(from), item(to));
   if (from.type === 'decimal') return (to.scale ?? 0) < (from.scale ?? 0);

@@ -2,6 +2,7 @@ import { isSvcError } from '../../../../core/errors.ts';
 import { type Json, tryParseJson } from '../../../../core/json.ts';
 import { isValidDateTime } from '../../../../core/schema/literal.ts';
 import type { Field, FieldType } from '../../../../core/schema/model.ts';
+import { TEXT_TYPES } from '../../shared/text-types.ts';
 import { decimalOf, decimalText, type EncodeContext, encodeValue, plainDecimal } from './value.ts';
 
 export type ConversionResult = { readonly value: unknown } | { readonly problem: string };
@@ -41,7 +42,6 @@ export function convertValue(value: unknown, from: FieldSpec, to: FieldSpec, con
   }
 }
 
-const TEXT_TYPES: ReadonlySet<FieldType> = new Set(['string', 'text', 'enum']);
 /** Types whose values have one text each. */
 const EXACT_TYPES: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint', 'boolean']);
 

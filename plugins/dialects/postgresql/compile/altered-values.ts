@@ -1,11 +1,10 @@
-import type { Collection, Field, FieldType } from '../../../../core/schema/model.ts';
+import type { Collection, Field } from '../../../../core/schema/model.ts';
+import { TEXT_TYPES } from '../../shared/text-types.ts';
 import type { Grammar } from '../../sql/grammar.ts';
 import { SCHEMA_PLACEHOLDER } from '../../sql/statement.ts';
 import { VALUES_ALTERED_ERROR } from '../connection/errors.ts';
 import { doBlock } from './plpgsql-guards.ts';
 import { DEFAULT_STRING_LENGTH } from './types.ts';
-
-const TEXT_TYPES: ReadonlySet<FieldType> = new Set(['string', 'text', 'enum']);
 
 interface Altered {
   /** True for a value that the server converts to another one: converted back, it would not be the same. */

@@ -3,6 +3,7 @@ import type { Statement } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
 import type { Collection, Field, FieldType } from '../../../../core/schema/model.ts';
+import { TEXT_TYPES } from '../../shared/text-types.ts';
 import { defaultExpression, fieldConstraints, primaryKeyConstraint } from '../../sql/column.ts';
 import { alterTable, primaryKeyAfter } from '../../sql/compile.ts';
 import type { Grammar } from '../../sql/grammar.ts';
@@ -132,7 +133,6 @@ function continueSequence(
   );
 }
 
-const TEXT_TYPES: ReadonlySet<FieldType> = new Set(['string', 'text', 'enum']);
 const INTEGER_TYPES: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint']);
 const NUMBER_TYPES: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint', 'float', 'double', 'decimal']);
 const BINARY_TYPES: ReadonlySet<FieldType> = new Set(['binary', 'blob']);

@@ -10,6 +10,7 @@ import {
   serializeCollection,
 } from '../../../../core/schema/model.ts';
 import type { ModifyField, Operation, Raw, RenameField } from '../../../../core/schema/operation.ts';
+import { TEXT_TYPES } from '../../shared/text-types.ts';
 import type { StatementFacts } from '../grammar.ts';
 import { isLossyCast } from '../lossy-casts.ts';
 import { applyValidated, type ValidationRules } from '../validate.ts';
@@ -235,18 +236,17 @@ function rebuild(
   });
 }
 
-const TEXT_TYPES: ReadonlySet<FieldType> = new Set(['string', 'text', 'enum']);
 /** Types whose values have one text each: 00501 would come back as 501. */
 const ONE_TEXT_TYPES: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint', 'boolean', 'uuid']);
 
 /** A query for the texts that would be others if they were converted back. */
 function alteredValuesQuery(syntax: TextCatalogSyntax, table: string, from: Field, to: Field): readonly string[] {
   if (!TEXT_TYPES.has(from.type) || !ONE_TEXT_TYPES.has(to.type)) return [];
-  const old = `CAST(${quoteIdentifier(from.name)} AS ${typeText(syntax, { type: 'string' })})`;
-  const converted = `CAST(CAST(${quoteIdentifier(from.name)} AS ${typeText(syntax, to)}) AS ${typeText(syntax, { type: 'string' })})`;
-  const why = (count: string) =>
-    `${quoteLiteral(`Values of "${from.name}" would change as ${to.type}, such as leading zeros. Rows of "${table}" with such a value: `)} || ${count}`;
+  const column = quoteIdentifier(from.name);
+  const text = typeText(syntax, { type: 'string' });
+  const altered = `CAST(CAST(${column} AS ${typeText(syntax, to)}) AS ${text}) <> CAST(${column} AS ${text})`;
+  const why = `Values of "${from.name}" would change as ${to.type}, such as leading zeros. Rows of "${table}" with such a value: `;
   return [
-    `SELECT ${why('altered')} AS why FROM (SELECT count(*) AS altered FROM ${quoteIdentifier(table)} WHERE ${converted} <> ${old}) AS counted WHERE altered > 0`,
+    `SELECT ${quoteLiteral(why)} || altered AS why FROM (SELECT count(*) AS altered FROM ${quoteIdentifier(table)} WHERE ${altered}) AS counted WHERE altered > 0`,
   ];
 }
