@@ -63,7 +63,6 @@ export async function declarableSchema(schema: FoundSchema): Promise<DeclarableS
 }
 
 async function whyUndeclarable(collection: Collection, dialect: Dialect): Promise<string | undefined> {
-  if (!hasPrimaryKey(collection)) return 'it has no primary key. Add one, then pull again.';
   const alone = withConstraints(collection, ({ type }) => type !== 'foreignKey');
   const entry = schemaEntry('main', declarationOf(new Map([[collection.name, alone]])));
   try {
@@ -73,13 +72,6 @@ async function whyUndeclarable(collection: Collection, dialect: Dialect): Promis
     if (!isSvcError(error)) throw error;
     return `${describeError(error)} Change that in the database, then pull again.`;
   }
-}
-
-function hasPrimaryKey({ fields, constraints }: Collection): boolean {
-  return (
-    [...fields.values()].some((field) => field.primaryKey) ||
-    [...constraints.values()].some(({ type }) => type === 'primaryKey')
-  );
 }
 
 function withConstraints(collection: Collection, keep: (constraint: Constraint) => boolean): Collection {

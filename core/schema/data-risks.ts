@@ -49,6 +49,8 @@ function narrowingWarnings(table: string, name: string, changes: FieldChanges, b
 }
 
 function narrowing(from: Field, to: Field): string | undefined {
+  // Only the engine knows what its own types hold.
+  if (from.native !== to.native) return `${from.native ?? from.type} to ${to.native ?? to.type}`;
   if (from.type !== to.type) {
     if (to.type === 'string' && from.type === 'enum' && fits(from.enumValues ?? [], to)) return undefined;
     return LOSSLESS_TARGETS[from.type]?.includes(to.type) && to.length === undefined

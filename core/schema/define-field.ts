@@ -22,6 +22,7 @@ export const FIELD_PROPERTIES: Readonly<Record<keyof FieldDefinition, Shape>> = 
   scale: 'number',
   enumValues: { list: 'string' },
   items: 'string',
+  native: 'string',
 };
 
 export const FIELD_SHAPE: Shape = { properties: FIELD_PROPERTIES, required: ['type'] };
@@ -109,10 +110,10 @@ function isRequired({ required, nullable, primaryKey }: FieldDefinition, invalid
   return explicit ?? primaryKey ?? false;
 }
 
-type TypeParameters = Pick<Field, 'length' | 'precision' | 'scale' | 'enumValues' | 'items'>;
+type TypeParameters = Pick<Field, 'length' | 'precision' | 'scale' | 'enumValues' | 'items' | 'native'>;
 
 function typeParameters(input: FieldDefinition, type: FieldType, invalid: InvalidField, field: string): TypeParameters {
-  const { length, precision, scale, enumValues, items } = input;
+  const { length, precision, scale, enumValues, items, native } = input;
   if (length !== undefined && !isIntegerFrom(length, 1))
     throw invalid('"length" must be a whole number of at least 1.', ['length']);
   if (precision !== undefined && !isIntegerFrom(precision, 1)) {
@@ -125,12 +126,14 @@ function typeParameters(input: FieldDefinition, type: FieldType, invalid: Invali
     }
   }
   if (type === 'enum') assertEnumValues(enumValues, invalid);
+  if (native?.trim() === '') throw invalid('"native" is empty.', ['native']);
   return {
     ...(length !== undefined && { length }),
     ...(precision !== undefined && { precision }),
     ...(scale !== undefined && { scale }),
     ...(enumValues !== undefined && { enumValues: [...enumValues] }),
     ...(type === 'array' && { items: itemType(items ?? 'string', field, invalid) }),
+    ...(native !== undefined && { native: native.trim() }),
   };
 }
 
@@ -165,7 +168,7 @@ export function toFieldDefinition(field: Field): NamedFieldDefinition {
   };
 }
 
-const CLEARABLE = ['length', 'precision', 'scale', 'enumValues', 'items'] as const;
+const CLEARABLE = ['length', 'precision', 'scale', 'enumValues', 'items', 'native'] as const;
 const FLAGS = ['primaryKey', 'autoGenerate', 'required', 'unique'] as const;
 const INTEGERS: ReadonlySet<FieldType> = new Set(['integer', 'bigint', 'smallint']);
 
@@ -198,6 +201,7 @@ export function applyFieldChanges(field: Field, changes: FieldChanges, table: st
       if (parameter === 'autoGenerate' && type && INTEGERS.has(type) && INTEGERS.has(field.type)) continue;
       delete definition[parameter];
     }
+    delete definition.native;
   }
   // `nullable` and `required` are one property: the change replaces it in either notation.
   if (changes.nullable !== undefined) delete definition.required;

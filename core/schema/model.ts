@@ -34,6 +34,8 @@ export interface Field {
   readonly enumValues?: readonly string[];
   /** Element type of an array. */
   readonly items?: FieldType;
+  /** The type of the column in the engine's own language. `type` is then only what its values are taken for. */
+  readonly native?: string;
   readonly default?: Default;
 }
 

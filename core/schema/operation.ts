@@ -43,6 +43,11 @@ export interface FieldDefinition<Default = Json> {
   readonly enumValues?: readonly string[];
   /** Element type of an array; default string. */
   readonly items?: FieldTypeName;
+  /**
+   * The type of the column in the engine's own language, such as `int unsigned` or `timestamp with time zone`, instead of the
+   * one that svc uses for `type`. `type` says what its values are: the nearest type.
+   */
+  readonly native?: string;
 }
 
 export type NamedFieldDefinition<Default = Json> = FieldDefinition<Default> & { readonly name: string };
@@ -92,7 +97,7 @@ export interface ModifyField {
   readonly field: string;
   readonly changes: FieldChanges;
 }
-/** Omitted properties keep their values. `null` removes a default, length, precision, scale or items. */
+/** Omitted properties keep their values. `null` removes a default, length, precision, scale, items or native type. */
 export interface FieldChanges<Default = Json> {
   readonly type?: FieldTypeName;
   readonly primaryKey?: boolean;
@@ -106,6 +111,7 @@ export interface FieldChanges<Default = Json> {
   readonly scale?: number | null;
   readonly enumValues?: readonly string[] | null;
   readonly items?: FieldTypeName | null;
+  readonly native?: string | null;
 }
 export interface CreateIndex extends IndexOptions {
   readonly type: 'createIndex';

@@ -27,6 +27,7 @@ export const FEATURES = {
   changeKeyField: 'change the definition of a field of the primary key',
   changeIndexedField: 'change the type of an indexed field',
   changeType: 'change the type of a field',
+  nativeType: 'give a field a type in its own language',
   dropField: 'drop a field',
   dropLastField: 'drop the only field of a table',
   renameField: 'rename a field',
@@ -61,6 +62,10 @@ const UNSUPPORTED_BY_DEFAULT: UnsupportedFeatures = {
   renameChanged: {
     why: 'It changes fields in place, so there is no copy to convert.',
     next: 'Rename the field and modify it in two operations.',
+  },
+  nativeType: {
+    why: 'Its fields have the types of svc only.',
+    next: 'Remove "native" from the field.',
   },
   tableCollation: {
     why: 'It is a feature of MySQL and MariaDB.',
@@ -232,6 +237,7 @@ function* fieldFeatures(field: FieldDefinition): Generator<Feature> {
   if (field.autoGenerate) yield isIntegerType(field.type) ? 'generatedInteger' : 'generated';
   if (isRequired(field) && !field.primaryKey) yield 'required';
   if (field.unique) yield 'unique';
+  if (typeof field.native === 'string') yield 'nativeType';
   if (!hasDefault(field)) return;
   yield 'default';
   if (field.default !== undefined && isExpression(field.default)) yield 'expressionDefault';
@@ -259,13 +265,19 @@ const isRequired = ({ required, nullable, primaryKey }: FieldDefinition): boolea
 
 const hasDefault = ({ default: value }: FieldDefinition): boolean => value !== undefined && value !== null;
 
-function isUnlimited({ type, length }: Pick<FieldDefinition, 'length'> & Pick<Field, 'type'>): boolean {
+/** Of a native type, only the engine knows. */
+function isUnlimited({
+  type,
+  length,
+  native,
+}: Pick<FieldDefinition, 'length' | 'native'> & Pick<Field, 'type'>): boolean {
+  if (native !== undefined) return false;
   return ['text', 'json', 'array', 'blob'].includes(type) || (type === 'binary' && length === undefined);
 }
 
-function isUnlimitedType({ type: name, length }: FieldDefinition): boolean {
+function isUnlimitedType({ type: name, ...parameters }: FieldDefinition): boolean {
   const type = fieldType(name ?? '');
-  return type !== undefined && isUnlimited({ type, ...(length !== undefined && { length }) });
+  return type !== undefined && isUnlimited({ ...parameters, type });
 }
 
 function isUnlimitedIn(collection: Collection | undefined, names: readonly string[]): boolean {

@@ -1,4 +1,3 @@
-import { SvcError } from '../../errors.ts';
 import { problemText, type Shape, shapeProblems } from '../../validate-shape.ts';
 import { defineField, TIMESTAMP_FIELDS, tableOptions } from '../define.ts';
 import { FIELD_PROPERTIES } from '../define-field.ts';
@@ -98,13 +97,6 @@ function assertTable(
   declaration: Declaration,
 ): void {
   const { name, constraints } = collection;
-  const keyed = [...collection.fields.values()].some((field) => field.primaryKey);
-  if (!keyed && ![...constraints.values()].some(({ type }) => type === 'primaryKey')) {
-    throw new SvcError('schema_invalid', `The table "${name}" has no primary key.`, {
-      next: ['Add "primaryKey": true to a field, or a constraint of type primaryKey.'],
-      details: { path: ['tables', name] },
-    });
-  }
   if (constraints.size === 0) return;
   const paths = declaredConstraints(name, fields, declaration).map(({ path }) => path);
   // Constraints are in declaration order.

@@ -33,7 +33,7 @@ export function defaultExpression(grammar: Grammar, field: Field, table: string)
     });
   }
   if (value === 'now' && (type === 'date' || type === 'time' || type === 'datetime' || type === 'timestamp')) {
-    return grammar.now(type);
+    return grammar.now(field);
   }
   return grammar.defaultLiteral(value, field);
 }

@@ -1,6 +1,6 @@
 import type { Statement } from '../../../core/dialect.ts';
 import type { Json } from '../../../core/json.ts';
-import type { Collection, Constraint, Field, FieldType, SchemaModel } from '../../../core/schema/model.ts';
+import type { Collection, Constraint, Field, SchemaModel } from '../../../core/schema/model.ts';
 import type { NameRules } from '../../../core/schema/names.ts';
 import type { CreateIndex, Operation, Raw } from '../../../core/schema/operation.ts';
 import type { SqlOptions } from '../../../core/schema/options.ts';
@@ -27,7 +27,7 @@ export interface Grammar<Step = unknown> {
   /** Follows the type of a generated column. */
   generated(field: Field): string | undefined;
   /** The current date or time in a DEFAULT clause. */
-  now(type: FieldType): string;
+  now(field: Pick<Field, 'type' | 'native'>): string;
   /** An inline check at the end of a column definition. */
   columnCheck(field: Field, table: string): string;
   /** The check condition of an enum column, on engines without enum types. */

@@ -1,6 +1,6 @@
 import type { Assignment, Condition, UpdateJob } from '../../../core/dialect.ts';
 import type { Json } from '../../../core/json.ts';
-import type { Field, FieldType } from '../../../core/schema/model.ts';
+import type { Field } from '../../../core/schema/model.ts';
 
 /** The differences between engines that support IS DISTINCT FROM. */
 export interface UpdateSyntax {
@@ -9,7 +9,7 @@ export interface UpdateSyntax {
   typedLiteral(value: Json, field: Field): string;
   /** The field in a comparison with a typed literal. Default: its quoted name. */
   comparisonColumn?(field: Field): string;
-  now(type: FieldType): string;
+  now(field: Field): string;
   /** The concatenation of literals and fields as a value of `field`. Null counts as an empty string. */
   concat(parts: readonly ({ readonly field: Field } | { readonly literal: string })[], field: Field): string;
 }
@@ -35,7 +35,7 @@ export function updateParts(job: UpdateJob, syntax: UpdateSyntax): UpdateParts {
   const typed = (value: Json, field: Field) => (value === null ? 'NULL' : syntax.typedLiteral(value, field));
   const valueText = (assignment: Assignment): string => {
     const field = fieldOf(assignment.field);
-    if ('now' in assignment) return syntax.now(field.type);
+    if ('now' in assignment) return syntax.now(field);
     if ('value' in assignment) return typed(assignment.value, field);
     return syntax.concat(
       assignment.concat.map((part) => ('field' in part ? { field: fieldOf(part.field) } : part)),

@@ -98,7 +98,7 @@ export function createGrammar(traits: Traits): Grammar<MysqlStep> {
     },
     nullable: 'NULL',
     generated: (field) => (isAutoIncrement(field) ? 'AUTO_INCREMENT' : `DEFAULT ${RANDOM_UUID}`),
-    now: (type) => NOW[type] ?? 'CURRENT_TIMESTAMP(3)',
+    now: ({ type }) => NOW[type] ?? 'CURRENT_TIMESTAMP(3)',
     columnCheck,
     enumCheck: () => undefined,
     primaryKey: unnamedPrimaryKey,

@@ -101,7 +101,7 @@ function comparableSql(grammar: Grammar, value: Json, field: Field): string {
 }
 
 function valueSql(grammar: Grammar, assignment: Assignment, field: Field): string {
-  if ('now' in assignment) return grammar.now(field.type);
+  if ('now' in assignment) return grammar.now(field);
   if ('value' in assignment) return literalOrNull(grammar, assignment.value, field);
   // CONCAT is NULL if one part is.
   const parts = assignment.concat.map((part) =>

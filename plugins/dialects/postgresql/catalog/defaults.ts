@@ -3,13 +3,8 @@ import { isExpression, normalizeLiteral } from '../../../../core/schema/literal.
 import type { Default, Field, FieldType } from '../../../../core/schema/model.ts';
 import { normalizeText, parseValue } from '../../sql/catalog-values.ts';
 import { isIdentity } from '../compile/modify-field.ts';
+import { nowSql } from '../compile/types.ts';
 
-const NOW: readonly RegExp[] = [
-  /^(now\(\)|current_timestamp(\(\d\))?|transaction_timestamp\(\)|localtimestamp(\(\d\))?|localtime(\(\d\))?)$/i,
-  /^\(?(now\(\)|current_timestamp)\)?::time/i,
-];
-/** Only for a date: in a field with a time, these mean midnight. */
-const TODAY = /^(current_date|\(?(now\(\)|current_timestamp)\)?::date)$/i;
 const UUID = /^\(?gen_random_uuid\(\)\)?(::text|::character varying)?$/;
 
 /** The default of a catalog expression; undefined for an expression that `autoGenerate` represents. */
@@ -26,8 +21,10 @@ export function parseDefault(
     /^nextval\('.*'::regclass\)$/.test(expression)
   )
     return undefined;
-  if (isDateOrTime(field.type) && NOW.some((pattern) => pattern.test(expression))) return 'now';
-  if (field.type === 'date' && TODAY.test(expression)) return 'now';
+  if (isDateOrTime(field.type) && expression === nowSql(field)) return 'now';
+  // Without a quoted text, the value of another type was converted.
+  if (field.native !== undefined && field.type === 'text' && !expression.startsWith("'"))
+    return { $expression: expression };
   const text = literalText(expression);
   const value = text === undefined ? undefined : valueFromText(text, field);
   if (value === undefined) return { $expression: expression };

@@ -98,7 +98,6 @@ function toField(column: CatalogColumn, { primary, unique, enums }: FieldFlags, 
   const { name } = column;
   const { inexact, incompatible, ...read } = typeOf(column);
   if (inexact) report(`has the type ${column.type}, which svc cannot create; the nearest is ${read.type}`);
-  if (column.dimensions > 1) report(`has ${column.dimensions} dimensions; svc creates arrays with one`);
   const values = enums.get(name);
   const type = values ? ({ type: 'enum', enumValues: values } as const) : read;
   const identity = column.identity !== '';
@@ -120,8 +119,12 @@ function toField(column: CatalogColumn, { primary, unique, enums }: FieldFlags, 
 }
 
 /** A native enum type is read as an enum field, which svc creates as text with a check. */
-function typeOf({ type, labels }: CatalogColumn): ReadType {
-  return labels ? { type: 'enum', enumValues: labels, inexact: true, incompatible: true } : readType(type);
+function typeOf({ type, builtIn, dimensions, labels }: CatalogColumn): ReadType {
+  if (labels) return { type: 'enum', enumValues: labels, inexact: true, incompatible: true };
+  const read = readType(type);
+  if (!builtIn || (!read.inexact && dimensions < 2)) return read;
+  const { inexact, incompatible, ...nearest } = read;
+  return { ...nearest, native: type + '[]'.repeat(Math.max(0, dimensions - 1)) };
 }
 
 function unsupportedReason({ type }: CatalogConstraint): string {

@@ -96,10 +96,14 @@ export async function normalizeExpressions(session: Session, model: SchemaModel)
 
 function hasExpressions({ fields, constraints }: Collection): boolean {
   return (
-    [...fields.values()].some((field) => field.default !== undefined && isExpression(field.default)) ||
+    [...fields.values()].some(isSpelledByServer) ||
     [...constraints.values()].some((constraint) => constraint.type === 'check')
   );
 }
+
+/** Whether the server spells the default or the type of the field in its own way. */
+const isSpelledByServer = ({ native, default: value }: Field): boolean =>
+  native !== undefined || (value !== undefined && isExpression(value));
 
 function createTemporaryTable(collection: Collection): string {
   const { name, fields, constraints } = collection;
@@ -112,15 +116,31 @@ function createTemporaryTable(collection: Collection): string {
   return `CREATE TEMPORARY TABLE pg_temp.${quoteIdentifier(name)} (${lines.join(', ')})`;
 }
 
+/** The field with the type that the catalog has for a native one. */
+function withType(field: Field, { type, length, precision, scale, items, enumValues, native }: Field): Field {
+  const { length: _, precision: __, scale: ___, items: ____, enumValues: _____, native: ______, ...rest } = field;
+  return {
+    ...rest,
+    type,
+    ...(length !== undefined && { length }),
+    ...(precision !== undefined && { precision }),
+    ...(scale !== undefined && { scale }),
+    ...(items !== undefined && { items }),
+    ...(enumValues !== undefined && { enumValues }),
+    ...(native !== undefined && { native }),
+  };
+}
+
 function withServerExpressions(collection: Collection, fromServer: Collection | undefined): Collection {
   if (!fromServer) return collection;
   const fields = new Map(collection.fields);
   for (const [name, field] of fields) {
-    if (field.default === undefined || !isExpression(field.default)) continue;
-    const { default: value, autoGenerate } = fromServer.fields.get(name) ?? {};
-    const { default: written, ...rest } = field;
+    const read = fromServer.fields.get(name);
+    if (!read || !isSpelledByServer(field)) continue;
+    const { default: _, ...plain } = field.native === undefined ? field : withType(field, read);
+    const { default: value, autoGenerate } = read;
     fields.set(name, {
-      ...rest,
+      ...plain,
       ...(value !== undefined && { default: value }),
       ...(autoGenerate && { autoGenerate }),
     });

@@ -14,6 +14,8 @@ export interface CatalogColumn {
   readonly number: number;
   readonly name: string;
   readonly type: string;
+  /** Whether every database has the type, or the type of the elements. */
+  readonly builtIn: boolean;
   /** The declared number of array dimensions. */
   readonly dimensions: number;
   /** The labels of a native enum type. */
@@ -77,7 +79,7 @@ WITH rel AS MATERIALIZED (
     AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e'))
 SELECT r.relname AS name, r.relkind AS kind, r.relpersistence AS persistence, a.j AS columns, k.j AS constraints, x.j AS indexes FROM rel r
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('number', a.attnum, 'name', a.attname,
-    'type', format_type(a.atttypid, a.atttypmod), 'dimensions', a.attndims, 'labels', CASE WHEN t.typtype = 'e' THEN
+    'type', format_type(a.atttypid, a.atttypmod), 'builtIn', t.typnamespace = 'pg_catalog'::regnamespace, 'dimensions', a.attndims, 'labels', CASE WHEN t.typtype = 'e' THEN
       (SELECT json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid) END, 'required', a.attnotnull, 'default', pg_get_expr(d.adbin, d.adrelid),
     'identity', a.attidentity, 'generated', a.attgenerated) ORDER BY a.attnum) j
   FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum

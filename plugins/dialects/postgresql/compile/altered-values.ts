@@ -3,8 +3,9 @@ import { TEXT_TYPES } from '../../shared/text-types.ts';
 import type { Grammar } from '../../sql/grammar.ts';
 import { SCHEMA_PLACEHOLDER } from '../../sql/statement.ts';
 import { VALUES_ALTERED_ERROR } from '../connection/errors.ts';
+import { conversionExpression, hasNative } from './conversion.ts';
 import { doBlock } from './plpgsql-guards.ts';
-import { DEFAULT_STRING_LENGTH } from './types.ts';
+import { columnType, DEFAULT_STRING_LENGTH } from './types.ts';
 
 interface Altered {
   /** True for a value that the server converts to another one: converted back, it would not be the same. */
@@ -24,7 +25,11 @@ export function alteredValuesGuard(
 ): string | undefined {
   const column = quoteIdentifier(from.name);
   const isArray = from.type === 'array' && to.type === 'array';
-  const altered = isArray ? alteredItems(column, from, to) : alteredValues(column, from, to);
+  const altered = hasNative(from, to)
+    ? alteredByNativeType(column, from, to)
+    : isArray
+      ? alteredItems(column, from, to)
+      : alteredValues(column, from, to);
   if (!altered) return undefined;
   const { condition, what, exact } = altered;
   const target = SCHEMA_PLACEHOLDER + quoteIdentifier(table);
@@ -36,6 +41,19 @@ export function alteredValuesGuard(
   return doBlock(
     `DECLARE altered bigint; BEGIN LOCK TABLE ${target} IN ACCESS EXCLUSIVE MODE; SELECT count(*) INTO altered FROM ${target} WHERE ${condition}; IF altered > 0 THEN RAISE EXCEPTION USING ERRCODE = ${quoteLiteral(VALUES_ALTERED_ERROR)}, MESSAGE = format('Values of %I are %s. %I has %s such %s.', ${quoteLiteral(from.name)}::text, ${quoteLiteral(what)}::text, ${quoteLiteral(table)}::text, altered, CASE altered WHEN 1 THEN 'row' ELSE 'rows' END), HINT = ${quoteLiteral(advice)}; END IF; END`,
   );
+}
+
+/** Only the server knows what its types hold: a value survives if its text is the same after the way there and back. */
+function alteredByNativeType(column: string, from: Field, to: Field): Altered | undefined {
+  // Their texts may differ in white space.
+  if (from.type === 'json' && to.type === 'json') return undefined;
+  const [before, after] = [columnType(from, ''), columnType(to, '')];
+  const converted = conversionExpression(column, from, to) ?? `${column}::${after}`;
+  return {
+    condition: `(${converted})::${after}::text::${before}::text IS DISTINCT FROM ${column}::text`,
+    what: `not the same as ${after}`,
+    exact: '',
+  };
 }
 
 function alteredItems(column: string, from: Field, to: Field): Altered | undefined {

@@ -28,7 +28,7 @@ export function literal(value: Json, field: Omit<Field, 'name'>): string {
     case 'boolean':
       return typeof value === 'boolean' ? String(value) : quoteLiteral(String(value));
     case 'json':
-      return `${jsonLiteral(value)}::jsonb`;
+      return `${jsonLiteral(value)}::${columnType(field, '')}`;
     case 'array':
       return `${quoteLiteral(arrayText(asArray(value), field.items ?? 'string'))}::${columnType(field, '')}`;
     case 'string':
@@ -37,7 +37,7 @@ export function literal(value: Json, field: Omit<Field, 'name'>): string {
       return quoteLiteral(typeof value === 'string' ? value : JSON.stringify(value));
     case 'binary':
     case 'blob':
-      return `${quoteLiteral(bytes(value))}::bytea`;
+      return `${quoteLiteral(bytes(value))}::${columnType(field, '')}`;
     case 'date':
     case 'time':
     case 'datetime':

@@ -1,9 +1,7 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { Statement } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
 import type { Collection, Field, FieldType } from '../../../../core/schema/model.ts';
-import { TEXT_TYPES } from '../../shared/text-types.ts';
 import { defaultExpression, fieldConstraints, primaryKeyConstraint } from '../../sql/column.ts';
 import { alterTable, primaryKeyAfter } from '../../sql/compile.ts';
 import type { Grammar } from '../../sql/grammar.ts';
@@ -11,8 +9,8 @@ import { isLossyCast } from '../../sql/lossy-casts.ts';
 import { derivedConstraints, enumCheckName, primaryKeyName } from '../../sql/names.ts';
 import { SCHEMA_PLACEHOLDER, type SqlText, sqlStatement } from '../../sql/statement.ts';
 import { alteredValuesGuard } from './altered-values.ts';
+import { conversionExpression, hasNative } from './conversion.ts';
 import { doBlock, tableOid, withGuard, withNativeEnumGuard } from './plpgsql-guards.ts';
-import { columnType } from './types.ts';
 
 /** The clause that drops the primary key declared by `primaryKey` flags. */
 export const dropPrimaryKey = ({ quoteIdentifier }: Grammar, table: string): string =>
@@ -62,7 +60,7 @@ export function modifyField(grammar: Grammar, before: Collection, from: Field, t
   if (keyChanges && key.length > 0) clauses.push(`ADD ${primaryKeyConstraint(grammar, key, table)}`);
 
   if (clauses.length > 0) {
-    const destructive = (retyped || !isDeepStrictEqual(from.type, to.type)) && isLossyCast(from, to);
+    const destructive = (retyped || from.type !== to.type) && !hasNative(from, to) && isLossyCast(from, to);
     const altered = alterTable(grammar, table, clauses, { destructive });
     const guard = retyped && !destructive ? alteredValuesGuard(grammar, before, from, to) : undefined;
     const guarded = guard === undefined ? altered : withGuard(guard, altered);
@@ -131,51 +129,4 @@ function continueSequence(
   return sqlStatement(
     `SELECT setval(d.objid::regclass, max(${column})) FROM ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)} t JOIN pg_attribute a ON a.attrelid = t.tableoid AND a.attname = ${quoteLiteral(field)} JOIN pg_depend d ON d.refobjid = t.tableoid AND d.refobjsubid = a.attnum AND d.deptype = 'i' AND d.classid = 'pg_class'::regclass GROUP BY d.objid HAVING max(${column}) > 0`,
   );
-}
-
-const INTEGER_TYPES: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint']);
-const NUMBER_TYPES: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint', 'float', 'double', 'decimal']);
-const BINARY_TYPES: ReadonlySet<FieldType> = new Set(['binary', 'blob']);
-const DATE_TYPES: ReadonlySet<FieldType> = new Set(['date', 'datetime', 'timestamp']);
-
-/**
- * The elements of a JSON array as text[]. A USING clause cannot have a subquery, so a record type of the system catalog
- * with a column of type text[] is populated.
- */
-function jsonElements(column: string): string {
-  return `(jsonb_populate_record(NULL::pg_catalog.pg_db_role_setting, jsonb_build_object('setconfig', ${column}))).setconfig`;
-}
-
-/**
- * The USING expression of a type change; undefined if an assignment converts, which unlike a cast does not truncate
- * a string. `column` is quoted.
- */
-function conversionExpression(column: string, from: Field, to: Field): string | undefined {
-  const type = columnType(to, '');
-  const fromText = (value: string) => (TEXT_TYPES.has(to.type) ? value : `(${value})::${type}`);
-  if (from.type === to.type && from.type !== 'array') return undefined;
-  if (TEXT_TYPES.has(from.type) && TEXT_TYPES.has(to.type)) return undefined;
-  if (BINARY_TYPES.has(from.type) && BINARY_TYPES.has(to.type)) return undefined;
-  if (NUMBER_TYPES.has(from.type) && NUMBER_TYPES.has(to.type)) return undefined;
-  if (to.type === 'json') return TEXT_TYPES.has(from.type) ? `${column}::jsonb` : `to_jsonb(${column})`;
-  if (from.type === 'json' && to.type === 'array' && to.items !== 'json') return `${jsonElements(column)}::${type}`;
-  // As JSON: without quotes, "5" and 5 would become the same text, and null no text at all.
-  if (from.type === 'json' && (to.type === 'text' || to.type === 'string')) return `${column}::text`;
-  if (from.type === 'json') return fromText(`${column} #>> '{}'`);
-  if (from.type === 'array' && to.type === 'array') return `${column}::text[]::${type}`;
-  if (to.type === 'array') {
-    const item = type.slice(0, -2);
-    return `CASE WHEN ${column} IS NULL THEN NULL ELSE ARRAY[${column}::text::${item}] END`;
-  }
-  if (BINARY_TYPES.has(from.type) && TEXT_TYPES.has(to.type)) return `convert_from(${column}, 'UTF8')`;
-  if (TEXT_TYPES.has(from.type) && BINARY_TYPES.has(to.type)) return `convert_to(${column}, 'UTF8')`;
-  if (from.type === 'boolean' && INTEGER_TYPES.has(to.type)) return `${column}::integer::${type}`;
-  if (INTEGER_TYPES.has(from.type) && to.type === 'boolean') return `${column}::bigint <> 0`;
-  // Without AT TIME ZONE, the session's time zone would apply.
-  if (from.type === 'timestamp' && DATE_TYPES.has(to.type)) return `(${column} AT TIME ZONE 'UTC')::${type}`;
-  if (from.type === 'timestamp' && to.type === 'time') return `(${column} AT TIME ZONE 'UTC')::${type}`;
-  if (DATE_TYPES.has(from.type) && to.type === 'timestamp') return `${column}::timestamp AT TIME ZONE 'UTC'`;
-  if (DATE_TYPES.has(from.type) && DATE_TYPES.has(to.type)) return `${column}::${type}`;
-  if (from.type === 'datetime' && to.type === 'time') return `${column}::${type}`;
-  return fromText(`${column}::text`);
 }

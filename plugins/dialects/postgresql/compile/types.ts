@@ -29,7 +29,11 @@ export const columnTypes: Readonly<Record<FieldType, string>> = {
 };
 
 export function columnType(field: Omit<Field, 'name'> & { readonly name?: string }, where: string): string {
-  const { type, length, precision, scale } = field;
+  const { type, length, precision, scale, native } = field;
+  if (native !== undefined) {
+    if (NATIVE_TYPE.test(native)) return native;
+    throw invalidFieldError(field, where, `${JSON.stringify(native)} is not the name of a type.`);
+  }
   switch (type) {
     case 'string':
       if (length !== undefined && length > 10_485_760)
@@ -54,6 +58,15 @@ export function columnType(field: Omit<Field, 'name'> & { readonly name?: string
   }
 }
 
+const NAME = String.raw`(?:"(?:[^"]|"")+"|[a-z_\u0080-\uffff][\w$\u0080-\uffff]*)`;
+const INTERVAL_FIELD = '(?:year|month|day|hour|minute|second)';
+/** A type and nothing that could follow it in the definition of a column. */
+const NATIVE_TYPE = new RegExp(
+  String.raw`^(?:national )?${NAME}(?:\.${NAME})?(?: varying| precision| ${INTERVAL_FIELD}(?: to ${INTERVAL_FIELD})?)?` +
+    String.raw` ?(?:\([\w.-]+(?:, ?[\w.-]+)*\))?(?: with(?:out)? time zone)?(?:\[\d*\])*$`,
+  'iu',
+);
+
 function invalidFieldError({ name }: { readonly name?: string }, where: string, why: string): SvcError {
   return new SvcError(
     'field_invalid',
@@ -63,6 +76,19 @@ function invalidFieldError({ name }: { readonly name?: string }, where: string, 
     },
   );
 }
+
+/** The default `now`, as the catalog shows it. Another expression for the same moment is not the same default. */
+export function nowSql({ type, native }: Pick<Field, 'type' | 'native'>): string {
+  if (native !== undefined) return type === 'time' ? 'LOCALTIME' : 'now()';
+  return NOW[type] ?? 'CURRENT_TIMESTAMP(3)';
+}
+
+const NOW: Readonly<Partial<Record<FieldType, string>>> = {
+  date: 'CURRENT_DATE',
+  time: 'LOCALTIME(3)',
+  datetime: 'LOCALTIMESTAMP(3)',
+  timestamp: 'CURRENT_TIMESTAMP(3)',
+};
 
 const EXACT_TYPES: Readonly<Record<string, FieldType>> = {
   integer: 'integer',
@@ -91,7 +117,7 @@ const NEAREST_TYPES: readonly (readonly [RegExp, FieldType])[] = [
   [/^json$/, 'json'],
 ];
 
-export type ReadType = Pick<Field, 'type' | 'length' | 'precision' | 'scale' | 'items' | 'enumValues'> & {
+export type ReadType = Pick<Field, 'type' | 'length' | 'precision' | 'scale' | 'items' | 'enumValues' | 'native'> & {
   /** The type is only the nearest one. */
   readonly inexact?: true;
   /** Only the text of the values is the same: a check constraint on one type is not valid on the other. */

@@ -135,7 +135,7 @@ function textCatalogGrammar(syntax: TextCatalogSyntax): TextCatalogGrammar {
     clock: currentTimestamp,
     columnType: (field) => typeText(syntax, field),
     typedLiteral: literalOf,
-    now: (type) => `(${syntax.now[type] ?? currentTimestamp})`,
+    now: ({ type }) => `(${syntax.now[type] ?? currentTimestamp})`,
     concat: (parts) =>
       `concat(${parts.map((part) => ('field' in part ? quoteIdentifier(part.field.name) : quoteLiteral(part.literal))).join(', ')})`,
   };
