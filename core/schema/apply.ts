@@ -3,7 +3,14 @@ import { SvcError } from '../errors.ts';
 import { defineCollection, defineConstraint, defineField, defineIndex } from './define.ts';
 import { applyFieldChanges } from './define-field.ts';
 import { alreadyExistsError, collectionOf, fieldOf, unknownError } from './find-or-throw.ts';
-import { assertFieldUnused, assertForeignKey, assertKeysIntact, assertPrimaryKey, referencesTo } from './keys.ts';
+import {
+  assertFieldUnused,
+  assertForeignKey,
+  assertKeysIntact,
+  assertPrimaryKey,
+  referencesTo,
+  textsReading,
+} from './keys.ts';
 import type { Collection, Constraint, Field, Index, SchemaModel } from './model.ts';
 import { MutableSchema } from './mutable-schema.ts';
 import { assertName, assertTableName } from './names.ts';
@@ -164,16 +171,12 @@ function renameField(draft: MutableModel, { collection: name, from, to, changes 
   fieldOf(before, from);
   assertName(to, 'field');
   if (before.fields.has(to)) throw alreadyExistsError('field', to, name);
-  for (const constraint of before.constraints.values()) {
-    if (constraint.type !== 'check' || !constraint.columns.includes(from)) continue;
-    throw new SvcError(
-      'field_in_use',
-      `The field "${name}.${from}" cannot be renamed because the check "${constraint.name}" reads it.`,
-      {
-        why: 'The expression of a check is text that some engines do not update on a rename.',
-        next: ['Drop the check, rename the field, and add the check with the new name.'],
-      },
-    );
+  const [reader] = textsReading(before, from);
+  if (reader !== undefined) {
+    throw new SvcError('field_in_use', `The field "${name}.${from}" cannot be renamed because ${reader} reads it.`, {
+      why: 'Its expression is text that some engines do not update on a rename.',
+      next: [`Drop ${reader}, rename the field, and add it again with the new name.`],
+    });
   }
   if (changes) modifyField(draft, { collection: name, field: from, changes });
   const collection = collectionOf(draft, name);

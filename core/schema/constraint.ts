@@ -14,7 +14,7 @@ import type { ConstraintDefinition } from './operation.ts';
 const CONSTRAINT_TYPES = ['foreignKey', 'unique', 'check', 'primaryKey'] as const;
 
 const COLUMNS: Shape = { list: 'string' };
-const COMMON = { name: 'string', type: { oneOf: CONSTRAINT_TYPES } } as const;
+const COMMON = { name: 'string', type: { oneOf: CONSTRAINT_TYPES }, native: 'string' } as const;
 const KEY_SHAPE: ObjectShape = { properties: { ...COMMON, columns: COLUMNS }, required: ['type', 'columns'] };
 
 /** Shapes by type. `name` is optional because it can be derived. */
@@ -53,6 +53,8 @@ export function defineConstraint(
   if (problem) throw invalidConstraint(owner, definition.name, problemText(problem), problem.path);
   assertName(definition.name, 'constraint');
   const { name } = definition;
+  if (definition.native?.trim() === '') throw invalidConstraint(owner, name, '"native" is empty.', ['native']);
+  const native = definition.native === undefined ? {} : { native: definition.native.trim() };
   if (definition.type === 'check') {
     const { expression, columns } = definition;
     if (expression.trim() === '') throw invalidConstraint(owner, name, 'The expression is empty.', ['expression']);
@@ -61,10 +63,11 @@ export function defineConstraint(
       type: 'check',
       columns: [...new Set(columns ?? fieldsInExpression(expression, fields))].sort(),
       expression,
+      ...native,
     };
   }
   const columns = assertDistinctColumns(definition.columns, owner, name, ['columns']);
-  if (definition.type !== 'foreignKey') return { name, type: definition.type, columns };
+  if (definition.type !== 'foreignKey') return { name, type: definition.type, columns, ...native };
   const { table, onDelete, onUpdate } = definition.references;
   const target = assertDistinctColumns(definition.references.columns, owner, name, ['references', 'columns']);
   if (target.length !== columns.length) {
@@ -84,6 +87,7 @@ export function defineConstraint(
       ...(deleting && { onDelete: deleting }),
       ...(updating && { onUpdate: updating }),
     },
+    ...native,
   };
 }
 
@@ -121,7 +125,7 @@ function normalizeAction(
 }
 
 /** The fields an expression names outside string literals. Unquoted names match in any letter case. */
-function fieldsInExpression(expression: string, fields: Iterable<string>): string[] {
+export function fieldsInExpression(expression: string, fields: Iterable<string>): string[] {
   const quoted = new Set<string>();
   const words = new Set<string>();
   for (const [token] of expression.matchAll(/'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|[\p{L}_][\p{L}\p{N}_$]*/gu)) {

@@ -66,20 +66,23 @@ export function toCreateCollection(collection: Collection): CreateCollection {
     type: 'createCollection',
     name,
     fields: [...fields.values()].map(toFieldDefinition),
-    ...(key && { primaryKey: { name: key.name, columns: key.columns } }),
+    ...(key && {
+      primaryKey: { name: key.name, columns: key.columns, ...(key.native !== undefined && { native: key.native }) },
+    }),
     ...(Object.keys(options).length > 0 && { options }),
   };
 }
 
 export function defineIndex(operation: Omit<CreateIndex, 'type'>): Index {
   assertName(operation.index, 'index');
-  const { collection, index: name, columns, unique, cassandraOptions, mongoOptions } = operation;
+  const { collection, index: name, columns, unique, native, cassandraOptions, mongoOptions } = operation;
   const invalid = (why: string) =>
     new SvcError('schema_invalid', `The index "${name}" of "${collection}" is not valid.`, {
       why,
       details: { path: ['columns'] },
     });
-  if (columns.length === 0) throw invalid('It has no columns.');
+  if (native?.trim() === '') throw invalid('"native" is empty.');
+  if (columns.length === 0 && native === undefined) throw invalid('It has no columns.');
   if (new Set(columns.map((column) => column.name)).size < columns.length) throw invalid('It names a column twice.');
   return {
     name,
@@ -89,6 +92,7 @@ export function defineIndex(operation: Omit<CreateIndex, 'type'>): Index {
       return { name: column.name, ...(order === 'desc' && { order }) };
     }),
     ...(unique && { unique }),
+    ...(native !== undefined && { native: native.trim() }),
     ...(cassandraOptions?.using && { cassandraOptions: { using: cassandraOptions.using } }),
     ...(mongoOptions?.expireAfterSeconds !== undefined && {
       mongoOptions: { expireAfterSeconds: mongoOptions.expireAfterSeconds },

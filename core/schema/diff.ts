@@ -4,7 +4,14 @@ import { applyInPlace } from './apply.ts';
 import { toCreateCollection, toCreateIndex, toFieldDefinition } from './define.ts';
 import { diffField } from './define-field.ts';
 import { collectionOf } from './find-or-throw.ts';
-import { dependentsOfCollection, primaryKeyFields, sameColumns, uniqueKeys } from './keys.ts';
+import {
+  dependentsOfCollection,
+  fieldsInTextOfConstraint,
+  fieldsInTextOfIndex,
+  primaryKeyFields,
+  sameColumns,
+  uniqueKeys,
+} from './keys.ts';
 import type { Collection, Constraint, ForeignKey, Index, SchemaModel } from './model.ts';
 import { MutableSchema, referencedTables } from './mutable-schema.ts';
 import type { AddConstraint, Operation } from './operation.ts';
@@ -193,20 +200,25 @@ interface CollectionPair {
 }
 
 /** Whether an index with renamed columns equals the target index. */
-function isIndexUnchanged(index: Index, { before, after }: CollectionPair, names: NameMap): boolean {
+function isIndexUnchanged(index: Index, pair: CollectionPair, names: NameMap): boolean {
+  const { before, after } = pair;
   const wanted = after.indexes.get(index.name);
-  return wanted !== undefined && isDeepStrictEqual(renameIndex(index, before.name, names), wanted);
+  if (!wanted || !isDeepStrictEqual(renameIndex(index, before.name, names), wanted)) return false;
+  return fieldsInTextOfIndex(index).every((field) => isFieldUnchanged(field, pair, names));
 }
 
-/** The same for a constraint. A check is changed if a field it reads gets another name or type. */
+/** The same for a constraint. Its text does not change when a field that it reads gets another name or type. */
 function isConstraintUnchanged(constraint: Constraint, pair: CollectionPair, names: NameMap): boolean {
   const { before, after } = pair;
   const wanted = after.constraints.get(constraint.name);
   if (!wanted || !isDeepStrictEqual(renameConstraint(constraint, before.name, names), wanted)) return false;
-  if (constraint.type !== 'check') return true;
-  return constraint.columns.every(
-    (column) => names.field(before.name, column) === column && isTypeUnchanged(column, pair, names),
+  return fieldsInTextOfConstraint(constraint, before.fields.keys()).every((field) =>
+    isFieldUnchanged(field, pair, names),
   );
+}
+
+function isFieldUnchanged(field: string, pair: CollectionPair, names: NameMap): boolean {
+  return names.field(pair.before.name, field) === field && isTypeUnchanged(field, pair, names);
 }
 
 /** A foreign key is changed if a key or type it depends on is dropped, even if that is added again. */
@@ -228,7 +240,13 @@ function isForeignKeyUnchanged(
 function isTypeUnchanged(column: string, { before, after }: CollectionPair, names: NameMap): boolean {
   const old = before.fields.get(column);
   const next = after.fields.get(names.field(before.name, column) ?? '');
-  return old !== undefined && next !== undefined && old.type === next.type && old.items === next.items;
+  return (
+    old !== undefined &&
+    next !== undefined &&
+    old.type === next.type &&
+    old.items === next.items &&
+    old.native === next.native
+  );
 }
 
 /** Checks every unique key over these columns, because an engine may use any of them for the foreign key. */

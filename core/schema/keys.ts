@@ -1,4 +1,5 @@
 import { SvcError } from '../errors.ts';
+import { fieldsInExpression } from './constraint.ts';
 import { collectionOf, fieldOf, unknownError } from './find-or-throw.ts';
 import type { Collection, Constraint, Field, FieldType, ForeignKey, Index, SchemaModel } from './model.ts';
 import { referringTables } from './mutable-schema.ts';
@@ -47,7 +48,9 @@ export function uniqueKeys(collection: Collection): UniqueKey[] {
     }
   }
   for (const index of collection.indexes.values()) {
-    if (index.unique) keys.push({ columns: new Set(index.columns.map(({ name }) => name)), source: { index } });
+    // The engine may count a row only if it meets a condition.
+    if (index.unique && index.native === undefined)
+      keys.push({ columns: new Set(index.columns.map(({ name }) => name)), source: { index } });
   }
   return keys;
 }
@@ -164,6 +167,37 @@ function quotedList(columns: readonly string[]): string {
   return columns.map((column) => `"${column}"`).join(', ');
 }
 
+/** The fields that the definition of an index in the engine's language reads. */
+export const fieldsInTextOfIndex = ({ native, columns }: Index): readonly string[] =>
+  native === undefined ? [] : columns.map(({ name }) => name);
+
+/** The fields that an expression of a constraint reads. */
+export function fieldsInTextOfConstraint(constraint: Constraint, fields: Iterable<string>): readonly string[] {
+  if (constraint.type === 'check') return constraint.columns;
+  return constraint.native === undefined ? [] : fieldsInExpression(constraint.native, fields);
+}
+
+/** What reads a field in a text, in words. */
+export function textsReading({ constraints, indexes, fields }: Collection, field: string): string[] {
+  return [
+    ...[...constraints.values()]
+      .filter((constraint) => fieldsInTextOfConstraint(constraint, [field]).includes(field))
+      .map(({ type, name }) => `the ${type === 'check' ? 'check' : 'constraint'} "${name}"`),
+    ...[...indexes.values()]
+      .filter((index) => fieldsInTextOfIndex(index).includes(field))
+      .map(({ name }) => `the index "${name}"`),
+    ...computedFrom({ fields }, field).map((name) => `the field "${name}"`),
+  ];
+}
+
+/** The fields whose native type has an expression that reads the field. */
+function computedFrom({ fields }: Pick<Collection, 'fields'>, field: string): string[] {
+  return [...fields.values()].flatMap(({ name, native = '' }) => {
+    const expression = /\bas\s*(\(.*)$/is.exec(native)?.[1];
+    return expression !== undefined && fieldsInExpression(expression, [field]).length > 0 ? [name] : [];
+  });
+}
+
 /** The drops needed before a field can be dropped, foreign keys first. */
 export function dependents(model: SchemaModel, collection: string, field: string): (DropConstraint | DropIndex)[] {
   const own = collectionOf(model, collection);
@@ -173,7 +207,9 @@ export function dependents(model: SchemaModel, collection: string, field: string
   for (const { collection: name, foreignKey } of referencesTo(model, collection)) {
     if (foreignKey.references.columns.includes(field)) drop(name, foreignKey.name);
   }
-  const constraints = [...own.constraints.values()].filter((constraint) => constraint.columns.includes(field));
+  const constraints = [...own.constraints.values()].filter(
+    (constraint) => constraint.columns.includes(field) || fieldsInTextOfConstraint(constraint, [field]).length > 0,
+  );
   for (const constraint of constraints) if (constraint.type === 'foreignKey') drop(collection, constraint.name);
   for (const constraint of constraints) if (constraint.type !== 'foreignKey') drop(collection, constraint.name);
   const indexes = [...own.indexes.values()].filter((index) => index.columns.some((column) => column.name === field));
@@ -203,6 +239,8 @@ export function assertFieldUnused(model: SchemaModel, collection: Collection, fi
   if (fieldsNamedInOptions(collection.options).has(field)) {
     throw inUse('The options of the table use it.', ['Options cannot be changed: create a new table instead.']);
   }
+  const computed = computedFrom(collection, field);
+  if (computed.length > 0) throw inUse(`Computed from it: ${quotedList(computed)}.`, ['Drop those first.']);
   const using = dependents(model, collection.name, field);
   if (using.length === 0) return;
   const names = using.map((drop) =>

@@ -58,7 +58,13 @@ export type Constraint = ForeignKey | UniqueConstraint | CheckConstraint | Prima
 export const REFERENTIAL_ACTIONS = ['CASCADE', 'RESTRICT', 'SET NULL', 'SET DEFAULT', 'NO ACTION'] as const;
 export type ReferentialAction = (typeof REFERENTIAL_ACTIONS)[number];
 
-export interface ForeignKey {
+/** What a constraint has beyond its columns. */
+interface NativeOptions {
+  /** In the engine's own language, such as `DEFERRABLE INITIALLY DEFERRED` or `INCLUDE (name)`. */
+  readonly native?: string;
+}
+
+export interface ForeignKey extends NativeOptions {
   readonly name: string;
   readonly type: 'foreignKey';
   readonly columns: readonly string[];
@@ -71,13 +77,13 @@ export interface ForeignKey {
   };
 }
 
-export interface UniqueConstraint {
+export interface UniqueConstraint extends NativeOptions {
   readonly name: string;
   readonly type: 'unique';
   readonly columns: readonly string[];
 }
 
-export interface CheckConstraint {
+export interface CheckConstraint extends NativeOptions {
   readonly name: string;
   readonly type: 'check';
   /** The fields the expression reads. They cannot be dropped while the check exists. */
@@ -86,7 +92,7 @@ export interface CheckConstraint {
   readonly expression: string;
 }
 
-export interface PrimaryKeyConstraint {
+export interface PrimaryKeyConstraint extends NativeOptions {
   readonly name: string;
   readonly type: 'primaryKey';
   readonly columns: readonly string[];

@@ -28,7 +28,10 @@ export const OPERATION_SHAPES: Readonly<Record<OperationType, ObjectShape>> = {
   createCollection: operation(
     { name: 'string', fields: { list: NAMED_FIELD } },
     {
-      primaryKey: { properties: { name: 'string', columns: { list: 'string' } }, required: ['name', 'columns'] },
+      primaryKey: {
+        properties: { name: 'string', columns: { list: 'string' }, native: 'string' },
+        required: ['name', 'columns'],
+      },
       options: OPTIONS_SHAPE,
     },
   ),

@@ -57,7 +57,7 @@ export interface CreateCollection {
   readonly name: string;
   readonly fields: readonly NamedFieldDefinition[];
   /** SQL: a primary key whose columns have another order than the fields, or a name. Its fields are `required`. */
-  readonly primaryKey?: { readonly name: string; readonly columns: readonly string[] };
+  readonly primaryKey?: { readonly name: string; readonly columns: readonly string[]; readonly native?: string };
   readonly options?: CreateOptions;
 }
 export interface DropCollection {
@@ -162,7 +162,10 @@ export interface Raw {
   readonly makes?: readonly ModelOperation[];
 }
 
-/** A constraint as a user writes it. */
+/**
+ * A constraint as a user writes it. `native` is what it has beyond its columns, in the engine's own language:
+ * `DEFERRABLE INITIALLY DEFERRED`, `INCLUDE (name)`.
+ */
 export type ConstraintDefinition =
   | {
       readonly name: string;
@@ -174,11 +177,18 @@ export type ConstraintDefinition =
         readonly onDelete?: ReferentialAction;
         readonly onUpdate?: ReferentialAction;
       };
+      readonly native?: string;
     }
-  | { readonly name: string; readonly type: 'unique' | 'primaryKey'; readonly columns: readonly string[] }
+  | {
+      readonly name: string;
+      readonly type: 'unique' | 'primaryKey';
+      readonly columns: readonly string[];
+      readonly native?: string;
+    }
   | {
       readonly name: string;
       readonly type: 'check';
       readonly expression: string;
       readonly columns?: readonly string[];
+      readonly native?: string;
     };

@@ -71,6 +71,11 @@ export interface DynamoOptions {
 
 /** Engine-specific options of an index. */
 export interface IndexOptions {
+  /**
+   * SQL: the definition in the engine's own language, as it follows the name of the table: `(lower(email)) WHERE gone IS NULL`,
+   * `USING gin (data)`. `columns` are then the fields that it reads.
+   */
+  readonly native?: string;
   /** `sai` is a storage-attached index, available since Cassandra 5.0. */
   readonly cassandraOptions?: { readonly using?: 'sai' };
   /** MongoDB deletes a document this many seconds after the date in the single indexed field. */
@@ -144,6 +149,7 @@ const ENGINE_OPTIONS: Readonly<Record<Exclude<keyof CreateOptions, 'timestamps'>
 };
 
 export const INDEX_OPTIONS_PROPERTIES: Readonly<Record<keyof IndexOptions, Shape>> = {
+  native: 'string',
   cassandraOptions: { properties: { using: { oneOf: ['sai'] } } },
   mongoOptions: { properties: { expireAfterSeconds: 'number' } },
 };

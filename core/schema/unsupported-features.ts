@@ -28,6 +28,8 @@ export const FEATURES = {
   changeIndexedField: 'change the type of an indexed field',
   changeType: 'change the type of a field',
   nativeType: 'give a field a type in its own language',
+  nativeIndex: 'have an index in its own language',
+  nativeConstraint: 'have a constraint with options in its own language',
   dropField: 'drop a field',
   dropLastField: 'drop the only field of a table',
   renameField: 'rename a field',
@@ -67,6 +69,8 @@ const UNSUPPORTED_BY_DEFAULT: UnsupportedFeatures = {
     why: 'Its fields have the types of svc only.',
     next: 'Remove "native" from the field.',
   },
+  nativeIndex: { why: 'Its indexes are those of svc only.', next: 'Remove "native" from the index.' },
+  nativeConstraint: { why: 'Its constraints are those of svc only.', next: 'Remove "native" from the constraint.' },
   tableCollation: {
     why: 'It is a feature of MySQL and MariaDB.',
     next: 'Remove "collation" from the options of the table.',
@@ -176,11 +180,13 @@ function* changeFeatures(operation: Exclude<Operation, CreateCollection>, before
       if (operation.unique) yield 'uniqueIndex';
       if (operation.columns.some(({ order }) => order?.toLowerCase() === 'desc')) yield 'descendingIndex';
       if (operation.sqlOptions?.concurrently) yield 'concurrentIndex';
+      if (operation.native !== undefined) yield 'nativeIndex';
       if (operation.cassandraOptions) yield 'cassandraOptions';
       if (operation.mongoOptions) yield 'mongoOptions';
       break;
     case 'addConstraint': {
       const { constraint } = operation;
+      if (constraint.native !== undefined) yield 'nativeConstraint';
       if (constraint.type !== 'check' && isUnlimitedIn(before.get(operation.collection), constraint.columns))
         yield 'longKey';
       if (constraint.type === 'foreignKey') {
@@ -215,6 +221,7 @@ function* createFeatures({
 }: CreateCollection): Generator<readonly [feature: Feature, field?: string]> {
   const key = fields.filter((field) => field.primaryKey);
   if (primaryKey) yield ['primaryKeyConstraint'];
+  if (primaryKey?.native !== undefined) yield ['nativeConstraint'];
   if (key.length === 0 && !primaryKey) yield ['tableWithoutKey'];
   if (key.length > 1) yield ['compositeKey'];
   for (const field of fields) {

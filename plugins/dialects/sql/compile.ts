@@ -198,20 +198,31 @@ export function constraintDefinition(
   const named = `CONSTRAINT ${quoteIdentifier(constraint.name)}`;
   switch (constraint.type) {
     case 'unique':
-      return `${named} UNIQUE (${columns})`;
+      return `${named} ${withNative('UNIQUE', `(${columns})`, constraint)}`;
     case 'primaryKey':
-      return `${named} PRIMARY KEY (${columns})`;
+      return `${named} ${withNative('PRIMARY KEY', `(${columns})`, constraint)}`;
     case 'check':
-      return `${named} CHECK (${assertSingleExpression(grammar, constraint)})`;
+      return `${named} ${withNative('CHECK', `(${assertSingleExpression(grammar, constraint)})`, constraint)}`;
     case 'foreignKey': {
       const { table, columns: target, onDelete, onUpdate } = constraint.references;
+      const [, match = '', rest = ''] = /^(MATCH \w+)?\s*(.*)$/is.exec(constraint.native ?? '') ?? [];
       return [
         `${named} FOREIGN KEY (${columns}) REFERENCES ${schema}${quoteIdentifier(table)} (${target.map(quoteIdentifier).join(', ')})`,
-        ...(onDelete ? [`ON DELETE ${onDelete}`] : []),
-        ...(onUpdate ? [`ON UPDATE ${onUpdate}`] : []),
-      ].join(' ');
+        match,
+        onDelete ? `ON DELETE ${onDelete}` : '',
+        onUpdate ? `ON UPDATE ${onUpdate}` : '',
+        rest,
+      ]
+        .filter((part) => part !== '')
+        .join(' ');
     }
   }
+}
+
+/** The options follow the columns, except how a unique constraint compares nulls. */
+function withNative(kind: string, columns: string, { native }: Constraint): string {
+  const [, nulls = '', rest = ''] = /^(NULLS (?:NOT )?DISTINCT)?\s*(.*)$/is.exec(native ?? '') ?? [];
+  return [kind, nulls, columns, rest].filter((part) => part !== '').join(' ');
 }
 
 function assertSingleExpression(

@@ -51,11 +51,17 @@ function toCollection(table: CatalogTable, unsupportedObjects: UnsupportedObject
     const column = table.columns.find(({ name }) => name === only);
     if (constraint.unsupported !== null)
       report(`has the constraint "${constraint.name}", which ${constraint.unsupported}; svc creates a plain one`);
-    if (constraint.type === 'p' && constraint.name === primaryKeyName(table.name) && isInColumnOrder(columns, order)) {
+    const isPlain = constraint.options === '';
+    if (
+      isPlain &&
+      constraint.type === 'p' &&
+      constraint.name === primaryKeyName(table.name) &&
+      isInColumnOrder(columns, order)
+    ) {
       for (const name of columns) primary.add(name);
-    } else if (constraint.type === 'u' && only !== '' && constraint.name === uniqueName(table.name, only)) {
+    } else if (isPlain && constraint.type === 'u' && only !== '' && constraint.name === uniqueName(table.name, only)) {
       unique.add(only);
-    } else if (values && column?.type === 'text' && constraint.name === enumCheckName(table.name, only)) {
+    } else if (isPlain && values && column?.type === 'text' && constraint.name === enumCheckName(table.name, only)) {
       enums.set(only, values);
     } else if (constraint.type === 'c' && columns.some((name) => incompatible.has(name))) {
       leaveOut('constraint', constraint.name, 'is on a type that svc cannot create');
@@ -141,21 +147,37 @@ const ACTIONS: Readonly<Record<string, Exclude<ReferentialAction, 'NO ACTION'>>>
 
 function toConstraint(constraint: CatalogConstraint, columns: readonly string[]): Constraint | undefined {
   const { name, type, table, target, expression } = constraint;
-  if (type === 'p') return { name, type: 'primaryKey', columns };
-  if (type === 'u') return { name, type: 'unique', columns };
-  if (type === 'c')
-    return { name, type: 'check', columns: [...columns].sort(), expression: withoutOuterParentheses(expression ?? '') };
+  const native = constraint.options === '' ? {} : { native: constraint.options };
+  if (type === 'p') return { name, type: 'primaryKey', columns, ...native };
+  if (type === 'u') return { name, type: 'unique', columns, ...native };
+  if (type === 'c') {
+    const condition = withoutOuterParentheses(expression ?? '');
+    return { name, type: 'check', columns: [...columns].sort(), expression: condition, ...native };
+  }
   if (type !== 'f' || table === null || target === null) return undefined;
   const onDelete = ACTIONS[constraint.onDelete];
   const onUpdate = ACTIONS[constraint.onUpdate];
   const references = { table, columns: target, ...(onDelete && { onDelete }), ...(onUpdate && { onUpdate }) };
-  return { name, type: 'foreignKey', columns, references };
+  return { name, type: 'foreignKey', columns, references, ...native };
 }
+
+/** What follows the name of the table in CREATE INDEX. */
+const DEFINITION = (() => {
+  const name = String.raw`(?:"(?:[^"]|"")+"|[^\s".]+)`;
+  return new RegExp(String.raw`^CREATE (?:UNIQUE )?INDEX ${name} ON (?:ONLY )?(?:${name}\.)?${name} (.*)$`, 's');
+})();
 
 function toIndex(index: CatalogIndex, columns: readonly string[]): Index | string {
   if (!index.valid) return 'is not valid: its build was interrupted';
   if (index.unsupported !== null) return index.unsupported;
-  if (index.options.some((option) => option !== 0 && option !== 3)) return 'orders nulls differently';
+  if (!index.plain) {
+    return {
+      name: index.name,
+      columns: columns.map((name) => ({ name })),
+      ...(index.unique && { unique: true }),
+      native: DEFINITION.exec(index.definition)?.[1] ?? '',
+    };
+  }
   return {
     name: index.name,
     columns: columns.map((name, at) => ({ name, ...(index.options[at] === 3 && { order: 'desc' as const }) })),

@@ -8,6 +8,7 @@ import { primaryKeyName, uniqueName } from '../../sql/names.ts';
 import { rowsOf, type Session } from '../../sql/session.ts';
 import { grammar, quoteIdentifier } from '../compile/grammar.ts';
 import { isIdentity } from '../compile/modify-field.ts';
+import { canonicalOptions, nativeIndex } from '../compile/native-options.ts';
 import { DEFAULT_STRING_LENGTH } from '../compile/types.ts';
 import { isInvalidStatement } from '../connection/errors.ts';
 import { normalizeDefault } from './defaults.ts';
@@ -31,20 +32,29 @@ function normalizeCollection(collection: Collection): Collection {
         setFlags(fields, name, constraint.type === 'unique' ? { unique: true } : { primaryKey: true });
       }
     } else {
-      constraints.set(constraint.name, constraint);
+      constraints.set(constraint.name, withCanonicalOptions(constraint));
     }
   }
   return { ...collection, fields, constraints };
 }
 
 /** Whether a constraint is the same as one created by a flag of its fields. */
-function equalsFieldFlag({ name: table, fields }: Collection, { type, name, columns }: Constraint): boolean {
+function equalsFieldFlag({ name: table, fields }: Collection, { type, name, columns, native }: Constraint): boolean {
+  if (native !== undefined) return false;
   if (type === 'unique') return columns.length === 1 && name === uniqueName(table, columns[0] ?? '');
   if (type !== 'primaryKey' || name !== primaryKeyName(table) || primaryKeyFields({ fields }).length > 0) return false;
   const order = [...fields.keys()];
   return columns.every(
     (column, index) => index === 0 || order.indexOf(columns[index - 1] ?? '') < order.indexOf(column),
   );
+}
+
+/** Options as the catalog has them: what is the default is not written. */
+function withCanonicalOptions<C extends Constraint>(constraint: C): C {
+  const { native, ...rest } = constraint;
+  if (native === undefined) return constraint;
+  const canonical = canonicalOptions(native);
+  return { ...rest, ...(canonical !== '' && { native: canonical }) } as C;
 }
 
 function normalizeField(field: Field): Field {
@@ -94,9 +104,10 @@ export async function normalizeExpressions(session: Session, model: SchemaModel)
   );
 }
 
-function hasExpressions({ fields, constraints }: Collection): boolean {
+function hasExpressions({ fields, constraints, indexes }: Collection): boolean {
   return (
     [...fields.values()].some(isSpelledByServer) ||
+    [...indexes.values()].some(({ native }) => native !== undefined) ||
     [...constraints.values()].some((constraint) => constraint.type === 'check')
   );
 }
@@ -106,14 +117,23 @@ const isSpelledByServer = ({ native, default: value }: Field): boolean =>
   native !== undefined || (value !== undefined && isExpression(value));
 
 function createTemporaryTable(collection: Collection): string {
-  const { name, fields, constraints } = collection;
+  const { name, fields, constraints, indexes } = collection;
   const lines = [
     ...[...fields.values()].map((field) => columnDefinition(grammar, { ...field, type: field.type }, name)),
     ...[...constraints.values()]
       .filter(({ type }) => type === 'check')
-      .map((check) => constraintDefinition(grammar, check)),
+      // A new table has no check that is not valid.
+      .map(({ native: _, ...check }) => constraintDefinition(grammar, check)),
   ];
-  return `CREATE TEMPORARY TABLE pg_temp.${quoteIdentifier(name)} (${lines.join(', ')})`;
+  const table = `pg_temp.${quoteIdentifier(name)}`;
+  const created = [...indexes.values()].flatMap(({ name: index, native, unique }) =>
+    native === undefined
+      ? []
+      : [
+          `CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${quoteIdentifier(index)} ON ${table} ${nativeIndex(native, name, index)}`,
+        ],
+  );
+  return [`CREATE TEMPORARY TABLE ${table} (${lines.join(', ')})`, ...created].join('; ');
 }
 
 /** The field with the type that the catalog has for a native one. */
@@ -147,7 +167,13 @@ function withServerExpressions(collection: Collection, fromServer: Collection | 
   }
   const constraints = new Map(collection.constraints);
   for (const [name, constraint] of constraints) {
-    if (constraint.type === 'check') constraints.set(name, fromServer.constraints.get(name) ?? constraint);
+    const read = fromServer.constraints.get(name);
+    if (constraint.type !== 'check' || !read) continue;
+    constraints.set(name, constraint.native === undefined ? read : { ...read, native: constraint.native });
   }
-  return { ...collection, fields, constraints };
+  const indexes = new Map(collection.indexes);
+  for (const [name, index] of indexes) {
+    if (index.native !== undefined) indexes.set(name, fromServer.indexes.get(name) ?? index);
+  }
+  return { ...collection, fields, constraints, indexes };
 }

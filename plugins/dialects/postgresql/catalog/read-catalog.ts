@@ -39,6 +39,8 @@ export interface CatalogConstraint {
   readonly onDelete: string;
   /** The property that svc cannot create; null for none. */
   readonly unsupported: string | null;
+  /** Its options in the language of the server; empty for none. */
+  readonly options: string;
   readonly expression: string | null;
 }
 
@@ -46,8 +48,13 @@ export interface CatalogIndex {
   readonly name: string;
   readonly unique: boolean;
   readonly valid: boolean;
-  /** The property that svc cannot create; null for none. */
+  /** What only this database has; null if the index needs nothing of the kind. */
   readonly unsupported: string | null;
+  /** Whether svc has words for it: a B-tree over columns. */
+  readonly plain: boolean;
+  /** The statement that creates it. */
+  readonly definition: string;
+  /** The columns of its key; of an index that is not plain, all that it reads. */
   readonly columns: readonly number[];
   /** Bit 1: descending, bit 2: nulls first. */
   readonly options: readonly number[];
@@ -89,20 +96,31 @@ LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', c.conname, 'type', 
     'target', CASE WHEN c.contype = 'f' THEN (SELECT json_agg(t.attname ORDER BY u.n) FROM unnest(c.confkey) WITH ORDINALITY u(num, n)
       JOIN pg_attribute t ON t.attrelid = c.confrelid AND t.attnum = u.num) END,
     'onUpdate', c.confupdtype, 'onDelete', c.confdeltype,
-    'unsupported', CASE WHEN NOT c.convalidated THEN 'is not validated' WHEN c.condeferrable THEN 'is deferrable'
-      WHEN c.confmatchtype NOT IN (' ', 's') THEN 'is MATCH FULL' WHEN c.contype = 'c' AND c.connoinherit THEN 'is NO INHERIT'
-      WHEN c.contype = 'f' AND to_jsonb(c) ->> 'confdelsetcols' IS NOT NULL THEN 'sets only some of its fields' END,
+    'unsupported', CASE WHEN c.contype = 'f' AND to_jsonb(c) ->> 'confdelsetcols' IS NOT NULL THEN 'sets only some of its fields' END,
+    'options', concat_ws(' ', CASE WHEN COALESCE((to_jsonb(ki) ->> 'indnullsnotdistinct')::boolean, false) THEN 'NULLS NOT DISTINCT' END,
+      CASE WHEN ki.indnatts > ki.indnkeyatts THEN 'INCLUDE (' || (SELECT string_agg(quote_ident(t.attname), ', ' ORDER BY u.n)
+        FROM unnest(ki.indkey::int2[]) WITH ORDINALITY u(num, n) JOIN pg_attribute t ON t.attrelid = r.oid AND t.attnum = u.num WHERE u.n > ki.indnkeyatts) || ')' END,
+      CASE WHEN kc.reloptions IS NOT NULL THEN 'WITH (' || array_to_string(kc.reloptions, ', ') || ')' END,
+      CASE WHEN c.confmatchtype = 'f' THEN 'MATCH FULL' END, CASE WHEN c.contype = 'c' AND c.connoinherit THEN 'NO INHERIT' END,
+      CASE WHEN c.condeferrable THEN 'DEFERRABLE' END, CASE WHEN c.condeferred THEN 'INITIALLY DEFERRED' END,
+      CASE WHEN to_jsonb(c) ->> 'conenforced' = 'false' THEN 'NOT ENFORCED' WHEN NOT c.convalidated THEN 'NOT VALID' END),
     'expression', CASE WHEN c.contype = 'c' THEN pg_get_expr(c.conbin, c.conrelid) END) ORDER BY c.conname) j
-  FROM pg_constraint c LEFT JOIN pg_class f ON f.oid = c.confrelid WHERE c.conrelid = r.oid AND c.contype <> 'n') k ON true
+  FROM pg_constraint c LEFT JOIN pg_class f ON f.oid = c.confrelid LEFT JOIN pg_index ki ON c.contype IN ('p', 'u') AND ki.indexrelid = c.conindid
+  LEFT JOIN pg_class kc ON kc.oid = ki.indexrelid WHERE c.conrelid = r.oid AND c.contype <> 'n') k ON true
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', ic.relname, 'unique', i.indisunique, 'valid', i.indisvalid,
-    'unsupported', CASE WHEN am.amname <> 'btree' THEN 'has the method ' || am.amname WHEN i.indexprs IS NOT NULL THEN 'is on an expression'
-      WHEN i.indpred IS NOT NULL THEN 'is partial' WHEN i.indnatts > i.indnkeyatts THEN 'includes further columns'
-      WHEN COALESCE((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false) THEN 'treats nulls as equal'
-      WHEN EXISTS (SELECT 1 FROM pg_opclass oc WHERE oc.oid = ANY (i.indclass::oid[]) AND NOT oc.opcdefault) THEN 'has an operator class'
-      WHEN EXISTS (SELECT 1 FROM unnest(i.indkey::int2[], i.indcollation::oid[]) u(num, coll) JOIN pg_attribute a
-        ON a.attrelid = i.indrelid AND a.attnum = u.num WHERE u.coll <> a.attcollation) THEN 'has its own collation' END,
-    'columns', i.indkey::int2[], 'options', i.indoption::int2[]) ORDER BY ic.relname) j
+    'unsupported', (SELECT 'uses ' || min(pg_describe_object(e.refclassid, e.refobjid, 0)) FROM pg_depend e WHERE e.classid = 'pg_class'::regclass
+      AND e.objid = i.indexrelid AND e.refclassid <> 'pg_class'::regclass AND e.refobjid >= 16384),
+    'plain', p.plain, 'definition', CASE WHEN NOT p.plain THEN pg_get_indexdef(i.indexrelid) ELSE '' END,
+    'columns', CASE WHEN p.plain THEN to_json(i.indkey::int2[]) ELSE (SELECT json_agg(DISTINCT e.refobjsubid) FROM pg_depend e
+      WHERE e.classid = 'pg_class'::regclass AND e.objid = i.indexrelid AND e.refclassid = 'pg_class'::regclass AND e.refobjid = i.indrelid AND e.refobjsubid > 0) END,
+    'options', i.indoption::int2[]) ORDER BY ic.relname) j
   FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid JOIN pg_am am ON am.oid = ic.relam
+  CROSS JOIN LATERAL (SELECT am.amname = 'btree' AND i.indexprs IS NULL AND i.indpred IS NULL AND i.indnatts = i.indnkeyatts AND ic.reloptions IS NULL
+    AND NOT COALESCE((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false)
+    AND NOT EXISTS (SELECT 1 FROM unnest(i.indoption::int2[]) o WHERE o NOT IN (0, 3))
+    AND NOT EXISTS (SELECT 1 FROM pg_opclass oc WHERE oc.oid = ANY (i.indclass::oid[]) AND NOT oc.opcdefault)
+    AND NOT EXISTS (SELECT 1 FROM unnest(i.indkey::int2[], i.indcollation::oid[]) u(num, coll) JOIN pg_attribute a
+      ON a.attrelid = i.indrelid AND a.attnum = u.num WHERE u.coll <> a.attcollation) AS plain) p
   WHERE i.indrelid = r.oid AND NOT EXISTS (SELECT 1 FROM pg_constraint con WHERE con.conindid = i.indexrelid AND con.conrelid = i.indrelid
     AND con.contype IN ('p', 'u', 'x'))) x ON true
 ORDER BY r.oid`;

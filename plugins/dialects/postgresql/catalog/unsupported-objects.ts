@@ -43,10 +43,6 @@ SELECT collection, field, what FROM (
   UNION ALL SELECT r.relname, NULL, 'has row level security, which svc does not set' FROM rel r WHERE r.relrowsecurity
   UNION ALL SELECT r.relname, NULL, 'inherits from ' || i.inhparent::regclass || '; svc creates tables without inheritance'
   FROM rel r JOIN pg_inherits i ON i.inhrelid = r.oid
-  UNION ALL SELECT r.relname, NULL, 'has the constraint ' || quote_ident(k.conname) || ', which '
-    || CASE WHEN i.indnatts > i.indnkeyatts THEN 'includes further columns' ELSE 'treats nulls as equal' END || '; svc creates a plain one'
-  FROM rel r JOIN pg_constraint k ON k.conrelid = r.oid AND k.contype IN ('p', 'u') JOIN pg_index i ON i.indexrelid = k.conindid
-  WHERE i.indnatts > i.indnkeyatts OR COALESCE((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false)
   UNION ALL SELECT r.relname, a.attname, 'has a comment, which svc does not write'
   FROM rel r JOIN pg_description d ON d.objoid = r.oid AND d.classoid = 'pg_class'::regclass
   LEFT JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = d.objsubid AND d.objsubid > 0

@@ -9,6 +9,7 @@ import { relationNames } from '../../sql/names.ts';
 import { SCHEMA_PLACEHOLDER, type SqlText, sqlStatement } from '../../sql/statement.ts';
 import { literal, quoteLiteral } from './literal.ts';
 import { dropPrimaryKey, isIdentity, modifyField } from './modify-field.ts';
+import { assertNativeOptions, nativeIndex } from './native-options.ts';
 import { withDropFieldGuard, withNativeEnumGuard } from './plpgsql-guards.ts';
 import { compileRaw, expressionProblem } from './raw.ts';
 import type { PostgresqlStep } from './step.ts';
@@ -30,8 +31,13 @@ export const grammar: Grammar<PostgresqlStep> = {
       kind === 'field' && SYSTEM_COLUMNS.has(name) ? 'Every table has a system column of that name.' : undefined,
     databaseWideNames: relationNames,
   },
-  unsupported: { ...UNSUPPORTED_BY_SQL, nativeType: undefined },
-  assertOperation: () => undefined,
+  unsupported: {
+    ...UNSUPPORTED_BY_SQL,
+    nativeType: undefined,
+    nativeIndex: undefined,
+    nativeConstraint: undefined,
+  },
+  assertOperation: assertNativeOptions,
   quoteIdentifier,
   quoteLiteral,
   columnType,
@@ -98,13 +104,14 @@ export const grammar: Grammar<PostgresqlStep> = {
     return withRenamedConstraints(before, [field], first, before.name, constraints);
   },
   modifyField: (before, from, to) => modifyField(grammar, before, from, to),
-  createIndex({ collection, index, columns, unique, sqlOptions }) {
+  createIndex({ collection, index, columns, unique, native, sqlOptions }) {
     const concurrently = sqlOptions?.concurrently === true;
     const keys = columns.map(
       ({ name, order }) => `${quoteIdentifier(name)}${order?.toLowerCase() === 'desc' ? ' DESC' : ''}`,
     );
+    const definition = native === undefined ? `(${keys.join(', ')})` : nativeIndex(native, collection, index);
     const create = sqlStatement(
-      `CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${concurrently ? 'CONCURRENTLY ' : ''}${quoteIdentifier(index)} ON ${SCHEMA_PLACEHOLDER}${quoteIdentifier(collection)} (${keys.join(', ')})`,
+      `CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${concurrently ? 'CONCURRENTLY ' : ''}${quoteIdentifier(index)} ON ${SCHEMA_PLACEHOLDER}${quoteIdentifier(collection)} ${definition}`,
     );
     if (!concurrently) return create;
     return { ...create, transactional: false, repair: { kind: 'dropInvalidIndex', index, table: collection } };

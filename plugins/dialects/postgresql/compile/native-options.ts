@@ -1,0 +1,66 @@
+import { SvcError } from '../../../../core/errors.ts';
+import type { ConstraintDefinition, Operation } from '../../../../core/schema/operation.ts';
+import { expressionProblem } from './raw.ts';
+
+/** Throws `constraint_invalid` for options of a constraint that are not options. */
+export function assertNativeOptions(operation: Operation): void {
+  if (operation.type === 'addConstraint') {
+    const { name, type, native } = operation.constraint;
+    assertOptions(native, type, name, operation.collection);
+  }
+  if (operation.type === 'createCollection' && operation.primaryKey) {
+    assertOptions(operation.primaryKey.native, 'primaryKey', operation.primaryKey.name, operation.name);
+  }
+}
+
+const DEFERRABLE = '(?:NOT )?DEFERRABLE(?: INITIALLY (?:DEFERRED|IMMEDIATE))?';
+const LIST = String.raw`\((?:[^()"';]|"(?:[^"]|"")+"|'(?:[^']|'')*')+\)`;
+const KEY_OPTIONS = [`INCLUDE ?${LIST}`, `WITH ?${LIST}`, DEFERRABLE];
+
+/** The options of each constraint, in their order. */
+const OPTIONS: Readonly<Record<ConstraintDefinition['type'], RegExp>> = {
+  foreignKey: optionsPattern(['MATCH FULL', DEFERRABLE, 'NOT ENFORCED', 'NOT VALID']),
+  check: optionsPattern(['NO INHERIT', 'NOT ENFORCED', 'NOT VALID']),
+  primaryKey: optionsPattern(KEY_OPTIONS),
+  unique: optionsPattern(['NULLS NOT DISTINCT', ...KEY_OPTIONS]),
+};
+
+function optionsPattern(options: readonly string[]): RegExp {
+  return new RegExp(`^${options.map((option) => `(?:${option} ?)?`).join('')}$`, 'i');
+}
+
+function assertOptions(
+  native: string | undefined,
+  type: ConstraintDefinition['type'],
+  name: string,
+  table: string,
+): void {
+  if (native === undefined || OPTIONS[type].test(native)) return;
+  throw new SvcError('constraint_invalid', `The options of the constraint "${name}" of "${table}" are not valid.`, {
+    why: `PostgreSQL has no such options for it: ${JSON.stringify(native)}.`,
+    next: ['Write the options in the order of the documentation, separated by one space each.'],
+  });
+}
+
+/** The definition of an index after the name of its table. Throws `schema_invalid` for a text that could be more than that. */
+export function nativeIndex(native: string, table: string, index: string): string {
+  const why = /^(USING\s|\()/i.test(native)
+    ? expressionProblem(native)
+    : 'It begins with neither USING nor a parenthesis.';
+  if (why === undefined) return native;
+  throw new SvcError('schema_invalid', `The definition of the index "${index}" of "${table}" is not valid.`, {
+    why,
+    next: [
+      'Write what follows the name of the table in CREATE INDEX: USING gin (data), or (lower(email)) WHERE gone IS NULL.',
+    ],
+  });
+}
+
+/** The options of a constraint as the catalog has them, without those that are the default. */
+export function canonicalOptions(native: string): string {
+  return native
+    .replace(/\([^)]*\)|[^()]+/g, (part) => (part.startsWith('(') ? part : part.toUpperCase()))
+    .replace(/\bNOT DEFERRABLE\b|\bINITIALLY IMMEDIATE\b/g, '')
+    .replace(/\s+/g, ' ')
+    .trim();
+}
