@@ -29,6 +29,8 @@ export interface SqlOptions {
    * database's.
    */
   readonly collation?: string;
+  /** Options in the engine's own language, as they follow the columns: `WITH (fillfactor=80)`. */
+  readonly native?: string;
 }
 
 export interface MongoOptions {
@@ -99,7 +101,13 @@ const NAMES: Shape = { list: 'string' };
 
 const ENGINE_OPTIONS: Readonly<Record<Exclude<keyof CreateOptions, 'timestamps'>, Shape>> = {
   sqlOptions: {
-    properties: { ifNotExists: 'boolean', temporary: 'boolean', unlogged: 'boolean', collation: 'string' },
+    properties: {
+      ifNotExists: 'boolean',
+      temporary: 'boolean',
+      unlogged: 'boolean',
+      collation: 'string',
+      native: 'string',
+    },
   },
   mongoOptions: {
     properties: {

@@ -11,6 +11,7 @@ export const FEATURES = {
   temporaryTable: 'create a temporary table',
   unloggedTable: 'create an unlogged table',
   tableCollation: 'give a table a collation',
+  nativeTable: 'give a table options in its own language',
   mongoOptions: 'use mongoOptions',
   dynamoOptions: 'use dynamoOptions',
   cassandraOptions: 'use cassandraOptions',
@@ -68,6 +69,10 @@ const UNSUPPORTED_BY_DEFAULT: UnsupportedFeatures = {
   nativeType: {
     why: 'Its fields have the types of svc only.',
     next: 'Remove "native" from the field.',
+  },
+  nativeTable: {
+    why: 'Its tables have the options of svc only.',
+    next: 'Remove "native" from the options of the table.',
   },
   nativeIndex: { why: 'Its indexes are those of svc only.', next: 'Remove "native" from the index.' },
   nativeConstraint: { why: 'Its constraints are those of svc only.', next: 'Remove "native" from the constraint.' },
@@ -235,6 +240,7 @@ function* createFeatures({
   if (options?.sqlOptions?.temporary) yield ['temporaryTable'];
   if (options?.sqlOptions?.unlogged) yield ['unloggedTable'];
   if (options?.sqlOptions?.collation !== undefined) yield ['tableCollation'];
+  if (options?.sqlOptions?.native !== undefined) yield ['nativeTable'];
   for (const other of ['mongoOptions', 'dynamoOptions', 'cassandraOptions'] as const)
     if (options?.[other]) yield [other];
 }

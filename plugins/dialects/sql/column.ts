@@ -12,7 +12,7 @@ export function columnDefinition(grammar: Grammar, field: Field, table: string):
     grammar.quoteIdentifier(field.name),
     grammar.columnType(field, table),
     field.required ? 'NOT NULL' : grammar.nullable,
-    field.autoGenerate ? (grammar.generated(field) ?? '') : '',
+    field.autoGenerate || field.native !== undefined ? (grammar.generated(field) ?? '') : '',
     value === undefined ? '' : `DEFAULT ${value}`,
     grammar.columnCheck(field, table),
   ]

@@ -24,7 +24,7 @@ export interface Grammar<Step = unknown> {
   defaultLiteral(value: Json, field: Omit<Field, 'name'>): string;
   /** Follows the type of a nullable column. */
   readonly nullable: string;
-  /** Follows the type of a generated column. */
+  /** Follows the type of a generated column, or of one with a native type. */
   generated(field: Field): string | undefined;
   /** The current date or time in a DEFAULT clause. */
   now(field: Pick<Field, 'type' | 'native'>): string;

@@ -10,7 +10,7 @@ import type {
 import { enumCheckName, primaryKeyName, uniqueName } from '../../sql/names.ts';
 import { type ReadType, readType } from '../compile/types.ts';
 import { parseDefault } from './defaults.ts';
-import type { CatalogColumn, CatalogConstraint, CatalogIndex, CatalogTable } from './read-catalog.ts';
+import type { CatalogColumn, CatalogConstraint, CatalogIndex, CatalogSequence, CatalogTable } from './read-catalog.ts';
 
 interface IntrospectedTables {
   readonly model: SchemaModel;
@@ -86,7 +86,17 @@ function toCollection(table: CatalogTable, unsupportedObjects: UnsupportedObject
     fields: new Map(fields),
     indexes,
     constraints,
-    options: table.unlogged ? { sqlOptions: { unlogged: true } } : {},
+    options: optionsOf(table),
+  };
+}
+
+function optionsOf({ unlogged, parameters }: CatalogTable): Collection['options'] {
+  if (!unlogged && parameters.length === 0) return {};
+  return {
+    sqlOptions: {
+      ...(unlogged && { unlogged: true }),
+      ...(parameters.length > 0 && { native: `WITH (${parameters.join(', ')})` }),
+    },
   };
 }
 
@@ -107,8 +117,8 @@ function toField(column: CatalogColumn, { primary, unique, enums }: FieldFlags, 
   const values = enums.get(name);
   const type = values ? ({ type: 'enum', enumValues: values } as const) : read;
   const identity = column.identity !== '';
-  if (column.identity === 'a') report('is GENERATED ALWAYS AS IDENTITY; svc creates BY DEFAULT');
-  if (column.generated !== '') report('is computed from other columns');
+  const isComputed = column.generated !== '';
+  if (isComputed && column.uses !== null) report(`is computed with ${column.uses}`);
   const expression = column.generated === '' ? column.default : null;
   const key = primary.has(name);
   const required = column.required || key;
@@ -125,13 +135,53 @@ function toField(column: CatalogColumn, { primary, unique, enums }: FieldFlags, 
 }
 
 /** A native enum type is read as an enum field, which svc creates as text with a check. */
-function typeOf({ type, builtIn, dimensions, labels }: CatalogColumn): ReadType {
+function typeOf(column: CatalogColumn): ReadType {
+  const { type, builtIn, dimensions, labels, collation } = column;
   if (labels) return { type: 'enum', enumValues: labels, inexact: true, incompatible: true };
   const read = readType(type);
-  if (!builtIn || (!read.inexact && dimensions < 2)) return read;
+  if (!builtIn) return read;
+  if (isPlainSerial(column)) return { ...read, native: type.replace(/^integer$/, 'int').replace('int', 'serial') };
+  const source = sourceOf(column);
+  if (!read.inexact && dimensions < 2 && collation === null && source === '') return read;
   const { inexact, incompatible, ...nearest } = read;
-  return { ...nearest, native: type + '[]'.repeat(Math.max(0, dimensions - 1)) };
+  const native = [
+    type + '[]'.repeat(Math.max(0, dimensions - 1)),
+    ...(collation === null ? [] : [`COLLATE ${collation}`]),
+    ...(source === '' ? [] : [source]),
+  ];
+  return { ...nearest, native: native.join(' ') };
 }
+
+/** An identity with options, or an expression. Empty for any other column, and for an identity as svc creates it. */
+function sourceOf({ type, identity, generated, default: expression, uses, sequence }: CatalogColumn): string {
+  if (generated !== '' && uses === null)
+    return `GENERATED ALWAYS AS (${withoutOuterParentheses(expression ?? '')}) ${generated === 's' ? 'STORED' : 'VIRTUAL'}`;
+  if (identity === '' || sequence === null) return '';
+  const options = sequenceOptions(type, sequence);
+  if (identity === 'd' && options === '') return '';
+  return `GENERATED ${identity === 'a' ? 'ALWAYS' : 'BY DEFAULT'} AS IDENTITY${options && ` (${options})`}`;
+}
+
+const MAX: Readonly<Record<string, string>> = {
+  smallint: '32767',
+  integer: '2147483647',
+  bigint: '9223372036854775807',
+};
+
+/** The options of a sequence that are not the default of its type. */
+function sequenceOptions(type: string, { start, increment, min, max, cache, cycle }: CatalogSequence): string {
+  return [
+    ...(start === '1' ? [] : [`START WITH ${start}`]),
+    ...(increment === '1' ? [] : [`INCREMENT BY ${increment}`]),
+    ...(min === '1' ? [] : [`MINVALUE ${min}`]),
+    ...(max === MAX[type] ? [] : [`MAXVALUE ${max}`]),
+    ...(cache === '1' ? [] : [`CACHE ${cache}`]),
+    ...(cycle ? ['CYCLE'] : []),
+  ].join(' ');
+}
+
+const isPlainSerial = ({ type, identity, required, sequence }: CatalogColumn): boolean =>
+  identity === '' && required && sequence !== null && sequence.type === type && sequenceOptions(type, sequence) === '';
 
 function unsupportedReason({ type }: CatalogConstraint): string {
   if (type === 'f') return 'references another schema';

@@ -5,6 +5,8 @@ export interface CatalogTable {
   readonly name: string;
   readonly unlogged: boolean;
   readonly partitioned: boolean;
+  /** `fillfactor=80` and others. */
+  readonly parameters: readonly string[];
   readonly columns: readonly CatalogColumn[];
   readonly constraints: readonly CatalogConstraint[];
   readonly indexes: readonly CatalogIndex[];
@@ -24,7 +26,25 @@ export interface CatalogColumn {
   readonly default: string | null;
   /** `a` always, `d` by default, empty for other columns. */
   readonly identity: string;
+  /** `s` stored, `v` virtual, empty for other columns. */
   readonly generated: string;
+  /** What only this database has and the default or the expression uses; null for none. */
+  readonly uses: string | null;
+  /** Another collation than that of the type, quoted; null for none. */
+  readonly collation: string | null;
+  /** The sequence that belongs to the column and from which its values come; null for none. */
+  readonly sequence: CatalogSequence | null;
+}
+
+/** Numbers as text: a maximum has more digits than a double. */
+export interface CatalogSequence {
+  readonly type: string;
+  readonly start: string;
+  readonly increment: string;
+  readonly min: string;
+  readonly max: string;
+  readonly cache: string;
+  readonly cycle: boolean;
 }
 
 export interface CatalogConstraint {
@@ -69,6 +89,7 @@ export async function readCatalog(exec: ExecSql, schema: string, tables?: readon
     name: String(row.name),
     unlogged: row.persistence === 'u',
     partitioned: row.kind === 'p',
+    parameters: listOf<string>(row.parameters),
     columns: listOf<CatalogColumn>(row.columns),
     constraints: listOf<CatalogConstraint>(row.constraints),
     indexes: listOf<CatalogIndex>(row.indexes),
@@ -81,14 +102,23 @@ function listOf<T>(value: unknown): readonly T[] {
 
 const query = (schema: string, named: string) => `
 WITH rel AS MATERIALIZED (
-  SELECT c.oid, c.relname, c.relkind, c.relpersistence FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  SELECT c.oid, c.relname, c.relkind, c.relpersistence, array_to_json(c.reloptions || (SELECT array_agg('toast.' || o) FROM pg_class t, unnest(t.reloptions) o WHERE t.oid = c.reltoastrelid)) AS parameters FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname !~ '^_svc_' ${named}
     AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e'))
-SELECT r.relname AS name, r.relkind AS kind, r.relpersistence AS persistence, a.j AS columns, k.j AS constraints, x.j AS indexes FROM rel r
+SELECT r.relname AS name, r.relkind AS kind, r.relpersistence AS persistence, r.parameters, a.j AS columns, k.j AS constraints, x.j AS indexes FROM rel r
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('number', a.attnum, 'name', a.attname,
     'type', format_type(a.atttypid, a.atttypmod), 'builtIn', t.typnamespace = 'pg_catalog'::regnamespace, 'dimensions', a.attndims, 'labels', CASE WHEN t.typtype = 'e' THEN
       (SELECT json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid) END, 'required', a.attnotnull, 'default', pg_get_expr(d.adbin, d.adrelid),
-    'identity', a.attidentity, 'generated', a.attgenerated) ORDER BY a.attnum) j
+    'identity', a.attidentity, 'generated', a.attgenerated,
+    'uses', (SELECT min(pg_describe_object(e.refclassid, e.refobjid, 0)) FROM pg_depend e WHERE e.classid = 'pg_attrdef'::regclass AND e.objid = d.oid
+      AND e.refclassid <> 'pg_class'::regclass AND e.refobjid >= 16384),
+    'collation', CASE WHEN a.attcollation <> 0 AND a.attcollation <> t.typcollation AND a.attcollation < 16384 THEN
+      (SELECT quote_ident(l.collname) FROM pg_collation l WHERE l.oid = a.attcollation) END,
+    'sequence', CASE WHEN a.attidentity <> '' OR d.oid IS NOT NULL THEN (SELECT json_build_object('type', format_type(s.seqtypid, -1), 'start', s.seqstart::text,
+      'increment', s.seqincrement::text, 'min', s.seqmin::text, 'max', s.seqmax::text, 'cache', s.seqcache::text, 'cycle', s.seqcycle)
+      FROM pg_depend p JOIN pg_sequence s ON s.seqrelid = p.objid WHERE p.classid = 'pg_class'::regclass AND p.refclassid = 'pg_class'::regclass
+      AND p.refobjid = r.oid AND p.refobjsubid = a.attnum AND (p.deptype = 'i' OR p.deptype = 'a' AND EXISTS (SELECT 1 FROM pg_depend u
+        WHERE u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid AND u.refclassid = 'pg_class'::regclass AND u.refobjid = s.seqrelid)) LIMIT 1) END) ORDER BY a.attnum) j
   FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
   WHERE a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped) a ON true
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', c.conname, 'type', c.contype, 'columns', COALESCE(c.conkey, '{}'),

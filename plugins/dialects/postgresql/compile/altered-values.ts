@@ -5,7 +5,7 @@ import { SCHEMA_PLACEHOLDER } from '../../sql/statement.ts';
 import { VALUES_ALTERED_ERROR } from '../connection/errors.ts';
 import { conversionExpression, hasNative } from './conversion.ts';
 import { doBlock } from './plpgsql-guards.ts';
-import { columnType, DEFAULT_STRING_LENGTH } from './types.ts';
+import { DEFAULT_STRING_LENGTH, storedType } from './types.ts';
 
 interface Altered {
   /** True for a value that the server converts to another one: converted back, it would not be the same. */
@@ -47,7 +47,7 @@ export function alteredValuesGuard(
 function alteredByNativeType(column: string, from: Field, to: Field): Altered | undefined {
   // Their texts may differ in white space.
   if (from.type === 'json' && to.type === 'json') return undefined;
-  const [before, after] = [columnType(from, ''), columnType(to, '')];
+  const [before, after] = [storedType(from, ''), storedType(to, '')];
   const converted = conversionExpression(column, from, to) ?? `${column}::${after}`;
   return {
     condition: `(${converted})::${after}::text::${before}::text IS DISTINCT FROM ${column}::text`,

@@ -1,6 +1,6 @@
 import type { Field, FieldType } from '../../../../core/schema/model.ts';
 import { TEXT_TYPES } from '../../shared/text-types.ts';
-import { columnType } from './types.ts';
+import { storedType } from './types.ts';
 
 export const hasNative = (from: Field, to: Field): boolean => from.native !== undefined || to.native !== undefined;
 
@@ -25,7 +25,7 @@ function jsonElements(column: string): string {
  * a string. `column` is quoted.
  */
 export function conversionExpression(column: string, from: Field, to: Field): string | undefined {
-  const type = columnType(to, '');
+  const type = storedType(to, '');
   if (hasNative(from, to) && from.type === to.type)
     // Every type has a text; few have a cast to another one.
     return from.type === 'text' && [from, to].some(({ native }) => !isCharacters(native))

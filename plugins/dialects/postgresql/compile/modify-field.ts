@@ -11,6 +11,7 @@ import { SCHEMA_PLACEHOLDER, type SqlText, sqlStatement } from '../../sql/statem
 import { alteredValuesGuard } from './altered-values.ts';
 import { conversionExpression, hasNative } from './conversion.ts';
 import { doBlock, tableOid, withGuard, withNativeEnumGuard } from './plpgsql-guards.ts';
+import { isSerial, nativeSource, storedType } from './types.ts';
 
 /** The clause that drops the primary key declared by `primaryKey` flags. */
 export const dropPrimaryKey = ({ quoteIdentifier }: Grammar, table: string): string =>
@@ -32,20 +33,24 @@ export function modifyField(grammar: Grammar, before: Collection, from: Field, t
   const dropped = oldNames.filter((_, index) => !newConstraints.includes(oldConstraints[index] ?? ''));
   for (const name of dropped) clauses.push(`DROP CONSTRAINT ${quoteIdentifier(name)}`);
 
-  const oldType = grammar.columnType(from, table);
-  const newType = grammar.columnType(to, table);
+  const oldType = storedType(from, table);
+  const newType = storedType(to, table);
   const retyped = oldType !== newType;
   if (retyped && (from.type === 'array' || to.type === 'array')) assertNoSelfReference(before, from);
   const oldDefault = defaultOf(grammar, from, table);
   const newDefault = defaultOf(grammar, to, table);
   const defaultChanges = retyped || oldDefault !== newDefault;
   const wasIdentity = isIdentity(from);
+  const sourceChanges = sourceOf(grammar, from) !== sourceOf(grammar, to);
+  if (sourceChanges) assertCreatableSource(table, to);
   // Identity changes are separate statements: in one ALTER they would still see the old type.
   const statements: Statement<SqlText>[] = [];
-  if (wasIdentity && !isIdentity(to)) {
+  if (sourceChanges && isComputed(from)) clause('DROP EXPRESSION');
+  else if (sourceChanges && wasIdentity) {
     // An adopted serial is an identity in the model, but a column with a default on the server.
     const both = ['DROP IDENTITY IF EXISTS', 'DROP DEFAULT'].map((what) => `ALTER COLUMN ${column} ${what}`);
     statements.push(alterTable(grammar, table, both));
+    if (isSerial(from)) statements.push(dropSequence(grammar, table, from.name));
   } else if (oldDefault !== undefined && defaultChanges) clause('DROP DEFAULT');
   if (retyped) {
     const using = conversionExpression(column, from, to);
@@ -70,7 +75,7 @@ export function modifyField(grammar: Grammar, before: Collection, from: Field, t
   if (wasIdentity && isIdentity(to) && INTEGER_WIDTHS.indexOf(to.type) > INTEGER_WIDTHS.indexOf(from.type)) {
     statements.push(widenSequence(grammar, table, from.name, newType));
   }
-  if (isIdentity(to) && !wasIdentity) {
+  if (isIdentity(to) && sourceChanges) {
     statements.push(alterTable(grammar, table, [`ALTER COLUMN ${column} ADD ${grammar.generated(to) ?? ''}`]));
     statements.push(continueSequence(grammar, table, from.name));
   }
@@ -110,6 +115,31 @@ function widenSequence(
   return sqlStatement(
     doBlock(
       `DECLARE seq regclass; BEGIN FOR seq IN SELECT s.seqrelid FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum JOIN pg_depend p ON p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid AND p.refclassid = 'pg_class'::regclass JOIN pg_sequence s ON s.seqrelid = p.refobjid JOIN pg_type t ON t.oid = s.seqtypid WHERE a.attrelid = ${tableOid(quoteIdentifier(table))} AND a.attname = ${quoteLiteral(field)} AND t.typlen < a.attlen LOOP EXECUTE format('ALTER SEQUENCE %s AS ${type}', seq); END LOOP; END`,
+    ),
+  );
+}
+
+const isComputed = (field: Field): boolean => nativeSource(field) !== '' && !isIdentity(field);
+
+/** Where the values of the field come from, other than a default. */
+function sourceOf(grammar: Grammar, field: Field): string {
+  if (isSerial(field)) return 'serial';
+  return isIdentity(field) || isComputed(field) ? (grammar.generated(field) ?? '') : '';
+}
+
+function assertCreatableSource(table: string, field: Field): void {
+  if (!isSerial(field) && !isComputed(field)) return;
+  throw new SvcError('not_supported', `The field "${table}.${field.name}" cannot become ${field.native}.`, {
+    why: 'PostgreSQL has no statement that makes an existing column a serial or a computed one.',
+    next: ['Add a field with that definition, and drop this one; or make a serial an identity with "autoGenerate".'],
+  });
+}
+
+/** The sequence that belongs to a serial. */
+function dropSequence({ quoteIdentifier, quoteLiteral }: Grammar, table: string, field: string): Statement<SqlText> {
+  return sqlStatement(
+    doBlock(
+      `DECLARE seq regclass; BEGIN FOR seq IN SELECT p.objid FROM pg_depend p JOIN pg_attribute a ON a.attrelid = p.refobjid AND a.attnum = p.refobjsubid JOIN pg_sequence s ON s.seqrelid = p.objid WHERE p.classid = 'pg_class'::regclass AND p.deptype = 'a' AND p.refobjid = ${tableOid(quoteIdentifier(table))} AND a.attname = ${quoteLiteral(field)} LOOP EXECUTE format('DROP SEQUENCE %s', seq); END LOOP; END`,
     ),
   );
 }

@@ -64,3 +64,15 @@ export function canonicalOptions(native: string): string {
     .replace(/\s+/g, ' ')
     .trim();
 }
+
+/** The options after the columns of a new table, with a space before them. Throws `schema_invalid`. */
+export function nativeTableOptions(native: string | undefined, table: string): string {
+  if (native === undefined) return '';
+  if (TABLE_OPTIONS.test(native)) return ` ${native}`;
+  throw new SvcError('schema_invalid', `The options of the table "${table}" are not valid.`, {
+    why: `${JSON.stringify(native)} is not a list of storage parameters.`,
+    next: ['Write it as WITH (fillfactor=80, autovacuum_enabled=false).'],
+  });
+}
+
+const TABLE_OPTIONS = /^WITH \([\w.]+ ?= ?[\w.-]+(?:, ?[\w.]+ ?= ?[\w.-]+)*\)$/i;

@@ -1,5 +1,6 @@
 import { SvcError } from '../../../../core/errors.ts';
 import type { Field, FieldType } from '../../../../core/schema/model.ts';
+import { expressionProblem } from './raw.ts';
 
 export const DEFAULT_STRING_LENGTH = 255;
 /** The highest precision of a numeric. */
@@ -31,8 +32,8 @@ export const columnTypes: Readonly<Record<FieldType, string>> = {
 export function columnType(field: Omit<Field, 'name'> & { readonly name?: string }, where: string): string {
   const { type, length, precision, scale, native } = field;
   if (native !== undefined) {
-    if (NATIVE_TYPE.test(native)) return native;
-    throw invalidFieldError(field, where, `${JSON.stringify(native)} is not the name of a type.`);
+    const { type: written, collation } = parseNative(field, where);
+    return collation === undefined ? written : `${written} COLLATE ${collation}`;
   }
   switch (type) {
     case 'string':
@@ -58,14 +59,42 @@ export function columnType(field: Omit<Field, 'name'> & { readonly name?: string
   }
 }
 
+/** The type of the values: a serial is an integer with a default. */
+export function storedType(field: Field, where: string): string {
+  const type = columnType(field, where);
+  return SERIALS[type.toLowerCase()] ?? type;
+}
+
+const SERIALS: Readonly<Record<string, string>> = { smallserial: 'smallint', serial: 'integer', bigserial: 'bigint' };
+
+export const isSerial = ({ native = '' }: Pick<Field, 'native'>): boolean => native.toLowerCase() in SERIALS;
+
+/** Where the values come from, in the language of the server: an identity or an expression. Empty for any other field. */
+export const nativeSource = (field: Field): string => (field.native === undefined ? '' : parseNative(field, '').source);
+
 const NAME = String.raw`(?:"(?:[^"]|"")+"|[a-z_\u0080-\uffff][\w$\u0080-\uffff]*)`;
 const INTERVAL_FIELD = '(?:year|month|day|hour|minute|second)';
-/** A type and nothing that could follow it in the definition of a column. */
-const NATIVE_TYPE = new RegExp(
-  String.raw`^(?:national )?${NAME}(?:\.${NAME})?(?: varying| precision| ${INTERVAL_FIELD}(?: to ${INTERVAL_FIELD})?)?` +
-    String.raw` ?(?:\([\w.-]+(?:, ?[\w.-]+)*\))?(?: with(?:out)? time zone)?(?:\[\d*\])*$`,
-  'iu',
+const TYPE =
+  String.raw`(?:national )?${NAME}(?:\.${NAME})?(?: varying| precision| ${INTERVAL_FIELD}(?: to ${INTERVAL_FIELD})?)?` +
+  String.raw` ?(?:\([\w.-]+(?:, ?[\w.-]+)*\))?(?: with(?:out)? time zone)?(?:\[\d*\])*`;
+const NATIVE = new RegExp(
+  String.raw`^(?<type>${TYPE})(?: COLLATE (?<collation>${NAME}(?:\.${NAME})?))?(?: (?<source>GENERATED .+))?$`,
+  'isu',
 );
+const IDENTITY = /^GENERATED (?:ALWAYS|BY DEFAULT) AS IDENTITY(?: \([\w -]+\))?$/i;
+const COMPUTED = /^GENERATED ALWAYS AS \((?<expression>.+)\) (?:STORED|VIRTUAL)$/is;
+
+/** The parts of a native type, and nothing else that could follow in the definition of a column. */
+function parseNative(field: Omit<Field, 'name'> & { readonly name?: string }, where: string) {
+  const { native = '' } = field;
+  const invalid = (why: string) => invalidFieldError(field, where, `${JSON.stringify(native)} is not a type: ${why}`);
+  const { type, collation, source = '' } = NATIVE.exec(native)?.groups ?? {};
+  if (type === undefined) throw invalid('write a type, and then at most COLLATE and GENERATED.');
+  if (source === '' || IDENTITY.test(source)) return { type, collation, source };
+  const why = expressionProblem(COMPUTED.exec(source)?.groups?.expression ?? ')');
+  if (why !== undefined) throw invalid('GENERATED is followed by neither an identity nor an expression.');
+  return { type, collation, source };
+}
 
 function invalidFieldError({ name }: { readonly name?: string }, where: string, why: string): SvcError {
   return new SvcError(
