@@ -91,7 +91,15 @@ function testAdoption(engine: TestEngine): void {
         assert.match(ran.stderr, /stay in the database.*do not create them in a new one.*raw migration/);
         const [{ tables }] = JSON.parse(read('svc/database/schema.json'));
         assert.deepEqual(tables.accounts.feeling.enumValues, ['sad', "it's ok", 'happy']);
-        assert.deepEqual(Object.keys(tables).sort(), ['accounts', 'loose', 'nopk', 'notes', 'papers', 'priced', 'spans']);
+        assert.deepEqual(Object.keys(tables).sort(), [
+          'accounts',
+          'loose',
+          'nopk',
+          'notes',
+          'papers',
+          'priced',
+          'spans',
+        ]);
         assert.equal(tables.accounts.address.native, 'inet');
         assert.equal(tables.loose.price.native, 'numeric');
         assert.equal(files().length, 1);

@@ -17,7 +17,7 @@ const IS_IDENTITY = "a.attnotnull AND a.atttypid IN ('int2'::regtype, 'int4'::re
 
 const query = (schema: string) => `
 WITH own AS MATERIALIZED (
-  SELECT c.oid, c.relname, c.relkind, c.relrowsecurity FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  SELECT c.oid, c.relname, c.relkind, c.relrowsecurity, c.relreplident FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND c.relname !~ '^_svc_'
     AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')),
 rel AS (SELECT * FROM own WHERE relkind IN ('r', 'p')),
@@ -46,13 +46,31 @@ SELECT collection, field, what FROM (
   UNION ALL SELECT r.relname, a.attname, 'has a comment, which svc does not write'
   FROM rel r JOIN pg_description d ON d.objoid = r.oid AND d.classoid = 'pg_class'::regclass
   LEFT JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = d.objsubid AND d.objsubid > 0
+  UNION ALL SELECT r.relname, NULL, 'has a comment on ' || CASE WHEN k.oid IS NULL THEN 'the index ' || quote_ident(c.relname)
+    ELSE 'the constraint ' || quote_ident(k.conname) END || ', which svc does not write'
+  FROM rel r JOIN pg_description d ON d.classoid IN ('pg_class'::regclass, 'pg_constraint'::regclass)
+  LEFT JOIN pg_constraint k ON d.classoid = 'pg_constraint'::regclass AND k.oid = d.objoid AND k.conrelid = r.oid
+  LEFT JOIN pg_index i ON d.classoid = 'pg_class'::regclass AND i.indexrelid = d.objoid AND i.indrelid = r.oid LEFT JOIN pg_class c ON c.oid = i.indexrelid
+  WHERE k.oid IS NOT NULL OR c.oid IS NOT NULL
+  UNION ALL SELECT r.relname, NULL, 'is clustered on the index ' || quote_ident(c.relname) || ', which svc does not set'
+  FROM rel r JOIN pg_index i ON i.indrelid = r.oid AND i.indisclustered JOIN pg_class c ON c.oid = i.indexrelid
+  UNION ALL SELECT r.relname, NULL, 'has another replica identity than its key, which svc does not set' FROM rel r WHERE r.relreplident <> 'd'
+  UNION ALL SELECT r.relname, NULL, 'has the partition ' || i.inhrelid::regclass || ', which svc does not create'
+  FROM rel r JOIN pg_inherits i ON i.inhparent = r.oid JOIN pg_class c ON c.oid = i.inhrelid WHERE c.relispartition
+  UNION ALL SELECT r.relname, NULL, 'has the statistics ' || quote_ident(s.stxname) || ', which svc does not create'
+  FROM rel r JOIN pg_statistic_ext s ON s.stxrelid = r.oid
+  UNION ALL SELECT r.relname, a.attname, 'has storage settings of its own, which svc does not set'
+  FROM rel r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type t ON t.oid = a.atttypid
+  WHERE a.attstorage <> t.typstorage OR COALESCE(a.attstattarget, -1) <> -1 OR COALESCE(to_jsonb(a) ->> 'attcompression', '') <> '' OR a.attoptions IS NOT NULL
   UNION ALL SELECT r.relname, a.attname, 'has its own collation, which svc does not set'
   FROM rel r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type t ON t.oid = a.atttypid
-  WHERE a.attcollation <> 0 AND a.attcollation <> t.typcollation
-  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || s.seqrelid::regclass || ', which starts at '
-    || s.seqstart || ' and increments by ' || s.seqincrement || '; svc creates one that starts at 1 and increments by 1'
+  WHERE a.attcollation >= 16384 AND a.attcollation <> t.typcollation
+  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || s.seqrelid::regclass || ', which svc replaces by an identity that starts at 1'
   FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq
-  JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num WHERE ${IS_IDENTITY} AND (s.seqstart <> 1 OR s.seqincrement <> 1 OR s.seqcycle)
+  JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num WHERE ${IS_IDENTITY} AND a.attidentity = '' AND (s.seqtypid <> a.atttypid
+    OR s.seqstart <> 1 OR s.seqincrement <> 1 OR s.seqmin <> 1 OR s.seqcache <> 1 OR s.seqcycle OR s.seqmax <> CASE s.seqtypid WHEN 'int2'::regtype
+    THEN 32767 WHEN 'int4'::regtype THEN 2147483647 ELSE 9223372036854775807 END OR NOT EXISTS (SELECT 1 FROM pg_depend o WHERE o.classid = 'pg_class'::regclass
+    AND o.objid = s.seqrelid AND o.deptype = 'a' AND o.refobjid = r.oid AND o.refobjsubid = a.attnum))
   UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || s.seqrelid::regclass
     || ', which other fields use too; svc creates one for each'
   FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq
