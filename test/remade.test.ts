@@ -1,14 +1,23 @@
 import * as assert from 'node:assert/strict';
-import { engines, type TestEngine } from './kit/engines.ts';
+import type { Connection } from '../core/dialect.ts';
+import type { Target } from '../core/migration/target.ts';
+import { sqlEngines, type TestEngine } from './kit/engines.ts';
 import { assertExit, json, LONG, project } from './kit/project.ts';
-import { POSTGRESQL_CASES, POSTGRESQL_FACTS, POSTGRESQL_SAID, POSTGRESQL_SETUP } from './kit/remade-postgresql.ts';
+import { MYSQL_CASES, MYSQL_SAID, MYSQL_SETUP, NOT_ON_MARIADB, NOT_ON_MYSQL } from './kit/remade-mysql.ts';
+import {
+  POSTGRESQL_CASES,
+  POSTGRESQL_FACTS,
+  POSTGRESQL_SAID,
+  POSTGRESQL_SETUP,
+  type RemadeCases,
+} from './kit/remade-postgresql.ts';
 import { test } from './kit/test.ts';
 
 /**
  * A database made again from the files that `pull` wrote is the same one, by every fact of its catalog. What is not the same is
  * in a warning: nothing is lost in silence.
  */
-for (const engine of engines) {
+for (const engine of sqlEngines) {
   const title = `${engine.name}: a table that was pulled and made again is the same, or a warning says what is not`;
   if (engine.missing === undefined) test(title, () => remake(engine), LONG);
   else test.skip(title, engine.missing);
@@ -17,13 +26,54 @@ for (const engine of engines) {
 const SCHEMA = 'svc/database/schema.json';
 const MIGRATIONS = 'svc/database/migrations/main';
 
+type Facts = Map<string, Set<string>>;
+
+/** A grown database of one feature for each table. */
+interface Remade {
+  readonly setup: string;
+  readonly cases: RemadeCases;
+  /** The tables of which a warning says that they are not the same. */
+  readonly said: readonly string[];
+  readonly facts: (connection: Connection) => Promise<Facts>;
+}
+
+function remadeOn({ name, dialect }: TestEngine): Remade {
+  if (dialect.name === 'postgresql') {
+    const facts = async (connection: Connection) => factsByTable(await connection.query(POSTGRESQL_FACTS));
+    return { setup: POSTGRESQL_SETUP, cases: POSTGRESQL_CASES, said: POSTGRESQL_SAID, facts };
+  }
+  const missing = name === 'mysql' ? NOT_ON_MYSQL : NOT_ON_MARIADB;
+  const cases = Object.fromEntries(Object.entries(MYSQL_CASES).filter(([table]) => !missing.includes(table)));
+  return { setup: MYSQL_SETUP, cases, said: MYSQL_SAID.filter((table) => table in cases), facts: factsOfMysql };
+}
+
+async function factsOfMysql(connection: Connection): Promise<Facts> {
+  const found: Facts = new Map();
+  const tables = await connection.query(
+    "SELECT table_name AS t FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name NOT LIKE '\\_svc\\_%'",
+  );
+  for (const { t } of tables) {
+    const [row] = await connection.query(`SHOW CREATE TABLE \`${t}\``);
+    const text = String(row?.['Create Table']).replace(/ AUTO_INCREMENT=\d+/, '');
+    const triggers = await connection.query(
+      `SELECT action_statement AS s FROM information_schema.triggers WHERE event_object_schema = DATABASE() AND event_object_table = '${t}'`,
+    );
+    found.set(
+      String(t),
+      new Set([...text.split('\n').map((line) => line.replace(/,$/, '')), ...triggers.map(({ s }) => String(s))]),
+    );
+  }
+  return found;
+}
+
 async function remake(engine: TestEngine): Promise<void> {
+  const { setup, cases, said: expected, facts } = remadeOn(engine);
   await engine.withUrl((from, connectFrom) =>
     engine.withUrl(async (to, connectTo) => {
       const source = (await connectFrom()).connection;
-      await source.query(POSTGRESQL_SETUP);
-      for (const [name, ddl] of Object.entries(POSTGRESQL_CASES)) await source.query(ddl.replaceAll('@', name));
-      const before = factsByTable(await source.query(POSTGRESQL_FACTS));
+      await source.query(setup);
+      for (const [name, ddl] of Object.entries(cases)) await source.query(ddl.replaceAll('@', name));
+      const before = await facts(source);
       await source.close();
 
       const pulled = project({ main: from });
@@ -37,29 +87,38 @@ async function remake(engine: TestEngine): Promise<void> {
       assertExit(await made.svc('db', 'migrate'));
       assert.match(assertExit(await made.svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
       assert.match(assertExit(await made.svc('db', 'schema', 'check')).stdout, /^OK/);
-      const target = (await connectTo()).connection;
-      const after = factsByTable(await target.query(POSTGRESQL_FACTS));
+      const after = await read(connectTo, facts);
 
       const said: string[] = [];
       const silent: object[] = [];
-      for (const [name, facts] of before) {
+      for (const [name, known] of before) {
         const made = after.get(name) ?? new Set();
-        const lost = [...facts].filter((fact) => !made.has(fact));
-        const gained = [...made].filter((fact) => !facts.has(fact));
+        const lost = [...known].filter((fact) => !made.has(fact));
+        const gained = [...made].filter((fact) => !known.has(fact));
         if (lost.length + gained.length === 0) continue;
         if (warnings.some((line: string) => new RegExp(`\\b${name}\\b`).test(line))) said.push(name);
         else silent.push({ name, lost, gained });
       }
       assert.deepEqual(silent, []);
-      assert.deepEqual(said.sort(), [...POSTGRESQL_SAID].sort());
+      assert.deepEqual(said.sort(), [...expected].sort());
       assertExit(await made.svc('db', 'migrate', 'rollback', '--allow-destructive'));
-      assert.deepEqual(await target.query(POSTGRESQL_FACTS), []);
+      assert.deepEqual(await read(connectTo, facts), new Map());
     }),
   );
 }
 
-function factsByTable(rows: readonly Readonly<Record<string, unknown>>[]): Map<string, Set<string>> {
-  const found = new Map<string, Set<string>>();
+/** An embedded database has one connection at a time. */
+async function read(connect: () => Promise<Target>, facts: Remade['facts']): Promise<Facts> {
+  const { connection } = await connect();
+  try {
+    return await facts(connection);
+  } finally {
+    await connection.close();
+  }
+}
+
+function factsByTable(rows: readonly Readonly<Record<string, unknown>>[]): Facts {
+  const found: Facts = new Map();
   for (const { t, fact } of rows) {
     const facts = found.get(String(t)) ?? new Set();
     found.set(String(t), facts.add(respelled(String(fact))));

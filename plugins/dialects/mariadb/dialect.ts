@@ -28,8 +28,9 @@ export const mariadbTraits: Traits = {
   arrayCheck: (column) => `json_valid(${column}) and json_type(${column}) = 'ARRAY'`,
   json: { equals: (column, literal) => `json_equals(${column}, ${literal})`, equalsSince: [10, 7, 0] },
   catalog: {
-    unsupportedIndex:
-      "CASE WHEN s.ignored = 'YES' THEN 'is ignored' WHEN s.index_type = 'HASH' THEN 'is a hash of long values' END",
+    indexExpression: 'NULL',
+    isHiddenIndex: "s.ignored = 'YES'",
+    hiddenIndex: 'IGNORED',
     checksQuery: `SELECT k.table_name AS t, k.constraint_name AS n, k.check_clause AS e, NULL AS unsupported, k.level = 'Column' AS of_column
   FROM information_schema.check_constraints k WHERE k.constraint_schema = DATABASE()`,
     // Only read for spatial columns: that view opens every table.

@@ -34,8 +34,9 @@ export const mysqlTraits: Traits = {
     orderable: (literal) => `CAST(${literal} AS JSON)`,
   },
   catalog: {
-    unsupportedIndex:
-      "CASE WHEN s.expression IS NOT NULL THEN 'is on an expression' WHEN s.is_visible = 'NO' THEN 'is invisible' END",
+    indexExpression: 's.expression',
+    isHiddenIndex: "s.is_visible = 'NO'",
+    hiddenIndex: 'INVISIBLE',
     checksQuery: `SELECT c.table_name AS t, c.constraint_name AS n, k.check_clause AS e, CASE WHEN c.enforced = 'NO' THEN 'is not enforced' END AS unsupported, 0 AS of_column
   FROM information_schema.table_constraints c JOIN information_schema.check_constraints k
   ON k.constraint_schema = c.constraint_schema AND k.constraint_name = c.constraint_name

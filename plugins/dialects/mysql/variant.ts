@@ -64,8 +64,12 @@ export interface Traits {
     orderable?(literal: string): string;
   };
   readonly catalog: {
-    /** For `information_schema.statistics s`: why svc does not create such an index, or NULL. */
-    readonly unsupportedIndex: string;
+    /** For `information_schema.statistics s`: the expression in place of a column, or NULL. */
+    readonly indexExpression: string;
+    /** For `information_schema.statistics s`: whether queries do not use the index. */
+    readonly isHiddenIndex: string;
+    /** The word for such an index. */
+    readonly hiddenIndex: string;
     /** Returns `t` (table), `n` (name), `e` (expression), `unsupported` (why) and `of_column` (1 for a column's check). */
     readonly checksQuery: string;
     /** For `information_schema.columns c`: a spatial column's attribute that is not part of its type, or NULL. */

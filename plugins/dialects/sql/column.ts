@@ -8,11 +8,14 @@ import { assertIdentifier, enumCheckName, primaryKeyName, uniqueName } from './n
 export function columnDefinition(grammar: Grammar, field: Field, table: string): string {
   assertIdentifier(grammar, field.name, 'field');
   const value = defaultExpression(grammar, field, table);
+  const generated = field.autoGenerate || field.native !== undefined ? (grammar.generated(field) ?? '') : '';
+  // MySQL reads NULL and NOT NULL only after an expression.
+  const nullable = /^GENERATED ALWAYS AS \(/i.test(generated) ? '' : grammar.nullable;
+  const nullability = field.required ? 'NOT NULL' : nullable;
   return [
     grammar.quoteIdentifier(field.name),
     grammar.columnType(field, table),
-    field.required ? 'NOT NULL' : grammar.nullable,
-    field.autoGenerate || field.native !== undefined ? (grammar.generated(field) ?? '') : '',
+    ...(nullable === grammar.nullable ? [nullability, generated] : [generated, nullability]),
     value === undefined ? '' : `DEFAULT ${value}`,
     grammar.columnCheck(field, table),
   ]

@@ -6,6 +6,8 @@ export interface CatalogTable {
   readonly engine: string;
   readonly collation: string;
   readonly partitioned: boolean;
+  /** `row_format=COMPRESSED` and others, as the server writes them. */
+  readonly options: string;
   readonly columns: readonly CatalogColumn[];
   readonly indexes: readonly CatalogIndex[];
   readonly foreignKeys: readonly CatalogForeignKey[];
@@ -32,8 +34,8 @@ export interface CatalogColumn {
 export interface CatalogIndex {
   readonly name: string;
   readonly unique: boolean;
-  /** Why svc cannot create such an index; null if it can. */
-  readonly unsupported: string | null;
+  /** Its definition in the language of the server; null for a B-tree over whole columns. */
+  readonly native: string | null;
   readonly columns: readonly { readonly name: string; readonly descending: boolean }[];
 }
 
@@ -63,11 +65,12 @@ export type CatalogDefault = { readonly literal: string } | { readonly expressio
  * the key, or its name before the key was renamed with its table.
  */
 export function isAutomaticIndex(
-  { name, unique, columns }: CatalogIndex,
+  { name, unique, native, columns }: CatalogIndex,
   keys: readonly Pick<CatalogForeignKey, 'name' | 'columns'>[],
 ): boolean {
   return (
     !unique &&
+    native === null &&
     keys.some(
       (key) =>
         isSameConstraintName(name, key.name) &&
@@ -83,6 +86,6 @@ const isSameConstraintName = (index: string, key: string): boolean =>
 const RENAMED_SUFFIX = /(?<=.)_ibfk_(?!.*_ibfk_).*$/s;
 
 /** Whether a foreign key over these columns can use the index. */
-export function serves({ unsupported, columns }: CatalogIndex, wanted: readonly string[]): boolean {
-  return unsupported === null && wanted.every((name, at) => columns[at]?.name === name);
+export function serves({ native, columns }: CatalogIndex, wanted: readonly string[]): boolean {
+  return native === null && wanted.every((name, at) => columns[at]?.name === name);
 }

@@ -2,6 +2,7 @@ import type { UnsupportedObject } from '../../../../core/dialect.ts';
 import type {
   Collection,
   Constraint,
+  Default,
   Field,
   Index,
   ReferentialAction,
@@ -10,10 +11,11 @@ import type {
 import { uniqueName } from '../../sql/names.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
-import { type ReadType, readType } from '../compile/types.ts';
+import { canonicalType, type ReadType, readType, UUID_COLLATION } from '../compile/types.ts';
 import type { Traits } from '../variant.ts';
 import {
   type CatalogColumn,
+  type CatalogDefault,
   type CatalogForeignKey,
   type CatalogIndex,
   type CatalogTable,
@@ -21,7 +23,7 @@ import {
   PRIMARY_KEY,
 } from './catalog-table.ts';
 import { hasZeroDate, parseDefault } from './defaults.ts';
-import { withoutOuterParentheses } from './show-create-table.ts';
+import { columnsIn, withoutOuterParentheses } from './show-create-table.ts';
 
 export interface Introspection {
   readonly model: SchemaModel;
@@ -73,7 +75,6 @@ function collectionOf(
       what: `has the ${kind} "${name}", which svc cannot create: it ${why}`,
     });
   if (table.partitioned) note('is partitioned');
-  if (table.engine !== 'InnoDB') note(`has the engine ${table.engine}; svc creates InnoDB tables`);
 
   const order = table.columns.map(({ name }) => name);
   const primary = new Set<string>();
@@ -83,7 +84,8 @@ function collectionOf(
   for (const index of table.indexes) {
     const columns = index.columns.map(({ name }) => name);
     const [only = ''] = columns;
-    if (index.unsupported !== null) leaveOut('index', index.name, index.unsupported);
+    if (index.native !== null && index.name === PRIMARY_KEY)
+      leaveOut('constraint', index.name, 'is on the beginning of values');
     else if (index.name === PRIMARY_KEY && inOrder(columns, order)) for (const name of columns) primary.add(name);
     else if (index.name === PRIMARY_KEY)
       constraints.set(PRIMARY_KEY, { name: PRIMARY_KEY, type: 'primaryKey', columns });
@@ -121,14 +123,19 @@ function collectionOf(
     column.name,
     fieldOf(column, table, { primary, unique, arrays, texts }, (what) => note(what, column.name)),
   ]);
-  const { collation } = table;
-  const options = collation === defaultCollation ? {} : { sqlOptions: { collation } };
-  return { name: table.name, fields: new Map(fields), indexes, constraints, options };
+  return {
+    name: table.name,
+    fields: new Map(fields),
+    indexes,
+    constraints,
+    options: optionsOf(table, defaultCollation),
+  };
 }
 
-/** The columns in an expression as the server spells it. */
-export function columnsIn(expression: string, columns: readonly string[]): string[] {
-  return columns.filter((name) => expression.includes(quoteIdentifier(name))).sort();
+function optionsOf({ collation, engine, options }: CatalogTable, defaultCollation: string): Collection['options'] {
+  const native = [...(engine === 'InnoDB' ? [] : [`ENGINE=${engine}`]), ...(options === '' ? [] : [options])].join(' ');
+  if (collation === defaultCollation && native === '') return {};
+  return { sqlOptions: { ...(collation !== defaultCollation && { collation }), ...(native !== '' && { native }) } };
 }
 
 function inOrder(columns: readonly string[], order: readonly string[]): boolean {
@@ -136,9 +143,11 @@ function inOrder(columns: readonly string[], order: readonly string[]): boolean 
 }
 
 /** Whether the index looks like that of a unique field. */
-function isUniqueFlag(table: string, { name, unique, columns }: CatalogIndex): boolean {
+function isUniqueFlag(table: string, { name, unique, native, columns }: CatalogIndex): boolean {
   const [only, ...more] = columns;
-  return unique && more.length === 0 && !only?.descending && name === uniqueName(table, only?.name ?? '');
+  return (
+    native === null && unique && more.length === 0 && !only?.descending && name === uniqueName(table, only?.name ?? '')
+  );
 }
 
 export function isArrayCheck(traits: Traits, expression: string, column: string): boolean {
@@ -154,19 +163,12 @@ interface Flags {
 
 function fieldOf(column: CatalogColumn, table: CatalogTable, flags: Flags, note: (what: string) => void): Field {
   const { name, extra } = column;
-  const { inexact, ...read } = typeOf(column, flags);
-  if (inexact) note(`has the type ${column.type}, which svc cannot create; the nearest is ${read.type}`);
-  if (column.generated !== '') note('is computed from other columns');
-  if (/on update/i.test(extra)) note('is set to the time of every update, which svc does not support');
-  if (/\binvisible\b/i.test(extra)) note('is invisible, which svc does not support');
+  const read = nativeType(column, typeOf(column, flags), table.collation);
   if (column.comment !== '') note('has a comment, which svc does not write');
-  const hasCollation = read.type === 'string' || read.type === 'text' || read.type === 'enum';
-  if (hasCollation && column.collation !== null && column.collation !== table.collation)
-    note('has its own collation, which svc does not set');
   const isZero = hasZeroDate(column);
   if (isZero) note('has a zero date as its default, which svc keeps and does not create');
   const found = isZero ? undefined : column.default;
-  const value = found && parseDefault(found, read);
+  const value = found && (parseBits(found, read) ?? parseDefault(found, read));
   const autoIncrement = /\bauto_increment\b/i.test(extra);
   return {
     name,
@@ -178,6 +180,35 @@ function fieldOf(column: CatalogColumn, table: CatalogTable, flags: Flags, note:
     ...(flags.unique.has(name) && { unique: true }),
     ...(value !== undefined && { default: value }),
   };
+}
+
+/** The type with what svc has no words for, in the language of the server. */
+export function nativeType(column: CatalogColumn, { inexact, ...read }: ReadType, tableCollation: string): ReadType {
+  const { charset, collation, spatial, extra, generated } = column;
+  const hasCollation = read.type === 'string' || read.type === 'text' || read.type === 'enum';
+  const isCollated = hasCollation && charset !== null && collation !== null && collation !== tableCollation;
+  const isOwnUuid = read.type === 'uuid' && collation !== null && collation !== UUID_COLLATION;
+  const onUpdate = /on update (current_timestamp(?:\(\d?\))?)/i.exec(extra)?.[1];
+  const parts = [
+    ...(isCollated || isOwnUuid ? [`character set ${charset} collate ${collation}`] : []),
+    ...(spatial === '' ? [] : [spatial]),
+    ...(generated === ''
+      ? []
+      : [`generated always as (${generated}) ${/\bstored\b/i.test(extra) ? 'stored' : 'virtual'}`]),
+    ...(/\binvisible\b/i.test(extra) ? ['invisible'] : []),
+    ...(onUpdate === undefined ? [] : [`on update ${onUpdate.toLowerCase().replace('()', '')}`]),
+  ];
+  if (!inexact && parts.length === 0) return read;
+  return { ...read, native: [canonicalType(column.type), ...parts].join(' ') };
+}
+
+/** The default `b'101'` of bits as bytes. */
+function parseBits(found: CatalogDefault, { native = '' }: ReadType): Default | undefined {
+  if (!/^bit\b/.test(native)) return undefined;
+  const digits = /^b'([01]+)'$/.exec('literal' in found ? found.literal : found.expression)?.[1];
+  if (digits === undefined) return undefined;
+  const bytes = digits.padStart(Math.ceil(digits.length / 8) * 8, '0').match(/.{8}/g) ?? [];
+  return Buffer.from(bytes.map((byte) => Number.parseInt(byte, 2))).toString('base64');
 }
 
 function typeOf({ name, type, charset }: CatalogColumn, { arrays, texts }: Flags): ReadType {
@@ -202,7 +233,11 @@ function foreignKey({ name, columns, table, target, ...rules }: CatalogForeignKe
   return { name, type: 'foreignKey', columns, references };
 }
 
-function modelIndex({ name, unique, columns }: CatalogIndex): Index {
+export function modelIndex({ name, unique, native, columns }: CatalogIndex): Index {
+  if (native !== null) {
+    const read = [...new Set(columns.map((column) => column.name))].map((column) => ({ name: column }));
+    return { name, columns: read, ...(unique && { unique: true }), native };
+  }
   return {
     name,
     columns: columns.map((column) => ({ name: column.name, ...(column.descending && { order: 'desc' as const }) })),

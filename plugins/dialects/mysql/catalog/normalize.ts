@@ -15,12 +15,13 @@ import type { Grammar } from '../../sql/grammar.ts';
 import { uniqueName } from '../../sql/names.ts';
 import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
-import { isAutoIncrement, STRING_LENGTH } from '../compile/types.ts';
+import { isAutoIncrement, readType, STRING_LENGTH } from '../compile/types.ts';
 import type { Traits } from '../variant.ts';
 import { type CatalogDefault, PRIMARY_KEY } from './catalog-table.ts';
 import { canonicalDefault, parseDefault } from './defaults.ts';
-import { columnsIn } from './introspect.ts';
-import { lineOf, replaceSupplementary, textAfter, withoutOuterParentheses } from './show-create-table.ts';
+import { modelIndex, nativeType } from './introspect.ts';
+import { indexOf } from './read-catalog.ts';
+import { columnsIn, lineOf, replaceSupplementary, textAfter, withoutOuterParentheses } from './show-create-table.ts';
 import { hexSql } from './supplementary-characters.ts';
 
 /** The part of a model that the catalog stores. Expressions stay as written. */
@@ -70,8 +71,11 @@ function normalizeCollection(collection: Collection): Collection {
     indexes.delete(name);
     setFlags(fields, only.name, { unique: true });
   }
-  const collation = collection.options.sqlOptions?.collation;
-  const options = collation === undefined ? {} : { sqlOptions: { collation } };
+  const { collation, native } = collection.options.sqlOptions ?? {};
+  const options =
+    collation === undefined && native === undefined
+      ? {}
+      : { sqlOptions: { ...(collation !== undefined && { collation }), ...(native !== undefined && { native }) } };
   return { ...collection, fields, constraints, indexes, options };
 }
 
@@ -80,9 +84,14 @@ export function withoutDefaultCollation(model: SchemaModel, collation: string): 
   return new Map(
     [...model].map(([name, collection]) => [
       name,
-      collection.options.sqlOptions?.collation === collation ? { ...collection, options: {} } : collection,
+      collection.options.sqlOptions?.collation === collation ? withoutCollation(collection) : collection,
     ]),
   );
+}
+
+function withoutCollation(collection: Collection): Collection {
+  const { collation: _, ...rest } = collection.options.sqlOptions ?? {};
+  return { ...collection, options: Object.keys(rest).length > 0 ? { sqlOptions: rest } : {} };
 }
 
 function isInOrder({ fields }: Collection, columns: readonly string[]): boolean {
@@ -140,8 +149,10 @@ export async function normalizeExpressions(context: NormalizeContext, model: Sch
   return found;
 }
 
-function hasExpressions({ fields, constraints }: Collection): boolean {
+function hasExpressions({ fields, constraints, indexes }: Collection): boolean {
   return (
+    [...fields.values()].some(({ native }) => native !== undefined) ||
+    [...indexes.values()].some(({ native }) => native !== undefined) ||
     [...fields.values()].some((field) => field.default !== undefined && isExpression(field.default)) ||
     [...constraints.values()].some((constraint) => constraint.type === 'check')
   );
@@ -152,28 +163,37 @@ async function respellCollection(
   { traits, grammar, tableOptions }: NormalizeContext,
   collection: Collection,
 ): Promise<Collection> {
-  const { name, fields, constraints } = collection;
+  const { name, fields, constraints, indexes, options } = collection;
   const checks = [...constraints.values()].filter((constraint) => constraint.type === 'check');
   const lines = [
     // A server may require a primary key.
     '_svc_n int PRIMARY KEY',
+    // Has the collation of the table.
+    '_svc_t varchar(1)',
     ...[...fields.values()].map((field) => {
       // The server returns the default of a required field only together with a row.
       const { autoGenerate: _, required: __, ...plain } = field;
       return columnDefinition({ ...grammar, columnCheck: () => '' }, plain, name);
     }),
     ...checks.map((check) => constraintDefinition(grammar, check)),
+    ...[...indexes.values()].flatMap(probedIndex),
   ];
   try {
     const replaced = replaceSupplementary(lines.join(', '));
-    await exec(`CREATE TEMPORARY TABLE ${PROBE} (${replaced.text})${tableOptions}`);
+    const collation = options.sqlOptions?.collation;
+    const suffix = collation === undefined ? tableOptions : ` DEFAULT COLLATE ${collation}`;
+    await exec(`CREATE TEMPORARY TABLE ${PROBE} (${replaced.text})${suffix}`);
     const [row] = await rowsOf(exec, `SHOW CREATE TABLE ${PROBE}`);
     const text = replaced.restore(String(row?.['Create Table']));
     const read = new Map<string, Field>();
-    for (const [key, field] of fields) read.set(key, await respellField(exec, traits, field, text));
+    const types = await readNativeTypes(exec, [...fields.values()], text);
+    for (const [key, field] of fields) {
+      read.set(key, await respellField(exec, traits, types.get(key) ?? field, text));
+    }
     return {
       ...collection,
       fields: read,
+      indexes: await respellIndexes(exec, traits, indexes, [...fields.keys()]),
       constraints: new Map(
         [...constraints].map(([key, constraint]) => [
           key,
@@ -184,6 +204,83 @@ async function respellCollection(
   } finally {
     await exec(`DROP TEMPORARY TABLE IF EXISTS ${PROBE}`);
   }
+}
+
+/** A temporary table cannot have an index of another kind. */
+function probedIndex({ name, native, unique }: Index): string[] {
+  if (native === undefined || !native.startsWith('(')) return [];
+  return [`${unique ? 'UNIQUE ' : ''}INDEX ${quoteIdentifier(name)} ${native}`];
+}
+
+async function respellIndexes(
+  exec: ExecSql,
+  traits: Traits,
+  indexes: Collection['indexes'],
+  fields: readonly string[],
+): Promise<Collection['indexes']> {
+  if (![...indexes.values()].some(({ native }) => native !== undefined)) return indexes;
+  const shown = await rowsOf(exec, `SHOW INDEX FROM ${PROBE}`);
+  const rows = shown.map((row) => ({
+    n: row.Key_name,
+    nu: row.Non_unique,
+    c: row.Column_name,
+    o: row.Collation,
+    part: row.Sub_part,
+    kind: row.Index_type,
+    comment: row.Index_comment,
+    e: row.Expression ?? null,
+    hidden: row.Visible === 'NO' || row.Ignored === 'YES' ? 1 : 0,
+  }));
+  return new Map(
+    [...indexes].map(([name, index]) => {
+      const own = rows.filter(({ n }) => n === name);
+      if (index.native === undefined) return [name, index];
+      return [name, own.length > 0 ? modelIndex(indexOf(traits, [name, own], fields)) : withQuotedColumns(index)];
+    }),
+  );
+}
+
+/** `FULLTEXT (a, b)` as the catalog shows it: these indexes are on whole columns. */
+function withQuotedColumns(index: Index): Index {
+  const columns = index.columns.map(({ name }) => quoteIdentifier(name)).join(',');
+  const [, kind = '', rest = ''] = /^(\w+) ?\([^)]*\)(.*)$/s.exec(index.native ?? '') ?? [];
+  return { ...index, native: `${kind.toUpperCase()} (${columns})${rest}` };
+}
+
+/** The native types as the server spells them. */
+async function readNativeTypes(exec: ExecSql, fields: readonly Field[], table: string): Promise<Map<string, Field>> {
+  const found = new Map<string, Field>();
+  if (!fields.some(({ native }) => native !== undefined)) return found;
+  const shown = new Map((await rowsOf(exec, `SHOW FULL COLUMNS FROM ${PROBE}`)).map((row) => [String(row.Field), row]));
+  const tableCollation = String(shown.get('_svc_t')?.Collation);
+  for (const field of fields) {
+    const row = shown.get(field.name);
+    if (field.native === undefined || !row) continue;
+    const { length: _, precision: __, scale: ___, enumValues: ____, native, type: _____, ...rest } = field;
+    const collation = row.Collation === null ? null : String(row.Collation);
+    const charset = collation === null ? null : (collation.split('_')[0] ?? null);
+    const column = {
+      name: field.name,
+      type: String(row.Type),
+      required: false,
+      default: undefined,
+      extra: String(row.Extra),
+      charset,
+      collation,
+      comment: '',
+      spatial: /\b(?:srid|ref_system_id) ?=? ?\d+/i.exec(native)?.[0] ?? '',
+      generated: expressionOf(field.name, table),
+    };
+    found.set(field.name, { ...rest, ...nativeType(column, readType(column.type, charset), tableCollation) });
+  }
+  return found;
+}
+
+/** The expression of a computed column in SHOW CREATE TABLE; empty for any other. */
+function expressionOf(name: string, table: string): string {
+  const shown = textAfter(' AS ', lineOf(`${quoteIdentifier(name)} `, table)) ?? '';
+  const rest = textAfter(')', shown);
+  return rest === undefined ? '' : shown.slice(1, shown.length - rest.length - 1);
 }
 
 async function respellField(exec: ExecSql, traits: Traits, field: Field, table: string): Promise<Field> {

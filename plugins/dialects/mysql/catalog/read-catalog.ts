@@ -3,6 +3,7 @@ import { type ExecSql, type Result, rowsOf } from '../../sql/session.ts';
 import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
 import type { Traits } from '../variant.ts';
 import type { CatalogColumn, CatalogForeignKey, CatalogIndex, CatalogTable } from './catalog-table.ts';
+import { columnsIn } from './show-create-table.ts';
 import { withExactDefaults } from './supplementary-characters.ts';
 
 /** Reads the tables of the session's database, in one round trip unless the catalog is inexact (`withExactDefaults`). */
@@ -24,8 +25,17 @@ export async function readCatalog(exec: ExecSql, traits: Traits, tables?: readon
         engine: String(row.engine),
         collation: String(row.collation),
         partitioned: /partitioned/.test(String(row.options)),
+        options: String(row.options ?? '')
+          .replace(/\bpartitioned\b/, '')
+          .trim(),
         columns: (columnsOf.get(name) ?? []).map((column) => columnOf(traits, column)),
-        indexes: [...groupRows(indexesOf.get(name) ?? [])].map(indexOf),
+        indexes: [...groupRows(indexesOf.get(name) ?? [])].map((index) =>
+          indexOf(
+            traits,
+            index,
+            (columnsOf.get(name) ?? []).map((column) => String(column.n)),
+          ),
+        ),
         foreignKeys: [...groupRows(keysOf.get(name) ?? [])].map(foreignKeyOf),
         checks: (checksOf.get(name) ?? []).map((check) => ({
           name: String(check.n),
@@ -64,14 +74,37 @@ function columnOf({ catalog }: Traits, row: Row): CatalogColumn {
   };
 }
 
-function indexOf([name, rows]: readonly [string, readonly Row[]]): CatalogIndex {
-  const unsupported = rows.find((row) => row.unsupported !== null)?.unsupported;
-  return {
-    name,
-    unique: rows.some((row) => Number(row.nu) === 0),
-    unsupported: unsupported === undefined ? null : String(unsupported),
-    columns: rows.map((row) => ({ name: String(row.c), descending: row.o === 'D' })),
-  };
+/** `rows` has one row for each column or expression. */
+export function indexOf(
+  { catalog }: Traits,
+  [name, rows]: readonly [string, readonly Row[]],
+  columns: readonly string[],
+): CatalogIndex {
+  const [first] = rows;
+  const unique = rows.some((row) => Number(row.nu) === 0);
+  const hidden = Number(first?.hidden) === 1 ? catalog.hiddenIndex : '';
+  const comment = String(first?.comment ?? '');
+  const kind = /^(FULLTEXT|SPATIAL)$/.test(String(first?.kind)) ? `${first?.kind} ` : '';
+  const parts = rows.map((row) => {
+    if (row.e !== null) return `(${catalog.decodeExpression(String(row.e))})${row.o === 'D' ? ' DESC' : ''}`;
+    const length = row.part === null || kind !== '' ? '' : `(${row.part})`;
+    return `${quoteIdentifier(String(row.c))}${length}${row.o === 'D' ? ' DESC' : ''}`;
+  });
+  const isPlain =
+    first?.kind === 'BTREE' &&
+    hidden === '' &&
+    comment === '' &&
+    rows.every((row) => row.e === null && row.part === null);
+  const suffix = [comment === '' ? '' : ` COMMENT ${quoteLiteral(comment)}`, hidden === '' ? '' : ` ${hidden}`].join(
+    '',
+  );
+  const native = `${kind}(${parts.join(',')})${suffix}`;
+  const read = rows.flatMap((row) =>
+    row.e === null
+      ? [{ name: String(row.c), descending: row.o === 'D' }]
+      : columnsIn(String(row.e), columns).map((column) => ({ name: column, descending: false })),
+  );
+  return { name, unique, native: isPlain ? null : native, columns: read };
 }
 
 function foreignKeyOf([name, rows]: readonly [string, readonly Row[]]): CatalogForeignKey {
@@ -124,8 +157,7 @@ function catalogQueries({ catalog }: Traits, tables: readonly string[] | undefin
     ${catalog.spatialAttribute} AS geo
   FROM information_schema.columns c WHERE ${inDatabase('c')} ORDER BY c.table_name, c.ordinal_position`,
     `SELECT s.table_name AS t, s.index_name AS n, s.non_unique AS nu, s.column_name AS c, s.collation AS o,
-    COALESCE(${catalog.unsupportedIndex}, CASE WHEN s.index_type <> 'BTREE' THEN CONCAT('has the method ', s.index_type)
-      WHEN s.sub_part IS NOT NULL THEN 'is on the beginning of values' END) AS unsupported
+    s.sub_part AS part, s.index_type AS kind, s.index_comment AS comment, ${catalog.indexExpression} AS e, ${catalog.isHiddenIndex} AS hidden
   FROM information_schema.statistics s WHERE ${inDatabase('s')} ORDER BY s.table_name, s.index_name, s.seq_in_index`,
     `SELECT k.table_name AS t, k.constraint_name AS n, k.column_name AS c, k.referenced_table_schema = DATABASE() AS in_database,
     k.referenced_table_name AS target, k.referenced_column_name AS target_column, r.update_rule AS on_update, r.delete_rule AS on_delete

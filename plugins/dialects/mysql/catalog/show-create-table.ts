@@ -1,3 +1,5 @@
+import { quoteIdentifier } from '../compile/literal.ts';
+
 const PIECES = /'(?:[^'\\]|\\.|'')*'|`(?:[^`]|``)*`|[()]|[^'`()]+/gs;
 
 /** Removes parentheses around the whole expression, which the catalogs add differently. */
@@ -24,6 +26,11 @@ export function textAfter(word: string, text: string): string | undefined {
     at += piece.length;
   }
   return undefined;
+}
+
+/** The columns in an expression as the server spells it. */
+export function columnsIn(expression: string, columns: readonly string[]): string[] {
+  return columns.filter((name) => expression.includes(quoteIdentifier(name))).sort();
 }
 
 /** The rest of the line of `SHOW CREATE TABLE` with this beginning. */

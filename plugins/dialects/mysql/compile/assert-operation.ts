@@ -44,6 +44,7 @@ export function assertValidOperation(traits: Traits, operation: Operation, befor
       break;
     }
     case 'createIndex':
+      if (operation.native !== undefined) break;
       assertFitsIndex(
         before.get(operation.collection),
         operation.columns.map(({ name }) => name),
@@ -122,6 +123,7 @@ function assertTable(collection: Collection): void {
     if (field.unique) assertFitsIndex(collection, [field.name], `unique ${field.name}`);
   assertConstraints(collection);
   for (const index of collection.indexes.values()) {
+    if (index.native !== undefined) continue;
     assertFitsIndex(
       collection,
       index.columns.map((column) => column.name),

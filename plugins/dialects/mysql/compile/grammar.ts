@@ -1,7 +1,7 @@
 import { SvcError } from '../../../../core/errors.ts';
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
 import { isExpression } from '../../../../core/schema/literal.ts';
-import type { Default, Field, FieldType } from '../../../../core/schema/model.ts';
+import type { Default, Field } from '../../../../core/schema/model.ts';
 import type { NameRules } from '../../../../core/schema/names.ts';
 import type { UnsupportedFeatures } from '../../../../core/schema/unsupported-features.ts';
 import { columnDefinition, defaultExpression } from '../../sql/column.ts';
@@ -23,6 +23,7 @@ import {
   textExpression,
 } from './literal.ts';
 import { addPrimaryKey, addUnique, modifyField, rejectMissingTimestamps } from './modify-field.ts';
+import { nativeIndex, nativeTableOptions } from './native-options.ts';
 import { compileRaw, expressionProblem } from './raw.ts';
 import {
   type AlterClause,
@@ -36,9 +37,14 @@ import {
   type PlainClause,
   planned,
 } from './step.ts';
-import { columnType, isAutoIncrement, isLong } from './types.ts';
+import { columnType, isAutoIncrement, isLong, nativeAttributes } from './types.ts';
 
-const NOW: Readonly<Partial<Record<FieldType, string>>> = { date: '(CURRENT_DATE)', time: '(CURRENT_TIME(3))' };
+/** The precision of a default is that of its column. */
+function nowSql({ type, native }: Pick<Field, 'type' | 'native'>): string {
+  if (type === 'date') return '(CURRENT_DATE)';
+  const precision = native === undefined ? '(3)' : (/^\w+(\(\d\))/.exec(native)?.[1] ?? '');
+  return type === 'time' ? `(CURRENT_TIME${precision || '()'})` : `CURRENT_TIMESTAMP${precision}`;
+}
 
 const NAMES: NameRules = {
   max: 64,
@@ -52,6 +58,9 @@ const NAMES: NameRules = {
 
 const UNSUPPORTED: UnsupportedFeatures = {
   ...UNSUPPORTED_BY_SQL,
+  nativeType: undefined,
+  nativeTable: undefined,
+  nativeIndex: undefined,
   tableCollation: undefined,
   unloggedTable: { why: 'Every InnoDB table is logged.', next: 'Remove "unlogged" from the options of the table.' },
   concurrentIndex: {
@@ -91,20 +100,24 @@ export function createGrammar(traits: Traits): Grammar<MysqlStep> {
     columnType,
     literal,
     defaultLiteral(value, field) {
+      if (isBits(field)) return bitsLiteral(String(value));
       if (isBytes(field)) return `(${bytesExpression(String(value))})`;
       return isLong(field) || hasSupplementaryCharacters(value, field)
         ? `(${textExpression(plainText(value, field))})`
         : literal(value, field);
     },
     nullable: 'NULL',
-    generated: (field) => (isAutoIncrement(field) ? 'AUTO_INCREMENT' : `DEFAULT ${RANDOM_UUID}`),
-    now: ({ type }) => NOW[type] ?? 'CURRENT_TIMESTAMP(3)',
+    generated(field) {
+      const value = isAutoIncrement(field) ? 'AUTO_INCREMENT' : `DEFAULT ${RANDOM_UUID}`;
+      return [nativeAttributes(field), field.autoGenerate ? value : ''].filter((part) => part !== '').join(' ');
+    },
+    now: nowSql,
     columnCheck,
     enumCheck: () => undefined,
     primaryKey: unnamedPrimaryKey,
-    createTable(table, { ifNotExists, temporary, collation }, lines) {
+    createTable(table, { ifNotExists, temporary, collation, native }, lines) {
       const head = `CREATE ${temporary ? 'TEMPORARY ' : ''}TABLE ${ifNotExists ? 'IF NOT EXISTS ' : ''}${quoteIdentifier(table)}`;
-      const sql = `${head} (\n  ${lines.join(',\n  ')}\n)`;
+      const sql = `${head} (\n  ${lines.join(',\n  ')}\n)${nativeTableOptions(native, table)}`;
       if (collation === undefined) return [planned({ kind: 'createTable', table, sql }, sql)];
       const collated = `${sql} DEFAULT COLLATE ${assertCollationName(collation, table)}`;
       return [planned({ kind: 'createTable', table, sql: collated, hasCollation: true }, collated)];
@@ -162,7 +175,12 @@ export function createGrammar(traits: Traits): Grammar<MysqlStep> {
       ];
     },
     modifyField: (before, from, to) => modifyField(grammar, traits, before, from, to),
-    createIndex({ collection, index, columns, unique }) {
+    createIndex({ collection, index, columns, unique, native }) {
+      if (native !== undefined) {
+        const definition = nativeIndex(native, collection, index);
+        const clause: PlainClause = { kind: 'addNativeIndex', name: index, ...(unique && { unique }), definition };
+        return alterStatement(traits, collection, [clause]);
+      }
       const keys = columns.map(({ name, order }) => ({
         name,
         ...(order?.toLowerCase() === 'desc' && { descending: true as const }),
@@ -212,9 +230,19 @@ const addColumn = (grammar: Grammar, field: Field, table: string): PlainClause =
   definition: columnDefinition(grammar, field, table),
 });
 
+const isComputed = (field: Field): boolean => /^generated/i.test(nativeAttributes(field));
+
 /** The server would invent a value for existing rows. */
 const needsValueForRows = (field: Field): boolean =>
-  field.required === true && field.default === undefined && !field.autoGenerate;
+  field.required === true && field.default === undefined && !field.autoGenerate && !isComputed(field);
+
+const isBits = ({ native = '' }: Pick<Field, 'native'>): boolean => /^bit\b/i.test(native);
+
+/** `b'101'` of bytes in Base64. */
+function bitsLiteral(base64: string): string {
+  const digits = [...Buffer.from(base64, 'base64')].map((byte) => byte.toString(2).padStart(8, '0')).join('');
+  return `b'${digits.replace(/^0+(?=.)/, '')}'`;
+}
 
 /** The catalog returns question marks for a binary literal, or truncates it at the first zero byte. */
 const isBytes = ({ type }: Pick<Field, 'type'>): boolean => type === 'binary' || type === 'blob';
@@ -233,7 +261,7 @@ function hasComputedDefault({ copiesForExpressionDefaults }: Traits, field: Fiel
     isLong(field) ||
     isBytes(field) ||
     hasSupplementaryCharacters(value, field) ||
-    (value === 'now' && NOW[type] !== undefined);
+    (value === 'now' && (type === 'date' || type === 'time'));
   return copiesForExpressionDefaults && expressed;
 }
 

@@ -169,7 +169,9 @@ export function bytesPerCharacter({ options }: Pick<Collection, 'options'>): num
 
 /** The maximum size of a value in a key or a row. */
 export function maxValueBytes(field: Field, perCharacter: number): number {
-  const { type, length, precision = 0, scale = 0, enumValues = [] } = field;
+  const { type, length, precision = 0, scale = 0, enumValues = [], native } = field;
+  // Only the server knows the size of its own types.
+  if (native !== undefined) return 0;
   // A pointer to the value.
   if (isLong(field)) return 12;
   if (type === 'string') return perCharacter * (length ?? STRING_LENGTH);

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { SvcError } from '../../../../core/errors.ts';
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
 import type { Collection, Field, FieldType } from '../../../../core/schema/model.ts';
 import { columnDefinition, defaultExpression, fieldConstraints, primaryKeyConstraint } from '../../sql/column.ts';
@@ -18,7 +19,8 @@ import {
   type MysqlStatement,
   type PlainClause,
 } from './step.ts';
-import { columnType, isAutoIncrement, isShorter, STRING_LENGTH, UUID } from './types.ts';
+import { columnType, isAutoIncrement, isShorter, nativeAttributes, STRING_LENGTH, UUID } from './types.ts';
+import { isWidening } from './widening.ts';
 
 const TEXT_TYPES: ReadonlySet<FieldType> = new Set(['string', 'text', 'uuid']);
 
@@ -187,6 +189,7 @@ function modifyStatements(
   if (!from.unique) keys.push(...addUnique(grammar, to, table));
   if (keyChanges && key.length > 0) keys.push(addPrimaryKey(grammar, key, table));
 
+  assertSameAttributes(table, from, to);
   const modify = columnChanges(grammar, traits, table, from, to);
   if (!modify && keys.length === 0) return [];
   const hasTableCheck = !traits.hasColumnChecks && from.type !== to.type;
@@ -197,7 +200,10 @@ function modifyStatements(
     ...keys,
     ...(check === '' ? [] : [{ kind: 'addArrayCheck', sql: check } as const]),
   ];
-  const losesValues = isLossyCast(from, to) || (from.type === 'float' && FLOAT_LOSES_DIGITS.has(to.type));
+  const losesValues =
+    (columnType(from, table) !== columnType(to, table) && !isWidening(from, to)) ||
+    isLossyCast(from, to) ||
+    (from.type === 'float' && FLOAT_LOSES_DIGITS.has(to.type));
   const destructive = (modify?.type !== undefined || from.type !== to.type) && losesValues;
   // The catalog does not know the types of elements.
   const idempotent = from.type === 'array' && !isSameList(from, to) && keys.length === 0;
@@ -221,6 +227,19 @@ function modifyStatements(
 
 /** The server converts a single-precision number to text with six digits. */
 const FLOAT_LOSES_DIGITS: ReadonlySet<FieldType> = new Set(['text', 'json']);
+
+/** Only the type of a native definition can change: the rest is read from the catalog. */
+function assertSameAttributes(table: string, from: Field, to: Field): void {
+  if (nativeAttributes(from).toLowerCase() === nativeAttributes(to).toLowerCase()) return;
+  throw new SvcError(
+    'not_supported',
+    `The definition of "${table}.${to.name}" cannot become ${to.native ?? to.type}.`,
+    {
+      why: 'svc changes the type of a field, but not how its values are computed, updated or shown.',
+      next: ['Change it with a raw statement that says in "makes" what it makes.'],
+    },
+  );
+}
 
 function columnChanges(
   grammar: Grammar,

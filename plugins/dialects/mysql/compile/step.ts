@@ -87,6 +87,7 @@ export type PlainClause =
       readonly unique?: true;
       readonly columns: readonly IndexColumn[];
     }
+  | { readonly kind: 'addNativeIndex'; readonly name: string; readonly unique?: true; readonly definition: string }
   | { readonly kind: 'renameIndex'; readonly from: string; readonly to: string }
   | { readonly kind: 'dropIndex' | 'dropForeignKey' | 'dropCheck'; readonly name: string }
   | { readonly kind: 'dropPrimaryKey' };
@@ -160,6 +161,10 @@ function clauseSql({ dropCheck }: Traits, clause: PlainClause): string {
     case 'addIndex': {
       const columns = clause.columns.map(({ name, descending }) => quoteIdentifier(name) + (descending ? ' DESC' : ''));
       return `ADD ${clause.unique ? 'UNIQUE ' : ''}INDEX ${quoteIdentifier(clause.name)} (${columns.join(', ')})`;
+    }
+    case 'addNativeIndex': {
+      const [, kind = '', definition = ''] = /^(FULLTEXT |SPATIAL )?(.*)$/is.exec(clause.definition) ?? [];
+      return `ADD ${clause.unique ? 'UNIQUE ' : kind}INDEX ${quoteIdentifier(clause.name)} ${definition}`;
     }
     case 'renameIndex':
       return `RENAME INDEX ${quoteIdentifier(clause.from)} TO ${quoteIdentifier(clause.to)}`;

@@ -1,13 +1,15 @@
 import { SvcError } from '../../../../core/errors.ts';
 import type { Field, FieldType } from '../../../../core/schema/model.ts';
 import { isBasicMultilingual, parseString, quoteLiteral } from './literal.ts';
+import { expressionProblem } from './raw.ts';
 
 /** The length of a string field without one. */
 export const STRING_LENGTH = 255;
 /** The maximum for utf8mb4 in a row of 65,535 bytes. */
 const MAX_STRING = 16_383;
 const MAX_BINARY = 65_532;
-const UUID_COLUMN = 'char(36) CHARACTER SET ascii COLLATE ascii_general_ci';
+export const UUID_COLLATION = 'ascii_general_ci';
+const UUID_COLUMN = `char(36) CHARACTER SET ascii COLLATE ${UUID_COLLATION}`;
 
 /** A UUID as a regular expression. */
 export const UUID = '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$';
@@ -38,17 +40,24 @@ export const columnTypes: Readonly<Record<FieldType, string>> = {
 /** Types that are stored outside the row: they cannot be in an index, and their default must be an expression. */
 const LONG_TYPES: ReadonlySet<FieldType> = new Set(['text', 'json', 'array', 'blob']);
 
-export const isLong = ({ type, length }: Pick<Field, 'type' | 'length'>): boolean =>
-  LONG_TYPES.has(type) || (type === 'binary' && length === undefined);
+export const isLong = ({ type, length, native }: Pick<Field, 'type' | 'length' | 'native'>): boolean =>
+  native === undefined
+    ? LONG_TYPES.has(type) || (type === 'binary' && length === undefined)
+    : /^\w*(text|blob)\b|^(json|geometry|\w*point|\w*linestring|\w*polygon|geometrycollection)\b/i.test(native);
 
 /** Whether the server generates its values. */
 export const isAutoIncrement = ({ autoGenerate, type }: Pick<Field, 'autoGenerate' | 'type'>): boolean =>
   autoGenerate === true && (type === 'integer' || type === 'bigint' || type === 'smallint');
 
 export function columnType(field: Omit<Field, 'name'> & { readonly name?: string }, where: string): string {
-  const { type, length, precision, scale } = field;
+  const { type, length, precision, scale, native } = field;
   const invalid = (why: string) =>
     new SvcError('field_invalid', `The field "${where}.${field.name ?? ''}" cannot be used as defined.`, { why });
+  if (native !== undefined) {
+    const parts = parseNative(native);
+    if (!parts) throw invalid(`${JSON.stringify(native)} is not a type and its attributes.`);
+    return parts.type;
+  }
   switch (type) {
     case 'string':
       if ((length ?? 0) > MAX_STRING)
@@ -77,6 +86,26 @@ export function columnType(field: Omit<Field, 'name'> & { readonly name?: string
   }
 }
 
+const LABELS = String.raw`'(?:[^'\\]|'')*'(?:, ?'(?:[^'\\]|'')*')*`;
+const NATIVE = new RegExp(
+  String.raw`^(?<type>[a-z]\w*(?: precision)? ?(?:\((?:\d+(?:, ?\d+)?|${LABELS})\))?(?: unsigned)?(?: zerofill)?` +
+    String.raw`(?: character set \w+)?(?: collate \w+)?(?: srid \d+| ref_system_id ?= ?\d+)?)` +
+    String.raw`(?: (?<source>generated always as \((?<expression>.+)\) (?:virtual|stored)))?` +
+    String.raw`(?<attributes>(?: invisible)?(?: on update current_timestamp(?:\(\d?\))?)?)$`,
+  'is',
+);
+
+/** The parts of a native type; undefined for a text with anything else. */
+function parseNative(native: string): { readonly type: string; readonly attributes: string } | undefined {
+  const { type, source = '', expression, attributes = '' } = NATIVE.exec(native)?.groups ?? {};
+  if (type === undefined || (expression !== undefined && expressionProblem(expression) !== undefined)) return undefined;
+  return { type, attributes: `${source} ${attributes.trim()}`.trim() };
+}
+
+/** What follows the type of a native one and whether the column may be null. Empty for any other field. */
+export const nativeAttributes = ({ native }: Pick<Field, 'native'>): string =>
+  native === undefined ? '' : (parseNative(native)?.attributes ?? '');
+
 /** Why the server would store different values, as a sentence. */
 function labelProblem(values: readonly string[]): string | undefined {
   const labels = new Map<string, string>();
@@ -94,7 +123,7 @@ function labelProblem(values: readonly string[]): string | undefined {
   return undefined;
 }
 
-export type ReadType = Pick<Field, 'type' | 'length' | 'precision' | 'scale' | 'enumValues'> & {
+export type ReadType = Pick<Field, 'type' | 'length' | 'precision' | 'scale' | 'enumValues' | 'native'> & {
   /** The type is only the nearest match. */
   readonly inexact?: true;
 };
@@ -132,9 +161,25 @@ const NEAREST_TYPES: readonly (readonly [RegExp, FieldType])[] = [
   [/^bit/, 'binary'],
 ];
 
+/** How wide the catalog of MariaDB says that integers are if nobody said how wide they are shown. */
+const WIDTHS: Readonly<Record<string, readonly [signed: string, unsigned: string]>> = {
+  tinyint: ['4', '3'],
+  smallint: ['6', '5'],
+  mediumint: ['9', '8'],
+  int: ['11', '10'],
+  bigint: ['20', '20'],
+};
+
+/** The type as svc writes it, from `column_type`. */
+export function canonicalType(written: string): string {
+  const [, name = '', width, unsigned = '', zerofill] = /^(\w+)\((\d+)\)( unsigned)?( zerofill)?$/.exec(written) ?? [];
+  if (written === 'year(4)') return 'year';
+  return zerofill === undefined && width === WIDTHS[name]?.[unsigned === '' ? 0 : 1] ? name + unsigned : written;
+}
+
 /** The field type of a column, from `column_type`. */
 export function readType(written: string, charset: string | null): ReadType {
-  const type = written.replace(/^(bigint|int|mediumint|smallint)\(\d+\)/, '$1');
+  const type = canonicalType(written);
   const plain = EXACT_TYPES[type];
   if (plain) return { type: plain };
   if (type === 'uuid') return { type: 'uuid', inexact: true };
@@ -144,7 +189,8 @@ export function readType(written: string, charset: string | null): ReadType {
     const [, name = '', length] = sized;
     const exact = name.startsWith('var');
     const text = name.endsWith('char');
-    return { type: text ? 'string' : 'binary', length: Number(length), ...(!exact && { inexact: true }) };
+    const fits = exact && Number(length) <= (text ? MAX_STRING : MAX_BINARY);
+    return { type: text ? 'string' : 'binary', length: Number(length), ...(!fits && { inexact: true }) };
   }
   const decimal = /^decimal\((\d+),(\d+)\)( .*)?$/.exec(type);
   if (decimal) {
@@ -152,7 +198,10 @@ export function readType(written: string, charset: string | null): ReadType {
     return { type: 'decimal', precision: Number(precision), scale: Number(scale), ...(more && { inexact: true }) };
   }
   const labels = /^enum\((.*)\)$/s.exec(type)?.[1];
-  if (labels !== undefined) return { type: 'enum', enumValues: parseLabels(labels) };
+  if (labels !== undefined) {
+    const enumValues = parseLabels(labels);
+    return { type: 'enum', enumValues, ...(labelProblem(enumValues) !== undefined && { inexact: true }) };
+  }
   const nearest = NEAREST_TYPES.find(([pattern]) => pattern.test(type));
   return { type: nearest?.[1] ?? 'text', inexact: true };
 }

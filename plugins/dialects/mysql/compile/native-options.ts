@@ -1,0 +1,27 @@
+import { SvcError } from '../../../../core/errors.ts';
+import { expressionProblem } from './raw.ts';
+
+/** The definition of an index, with its kind before the columns. Throws `schema_invalid` for a text that could be more than that. */
+export function nativeIndex(native: string, table: string, index: string): string {
+  const why = /^(?:(?:FULLTEXT|SPATIAL) )?\(/i.test(native)
+    ? expressionProblem(native)
+    : 'It begins with neither FULLTEXT, SPATIAL nor a parenthesis.';
+  if (why === undefined) return native;
+  throw new SvcError('schema_invalid', `The definition of the index "${index}" of "${table}" is not valid.`, {
+    why,
+    next: ["Write the columns and what follows them: (`name`(20)) COMMENT 'why', or FULLTEXT (`body`)."],
+  });
+}
+
+/** The options after the columns of a new table, with a space before them. Throws `schema_invalid`. */
+export function nativeTableOptions(native: string | undefined, table: string): string {
+  if (native === undefined) return '';
+  if (TABLE_OPTIONS.test(native)) return ` ${native}`;
+  throw new SvcError('schema_invalid', `The options of the table "${table}" are not valid.`, {
+    why: `${JSON.stringify(native)} is not a list of options with values.`,
+    next: ['Write it as ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8.'],
+  });
+}
+
+const OPTION = String.raw`\w+ ?= ?(?:\w+|'(?:[^'\\]|'')*')`;
+const TABLE_OPTIONS = new RegExp(`^${OPTION}(?: ${OPTION})*$`);

@@ -1,0 +1,45 @@
+import type { Field } from '../../../../core/schema/model.ts';
+import { columnType } from './types.ts';
+
+/** Whether every value of a column fits another type of the server without a change. Types of svc have rules of their own. */
+export function isWidening(from: Field, to: Field): boolean {
+  if (from.native === undefined && to.native === undefined) return true;
+  const before = capacityOf(columnType(from, ''));
+  const after = capacityOf(columnType(to, ''));
+  return (
+    before !== undefined &&
+    after !== undefined &&
+    before.family === after.family &&
+    before.text === after.text &&
+    after.low <= before.low &&
+    after.high >= before.high
+  );
+}
+
+interface Capacity {
+  readonly family: string;
+  readonly low: number;
+  readonly high: number;
+  /** Character set and collation. */
+  readonly text: string;
+}
+
+const INTEGER_BITS: Readonly<Record<string, number>> = { tinyint: 8, smallint: 16, mediumint: 24, int: 32, bigint: 64 };
+const TEXT_BITS: Readonly<Record<string, number>> = { tiny: 8, '': 16, medium: 24, long: 32 };
+/** Their number says how precise or how long they are. */
+const SIZED: ReadonlySet<string> = new Set(['varchar', 'varbinary', 'datetime', 'timestamp', 'time']);
+
+function capacityOf(type: string): Capacity | undefined {
+  const [, name = '', size, unsigned, rest = ''] =
+    /^(\w+)(?:\((\d+)\))?( unsigned)?(.*)$/s.exec(type.toLowerCase()) ?? [];
+  const bits = INTEGER_BITS[name];
+  const text = rest.trim();
+  if (bits !== undefined && text === '') {
+    return unsigned === undefined
+      ? { family: 'integer', low: -(2 ** (bits - 1)), high: 2 ** (bits - 1) - 1, text }
+      : { family: 'integer', low: 0, high: 2 ** bits - 1, text };
+  }
+  const [, prefix, kind = ''] = /^(tiny|medium|long)?(text|blob)$/.exec(name) ?? [];
+  if (kind !== '') return { family: kind, low: 0, high: TEXT_BITS[prefix ?? ''] ?? 0, text };
+  return SIZED.has(name) ? { family: name, low: 0, high: Number(size ?? 0), text } : undefined;
+}
