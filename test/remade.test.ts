@@ -3,7 +3,7 @@ import type { Connection } from '../core/dialect.ts';
 import type { Target } from '../core/migration/target.ts';
 import { sqlEngines, type TestEngine } from './kit/engines.ts';
 import { assertExit, json, LONG, project } from './kit/project.ts';
-import { MYSQL_CASES, MYSQL_SAID, MYSQL_SETUP, NOT_ON_MARIADB, NOT_ON_MYSQL } from './kit/remade-mysql.ts';
+import { MARIADB_SAID, MYSQL_CASES, MYSQL_SAID, MYSQL_SETUP } from './kit/remade-mysql.ts';
 import {
   POSTGRESQL_CASES,
   POSTGRESQL_FACTS,
@@ -42,9 +42,8 @@ function remadeOn({ name, dialect }: TestEngine): Remade {
     const facts = async (connection: Connection) => factsByTable(await connection.query(POSTGRESQL_FACTS));
     return { setup: POSTGRESQL_SETUP, cases: POSTGRESQL_CASES, said: POSTGRESQL_SAID, facts };
   }
-  const missing = name === 'mysql' ? NOT_ON_MYSQL : NOT_ON_MARIADB;
-  const cases = Object.fromEntries(Object.entries(MYSQL_CASES).filter(([table]) => !missing.includes(table)));
-  return { setup: MYSQL_SETUP, cases, said: MYSQL_SAID.filter((table) => table in cases), facts: factsOfMysql };
+  const said = name === 'mysql' ? MYSQL_SAID : MARIADB_SAID;
+  return { setup: MYSQL_SETUP, cases: MYSQL_CASES, said, facts: factsOfMysql };
 }
 
 async function factsOfMysql(connection: Connection): Promise<Facts> {

@@ -51,7 +51,7 @@ export function normalizeLiteral(value: Json, field: Omit<Field, 'default' | 'na
     case 'smallint':
     case 'integer':
     case 'bigint':
-      return normalizeInteger(value, type);
+      return normalizeInteger(value, type, field.native);
     case 'float':
     case 'double':
       return typeof value === 'number' && Number.isFinite(value)
@@ -88,12 +88,14 @@ export function normalizeLiteral(value: Json, field: Omit<Field, 'default' | 'na
   }
 }
 
-function normalizeInteger(value: Json, type: FieldType): Normalized {
+function normalizeInteger(value: Json, type: FieldType, native: string | undefined): Normalized {
   const digits = typeof value === 'string' && type === 'bigint' && /^-?\d{1,20}$/.test(value);
   if (!digits && !Number.isSafeInteger(value)) return typeMismatch('a whole number', type);
   const whole = BigInt(value as string | number);
   const bits = INTEGER_BITS[type] ?? 64n;
-  if (BigInt.asIntN(Number(bits), whole) !== whole) return { problem: `it is out of range for type ${type}` };
+  // An unsigned type holds greater numbers.
+  if (native === undefined && BigInt.asIntN(Number(bits), whole) !== whole)
+    return { problem: `it is out of range for type ${type}` };
   const number = Number(whole);
   return { value: Number.isSafeInteger(number) ? number : whole.toString() };
 }

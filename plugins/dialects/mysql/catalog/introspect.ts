@@ -10,6 +10,7 @@ import type {
 } from '../../../../core/schema/model.ts';
 import { uniqueName } from '../../sql/names.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
+import { isServerUuid } from '../compile/generated-uuid.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
 import { canonicalType, type ReadType, readType, UUID_COLLATION } from '../compile/types.ts';
 import type { Traits } from '../variant.ts';
@@ -169,6 +170,8 @@ function fieldOf(column: CatalogColumn, table: CatalogTable, flags: Flags, note:
   if (isZero) note('has a zero date as its default, which svc keeps and does not create');
   const found = isZero ? undefined : column.default;
   const value = found && (parseBits(found, read) ?? parseDefault(found, read));
+  if (found && 'expression' in found && isServerUuid(found.expression))
+    note('takes uuid() as its default; svc creates random UUIDs');
   const autoIncrement = /\bauto_increment\b/i.test(extra);
   return {
     name,

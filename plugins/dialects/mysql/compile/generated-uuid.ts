@@ -9,9 +9,11 @@ export const SERVER_UUID = '(uuid())';
 
 /** Whether `autoGenerate` writes this default, or wrote it on an older server. */
 export function isGeneratedUuid(expression: string): boolean {
-  const plain = normalizeSpelling(expression);
-  return plain === normalizeSpelling(RANDOM_UUID) || plain === normalizeSpelling(SERVER_UUID);
+  return normalizeSpelling(expression) === normalizeSpelling(RANDOM_UUID) || isServerUuid(expression);
 }
+
+export const isServerUuid = (expression: string): boolean =>
+  normalizeSpelling(expression) === normalizeSpelling(SERVER_UUID);
 
 /** Removes the differences between the spellings of the servers. */
 const normalizeSpelling = (expression: string): string =>

@@ -174,7 +174,9 @@ const WIDTHS: Readonly<Record<string, readonly [signed: string, unsigned: string
 export function canonicalType(written: string): string {
   const [, name = '', width, unsigned = '', zerofill] = /^(\w+)\((\d+)\)( unsigned)?( zerofill)?$/.exec(written) ?? [];
   if (written === 'year(4)') return 'year';
-  return zerofill === undefined && width === WIDTHS[name]?.[unsigned === '' ? 0 : 1] ? name + unsigned : written;
+  return zerofill === undefined && width !== undefined && width === WIDTHS[name]?.[unsigned === '' ? 0 : 1]
+    ? name + unsigned
+    : written;
 }
 
 /** The field type of a column, from `column_type`. */
