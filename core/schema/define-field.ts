@@ -23,6 +23,7 @@ export const FIELD_PROPERTIES: Readonly<Record<keyof FieldDefinition, Shape>> = 
   enumValues: { list: 'string' },
   items: 'string',
   native: 'string',
+  comment: 'string',
 };
 
 export const FIELD_SHAPE: Shape = { properties: FIELD_PROPERTIES, required: ['type'] };
@@ -67,6 +68,8 @@ export function defineField(
     ...(input.autoGenerate && { autoGenerate: true }),
     ...(isRequired(input, invalid) && { required: true }),
     ...(input.unique && { unique: true }),
+    // Without text, the catalogs have none.
+    ...(input.comment && { comment: input.comment }),
     ...typeParameters(input, type, invalid, `${table}.${name}`),
   };
   if (input.autoGenerate && type === 'string' && (input.length ?? 36) < 36) {
@@ -169,15 +172,13 @@ export function toFieldDefinition(field: Field): NamedFieldDefinition {
 }
 
 const CLEARABLE = ['length', 'precision', 'scale', 'enumValues', 'items', 'native'] as const;
+const NULLABLE: readonly string[] = [...CLEARABLE, 'comment'];
 const FLAGS = ['primaryKey', 'autoGenerate', 'required', 'unique'] as const;
 const INTEGERS: ReadonlySet<FieldType> = new Set(['integer', 'bigint', 'smallint']);
 
 export const CHANGES_SHAPE: Shape = {
   properties: Object.fromEntries(
-    Object.entries(FIELD_PROPERTIES).map(([key, shape]) => [
-      key,
-      (CLEARABLE as readonly string[]).includes(key) ? { nullable: shape } : shape,
-    ]),
+    Object.entries(FIELD_PROPERTIES).map(([key, shape]) => [key, NULLABLE.includes(key) ? { nullable: shape } : shape]),
   ),
 };
 
@@ -230,6 +231,7 @@ export function diffField(from: Field, to: Field): FieldChanges | undefined {
       Object.assign(changes, { [parameter]: next ?? null });
     }
   }
+  if (from.comment !== to.comment) changes.comment = to.comment ?? null;
   if (!isDeepStrictEqual(from.default, to.default)) changes.default = (to.default ?? null) as Json;
   return Object.keys(changes).length === 0 ? undefined : changes;
 }

@@ -36,6 +36,8 @@ export interface Field {
   readonly items?: FieldType;
   /** The type of the column in the engine's own language. `type` is then only what its values are taken for. */
   readonly native?: string;
+  /** For people who read the catalog. */
+  readonly comment?: string;
   readonly default?: Default;
 }
 

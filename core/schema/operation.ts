@@ -48,6 +48,8 @@ export interface FieldDefinition<Default = Json> {
    * one that svc uses for `type`. `type` says what its values are: the nearest type.
    */
   readonly native?: string;
+  /** SQL: the comment of the column in the catalog. */
+  readonly comment?: string;
 }
 
 export type NamedFieldDefinition<Default = Json> = FieldDefinition<Default> & { readonly name: string };
@@ -97,7 +99,7 @@ export interface ModifyField {
   readonly field: string;
   readonly changes: FieldChanges;
 }
-/** Omitted properties keep their values. `null` removes a default, length, precision, scale, items or native type. */
+/** Omitted properties keep their values. `null` removes a default, length, precision, scale, items, native type or comment. */
 export interface FieldChanges<Default = Json> {
   readonly type?: FieldTypeName;
   readonly primaryKey?: boolean;
@@ -112,6 +114,7 @@ export interface FieldChanges<Default = Json> {
   readonly enumValues?: readonly string[] | null;
   readonly items?: FieldTypeName | null;
   readonly native?: string | null;
+  readonly comment?: string | null;
 }
 export interface CreateIndex extends IndexOptions {
   readonly type: 'createIndex';

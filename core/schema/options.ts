@@ -29,6 +29,8 @@ export interface SqlOptions {
    * database's.
    */
   readonly collation?: string;
+  /** The comment of the table in the catalog. */
+  readonly comment?: string;
   /** Options in the engine's own language, as they follow the columns: `WITH (fillfactor=80)`. */
   readonly native?: string;
 }
@@ -106,6 +108,7 @@ const ENGINE_OPTIONS: Readonly<Record<Exclude<keyof CreateOptions, 'timestamps'>
       temporary: 'boolean',
       unlogged: 'boolean',
       collation: 'string',
+      comment: 'string',
       native: 'string',
     },
   },

@@ -11,6 +11,7 @@ export const FEATURES = {
   temporaryTable: 'create a temporary table',
   unloggedTable: 'create an unlogged table',
   tableCollation: 'give a table a collation',
+  comment: 'keep a comment',
   nativeTable: 'give a table options in its own language',
   mongoOptions: 'use mongoOptions',
   dynamoOptions: 'use dynamoOptions',
@@ -70,6 +71,7 @@ const UNSUPPORTED_BY_DEFAULT: UnsupportedFeatures = {
     why: 'Its fields have the types of svc only.',
     next: 'Remove "native" from the field.',
   },
+  comment: { why: 'Its catalog has none.', next: 'Remove "comment".' },
   nativeTable: {
     why: 'Its tables have the options of svc only.',
     next: 'Remove "native" from the options of the table.',
@@ -240,6 +242,7 @@ function* createFeatures({
   if (options?.sqlOptions?.temporary) yield ['temporaryTable'];
   if (options?.sqlOptions?.unlogged) yield ['unloggedTable'];
   if (options?.sqlOptions?.collation !== undefined) yield ['tableCollation'];
+  if (options?.sqlOptions?.comment !== undefined) yield ['comment'];
   if (options?.sqlOptions?.native !== undefined) yield ['nativeTable'];
   for (const other of ['mongoOptions', 'dynamoOptions', 'cassandraOptions'] as const)
     if (options?.[other]) yield [other];
@@ -251,6 +254,7 @@ function* fieldFeatures(field: FieldDefinition): Generator<Feature> {
   if (isRequired(field) && !field.primaryKey) yield 'required';
   if (field.unique) yield 'unique';
   if (typeof field.native === 'string') yield 'nativeType';
+  if (typeof field.comment === 'string') yield 'comment';
   if (!hasDefault(field)) return;
   yield 'default';
   if (field.default !== undefined && isExpression(field.default)) yield 'expressionDefault';

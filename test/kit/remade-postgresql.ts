@@ -262,10 +262,8 @@ cross join lateral (
 /** The tables with something that a schema file cannot describe, which a warning says. */
 export const POSTGRESQL_SAID: readonly string[] = [
   'clustered',
-  'comment_column',
   'comment_constraint',
   'comment_index',
-  'comment_table',
   'composite',
   'compression',
   'domain',

@@ -17,6 +17,7 @@ export function columnDefinition(grammar: Grammar, field: Field, table: string):
     grammar.columnType(field, table),
     ...(nullable === grammar.nullable ? [nullability, generated] : [generated, nullability]),
     value === undefined ? '' : `DEFAULT ${value}`,
+    grammar.columnComment?.(field, table) ?? '',
     grammar.columnCheck(field, table),
   ]
     .filter((part) => part !== '')

@@ -28,6 +28,8 @@ export interface Grammar<Step = unknown> {
   generated(field: Field): string | undefined;
   /** The current date or time in a DEFAULT clause. */
   now(field: Pick<Field, 'type' | 'native'>): string;
+  /** Its comment in the definition of a column, on engines without a statement for it. */
+  columnComment?(field: Field, table: string): string;
   /** An inline check at the end of a column definition. */
   columnCheck(field: Field, table: string): string;
   /** The check condition of an enum column, on engines without enum types. */

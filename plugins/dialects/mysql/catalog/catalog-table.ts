@@ -4,6 +4,8 @@ export const PRIMARY_KEY = 'PRIMARY';
 export interface CatalogTable {
   readonly name: string;
   readonly engine: string;
+  /** Empty for none. */
+  readonly comment: string;
   readonly collation: string;
   readonly partitioned: boolean;
   /** `row_format=COMPRESSED` and others, as the server writes them. */

@@ -133,10 +133,16 @@ function collectionOf(
   };
 }
 
-function optionsOf({ collation, engine, options }: CatalogTable, defaultCollation: string): Collection['options'] {
+function optionsOf(
+  { collation, engine, comment, options }: CatalogTable,
+  defaultCollation: string,
+): Collection['options'] {
   const native = [...(engine === 'InnoDB' ? [] : [`ENGINE=${engine}`]), ...(options === '' ? [] : [options])].join(' ');
-  if (collation === defaultCollation && native === '') return {};
-  return { sqlOptions: { ...(collation !== defaultCollation && { collation }), ...(native !== '' && { native }) } };
+  const differs = collation !== defaultCollation;
+  if (!differs && native === '' && comment === '') return {};
+  return {
+    sqlOptions: { ...(differs && { collation }), ...(comment !== '' && { comment }), ...(native !== '' && { native }) },
+  };
 }
 
 function inOrder(columns: readonly string[], order: readonly string[]): boolean {
@@ -165,7 +171,6 @@ interface Flags {
 function fieldOf(column: CatalogColumn, table: CatalogTable, flags: Flags, note: (what: string) => void): Field {
   const { name, extra } = column;
   const read = nativeType(column, typeOf(column, flags), table.collation);
-  if (column.comment !== '') note('has a comment, which svc does not write');
   const isZero = hasZeroDate(column);
   if (isZero) note('has a zero date as its default, which svc keeps and does not create');
   const found = isZero ? undefined : column.default;
@@ -181,6 +186,7 @@ function fieldOf(column: CatalogColumn, table: CatalogTable, flags: Flags, note:
     ...((autoIncrement || (found !== undefined && value === undefined)) && { autoGenerate: true }),
     ...(column.required && { required: true }),
     ...(flags.unique.has(name) && { unique: true }),
+    ...(column.comment !== '' && { comment: column.comment }),
     ...(value !== undefined && { default: value }),
   };
 }
@@ -248,7 +254,7 @@ export function modelIndex({ name, unique, native, columns }: CatalogIndex): Ind
   };
 }
 
-/** Objects that a model cannot contain: views, triggers, comments. */
+/** Objects that a model cannot contain: views and triggers. */
 export async function readUnsupportedObjects(exec: ExecSql): Promise<UnsupportedObject[]> {
   const rows = await rowsOf(exec, UNSUPPORTED_OBJECTS);
   const found = rows.map(({ collection, what }) => ({ collection: String(collection), what: String(what) }));
@@ -280,8 +286,6 @@ const grantPattern = (name: string): RegExp =>
 const UNSUPPORTED_OBJECTS = `
 SELECT t.table_name AS collection, CONCAT('is a ', LOWER(t.table_type), ', which svc cannot create') AS what
 FROM information_schema.tables t WHERE t.table_schema = DATABASE() AND t.table_type <> 'BASE TABLE' AND t.table_name NOT LIKE '\\_svc\\_%'
-UNION ALL SELECT t.table_name, 'has a comment, which svc does not write'
-FROM information_schema.tables t WHERE t.table_schema = DATABASE() AND t.table_type = 'BASE TABLE' AND t.table_comment <> '' AND t.table_name NOT LIKE '\\_svc\\_%'
 UNION ALL SELECT g.event_object_table, CONCAT('has the trigger ', g.trigger_name, ', which svc cannot create')
 FROM information_schema.triggers g WHERE g.event_object_schema = DATABASE() AND g.event_object_table NOT LIKE '\\_svc\\_%'
 ORDER BY collection, what`;

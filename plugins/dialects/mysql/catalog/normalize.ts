@@ -71,11 +71,8 @@ function normalizeCollection(collection: Collection): Collection {
     indexes.delete(name);
     setFlags(fields, only.name, { unique: true });
   }
-  const { collation, native } = collection.options.sqlOptions ?? {};
-  const options =
-    collation === undefined && native === undefined
-      ? {}
-      : { sqlOptions: { ...(collation !== undefined && { collation }), ...(native !== undefined && { native }) } };
+  const { ifNotExists: _, temporary: __, unlogged: ___, ...sqlOptions } = collection.options.sqlOptions ?? {};
+  const options = Object.keys(sqlOptions).length > 0 ? { sqlOptions } : {};
   return { ...collection, fields, constraints, indexes, options };
 }
 

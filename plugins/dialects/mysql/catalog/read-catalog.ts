@@ -23,6 +23,7 @@ export async function readCatalog(exec: ExecSql, traits: Traits, tables?: readon
       {
         name,
         engine: String(row.engine),
+        comment: String(row.comment ?? ''),
         collation: String(row.collation),
         partitioned: /partitioned/.test(String(row.options)),
         options: String(row.options ?? '')
@@ -150,7 +151,7 @@ function catalogQueries({ catalog }: Traits, tables: readonly string[] | undefin
     tables ? `${column} IN (${tables.map(quoteLiteral).join(', ')})` : `${column} NOT LIKE '\\_svc\\_%'`;
   const inDatabase = (alias: string) => `${alias}.table_schema = DATABASE() AND ${isWanted(`${alias}.table_name`)}`;
   return [
-    `SELECT t.table_name AS t, t.engine AS engine, t.table_collation AS collation, t.create_options AS options
+    `SELECT t.table_name AS t, t.engine AS engine, t.table_collation AS collation, t.create_options AS options, t.table_comment AS comment
   FROM information_schema.tables t WHERE ${inDatabase('t')} AND t.table_type = 'BASE TABLE' ORDER BY t.create_time, t.table_name`,
     `SELECT c.table_name AS t, c.column_name AS n, c.column_type AS type, c.is_nullable AS nullable, c.column_default AS d, c.extra AS x,
     c.character_set_name AS charset, c.collation_name AS collation, c.column_comment AS comment, c.generation_expression AS g,

@@ -59,6 +59,7 @@ const NAMES: NameRules = {
 const UNSUPPORTED: UnsupportedFeatures = {
   ...UNSUPPORTED_BY_SQL,
   nativeType: undefined,
+  comment: undefined,
   nativeTable: undefined,
   nativeIndex: undefined,
   tableCollation: undefined,
@@ -112,12 +113,14 @@ export function createGrammar(traits: Traits): Grammar<MysqlStep> {
       return [nativeAttributes(field), field.autoGenerate ? value : ''].filter((part) => part !== '').join(' ');
     },
     now: nowSql,
+    columnComment: ({ name, comment }, table) =>
+      comment === undefined ? '' : `COMMENT ${quoteLiteral(assertComment(comment, `${table}.${name}`, 1024))}`,
     columnCheck,
     enumCheck: () => undefined,
     primaryKey: unnamedPrimaryKey,
-    createTable(table, { ifNotExists, temporary, collation, native }, lines) {
+    createTable(table, { ifNotExists, temporary, collation, comment, native }, lines) {
       const head = `CREATE ${temporary ? 'TEMPORARY ' : ''}TABLE ${ifNotExists ? 'IF NOT EXISTS ' : ''}${quoteIdentifier(table)}`;
-      const sql = `${head} (\n  ${lines.join(',\n  ')}\n)${nativeTableOptions(native, table)}`;
+      const sql = `${head} (\n  ${lines.join(',\n  ')}\n)${nativeTableOptions(native, table)}${comment ? ` COMMENT=${quoteLiteral(assertComment(comment, table, 2048))}` : ''}`;
       if (collation === undefined) return [planned({ kind: 'createTable', table, sql }, sql)];
       const collated = `${sql} DEFAULT COLLATE ${assertCollationName(collation, table)}`;
       return [planned({ kind: 'createTable', table, sql: collated, hasCollation: true }, collated)];
@@ -215,6 +218,18 @@ export function createGrammar(traits: Traits): Grammar<MysqlStep> {
 /** Its name is always PRIMARY, which MariaDB rejects as a name. */
 const unnamedPrimaryKey = (columns: readonly string[]): string =>
   `PRIMARY KEY (${columns.map(quoteIdentifier).join(', ')})`;
+
+/** Characters beyond the Basic Multilingual Plane become question marks in the catalog. */
+function assertComment(comment: string, of: string, max: number): string {
+  if (comment.length <= max && isBasicMultilingual(comment)) return comment;
+  throw new SvcError('schema_invalid', `The comment of "${of}" cannot be stored.`, {
+    why:
+      comment.length > max
+        ? `It has ${comment.length} characters; the limit is ${max}.`
+        : 'It contains a character beyond the Basic Multilingual Plane, which the catalog replaces.',
+    next: ['Shorten or reword it.'],
+  });
+}
 
 function assertCollationName(collation: string, table: string): string {
   if (/^\w+$/.test(collation)) return collation;

@@ -259,6 +259,7 @@ function columnChanges(
     ...(required !== isRequired(from) && { required }),
     ...(autoIncrement !== isAutoIncrement(from) && { autoIncrement }),
     ...(typeChanges && { type }),
+    ...(from.comment !== to.comment && { comment: to.comment ?? '' }),
     ...(typeChanges && traits.hasColumnChecks && { check: grammar.columnCheck(to, table) }),
     ...((spellingChanges || !isDeepStrictEqual(defaultOf(grammar, from, table), newDefault)) && {
       default: newDefault,

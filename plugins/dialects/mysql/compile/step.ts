@@ -69,6 +69,8 @@ export interface ModifyColumn {
   /** Null drops the default. `currentTimestamp` has the precision of the column. */
   readonly default?: { readonly sql: string } | 'currentTimestamp' | null;
   readonly autoIncrement?: boolean;
+  /** Empty for none. */
+  readonly comment?: string;
   /** The column's own CHECK, if the type changes. */
   readonly check?: string;
 }

@@ -143,6 +143,7 @@ function completeColumn(traits: Traits, table: CatalogTable, modify: ModifyColum
   const column = table.columns.find(({ name }) => name === modify.column);
   if (!column) throw new SvcError('field_unknown', `The table "${table.name}" has no field "${modify.column}".`);
   const type = modify.type === undefined ? column.type : resizeType(column, modify.type);
+  const { comment = column.comment } = modify;
   const autoIncrement = modify.autoIncrement ?? /\bauto_increment\b/i.test(column.extra);
   const isGenerated = column.generated !== '';
   const nullability = nullabilitySql(traits, column, modify);
@@ -161,7 +162,7 @@ function completeColumn(traits: Traits, table: CatalogTable, modify: ModifyColum
     defaultValue,
     onUpdate,
     /\binvisible\b/i.test(column.extra) ? 'INVISIBLE' : '',
-    column.comment === '' ? '' : `COMMENT ${quoteLiteral(column.comment)}`,
+    comment === '' ? '' : `COMMENT ${quoteLiteral(comment)}`,
     columnCheckClause(traits, table, modify),
   ];
   const addsZeroDefault =

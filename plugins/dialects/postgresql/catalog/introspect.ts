@@ -90,11 +90,12 @@ function toCollection(table: CatalogTable, unsupportedObjects: UnsupportedObject
   };
 }
 
-function optionsOf({ unlogged, parameters }: CatalogTable): Collection['options'] {
-  if (!unlogged && parameters.length === 0) return {};
+function optionsOf({ unlogged, comment, parameters }: CatalogTable): Collection['options'] {
+  if (!unlogged && comment === null && parameters.length === 0) return {};
   return {
     sqlOptions: {
       ...(unlogged && { unlogged: true }),
+      ...(comment !== null && { comment }),
       ...(parameters.length > 0 && { native: `WITH (${parameters.join(', ')})` }),
     },
   };
@@ -130,6 +131,7 @@ function toField(column: CatalogColumn, { primary, unique, enums }: FieldFlags, 
     ...((identity || (expression !== null && value === undefined)) && { autoGenerate: true }),
     ...(required && { required: true }),
     ...(unique.has(name) && { unique: true }),
+    ...(column.comment !== null && { comment: column.comment }),
     ...(value !== undefined && { default: value }),
   };
 }

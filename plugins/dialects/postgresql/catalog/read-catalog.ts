@@ -5,6 +5,7 @@ export interface CatalogTable {
   readonly name: string;
   readonly unlogged: boolean;
   readonly partitioned: boolean;
+  readonly comment: string | null;
   /** `fillfactor=80` and others. */
   readonly parameters: readonly string[];
   readonly columns: readonly CatalogColumn[];
@@ -23,6 +24,7 @@ export interface CatalogColumn {
   /** The labels of a native enum type. */
   readonly labels: readonly string[] | null;
   readonly required: boolean;
+  readonly comment: string | null;
   readonly default: string | null;
   /** `a` always, `d` by default, empty for other columns. */
   readonly identity: string;
@@ -89,6 +91,7 @@ export async function readCatalog(exec: ExecSql, schema: string, tables?: readon
     name: String(row.name),
     unlogged: row.persistence === 'u',
     partitioned: row.kind === 'p',
+    comment: typeof row.comment === 'string' ? row.comment : null,
     parameters: listOf<string>(row.parameters),
     columns: listOf<CatalogColumn>(row.columns),
     constraints: listOf<CatalogConstraint>(row.constraints),
@@ -105,10 +108,10 @@ WITH rel AS MATERIALIZED (
   SELECT c.oid, c.relname, c.relkind, c.relpersistence, array_to_json(c.reloptions || (SELECT array_agg('toast.' || o) FROM pg_class t, unnest(t.reloptions) o WHERE t.oid = c.reltoastrelid)) AS parameters FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname !~ '^_svc_' ${named}
     AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e'))
-SELECT r.relname AS name, r.relkind AS kind, r.relpersistence AS persistence, r.parameters, a.j AS columns, k.j AS constraints, x.j AS indexes FROM rel r
+SELECT r.relname AS name, r.relkind AS kind, r.relpersistence AS persistence, obj_description(r.oid, 'pg_class') AS comment, r.parameters, a.j AS columns, k.j AS constraints, x.j AS indexes FROM rel r
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('number', a.attnum, 'name', a.attname,
     'type', format_type(a.atttypid, a.atttypmod), 'builtIn', t.typnamespace = 'pg_catalog'::regnamespace, 'dimensions', a.attndims, 'labels', CASE WHEN t.typtype = 'e' THEN
-      (SELECT json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid) END, 'required', a.attnotnull, 'default', pg_get_expr(d.adbin, d.adrelid),
+      (SELECT json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid) END, 'required', a.attnotnull, 'comment', col_description(r.oid, a.attnum), 'default', pg_get_expr(d.adbin, d.adrelid),
     'identity', a.attidentity, 'generated', a.attgenerated,
     'uses', (SELECT min(pg_describe_object(e.refclassid, e.refobjid, 0)) FROM pg_depend e WHERE e.classid = 'pg_attrdef'::regclass AND e.objid = d.oid
       AND e.refclassid <> 'pg_class'::regclass AND e.refobjid >= 16384),

@@ -2,7 +2,7 @@ import type { UnsupportedObject } from '../../../../core/dialect.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 
-/** Objects that a model does not describe: views, triggers, comments, sequences and others. */
+/** Objects that a model does not describe: views, triggers, sequences and others. */
 export async function readUnsupportedObjects(exec: ExecSql, schema: string): Promise<UnsupportedObject[]> {
   const rows = await rowsOf(exec, query(schema));
   return rows.map(({ collection, field, what }) => ({
@@ -43,9 +43,6 @@ SELECT collection, field, what FROM (
   UNION ALL SELECT r.relname, NULL, 'has row level security, which svc does not set' FROM rel r WHERE r.relrowsecurity
   UNION ALL SELECT r.relname, NULL, 'inherits from ' || i.inhparent::regclass || '; svc creates tables without inheritance'
   FROM rel r JOIN pg_inherits i ON i.inhrelid = r.oid
-  UNION ALL SELECT r.relname, a.attname, 'has a comment, which svc does not write'
-  FROM rel r JOIN pg_description d ON d.objoid = r.oid AND d.classoid = 'pg_class'::regclass
-  LEFT JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = d.objsubid AND d.objsubid > 0
   UNION ALL SELECT r.relname, NULL, 'has a comment on ' || CASE WHEN k.oid IS NULL THEN 'the index ' || quote_ident(c.relname)
     ELSE 'the constraint ' || quote_ident(k.conname) END || ', which svc does not write'
   FROM rel r JOIN pg_description d ON d.classoid IN ('pg_class'::regclass, 'pg_constraint'::regclass)

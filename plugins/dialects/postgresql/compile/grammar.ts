@@ -34,6 +34,7 @@ export const grammar: Grammar<PostgresqlStep> = {
   unsupported: {
     ...UNSUPPORTED_BY_SQL,
     nativeType: undefined,
+    comment: undefined,
     nativeTable: undefined,
     nativeIndex: undefined,
     nativeConstraint: undefined,
@@ -57,7 +58,7 @@ export const grammar: Grammar<PostgresqlStep> = {
     return `${quoteIdentifier(field.name)} = ANY (ARRAY[${(field.enumValues ?? []).map(quoteLiteral).join(', ')}]::text[])`;
   },
   columnCheck: () => '',
-  createTable(name, { ifNotExists, temporary, unlogged, native }, lines, { fields, key }) {
+  createTable(name, { ifNotExists, temporary, unlogged, comment, native }, lines, { fields, key }) {
     if (temporary && unlogged) {
       throw new SvcError('not_supported', `The table "${name}" cannot be temporary and unlogged at once.`, {
         why: 'PostgreSQL never logs temporary tables.',
@@ -70,8 +71,14 @@ export const grammar: Grammar<PostgresqlStep> = {
     const create = (all: readonly string[]) =>
       sqlStatement(`CREATE ${kind}TABLE ${table} (\n  ${all.join(',\n  ')}\n)${nativeTableOptions(native, name)}`);
     const repeated = temporary || ifNotExists ? undefined : repeatedKeyConstraint(name, fields, key);
-    if (repeated === undefined) return [create(lines)];
-    return [create(lines.filter((line) => line !== repeated)), alter(name, [`ADD ${repeated}`])];
+    const comments = [
+      ...(comment
+        ? [sqlStatement(`COMMENT ON TABLE ${schema}${quoteIdentifier(name)} IS ${quoteLiteral(comment)}`)]
+        : []),
+      ...fields.flatMap((field) => (field.comment === undefined ? [] : [columnComment(name, field, schema)])),
+    ];
+    if (repeated === undefined) return [create(lines), ...comments];
+    return [create(lines.filter((line) => line !== repeated)), alter(name, [`ADD ${repeated}`]), ...comments];
   },
   dropTable: (name) => sqlStatement(`DROP TABLE ${SCHEMA_PLACEHOLDER}${quoteIdentifier(name)}`, { destructive: true }),
   renameTable(before, to, constraints) {
@@ -92,6 +99,7 @@ export const grammar: Grammar<PostgresqlStep> = {
         `ADD COLUMN ${columnDefinition(grammar, field, table)}`,
         ...constraints.map((constraint) => `ADD ${constraint}`),
       ]),
+      ...(field.comment === undefined ? [] : [columnComment(table, field)]),
     ];
   },
   dropField(before, field) {
@@ -106,7 +114,10 @@ export const grammar: Grammar<PostgresqlStep> = {
     const first = alter(before.name, [`RENAME COLUMN ${quoteIdentifier(field.name)} TO ${quoteIdentifier(to)}`]);
     return withRenamedConstraints(before, [field], first, before.name, constraints);
   },
-  modifyField: (before, from, to) => modifyField(grammar, before, from, to),
+  modifyField: (before, from, to) => [
+    ...modifyField(grammar, before, from, to),
+    ...(from.comment === to.comment ? [] : [columnComment(before.name, to)]),
+  ],
   createIndex({ collection, index, columns, unique, native, sqlOptions }) {
     const concurrently = sqlOptions?.concurrently === true;
     const keys = columns.map(
@@ -124,6 +135,11 @@ export const grammar: Grammar<PostgresqlStep> = {
   expressionProblem,
   raw: compileRaw,
 };
+
+function columnComment(table: string, { name, comment }: Field, schema = SCHEMA_PLACEHOLDER): Statement<SqlText> {
+  const column = `${schema}${quoteIdentifier(table)}.${quoteIdentifier(name)}`;
+  return sqlStatement(`COMMENT ON COLUMN ${column} IS ${comment === undefined ? 'NULL' : quoteLiteral(comment)}`);
+}
 
 /** The UNIQUE of a field that is the whole primary key. CREATE TABLE would drop it as redundant; ALTER TABLE adds it. */
 function repeatedKeyConstraint(table: string, fields: readonly Field[], key: readonly string[]): string | undefined {
