@@ -22,6 +22,8 @@ create index accounts_brin on accounts using brin (id);
 create index accounts_hash on accounts using hash (email);
 create index accounts_wide on accounts (role) include (code);
 create index accounts_like on accounts (email varchar_pattern_ops);
+create function own(text) returns text immutable language sql as 'select $1';
+create index accounts_own on accounts (own(email));
 create index accounts_plain on accounts (role, email desc);
 create table notes (id uuid primary key, account int, constraint later foreign key (account) references accounts (id) deferrable);
 create constraint trigger late after insert on notes for each row execute function quiet();
@@ -37,24 +39,13 @@ create table priced (id int primary key, loose int references loose (id));
 `;
 
 const EXPECTED_WARNINGS = [
-  'The table "accounts" has the index "accounts_lower_email", which svc cannot create: it is on an expression.',
-  'The table "accounts" has the index "accounts_part", which svc cannot create: it is partial.',
-  'has the index "accounts_grid", which svc cannot create: it has the method gin.',
-  'has the index "accounts_brin", which svc cannot create: it has the method brin.',
-  'has the index "accounts_hash", which svc cannot create: it has the method hash.',
-  'has the index "accounts_wide", which svc cannot create: it includes further columns.',
-  'has the index "accounts_like", which svc cannot create: it has an operator class.',
-  'has the constraint email_once, which includes further columns; svc creates a plain one.',
-  'The field "accounts.id" takes its values from the sequence from_hundred, which starts at 100 and increments by 5',
+  'The field "accounts.id" takes its values from the sequence from_hundred, which svc replaces by an identity',
   'The field "accounts.feeling" has the type mood, which svc cannot create; the nearest is enum.',
   'The field "accounts.feelings" has the type mood[]',
-  'The field "accounts.lowered" is computed',
-  'The table "notes" has the constraint "later", which is deferrable; svc creates a plain one.',
+  'has the constraint "accounts_feeling_check", which svc cannot create',
+  'has the index "accounts_own", which svc cannot create: it uses function own(text).',
   'The table "notes" has the constraint "late", which svc cannot create: it is a trigger.',
-  'The table "papers" has the constraint "no_rows", which is NO INHERIT; svc creates a plain one.',
   'The table "spans" has the constraint "spans_span_excl", which svc cannot create: it is an exclusion.',
-  'The table "notes" has a comment',
-  'The field "notes.id" has a comment',
   'The table "everybody" is a view',
   'The table "notes" has the trigger quiet',
 ];
@@ -102,6 +93,7 @@ function testAdoption(engine: TestEngine): void {
         ]);
         assert.equal(tables.accounts.address.native, 'inet');
         assert.equal(tables.loose.price.native, 'numeric');
+        assert.equal(tables.accounts.lowered.native, 'text GENERATED ALWAYS AS (lower((email)::text)) STORED');
         assert.equal(files().length, 1);
 
         assertExit(await svc('db', 'migrate', 'baseline'));
@@ -189,14 +181,11 @@ function testSequence(engine: TestEngine): void {
 const CHANGED_BY_HAND = {
   postgresql: [
     'drop index people_born',
-    'create index people_born on people (born) where born is not null',
+    "create function own(date) returns date immutable language sql as 'select $1'",
+    'create index people_born on people (own(born))',
     'create view seen as select id from teams',
   ],
-  mysql: [
-    'drop index people_name on people',
-    'create index people_name on people (name(3))',
-    'create view seen as select id from teams',
-  ],
+  mysql: ['create view seen as select id from teams'],
 };
 
 for (const engine of sqlEngines) {
@@ -236,7 +225,14 @@ function testNothingDropped(engine: TestEngine): void {
         const before = JSON.parse(read('svc/database/schema.json'));
 
         const { readOnly } = engine.sql;
-        if (readOnly) await query(`alter table teams add ${readOnly.column}`);
+        if (readOnly) {
+          // Existing rows have no value for such a default.
+          const [column, value] = readOnly.column.split(' default ');
+          await query(
+            `alter table teams add ${column}`,
+            `alter table teams alter ${column?.split(' ')[0]} set default ${value}`,
+          );
+        }
         await query('drop table seen', ...changes);
         const again = json(assertExit(await svc('db', 'schema', 'pull', '--json')));
         assert.deepEqual(again.migrations, [], 'no migration, and so no drop');
@@ -247,7 +243,8 @@ function testNothingDropped(engine: TestEngine): void {
         if (readOnly) warned(new RegExp(`^The table "teams" keeps the definition.*${readOnly.why.source}`));
         warned(/^The table "seen" keeps the definition/);
         warned(/^The table "seen" is a view/);
-        warned(/^The table "people" has the index "people_(born|name)", which svc cannot create/);
+        if (changes === CHANGED_BY_HAND.postgresql)
+          warned(/^The table "people" has the index "people_born", which svc cannot create/);
         assert.deepEqual(JSON.parse(read('svc/database/schema.json')), before);
 
         await query('alter table people add nick varchar(10)');

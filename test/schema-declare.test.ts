@@ -228,7 +228,6 @@ const REFUSED: readonly [name: string, code: ErrorCode, change: object, path: re
   ],
   ['a field without a valid definition', 'field_invalid', { tables: { t: { id: 5 } } }, ['tables', 't', 'id']],
   ['a table that is not an object', 'schema_invalid', { tables: { t: [] } }, ['tables', 't']],
-  ['a table without primary key', 'schema_invalid', { tables: { t: { id: 'text' } } }, ['tables', 't']],
   [
     'a table of svc',
     'name_invalid',

@@ -103,7 +103,6 @@ const BAD: readonly [what: string, text: string, code: string, place: string, wo
     ':5:34',
     /boolean/,
   ],
-  ['a missing primary key', users('      "name": "string"'), 'schema_invalid', ':3:5', /primary/],
   [
     'a foreign key to an unknown table',
     usersWithKey('      "team": { "type": "integer", "references": { "table": "teams", "column": "id" } }'),

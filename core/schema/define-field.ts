@@ -209,6 +209,11 @@ export function applyFieldChanges(field: Field, changes: FieldChanges, table: st
   if (field.required && field.primaryKey && changes.primaryKey === false && changes.nullable === undefined) {
     definition.required = true;
   }
+  if (type === field.type && field.native !== undefined && changes.native === undefined) {
+    const native = resized(field.native, field, changes);
+    if (native === undefined) throw nativeSizeError(table, field);
+    definition.native = native;
+  }
   for (const [key, value] of Object.entries(changes)) {
     if (value === undefined) continue;
     if (value === null) delete definition[key];
@@ -216,6 +221,27 @@ export function applyFieldChanges(field: Field, changes: FieldChanges, table: st
   }
   // `defineField` validates it.
   return defineField(name, definition as unknown as FieldDefinition, table);
+}
+
+/** A native type with the new length, precision and scale or list of values; undefined if it does not contain the old ones. */
+function resized(native: string, field: Field, changes: FieldChanges): string | undefined {
+  const { length, precision, scale, enumValues, items } = changes;
+  if ([length, precision, scale, enumValues, items].every((value) => value === undefined)) return native;
+  const list = (values: readonly string[] = []) => values.map((value) => `'${value.replaceAll("'", "''")}'`).join(',');
+  const size = (from: Pick<FieldChanges, 'length' | 'precision' | 'scale' | 'enumValues'>) =>
+    from.enumValues ? list(from.enumValues) : (from.length ?? `${from.precision},${from.scale ?? 0}`);
+  const before = `(${size(field)})`;
+  return items === undefined && native.includes(before)
+    ? native.replace(before, () => `(${size({ ...field, ...changes })})`)
+    : undefined;
+}
+
+function nativeSizeError(table: string, { name, native }: Field): SvcError {
+  return new SvcError('field_invalid', `The change of the field "${table}.${name}" is not valid.`, {
+    why: `Its type is the engine's own, ${native}, which says how large its values are.`,
+    next: ['Change "native", or remove it with null.'],
+    details: { path: ['native'] },
+  });
 }
 
 /** The changes from one field to another of the same name; undefined if they are equal. */

@@ -208,7 +208,7 @@ export function dependents(model: SchemaModel, collection: string, field: string
     if (foreignKey.references.columns.includes(field)) drop(name, foreignKey.name);
   }
   const constraints = [...own.constraints.values()].filter(
-    (constraint) => constraint.columns.includes(field) || fieldsInTextOfConstraint(constraint, [field]).length > 0,
+    (constraint) => constraint.columns.includes(field) || fieldsInTextOfConstraint(constraint, [field]).includes(field),
   );
   for (const constraint of constraints) if (constraint.type === 'foreignKey') drop(collection, constraint.name);
   for (const constraint of constraints) if (constraint.type !== 'foreignKey') drop(collection, constraint.name);

@@ -30,7 +30,8 @@ export interface EngineSql {
 
 const POSTGRESQL: EngineSql = {
   quote: quoteIdentifier,
-  approximated: { column: 'address text collate "C"', warning: /legacy\.address .*collation/ },
+  approximated: { column: 'address information_schema.sql_identifier', warning: /legacy\.address .*sql_identifier/ },
+  readOnly: { column: 'code varchar(20) default gen_random_uuid()', why: /too short/ },
   syntaxError: /42601.*syntax error/,
   currentSchema: 'current_schema()',
   existingTables: `create table teams (id serial primary key, title varchar(40) not null unique);
@@ -41,8 +42,7 @@ const POSTGRESQL: EngineSql = {
 
 const MYSQL: EngineSql = {
   quote: quoteMysql,
-  approximated: { column: 'address bit(7)', warning: /legacy\.address .*bit/ },
-  readOnly: { column: 'total varchar(20000) CHARACTER SET latin1', why: /16383/ },
+  approximated: { column: 'address char(36) default (uuid())', warning: /legacy\.address .*uuid/ },
   syntaxError: /1064/,
   currentSchema: 'database()',
   existingTables: `create table teams (id int auto_increment primary key, title varchar(40) not null unique);

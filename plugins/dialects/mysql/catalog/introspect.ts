@@ -122,7 +122,7 @@ function collectionOf(
   }
   const fields = table.columns.map((column): [string, Field] => [
     column.name,
-    fieldOf(column, table, { primary, unique, arrays, texts }, (what) => note(what, column.name)),
+    fieldOf(traits, column, table, { primary, unique, arrays, texts }, (what) => note(what, column.name)),
   ]);
   return {
     name: table.name,
@@ -168,9 +168,18 @@ interface Flags {
   readonly texts: ReadonlySet<string>;
 }
 
-function fieldOf(column: CatalogColumn, table: CatalogTable, flags: Flags, note: (what: string) => void): Field {
+function fieldOf(
+  { catalog: { expressionsLoseCharacters } }: Traits,
+  column: CatalogColumn,
+  table: CatalogTable,
+  flags: Flags,
+  note: (what: string) => void,
+): Field {
   const { name, extra } = column;
-  const read = nativeType(column, typeOf(column, flags), table.collation);
+  const isLost = expressionsLoseCharacters && column.generated.includes('?');
+  if (isLost) note('is computed with characters that the catalog may not have');
+  const known = isLost ? { ...column, generated: '' } : column;
+  const read = nativeType(known, typeOf(column, flags), table.collation);
   const isZero = hasZeroDate(column);
   if (isZero) note('has a zero date as its default, which svc keeps and does not create');
   const found = isZero ? undefined : column.default;

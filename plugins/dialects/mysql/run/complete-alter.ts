@@ -15,7 +15,7 @@ import { withoutOuterParentheses } from '../catalog/show-create-table.ts';
 import { withExactColumn } from '../catalog/supplementary-characters.ts';
 import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
 import type { AlterClause, AlterTable, ModifyColumn, PlainClause } from '../compile/step.ts';
-import { readType } from '../compile/types.ts';
+import { readType, UUID_COLLATION } from '../compile/types.ts';
 import type { Traits } from '../variant.ts';
 
 /** Whether rendering the clauses needs the catalog. */
@@ -188,8 +188,14 @@ function resizeType({ type: before, charset }: CatalogColumn, type: string): str
 const SIZED = /^(?:var)?(char|binary|decimal)(\([\d,]+\))/;
 
 /** A column that stays a text type keeps its collation; without this clause it would get the table's. */
-function collationSql({ charset, collation }: CatalogColumn, table: CatalogTable, { type }: ModifyColumn): string {
+function collationSql(
+  { type: kind, charset, collation }: CatalogColumn,
+  table: CatalogTable,
+  { type }: ModifyColumn,
+): string {
   if (charset === null || collation === null || collation === table.collation) return '';
+  // The character set of a UUID is part of its type.
+  if (type !== undefined && kind === 'char(36)' && collation === UUID_COLLATION) return '';
   if (type !== undefined && (!/^(var)?char|text$|^enum/.test(type) || /character set/i.test(type))) return '';
   return `CHARACTER SET ${charset} COLLATE ${collation}`;
 }

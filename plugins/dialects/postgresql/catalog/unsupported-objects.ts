@@ -58,13 +58,13 @@ SELECT collection, field, what FROM (
   FROM rel r JOIN pg_statistic_ext s ON s.stxrelid = r.oid
   UNION ALL SELECT r.relname, a.attname, 'has storage settings of its own, which svc does not set'
   FROM rel r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type t ON t.oid = a.atttypid
-  WHERE a.attstorage <> t.typstorage OR COALESCE(a.attstattarget, -1) <> -1 OR COALESCE(to_jsonb(a) ->> 'attcompression', '') <> '' OR a.attoptions IS NOT NULL
+  WHERE a.attstorage <> t.typstorage OR COALESCE(a.attstattarget, -1) <> -1 OR COALESCE(to_jsonb(a) ->> 'attcompression', '') <> '' OR EXISTS (SELECT 1 FROM unnest(a.attoptions) o WHERE o LIKE 'n_distinct%')
   UNION ALL SELECT r.relname, a.attname, 'has its own collation, which svc does not set'
   FROM rel r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type t ON t.oid = a.atttypid
   WHERE a.attcollation >= 16384 AND a.attcollation <> t.typcollation
   UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || s.seqrelid::regclass || ', which svc replaces by an identity that starts at 1'
   FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq
-  JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num WHERE ${IS_IDENTITY} AND a.attidentity = '' AND (s.seqtypid <> a.atttypid
+  JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num WHERE ${IS_IDENTITY} AND a.attidentity = '' AND n.users = 1 AND (s.seqtypid <> a.atttypid
     OR s.seqstart <> 1 OR s.seqincrement <> 1 OR s.seqmin <> 1 OR s.seqcache <> 1 OR s.seqcycle OR s.seqmax <> CASE s.seqtypid WHEN 'int2'::regtype
     THEN 32767 WHEN 'int4'::regtype THEN 2147483647 ELSE 9223372036854775807 END OR NOT EXISTS (SELECT 1 FROM pg_depend o WHERE o.classid = 'pg_class'::regclass
     AND o.objid = s.seqrelid AND o.deptype = 'a' AND o.refobjid = r.oid AND o.refobjsubid = a.attnum))

@@ -2,7 +2,7 @@ import type { UpdateJob } from '../../../../core/dialect.ts';
 import type { Field } from '../../../../core/schema/model.ts';
 import { float32Literal, type UpdateSyntax, updateParts } from '../../sql/update-sql.ts';
 import { grammar, quoteIdentifier } from './grammar.ts';
-import { literal, quoteLiteral } from './literal.ts';
+import { jsonLiteral, literal, quoteLiteral } from './literal.ts';
 import { columnType } from './types.ts';
 
 /**
@@ -23,6 +23,7 @@ const SYNTAX: UpdateSyntax = {
   // A cast to the column's length would truncate the string; without it, the assignment fails. A literal of a text or an
   // enum has no cast: the column may have another type that is read as text.
   typedLiteral(value, field) {
+    if (field.type === 'json' && value !== null) return `${jsonLiteral(value)}::jsonb`;
     const sql = literal(value, field);
     if (field.type === 'float') return float32Literal(sql);
     return field.type === 'string' ? `${sql}::text` : sql;
