@@ -221,7 +221,11 @@ export class MigrationBuilder implements Readonly<Record<OperationType, unknown>
     );
   }
 
-  dropIndex(collection: string, index: string, options?: { was?: Pick<CreateIndex, 'columns' | 'unique'> }): this {
+  dropIndex(
+    collection: string,
+    index: string,
+    options?: { was?: Pick<CreateIndex, 'columns' | 'unique' | 'native'> },
+  ): this {
     return this.#add(
       { type: 'dropIndex', collection, index },
       () =>
