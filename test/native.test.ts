@@ -102,7 +102,9 @@ on(engines, 'native types of PostgreSQL are created, changed and refused', async
   await refused('data_violates', exact);
   await connection.query("update t set at = date_trunc('milliseconds', at)");
   await applyAndRollBack(exact);
-  await applyAndRollBack((build) => build.modifyField('t', 'at', { comment: 'moment' }, { was: { comment: 'x' } }));
+  await applyAndRollBack((build) =>
+    build.modifyField('t', 'at', { comment: 'moment' }, { was: { comment: "when, in its owner's words" } }),
+  );
   await apply((build) => build.modifyField('t', 'at', { comment: null }, { was: { comment: 'moment' } }));
   await applyAndRollBack((build) =>
     build.modifyField('t', 'code', { native: 'varchar(3)' }, { was: { native: 'varchar' } }),

@@ -86,6 +86,8 @@ const DETAILS: Readonly<Record<string, JsonSchema>> = {
   scale: NOT_NEGATIVE,
   enumValues: { ...NOT_EMPTY, uniqueItems: true },
   items: { ...reference('type'), description: 'Element type of an array; default string.' },
+  native: { minLength: 1, description: 'In the language of the engine, where svc has no words for it.' },
+  comment: { description: 'SQL: the comment in the catalog.' },
   renamedFrom: { description: 'The previous name.' },
   columns: NOT_EMPTY,
   order: { pattern: anyCase(['asc', 'desc']) },

@@ -1,4 +1,4 @@
-import type { Collection, Field } from '../../../../core/schema/model.ts';
+import type { Collection, Field, FieldType } from '../../../../core/schema/model.ts';
 import { TEXT_TYPES } from '../../shared/text-types.ts';
 import type { Grammar } from '../../sql/grammar.ts';
 import { SCHEMA_PLACEHOLDER } from '../../sql/statement.ts';
@@ -43,14 +43,21 @@ export function alteredValuesGuard(
   );
 }
 
-/** Only the server knows what its types hold: a value survives if its text is the same after the way there and back. */
+/** 1.5 and 1.50 are the same number, but not the same text. Some types that are read as a text or JSON have no operator. */
+const HAS_EQUALITY: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint', 'decimal', 'float', 'double']);
+
+/** Only the server knows what its types hold: a value survives if it is the same after the way there and back. */
 function alteredByNativeType(column: string, from: Field, to: Field): Altered | undefined {
   // Their texts may differ in white space.
   if (from.type === 'json' && to.type === 'json') return undefined;
   const [before, after] = [storedType(from, ''), storedType(to, '')];
   const converted = conversionExpression(column, from, to) ?? `${column}::${after}`;
+  const back = `(${converted})::${after}::text::${before}`;
+  const condition = HAS_EQUALITY.has(from.type)
+    ? `${back} IS DISTINCT FROM ${column}`
+    : `${back}::text IS DISTINCT FROM ${column}::text`;
   return {
-    condition: `(${converted})::${after}::text::${before}::text IS DISTINCT FROM ${column}::text`,
+    condition,
     what: `not the same as ${after}`,
     exact: '',
   };
