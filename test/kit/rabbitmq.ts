@@ -16,6 +16,7 @@ export const rabbitmqUnderTest = {
     const url = new URL(server);
     url.hostname = host;
     url.port = String(port);
+    url.searchParams.set('heartbeat', '2');
     return { url: url.href };
   },
   secrets: [`:${server.password}@`],

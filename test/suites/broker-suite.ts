@@ -1,5 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { connect } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { type Broker, type BrokerEvent, DeliveryFailed } from '../../core/approval/channel.ts';
 import type { Json } from '../../core/json.ts';
@@ -23,8 +25,13 @@ export interface BrokerUnderTest extends UnderTest {
   options(host: string, port: number): Readonly<Record<string, unknown>>;
   /** Texts in the options that must not occur in an error or warning, such as the password. */
   readonly secrets: readonly string[];
-  /** How long the suite waits for a message, in milliseconds. Default 60,000. */
+  /** How long the suite waits for a message, in milliseconds. Default 60,000. Longer than a lease and than two heartbeats. */
   readonly patienceMs?: number;
+  /**
+   * How long a message belongs to one process before the server delivers it to another, in milliseconds, if the server has such
+   * leases.
+   */
+  readonly leaseMs?: number;
   /** Opens a client of the server that is independent of the broker. */
   openClient(): Promise<BrokerClient>;
 }
@@ -69,13 +76,23 @@ const PAUSE_MS = 1_000;
 /** Timers may fire this much early. */
 const TOLERANCE_MS = 50;
 const DAY_MS = 86_400_000;
+const PROBE_MS = 5_000;
+const LEASE = 'a message is not delivered again while it is handled';
+const POLL_MS = 100;
 
 /** Tests that a message broker fulfills its contract. */
 export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
-  const waitUntil: typeof waitAtMost = (condition, message) => waitAtMost(condition, message, tested.patienceMs);
+  const { patienceMs = 60_000, leaseMs = 0, skip } = tested;
+  const waitUntil: typeof waitAtMost = (condition, message) => waitAtMost(condition, message, patienceMs);
+  const skipped =
+    leaseMs > 0 || typeof skip === 'string' ? skip : { [LEASE]: 'no leaseMs: the server has no leases', ...skip };
 
-  suite(test, tested, (on) => {
+  let probed: Promise<void> | undefined;
+
+  suite(test, { name: tested.name, skip: skipped }, (on) => {
     const withBroker = async (body: (context: BrokerCase) => Promise<void>): Promise<void> => {
+      probed ??= probe(tested.server);
+      await probed;
       const id = randomUUID();
       const [event, queue, product] = [`approvals.test.${id}`, `svc.test.${id}`, `p${id}`];
       const proxy = await startTcpProxy(tested.server.host, tested.server.port);
@@ -396,10 +413,10 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
             for (let round = 0; round < 3; round++) await broker.publish(createEvent(event, { round }), signal());
             proxy.disconnect();
             await proxy.connect();
-            const seconds = (tested.patienceMs ?? 60_000) / 1000;
+            const seconds = patienceMs / 1000;
             await waitUntil(
               () => bodies.length === 2,
-              `the connection was lost while handle() ran; the consumer did not reconnect and receive the message again within ${seconds} s; do not wait for handle() before you reconnect`,
+              `the connection was lost while handle() ran; the consumer did not reconnect and receive the message again within ${seconds} s; do not wait for handle() before you reconnect, and let a lease be shorter than patienceMs`,
             );
           } finally {
             release.abort();
@@ -452,6 +469,69 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
     );
 
     on(
+      'a consumer survives a server that stops responding',
+      () =>
+        withBroker(async ({ broker, client, queue, proxy }) => {
+          const bodies: unknown[] = [];
+          const stop = await consume(broker, queue, async (body) => void bodies.push(body));
+          await send(client, queue, 'before');
+          await waitUntil(() => bodies.includes('before'), 'nothing was delivered');
+          proxy.stall();
+          await send(client, queue, 'after');
+          await waitUntil(
+            () => bodies.includes('after'),
+            'the server stopped responding without ending the connection, and nothing is delivered any more: let the client library send heartbeats, more often than patienceMs',
+          );
+          await stop();
+        }),
+      {
+        promise:
+          'The connection detects by itself that the server no longer responds: no message waits for a connection that is dead.',
+        timeoutMs: 2 * patienceMs + 20_000,
+      },
+    );
+
+    on(
+      LEASE,
+      () =>
+        withBroker(async ({ broker, createBroker, client, queue }) => {
+          const release = new AbortController();
+          const bodies: unknown[] = [];
+          const handle = async (body: string) => {
+            bodies.push(body);
+            if (bodies.length === 1) await new Promise((resolve) => release.signal.addEventListener('abort', resolve));
+          };
+          const stops = [await consume(broker, queue, handle), await consume(createBroker(), queue, handle)];
+          try {
+            await send(client, queue, 'slow');
+            await waitUntil(() => bodies.length === 1, 'nothing was delivered');
+            // It would be delivered again at the end of its lease, and the messages after it show that time has passed.
+            const until = Date.now() + 2 * leaseMs;
+            for (let round = 0; Date.now() < until; round++) {
+              await send(client, queue, `round ${round}`);
+              await waitUntil(
+                () => bodies.includes(`round ${round}`),
+                'nothing is delivered while a message is handled',
+              );
+              await wait(POLL_MS);
+            }
+            assert.equal(
+              bodies.filter((body) => body === 'slow').length,
+              1,
+              'it was delivered again: extend its lease',
+            );
+          } finally {
+            release.abort();
+          }
+          for (const stop of stops) await stop();
+        }),
+      {
+        promise: 'A message whose handler takes longer than a lease is not delivered to another process.',
+        timeoutMs: 2 * leaseMs + patienceMs + 20_000,
+      },
+    );
+
+    on(
       'a consumer that stops finishes its message and leaves the rest',
       () =>
         withBroker(async ({ broker, createBroker, client, queue }) => {
@@ -493,12 +573,14 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
     on(
       'it can be closed before use, after use, and twice',
       () =>
-        withBroker(async ({ broker, createBroker, event, client }) => {
+        withBroker(async ({ broker, createBroker, event, client, proxy }) => {
           await createBroker().close();
           await client.listen(event);
           await broker.publish(createEvent(event, {}), signal());
           await broker.close();
           await broker.close();
+          const isClosed = () => proxy.connections() === 0;
+          await waitAtMost(isClosed, 'close() left a connection open: the program would not exit', CLOSE_MS);
           await expectRejection(broker.publish(createEvent(event, {}), signal()), 'publish() resolved after close()');
         }),
       {
@@ -621,6 +703,22 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
       { promise: 'A message that is not a decision becomes a dead letter, unchanged, and the request keeps waiting.' },
     );
   });
+}
+
+/** Without it, each case would wait for a server that is not there until its own timeout. */
+async function probe({ host, port }: BrokerUnderTest['server']): Promise<void> {
+  const socket = connect({ host, port, timeout: PROBE_MS });
+  try {
+    await new Promise<void>((resolve, reject) => {
+      socket.once('connect', resolve);
+      socket.once('timeout', () => reject(new Error(`no response within ${PROBE_MS} ms`)));
+      socket.once('error', reject);
+    });
+  } catch (error) {
+    throw new Error(`No server answers at ${host}:${port}, the "server" of the suite: ${(error as Error).message}`);
+  } finally {
+    socket.destroy();
+  }
 }
 
 const decisionQueue = (product: string): string => `svc.approvals.decisions.${product}.dev`;

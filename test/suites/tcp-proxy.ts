@@ -11,17 +11,25 @@ export interface TcpProxy {
   connect(): Promise<void>;
   /** Keeps connections and accepts new ones, but forwards nothing until `connect` is called. */
   freeze(): void;
+  /** Freezes the present connections for good, without ending them. New ones work, as after a server was replaced. */
+  stall(): void;
+  /** The number of open connections of clients. */
+  connections(): number;
 }
 
 /** Creates a proxy, which is disconnected until `connect` is called. */
 export async function startTcpProxy(host: string, port: number): Promise<TcpProxy> {
   const ownPort = await freePort();
   const sockets = new Set<Socket>();
+  const clients = new Set<Socket>();
+  const stalled = new WeakSet<Socket>();
   let listening: Server | undefined;
   let isFrozen = false;
 
   const forward = (client: Socket): void => {
     const server = connect(port, host);
+    clients.add(client);
+    client.on('close', () => clients.delete(client));
     const pairs = [
       [client, server],
       [server, client],
@@ -35,7 +43,7 @@ export async function startTcpProxy(host: string, port: number): Promise<TcpProx
           other.destroy();
         });
       one.on('data', (data) => {
-        if (!isFrozen) other.write(data);
+        if (!isFrozen && !stalled.has(one)) other.write(data);
       });
     }
   };
@@ -59,5 +67,9 @@ export async function startTcpProxy(host: string, port: number): Promise<TcpProx
     freeze() {
       isFrozen = true;
     },
+    stall() {
+      for (const socket of sockets) stalled.add(socket);
+    },
+    connections: () => clients.size,
   };
 }

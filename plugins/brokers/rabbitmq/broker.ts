@@ -22,6 +22,8 @@ interface OpenConnection {
 
 const DEFAULT_EXCHANGE = 'svc.events';
 const CONNECT_TIMEOUT_MS = 10_000;
+/** A server that misses two in a row counts as disconnected. */
+const HEARTBEAT_S = 10;
 
 const driver: Driver<typeof import('amqplib')> = {
   name: 'The RabbitMQ driver',
@@ -40,9 +42,16 @@ export const rabbitmq = ({ url, exchange = DEFAULT_EXCHANGE }: RabbitmqOptions):
     close: ({ model }) => model.close(),
   });
 
+/** With the server's default, a connection that is dead would be noticed after two minutes. */
+function withHeartbeat(url: string): string {
+  const parsed = new URL(url);
+  if (!parsed.searchParams.has('heartbeat')) parsed.searchParams.set('heartbeat', String(HEARTBEAT_S));
+  return parsed.href;
+}
+
 async function open(url: string, exchange: string): Promise<OpenConnection> {
   const amqp = await loadDriver(driver);
-  const model = await amqp.connect(url, { timeout: CONNECT_TIMEOUT_MS }).catch((error: Error) => {
+  const model = await amqp.connect(withHeartbeat(url), { timeout: CONNECT_TIMEOUT_MS }).catch((error: Error) => {
     throw new DeliveryFailed(`${withoutPassword(url)}: ${error.message || 'no response'}`);
   });
   // An error without a listener would end the process. Every error is followed by a close.

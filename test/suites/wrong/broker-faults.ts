@@ -12,6 +12,10 @@ interface BrokerFault {
   /** The case of the suite that must fail, and how. */
   readonly detectedBy: string;
   readonly failure: RegExp;
+  /** How long it is waited for, in milliseconds; default 3,000. */
+  readonly patienceMs?: number;
+  /** Other options of the right broker. */
+  options?(options: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
   /** Wraps a right broker. */
   apply(broker: Broker, options: Readonly<Record<string, unknown>>): Partial<Broker>;
 }
@@ -32,6 +36,9 @@ const REDELIVERY = 'a message that failed temporarily is redelivered after a pau
 const DEAD_LETTER = 'a message that cannot be processed becomes a dead letter and blocks no other';
 const BYTES = 'a message is delivered as the bytes that were sent';
 const RECONNECT = 'it reconnects when the server is back';
+
+/** The lease of the broker that has one. */
+const LEASE_MS = 500;
 
 /** Brokers that each break one promise of the contract. */
 export const BROKER_FAULTS: readonly BrokerFault[] = [
@@ -238,6 +245,40 @@ export const BROKER_FAULTS: readonly BrokerFault[] = [
     }),
   },
   {
+    fault: 'does not notice that the server stopped responding',
+    detectedBy: 'a consumer survives a server that stops responding',
+    failure: /nothing is delivered any more/,
+    patienceMs: 12_000,
+    options: ({ url }) => ({ url: String(url).replace(/heartbeat=\d+/, 'heartbeat=60') }),
+    apply: (broker) => broker,
+  },
+  {
+    fault: 'delivers a message again while it is handled',
+    detectedBy: 'a message is not delivered again while it is handled',
+    failure: /it was delivered again/,
+    apply: wrapHandler((handle) => async (body) => {
+      const timer = setTimeout(() => void handle(body).catch(() => undefined), LEASE_MS);
+      await handle(body).finally(() => clearTimeout(timer));
+    }),
+  },
+  {
+    fault: 'leaves its connection open',
+    detectedBy: 'it can be closed before use, after use, and twice',
+    failure: /the program would not exit/,
+    apply(broker) {
+      let isClosed = false;
+      return {
+        publish: (event, signal) =>
+          isClosed ? Promise.reject(new Error('it is closed')) : broker.publish(event, signal),
+        async close() {
+          isClosed = true;
+          // So that the test program itself ends.
+          setTimeout(() => void broker.close(), 10_000);
+        },
+      };
+    },
+  },
+  {
     fault: 'waits in close() for what the server does not confirm',
     detectedBy: 'it can be closed although the server does not respond',
     failure: /close\(\) did not end/,
@@ -258,11 +299,15 @@ export const BROKER_FAULTS: readonly BrokerFault[] = [
   },
 ];
 
+/** How long a wrong broker is waited for, in milliseconds. */
+const PATIENCE_MS = 3_000;
+
 /** The handlers of all "processes", by queue. */
 const subscribers = new Map<string, Set<Handler>>();
 
 /** A right broker with a fault. */
-export function withBrokerFault(right: BrokerUnderTest, { apply }: BrokerFault): BrokerUnderTest {
+export function withBrokerFault(right: BrokerUnderTest, fault: BrokerFault): BrokerUnderTest {
+  const { apply, patienceMs = PATIENCE_MS, options = (given) => given } = fault;
   const plugin: Plugin = definePlugin({
     name: right.plugin.name,
     apply(kernel) {
@@ -274,5 +319,11 @@ export function withBrokerFault(right: BrokerUnderTest, { apply }: BrokerFault):
       });
     },
   });
-  return { ...right, plugin };
+  return {
+    ...right,
+    plugin,
+    patienceMs,
+    leaseMs: LEASE_MS,
+    options: (host, port) => options(right.options(host, port)),
+  };
 }
