@@ -36,6 +36,11 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     'Or permit it in the migration: "allow": ["copy"]',
     'In code, the options of the database or of its connection: options: { allowCopy: true }',
   ],
+  'native.test.ts': [
+    'Write it as WITH (fillfactor=80, autovacuum_enabled=false).',
+    'Write what follows the name of the table in CREATE INDEX: USING gin (data), or (lower(email)) WHERE gone IS NULL.',
+    'Write it as ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8.',
+  ],
   'postgresql-server.test.ts': [
     'For a certificate that Node does not trust: sslrootcert=<file>, or sslmode=no-verify to encrypt without verification.',
     'For a server without TLS: sslmode=disable',

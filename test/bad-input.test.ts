@@ -509,7 +509,6 @@ const SCHEMAS: readonly [what: string, text: string | object, code: string, mess
     'collection_unknown',
     /nowhere/,
   ],
-  ['a missing primary key', { t: { a: 'text' } }, 'schema_invalid', /primary/],
   ['a table name of 64 bytes', { ['x'.repeat(64)]: { id } }, 'name_invalid', /64 bytes/],
   ['a field name of 64 bytes', { t: { id, ['😀'.repeat(16)]: 'text' } }, 'name_invalid', /64 bytes/],
   ['an empty name', { t: { id, '': 'text' } }, 'name_invalid', /empty/],

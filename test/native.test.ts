@@ -148,6 +148,16 @@ on(engines, 'native indexes and constraints of PostgreSQL hold for the rows that
   await apply((build) =>
     build.createIndex('t', 'by_data', columns('data'), { native: 'USING gin (data jsonb_path_ops)' }),
   );
+  const refusedIndex = await refused('schema_invalid', (build) =>
+    build.createIndex('t', 'x', columns('email'), { native: 'email' }),
+  );
+  const [, first = '', second = ''] = /CREATE INDEX: (.*), or (.*)\.$/.exec(refusedIndex.next[0] ?? '') ?? [];
+  await applyAndRollBack((build) => build.createIndex('t', 'x', columns('data'), { native: first }));
+  await applyAndRollBack((build) => build.createIndex('t', 'x', columns('email', 'gone'), { native: second }));
+  const options = (native: string) => (build: Build) => build.createCollection('o', [id], { sqlOptions: { native } });
+  const advice = (await refused('schema_invalid', options('PARTITION BY RANGE (id)'))).next[0] ?? '';
+  await applyAndRollBack(options(/WITH .*\)/.exec(advice)?.[0] ?? ''));
+  await applyAndRollBack(options('with (autovacuum_enabled = false, fillfactor=70)'));
   await refused('field_in_use', (build) => build.renameField('t', 'email', 'mail'));
   await refused('field_in_use', (build) => build.dropField('t', 'gone', { was: { type: 'boolean' } }));
   await apply((build) =>
@@ -221,6 +231,9 @@ on(committingEngines, 'native types of MySQL and MariaDB are created, changed an
   await refused('field_in_use', (build) => build.renameField('t', 'body', 'text'));
   for (const native of ['name', '(name); drop table t', '(name', 'USING HASH (name)'])
     await refused('schema_invalid', (build) => build.createIndex('t', 'x', columns('name'), { native }));
-  for (const native of ['row_format', "comment='x'; drop table t", 'row_format=DYNAMIC)'])
-    await refused('schema_invalid', (build) => build.createCollection('u', [id], { sqlOptions: { native } }));
+  const options = (native: string) => (build: Build) => build.createCollection('u', [id], { sqlOptions: { native } });
+  for (const native of ['row_format', "comment='x'; drop table t", 'row_format=DYNAMIC)']) {
+    const [advice = ''] = (await refused('schema_invalid', options(native))).next;
+    await applyAndRollBack(options(/ROW_FORMAT.*8/.exec(advice)?.[0] ?? ''));
+  }
 });

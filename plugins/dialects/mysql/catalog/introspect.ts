@@ -12,6 +12,7 @@ import { uniqueName } from '../../sql/names.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { isServerUuid } from '../compile/generated-uuid.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
+import { canonicalTableOptions } from '../compile/native-options.ts';
 import { canonicalType, type ReadType, readType, UUID_COLLATION } from '../compile/types.ts';
 import type { Traits } from '../variant.ts';
 import {
@@ -137,7 +138,7 @@ function optionsOf(
   { collation, engine, comment, options }: CatalogTable,
   defaultCollation: string,
 ): Collection['options'] {
-  const native = [...(engine === 'InnoDB' ? [] : [`ENGINE=${engine}`]), ...(options === '' ? [] : [options])].join(' ');
+  const native = canonicalTableOptions(`${engine === 'InnoDB' ? '' : `ENGINE=${engine} `}${options}`);
   const differs = collation !== defaultCollation;
   if (!differs && native === '' && comment === '') return {};
   return {

@@ -15,6 +15,7 @@ import type { Grammar } from '../../sql/grammar.ts';
 import { uniqueName } from '../../sql/names.ts';
 import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
+import { canonicalTableOptions } from '../compile/native-options.ts';
 import { isAutoIncrement, readType, STRING_LENGTH } from '../compile/types.ts';
 import type { Traits } from '../variant.ts';
 import { type CatalogDefault, PRIMARY_KEY } from './catalog-table.ts';
@@ -72,7 +73,9 @@ function normalizeCollection(collection: Collection): Collection {
     setFlags(fields, only.name, { unique: true });
   }
   const { ifNotExists: _, temporary: __, unlogged: ___, ...sqlOptions } = collection.options.sqlOptions ?? {};
-  const options = Object.keys(sqlOptions).length > 0 ? { sqlOptions } : {};
+  const { native } = sqlOptions;
+  const canonical = { ...sqlOptions, ...(native !== undefined && { native: canonicalTableOptions(native) }) };
+  const options = Object.keys(canonical).length > 0 ? { sqlOptions: canonical } : {};
   return { ...collection, fields, constraints, indexes, options };
 }
 

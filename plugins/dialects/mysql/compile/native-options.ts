@@ -25,3 +25,13 @@ export function nativeTableOptions(native: string | undefined, table: string): s
 
 const OPTION = String.raw`\w+ ?= ?(?:\w+|'(?:[^'\\]|'')*')`;
 const TABLE_OPTIONS = new RegExp(`^${OPTION}(?: ${OPTION})*$`);
+
+/** The options in an order and a spelling of their own: the catalog has others than who wrote them. */
+export const canonicalTableOptions = (native: string): string =>
+  (native.match(new RegExp(OPTION, 'g')) ?? [])
+    .map((option) => {
+      const [, name = '', value = ''] = /^(\w+) ?= ?(.*)$/s.exec(option) ?? [];
+      return `${name.toUpperCase()}=${value.startsWith("'") ? value : value.toUpperCase()}`;
+    })
+    .sort()
+    .join(' ');

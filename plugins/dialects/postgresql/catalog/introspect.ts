@@ -8,6 +8,7 @@ import type {
   SchemaModel,
 } from '../../../../core/schema/model.ts';
 import { enumCheckName, primaryKeyName, uniqueName } from '../../sql/names.ts';
+import { canonicalTableOptions } from '../compile/native-options.ts';
 import { type ReadType, readType } from '../compile/types.ts';
 import { parseDefault } from './defaults.ts';
 import type { CatalogColumn, CatalogConstraint, CatalogIndex, CatalogSequence, CatalogTable } from './read-catalog.ts';
@@ -96,7 +97,7 @@ function optionsOf({ unlogged, comment, parameters }: CatalogTable): Collection[
     sqlOptions: {
       ...(unlogged && { unlogged: true }),
       ...(comment !== null && { comment }),
-      ...(parameters.length > 0 && { native: `WITH (${parameters.join(', ')})` }),
+      ...(parameters.length > 0 && { native: canonicalTableOptions(`WITH (${parameters.join(', ')})`) }),
     },
   };
 }

@@ -8,7 +8,7 @@ import { primaryKeyName, uniqueName } from '../../sql/names.ts';
 import { rowsOf, type Session } from '../../sql/session.ts';
 import { grammar, quoteIdentifier } from '../compile/grammar.ts';
 import { isIdentity } from '../compile/modify-field.ts';
-import { canonicalOptions, nativeIndex } from '../compile/native-options.ts';
+import { canonicalOptions, canonicalTableOptions, nativeIndex } from '../compile/native-options.ts';
 import { DEFAULT_STRING_LENGTH } from '../compile/types.ts';
 import { isInvalidStatement } from '../connection/errors.ts';
 import { normalizeDefault } from './defaults.ts';
@@ -35,7 +35,14 @@ function normalizeCollection(collection: Collection): Collection {
       constraints.set(constraint.name, withCanonicalOptions(constraint));
     }
   }
-  return { ...collection, fields, constraints };
+  return { ...collection, fields, constraints, options: withCanonicalTableOptions(collection.options) };
+}
+
+function withCanonicalTableOptions(options: Collection['options']): Collection['options'] {
+  const native = options.sqlOptions?.native;
+  return native === undefined
+    ? options
+    : { sqlOptions: { ...options.sqlOptions, native: canonicalTableOptions(native) } };
 }
 
 /** Whether a constraint is the same as one created by a flag of its fields. */

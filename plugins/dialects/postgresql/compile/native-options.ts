@@ -76,3 +76,12 @@ export function nativeTableOptions(native: string | undefined, table: string): s
 }
 
 const TABLE_OPTIONS = /^WITH \([\w.]+ ?= ?[\w.-]+(?:, ?[\w.]+ ?= ?[\w.-]+)*\)$/i;
+
+/** The storage parameters in an order and a spelling of their own: the catalog has those of who wrote them. */
+export const canonicalTableOptions = (native: string): string =>
+  `WITH (${native
+    .replace(/^WITH \(|\)$/gi, '')
+    .split(',')
+    .map((one) => one.replace(/\s/g, '').toLowerCase())
+    .sort()
+    .join(', ')})`;
