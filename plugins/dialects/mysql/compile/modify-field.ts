@@ -201,7 +201,7 @@ function modifyStatements(
     ...(check === '' ? [] : [{ kind: 'addArrayCheck', sql: check } as const]),
   ];
   const losesValues =
-    (columnType(from, table) !== columnType(to, table) && !isWidening(from, to)) ||
+    ((to.native !== undefined || from.type === to.type) && !isWidening(from, to)) ||
     isLossyCast(from, to) ||
     (from.type === 'float' && FLOAT_LOSES_DIGITS.has(to.type));
   const destructive = (modify?.type !== undefined || from.type !== to.type) && losesValues;

@@ -25,11 +25,9 @@ export function alteredValuesGuard(
 ): string | undefined {
   const column = quoteIdentifier(from.name);
   const isArray = from.type === 'array' && to.type === 'array';
-  const altered = hasNative(from, to)
-    ? alteredByNativeType(column, from, to)
-    : isArray
-      ? alteredItems(column, from, to)
-      : alteredValues(column, from, to);
+  const known = isArray ? alteredItems(column, from, to) : alteredValues(column, from, to);
+  const isNative = hasNative(from, to) && (to.native !== undefined || from.type === to.type || !known);
+  const altered = isNative ? alteredByNativeType(column, from, to) : known;
   if (!altered) return undefined;
   const { condition, what, exact } = altered;
   const target = SCHEMA_PLACEHOLDER + quoteIdentifier(table);
