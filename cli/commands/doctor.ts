@@ -1,6 +1,7 @@
 import { Command, Option } from 'clipanion';
 import type { Runtime } from '../../config/load/runtime.ts';
 import { requireCallbackKey } from '../../config/sdk/callback/token.ts';
+import { errorMessage } from '../../core/errors.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { type CommandResult, SvcCommand } from '../base.ts';
 import { type Check, checkDatabase, tryCheck } from '../db/doctor-checks.ts';
@@ -60,12 +61,7 @@ export default class Doctor extends SvcCommand {
           );
         }
         for (const name of Object.keys(runtime.config.brokers ?? {})) {
-          await checkCreated(
-            `broker ${name}`,
-            'configured; the connection is not checked',
-            () => runtime.broker(name),
-            add,
-          );
+          await tryCheck(`broker ${name}`, () => checkBroker(name, runtime, add), add);
         }
       }
     }
@@ -121,6 +117,27 @@ async function checkApprovals({ config, database }: Runtime, add: (check: Check)
     add,
   );
 }
+
+/** Connects to the broker, and publishes nothing. */
+async function checkBroker(name: string, runtime: Runtime, add: (check: Check) => void): Promise<void> {
+  const broker = await runtime.broker(name);
+  const check = { name: `broker ${name}` };
+  if (!broker.check) {
+    add({ ...check, result: 'ok', message: 'configured; its plugin has no check of the connection' });
+    return;
+  }
+  try {
+    await broker.check(AbortSignal.timeout(BROKER_TIMEOUT_MS));
+    add({ ...check, result: 'ok', message: 'connected; doctor publishes nothing' });
+  } catch (error) {
+    const next = ['Start the server, or correct the URL of the broker in the configuration.'];
+    add({ ...check, result: 'fail', message: errorMessage(error), next });
+  } finally {
+    await broker.close();
+  }
+}
+
+const BROKER_TIMEOUT_MS = 5_000;
 
 const SET_STORE = ["Set a database: approvals: { store: { database: 'main' } }"];
 

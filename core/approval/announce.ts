@@ -131,7 +131,10 @@ async function deliver(
       // Jitter: a receiver that recovers is not contacted by all senders at once.
       const next = Math.max(afterMs, pause * (0.5 + Math.random() / 2));
       if (!retry || service.clock.msUntil(deadline) <= next) {
-        service.warn(`The channel ${channel} did not deliver ${requestId}: ${auditText(error)}`);
+        const after = retry
+          ? 'No attempt is left before it expires.'
+          : 'It is not tried again: the request waits for a decision made otherwise, until it expires.';
+        service.warn(`The channel ${channel} did not deliver ${requestId}: ${auditText(error)} ${after}`);
         return undefined;
       }
       await pauseFor(next, signal);

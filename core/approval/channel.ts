@@ -63,13 +63,20 @@ export class DeliveryFailed extends Error {
   readonly retry: boolean;
   /** The minimum pause before the next attempt, in milliseconds. */
   readonly afterMs: number;
+  /** The HTTP status of the service; undefined without a response. */
+  readonly status: number | undefined;
 
   constructor(
     message: string,
-    { retry = true, afterMs = 0 }: { readonly retry?: boolean; readonly afterMs?: number } = {},
+    {
+      retry = true,
+      afterMs = 0,
+      status,
+    }: { readonly retry?: boolean; readonly afterMs?: number; readonly status?: number | undefined } = {},
   ) {
     super(message);
     this.retry = retry;
+    this.status = status;
     // An unparsable header must not produce NaN as the pause.
     this.afterMs = Number.isFinite(afterMs) ? Math.max(0, afterMs) : 0;
   }
@@ -101,6 +108,8 @@ export interface Broker {
    * stops.
    */
   consume?(queue: string, handle: (body: Uint8Array) => Promise<void>): Promise<() => Promise<void>>;
+  /** Resolves once it is connected, and throws if it cannot be. Absent: `svc doctor` says that the connection is not checked. */
+  check?(signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }
 

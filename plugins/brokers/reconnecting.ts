@@ -99,6 +99,13 @@ export function reconnectingBroker<Connection>(driver: BrokerDriver<Connection>)
         };
       },
     }),
+    async check(signal) {
+      try {
+        await until(signal, 'no response', connected());
+      } catch (error) {
+        throw deliveryError(driver.url, error);
+      }
+    },
     async close() {
       stopping.abort();
       await atMost(CLOSE_TIMEOUT_MS / 2, Promise.all(consumers));

@@ -72,10 +72,14 @@ function causeOf(error: unknown, { aborted }: AbortSignal): string {
 
 function deliveryError(exchange: string, { status, headers }: Response): DeliveryFailed {
   if (status >= 300 && status < 400) {
-    return new DeliveryFailed(`${exchange} was answered with ${status}: redirects are not followed`, { retry: false });
+    return new DeliveryFailed(`${exchange} was answered with ${status}: redirects are not followed`, {
+      retry: false,
+      status,
+    });
   }
   const retry = status >= 500 || RETRYABLE_STATUS.has(status);
   return new DeliveryFailed(`${exchange} was answered with ${status}`, {
+    status,
     retry,
     afterMs: retry ? retryAfterMs(headers.get('retry-after')) : 0,
   });

@@ -1,5 +1,5 @@
 import { parseDecision } from '../../core/approval/parse-decision.ts';
-import type { ApprovalStatus } from '../../core/approval/request.ts';
+import type { ApprovalRecord, ApprovalStatus } from '../../core/approval/request.ts';
 import { displayText } from '../../core/display/text.ts';
 import { errorMessage, isSvcError } from '../../core/errors.ts';
 import { readBody } from '../../core/read-body.ts';
@@ -15,7 +15,8 @@ export interface DecidingClient {
       options: { readonly actor: string },
     ): Promise<{ readonly status: ApprovalStatus }>;
   };
-  readonly approvals: { get(requestId: string): Promise<{ readonly decidedBy?: string }> };
+  /** `get` without options: sensitive parameters are masked. */
+  readonly approvals: { get(requestId: string): Promise<ApprovalRecord> };
 }
 
 /** A button that a person pressed in the medium. @experimental */
@@ -34,6 +35,8 @@ export interface PressResult {
   readonly decided: boolean;
   /** A sentence: the decision, or why nothing was decided. Escape the markup of the medium. */
   readonly text: string;
+  /** The request as it is now, with its tool and parameters, of which sensitive ones are masked; undefined if there is none. */
+  readonly record?: ApprovalRecord;
 }
 
 /** @experimental */
@@ -95,15 +98,16 @@ async function resultOf({ svc, chats }: PressEndpoint, press: Press): Promise<Pr
   try {
     const { status } = await svc.agents.signal({ signal: button, payload: { requestId } }, { actor });
     // Repeating a decision is not an error: somebody else may have made it before.
-    const { decidedBy } = await svc.approvals.get(requestId);
-    const decided = decidedBy === actor;
+    const record = await svc.approvals.get(requestId);
+    const decided = record.decidedBy === actor;
     const text = decided ? `${requestId} is ${status} by ${actor}.` : `${requestId} is already ${status}.`;
-    return { decided, text: displayText(text) };
+    return { decided, text: displayText(text), record };
   } catch (error) {
     if (!isSvcError(error)) throw error;
     // Already decided, expired, or with sensitive parameters.
     const page = error.code === 'approval_unseen' ? ' Open its page, or use svc approvals show --reveal.' : '';
-    return { decided: false, text: displayText(`${error.message}${page}`) };
+    const record = await svc.approvals.get(requestId).catch(() => undefined);
+    return { decided: false, text: displayText(`${error.message}${page}`), ...(record && { record }) };
   }
 }
 

@@ -83,6 +83,8 @@ type ThroughGate = (
   options?: { readonly timeoutMs?: number },
 ) => Promise<void>;
 
+/** A press of the person whom the service knows as ada. */
+const PRESS = { button: 'approve', user: 'ada', sentAt: new Date(), isForged: false, isElsewhere: false } as const;
 const REPORT_MS = 2_000;
 const OLD_MS = 3_600_000;
 /** Longer than the message of any service may be. */
@@ -108,6 +110,12 @@ export function declareDecisionCases(
           if ((await gate.svc.approvals.get(requestId)).status === 'waiting') continue;
           const messages = () => receiver.received().filter((message) => containsText(message, requestId));
           await waitUntil(() => messages().length > 1, 'no report', REPORT_MS).catch(() => undefined);
+          for (const message of messages().slice(1)) {
+            for (const button of ['approve', 'reject'] as const) {
+              const press = medium.request(message, { ...PRESS, button });
+              assert.equal(press, undefined, `the message about a decision still has a button to ${button}`);
+            }
+          }
         }
       };
       const startCall = async (parameters?: object): Promise<PendingCall> => {
@@ -117,14 +125,7 @@ export function declareDecisionCases(
         await waitUntil(() => find() !== undefined, 'the request was not delivered');
         const message = find() as ChannelMessage;
         const press: PendingCall['press'] = (button, user, options) => {
-          const built = medium.request(message, {
-            button,
-            user,
-            sentAt: new Date(),
-            isForged: false,
-            isElsewhere: false,
-            ...options,
-          });
+          const built = medium.request(message, { ...PRESS, button, user, sentAt: new Date(), ...options });
           assert.ok(built, `the message has no button to ${button}`);
           return built;
         };
@@ -324,17 +325,12 @@ export function declareDecisionCases(
     'a press does not approve what the message does not show',
     () =>
       withDecisions(async ({ startCall, assertWaiting, request, handle, refunds }) => {
-        const approve = {
-          button: 'approve',
-          user: 'ada',
-          sentAt: new Date(),
-          isForged: false,
-          isElsewhere: false,
-        } as const;
+        const approve = { ...PRESS, sentAt: new Date() };
         const masked = await startCall({ orderId: '1', amount: 2, card: '4111-1111-1111-1111' });
         const press = request(masked.message, approve);
         if (press) assertVisible(await handle(press));
         await assertWaiting(masked, 'sensitive parameters were approved that the message masks');
+        assert.equal(press, undefined, 'a message with masked parameters has a button to approve, which cannot');
         const orderId = `${'x'.repeat(LONG)}and nothing else`;
         const long = await startCall({ orderId, amount: 2 });
         if (!unfolded(long.message.displayed).includes(orderId)) {

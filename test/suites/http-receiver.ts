@@ -1,8 +1,17 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { type ChannelReceiver, RETRY_AFTER_SECONDS, type ReceiverBehaviour } from './channel-suite.ts';
 import { startWebhookReceiver } from './webhook-receiver.ts';
 
 type HttpBehaviour = Exclude<ReceiverBehaviour, 'hangs'>;
+
+/** A request as the service receives it. */
+export interface HttpRequest {
+  readonly method: string;
+  /** The path and query. */
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
 
 export interface HttpService {
   /** The options in `approvals.channels` other than `type`, for a service at this URL. */
@@ -12,9 +21,11 @@ export interface HttpService {
   displayed(body: string): string;
   /**
    * The responses of the service. Default: 200, 500, and 429 with Retry-After. `number` counts the messages from 1: use it
-   * as their id.
+   * as their id. Respond as the service does to a request that it would not accept, such as a message that is too long.
    */
-  readonly responses?: Readonly<Partial<Record<HttpBehaviour, (response: ServerResponse, number: number) => void>>>;
+  readonly responses?: Readonly<
+    Partial<Record<HttpBehaviour, (response: ServerResponse, number: number, request: HttpRequest) => void>>
+  >;
 }
 
 const RESPONSES: Required<NonNullable<HttpService['responses']>> = {
@@ -34,8 +45,8 @@ export async function httpReceiver({
   responses,
 }: HttpService): Promise<ChannelReceiver> {
   let behaviour: ReceiverBehaviour = 'accepts';
-  const receiver = await startWebhookReceiver((response, number) => {
-    if (behaviour !== 'hangs') ({ ...RESPONSES, ...responses })[behaviour](response, number);
+  const receiver = await startWebhookReceiver((response, number, request) => {
+    if (behaviour !== 'hangs') ({ ...RESPONSES, ...responses })[behaviour](response, number, request);
   });
   return {
     options: options(receiver.url),

@@ -27,12 +27,18 @@ export function slack({ token, channel, api = 'https://slack.com/api' }: SlackOp
   return {
     name: 'slack',
     deliver: (delivery, signal) => call('chat.postMessage', messageOf(delivery), signal),
-    async onDecided({ requestId, status, decidedBy = 'nobody' }, signal, receipts) {
+    async onDecided(record, signal, receipts) {
+      const { requestId, status, decidedBy = 'nobody' } = record;
       const text = escapeMarkup(displayText(`${requestId} is ${status} by ${decidedBy}`));
-      for (const ts of receipts) await call('chat.update', { ts, text, blocks: [section(text)] }, signal);
+      const blocks = [text, callText(record)].map(section);
+      for (const ts of receipts) await call('chat.update', { ts, text, blocks }, signal);
     },
   };
 }
+
+/** What was to be called, for the message about its decision. */
+export const callText = ({ tool, parameters }: Pick<Delivery, 'tool' | 'parameters'>): string =>
+  `${escapeMarkup(displayText(tool))} ${displayJson(parameters, { maxLength: MAX_LENGTH / 2, escape: escapeMarkup }).text}`;
 
 function messageOf({ requestId, callbackUrl, masked, ...call }: Delivery): object {
   const { agentTag, tool, product, env, reason } = call;

@@ -1,6 +1,6 @@
 import type { Svc } from '@svc/sdk';
 import { isSignedBy, parseFormDecision, postJson, pressEndpoint } from '@svc/sdk/channel';
-import { escapeMarkup } from './channel.ts';
+import { callText, escapeMarkup } from './channel.ts';
 
 export interface SlackInteractionsOptions {
   readonly svc: Svc;
@@ -44,11 +44,12 @@ export const slackInteractions = ({ svc, signingSecret, channel }: SlackInteract
       const button = BUTTONS.get(pressed?.action_id ?? '');
       return pressed && button && { button, requestId: pressed.value, actor: `slack:${user.id}`, chat: channel?.id };
     },
-    async show({ decided, text }, { actor }, body) {
+    async show({ decided, text, record }, { actor }, body) {
       const { user, response_url } = interactionOf(body);
       // A result that concerns only the person who pressed is shown only to them.
       const visibility = decided ? { replace_original: true } : { replace_original: false, response_type: 'ephemeral' };
-      const message = { ...visibility, text: escapeMarkup(text).replace(actor, `<@${user.id}>`) };
+      const result = escapeMarkup(text).replace(actor, `<@${user.id}>`);
+      const message = { ...visibility, text: record ? `${result}\n${callText(record)}` : result };
       // The decision is already stored, so a failure to post the message is ignored.
       const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
       await postJson(response_url, message, { signal }).catch(() => undefined);

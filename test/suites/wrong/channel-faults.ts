@@ -13,6 +13,7 @@ import {
   slackUnderTest,
 } from '../../../examples/channel-slack/test/slack.ts';
 import type { ChannelUnderTest } from '../channel-suite.ts';
+import { httpReceiver } from '../http-receiver.ts';
 
 interface ChannelFault {
   readonly fault: string;
@@ -215,6 +216,32 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
           throw new Error(`${error.message} (token ${token})`);
         }),
     })),
+  },
+  {
+    fault: 'leaves the buttons in the message about the decision',
+    detectedBy: [PRESS],
+    failure: /still has a button to approve/,
+    channel: deliveringBy(({ deliver }) => ({
+      onDecided: async (record, signal) =>
+        void (await deliver({ ...record, product: 'acme', env: 'dev', expiresInMs: 0 }, signal)),
+    })),
+  },
+  {
+    fault: 'sends a message that is longer than the service accepts',
+    detectedBy: ['shortened text is marked'],
+    failure: /was answered with 400/,
+    channel: {
+      ...slackUnderTest,
+      receiver: () =>
+        httpReceiver({
+          options: (api) => ({ token: 'xoxb-1', channel: CHANNEL, api }),
+          displayed: (body) => body,
+          responses: {
+            accepts: (response, _number, { body }) =>
+              response.writeHead(body.length > 2_000 ? 400 : 200).end('{"ok":true,"ts":"1"}'),
+          },
+        }),
+    },
   },
   {
     fault: 'reports every decision as an approval',
