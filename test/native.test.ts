@@ -118,7 +118,7 @@ on(engines, 'native types of PostgreSQL are created, changed and refused', async
   assert.deepEqual(
     (await connection.query('select n from t order by n')).map(({ n }) => Number(n)),
     [1, 2],
-    'the identity goes on after the serial',
+    'the identity counts from where the serial was',
   );
   for (const native of NOT_TYPES)
     await refused('field_invalid', (build) => build.addField('t', { name: 'x', type: 'integer', native }));

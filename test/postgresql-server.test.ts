@@ -438,11 +438,12 @@ on('everything that the model cannot describe of a table is reported', async ({ 
     primaryKey: true,
     autoGenerate: true,
     required: true,
+    native: 'serial',
   });
   const unsupported = (await connection.unsupportedObjects())
     .map(({ collection, field }) => `${collection}.${field ?? ''}`)
     .sort();
-  assert.deepEqual(unsupported, ['p.', 't.', 't.at', 't.low', 't.price', 'v.']);
+  assert.deepEqual(unsupported, ['p.', 'p.', 'v.']);
   await connection.close();
 });
 

@@ -80,7 +80,7 @@ const rawEngines: readonly RawEngine[] = [
     dialect: engine.dialect,
     missing: engine.missing,
     withTarget: (body: (target: Target) => Promise<void>) => engine.withDatabase((target) => body(target)),
-    create: 'CREATE TABLE logs (id int PRIMARY KEY, line text NOT NULL)',
+    create: `CREATE TABLE logs (id int PRIMARY KEY, line ${engine.dialect.types.text} NOT NULL)`,
     drop: 'DROP TABLE logs',
     makes: logs,
     nothing: 'SELECT 1',

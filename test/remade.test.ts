@@ -125,6 +125,8 @@ function factsByTable(rows: readonly Readonly<Record<string, unknown>>[]): Facts
   return found;
 }
 
-/** PostgreSQL shows a list of varchar in another way once what it shows was executed. */
-const respelled = (fact: string): string =>
-  fact.includes('= ANY (') ? fact.replace(/::(character varying|text)(\[\])?|[()]/g, '') : fact;
+/** PostgreSQL shows a list of varchar in another way once what it shows was executed, and '3'::smallint is 3. */
+const respelled = (written: string): string => {
+  const fact = written.replace(/default '(\d+)'::smallint/, 'default $1');
+  return fact.includes('= ANY (') ? fact.replace(/::(character varying|text)(\[\])?|[()]/g, '') : fact;
+};

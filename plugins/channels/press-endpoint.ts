@@ -35,7 +35,7 @@ export interface PressResult {
   readonly decided: boolean;
   /** A sentence: the decision, or why nothing was decided. Escape the markup of the medium. */
   readonly text: string;
-  /** The request as it is now, with its tool and parameters, of which sensitive ones are masked; undefined if there is none. */
+  /** The request as it is now, with its tool and parameters, of which sensitive ones are masked. Undefined for an unknown one. */
   readonly record?: ApprovalRecord;
 }
 

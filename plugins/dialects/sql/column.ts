@@ -9,7 +9,7 @@ export function columnDefinition(grammar: Grammar, field: Field, table: string):
   assertIdentifier(grammar, field.name, 'field');
   const value = defaultExpression(grammar, field, table);
   const generated = field.autoGenerate || field.native !== undefined ? (grammar.generated(field) ?? '') : '';
-  // MySQL reads NULL and NOT NULL only after an expression.
+  // Some engines read NULL and NOT NULL only after an expression.
   const nullable = /^GENERATED ALWAYS AS \(/i.test(generated) ? '' : grammar.nullable;
   const nullability = field.required ? 'NOT NULL' : nullable;
   return [

@@ -3,7 +3,7 @@ import { isExpression, normalizeLiteral } from '../../../../core/schema/literal.
 import type { Default, Field, FieldType } from '../../../../core/schema/model.ts';
 import { normalizeText, parseValue } from '../../sql/catalog-values.ts';
 import { isIdentity } from '../compile/modify-field.ts';
-import { columnTypes, nowSql } from '../compile/types.ts';
+import { nowSql } from '../compile/types.ts';
 
 const UUID = /^\(?gen_random_uuid\(\)\)?(::text|::character varying)?$/;
 
@@ -36,20 +36,12 @@ export function parseDefault(
 const isDateOrTime = (type: FieldType) =>
   type === 'date' || type === 'time' || type === 'datetime' || type === 'timestamp';
 
-/** Whether svc would write the same value in a way that the server shows as another expression: `'3'::smallint` for 3. */
+/** Whether the text was converted to another type first: `'x'::character varying` of a text. */
 function isWrittenOtherwise(expression: string, { type, native }: Pick<Field, 'type' | 'native'>): boolean {
-  const [, quoted, cast = ''] = /^'((?:[^']|'')*)'::([a-z ]+)/.exec(expression) ?? [];
-  if (quoted === undefined) return false;
-  if (NUMBERS.has(type))
-    return /^\d+(\.\d+)?$/.test(quoted) && !(Number(quoted) > 2_147_483_647 && !quoted.includes('.'));
-  return (
-    native === undefined &&
-    (type === 'text' || type === 'string') &&
-    cast.trim() !== columnTypes[type].replace(/\(.*/, '').replace('varchar', 'character varying')
-  );
+  const cast = /^'(?:[^']|'')*'::([a-z ]+)/.exec(expression)?.[1]?.trim();
+  if (cast === undefined || native !== undefined) return false;
+  return (type === 'text' && cast !== 'text') || (type === 'string' && cast !== 'character varying');
 }
-
-const NUMBERS: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint', 'float', 'double', 'decimal']);
 
 /** The text of a constant: `'it''s'::text`, `5`, `'-5'::integer`, `true`. */
 function literalText(expression: string): string | undefined {
