@@ -10,9 +10,11 @@ import { freshPrefix } from './kit/dynamodb.ts';
 import { sqlEngines } from './kit/engines.ts';
 import { freshMongo } from './kit/mongodb.ts';
 import { assertExit, json, LONG, type Project, project, users, withAge } from './kit/project.ts';
+import { rabbitmqUnderTest } from './kit/rabbitmq.ts';
 import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
 import { find } from './servers/find.ts';
+import { freePort } from './suites/free-port.ts';
 
 interface Check {
   readonly name: string;
@@ -25,6 +27,24 @@ interface Check {
 async function doctor({ svc }: Pick<Project, 'svc'>, status = 0): Promise<readonly Check[]> {
   const { checks } = json(assertExit(await svc('doctor', '--json'), status));
   return (checks as readonly Check[]).filter(({ name }) => name === 'database main');
+}
+
+const BROKER = 'doctor connects to a broker, and names one that does not answer without its password';
+if (rabbitmqUnderTest.skip !== undefined) test.skip(BROKER, rabbitmqUnderTest.skip);
+else {
+  test(BROKER, async () => {
+    const { host, port } = rabbitmqUnderTest.server;
+    const of = async (url: string, status: number): Promise<Check | undefined> => {
+      const { svc } = project({}, { brokers: { bus: { type: 'rabbitmq', url } } });
+      const { checks } = json(assertExit(await svc('doctor', '--json'), status));
+      return (checks as readonly Check[]).find(({ name }) => name === 'broker bus');
+    };
+    assert.equal((await of(String(rabbitmqUnderTest.options(host, port).url), 0))?.result, 'ok');
+    const dead = await of(`amqp://svc:not-a-secret@127.0.0.1:${await freePort()}`, 1);
+    assert.equal(dead?.result, 'fail');
+    assert.match(dead?.message ?? '', /127\.0\.0\.1:\d+.*ECONNREFUSED/);
+    assert.doesNotMatch(JSON.stringify(dead), /not-a-secret/);
+  });
 }
 
 const messages = (checks: readonly Check[]): string => checks.map(({ message }) => message).join('\n');
