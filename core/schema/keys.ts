@@ -61,7 +61,17 @@ export function primaryKeyFields(collection: Pick<Collection, 'fields'>): string
 }
 
 function isKey(collection: Collection, columns: readonly string[]): boolean {
-  return uniqueKeys(collection).some((key) => sameColumns(key.columns, columns));
+  return (
+    uniqueKeys(collection).some((key) => sameColumns(key.columns, columns)) ||
+    [...collection.indexes.values()].some((index) => mayBeKey(index, columns))
+  );
+}
+
+/** Only the engine knows which of the fields that a native index reads are its key, and whether all rows are in it. */
+function mayBeKey({ unique, native, columns }: Index, wanted: readonly string[]): boolean {
+  return (
+    unique === true && native !== undefined && wanted.every((name) => columns.some((column) => column.name === name))
+  );
 }
 
 export function sameColumns(key: ReadonlySet<string>, columns: readonly string[]): boolean {

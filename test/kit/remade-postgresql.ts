@@ -193,6 +193,8 @@ export const POSTGRESQL_CASES: RemadeCases = {
     'create table @ (id int primary key, p int, q int, foreign key (p, q) references pairs (a, b) match full)',
   foreign_pair:
     'create table @ (id int primary key, p int, q int, constraint @_pair foreign key (p, q) references pairs (a, b))',
+  foreign_unique_index:
+    'create table @_parents (a int, b int); create unique index @_a on @_parents (a) include (b); create table @ (id int primary key, a int references @_parents (a))',
   foreign_self: 'create table @ (id int primary key, up int references @ (id))',
   foreign_unique: 'create table @ (id int primary key, code varchar(10) references parents (code))',
   unlogged: 'create unlogged table @ (id int primary key)',
