@@ -267,3 +267,28 @@ function testNothingDropped(engine: TestEngine): void {
     LONG,
   );
 }
+
+for (const engine of sqlEngines.filter(({ name }) => name === 'mariadb')) {
+  const title = `${engine.name}: a foreign key to a field that is not unique is left out of the schema file, which says so`;
+  if (engine.missing !== undefined) test.skip(title, engine.missing);
+  else
+    test(
+      title,
+      () =>
+        engine.withUrl(async (url, connect) => {
+          const { connection } = await connect();
+          await connection.query('create table p (id int primary key, a int, key (a))');
+          await connection.query(
+            'create table c (id int primary key, a int, constraint loose foreign key (a) references p (a))',
+          );
+          const { svc } = project({ main: url });
+          const { warnings } = json(assertExit(await svc('db', 'schema', 'pull', '--json')));
+          assert.deepEqual(warnings, [
+            'The table "c" has the constraint "loose", which svc cannot create: it references fields that are not unique.',
+          ]);
+          assertExit(await svc('db', 'migrate', 'baseline'));
+          assertExit(await svc('db', 'schema', 'check'));
+        }),
+      LONG,
+    );
+}

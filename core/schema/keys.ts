@@ -60,7 +60,7 @@ export function primaryKeyFields(collection: Pick<Collection, 'fields'>): string
   return [...collection.fields.values()].filter((field) => field.primaryKey).map((field) => field.name);
 }
 
-function isKey(collection: Collection, columns: readonly string[]): boolean {
+export function isKey(collection: Collection, columns: readonly string[]): boolean {
   return (
     uniqueKeys(collection).some((key) => sameColumns(key.columns, columns)) ||
     [...collection.indexes.values()].some((index) => mayBeKey(index, columns))

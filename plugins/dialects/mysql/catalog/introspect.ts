@@ -1,4 +1,5 @@
 import type { UnsupportedObject } from '../../../../core/dialect.ts';
+import { isKey } from '../../../../core/schema/keys.ts';
 import type {
   Collection,
   Constraint,
@@ -45,8 +46,32 @@ export function introspectTables(
       collectionOf(traits, withoutGeneratedKey(table), defaultCollation, unsupported),
     ]),
   );
-  return { model, unsupported };
+  return { model: withoutLooseKeys(model, unsupported), unsupported };
 }
+
+/** MariaDB also has foreign keys to fields that are not unique. */
+function withoutLooseKeys(model: SchemaModel, unsupported: UnsupportedObject[]): SchemaModel {
+  const isLoose = (constraint: Constraint): boolean => {
+    const target = constraint.type === 'foreignKey' ? model.get(constraint.references.table) : undefined;
+    return target !== undefined && constraint.type === 'foreignKey' && !isKey(target, constraint.references.columns);
+  };
+  return new Map(
+    [...model].map(([table, collection]) => {
+      const loose = [...collection.constraints.values()].filter(isLoose);
+      for (const { name } of loose)
+        unsupported.push(leftOut(table, 'constraint', name, 'references fields that are not unique'));
+      if (loose.length === 0) return [table, collection];
+      const constraints = [...collection.constraints].filter(([, one]) => !loose.includes(one));
+      return [table, { ...collection, constraints: new Map(constraints) }];
+    }),
+  );
+}
+
+const leftOut = (collection: string, kind: 'constraint' | 'index', name: string, why: string): UnsupportedObject => ({
+  collection,
+  name,
+  what: `has the ${kind} "${name}", which svc cannot create: it ${why}`,
+});
 
 /** Without the key that the server adds to a table without one (sql_generate_invisible_primary_key). */
 function withoutGeneratedKey(table: CatalogTable): CatalogTable {
@@ -71,11 +96,7 @@ function collectionOf(
   const note = (what: string, field?: string) =>
     unsupported.push({ collection: table.name, ...(field !== undefined && { field }), what });
   const leaveOut = (kind: 'constraint' | 'index', name: string, why: string) =>
-    unsupported.push({
-      collection: table.name,
-      name,
-      what: `has the ${kind} "${name}", which svc cannot create: it ${why}`,
-    });
+    unsupported.push(leftOut(table.name, kind, name, why));
   if (table.partitioned) note('is partitioned');
 
   const order = table.columns.map(({ name }) => name);
