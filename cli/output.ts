@@ -114,7 +114,8 @@ export function plural(count: number, noun: string): string {
 }
 
 export function formatDuration(duration: number): string {
-  return duration < 10_000 ? `${Math.round(duration)} ms` : `${(duration / 1000).toFixed(1)} s`;
+  const rounded = Math.round(duration);
+  return rounded < 10_000 ? `${rounded} ms` : `${(duration / 1000).toFixed(1)} s`;
 }
 
 /** `2026-11-20 10:30`, in UTC like the tags. */

@@ -91,12 +91,17 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
 
   suite(test, { name: tested.name, skip: skipped }, (on) => {
     const withBroker = async (body: (context: BrokerCase) => Promise<void>): Promise<void> => {
-      probed ??= probe(tested.server);
-      await probed;
       const id = randomUUID();
       const [event, queue, product] = [`approvals.test.${id}`, `svc.test.${id}`, `p${id}`];
       const proxy = await startTcpProxy(tested.server.host, tested.server.port);
-      const client = await tested.openClient();
+      probed ??= probe(tested.server);
+      const reached = probed;
+      const opening = tested.openClient();
+      // What is wrong with openClient itself is said first; without a server it may never end.
+      const client = await Promise.race([
+        opening.then((opened) => reached.then(() => opened)),
+        reached.then(() => opening),
+      ]);
       const options = tested.options(proxy.host, proxy.port);
       const opened: Broker[] = [];
       const createBroker = () => {
