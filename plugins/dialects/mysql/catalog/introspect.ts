@@ -52,8 +52,11 @@ export function introspectTables(
 /** MariaDB also has foreign keys to fields that are not unique. */
 function withoutLooseKeys(model: SchemaModel, unsupported: UnsupportedObject[]): SchemaModel {
   const isLoose = (constraint: Constraint): boolean => {
-    const target = constraint.type === 'foreignKey' ? model.get(constraint.references.table) : undefined;
-    return target !== undefined && constraint.type === 'foreignKey' && !isKey(target, constraint.references.columns);
+    if (constraint.type !== 'foreignKey') return false;
+    const { table, columns } = constraint.references;
+    const target = model.get(table);
+    // A user without privileges on the table sees neither its columns nor its keys.
+    return target !== undefined && columns.every((name) => target.fields.has(name)) && !isKey(target, columns);
   };
   return new Map(
     [...model].map(([table, collection]) => {
