@@ -15,22 +15,18 @@ const MAX_LENGTH = 2_900; // The limit of a section is 3,000 characters.
 /** Posts a message with buttons, and edits it after the decision. `slackInteractions` receives the button presses. */
 export function slack({ token, channel, api = 'https://slack.com/api' }: SlackOptions): Channel<string> {
   const call = async (method: string, message: object, signal: AbortSignal): Promise<string> => {
-    const headers = { authorization: `Bearer ${token}` };
+    const options = { headers: { authorization: `Bearer ${token}` }, signal };
     const body = { channel, ...message };
-    const result = await postJson<{ ok: boolean; error?: string; ts: string }>(`${api}/${method}`, body, {
-      headers,
-      signal,
-    });
+    const result = await postJson<{ ok: boolean; error?: string; ts: string }>(`${api}/${method}`, body, options);
     if (!result?.ok) throw new DeliveryFailed(`Slack responded with ${result?.error}`);
     return result.ts;
   };
   return {
     name: 'slack',
     deliver: (delivery, signal) => call('chat.postMessage', messageOf(delivery), signal),
-    async onDecided(record, signal, receipts) {
-      const { requestId, status, decidedBy = 'nobody' } = record;
+    async onDecided({ requestId, status, decidedBy = 'nobody', ...asked }, signal, receipts) {
       const text = escapeMarkup(displayText(`${requestId} is ${status} by ${decidedBy}`));
-      const blocks = [text, callText(record)].map(section);
+      const blocks = [text, callText(asked)].map(section);
       for (const ts of receipts) await call('chat.update', { ts, text, blocks }, signal);
     },
   };
