@@ -14,7 +14,7 @@ import { test } from './kit/test.ts';
 import { freePort } from './suites/free-port.ts';
 import { WEBHOOK_SECRET, withGate } from './suites/gate-client.ts';
 import { waitUntil } from './suites/wait-until.ts';
-import { type Received, startWebhookReceiver } from './suites/webhook-receiver.ts';
+import { type HttpRequest, startWebhookReceiver } from './suites/webhook-receiver.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const page = readFileSync(join(root, 'docs', 'reference', 'approvals.md'), 'utf8');
@@ -127,7 +127,7 @@ for (const { name, command, version, file, text, run } of LANGUAGES) {
           await waitUntil(() => to.received.length === 1, 'no webhook arrived');
         },
       );
-      const [sent] = to.received as [Received];
+      const [sent] = to.received as [HttpRequest];
       writeFileSync(join(directory, file), text());
       const verify = (given: { secret?: string; headers?: object; body?: string }): string => {
         const input = JSON.stringify({ secret: WEBHOOK_SECRET, headers: sent.headers, body: sent.body, ...given });

@@ -3,14 +3,9 @@ import type { Connection } from '../core/dialect.ts';
 import type { Target } from '../core/migration/target.ts';
 import { sqlEngines, type TestEngine } from './kit/engines.ts';
 import { assertExit, json, LONG, project } from './kit/project.ts';
+import type { RemadeCases } from './kit/remade-cases.ts';
 import { MARIADB_SAID, MYSQL_CASES, MYSQL_SAID, MYSQL_SETUP } from './kit/remade-mysql.ts';
-import {
-  POSTGRESQL_CASES,
-  POSTGRESQL_FACTS,
-  POSTGRESQL_SAID,
-  POSTGRESQL_SETUP,
-  type RemadeCases,
-} from './kit/remade-postgresql.ts';
+import { POSTGRESQL_CASES, POSTGRESQL_FACTS, POSTGRESQL_SAID, POSTGRESQL_SETUP } from './kit/remade-postgresql.ts';
 import { test } from './kit/test.ts';
 
 /**

@@ -3,17 +3,11 @@ import { SvcError } from '../errors.ts';
 import { defineCollection, defineConstraint, defineField, defineIndex } from './define.ts';
 import { applyFieldChanges } from './define-field.ts';
 import { alreadyExistsError, collectionOf, fieldOf, unknownError } from './find-or-throw.ts';
-import {
-  assertFieldUnused,
-  assertForeignKey,
-  assertKeysIntact,
-  assertPrimaryKey,
-  referencesTo,
-  textsReading,
-} from './keys.ts';
+import { assertFieldUnused, assertForeignKey, assertKeysIntact, assertPrimaryKey, referencesTo } from './keys.ts';
 import type { Collection, Constraint, Field, Index, SchemaModel } from './model.ts';
 import { MutableSchema } from './mutable-schema.ts';
 import { assertName, assertTableName } from './names.ts';
+import { textsReading } from './native.ts';
 import type {
   AddConstraint,
   AddField,

@@ -9,6 +9,7 @@ import {
 } from '../validate-shape.ts';
 import { type Constraint, type ForeignKey, REFERENTIAL_ACTIONS, type ReferentialAction } from './model.ts';
 import { assertName } from './names.ts';
+import { fieldsInExpression, nativeText } from './native.ts';
 import type { ConstraintDefinition } from './operation.ts';
 
 const CONSTRAINT_TYPES = ['foreignKey', 'unique', 'check', 'primaryKey'] as const;
@@ -53,8 +54,7 @@ export function defineConstraint(
   if (problem) throw invalidConstraint(owner, definition.name, problemText(problem), problem.path);
   assertName(definition.name, 'constraint');
   const { name } = definition;
-  if (definition.native?.trim() === '') throw invalidConstraint(owner, name, '"native" is empty.', ['native']);
-  const native = definition.native === undefined ? {} : { native: definition.native.trim() };
+  const native = nativeText(definition.native, (why) => invalidConstraint(owner, name, why, ['native']));
   if (definition.type === 'check') {
     const { expression, columns } = definition;
     if (expression.trim() === '') throw invalidConstraint(owner, name, 'The expression is empty.', ['expression']);
@@ -122,19 +122,4 @@ function normalizeAction(
     );
   }
   return known === 'NO ACTION' ? undefined : known;
-}
-
-/** The fields an expression names outside string literals. Unquoted names match in any letter case. */
-export function fieldsInExpression(expression: string, fields: Iterable<string>): string[] {
-  const quoted = new Set<string>();
-  const words = new Set<string>();
-  for (const [token] of expression.matchAll(/'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|[\p{L}_][\p{L}\p{N}_$]*/gu)) {
-    if (token.startsWith('"') || token.startsWith('`')) {
-      const quote = token.charAt(0);
-      quoted.add(token.slice(1, -1).replaceAll(quote + quote, quote));
-    } else if (!token.startsWith("'")) {
-      words.add(token.toLowerCase());
-    }
-  }
-  return [...fields].filter((field) => quoted.has(field) || words.has(field.toLowerCase()));
 }

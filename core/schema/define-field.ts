@@ -6,6 +6,7 @@ import { type Path, problemText, type Shape, shapeProblems } from '../validate-s
 import { normalizeDefault } from './literal.ts';
 import { FIELD_TYPES, type Field, type FieldType, type FieldTypeName, fieldType } from './model.ts';
 import { assertName } from './names.ts';
+import { nativeText } from './native.ts';
 import type { FieldChanges, FieldDefinition, NamedFieldDefinition } from './operation.ts';
 
 /** Properties of a field as a user writes it. */
@@ -129,14 +130,13 @@ function typeParameters(input: FieldDefinition, type: FieldType, invalid: Invali
     }
   }
   if (type === 'enum') assertEnumValues(enumValues, invalid);
-  if (native?.trim() === '') throw invalid('"native" is empty.', ['native']);
   return {
     ...(length !== undefined && { length }),
     ...(precision !== undefined && { precision }),
     ...(scale !== undefined && { scale }),
     ...(enumValues !== undefined && { enumValues: [...enumValues] }),
     ...(type === 'array' && { items: itemType(items ?? 'string', field, invalid) }),
-    ...(native !== undefined && { native: native.trim() }),
+    ...nativeText(native, (why) => invalid(why, ['native'])),
   };
 }
 

@@ -5,6 +5,7 @@ import { fieldOf } from './find-or-throw.ts';
 import { assertPrimaryKey } from './keys.ts';
 import type { Collection, Field, Index } from './model.ts';
 import { assertName } from './names.ts';
+import { nativeText } from './native.ts';
 import type { CreateCollection, CreateIndex, NamedFieldDefinition } from './operation.ts';
 import type { CreateOptions, TableOptions } from './options.ts';
 
@@ -81,7 +82,7 @@ export function defineIndex(operation: Omit<CreateIndex, 'type'>): Index {
       why,
       details: { path: ['columns'] },
     });
-  if (native?.trim() === '') throw invalid('"native" is empty.');
+  const definition = nativeText(native, invalid);
   if (columns.length === 0 && native === undefined) throw invalid('It has no columns.');
   if (new Set(columns.map((column) => column.name)).size < columns.length) throw invalid('It names a column twice.');
   return {
@@ -92,7 +93,7 @@ export function defineIndex(operation: Omit<CreateIndex, 'type'>): Index {
       return { name: column.name, ...(order === 'desc' && { order }) };
     }),
     ...(unique && { unique }),
-    ...(native !== undefined && { native: native.trim() }),
+    ...definition,
     ...(cassandraOptions?.using && { cassandraOptions: { using: cassandraOptions.using } }),
     ...(mongoOptions?.expireAfterSeconds !== undefined && {
       mongoOptions: { expireAfterSeconds: mongoOptions.expireAfterSeconds },

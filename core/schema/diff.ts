@@ -4,16 +4,10 @@ import { applyInPlace } from './apply.ts';
 import { toCreateCollection, toCreateIndex, toFieldDefinition } from './define.ts';
 import { diffField } from './define-field.ts';
 import { collectionOf } from './find-or-throw.ts';
-import {
-  dependentsOfCollection,
-  fieldsInTextOfConstraint,
-  fieldsInTextOfIndex,
-  primaryKeyFields,
-  sameColumns,
-  uniqueKeys,
-} from './keys.ts';
+import { dependentsOfCollection, primaryKeyFields, sameColumns, uniqueKeys } from './keys.ts';
 import type { Collection, Constraint, ForeignKey, Index, SchemaModel } from './model.ts';
 import { MutableSchema, referencedTables } from './mutable-schema.ts';
+import { fieldsInTextOfConstraint, fieldsInTextOfIndex } from './native.ts';
 import type { AddConstraint, Operation } from './operation.ts';
 import {
   assertRenames,

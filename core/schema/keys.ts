@@ -1,8 +1,8 @@
 import { SvcError } from '../errors.ts';
-import { fieldsInExpression } from './constraint.ts';
 import { collectionOf, fieldOf, unknownError } from './find-or-throw.ts';
 import type { Collection, Constraint, Field, FieldType, ForeignKey, Index, SchemaModel } from './model.ts';
 import { referringTables } from './mutable-schema.ts';
+import { computedFrom, fieldsInTextOfConstraint } from './native.ts';
 import type { DropConstraint, DropIndex } from './operation.ts';
 import { fieldsNamedInOptions } from './options.ts';
 
@@ -175,37 +175,6 @@ function invalidKey(table: string, constraint: Constraint, why: string, next: re
 
 function quotedList(columns: readonly string[]): string {
   return columns.map((column) => `"${column}"`).join(', ');
-}
-
-/** The fields that the definition of an index in the engine's language reads. */
-export const fieldsInTextOfIndex = ({ native, columns }: Index): readonly string[] =>
-  native === undefined ? [] : columns.map(({ name }) => name);
-
-/** The fields that an expression of a constraint reads. */
-export function fieldsInTextOfConstraint(constraint: Constraint, fields: Iterable<string>): readonly string[] {
-  if (constraint.type === 'check') return constraint.columns;
-  return constraint.native === undefined ? [] : fieldsInExpression(constraint.native, fields);
-}
-
-/** What reads a field in a text, in words. */
-export function textsReading({ constraints, indexes, fields }: Collection, field: string): string[] {
-  return [
-    ...[...constraints.values()]
-      .filter((constraint) => fieldsInTextOfConstraint(constraint, [field]).includes(field))
-      .map(({ type, name }) => `the ${type === 'check' ? 'check' : 'constraint'} "${name}"`),
-    ...[...indexes.values()]
-      .filter((index) => fieldsInTextOfIndex(index).includes(field))
-      .map(({ name }) => `the index "${name}"`),
-    ...computedFrom({ fields }, field).map((name) => `the field "${name}"`),
-  ];
-}
-
-/** The fields whose native type has an expression that reads the field. */
-function computedFrom({ fields }: Pick<Collection, 'fields'>, field: string): string[] {
-  return [...fields.values()].flatMap(({ name, native = '' }) => {
-    const expression = /\bas\s*(\(.*)$/is.exec(native)?.[1];
-    return expression !== undefined && fieldsInExpression(expression, [field]).length > 0 ? [name] : [];
-  });
 }
 
 /** The drops needed before a field can be dropped, foreign keys first. */

@@ -1,10 +1,4 @@
-import type { RemadeCases } from './remade-postgresql.ts';
-
-/** Definitions of grown databases on MySQL and MariaDB, one feature each. `@` is the name of the table of the case. */
-const columns = (types: Readonly<Record<string, string>>): RemadeCases =>
-  Object.fromEntries(
-    Object.entries(types).map(([name, column]) => [name, `create table @ (id int primary key, c ${column})`]),
-  );
+import { columns, type RemadeCases } from './remade-cases.ts';
 
 export const MYSQL_CASES: RemadeCases = {
   ...columns({

@@ -1,10 +1,4 @@
-/** Definitions of grown databases, one feature each. `@` is the name of the table of the case. */
-export type RemadeCases = Readonly<Record<string, string>>;
-
-const columns = (types: Readonly<Record<string, string>>): RemadeCases =>
-  Object.fromEntries(
-    Object.entries(types).map(([name, column]) => [name, `create table @ (id int primary key, c ${column})`]),
-  );
+import { columns, type RemadeCases } from './remade-cases.ts';
 
 export const POSTGRESQL_CASES: RemadeCases = {
   ...columns({

@@ -1,17 +1,8 @@
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { type ChannelReceiver, RETRY_AFTER_SECONDS, type ReceiverBehaviour } from './channel-suite.ts';
-import { startWebhookReceiver } from './webhook-receiver.ts';
+import { type HttpRequest, startWebhookReceiver } from './webhook-receiver.ts';
 
 type HttpBehaviour = Exclude<ReceiverBehaviour, 'hangs'>;
-
-/** A request as the service receives it. */
-export interface HttpRequest {
-  readonly method: string;
-  /** The path and query. */
-  readonly path: string;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: string;
-}
 
 export interface HttpService {
   /** The options in `approvals.channels` other than `type`, for a service at this URL. */

@@ -17,7 +17,7 @@ export {
 } from './channel-suite.ts';
 export { dialectSuite } from './dialect-suite.ts';
 export type { DialectUnderTest, Row, RowRule, SqlSyntax, StoredRow } from './dialect-under-test.ts';
-export { type HttpRequest, type HttpService, httpReceiver } from './http-receiver.ts';
+export { type HttpService, httpReceiver } from './http-receiver.ts';
 export { type KeyValueFileUnderTest, keyValueFileSuite } from './key-value-file-suite.ts';
 export { keyValueSyntax } from './key-value-syntax.ts';
 export { type ModelUnderTest, modelSuite, type OpenModel, type ScriptedReply } from './model-suite.ts';
@@ -32,3 +32,4 @@ export {
   type UnderTest,
 } from './suite.ts';
 export type { StoreUnderTest, TestDatabase, TestStore } from './test-database.ts';
+export type { HttpRequest } from './webhook-receiver.ts';

@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-export interface Received {
+/** A request as the service receives it. */
+export interface HttpRequest {
   readonly method: string;
   /** The path and query. */
   readonly path: string;
@@ -13,17 +14,17 @@ export interface Received {
 export interface WebhookReceiver {
   readonly url: string;
   /** Every request, oldest first. */
-  readonly received: readonly Received[];
+  readonly received: readonly HttpRequest[];
   /** The number of requests that are not answered and whose connection is open. */
   pending(): number;
   close(): void;
 }
 
-type Answer = (response: ServerResponse, attempt: number, request: Received) => void;
+type Answer = (response: ServerResponse, attempt: number, request: HttpRequest) => void;
 
 /** A server that receives webhooks and answers with a status, or with a function. */
 export async function startWebhookReceiver(answer: number | Answer): Promise<WebhookReceiver> {
-  const received: Received[] = [];
+  const received: HttpRequest[] = [];
   let pending = 0;
   const server = createServer(async (request, response) => {
     pending += 1;

@@ -1,5 +1,7 @@
+import type { UnsupportedObject } from '../../../core/dialect.ts';
 import { type Json, tryParseJson } from '../../../core/json.ts';
-import type { Field, FieldType } from '../../../core/schema/model.ts';
+import { isExpression } from '../../../core/schema/literal.ts';
+import type { Collection, Field, FieldType } from '../../../core/schema/model.ts';
 
 const TRUE: ReadonlySet<string> = new Set(['1', 't', 'true']);
 const FALSE: ReadonlySet<string> = new Set(['0', 'f', 'false']);
@@ -76,3 +78,25 @@ export function setFlags(fields: Map<string, Field>, name: string, flags: Partia
   const field = fields.get(name);
   if (field) fields.set(name, { ...field, ...flags });
 }
+
+/** An index or a constraint that a model does not contain. `why` completes "it …". */
+export const leftOut = (
+  collection: string,
+  kind: 'constraint' | 'index',
+  name: string,
+  why: string,
+): UnsupportedObject => ({
+  collection,
+  name,
+  what: `has the ${kind} "${name}", which svc cannot create: it ${why}`,
+});
+
+/** Whether the server spells the type or the default of the field in its own way. */
+export const isSpelledByServer = ({ native, default: value }: Field): boolean =>
+  native !== undefined || (value !== undefined && isExpression(value));
+
+/** Whether the server spells a part of the table in its own way. */
+export const hasServerSpelling = ({ fields, indexes, constraints }: Collection): boolean =>
+  [...fields.values()].some(isSpelledByServer) ||
+  [...indexes.values()].some(({ native }) => native !== undefined) ||
+  [...constraints.values()].some(({ type }) => type === 'check');

@@ -9,6 +9,7 @@ import type {
   ReferentialAction,
   SchemaModel,
 } from '../../../../core/schema/model.ts';
+import { leftOut } from '../../sql/catalog-values.ts';
 import { uniqueName } from '../../sql/names.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { isServerUuid } from '../compile/generated-uuid.ts';
@@ -69,12 +70,6 @@ function withoutLooseKeys(model: SchemaModel, unsupported: UnsupportedObject[]):
     }),
   );
 }
-
-const leftOut = (collection: string, kind: 'constraint' | 'index', name: string, why: string): UnsupportedObject => ({
-  collection,
-  name,
-  what: `has the ${kind} "${name}", which svc cannot create: it ${why}`,
-});
 
 /** Without the key that the server adds to a table without one (sql_generate_invisible_primary_key). */
 function withoutGeneratedKey(table: CatalogTable): CatalogTable {

@@ -8,14 +8,14 @@ import type {
   Index,
   SchemaModel,
 } from '../../../../core/schema/model.ts';
-import { setFlags } from '../../sql/catalog-values.ts';
+import { hasServerSpelling, setFlags } from '../../sql/catalog-values.ts';
 import { columnDefinition } from '../../sql/column.ts';
 import { constraintDefinition } from '../../sql/compile.ts';
 import type { Grammar } from '../../sql/grammar.ts';
 import { uniqueName } from '../../sql/names.ts';
 import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
-import { canonicalTableOptions } from '../compile/native-options.ts';
+import { assertCollationName, canonicalTableOptions, nativeIndex } from '../compile/native-options.ts';
 import { isAutoIncrement, readType, STRING_LENGTH } from '../compile/types.ts';
 import type { Traits } from '../variant.ts';
 import { type CatalogDefault, PRIMARY_KEY } from './catalog-table.ts';
@@ -143,19 +143,10 @@ export interface NormalizeContext {
 export async function normalizeExpressions(context: NormalizeContext, model: SchemaModel): Promise<SchemaModel> {
   const found = new Map(model);
   for (const collection of model.values()) {
-    if (!hasExpressions(collection)) continue;
+    if (!hasServerSpelling(collection)) continue;
     found.set(collection.name, await context.session.exclusive((exec) => respellCollection(exec, context, collection)));
   }
   return found;
-}
-
-function hasExpressions({ fields, constraints, indexes }: Collection): boolean {
-  return (
-    [...fields.values()].some(({ native }) => native !== undefined) ||
-    [...indexes.values()].some(({ native }) => native !== undefined) ||
-    [...fields.values()].some((field) => field.default !== undefined && isExpression(field.default)) ||
-    [...constraints.values()].some((constraint) => constraint.type === 'check')
-  );
 }
 
 async function respellCollection(
@@ -176,12 +167,12 @@ async function respellCollection(
       return columnDefinition({ ...grammar, columnCheck: () => '' }, plain, name);
     }),
     ...checks.map((check) => constraintDefinition(grammar, check)),
-    ...[...indexes.values()].flatMap(probedIndex),
+    ...[...indexes.values()].flatMap((index) => probedIndex(index, name)),
   ];
   try {
     const replaced = replaceSupplementary(lines.join(', '));
     const collation = options.sqlOptions?.collation;
-    const suffix = collation === undefined ? tableOptions : ` DEFAULT COLLATE ${collation}`;
+    const suffix = collation === undefined ? tableOptions : ` DEFAULT COLLATE ${assertCollationName(collation, name)}`;
     await exec(`CREATE TEMPORARY TABLE ${PROBE} (${replaced.text})${suffix}`);
     const [row] = await rowsOf(exec, `SHOW CREATE TABLE ${PROBE}`);
     const text = replaced.restore(String(row?.['Create Table']));
@@ -207,9 +198,9 @@ async function respellCollection(
 }
 
 /** A temporary table cannot have an index of another kind. */
-function probedIndex({ name, native, unique }: Index): string[] {
+function probedIndex({ name, native, unique }: Index, table: string): string[] {
   if (native === undefined || !native.startsWith('(')) return [];
-  return [`${unique ? 'UNIQUE ' : ''}INDEX ${quoteIdentifier(name)} ${native}`];
+  return [`${unique ? 'UNIQUE ' : ''}INDEX ${quoteIdentifier(name)} ${nativeIndex(native, table, name)}`];
 }
 
 async function respellIndexes(

@@ -19,6 +19,8 @@ export async function readCatalog(exec: ExecSql, traits: Traits, tables?: readon
   const read = found.flatMap((row): CatalogTable[] => {
     const name = String(row.t);
     if (wanted && !wanted.has(name)) return [];
+    const columns = (columnsOf.get(name) ?? []).map((column) => columnOf(traits, column));
+    const names = columns.map((column) => column.name);
     return [
       {
         name,
@@ -29,14 +31,8 @@ export async function readCatalog(exec: ExecSql, traits: Traits, tables?: readon
         options: String(row.options ?? '')
           .replace(/\bpartitioned\b/, '')
           .trim(),
-        columns: (columnsOf.get(name) ?? []).map((column) => columnOf(traits, column)),
-        indexes: [...groupRows(indexesOf.get(name) ?? [])].map((index) =>
-          indexOf(
-            traits,
-            index,
-            (columnsOf.get(name) ?? []).map((column) => String(column.n)),
-          ),
-        ),
+        columns,
+        indexes: [...groupRows(indexesOf.get(name) ?? [])].map((index) => indexOf(traits, index, names)),
         foreignKeys: [...groupRows(keysOf.get(name) ?? [])].map(foreignKeyOf),
         checks: (checksOf.get(name) ?? []).map((check) => ({
           name: String(check.n),
@@ -96,10 +92,8 @@ export function indexOf(
     hidden === '' &&
     comment === '' &&
     rows.every((row) => row.e === null && row.part === null);
-  const suffix = [comment === '' ? '' : ` COMMENT ${quoteLiteral(comment)}`, hidden === '' ? '' : ` ${hidden}`].join(
-    '',
-  );
-  const native = `${kind}(${parts.join(',')})${suffix}`;
+  const suffix = [...(comment === '' ? [] : [`COMMENT ${quoteLiteral(comment)}`]), ...(hidden === '' ? [] : [hidden])];
+  const native = [`${kind}(${parts.join(',')})`, ...suffix].join(' ');
   const read = rows.flatMap((row) =>
     row.e === null
       ? [{ name: String(row.c), descending: row.o === 'D' }]

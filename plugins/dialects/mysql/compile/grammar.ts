@@ -23,7 +23,7 @@ import {
   textExpression,
 } from './literal.ts';
 import { addPrimaryKey, addUnique, modifyField, rejectMissingTimestamps } from './modify-field.ts';
-import { nativeIndex, nativeTableOptions } from './native-options.ts';
+import { assertCollationName, nativeIndex, nativeTableOptions } from './native-options.ts';
 import { compileRaw, expressionProblem } from './raw.ts';
 import {
   type AlterClause,
@@ -179,16 +179,17 @@ export function createGrammar(traits: Traits): Grammar<MysqlStep> {
     },
     modifyField: (before, from, to) => modifyField(grammar, traits, before, from, to),
     createIndex({ collection, index, columns, unique, native }) {
-      if (native !== undefined) {
-        const definition = nativeIndex(native, collection, index);
-        const clause: PlainClause = { kind: 'addNativeIndex', name: index, ...(unique && { unique }), definition };
-        return alterStatement(traits, collection, [clause]);
-      }
       const keys = columns.map(({ name, order }) => ({
         name,
         ...(order?.toLowerCase() === 'desc' && { descending: true as const }),
       }));
-      const add: PlainClause = { kind: 'addIndex', name: index, ...(unique && { unique }), columns: keys };
+      const add: PlainClause = {
+        kind: 'addIndex',
+        name: index,
+        ...(unique && { unique }),
+        columns: keys,
+        ...(native !== undefined && { native: nativeIndex(native, collection, index) }),
+      };
       return alterStatement(traits, collection, [add]);
     },
     dropIndex: (collection, index) => alterStatement(traits, collection, [{ kind: 'dropIndex', name: index }]),
@@ -228,14 +229,6 @@ function assertComment(comment: string, of: string, max: number): string {
         ? `It has ${comment.length} characters; the limit is ${max}.`
         : 'It contains a character beyond the Basic Multilingual Plane, which the catalog replaces.',
     next: ['Shorten or reword it.'],
-  });
-}
-
-function assertCollationName(collation: string, table: string): string {
-  if (/^\w+$/.test(collation)) return collation;
-  throw new SvcError('name_invalid', `The collation of "${table}" is not valid: ${JSON.stringify(collation)}.`, {
-    why: 'The name of a collation contains letters, digits and underscores.',
-    next: ['List the collations of the server: SHOW COLLATION'],
   });
 }
 

@@ -23,12 +23,22 @@ export function nativeTableOptions(native: string | undefined, table: string): s
   });
 }
 
+/** Throws `name_invalid` for a text that is more than the name of a collation. */
+export function assertCollationName(collation: string, table: string): string {
+  if (/^\w+$/.test(collation)) return collation;
+  throw new SvcError('name_invalid', `The collation of "${table}" is not valid: ${JSON.stringify(collation)}.`, {
+    why: 'The name of a collation contains letters, digits and underscores.',
+    next: ['List the collations of the server: SHOW COLLATION'],
+  });
+}
+
 const OPTION = String.raw`\w+ ?= ?(?:\w+|'(?:[^'\\]|'')*')`;
 const TABLE_OPTIONS = new RegExp(`^${OPTION}(?: ${OPTION})*$`);
+const EACH_OPTION = new RegExp(OPTION, 'g');
 
 /** The options in an order and a spelling of their own: the catalog has others than who wrote them. */
 export const canonicalTableOptions = (native: string): string =>
-  (native.match(new RegExp(OPTION, 'g')) ?? [])
+  (native.match(EACH_OPTION) ?? [])
     .map((option) => {
       const [, name = '', value = ''] = /^(\w+) ?= ?(.*)$/s.exec(option) ?? [];
       return `${name.toUpperCase()}=${value.startsWith("'") ? value : value.toUpperCase()}`;

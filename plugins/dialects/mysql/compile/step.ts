@@ -88,8 +88,9 @@ export type PlainClause =
       readonly name: string;
       readonly unique?: true;
       readonly columns: readonly IndexColumn[];
+      /** The definition in the language of the server, in place of the columns. */
+      readonly native?: string;
     }
-  | { readonly kind: 'addNativeIndex'; readonly name: string; readonly unique?: true; readonly definition: string }
   | { readonly kind: 'renameIndex'; readonly from: string; readonly to: string }
   | { readonly kind: 'dropIndex' | 'dropForeignKey' | 'dropCheck'; readonly name: string }
   | { readonly kind: 'dropPrimaryKey' };
@@ -162,11 +163,8 @@ function clauseSql({ dropCheck }: Traits, clause: PlainClause): string {
       return `ADD ${clause.sql}`;
     case 'addIndex': {
       const columns = clause.columns.map(({ name, descending }) => quoteIdentifier(name) + (descending ? ' DESC' : ''));
-      return `ADD ${clause.unique ? 'UNIQUE ' : ''}INDEX ${quoteIdentifier(clause.name)} (${columns.join(', ')})`;
-    }
-    case 'addNativeIndex': {
-      const [, kind = '', definition = ''] = /^(FULLTEXT |SPATIAL )?(.*)$/is.exec(clause.definition) ?? [];
-      return `ADD ${clause.unique ? 'UNIQUE ' : kind}INDEX ${quoteIdentifier(clause.name)} ${definition}`;
+      const [, kind = '', definition = ''] = /^(FULLTEXT |SPATIAL )?(.*)$/is.exec(clause.native ?? '') ?? [];
+      return `ADD ${clause.unique ? 'UNIQUE ' : kind}INDEX ${quoteIdentifier(clause.name)} ${definition || `(${columns.join(', ')})`}`;
     }
     case 'renameIndex':
       return `RENAME INDEX ${quoteIdentifier(clause.from)} TO ${quoteIdentifier(clause.to)}`;

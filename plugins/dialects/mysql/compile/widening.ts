@@ -4,9 +4,10 @@ import { columnType } from './types.ts';
 /** Whether every value of a column fits another type of the server without a change. Types of svc have rules of their own. */
 export function isWidening(from: Field, to: Field): boolean {
   if (from.native === to.native) return true;
-  if (isLongerList(columnType(from, ''), columnType(to, ''))) return true;
-  const before = capacityOf(columnType(from, ''));
-  const after = capacityOf(columnType(to, ''));
+  const [old, wanted] = [columnType(from, ''), columnType(to, '')];
+  if (isLongerList(old, wanted)) return true;
+  const before = capacityOf(old);
+  const after = capacityOf(wanted);
   return (
     before !== undefined &&
     after !== undefined &&

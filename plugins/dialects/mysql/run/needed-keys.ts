@@ -136,8 +136,7 @@ async function neededIndexError(
   return key && neededError('key_in_use', `The ${what} of "${table}" cannot be dropped.`, key);
 }
 
-const addsAnIndex = ({ kind }: AlterClause): boolean =>
-  kind === 'addIndex' || kind === 'addNativeIndex' || kind === 'addConstraint';
+const addsAnIndex = ({ kind }: AlterClause): boolean => kind === 'addIndex' || kind === 'addConstraint';
 
 function neededError(code: 'field_in_use' | 'key_in_use', message: string, key: ForeignKeyFact): SvcError {
   const name = quoteIdentifier(key.name);

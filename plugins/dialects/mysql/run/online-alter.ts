@@ -54,9 +54,7 @@ function immediateAlterSql(traits: Traits, alter: AlterTable): string | undefine
   if (alter.clauses.some((clause) => requiresCopy(clause) || isDescendingIndex(clause))) return undefined;
   // Only the kinds that `needsCatalog` lists are not plain.
   const clauses = alter.clauses as readonly PlainClause[];
-  const isInstant = clauses.every(
-    ({ kind }) => kind !== 'addConstraint' && kind !== 'addIndex' && kind !== 'addNativeIndex',
-  );
+  const isInstant = clauses.every(({ kind }) => kind !== 'addConstraint' && kind !== 'addIndex');
   return `${alterSql(traits, alter.table, clauses)}, ${isInstant ? INSTANT : ONLINE}`;
 }
 

@@ -7,6 +7,7 @@ import type {
   ReferentialAction,
   SchemaModel,
 } from '../../../../core/schema/model.ts';
+import { leftOut } from '../../sql/catalog-values.ts';
 import { enumCheckName, primaryKeyName, uniqueName } from '../../sql/names.ts';
 import { canonicalTableOptions } from '../compile/native-options.ts';
 import { type ReadType, readType } from '../compile/types.ts';
@@ -29,11 +30,7 @@ function toCollection(table: CatalogTable, unsupportedObjects: UnsupportedObject
   const report = (what: string, field?: string) =>
     unsupportedObjects.push({ collection: table.name, ...(field !== undefined && { field }), what });
   const leaveOut = (kind: 'constraint' | 'index', name: string, why: string) =>
-    unsupportedObjects.push({
-      collection: table.name,
-      name,
-      what: `has the ${kind} "${name}", which svc cannot create: it ${why}`,
-    });
+    unsupportedObjects.push(leftOut(table.name, kind, name, why));
   if (table.partitioned) report('is partitioned');
   const names = new Map(table.columns.map(({ number, name }) => [number, name]));
   const columnsOf = ({ columns }: { readonly columns: readonly number[] }) =>

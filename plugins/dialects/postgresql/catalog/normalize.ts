@@ -1,7 +1,6 @@
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
-import { isExpression } from '../../../../core/schema/literal.ts';
 import type { Collection, Constraint, Field, SchemaModel } from '../../../../core/schema/model.ts';
-import { setFlags } from '../../sql/catalog-values.ts';
+import { hasServerSpelling, isSpelledByServer, setFlags } from '../../sql/catalog-values.ts';
 import { columnDefinition } from '../../sql/column.ts';
 import { constraintDefinition } from '../../sql/compile.ts';
 import { primaryKeyName, uniqueName } from '../../sql/names.ts';
@@ -84,7 +83,7 @@ function normalizeField(field: Field): Field {
  * which differ from any in the catalog. `model` is a result of `normalize`.
  */
 export async function normalizeExpressions(session: Session, model: SchemaModel): Promise<SchemaModel> {
-  const withExpressions = [...model.values()].filter(hasExpressions);
+  const withExpressions = [...model.values()].filter(hasServerSpelling);
   if (withExpressions.length === 0) return model;
   const tables = await session.exclusive(async (exec) => {
     await exec('BEGIN');
@@ -111,18 +110,6 @@ export async function normalizeExpressions(session: Session, model: SchemaModel)
   );
 }
 
-function hasExpressions({ fields, constraints, indexes }: Collection): boolean {
-  return (
-    [...fields.values()].some(isSpelledByServer) ||
-    [...indexes.values()].some(({ native }) => native !== undefined) ||
-    [...constraints.values()].some((constraint) => constraint.type === 'check')
-  );
-}
-
-/** Whether the server spells the default or the type of the field in its own way. */
-const isSpelledByServer = ({ native, default: value }: Field): boolean =>
-  native !== undefined || (value !== undefined && isExpression(value));
-
 function createTemporaryTable(collection: Collection): string {
   const { name, fields, constraints, indexes } = collection;
   const lines = [
@@ -144,18 +131,19 @@ function createTemporaryTable(collection: Collection): string {
 }
 
 /** The field with the type that the catalog has for a native one. */
-function withType(field: Field, { type, length, precision, scale, items, enumValues, native }: Field): Field {
-  const { length: _, precision: __, scale: ___, items: ____, enumValues: _____, native: ______, ...rest } = field;
-  return {
-    ...rest,
-    type,
-    ...(length !== undefined && { length }),
-    ...(precision !== undefined && { precision }),
-    ...(scale !== undefined && { scale }),
-    ...(items !== undefined && { items }),
-    ...(enumValues !== undefined && { enumValues }),
-    ...(native !== undefined && { native }),
-  };
+function withType(field: Field, read: Field): Field {
+  const {
+    type: _,
+    length: __,
+    precision: ___,
+    scale: ____,
+    items: _____,
+    enumValues: ______,
+    native: _______,
+    ...rest
+  } = field;
+  const { name, primaryKey, autoGenerate, required, unique, comment, default: value, ...type } = read;
+  return { ...rest, ...type };
 }
 
 function withServerExpressions(collection: Collection, fromServer: Collection | undefined): Collection {

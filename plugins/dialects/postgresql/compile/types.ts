@@ -62,12 +62,16 @@ export function columnType(field: Omit<Field, 'name'> & { readonly name?: string
 /** The type of the values: a serial is an integer with a default. */
 export function storedType(field: Field, where: string): string {
   const type = columnType(field, where);
-  return SERIALS[type.toLowerCase()] ?? type;
+  return SERIALS.get(type.toLowerCase()) ?? type;
 }
 
-const SERIALS: Readonly<Record<string, string>> = { smallserial: 'smallint', serial: 'integer', bigserial: 'bigint' };
+const SERIALS: ReadonlyMap<string, string> = new Map([
+  ['smallserial', 'smallint'],
+  ['serial', 'integer'],
+  ['bigserial', 'bigint'],
+]);
 
-export const isSerial = ({ native = '' }: Pick<Field, 'native'>): boolean => native.toLowerCase() in SERIALS;
+export const isSerial = ({ native = '' }: Pick<Field, 'native'>): boolean => SERIALS.has(native.toLowerCase());
 
 /** Where the values come from, in the language of the server: an identity or an expression. Empty for any other field. */
 export const nativeSource = (field: Field): string => (field.native === undefined ? '' : parseNative(field, '').source);

@@ -8,6 +8,7 @@ import type {
   ReferentialAction,
   SchemaModel,
 } from '../../../../core/schema/model.ts';
+import { leftOut } from '../catalog-values.ts';
 import {
   createIndexSql,
   createTableSql,
@@ -83,11 +84,7 @@ export function readTextCatalog(syntax: TextCatalogSyntax, texts: readonly strin
     const { index } = read;
     if (isSame(sql, createIndexSql(collection.name, index))) collection.indexes.set(index.name, index);
     else
-      unsupportedObjects.push({
-        collection: collection.name,
-        name: index.name,
-        what: `has the index "${index.name}", which svc cannot create: it has more than columns and their order`,
-      });
+      unsupportedObjects.push(leftOut(collection.name, 'index', index.name, 'has more than columns and their order'));
   }
   return { model, unsupportedObjects };
 }
