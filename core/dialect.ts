@@ -1,8 +1,9 @@
 import type { Json } from './json.ts';
 import type { AnyRecordDefinition, RecordDefinition, RecordStore, RecordWrite } from './records.ts';
+import type { DatabaseObject } from './schema/database-object.ts';
 import type { Collection, FieldType, SchemaModel } from './schema/model.ts';
 import type { NameRules } from './schema/names.ts';
-import type { Operation } from './schema/operation.ts';
+import type { ObjectOperation, Operation } from './schema/operation.ts';
 import type { UnsupportedFeatures } from './schema/unsupported-features.ts';
 
 /** The contract between core and an engine. All members except `connect` are pure. `Step` is the type of `Statement.run`. */
@@ -18,6 +19,8 @@ export interface Dialect<Step = unknown> {
    * engine if their normal forms are equal.
    */
   normalize(model: SchemaModel): SchemaModel;
+  /** What the engine has beside tables. Without it, operations on objects are refused. */
+  readonly objects?: ObjectRules<Step>;
   connect(url: string, options: ConnectOptions): Promise<Connection<Step>>;
   /** Identifies the physical database of a URL, without credentials: equal for two URLs of the same database. */
   identify(url: string): string;
@@ -38,6 +41,24 @@ export interface Capabilities {
   readonly transactionLocks?: TransactionLocks;
   /** The features the engine lacks. It supports all others. */
   readonly unsupported: UnsupportedFeatures;
+}
+
+/** Objects beside tables, each defined by a text in the language of the engine: views, functions, triggers. */
+export interface ObjectRules<Step = unknown> {
+  /** The kinds, each the name of a folder, in the order in which objects are created where nothing else decides. */
+  readonly kinds: readonly string[];
+  /** Kinds that tables use, such as types: they are created before tables and dropped after them. */
+  readonly beforeTables: ReadonlySet<string>;
+  /** Kinds that prevent a change of the fields that they read: they are dropped before it and created again after it. */
+  readonly inTheWay: ReadonlySet<string>;
+  /** The name by which the texts of others refer to an object; undefined if none does. */
+  referredName(object: DatabaseObject): string | undefined;
+  /** The part of the text whose names the engine binds to objects. Those of the rest are only looked up when it runs. */
+  boundText(object: DatabaseObject): string;
+  /** Whether `replaceObject` leaves everything in place that depends on the object. */
+  isReplacedInPlace(before: DatabaseObject, after: DatabaseObject): boolean;
+  /** Pure. Throws `migration_invalid` for a text that does not create this object. */
+  compile(operation: ObjectOperation): readonly Statement<Step>[];
 }
 
 /** For an engine whose server holds a limited number of locks. */
@@ -239,6 +260,10 @@ export interface Connection<Step = unknown> {
    * Undefined if it does not exist, or if svc has stored a description of it already.
    */
   introspectAs?(collection: Collection): Promise<Collection | undefined>;
+  /** The objects beside tables, each with a text that creates it. Those of extensions and of svc are left out. */
+  objects?(): Promise<readonly DatabaseObject[]>;
+  /** The objects with their texts as `objects` returns them after they are created; as written, if the server refuses. */
+  normalizeObjects?(objects: readonly DatabaseObject[]): Promise<readonly DatabaseObject[]>;
   /** `Dialect.normalize`, with expressions as the server prints them. */
   normalize(model: SchemaModel): Promise<SchemaModel>;
   records<R extends object>(definition: RecordDefinition<R>): RecordStore<R>;

@@ -162,6 +162,7 @@ const OUTPUTS: Readonly<Record<string, Schema>> = {
     backup: orNull(text),
     migrations: texts,
     tables: texts,
+    objects: texts,
     leftOut: texts,
     kept: texts,
     rawMade: texts,

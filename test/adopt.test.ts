@@ -4,15 +4,16 @@ import { assertExit, json, LONG, project } from './kit/project.ts';
 import { test } from './kit/test.ts';
 
 const UNUSUAL_SCHEMA = `
-create type mood as enum ('sad', 'it''s ok', 'happy');
+create schema lib;
+create type lib.mood as enum ('sad', 'it''s ok', 'happy');
 create function quiet() returns trigger language plpgsql as 'begin return new; end';
 create sequence from_hundred start 100 increment 5;
 create table accounts (
   id integer primary key default nextval('from_hundred'),
   email varchar(120) not null,
   role varchar(20) check (role in ('a', 'b')),
-  feeling mood not null default 'sad' check (feeling <> 'happy'),
-  feelings mood[], grid int[][], code char(4), at timestamptz, address inet check (address <> '0.0.0.0'), pause interval, during int4range,
+  feeling lib.mood not null default 'sad' check (feeling <> 'happy'),
+  feelings lib.mood[], grid int[][], code char(4), at timestamptz, address inet check (address <> '0.0.0.0'), pause interval, during int4range,
   lowered text generated always as (lower(email)) stored,
   constraint email_once unique (email) include (code));
 create index accounts_lower_email on accounts (lower(email));
@@ -22,8 +23,8 @@ create index accounts_brin on accounts using brin (id);
 create index accounts_hash on accounts using hash (email);
 create index accounts_wide on accounts (role) include (code);
 create index accounts_like on accounts (email varchar_pattern_ops);
-create function own(text) returns text immutable language sql as 'select $1';
-create index accounts_own on accounts (own(email));
+create function lib.own(text) returns text immutable language sql as 'select $1';
+create index accounts_own on accounts (lib.own(email));
 create index accounts_plain on accounts (role, email desc);
 create table notes (id uuid primary key, account int, constraint later foreign key (account) references accounts (id) deferrable);
 create constraint trigger late after insert on notes for each row execute function quiet();
@@ -31,6 +32,7 @@ create table papers (id int primary key, data json check (json_typeof(data) = 'o
   day timestamp(3) default current_date, constraint no_rows check (false) no inherit);
 create table spans (id int primary key, span int4range, exclude using gist (span with &&));
 comment on table notes is 'n'; comment on column notes.id is 'i';
+create foreign data wrapper w; create server s foreign data wrapper w; create foreign table far (id int) server s;
 create view everybody as select id from accounts;
 create trigger quiet before insert on notes for each row execute function quiet();
 create table nopk (a int);
@@ -40,14 +42,12 @@ create table priced (id int primary key, loose int references loose (id));
 
 const EXPECTED_WARNINGS = [
   'The field "accounts.id" takes its values from the sequence from_hundred, which svc replaces by an identity',
-  'The field "accounts.feeling" has the type mood, which svc cannot create; the nearest is enum.',
-  'The field "accounts.feelings" has the type mood[]',
+  'The field "accounts.feeling" has the type lib.mood, which svc cannot create; the nearest is enum.',
+  'The field "accounts.feelings" has the type lib.mood[]',
   'has the constraint "accounts_feeling_check", which svc cannot create',
-  'has the index "accounts_own", which svc cannot create: it uses function own(text).',
-  'The table "notes" has the constraint "late", which svc cannot create: it is a trigger.',
+  'has the index "accounts_own", which svc cannot create: it uses function lib.own(text).',
   'The table "spans" has the constraint "spans_span_excl", which svc cannot create: it is an exclusion.',
-  'The table "everybody" is a view',
-  'The table "notes" has the trigger quiet',
+  'The table "far" is a foreign table, which svc cannot create.',
 ];
 
 // The unsupported objects of MySQL and MariaDB are tested in mysql-schema.test.ts.
@@ -72,13 +72,19 @@ function testAdoption(engine: TestEngine): void {
         await query(UNUSUAL_SCHEMA);
         const { svc, read, files } = project({ main: url });
         const ran = assertExit(await svc('db', 'schema', 'pull', '--json'));
-        const { warnings, leftOut } = json(ran);
+        const { warnings, leftOut, objects } = json(ran);
         for (const part of EXPECTED_WARNINGS) {
           const matching = warnings.filter((line: string) => line.includes(part));
           assert.equal(matching.length, 1, `${part}\n${warnings.join('\n')}`);
           assert.ok(ran.stderr.includes(matching[0]), 'on stderr too');
         }
         assert.deepEqual(leftOut, []);
+        assert.deepEqual(objects.filter((key: string) => !key.startsWith('extension/')).sort(), [
+          'function/quiet',
+          'trigger/notes.late',
+          'trigger/notes.quiet',
+          'view/everybody',
+        ]);
         assert.match(ran.stderr, /stay in the database.*do not create them in a new one.*raw migration/);
         const [{ tables }] = JSON.parse(read('svc/database/schema.json'));
         assert.deepEqual(tables.accounts.feeling.enumValues, ['sad', "it's ok", 'happy']);
@@ -137,14 +143,9 @@ function testSequence(engine: TestEngine): void {
             code varchar(20) not null default nextval('numbers'));
           insert into tickets (number) values (null)`);
         const { svc, read, write, files } = project({ main: url });
-        const { warnings } = json(assertExit(await svc('db', 'schema', 'pull', '--json')));
-        assert.deepEqual(
-          warnings.filter((line: string) => line.includes('sequence')),
-          ['code', 'number'].map(
-            (name) =>
-              `The field "tickets.${name}" takes its values from the sequence numbers, which svc does not create.`,
-          ),
-        );
+        const { warnings, objects } = json(assertExit(await svc('db', 'schema', 'pull', '--json')));
+        assert.deepEqual(warnings, []);
+        assert.deepEqual(objects, ['sequence/numbers']);
         const schema = JSON.parse(read('svc/database/schema.json'));
         const { id, number, code } = schema[0].tables.tickets;
         assert.deepEqual([id.autoGenerate, number.autoGenerate, code.autoGenerate], [true, undefined, undefined]);
@@ -181,9 +182,9 @@ function testSequence(engine: TestEngine): void {
 const CHANGED_BY_HAND = {
   postgresql: [
     'drop index people_born',
-    "create function own(date) returns date immutable language sql as 'select $1'",
-    'create index people_born on people (own(born))',
-    'create view seen as select id from teams',
+    "create schema lib; create function lib.own(date) returns date immutable language sql as 'select $1'",
+    'create index people_born on people (lib.own(born))',
+    'create foreign data wrapper w; create server s foreign data wrapper w; create foreign table seen (id int) server s',
   ],
   mysql: ['create view seen as select id from teams'],
 };
@@ -242,7 +243,7 @@ function testNothingDropped(engine: TestEngine): void {
           assert.equal(again.warnings.filter((line: string) => part.test(line)).length, 1, again.warnings.join('\n'));
         if (readOnly) warned(new RegExp(`^The table "teams" keeps the definition.*${readOnly.why.source}`));
         warned(/^The table "seen" keeps the definition/);
-        warned(/^The table "seen" is a view/);
+        warned(/^The table "seen" is a (?:view|foreign table)/);
         if (changes === CHANGED_BY_HAND.postgresql)
           warned(/^The table "people" has the index "people_born", which svc cannot create/);
         assert.deepEqual(JSON.parse(read('svc/database/schema.json')), before);

@@ -88,8 +88,8 @@ testOnServer('a difference is adopted, undone, or ignored', () =>
       advised(failed, 'Revert the change manually, or adopt it: svc db schema pull, then svc db migrate baseline'),
     );
     await shop.follow('svc db schema check');
-    await query("CREATE FUNCTION own(text) RETURNS text IMMUTABLE LANGUAGE sql AS 'SELECT $1'");
-    await query('CREATE INDEX part ON users (own(nick))');
+    await query("CREATE SCHEMA lib; CREATE FUNCTION lib.own(text) RETURNS text IMMUTABLE LANGUAGE sql AS 'SELECT $1'");
+    await query('CREATE INDEX part ON users (lib.own(nick))');
     assertExit(await shop.svc('db', 'schema', 'check', '--strict'));
     await query('CREATE TABLE odd (code varchar(20) PRIMARY KEY DEFAULT gen_random_uuid())');
     const strict = await shop.fails('drift', 'db', 'schema', 'check', '--strict');
@@ -99,7 +99,7 @@ testOnServer('a difference is adopted, undone, or ignored', () =>
     shop.write(`${MIGRATIONS}/${tag}.json`, { tag, up: [createIndex], down: [] });
     assertExit(await shop.svc('db', 'migrate'));
     await query('DROP INDEX by_nick');
-    await query('CREATE INDEX by_nick ON users (own(nick))');
+    await query('CREATE INDEX by_nick ON users (lib.own(nick))');
     const changed = await shop.fails('drift', 'db', 'schema', 'check');
     assert.match(advised(changed, 'Revert <…> manually: svc cannot create the present form'), /users\.by_nick/);
     await query('DROP INDEX by_nick');

@@ -7,6 +7,7 @@ import { drift } from '../core/migration/drift.ts';
 import { historyModel } from '../core/migration/history.ts';
 import { MigrationEngine } from '../core/migration/migration-engine.ts';
 import type { Target } from '../core/migration/target.ts';
+import { objectKey } from '../core/schema/database-object.ts';
 import type { Field } from '../core/schema/model.ts';
 import type { FieldChanges, Operation } from '../core/schema/operation.ts';
 import { quoteLiteral } from '../plugins/dialects/postgresql/compile/literal.ts';
@@ -71,10 +72,10 @@ for (const engine of engines) {
     }
   });
 
-  on('a native enum type is never treated as text with a check', async ({ connection }) => {
+  on('a native enum type of another schema is never treated as text with a check', async ({ connection }) => {
     await connection.query(
-      `CREATE TYPE mood AS ENUM ('sad', 'it''s $svc$');
-       CREATE TABLE accounts (id integer PRIMARY KEY, feeling mood DEFAULT 'sad' CHECK (feeling <> 'it''s $svc$'), colour text,
+      `CREATE SCHEMA lib; CREATE TYPE lib.mood AS ENUM ('sad', 'it''s $svc$');
+       CREATE TABLE accounts (id integer PRIMARY KEY, feeling lib.mood DEFAULT 'sad' CHECK (feeling <> 'it''s $svc$'), colour text,
          CONSTRAINT accounts_colour_check CHECK (colour = ANY (ARRAY['red'::text, 'blue'::text])))`,
     );
     const state = () =>
@@ -278,33 +279,39 @@ for (const engine of engines) {
     assert.equal(error.state, 'Nothing was changed.');
   });
 
-  on('a check on a type of the engine is read with its options, and a trigger is reported', async ({ connection }) => {
-    await connection.query(
-      `CREATE TABLE kinds (id integer PRIMARY KEY, data json CHECK (json_typeof(data) = 'object'),
+  on(
+    'a check on a type of the engine is read with its options, and a constraint trigger as an object',
+    async ({ connection }) => {
+      await connection.query(
+        `CREATE TABLE kinds (id integer PRIMARY KEY, data json CHECK (json_typeof(data) = 'object'),
          tags varchar[] CHECK (tags <@ ARRAY['a', 'b']::varchar[]), codes char(2)[] CHECK (codes <@ ARRAY['a', 'b']::char(2)[]),
          code char(2) CHECK (code IN ('a', 'b')), named varchar(9)[] CHECK (named <@ ARRAY['a']::varchar[]),
          CHECK (true) NO INHERIT);
        CREATE FUNCTION quiet() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
        CREATE CONSTRAINT TRIGGER late AFTER INSERT ON kinds FOR EACH ROW EXECUTE FUNCTION quiet()`,
-    );
-    const model = await connection.introspect();
-    assert.deepEqual([...(model.get('kinds')?.constraints.keys() ?? [])].sort(), [
-      'kinds_check',
-      'kinds_code_check',
-      'kinds_codes_check',
-      'kinds_data_check',
-      'kinds_named_check',
-      'kinds_tags_check',
-    ]);
-    assert.equal(model.get('kinds')?.constraints.get('kinds_check')?.native, 'NO INHERIT');
-    assert.deepEqual(await connection.normalize(model), model);
-    const unsupported = (await connection.unsupportedObjects()).map(
-      ({ what }) => /constraint "(\w+)", which (.*)$/.exec(what) ?? [],
-    );
-    assert.deepEqual(unsupported.flatMap(([, name, why]) => (name === undefined ? [] : [`${name}: ${why}`])).sort(), [
-      'late: svc cannot create: it is a trigger',
-    ]);
-  });
+      );
+      const model = await connection.introspect();
+      assert.deepEqual([...(model.get('kinds')?.constraints.keys() ?? [])].sort(), [
+        'kinds_check',
+        'kinds_code_check',
+        'kinds_codes_check',
+        'kinds_data_check',
+        'kinds_named_check',
+        'kinds_tags_check',
+      ]);
+      assert.equal(model.get('kinds')?.constraints.get('kinds_check')?.native, 'NO INHERIT');
+      assert.deepEqual(await connection.normalize(model), model);
+      const unsupported = (await connection.unsupportedObjects()).map(
+        ({ what }) => /constraint "(\w+)", which (.*)$/.exec(what) ?? [],
+      );
+      assert.deepEqual(
+        unsupported.flatMap(([, name, why]) => (name === undefined ? [] : [`${name}: ${why}`])).sort(),
+        [],
+      );
+      const objects = (await connection.objects?.()) ?? [];
+      assert.deepEqual(objects.map(objectKey), ['function/quiet', 'trigger/kinds.late']);
+    },
+  );
 
   on('everything that is read incompletely is reported', async ({ connection }) => {
     const [{ version } = {}] = await connection.query("SELECT current_setting('server_version_num')::int AS version");

@@ -93,7 +93,9 @@ for (const engine of engines) {
         };
         // svc reads its default, and would not declare a generated text of less than 36 characters.
         await execute('CREATE TABLE short (a int UNIQUE, code varchar(20) DEFAULT gen_random_uuid())');
-        await execute("CREATE FUNCTION own(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1'");
+        await execute(
+          "CREATE SCHEMA lib; CREATE FUNCTION lib.own(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1'",
+        );
         await execute(
           'CREATE TABLE users (id int PRIMARY KEY, a int REFERENCES short (a), b int); CREATE INDEX by_b ON users (b)',
         );
@@ -108,10 +110,10 @@ for (const engine of engines) {
         const advised = /^svc (db schema check --strict --ignore short) {4}/.exec(strict.nextActions[0])?.[1] ?? '';
         assertExit(await svc(...advised.split(' ')));
 
-        await execute('DROP INDEX by_b; CREATE INDEX by_b ON users (own(b))');
+        await execute('DROP INDEX by_b; CREATE INDEX by_b ON users (lib.own(b))');
         const changed = json(assertExit(await check(), 5));
         assert.deepEqual(changed.databases[0].differences, [
-          'The table "users" has the index "by_b", which svc cannot create: it uses function own(integer).',
+          'The table "users" has the index "by_b", which svc cannot create: it uses function lib.own(integer).',
         ]);
         assert.deepEqual(changed.nextActions, ['Revert users.by_b manually: svc cannot create the present form']);
 

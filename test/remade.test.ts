@@ -1,4 +1,6 @@
 import * as assert from 'node:assert/strict';
+import { cpSync, existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Connection } from '../core/dialect.ts';
 import type { Target } from '../core/migration/target.ts';
 import { sqlEngines, type TestEngine } from './kit/engines.ts';
@@ -19,6 +21,7 @@ for (const engine of sqlEngines) {
 }
 
 const SCHEMA = 'svc/database/schema.json';
+const OBJECTS = 'svc/database/objects';
 const MIGRATIONS = 'svc/database/migrations/main';
 
 type Facts = Map<string, Set<string>>;
@@ -77,6 +80,8 @@ async function remake(engine: TestEngine): Promise<void> {
 
       const made = project({ main: to });
       made.write(SCHEMA, pulled.read(SCHEMA));
+      if (existsSync(join(pulled.root, OBJECTS)))
+        cpSync(join(pulled.root, OBJECTS), join(made.root, OBJECTS), { recursive: true });
       for (const file of pulled.files()) made.write(`${MIGRATIONS}/${file}`, pulled.read(`${MIGRATIONS}/${file}`));
       assertExit(await made.svc('db', 'migrate'));
       assert.match(assertExit(await made.svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);

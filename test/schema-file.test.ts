@@ -200,6 +200,9 @@ test('the published JSON Schema matches the code', () => {
       'dropIndex',
       'addConstraint',
       'dropConstraint',
+      'createObject',
+      'replaceObject',
+      'dropObject',
       'raw',
     ],
   );

@@ -55,7 +55,7 @@ export async function driftRemedies({ connection, dialect }: Target, drifted: Dr
   ];
 }
 
-const ADOPT = 'Revert the change manually, or adopt it: svc db schema pull, then svc db migrate baseline';
+export const ADOPT = 'Revert the change manually, or adopt it: svc db schema pull, then svc db migrate baseline';
 
 function undeclarableRemedies(
   { leftOut, kept }: DeclarableSchema,

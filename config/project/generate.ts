@@ -2,11 +2,19 @@ import type { Dialect, Statement } from '../../core/dialect.ts';
 import { describeError, type ErrorCode, isSvcError, SvcError, shellQuote } from '../../core/errors.ts';
 import { requiredCollections } from '../../core/migration/affected-collections.ts';
 import type { Migration } from '../../core/migration/migration.ts';
+import { compileObject } from '../../core/migration/objects.ts';
 import { type FindRawMention, rawMentions } from '../../core/migration/raw-mentions.ts';
 import { MigrationReplay, replayMigrations } from '../../core/migration/replay.ts';
 import { nameOfTag } from '../../core/migration/tag.ts';
 import { applyInPlace } from '../../core/schema/apply.ts';
+import { arrangeObjects } from '../../core/schema/arrange-objects.ts';
 import { dataDependentRisk, dataLossWarnings } from '../../core/schema/data-risks.ts';
+import {
+  invertObjectOperation,
+  isObjectOperation,
+  type ObjectModel,
+  objectsAfter,
+} from '../../core/schema/database-object.ts';
 import type { ResolvedDeclaration } from '../../core/schema/declaration/resolve-declaration.ts';
 import { diff } from '../../core/schema/diff.ts';
 import { collectionOf } from '../../core/schema/find-or-throw.ts';
@@ -15,7 +23,7 @@ import type { SchemaModel } from '../../core/schema/model.ts';
 import { modelOperations } from '../../core/schema/model-operations.ts';
 import { MutableSchema } from '../../core/schema/mutable-schema.ts';
 import { assertDistinctNames } from '../../core/schema/names.ts';
-import type { Operation } from '../../core/schema/operation.ts';
+import type { MigrationOperation, Operation } from '../../core/schema/operation.ts';
 import { dropKey, type UndecidedRename, undecidedRenames } from '../../core/schema/rename/undecided.ts';
 import { type MigrationFile, migrationPath } from './migration-files.ts';
 import { generatedName, nextTag } from './migration-name.ts';
@@ -35,6 +43,8 @@ export interface GenerateOptions {
   readonly concurrently?: boolean;
   /** Prompts for a removed name without a flag; receives its possible new names. Default: throws `rename_undecided`. */
   readonly promptRename?: (pairs: readonly UndecidedRename[]) => Promise<UndecidedRename | 'drop'>;
+  /** What the object files define; by default, what the migration files do. */
+  readonly objects?: ObjectModel;
   /** Generates migrations that create the tables which the files change but never create. */
   readonly adopting?: boolean;
 }
@@ -60,13 +70,26 @@ export async function generate(options: GenerateOptions): Promise<GeneratedMigra
     options.concurrently ? asConcurrent(operation, before) : operation,
   );
   let newest = files.at(-1)?.tag;
-  return splitIntoMigrations(operations, dialect, before).map((part): GeneratedMigration => {
+  return splitIntoMigrations(withObjects(options, operations), dialect, before).map((part): GeneratedMigration => {
     const tag = nextTag(options.name ?? generatedName(part.up), now, newest);
     newest = tag;
     const { statements, risks, rollbackRisks, ...content } = part;
     const migration = { tag, name: nameOfTag(tag), ...content };
     return { file: migrationPath(entry.db, tag), migration, statements, risks, rollbackRisks };
   });
+}
+
+/** The objects that the migration files produce. */
+export const objectsFromFiles = (files: readonly MigrationFile[]): ObjectModel =>
+  objectsAfter(files.flatMap(({ migration }) => migration.up));
+
+function withObjects(
+  { dialect, files, objects }: GenerateOptions,
+  operations: readonly Operation[],
+): readonly MigrationOperation[] {
+  if (!dialect.objects) return operations;
+  const before = objectsFromFiles(files);
+  return arrangeObjects(dialect.objects, operations, { before, after: objects ?? before });
 }
 
 /**
@@ -124,7 +147,11 @@ export function changedBeforeCreated(
     .map((name) => `Migrations change the table "${name}" before one creates it, and would fail on an empty database.`);
 }
 
-function nextForUnknownTable({ next }: SvcError, operation: Operation, findRaw: FindRawMention): readonly string[] {
+function nextForUnknownTable(
+  { next }: SvcError,
+  operation: MigrationOperation,
+  findRaw: FindRawMention,
+): readonly string[] {
   const rawTag = requiredCollections(operation)
     .map((name) => findRaw(name))
     .find((tag) => tag !== undefined);
@@ -206,8 +233,8 @@ type MigrationPart = Pick<Migration, 'up' | 'down' | 'irreversible' | 'lossy'> &
   Pick<GeneratedMigration, 'statements' | 'risks' | 'rollbackRisks'>;
 
 interface PartBuilder {
-  readonly up: Operation[];
-  readonly down: Operation[];
+  readonly up: MigrationOperation[];
+  readonly down: MigrationOperation[];
   readonly lossy: string[];
   readonly risks: string[];
   readonly rollbackRisks: string[];
@@ -220,7 +247,11 @@ interface PartBuilder {
  * One migration, or several if a statement cannot run in a transaction with the others, or if one transaction would need
  * more locks than a server holds.
  */
-function splitIntoMigrations(operations: readonly Operation[], dialect: Dialect, before: SchemaModel): MigrationPart[] {
+function splitIntoMigrations(
+  operations: readonly MigrationOperation[],
+  dialect: Dialect,
+  before: SchemaModel,
+): MigrationPart[] {
   const model = new MutableSchema(before);
   const parts: MigrationPart[] = [];
   const created = new Set<string>();
@@ -231,18 +262,23 @@ function splitIntoMigrations(operations: readonly Operation[], dialect: Dialect,
     open = undefined;
   };
   for (const operation of operations) {
-    const statements = dialect.compile(operation, model);
+    const isObject = isObjectOperation(operation);
+    const statements = isObject ? compileObject(dialect, operation) : dialect.compile(operation, model);
     const alone = dialect.capabilities.transactionalDdl && statements.some(({ transactional }) => !transactional);
-    const locks = transactionLocks?.count(operation, model) ?? 0;
+    const locks = isObject ? 0 : (transactionLocks?.count(operation, model) ?? 0);
     const isFull = transactionLocks !== undefined && open && open.locks + locks > transactionLocks.perMigration;
     if (alone || open?.alone || isFull) close();
     open ??= { up: [], down: [], lossy: [], risks: [], rollbackRisks: [], statements: [], alone, locks: 0 };
     open.locks += locks;
     open.up.push(operation);
+    open.statements.push(...statements);
+    if (isObject) {
+      open.down.unshift(invertObjectOperation(operation));
+      continue;
+    }
     const inverse = invert(operation, model);
     open.down.unshift(...inverse);
     open.lossy.push(...dataLossWarnings(operation, model));
-    open.statements.push(...statements);
     if (operation.type === 'createCollection') created.add(operation.name);
     else if (operation.type !== 'raw' && !created.has(operation.collection)) {
       open.risks.push(...[dataDependentRisk(operation, model)].filter((why) => why !== undefined));
@@ -269,6 +305,10 @@ function finishPart(
   const model = new MutableSchema(after);
   try {
     for (const operation of down) {
+      if (isObjectOperation(operation)) {
+        compileObject(dialect, operation);
+        continue;
+      }
       dialect.compile(operation, model);
       applyInPlace(model, operation);
     }

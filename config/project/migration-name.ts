@@ -1,9 +1,10 @@
 import { SvcError } from '../../core/errors.ts';
 import { generateTag } from '../../core/migration/tag.ts';
-import type { Operation } from '../../core/schema/operation.ts';
+import { isObjectOperation } from '../../core/schema/database-object.ts';
+import type { MigrationOperation } from '../../core/schema/operation.ts';
 
 /** The default name of a migration: `create_users`, `add_email_to_users`, `update_schema`. */
-export function generatedName(operations: readonly Operation[]): string {
+export function generatedName(operations: readonly MigrationOperation[]): string {
   const creates = operations.flatMap((operation) => (operation.type === 'createCollection' ? [operation.name] : []));
   const tables = new Set(operations.flatMap(tableOf));
   const [first] = operations;
@@ -15,12 +16,13 @@ export function generatedName(operations: readonly Operation[]): string {
   return table !== undefined && tables.size === 1 ? `update_${table}` : 'update_schema';
 }
 
-function tableOf(operation: Operation): readonly string[] {
+function tableOf(operation: MigrationOperation): readonly string[] {
+  if (isObjectOperation(operation)) return [];
   if (operation.type === 'raw') return [];
   return [operation.type === 'createCollection' ? operation.name : operation.collection];
 }
 
-function nameOf(operation: Operation): string {
+function nameOf(operation: MigrationOperation): string {
   switch (operation.type) {
     case 'createCollection':
       return `create_${operation.name}`;
@@ -44,10 +46,20 @@ function nameOf(operation: Operation): string {
       return `add_${operation.constraint.name}`;
     case 'dropConstraint':
       return `drop_${operation.constraint}`;
+    case 'createObject':
+      return `create_${objectWords(operation)}`;
+    case 'replaceObject':
+      return `change_${objectWords(operation)}`;
+    case 'dropObject':
+      return `drop_${objectWords(operation)}`;
     case 'raw':
       return 'raw_statement';
   }
 }
+
+/** A tag has no parentheses. */
+const objectWords = ({ kind, name }: { readonly kind: string; readonly name: string }): string =>
+  `${kind}_${name}`.replace(/[^\p{L}\p{N}_]+/gu, '_').replace(/_+$/, '');
 
 /**
  * Generates a tag that sorts after the newest file, even if the clock is slow: files run in the order of their tags.

@@ -149,6 +149,9 @@ const DROPS_DATA: Readonly<Record<OperationType, boolean>> = {
   addConstraint: false,
   dropConstraint: false,
   raw: false,
+  createObject: false,
+  replaceObject: false,
+  dropObject: false,
 };
 
 /** Makes the migration irreversible if its rollback cannot be compiled, and lists what a rollback would not restore. */
@@ -161,13 +164,25 @@ async function withRollbackLimits(
   const reason = await irreversibleReason(migration, model, target);
   if (reason !== undefined) return { ...migration, down: [], irreversible: reason };
   if (!migration.up.some(({ type }) => DROPS_DATA[type])) return migration;
-  const objects = (await target.connection.unsupportedObjects()).filter(
-    ({ collection }) => collection === undefined || unmanaged.has(collection),
+  const { connection } = target;
+  const unsupported = (await connection.unsupportedObjects()).filter(({ collection = '' }) =>
+    unmanaged.has(collection),
   );
-  const lossy = objects.map(({ collection, field, what }) => {
-    const place = field === undefined ? `table ${collection}` : `field ${collection}.${field}`;
-    return `The ${collection === undefined ? 'database' : place} ${what}, which a rollback does not restore.`;
-  });
+  const objects = (await connection.objects?.()) ?? [];
+  const lossy = [
+    ...unsupported.map(({ collection, field, what }) => {
+      const place = field === undefined ? `table ${collection}` : `field ${collection}.${field}`;
+      return `The ${place} ${what}, which a rollback does not restore.`;
+    }),
+    ...[...unmanaged].flatMap((table) =>
+      objects
+        .filter(({ name }) => name.startsWith(`${table}.`))
+        .map(
+          ({ kind, name }) =>
+            `The table ${table} has the ${kind} ${name.slice(table.length + 1)}, which a rollback does not restore.`,
+        ),
+    ),
+  ];
   return lossy.length === 0 ? migration : { ...migration, lossy: [...(migration.lossy ?? []), ...lossy] };
 }
 

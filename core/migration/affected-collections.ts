@@ -1,10 +1,14 @@
-import type { Operation } from '../schema/operation.ts';
+import { isObjectOperation, objectKey } from '../schema/database-object.ts';
+import type { MigrationOperation } from '../schema/operation.ts';
 
 /** Collections that must exist before the operation. */
-export function requiredCollections(operation: Operation): readonly string[] {
+export function requiredCollections(operation: MigrationOperation): readonly string[] {
   switch (operation.type) {
     case 'raw':
     case 'createCollection':
+    case 'createObject':
+    case 'replaceObject':
+    case 'dropObject':
       return [];
     case 'addConstraint':
       return operation.constraint.type === 'foreignKey'
@@ -24,7 +28,7 @@ export function requiredCollections(operation: Operation): readonly string[] {
 }
 
 /** Collections the operation reads or changes, under their names before and after it. */
-export function affectedCollections(operation: Operation): readonly string[] {
+export function affectedCollections(operation: MigrationOperation): readonly string[] {
   switch (operation.type) {
     case 'createCollection':
       return [operation.name];
@@ -40,12 +44,16 @@ export function affectedCollections(operation: Operation): readonly string[] {
     case 'addConstraint':
     case 'dropConstraint':
     case 'raw':
+    case 'createObject':
+    case 'replaceObject':
+    case 'dropObject':
       return requiredCollections(operation);
   }
 }
 
-/** Fields, indexes and constraints the operation names, as `collection.member`. */
-export function affectedMembers(operation: Operation): readonly string[] {
+/** Fields, indexes and constraints the operation names, as `collection.member`; an object, as `kind/name`. */
+export function affectedMembers(operation: MigrationOperation): readonly string[] {
+  if (isObjectOperation(operation)) return [objectKey(operation)];
   switch (operation.type) {
     case 'raw':
     case 'createCollection':
@@ -80,13 +88,13 @@ export function affectedMembers(operation: Operation): readonly string[] {
 export class CreatedTables {
   readonly #names = new Set<string>();
 
-  affectsOnlyCreated(operation: Operation): boolean {
+  affectsOnlyCreated(operation: MigrationOperation): boolean {
     const affected = affectedCollections(operation);
     return affected.length > 0 && affected.every((name) => this.#names.has(name));
   }
 
   /** Records a planned operation. A create without statements found an existing table. */
-  record(operation: Operation, statementCount: number): void {
+  record(operation: MigrationOperation, statementCount: number): void {
     switch (operation.type) {
       case 'createCollection':
         if (statementCount > 0) this.#names.add(operation.name);
@@ -110,6 +118,9 @@ export class CreatedTables {
       case 'dropIndex':
       case 'addConstraint':
       case 'dropConstraint':
+      case 'createObject':
+      case 'replaceObject':
+      case 'dropObject':
         return;
       default:
         operation satisfies never;

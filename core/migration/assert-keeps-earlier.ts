@@ -1,5 +1,5 @@
 import { SvcError } from '../errors.ts';
-import type { Operation } from '../schema/operation.ts';
+import type { MigrationOperation } from '../schema/operation.ts';
 import type { Migration } from './migration.ts';
 import { replayMigrations } from './replay.ts';
 
@@ -7,7 +7,7 @@ interface Rollback {
   readonly tag: string;
   readonly migration: Migration;
   /** Operations of `down` that do not run. */
-  readonly skipped: ReadonlySet<Operation>;
+  readonly skipped: ReadonlySet<MigrationOperation>;
 }
 
 /**
@@ -58,12 +58,12 @@ export function assertKeepsEarlier(
 
 type Name = readonly [table: string, field?: string];
 
-function droppedName(operation: Operation): Name[] | undefined {
+function droppedName(operation: MigrationOperation): Name[] | undefined {
   if (operation.type === 'dropCollection') return [[operation.collection]];
   return operation.type === 'dropField' ? [[operation.collection, operation.field]] : undefined;
 }
 
-function createdName(operation: Operation): string | undefined {
+function createdName(operation: MigrationOperation): string | undefined {
   switch (operation.type) {
     case 'createCollection':
       return operation.name;

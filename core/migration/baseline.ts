@@ -1,6 +1,7 @@
 import { SvcError } from '../errors.ts';
 import { CLOCK, type RecordWrite, recordWrite, type Writable } from '../records.ts';
 import { applyAll } from '../schema/apply.ts';
+import { isObjectOperation, objectKey, objectModel, objectsAfter } from '../schema/database-object.ts';
 import type { Collection } from '../schema/model.ts';
 import { modelOperations } from '../schema/model-operations.ts';
 import { version } from '../version.ts';
@@ -11,6 +12,7 @@ import type { MigrationRun } from './journal.ts';
 import { assertKnownDialects } from './known-dialects.ts';
 import { type LockSessionOptions, withRecoveredHistory } from './lock-session.ts';
 import { checksum, type Migration } from './migration.ts';
+import { objectDrift } from './objects.ts';
 import { upTo } from './plan-up.ts';
 import { assertDefined, assertReconciled, type DefinedMigration, reconcile } from './reconcile.ts';
 import { replayMigrations } from './replay.ts';
@@ -80,6 +82,7 @@ async function assertPresent(
     }
     differences = await drift(connection, expected, described);
   }
+  differences = [...differences, ...(await objectDifferences(connection, pending))];
   if (differences.length === 0) return [...expected.values()];
   throw new SvcError('drift', 'The database does not match the schema that the migrations produce.', {
     why: differences.join('; '),
@@ -90,6 +93,19 @@ async function assertPresent(
     ],
     details: { differences },
   });
+}
+
+/** The objects that these migrations make or drop, compared with those that exist. */
+async function objectDifferences(
+  connection: Target['connection'],
+  pending: readonly Migration[],
+): Promise<readonly string[]> {
+  const operations = pending.flatMap(({ up }) => up.filter(isObjectOperation));
+  if (operations.length === 0) return [];
+  const affected = new Set(operations.map(objectKey));
+  const existing = objectModel((await connection.objects?.()) ?? []);
+  const found = new Map([...existing].filter(([key]) => affected.has(key)));
+  return objectDrift(connection, objectsAfter(operations), found);
 }
 
 function baselineWrite({ history, epoch }: MigrationRun, migration: Migration, seq: number): RecordWrite {

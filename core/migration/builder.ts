@@ -1,5 +1,6 @@
 import type { Dialect } from '../dialect.ts';
 import { SvcError } from '../errors.ts';
+import { invertObjectOperation } from '../schema/database-object.ts';
 import { defaultDatesAsText, defaultDatesInListAsText, type FieldValue } from '../schema/dates.ts';
 import { CHANGES_SHAPE } from '../schema/define-field.ts';
 import type {
@@ -9,8 +10,9 @@ import type {
   CreateIndexOptions,
   FieldChanges,
   FieldDefinition,
+  MigrationOperation,
   NamedFieldDefinition,
-  Operation,
+  ObjectOperation,
   OperationType,
   RenameFieldOptions,
 } from '../schema/operation.ts';
@@ -24,9 +26,9 @@ import { generateUniqueTag, nameOfTag } from './tag.ts';
 import { migrationProblems } from './validate-migration.ts';
 
 interface BuilderStep {
-  readonly up: Operation;
+  readonly up: MigrationOperation;
   /** The inverse operations, or why the step has none. Called only if `up` is valid. */
-  readonly down: () => readonly Operation[] | string | NoInverse;
+  readonly down: () => readonly MigrationOperation[] | string | NoInverse;
   readonly options: unknown;
   readonly optionsShape: Shape;
 }
@@ -259,6 +261,23 @@ export class MigrationBuilder implements Readonly<Record<OperationType, unknown>
     );
   }
 
+  /**
+   * Creates what is not a table: a view, a function, a trigger. `definition` is in the engine's own language, without
+   * the schema in its name.
+   */
+  createObject(kind: string, name: string, definition: string): this {
+    return this.#addObject({ type: 'createObject', kind, name, definition });
+  }
+
+  /** Gives an object another definition; `was` is the present one. */
+  replaceObject(kind: string, name: string, definition: string, { was }: { readonly was: string }): this {
+    return this.#addObject({ type: 'replaceObject', kind, name, definition, was });
+  }
+
+  dropObject(kind: string, name: string, { was }: { readonly was: string }): this {
+    return this.#addObject({ type: 'dropObject', kind, name, was });
+  }
+
   /** A statement in the engine's own language. Other dialects skip it. */
   raw(dialect: string, statement: string, options?: RawOptions): this {
     const given = options ?? {}; // null is reported by build
@@ -307,8 +326,12 @@ export class MigrationBuilder implements Readonly<Record<OperationType, unknown>
     });
   }
 
+  #addObject(operation: ObjectOperation): this {
+    return this.#add(operation, () => [invertObjectOperation(operation)]);
+  }
+
   #add(
-    up: Operation,
+    up: MigrationOperation,
     down: BuilderStep['down'],
     {
       options,

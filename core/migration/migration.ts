@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { SvcError } from '../errors.ts';
 import { canonicalJson, isPlainObject } from '../json.ts';
-import type { NamedFieldDefinition, Operation, OperationType } from '../schema/operation.ts';
+import type { MigrationOperation, NamedFieldDefinition, OperationType } from '../schema/operation.ts';
 
 /** A migration as stored in files and the history, and as returned by `build()` and `db.schema.*`. */
 export interface Migration {
@@ -14,8 +14,8 @@ export interface Migration {
   readonly collection?: string;
   readonly fields?: readonly NamedFieldDefinition[];
   readonly field?: NamedFieldDefinition | string;
-  readonly up: readonly Operation[];
-  readonly down: readonly Operation[];
+  readonly up: readonly MigrationOperation[];
+  readonly down: readonly MigrationOperation[];
   /** Why the migration cannot be rolled back; `down` is then empty, unless `irreversibleOn` is set. */
   readonly irreversible?: string;
   /** The dialects on which `irreversible` applies: on the others, `down` rolls the migration back. Absent: on all. */

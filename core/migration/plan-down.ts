@@ -1,7 +1,7 @@
 import { describeError, isSvcError, SvcError } from '../errors.ts';
 import { modelOperations } from '../schema/model-operations.ts';
 import type { MutableSchema } from '../schema/mutable-schema.ts';
-import type { Operation } from '../schema/operation.ts';
+import type { MigrationOperation } from '../schema/operation.ts';
 import { affectedCollections, affectedMembers, requiredCollections } from './affected-collections.ts';
 import { assertKeepsEarlier } from './assert-keeps-earlier.ts';
 import { assertHistoryVersion, type History, type HistoryRecord, type HistorySummary, isRollback } from './history.ts';
@@ -21,7 +21,7 @@ import type { Target } from './target.ts';
 
 interface PlannedRollback extends PlannedMigration {
   /** Operations of `down` that would drop a table which existed before the migration. */
-  readonly skipped: ReadonlySet<Operation>;
+  readonly skipped: ReadonlySet<MigrationOperation>;
 }
 
 /** The last migration that a rollback keeps, if any. An interrupted rollback counts as the first of `count`. */
@@ -206,7 +206,7 @@ function assertReversible(
 }
 
 /** A temporary table disappeared with its session, so there is nothing to drop. */
-function createsTemporaryTable(operation: Operation): boolean {
+function createsTemporaryTable(operation: MigrationOperation): boolean {
   return operation.type === 'createCollection' && operation.options?.sqlOptions?.temporary === true;
 }
 
@@ -258,7 +258,7 @@ async function preexistingTableDrops(
   target: Target,
   { tag, up, down }: Migration,
   row: Pick<HistorySummary, 'seq' | 'steps'>,
-): Promise<ReadonlySet<Operation>> {
+): Promise<ReadonlySet<MigrationOperation>> {
   const drops = down.filter((operation) => operation.type === 'dropCollection');
   const candidates = up.filter(allowsExisting).filter(({ name }) => drops.some((drop) => drop.collection === name));
   if (candidates.length === 0) return new Set();

@@ -1,18 +1,20 @@
 import type { Statement } from '../dialect.ts';
 import { isSvcError, SvcError } from '../errors.ts';
 import { applyInPlace } from '../schema/apply.ts';
+import { isObjectOperation } from '../schema/database-object.ts';
 import { defineCollection } from '../schema/define.ts';
 import type { Collection, ForeignKey, SchemaModel } from '../schema/model.ts';
 import { modelOperations } from '../schema/model-operations.ts';
 import type { MutableSchema } from '../schema/mutable-schema.ts';
 import { assertNewNamesFree } from '../schema/names.ts';
-import type { CreateCollection, ModelOperation, Operation, Raw } from '../schema/operation.ts';
+import type { CreateCollection, MigrationOperation, ModelOperation, Raw } from '../schema/operation.ts';
 import { affectedCollections, CreatedTables, requiredCollections } from './affected-collections.ts';
 import { drift } from './drift.ts';
 import type { History } from './history.ts';
 import type { HistoryOrigin, JournalStep } from './history-table.ts';
 import { assertKnownDialects } from './known-dialects.ts';
 import { checksum, type Migration } from './migration.ts';
+import { compileObject } from './objects.ts';
 import { wouldDestroyData } from './raw-effect.ts';
 import type { DatabaseAccess, Target } from './target.ts';
 
@@ -28,7 +30,7 @@ export interface PlannedMigration {
   readonly steps: readonly JournalStep[];
   readonly statements: readonly Statement[];
   /** The operation of each statement; absent if it was compiled earlier and is only being finished. */
-  readonly operations?: readonly Operation[];
+  readonly operations?: readonly MigrationOperation[];
   /** The affected collections before the migration; undefined if an older SDK started it. */
   readonly before: SchemaModel | undefined;
   /** Tables of `createCollection … ifNotExists` that exist already; absent if it has no such operation. */
@@ -38,12 +40,12 @@ export interface PlannedMigration {
   /** How many locks it needs at least; absent where they are not limited. */
   readonly locks?: number;
   /** The operations that destroy data; absent if it was compiled earlier and is only being finished. */
-  readonly destructive?: readonly Operation[];
+  readonly destructive?: readonly MigrationOperation[];
 }
 
 interface PlanOptions {
   /** Operations to leave out. */
-  readonly skipped?: ReadonlySet<Operation>;
+  readonly skipped?: ReadonlySet<MigrationOperation>;
   /** The tables that earlier migrations of the same run create. */
   readonly created?: CreatedTables;
   /** The migration's checksum, if it is known. */
@@ -63,14 +65,14 @@ export async function planMigration(
   const compiled: { operation: number; statement: Statement }[] = [];
   const { transactionLocks } = target.dialect.capabilities;
   let locks = 0;
-  const destructive: Operation[] = [];
+  const destructive: MigrationOperation[] = [];
   const before = new Map<string, Collection | undefined>();
   const preexisting = migration[direction].some(allowsExisting) ? new Set<string>() : undefined;
   const adopted: Collection[] = [];
   for (const [index, operation] of migration[direction].entries()) {
     if (skipped.has(operation)) continue;
     try {
-      const needed = transactionLocks?.count(operation, model) ?? 0;
+      const needed = isObjectOperation(operation) ? 0 : (transactionLocks?.count(operation, model) ?? 0);
       const statements = await planOperation(target, operation, model, { before, preexisting, adopted });
       if (statements.length > 0) locks += needed;
       const isHarmless = created.affectsOnlyCreated(operation);
@@ -123,11 +125,12 @@ interface PlannedCollections {
 /** Compiles an operation, and adds the collections that it concerns. */
 async function planOperation(
   target: Target,
-  operation: Operation,
+  operation: MigrationOperation,
   model: MutableSchema,
   { before, preexisting, adopted }: PlannedCollections,
 ): Promise<readonly Statement[]> {
   const { connection, dialect } = target;
+  if (isObjectOperation(operation)) return compileObject(dialect, operation);
   if (operation.type === 'raw') return planRaw(target, operation, model, before);
   await loadAffected(connection, operation, model, before);
   if (allowsExisting(operation)) {
@@ -191,7 +194,7 @@ function applyToModel({ dialect }: Target, operation: ModelOperation, model: Mut
   }
 }
 
-export function allowsExisting(operation: Operation): operation is CreateCollection {
+export function allowsExisting(operation: MigrationOperation): operation is CreateCollection {
   return operation.type === 'createCollection' && operation.options?.sqlOptions?.ifNotExists === true;
 }
 
@@ -278,7 +281,7 @@ export function isAtomic({ steps }: PlannedMigration): boolean {
 export async function modelForPlanning(
   { connection, dialect }: DatabaseAccess,
   history: History,
-  operations: readonly Operation[],
+  operations: readonly MigrationOperation[],
 ): Promise<MutableSchema> {
   const model = await history.takeModel({ connection, dialect });
   const dropped = tablesDroppedWithCascade(operations);
@@ -301,7 +304,7 @@ export async function modelForPlanning(
 }
 
 /** Tables dropped with `cascade`, under their names before the operations. */
-function tablesDroppedWithCascade(operations: readonly Operation[]): ReadonlySet<string> {
+function tablesDroppedWithCascade(operations: readonly MigrationOperation[]): ReadonlySet<string> {
   const names = new Set<string>();
   for (const operation of [...operations].reverse()) {
     if (operation.type === 'dropCollection' && operation.cascade) names.add(operation.collection);

@@ -1,6 +1,6 @@
 import type { Connection, PreflightReport, Statement, TableCopy } from '../dialect.ts';
 import { isSvcError } from '../errors.ts';
-import type { Operation } from '../schema/operation.ts';
+import type { MigrationOperation } from '../schema/operation.ts';
 import { affectedCollections } from './affected-collections.ts';
 import type { PlannedMigration } from './plan.ts';
 import type { Target } from './target.ts';
@@ -81,7 +81,7 @@ async function lossesByStatement(
 }
 
 /** What a raw statement destroys is not known. */
-const tableWithLoss = (operation: Operation): string | undefined =>
+const tableWithLoss = (operation: MigrationOperation): string | undefined =>
   operation.type === 'raw' ? undefined : affectedCollections(operation)[0];
 
 async function countLoss(connection: Connection, collection: string): Promise<TableLoss | undefined> {

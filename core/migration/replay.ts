@@ -1,12 +1,18 @@
 import { isSvcError } from '../errors.ts';
 import { applyInPlace } from '../schema/apply.ts';
+import {
+  applyToObjects,
+  type DatabaseObject,
+  describeObjectDifferences,
+  isObjectOperation,
+} from '../schema/database-object.ts';
 import { defineConstraint } from '../schema/define.ts';
 import { describeDifferences } from '../schema/diff.ts';
 import { collectionOf } from '../schema/find-or-throw.ts';
 import type { Collection } from '../schema/model.ts';
 import { modelOperations } from '../schema/model-operations.ts';
 import { MutableSchema } from '../schema/mutable-schema.ts';
-import type { AddConstraint, ModelOperation, Operation, RenameField } from '../schema/operation.ts';
+import type { AddConstraint, MigrationOperation, ModelOperation, RenameField } from '../schema/operation.ts';
 import { requiredCollections } from './affected-collections.ts';
 import type { Migration } from './migration.ts';
 
@@ -28,7 +34,10 @@ export function replayMigrations(migrations: readonly Migration[], dialect: stri
 /** Describes where two replays differ. An unmanaged table that only `actual` contains is not a difference. */
 export function replayDifferences(expected: MigrationReplay, actual: MigrationReplay): string[] {
   const known = [...actual.model].filter(([name]) => expected.model.has(name) || !actual.unmanaged.has(name));
-  return describeDifferences(expected.model, new Map(known));
+  return [
+    ...describeDifferences(expected.model, new Map(known)),
+    ...describeObjectDifferences(expected.objects, actual.objects),
+  ];
 }
 
 /**
@@ -37,6 +46,7 @@ export function replayDifferences(expected: MigrationReplay, actual: MigrationRe
  */
 export class MigrationReplay {
   readonly model = new MutableSchema();
+  readonly objects = new Map<string, DatabaseObject>();
   /** Every name that was unmanaged at some point of the replay. */
   readonly everUnmanaged = new Set<string>();
   readonly #unmanaged = new Set<string>();
@@ -52,7 +62,8 @@ export class MigrationReplay {
     return this.#unmanaged;
   }
 
-  apply(operation: Operation): void {
+  apply(operation: MigrationOperation): void {
+    if (isObjectOperation(operation)) applyToObjects(this.objects, operation);
     for (const one of modelOperations([operation], this.#dialect)) this.#apply(one);
   }
 

@@ -2,12 +2,14 @@ import type { Dialect } from '../dialect.ts';
 import { isSvcError } from '../errors.ts';
 import { canonicalJson, isPlainObject } from '../json.ts';
 import { applyAll } from '../schema/apply.ts';
+import { isObjectOperation } from '../schema/database-object.ts';
 import type { SchemaModel } from '../schema/model.ts';
 import { modelOperations } from '../schema/model-operations.ts';
-import type { Operation } from '../schema/operation.ts';
+import type { MigrationOperation } from '../schema/operation.ts';
 import { definitionProblems, operationProblems } from '../schema/operation-problems.ts';
 import type { Shape } from '../validate-shape.ts';
 import { type Migration, PERMISSIONS } from './migration.ts';
+import { compileObject } from './objects.ts';
 import { isTag } from './tag.ts';
 
 export const MIGRATION_PROPERTIES: Readonly<Record<keyof Migration, Shape>> = {
@@ -62,7 +64,8 @@ function migrationShapeProblems(value: unknown): string[] {
     }
     for (const [index, operation] of operations.entries()) {
       const shapeIssues = operationProblems(operation);
-      const operationIssues = shapeIssues.length > 0 ? shapeIssues : definitionProblems(operation as Operation);
+      const operationIssues =
+        shapeIssues.length > 0 ? shapeIssues : definitionProblems(operation as MigrationOperation);
       for (const problem of operationIssues) problems.push(`${direction}[${index}] ${problem}`);
     }
   }
@@ -82,12 +85,17 @@ function migrationShapeProblems(value: unknown): string[] {
 }
 
 /** Compiles the operations that need no database: those on tables that the migration itself creates. */
-function engineProblems(operations: readonly Operation[], dialect: Dialect): string[] {
+function engineProblems(operations: readonly MigrationOperation[], dialect: Dialect): string[] {
   let model: SchemaModel = new Map();
   const problems: string[] = [];
   for (const [index, operation] of operations.entries()) {
-    if (operation.type !== 'createCollection' && operation.type !== 'raw' && !model.has(operation.collection)) continue;
     try {
+      if (isObjectOperation(operation)) {
+        compileObject(dialect, operation);
+        continue;
+      }
+      if (operation.type !== 'createCollection' && operation.type !== 'raw' && !model.has(operation.collection))
+        continue;
       dialect.compile(operation, model);
       model = applyAll(modelOperations([operation], dialect.name), model);
     } catch (error) {

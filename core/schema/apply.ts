@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../errors.ts';
+import { isObjectOperation } from './database-object.ts';
 import { defineCollection, defineConstraint, defineField, defineIndex } from './define.ts';
 import { applyFieldChanges } from './define-field.ts';
 import { alreadyExistsError, collectionOf, fieldOf, unknownError } from './find-or-throw.ts';
@@ -17,6 +18,7 @@ import type {
   DropConstraint,
   DropField,
   DropIndex,
+  MigrationOperation,
   ModifyField,
   Operation,
   RenameCollection,
@@ -32,9 +34,9 @@ export function apply(model: SchemaModel, operation: Operation): SchemaModel {
 }
 
 /** The model after operations in order. The time depends on their number, not on the number of tables. */
-export function applyAll(operations: Iterable<Operation>, onto: SchemaModel = new Map()): SchemaModel {
+export function applyAll(operations: Iterable<MigrationOperation>, onto: SchemaModel = new Map()): SchemaModel {
   const draft = new MutableSchema(onto);
-  for (const operation of operations) applyInPlace(draft, operation);
+  for (const operation of operations) if (!isObjectOperation(operation)) applyInPlace(draft, operation);
   return new Map(draft);
 }
 

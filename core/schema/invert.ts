@@ -1,4 +1,5 @@
 import { applyInPlace } from './apply.ts';
+import { invertObjectOperation, isObjectOperation } from './database-object.ts';
 import { toCreateCollection, toCreateIndex, toFieldDefinition } from './define.ts';
 import { applyFieldChanges, diffField } from './define-field.ts';
 import { collectionOf, fieldOf, unknownError } from './find-or-throw.ts';
@@ -10,6 +11,7 @@ import type {
   CreateCollection,
   DropCollection,
   FieldChanges,
+  MigrationOperation,
   ModifyField,
   Operation,
   RenameField,
@@ -64,10 +66,14 @@ export function invert(operation: Operation, before: SchemaModel): Operation[] {
 }
 
 /** The operations that undo a list of operations. */
-export function invertAll(operations: Iterable<Operation>, before: SchemaModel): Operation[] {
+export function invertAll(operations: Iterable<MigrationOperation>, before: SchemaModel): MigrationOperation[] {
   const draft = new MutableSchema(before);
-  const inverses: Operation[][] = [];
+  const inverses: MigrationOperation[][] = [];
   for (const operation of operations) {
+    if (isObjectOperation(operation)) {
+      inverses.push([invertObjectOperation(operation)]);
+      continue;
+    }
     inverses.push(invert(operation, draft));
     applyInPlace(draft, operation);
   }

@@ -2,10 +2,11 @@ import { isSvcError } from '../errors.ts';
 import { isPlainObject } from '../json.ts';
 import { type ObjectShape, type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { constraintProblems } from './constraint.ts';
+import { isObjectOperation } from './database-object.ts';
 import { defineCollection, defineConstraint, defineField, defineIndex } from './define.ts';
 import { CHANGES_SHAPE, FIELD_PROPERTIES } from './define-field.ts';
 import { assertName, assertTableName } from './names.ts';
-import type { Operation, OperationType, RenameField } from './operation.ts';
+import type { MigrationOperation, OperationType, RenameField } from './operation.ts';
 import { INDEX_OPTIONS_PROPERTIES, OPTIONS_SHAPE } from './options.ts';
 
 export const NAMED_FIELD: ObjectShape = {
@@ -51,6 +52,9 @@ export const OPERATION_SHAPES: Readonly<Record<OperationType, ObjectShape>> = {
   dropIndex: operation({ collection: 'string', index: 'string' }),
   addConstraint: operation({ collection: 'string', constraint: CONSTRAINT }),
   dropConstraint: operation({ collection: 'string', constraint: 'string' }),
+  createObject: operation({ kind: 'string', name: 'string', definition: 'string' }),
+  replaceObject: operation({ kind: 'string', name: 'string', definition: 'string', was: 'string' }),
+  dropObject: operation({ kind: 'string', name: 'string', was: 'string' }),
   raw: operation(
     { dialect: 'string', statement: 'string' },
     { check: 'string', transaction: 'boolean', destructive: 'boolean', makes: MAKES },
@@ -89,11 +93,13 @@ function findProblems(value: unknown): Problem[] {
   return [...unnamed, ...constraintProblems(constraint, ['constraint'])];
 }
 
+const NOT_IN_MODEL: ReadonlySet<unknown> = new Set(['raw', 'createObject', 'replaceObject', 'dropObject']);
+
 function makesProblems(makes: readonly unknown[] = []): Problem[] {
   return makes.flatMap((made, index) => {
     const path = ['makes', index];
-    if (isPlainObject(made) && made.type === 'raw') {
-      return [{ path: [...path, 'type'], text: 'is raw, which says nothing about the model' }];
+    if (isPlainObject(made) && NOT_IN_MODEL.has(made.type)) {
+      return [{ path: [...path, 'type'], text: `is ${made.type}, which says nothing about the model` }];
     }
     return findProblems(made).map((problem) => ({ ...problem, path: [...path, ...problem.path] }));
   });
@@ -105,7 +111,7 @@ function strategyProblems({ strategy, changes }: RenameField): Problem[] {
 }
 
 /** Why an operation of the right shape is invalid on every engine and for every model. Empty if it may be valid. */
-export function definitionProblems(operation: Operation): string[] {
+export function definitionProblems(operation: MigrationOperation): string[] {
   try {
     defineFromOperation(operation);
     return [];
@@ -115,7 +121,8 @@ export function definitionProblems(operation: Operation): string[] {
   }
 }
 
-function defineFromOperation(operation: Operation): void {
+function defineFromOperation(operation: MigrationOperation): void {
+  if (isObjectOperation(operation)) return;
   if (operation.type === 'raw') {
     for (const made of operation.makes ?? []) defineFromOperation(made);
     return;

@@ -18,7 +18,10 @@ export type Operation =
   | DropConstraint
   | Raw;
 
-export type OperationType = Operation['type'];
+/** An operation of a migration. Those on objects do not concern the model of the tables. */
+export type MigrationOperation = Operation | ObjectOperation;
+
+export type OperationType = MigrationOperation['type'];
 
 /** An operation that the model understands. */
 export type ModelOperation = Exclude<Operation, Raw>;
@@ -163,6 +166,33 @@ export interface Raw {
    * Without it, the model does not contain what the statement makes.
    */
   readonly makes?: readonly ModelOperation[];
+}
+
+export type ObjectOperation = CreateObject | ReplaceObject | DropObject;
+
+/**
+ * Creates what is not a table and is defined by a text in the language of the engine: a view, a function, a trigger, a
+ * type. `kind` and `name` are those of its file, `svc/database/objects/<db>/<kind>/<name>.sql`.
+ */
+export interface CreateObject {
+  readonly type: 'createObject';
+  readonly kind: string;
+  readonly name: string;
+  readonly definition: string;
+}
+/** Gives an object another definition. `was` is the present one, for the way back. */
+export interface ReplaceObject {
+  readonly type: 'replaceObject';
+  readonly kind: string;
+  readonly name: string;
+  readonly definition: string;
+  readonly was: string;
+}
+export interface DropObject {
+  readonly type: 'dropObject';
+  readonly kind: string;
+  readonly name: string;
+  readonly was: string;
 }
 
 /**

@@ -7,6 +7,7 @@ import { applyAll } from '../../core/schema/apply.ts';
 import { describeDifferences } from '../../core/schema/diff.ts';
 import { invertAll } from '../../core/schema/invert.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
+import { modelOperations } from '../../core/schema/model-operations.ts';
 import type { Operation } from '../../core/schema/operation.ts';
 import { migrationTarget } from './connect-when-free.ts';
 import { type CaseDatabase, withDatabase } from './dialect-case.ts';
@@ -173,7 +174,7 @@ function migrationsFor(engine: DialectUnderTest, url: string): readonly Migratio
       return true;
     });
     const down = up.some(({ type }) => type === 'raw') ? [] : invertAll(up, before);
-    const irreversible = down.length === 0 || isAnyUnsupported(down, model);
+    const irreversible = down.length === 0 || isAnyUnsupported(modelOperations(down, ''), model);
     const name = `crash_${index}`;
     return {
       tag: `2026010${index + 1}_000000_${name}`,

@@ -89,6 +89,9 @@ const SINGLE = {
   addConstraint: ['unique', 'primaryKey', 'check', 'foreignKey', 'foreignKey', 'foreignKey'],
   dropConstraint: ['dropConstraint'],
   raw: [],
+  createObject: [],
+  replaceObject: [],
+  dropObject: [],
 } as const satisfies Readonly<Record<OperationType, readonly string[]>>;
 
 type MoveKind = (typeof SINGLE)[OperationType][number] | 'rekey' | 'swapFields' | 'swapCollections';

@@ -5,6 +5,7 @@ import { compileSql } from '../sql/compile.ts';
 import { normalize } from './catalog/normalize.ts';
 import { grammar } from './compile/grammar.ts';
 import { countLocks } from './compile/lock-count.ts';
+import { objects } from './compile/objects.ts';
 import type { PostgresqlStep } from './compile/step.ts';
 import { columnTypes } from './compile/types.ts';
 import { createConnection, type OpenSession } from './connection/connection.ts';
@@ -28,6 +29,7 @@ export const postgresql: Dialect<PostgresqlStep> = {
   },
   compile: (operation, before) => compileSql(grammar, operation, before),
   normalize,
+  objects,
   identify,
   async assertDriver(url, root) {
     if (!isEmbedded(url)) await assertDriver(root);

@@ -11,6 +11,8 @@ export const SCHEMA_PLACEHOLDER = '\0';
 export interface RawSql {
   readonly kind: 'raw';
   readonly sql: string;
+  /** Names without a schema are those of the schema of the tables. */
+  readonly inSchema?: true;
 }
 
 /** The parts of a text between its schema placeholders. */

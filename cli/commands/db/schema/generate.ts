@@ -1,6 +1,7 @@
 import { Command, Option } from 'clipanion';
 import { changedBeforeCreated, type GeneratedMigration, generate } from '../../../../config/project/generate.ts';
 import { formatMigration } from '../../../../config/project/migration-files.ts';
+import { readObjectFiles } from '../../../../config/project/object-files.ts';
 import { readSchemaFile, SCHEMA_FILE, type SchemaEntry } from '../../../../config/project/schema-file.ts';
 import { writeNewFiles } from '../../../../config/project/write-files.ts';
 import { SvcError } from '../../../../core/errors.ts';
@@ -14,9 +15,9 @@ import { canPrompt, choose } from '../../../prompt.ts';
 export default class Generate extends DatabaseCommand {
   static override paths = [['db', 'schema', 'generate']];
   static override usage = Command.Usage({
-    description: 'Generates migrations from changes in the schema file.',
+    description: 'Generates migrations from changes in the schema file and the files of objects.',
     details:
-      'Compares the schema file with the migration files, without connecting to a database. If a removed name may have been renamed, use --rename or --drop, or answer the prompt.',
+      'Compares svc/database/schema.json and svc/database/objects/ with the migration files, without connecting to a database. If a removed name may have been renamed, use --rename or --drop, or answer the prompt.',
     examples: [
       ['From svc/database/schema.json', 'svc db schema generate'],
       ['Rename a field', 'svc db schema generate --rename users.name:full_name'],
@@ -69,12 +70,14 @@ export default class Generate extends DatabaseCommand {
   }
 
   async #generate(tag: string, entry: SchemaEntry): Promise<GeneratedMigration[]> {
-    const dialect = await (await this.runtime()).dialectOf(tag);
+    const { root, dialectOf } = await this.runtime();
+    const dialect = await dialectOf(tag);
     const files = await this.migrations(tag);
     const generated = await generate({
       dialect,
       files,
       entry,
+      objects: readObjectFiles(root, tag, dialect),
       now: new Date(),
       rename: this.rename,
       drop: this.drop,

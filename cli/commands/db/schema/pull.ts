@@ -2,17 +2,35 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, Option } from 'clipanion';
 import { declarableSchema } from '../../../../config/project/declarable-schema.ts';
-import { changedBeforeCreated, generate, modelFromFiles } from '../../../../config/project/generate.ts';
+import {
+  changedBeforeCreated,
+  generate,
+  modelFromFiles,
+  objectsFromFiles,
+} from '../../../../config/project/generate.ts';
 import { formatMigration, type MigrationFile } from '../../../../config/project/migration-files.ts';
+import { backupObjectFiles, readObjectFiles, writeObjectFiles } from '../../../../config/project/object-files.ts';
 import { readSchemaFile, SCHEMA_FILE, schemaEntry, schemaFileWith } from '../../../../config/project/schema-file.ts';
 import { replaceFile, writeNewFiles } from '../../../../config/project/write-files.ts';
 import type { Connection, Dialect } from '../../../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { drift, withoutUnknownReferences } from '../../../../core/migration/drift.ts';
 import { History } from '../../../../core/migration/history.ts';
-import { rawMentions, withoutRawMade } from '../../../../core/migration/raw-mentions.ts';
+import { withServerTexts } from '../../../../core/migration/objects.ts';
+import {
+  type FindRawMention,
+  type RawMade,
+  rawMentions,
+  withoutRawMade,
+} from '../../../../core/migration/raw-mentions.ts';
 import { assertReconciled, reconcile } from '../../../../core/migration/reconcile.ts';
 import { type StatusEntry, status } from '../../../../core/migration/status.ts';
+import {
+  type DatabaseObject,
+  nameInTable,
+  type ObjectModel,
+  objectModel,
+} from '../../../../core/schema/database-object.ts';
 import type { SchemaModel } from '../../../../core/schema/model.ts';
 import type { CommandResult } from '../../../base.ts';
 import { DatabaseCommand, SINGLE_DATABASE } from '../../../db/command.ts';
@@ -25,7 +43,7 @@ const NOT_IN_MIGRATIONS =
 export default class Pull extends DatabaseCommand {
   static override paths = [['db', 'schema', 'pull']];
   static override usage = Command.Usage({
-    description: 'Writes the schema file and a migration from an existing database.',
+    description: 'Writes the schema file, the files of objects and a migration from an existing database.',
     details:
       'Does not change the database. The migration creates everything that no migration file creates yet; svc db migrate baseline then records it as applied. If an existing schema file differs, it is saved under another name.',
     examples: [
@@ -55,13 +73,14 @@ export default class Pull extends DatabaseCommand {
     assertExported(entries.filter(({ origin, file }) => origin !== 'file' && file === undefined));
     const model = modelFromFiles(files, target.dialect.name, true);
     const { connection } = target;
+    const findRaw = rawMentions(
+      files.map(({ migration }) => migration),
+      target.dialect.name,
+    );
     const { found, rawMade } = withoutRawMade(
       await connection.introspect(),
       await connection.normalize(model),
-      rawMentions(
-        files.map(({ migration }) => migration),
-        target.dialect.name,
-      ),
+      findRaw,
     );
     const drifted = await drift(connection, model, only(withoutUnknownReferences(found, model), model));
     const objects = await connection.unsupportedObjects();
@@ -77,12 +96,14 @@ export default class Pull extends DatabaseCommand {
     const omissions = [...warnings, ...unsupported.map(describeUnsupported)];
     for (const line of omissions) this.warn(line);
     if (omissions.length > 0) this.warn(NOT_IN_MIGRATIONS);
-    const rawWarnings = rawMade.map(describeRawMade);
+    const { after, rawMadeObjects } = await this.#objects(connection, objectsFromFiles(files), findRaw);
+    const rawWarnings = [...rawMade, ...rawMadeObjects].map(describeRawMade);
     for (const line of rawWarnings) this.warn(line);
     const generated = await generate({
       dialect: target.dialect,
       files,
       entry: schemaEntry(tag, declaration),
+      objects: after,
       now: new Date(),
       rename: this.rename,
       drop: this.drop,
@@ -93,15 +114,26 @@ export default class Pull extends DatabaseCommand {
     for (const line of orderWarnings) this.warn(line);
     const isUpToDate = generated.length === 0 && (await this.#isUpToDate(tag, target.dialect, files));
     const schema = await schemaFileWith(root, tag, declaration);
-    const backup = isUpToDate ? undefined : this.#backup(root, schema.text);
+    const stamp = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '_');
+    const backup = isUpToDate ? undefined : this.#backup(root, schema.text, stamp);
+    const objectFiles = readObjectFiles(root, tag, target.dialect);
+    const backups = [
+      ...(backup ? [backup] : []),
+      ...backupObjectFiles(tag, stamp, { files: objectFiles, after, recorded: objectsFromFiles(files) }),
+    ];
     writeNewFiles(root, [
       ...generated.map(({ file, migration }) => ({ file, text: formatMigration(root, migration) })),
-      ...(backup ? [backup] : []),
+      ...backups,
     ]);
     if (!isUpToDate) replaceFile(root, schema);
-    for (const { file } of [...generated, schema]) this.print(file);
-    if (backup) this.note(`The previous schema file was saved as ${backup.file}`);
-    this.note(`${plural(Object.keys(declaration.tables).length, 'table')} of ${await this.label(tag)}`);
+    const written = writeObjectFiles(root, tag, objectFiles, after);
+    for (const file of [...generated.map((one) => one.file), schema.file, ...written]) this.print(file);
+    for (const { file } of backups) this.note(`What was there before was saved as ${file}`);
+    const counts = [
+      plural(Object.keys(declaration.tables).length, 'table'),
+      ...(after.size > 0 ? [plural(after.size, 'object')] : []),
+    ];
+    this.note(`${counts.join(' and ')} of ${await this.label(tag)}`);
     return {
       data: {
         database: tag,
@@ -109,9 +141,10 @@ export default class Pull extends DatabaseCommand {
         backup: backup?.file ?? null,
         migrations: generated.map(({ file }) => file),
         tables: Object.keys(declaration.tables),
+        objects: [...after.keys()],
         leftOut,
         kept,
-        rawMade: rawMade.map(({ name }) => name),
+        rawMade: [...rawMade, ...rawMadeObjects].map(({ name }) => name),
         warnings: [...omissions, ...rawWarnings, ...orderWarnings],
       },
       nextActions: [
@@ -119,6 +152,25 @@ export default class Pull extends DatabaseCommand {
         ...(rawMade.length > 0 ? [DECLARE_RAW_MADE] : []),
       ],
     };
+  }
+
+  /** The objects of the catalog, with the texts of the files where those mean the same; without what raw statements made. */
+  async #objects(
+    connection: Connection,
+    before: ObjectModel,
+    findRaw: FindRawMention,
+  ): Promise<{ readonly after: ObjectModel; readonly rawMadeObjects: readonly RawMade[] }> {
+    const found = objectModel((await connection.objects?.()) ?? []);
+    const normal = await withServerTexts(connection, before, found);
+    const after = new Map<string, DatabaseObject>();
+    const rawMadeObjects: RawMade[] = [];
+    for (const [key, object] of found) {
+      const known = before.get(key);
+      const tag = known ? undefined : findRaw(nameInTable(object));
+      if (tag !== undefined) rawMadeObjects.push({ name: key, tag });
+      else after.set(key, known && normal.get(key)?.definition === object.definition ? known : object);
+    }
+    return { after, rawMadeObjects };
   }
 
   /** Whether the existing schema file matches the migration files; it is then left unchanged. */
@@ -160,12 +212,11 @@ export default class Pull extends DatabaseCommand {
   }
 
   /** A copy of the existing schema file, if it differs. */
-  #backup(root: string, text: string): { readonly file: string; readonly text: string } | undefined {
+  #backup(root: string, text: string, stamp: string): { readonly file: string; readonly text: string } | undefined {
     const path = join(root, SCHEMA_FILE);
     if (!existsSync(path)) return undefined;
     const before = readFileSync(path, 'utf8');
     if (before === text) return undefined;
-    const stamp = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '_');
     return { file: SCHEMA_FILE.replace('.json', `.before_${stamp}.json`), text: before };
   }
 }

@@ -134,12 +134,12 @@ function toField(column: CatalogColumn, { primary, unique, enums }: FieldFlags, 
   };
 }
 
-/** A native enum type is read as an enum field, which svc creates as text with a check. */
+/** A native enum type of another schema is read as an enum field, which svc creates as text with a check. */
 function typeOf(column: CatalogColumn): ReadType {
-  const { type, builtIn, dimensions, labels, collation } = column;
-  if (labels) return { type: 'enum', enumValues: labels, inexact: true, incompatible: true };
+  const { type, known, dimensions, labels, collation } = column;
+  if (labels && !known) return { type: 'enum', enumValues: labels, inexact: true, incompatible: true };
   const read = readType(type);
-  if (!builtIn) return read;
+  if (!known) return read;
   if (isPlainSerial(column)) return { ...read, native: type.replace(/^integer$/, 'int').replace('int', 'serial') };
   const source = sourceOf(column);
   if (!read.inexact && dimensions < 2 && collation === null && source === '') return read;
@@ -184,8 +184,7 @@ const isPlainSerial = ({ type, identity, required, sequence }: CatalogColumn): b
   identity === '' && required && sequence !== null && sequence.type === type && sequenceOptions(type, sequence) === '';
 
 function unsupportedReason({ type }: CatalogConstraint): string {
-  if (type === 'f') return 'references another schema';
-  return type === 'x' ? 'is an exclusion' : 'is a trigger';
+  return type === 'f' ? 'references another schema' : 'is an exclusion';
 }
 
 const ACTIONS: Readonly<Record<string, Exclude<ReferentialAction, 'NO ACTION'>>> = {

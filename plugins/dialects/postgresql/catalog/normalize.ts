@@ -82,7 +82,7 @@ function normalizeField(field: Field): Field {
  * back. If the server rejects an expression of a table, for example because a function was dropped, the table keeps its expressions,
  * which differ from any in the catalog. `model` is a result of `normalize`.
  */
-export async function normalizeExpressions(session: Session, model: SchemaModel): Promise<SchemaModel> {
+export async function normalizeExpressions(session: Session, model: SchemaModel, home: string): Promise<SchemaModel> {
   const withExpressions = [...model.values()].filter(hasServerSpelling);
   if (withExpressions.length === 0) return model;
   const tables = await session.exclusive(async (exec) => {
@@ -99,6 +99,7 @@ export async function normalizeExpressions(session: Session, model: SchemaModel)
         exec,
         String(schema?.nspname),
         withExpressions.map(({ name }) => name),
+        home,
       );
     } finally {
       await exec('ROLLBACK');

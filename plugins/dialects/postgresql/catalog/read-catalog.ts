@@ -17,8 +17,8 @@ export interface CatalogColumn {
   readonly number: number;
   readonly name: string;
   readonly type: string;
-  /** Whether every database has the type, or the type of the elements. */
-  readonly builtIn: boolean;
+  /** Whether every database has the type, or it is in the schema or of an extension: an object of its own. */
+  readonly known: boolean;
   /** The declared number of array dimensions. */
   readonly dimensions: number;
   /** The labels of a native enum type. */
@@ -30,7 +30,7 @@ export interface CatalogColumn {
   readonly identity: string;
   /** `s` stored, `v` virtual, empty for other columns. */
   readonly generated: string;
-  /** What only this database has and the default or the expression uses; null for none. */
+  /** What is in another schema and the default or the expression uses; null for none. */
   readonly uses: string | null;
   /** Another collation than that of the type, quoted; null for none. */
   readonly collation: string | null;
@@ -51,7 +51,7 @@ export interface CatalogSequence {
 
 export interface CatalogConstraint {
   readonly name: string;
-  /** `p` primary key, `u` unique, `f` foreign key, `c` check, `x` exclusion, `t` trigger. */
+  /** `p` primary key, `u` unique, `f` foreign key, `c` check, `x` exclusion. */
   readonly type: string;
   readonly columns: readonly number[];
   /** The referenced table and its columns; null for a table of another schema. */
@@ -70,7 +70,7 @@ export interface CatalogIndex {
   readonly name: string;
   readonly unique: boolean;
   readonly valid: boolean;
-  /** What only this database has; null if the index needs nothing of the kind. */
+  /** What is in another schema; null if the index needs nothing of the kind. */
   readonly unsupported: string | null;
   /** Whether svc has words for it: a B-tree over columns. */
   readonly plain: boolean;
@@ -82,11 +82,16 @@ export interface CatalogIndex {
   readonly options: readonly number[];
 }
 
-/** Reads all tables of a schema, or those named, in one query. `schema` may be a temporary schema. */
-export async function readCatalog(exec: ExecSql, schema: string, tables?: readonly string[]): Promise<CatalogTable[]> {
+/** Reads all tables of a schema, or those named, in one query. Of a temporary one, `home` is the schema of the objects. */
+export async function readCatalog(
+  exec: ExecSql,
+  schema: string,
+  tables?: readonly string[],
+  home = schema,
+): Promise<CatalogTable[]> {
   if (tables?.length === 0) return [];
   const named = tables ? `AND c.relname IN (${tables.map(quoteLiteral).join(', ')})` : '';
-  const rows = await rowsOf(exec, query(schema, named));
+  const rows = await rowsOf(exec, query(schema, home, named));
   return rows.map((row) => ({
     name: String(row.name),
     unlogged: row.persistence === 'u',
@@ -103,18 +108,24 @@ function listOf<T>(value: unknown): readonly T[] {
   return Array.isArray(value) ? (value as T[]) : [];
 }
 
-const query = (schema: string, named: string) => `
-WITH rel AS MATERIALIZED (
+/** Whether what a row of pg_depend refers to is part of the server, of an extension, or an object of the schema. */
+const IS_KNOWN = `(e.refobjid < 16384 OR EXISTS (SELECT 1 FROM pg_depend x WHERE x.classid = e.refclassid AND x.objid = e.refobjid AND x.deptype = 'e')
+      OR e.refclassid = 'pg_proc'::regclass AND EXISTS (SELECT 1 FROM pg_proc p JOIN home ON home.oid = p.pronamespace WHERE p.oid = e.refobjid AND p.prokind <> 'a')
+      OR e.refclassid = 'pg_type'::regclass AND EXISTS (SELECT 1 FROM pg_type p JOIN home ON home.oid = p.typnamespace WHERE p.oid = e.refobjid))`;
+
+const query = (schema: string, home: string, named: string) => `
+WITH home AS MATERIALIZED (SELECT oid FROM pg_namespace WHERE nspname = ${quoteLiteral(home)}), rel AS MATERIALIZED (
   SELECT c.oid, c.relname, c.relkind, c.relpersistence, array_to_json(c.reloptions || (SELECT array_agg('toast.' || o) FROM pg_class t, unnest(t.reloptions) o WHERE t.oid = c.reltoastrelid)) AS parameters FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname !~ '^_svc_' ${named}
     AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e'))
 SELECT r.relname AS name, r.relkind AS kind, r.relpersistence AS persistence, obj_description(r.oid, 'pg_class') AS comment, r.parameters, a.j AS columns, k.j AS constraints, x.j AS indexes FROM rel r
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('number', a.attnum, 'name', a.attname,
-    'type', format_type(a.atttypid, a.atttypmod), 'builtIn', t.typnamespace = 'pg_catalog'::regnamespace, 'dimensions', a.attndims, 'labels', CASE WHEN t.typtype = 'e' THEN
+    'type', format_type(a.atttypid, a.atttypmod), 'known', t.typnamespace = 'pg_catalog'::regnamespace OR t.typnamespace IN (SELECT oid FROM home)
+      OR EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_type'::regclass AND e.objid = CASE WHEN t.typelem <> 0 AND t.typlen = -1 THEN t.typelem ELSE t.oid END AND e.deptype = 'e'), 'dimensions', a.attndims, 'labels', CASE WHEN t.typtype = 'e' THEN
       (SELECT json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid) END, 'required', a.attnotnull, 'comment', col_description(r.oid, a.attnum), 'default', pg_get_expr(d.adbin, d.adrelid),
     'identity', a.attidentity, 'generated', a.attgenerated,
     'uses', (SELECT min(pg_describe_object(e.refclassid, e.refobjid, 0)) FROM pg_depend e WHERE e.classid = 'pg_attrdef'::regclass AND e.objid = d.oid
-      AND e.refclassid <> 'pg_class'::regclass AND e.refobjid >= 16384),
+      AND e.refclassid <> 'pg_class'::regclass AND NOT ${IS_KNOWN}),
     'collation', CASE WHEN a.attcollation <> 0 AND a.attcollation <> t.typcollation AND a.attcollation < 16384 THEN
       (SELECT quote_ident(l.collname) FROM pg_collation l WHERE l.oid = a.attcollation) END,
     'sequence', CASE WHEN a.attidentity <> '' OR d.oid IS NOT NULL THEN (SELECT json_build_object('type', format_type(s.seqtypid, -1), 'start', s.seqstart::text,
@@ -139,10 +150,10 @@ LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', c.conname, 'type', 
       CASE WHEN to_jsonb(c) ->> 'conenforced' = 'false' THEN 'NOT ENFORCED' WHEN NOT c.convalidated THEN 'NOT VALID' END),
     'expression', CASE WHEN c.contype = 'c' THEN pg_get_expr(c.conbin, c.conrelid) END) ORDER BY c.conname) j
   FROM pg_constraint c LEFT JOIN pg_class f ON f.oid = c.confrelid LEFT JOIN pg_index ki ON c.contype IN ('p', 'u') AND ki.indexrelid = c.conindid
-  LEFT JOIN pg_class kc ON kc.oid = ki.indexrelid WHERE c.conrelid = r.oid AND c.contype <> 'n') k ON true
+  LEFT JOIN pg_class kc ON kc.oid = ki.indexrelid WHERE c.conrelid = r.oid AND c.contype NOT IN ('n', 't')) k ON true
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', ic.relname, 'unique', i.indisunique, 'valid', i.indisvalid,
     'unsupported', (SELECT 'uses ' || min(pg_describe_object(e.refclassid, e.refobjid, 0)) FROM pg_depend e WHERE e.classid = 'pg_class'::regclass
-      AND e.objid = i.indexrelid AND e.refclassid <> 'pg_class'::regclass AND e.refobjid >= 16384),
+      AND e.objid = i.indexrelid AND e.refclassid <> 'pg_class'::regclass AND NOT ${IS_KNOWN}),
     'plain', p.plain, 'definition', CASE WHEN NOT p.plain THEN pg_get_indexdef(i.indexrelid) ELSE '' END,
     'columns', CASE WHEN p.plain THEN to_json(i.indkey::int2[]) ELSE (SELECT json_agg(DISTINCT e.refobjsubid) FROM pg_depend e
       WHERE e.classid = 'pg_class'::regclass AND e.objid = i.indexrelid AND e.refclassid = 'pg_class'::regclass AND e.refobjid = i.indrelid AND e.refobjsubid > 0) END,

@@ -1,24 +1,22 @@
 import type { UnsupportedObject } from '../../../../core/dialect.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { quoteLiteral } from '../compile/literal.ts';
+import { IS_IDENTITY } from './objects.ts';
 
-/** Objects that a model does not describe: views, triggers, sequences and others. */
+/** What neither a model nor an object describes: foreign tables, inheritance, storage and others. */
 export async function readUnsupportedObjects(exec: ExecSql, schema: string): Promise<UnsupportedObject[]> {
   const rows = await rowsOf(exec, query(schema));
   return rows.map(({ collection, field, what }) => ({
-    collection: String(collection),
+    ...(typeof collection === 'string' && { collection }),
     ...(typeof field === 'string' && { field }),
     what: String(what),
   }));
 }
 
-/** Whether svc reads a column with a sequence as an identity. */
-const IS_IDENTITY = "a.attnotnull AND a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)";
-
 const query = (schema: string) => `
 WITH own AS MATERIALIZED (
-  SELECT c.oid, c.relname, c.relkind, c.relrowsecurity, c.relreplident FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND c.relname !~ '^_svc_'
+  SELECT c.oid, c.relname, c.relkind, c.relreplident, c.relnamespace FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition AND c.relname !~ '^_svc_'
     AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')),
 rel AS (SELECT * FROM own WHERE relkind IN ('r', 'p')),
 sequences AS (SELECT rel, num, seq, count(*) OVER (PARTITION BY seq) AS users FROM (
@@ -28,19 +26,12 @@ sequences AS (SELECT rel, num, seq, count(*) OVER (PARTITION BY seq) AS users FR
   WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'i') n)
 SELECT collection, field, what FROM (
   SELECT o.relname::text AS collection, NULL::text AS field,
-    'is a ' || CASE o.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' ELSE 'foreign table' END || ', which svc cannot create' AS what
-  FROM own o WHERE o.relkind IN ('v', 'm', 'f')
+    'is a foreign table, which svc cannot create' AS what
+  FROM own o WHERE o.relkind = 'f'
   UNION ALL SELECT c.relname, NULL, 'belongs to the extension ' || x.extname || ', which svc cannot create'
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_depend e ON e.classid = 'pg_class'::regclass AND e.objid = c.oid
     AND e.deptype = 'e' JOIN pg_extension x ON x.oid = e.refobjid
   WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition
-  UNION ALL SELECT r.relname, NULL, 'has the trigger ' || quote_ident(t.tgname) || ', which svc cannot create'
-  FROM rel r JOIN pg_trigger t ON t.tgrelid = r.oid WHERE NOT t.tgisinternal AND t.tgconstraint = 0
-  UNION ALL SELECT r.relname, NULL, 'has the rule ' || quote_ident(w.rulename) || ', which svc cannot create'
-  FROM rel r JOIN pg_rewrite w ON w.ev_class = r.oid
-  UNION ALL SELECT r.relname, NULL, 'has the policy ' || quote_ident(p.polname) || ', which svc cannot create'
-  FROM rel r JOIN pg_policy p ON p.polrelid = r.oid
-  UNION ALL SELECT r.relname, NULL, 'has row level security, which svc does not set' FROM rel r WHERE r.relrowsecurity
   UNION ALL SELECT r.relname, NULL, 'inherits from ' || i.inhparent::regclass || '; svc creates tables without inheritance'
   FROM rel r JOIN pg_inherits i ON i.inhrelid = r.oid
   UNION ALL SELECT r.relname, NULL, 'has a comment on ' || CASE WHEN k.oid IS NULL THEN 'the index ' || quote_ident(c.relname)
@@ -72,7 +63,19 @@ SELECT collection, field, what FROM (
     || ', which other fields use too; svc creates one for each'
   FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq
   JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num WHERE ${IS_IDENTITY} AND n.users > 1
-  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || n.seq::regclass || ', which svc does not create'
+  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || n.seq::regclass || CASE WHEN c.relnamespace = r.relnamespace
+    THEN ', which svc creates without its owner' ELSE ', which is in another schema' END
   FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_class c ON c.oid = n.seq AND c.relkind = 'S'
   JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num AND a.atthasdef WHERE NOT (${IS_IDENTITY})
-) found ORDER BY collection, field NULLS FIRST, what`;
+    AND (c.relnamespace <> r.relnamespace OR EXISTS (SELECT 1 FROM pg_depend o WHERE o.classid = 'pg_class'::regclass AND o.objid = c.oid AND o.deptype = 'a'))
+  UNION ALL SELECT NULL, NULL, 'has the ' || what || ', which svc cannot create' FROM (
+    SELECT p.pronamespace AS ns, 'aggregate ' || quote_ident(p.proname) AS what, 'pg_proc'::regclass AS class, p.oid FROM pg_proc p WHERE p.prokind = 'a'
+    UNION ALL SELECT o.oprnamespace, 'operator ' || o.oprname, 'pg_operator'::regclass, o.oid FROM pg_operator o
+    UNION ALL SELECT l.collnamespace, 'collation ' || quote_ident(l.collname), 'pg_collation'::regclass, l.oid FROM pg_collation l
+    UNION ALL SELECT t.typnamespace, 'type ' || quote_ident(t.typname), 'pg_type'::regclass, t.oid FROM pg_type t WHERE t.typtype = 'b' AND t.typelem = 0
+    UNION ALL SELECT t.cfgnamespace, 'text search configuration ' || quote_ident(t.cfgname), 'pg_ts_config'::regclass, t.oid FROM pg_ts_config t) made
+  WHERE made.ns = (SELECT oid FROM pg_namespace WHERE nspname = ${quoteLiteral(schema)})
+    AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = made.class AND e.objid = made.oid AND e.deptype = 'e')
+  UNION ALL SELECT NULL, NULL, 'has the event trigger ' || quote_ident(t.evtname) || ', which svc cannot create' FROM pg_event_trigger t
+  WHERE NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_event_trigger'::regclass AND e.objid = t.oid AND e.deptype = 'e')
+) found ORDER BY collection NULLS LAST, field NULLS FIRST, what`;

@@ -26,7 +26,8 @@ export function compileRaw({ statement: text, check, transaction }: Raw): Statem
   ];
 }
 
-function assertUsable(text: string): readonly ParsedStatement[] {
+/** Throws `migration_invalid` for text that would begin or end a transaction, or that has unclosed quotes. */
+export function assertUsable(text: string): readonly ParsedStatement[] {
   const parsed = parseStatements(text);
   for (const { words, copiesToClient } of parsed) {
     const prefix = words.join(' ');

@@ -7,6 +7,7 @@ import { recordStore } from '../../sql/record-store.ts';
 import { type Result, rowsOf, type Session } from '../../sql/session.ts';
 import { toModel } from '../catalog/introspect.ts';
 import { normalize, normalizeExpressions } from '../catalog/normalize.ts';
+import { normalizeObjects, readObjects } from '../catalog/objects.ts';
 import { readCatalog } from '../catalog/read-catalog.ts';
 import { readUnsupportedObjects } from '../catalog/unsupported-objects.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
@@ -78,7 +79,9 @@ export async function createConnection({
       const { unsupportedObjects } = await readTables();
       return [...unsupportedObjects, ...(await withSvcErrors(() => readUnsupportedObjects(session.exec, name)))];
     },
-    normalize: (model) => withSvcErrors(async () => normalizeExpressions(session, normalize(model))),
+    objects: () => withSvcErrors(() => readObjects(session, name)),
+    normalizeObjects: (found) => withSvcErrors(() => normalizeObjects(session, name, found)),
+    normalize: (model) => withSvcErrors(async () => normalizeExpressions(session, normalize(model), name)),
     records: (definition) => recordStore(recordBackend, definition),
     ensureTables: (definitions) => ensureTables(session, schema, definitions),
     update: (job) => runUpdate(session, job, schema, settings.lockRetries),

@@ -9,6 +9,7 @@ import { engineFilledColumns, engineFilledValues } from '../../sql/record-values
 import { type ExecSql, type Result, rowsOf, type Session } from '../../sql/session.ts';
 import { isRaw } from '../../sql/statement.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
+import { quoteLiteral } from '../compile/literal.ts';
 import type { PostgresqlStep } from '../compile/step.ts';
 import {
   codeOf,
@@ -178,11 +179,16 @@ function statementText({ schema }: RunContext, step: PostgresqlStep): string {
     case 'sql':
       return step.parts.join(schema);
     case 'raw':
-      return step.sql;
+      return step.inSchema ? `${searchSchema(schema)};\n${step.sql}\n;${RESTORE_SEARCH_PATH}` : step.sql;
     case 'dropInvalidIndex':
       throw new Error('this step cannot be in a transaction');
   }
 }
+
+/** `schema` is quoted, with its dot. */
+const searchSchema = (schema: string): string =>
+  `SELECT WHERE set_config('search_path', ${quoteLiteral(schema.slice(0, -1))} || ', ' || current_setting('search_path'), true) IS NULL`;
+const RESTORE_SEARCH_PATH = 'SET LOCAL search_path TO DEFAULT';
 
 async function runBatch(context: RunContext, exec: ExecSql, batch: Batch): Promise<BatchOutcome> {
   try {

@@ -1,0 +1,121 @@
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Dialect } from '../../core/dialect.ts';
+import { isSvcError, SvcError } from '../../core/errors.ts';
+import { assertKind, compileObject } from '../../core/migration/objects.ts';
+import { nearest } from '../../core/nearest.ts';
+import { type DatabaseObject, type ObjectModel, objectKey, objectModel } from '../../core/schema/database-object.ts';
+import { type NewFile, replaceFile } from './write-files.ts';
+
+/** The folder of a database's objects, relative to the folder of the configuration. */
+const objectsFolder = (db: string): string => `svc/database/objects/${db}`;
+
+const EXTENSION = '.sql';
+
+export const objectPath = (db: string, { kind, name }: Pick<DatabaseObject, 'kind' | 'name'>): string =>
+  `${objectsFolder(db)}/${kind}/${fileName(name)}${EXTENSION}`;
+
+/**
+ * Reads the objects of a database: a file each, `<kind>/<name>.sql`. Throws `schema_invalid`, with the file, for a kind
+ * that the engine does not have, or for a text that does not create the object.
+ */
+export function readObjectFiles(root: string, db: string, dialect: Dialect): ObjectModel {
+  const folder = objectsFolder(db);
+  const objects = foldersIn(join(root, folder)).flatMap((kind) => {
+    assertKnownKind(dialect, kind, `${folder}/${kind}`);
+    return filesIn(join(root, folder, kind)).map((file) =>
+      readObject(root, `${folder}/${kind}/${file}`, kind, dialect),
+    );
+  });
+  return objectModel(objects);
+}
+
+function readObject(root: string, file: string, kind: string, dialect: Dialect): DatabaseObject {
+  const name = decodeURIComponent(file.slice(file.lastIndexOf('/') + 1, -EXTENSION.length));
+  const definition = definitionOf(readFileSync(join(root, file), 'utf8'));
+  try {
+    compileObject(dialect, { type: 'createObject', kind, name, definition });
+  } catch (error) {
+    if (!isSvcError(error)) throw error;
+    throw new SvcError('schema_invalid', `${file} does not create the ${kind.replaceAll('_', ' ')} "${name}".`, {
+      why: error.why ?? error.message,
+      state: 'Nothing was written.',
+      next: error.next,
+      where: file,
+      cause: error,
+    });
+  }
+  return { kind, name, definition };
+}
+
+function assertKnownKind(dialect: Dialect, kind: string, where: string): void {
+  try {
+    assertKind(dialect, { kind, name: '*' });
+  } catch (error) {
+    if (!isSvcError(error)) throw error;
+    const near = nearest(kind, dialect.objects?.kinds ?? []);
+    throw new SvcError('schema_invalid', `The folder ${where} is not a kind of object of ${dialect.name}.`, {
+      why: error.why ?? error.message,
+      state: 'Nothing was written.',
+      next: [near === undefined ? 'Move its files to a folder of that name.' : `Did you mean "${near}"?`],
+      where,
+    });
+  }
+}
+
+/** Writes the files of objects that are new or different, and removes those of objects that are no more. */
+export function writeObjectFiles(root: string, db: string, before: ObjectModel, after: ObjectModel): string[] {
+  const written: string[] = [];
+  for (const [key, object] of after) {
+    if (before.get(key)?.definition === object.definition) continue;
+    const file = objectPath(db, object);
+    replaceFile(root, { file, text: `${object.definition};\n` });
+    written.push(file);
+  }
+  for (const [key, object] of before) if (!after.has(key)) rmSync(join(root, objectPath(db, object)), { force: true });
+  return written;
+}
+
+/** Copies of the files that `writeObjectFiles` would change or remove and whose text no migration file has. */
+export function backupObjectFiles(
+  db: string,
+  stamp: string,
+  {
+    files,
+    after,
+    recorded,
+  }: { readonly files: ObjectModel; readonly after: ObjectModel; readonly recorded: ObjectModel },
+): NewFile[] {
+  return [...files.values()].flatMap((object) => {
+    const isKept = [after, recorded].some((model) => model.get(objectKey(object))?.definition === object.definition);
+    if (isKept) return [];
+    const file = objectPath(`${db}.before_${stamp}`, object);
+    return [{ file, text: `${object.definition};\n` }];
+  });
+}
+
+/** The text of a file as the migrations have it. */
+const definitionOf = (text: string): string =>
+  text
+    .replaceAll('\r\n', '\n')
+    .trim()
+    .replace(/(?:\s*;)+$/, '');
+
+/** Characters that a file system or a shell would not take as they are, as `%2F`. */
+const fileName = (name: string): string =>
+  name.replace(/[^\p{L}\p{N}_.,()[\] -]|^\./gu, (character) =>
+    [...new TextEncoder().encode(character)]
+      .map((byte) => `%${byte.toString(16).padStart(2, '0').toUpperCase()}`)
+      .join(''),
+  );
+
+function foldersIn(folder: string): readonly string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { withFileTypes: true }).flatMap((one) => (one.isDirectory() ? [one.name] : []));
+}
+
+function filesIn(folder: string): readonly string[] {
+  return readdirSync(folder)
+    .filter((name) => name.endsWith(EXTENSION) && !name.startsWith('.'))
+    .sort();
+}

@@ -1,0 +1,184 @@
+import type { ObjectRules } from '../dialect.ts';
+import { type DatabaseObject, type ObjectModel, objectKey } from './database-object.ts';
+import type { MigrationOperation, ModelOperation, ObjectOperation, Operation } from './operation.ts';
+
+export interface ObjectChange {
+  readonly before: ObjectModel;
+  readonly after: ObjectModel;
+}
+
+/** Which object uses which, read from the words of their texts. */
+class References {
+  readonly rules: ObjectRules;
+  readonly #words = new Map<string, ReadonlySet<string>>();
+
+  constructor(rules: ObjectRules) {
+    this.rules = rules;
+  }
+
+  names(text: string, name: string): boolean {
+    let words = this.#words.get(text);
+    if (!words) {
+      words = new Set(wordsOf(text));
+      this.#words.set(text, words);
+    }
+    return wordsOf(name).every((word) => words.has(word));
+  }
+
+  refersTo(object: DatabaseObject, other: DatabaseObject): boolean {
+    const name = this.rules.referredName(other);
+    return name !== undefined && objectKey(object) !== objectKey(other) && this.names(object.definition, name);
+  }
+
+  /** Whether the engine would not drop `other` without `object`. */
+  dependsOn(object: DatabaseObject, other: DatabaseObject): boolean {
+    return this.refersTo({ ...object, definition: this.rules.boundText(object) }, other);
+  }
+
+  /** An order in which each object comes after those that its text names. In a circle, the kinds decide. */
+  inOrder(objects: readonly DatabaseObject[]): DatabaseObject[] {
+    const rank = ({ kind }: DatabaseObject): number => this.rules.kinds.indexOf(kind);
+    const sorted = [...objects].sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1));
+    const ordered = new Set<DatabaseObject>();
+    const visited = new Set<DatabaseObject>();
+    const visit = (object: DatabaseObject): void => {
+      if (visited.has(object)) return;
+      visited.add(object);
+      for (const other of sorted) if (this.refersTo(object, other)) visit(other);
+      ordered.add(object);
+    };
+    for (const object of sorted) visit(object);
+    return [...ordered];
+  }
+}
+
+const wordsOf = (text: string): readonly string[] => text.toLowerCase().match(/[\p{L}\p{N}_$]+/gu) ?? [];
+
+/**
+ * The operations that lead from some objects to others, around operations on tables: what tables use comes before them,
+ * what reads them after them, and what prevents a change of a field is dropped before it and created again. Which object
+ * uses which is read from the names in their texts.
+ */
+export function arrangeObjects(
+  rules: ObjectRules,
+  operations: readonly Operation[],
+  change: ObjectChange,
+): MigrationOperation[] {
+  const { before, after } = change;
+  const references = new References(rules);
+  const aside = inTheWay(references, operations, change);
+  const removed = [...before.values()].filter((object) => !after.has(objectKey(object)));
+  const dropped = references.inOrder([...removed, ...aside.values()]).reverse();
+  const wanted = [...after.values()].filter((object) => {
+    const known = before.get(objectKey(object));
+    return known?.definition !== object.definition || aside.has(objectKey(object));
+  });
+  const touched = new Set(operations.flatMap(tablesOf));
+  const texts = JSON.stringify(operations);
+  const isEarly = (object: DatabaseObject): boolean => {
+    if (!rules.beforeTables.has(object.kind)) return false;
+    const name = rules.referredName(object);
+    if (name !== undefined && references.names(texts, name)) return true;
+    return ![...touched].some((table) => references.names(object.definition, table));
+  };
+  const early: DatabaseObject[] = [];
+  const late: DatabaseObject[] = [];
+  for (const object of references.inOrder(wanted)) {
+    const waits = late.some((other) => references.refersTo(object, other));
+    (isEarly(object) && !waits ? early : late).push(object);
+  }
+  const droppedTables = operations.flatMap((one) => (one.type === 'dropCollection' ? [one.collection] : []));
+  const isDroppedLast = (object: DatabaseObject): boolean =>
+    rules.beforeTables.has(object.kind) &&
+    !aside.has(objectKey(object)) &&
+    !droppedTables.some((table) => references.names(object.definition, table));
+  const make = (object: DatabaseObject): ObjectOperation => {
+    const { kind, name, definition } = object;
+    const known = aside.has(objectKey(object)) ? undefined : before.get(objectKey(object));
+    return known
+      ? { type: 'replaceObject', kind, name, definition, was: known.definition }
+      : { type: 'createObject', kind, name, definition };
+  };
+  const first = early.map(make);
+  // Each is a migration of its own, which must not come between a drop and what creates the object again.
+  const alone = first.filter((operation) => rules.compile(operation).some(({ transactional }) => !transactional));
+  return [
+    ...alone,
+    ...dropped.filter((object) => !isDroppedLast(object)).map(drop),
+    ...first.filter((operation) => !alone.includes(operation)),
+    ...operations,
+    ...late.map(make),
+    ...dropped.filter(isDroppedLast).map(drop),
+  ];
+}
+
+function drop({ kind, name, definition }: DatabaseObject): ObjectOperation {
+  return { type: 'dropObject', kind, name, was: definition };
+}
+
+/** The objects that prevent one of the operations and stay, with those that need them. */
+function inTheWay(
+  references: References,
+  operations: readonly Operation[],
+  { before, after }: ObjectChange,
+): ReadonlyMap<string, DatabaseObject> {
+  const { rules } = references;
+  const changes = operations.flatMap(changedFields);
+  const remaining = new Map([...before].filter(([key]) => after.has(key)));
+  const aside = new Map<string, DatabaseObject>();
+  const isBlocking = (object: DatabaseObject): boolean => {
+    const bound = { ...object, definition: rules.boundText(object) };
+    if (rules.inTheWay.has(object.kind) && changes.some((fields) => reads(references, bound, fields))) return true;
+    const next = after.get(objectKey(object));
+    if (next === undefined || next.definition === object.definition || rules.isReplacedInPlace(object, next))
+      return false;
+    return [...remaining.values()].some((other) => references.dependsOn(other, object));
+  };
+  const isMoved = (object: DatabaseObject): boolean =>
+    [...aside.values()].some((other) => references.dependsOn(object, other));
+  for (let found = true; found; ) {
+    found = false;
+    for (const [key, object] of remaining) {
+      if (!isBlocking(object) && !isMoved(object)) continue;
+      remaining.delete(key);
+      aside.set(key, object);
+      found = true;
+    }
+  }
+  return aside;
+}
+
+interface ChangedFields {
+  readonly table: string;
+  /** Absent: the whole table. */
+  readonly field?: string;
+}
+
+/** The fields whose readers an engine would not leave as they are. */
+function changedFields(operation: Operation): readonly ChangedFields[] {
+  switch (operation.type) {
+    case 'dropCollection':
+      return [{ table: operation.collection }];
+    case 'dropField':
+      return [{ table: operation.collection, field: operation.field }];
+    case 'modifyField': {
+      const { type, native, length, precision, scale, items, enumValues } = operation.changes;
+      const isTypeChange = [type, native, length, precision, scale, items, enumValues].some((one) => one !== undefined);
+      return isTypeChange ? [{ table: operation.collection, field: operation.field }] : [];
+    }
+    case 'renameField':
+      return operation.strategy === 'copy' ? [{ table: operation.collection, field: operation.from }] : [];
+    default:
+      return [];
+  }
+}
+
+function reads(references: References, { definition }: DatabaseObject, { table, field }: ChangedFields): boolean {
+  if (!references.names(definition, table)) return false;
+  return field === undefined || references.names(definition, field) || definition.includes('*');
+}
+
+function tablesOf(operation: Operation): readonly string[] {
+  if (operation.type === 'raw') return (operation.makes ?? []).flatMap((made: ModelOperation) => tablesOf(made));
+  return [operation.type === 'createCollection' ? operation.name : operation.collection];
+}

@@ -1,0 +1,160 @@
+import type { DatabaseObject } from '../../../../core/schema/database-object.ts';
+import { objectKey } from '../../../../core/schema/database-object.ts';
+import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
+import { quoteIdentifier } from '../compile/grammar.ts';
+import { quoteLiteral } from '../compile/literal.ts';
+import { tableOf } from '../compile/objects.ts';
+import { isInvalidStatement } from '../connection/errors.ts';
+
+/** Names of the schema are not qualified in the texts, so that they can be created in any. */
+export async function readObjects(session: Session, schema: string): Promise<DatabaseObject[]> {
+  return session.exclusive((exec) =>
+    inTransaction(exec, [quoteIdentifier(schema)], () => objectsIn(exec, quoteLiteral(schema))),
+  );
+}
+
+/**
+ * The objects with the texts that the server makes of them: each is created as a temporary one, read and rolled back.
+ * Nothing is locked: what belongs to a table is created on a temporary copy of its columns.
+ */
+export async function normalizeObjects(
+  session: Session,
+  schema: string,
+  objects: readonly DatabaseObject[],
+): Promise<DatabaseObject[]> {
+  return session.exclusive((exec) =>
+    inTransaction(exec, ['pg_temp', quoteIdentifier(schema)], async () => {
+      const normal: DatabaseObject[] = [];
+      for (const object of objects) normal.push(await normalizeObject(exec, schema, object));
+      return normal;
+    }),
+  );
+}
+
+async function inTransaction<T>(exec: ExecSql, path: readonly string[], work: () => Promise<T>): Promise<T> {
+  await exec(
+    `BEGIN; SELECT set_config('search_path', ${quoteLiteral(path.join(', '))} || ', ' || current_setting('search_path'), true)`,
+  );
+  try {
+    return await work();
+  } finally {
+    await exec('ROLLBACK');
+  }
+}
+
+/** Kinds that are not in a schema, or whose text says all that the catalog has. */
+const COMPARED_AS_WRITTEN: ReadonlySet<string> = new Set(['schema', 'extension', 'row_security']);
+
+async function normalizeObject(exec: ExecSql, schema: string, object: DatabaseObject): Promise<DatabaseObject> {
+  if (COMPARED_AS_WRITTEN.has(object.kind)) return object;
+  const isMaterialized = object.kind === 'materialized_view';
+  const [query = '', rest = ''] = isMaterialized ? splitAtIndexes(object.definition) : [object.definition];
+  const table = tableOf(object);
+  const copied = table === undefined ? '' : `${copyOf(schema, table)}; `;
+  const text = isMaterialized ? asView(query) : query;
+  try {
+    await exec(`SAVEPOINT before_object; ${copied}${text}`);
+    const found = await objectsIn(exec, '(SELECT nspname FROM pg_namespace WHERE oid = pg_my_temp_schema())');
+    const kind = isMaterialized ? 'view' : object.kind;
+    const read = found.find((one) => objectKey(one) === objectKey({ ...object, kind }));
+    if (!read) return object;
+    return { ...object, definition: isMaterialized ? asMaterialized(read.definition) + rest : read.definition };
+  } catch (error) {
+    if (!isInvalidStatement(error)) throw error;
+    return object;
+  } finally {
+    await exec('ROLLBACK TO before_object');
+  }
+}
+
+/** A view may have triggers and rules too, which `LIKE` copies the columns for. */
+const copyOf = (schema: string, table: string): string =>
+  `CREATE TEMPORARY TABLE ${quoteIdentifier(table)} (LIKE ${quoteIdentifier(schema)}.${quoteIdentifier(table)})`;
+
+const asView = (text: string): string =>
+  text.replace(/^(\s*create\s+)materialized\s+/i, '$1').replace(/\s+with\s+(?:no\s+)?data\s*$/i, '');
+const asMaterialized = (text: string): string => text.replace(/^CREATE VIEW/, 'CREATE MATERIALIZED VIEW');
+
+function splitAtIndexes(definition: string): readonly [string, string] {
+  const at = definition.search(/;\s*(?:create\s+(?:unique\s+)?index|comment\s+on)\b/i);
+  return at < 0 ? [definition, ''] : [definition.slice(0, at), definition.slice(at)];
+}
+
+async function objectsIn(exec: ExecSql, schema: string): Promise<DatabaseObject[]> {
+  const rows = await rowsOf(exec, query(schema));
+  return rows.map(({ kind, name, definition }) => ({
+    kind: String(kind),
+    name: String(name),
+    definition: String(definition).trim(),
+  }));
+}
+
+const ofExtension = (catalog: string, oid: string): string =>
+  `EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = '${catalog}'::regclass AND e.objid = ${oid} AND e.deptype = 'e')`;
+
+/** Whether svc reads a column with a sequence as an identity. */
+export const IS_IDENTITY = "a.attnotnull AND a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)";
+
+/** `schema` is an SQL expression. */
+const query = (schema: string): string => `
+WITH ns AS MATERIALIZED (SELECT oid, nspname FROM pg_namespace WHERE nspname = ${schema}),
+rel AS MATERIALIZED (SELECT c.* FROM pg_class c JOIN ns ON ns.oid = c.relnamespace
+  WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S') AND NOT c.relispartition AND c.relname !~ '^_svc_' AND NOT ${ofExtension('pg_class', 'c.oid')}),
+made AS (
+SELECT 'schema' AS kind, n.nspname::text AS name, 'CREATE SCHEMA IF NOT EXISTS ' || quote_ident(n.nspname) AS definition, NULL AS comment_on, NULL::text AS comment
+FROM pg_namespace n CROSS JOIN ns WHERE n.oid <> ns.oid AND n.nspname <> 'public' AND n.nspname !~ '^pg_' AND n.oid IN (SELECT extnamespace FROM pg_extension)
+UNION ALL SELECT 'extension', x.extname, 'CREATE EXTENSION IF NOT EXISTS ' || quote_ident(x.extname)
+  || CASE WHEN x.extnamespace <> ns.oid THEN ' WITH SCHEMA ' || quote_ident(n.nspname) ELSE '' END, NULL, NULL
+FROM pg_extension x JOIN pg_namespace n ON n.oid = x.extnamespace CROSS JOIN ns WHERE x.extname <> 'plpgsql'
+UNION ALL SELECT 'type', t.typname, 'CREATE TYPE ' || quote_ident(t.typname) || CASE t.typtype
+  WHEN 'e' THEN E' AS ENUM (\\n  ' || (SELECT string_agg(quote_literal(e.enumlabel), E',\\n  ' ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid) || E'\\n)'
+  WHEN 'r' THEN (SELECT ' AS RANGE (SUBTYPE = ' || format_type(r.rngsubtype, NULL) || CASE WHEN r.rngsubdiff <> 0 THEN ', SUBTYPE_DIFF = ' || r.rngsubdiff::regproc ELSE '' END || ')'
+    FROM pg_range r WHERE r.rngtypid = t.oid)
+  ELSE E' AS (\\n  ' || (SELECT string_agg(quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attcollation <> 0 AND a.attcollation <> b.typcollation
+    THEN ' COLLATE ' || a.attcollation::regcollation ELSE '' END, E',\\n  ' ORDER BY a.attnum) FROM pg_attribute a JOIN pg_type b ON b.oid = a.atttypid
+    WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped) || E'\\n)' END, 'TYPE ' || quote_ident(t.typname), obj_description(t.oid, 'pg_type')
+FROM pg_type t JOIN ns ON ns.oid = t.typnamespace LEFT JOIN pg_class c ON c.oid = t.typrelid
+WHERE (t.typtype IN ('e', 'r') OR t.typtype = 'c' AND c.relkind = 'c') AND NOT ${ofExtension('pg_type', 't.oid')}
+UNION ALL SELECT 'domain', t.typname, 'CREATE DOMAIN ' || quote_ident(t.typname) || ' AS ' || format_type(t.typbasetype, t.typtypmod)
+  || CASE WHEN t.typcollation <> 0 AND t.typcollation <> b.typcollation THEN ' COLLATE ' || t.typcollation::regcollation ELSE '' END
+  || COALESCE(' DEFAULT ' || t.typdefault, '') || CASE WHEN t.typnotnull THEN ' NOT NULL' ELSE '' END
+  || COALESCE((SELECT string_agg(E'\\n  CONSTRAINT ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid), '' ORDER BY k.conname) FROM pg_constraint k
+    WHERE k.contypid = t.oid AND k.contype = 'c'), ''), 'DOMAIN ' || quote_ident(t.typname), obj_description(t.oid, 'pg_type')
+FROM pg_type t JOIN ns ON ns.oid = t.typnamespace JOIN pg_type b ON b.oid = t.typbasetype WHERE t.typtype = 'd' AND NOT ${ofExtension('pg_type', 't.oid')}
+UNION ALL SELECT 'sequence', c.relname, 'CREATE SEQUENCE ' || quote_ident(c.relname) || ' AS ' || format_type(s.seqtypid, NULL) || ' START WITH ' || s.seqstart || ' INCREMENT BY ' || s.seqincrement
+  || ' MINVALUE ' || s.seqmin || ' MAXVALUE ' || s.seqmax || ' CACHE ' || s.seqcache || CASE WHEN s.seqcycle THEN ' CYCLE' ELSE ' NO CYCLE' END, 'SEQUENCE ' || quote_ident(c.relname), obj_description(c.oid, 'pg_class')
+FROM rel c JOIN pg_sequence s ON s.seqrelid = c.oid
+WHERE NOT EXISTS (SELECT 1 FROM pg_depend d JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+    WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass AND (d.deptype = 'i' OR d.deptype = 'a' AND ${IS_IDENTITY}))
+UNION ALL SELECT CASE p.prokind WHEN 'p' THEN 'procedure' ELSE 'function' END, p.proname || CASE WHEN count(*) OVER (PARTITION BY p.proname) > 1
+    THEN '(' || oidvectortypes(p.proargtypes) || ')' ELSE '' END,
+  regexp_replace(pg_get_functiondef(p.oid), '^(CREATE OR REPLACE (?:FUNCTION|PROCEDURE) )(?:pg_temp|' || regexp_replace(quote_ident(ns.nspname), '([^[:alnum:]])', '\\\\\\1', 'g') || ')\\.', '\\1'),
+  CASE p.prokind WHEN 'p' THEN 'PROCEDURE ' ELSE 'FUNCTION ' END || quote_ident(p.proname) || '(' || pg_get_function_identity_arguments(p.oid) || ')', obj_description(p.oid, 'pg_proc')
+FROM pg_proc p JOIN ns ON ns.oid = p.pronamespace WHERE p.prokind <> 'a' AND NOT ${ofExtension('pg_proc', 'p.oid')}
+  AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'i')
+UNION ALL SELECT 'row_security', c.relname, 'ALTER TABLE ' || quote_ident(c.relname) || ' ENABLE ROW LEVEL SECURITY'
+  || CASE WHEN c.relforcerowsecurity THEN E';\\n\\nALTER TABLE ' || quote_ident(c.relname) || ' FORCE ROW LEVEL SECURITY' ELSE '' END, NULL, NULL
+FROM rel c WHERE c.relrowsecurity
+UNION ALL SELECT CASE c.relkind WHEN 'v' THEN 'view' ELSE 'materialized_view' END, c.relname,
+  CASE c.relkind WHEN 'v' THEN 'CREATE VIEW ' ELSE 'CREATE MATERIALIZED VIEW ' END || quote_ident(c.relname) || COALESCE(' WITH (' || array_to_string(c.reloptions, ', ') || ')', '') || E' AS\\n'
+  || rtrim(ltrim(pg_get_viewdef(c.oid)), ';') || CASE WHEN c.relkind = 'm' AND NOT c.relispopulated THEN E'\\nWITH NO DATA' ELSE '' END
+  || COALESCE((SELECT string_agg(E';\\n\\n' || pg_get_indexdef(i.indexrelid, 0, true), '' ORDER BY x.relname) FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid WHERE i.indrelid = c.oid), '')
+  || COALESCE((SELECT string_agg(E';\\n\\nCOMMENT ON COLUMN ' || quote_ident(c.relname) || '.' || quote_ident(a.attname) || ' IS ' || quote_literal(d.description), '' ORDER BY a.attnum)
+    FROM pg_description d JOIN pg_attribute a ON a.attrelid = d.objoid AND a.attnum = d.objsubid WHERE d.classoid = 'pg_class'::regclass AND d.objoid = c.oid AND d.objsubid > 0), ''),
+  CASE c.relkind WHEN 'v' THEN 'VIEW ' ELSE 'MATERIALIZED VIEW ' END || quote_ident(c.relname), obj_description(c.oid, 'pg_class')
+FROM rel c WHERE c.relkind IN ('v', 'm')
+UNION ALL SELECT 'trigger', c.relname || '.' || t.tgname, pg_get_triggerdef(t.oid, true) || CASE t.tgenabled WHEN 'O' THEN '' ELSE E';\\n\\nALTER TABLE ' || quote_ident(c.relname)
+  || CASE t.tgenabled WHEN 'D' THEN ' DISABLE' WHEN 'R' THEN ' ENABLE REPLICA' ELSE ' ENABLE ALWAYS' END || ' TRIGGER ' || quote_ident(t.tgname) END,
+  'TRIGGER ' || quote_ident(t.tgname) || ' ON ' || quote_ident(c.relname), obj_description(t.oid, 'pg_trigger')
+FROM rel c JOIN pg_trigger t ON t.tgrelid = c.oid WHERE NOT t.tgisinternal AND COALESCE(to_jsonb(t) ->> 'tgparentid', '0') = '0'
+UNION ALL SELECT 'rule', c.relname || '.' || w.rulename, rtrim(pg_get_ruledef(w.oid, true), ';') || CASE w.ev_enabled WHEN 'O' THEN '' ELSE E';\\n\\nALTER TABLE ' || quote_ident(c.relname)
+  || CASE w.ev_enabled WHEN 'D' THEN ' DISABLE' WHEN 'R' THEN ' ENABLE REPLICA' ELSE ' ENABLE ALWAYS' END || ' RULE ' || quote_ident(w.rulename) END,
+  'RULE ' || quote_ident(w.rulename) || ' ON ' || quote_ident(c.relname), obj_description(w.oid, 'pg_rewrite')
+FROM rel c JOIN pg_rewrite w ON w.ev_class = c.oid WHERE w.rulename <> '_RETURN'
+UNION ALL SELECT 'policy', c.relname || '.' || p.polname, 'CREATE POLICY ' || quote_ident(p.polname) || ' ON ' || quote_ident(c.relname) || CASE WHEN p.polpermissive THEN '' ELSE ' AS RESTRICTIVE' END
+  || CASE p.polcmd WHEN 'r' THEN ' FOR SELECT' WHEN 'a' THEN ' FOR INSERT' WHEN 'w' THEN ' FOR UPDATE' WHEN 'd' THEN ' FOR DELETE' ELSE '' END
+  || CASE WHEN p.polroles = '{0}' THEN '' ELSE ' TO ' || (SELECT string_agg(quote_ident(r.rolname), ', ' ORDER BY r.rolname) FROM pg_roles r WHERE r.oid = ANY (p.polroles)) END
+  || COALESCE(E'\\n  USING (' || pg_get_expr(p.polqual, c.oid) || ')', '') || COALESCE(E'\\n  WITH CHECK (' || pg_get_expr(p.polwithcheck, c.oid) || ')', ''),
+  'POLICY ' || quote_ident(p.polname) || ' ON ' || quote_ident(c.relname), obj_description(p.oid, 'pg_policy')
+FROM rel c JOIN pg_policy p ON p.polrelid = c.oid)
+SELECT kind, name, definition || COALESCE(E';\\n\\nCOMMENT ON ' || comment_on || ' IS ' || quote_literal(comment), '') AS definition FROM made ORDER BY kind, name`;

@@ -1,0 +1,261 @@
+import type { ObjectRules, Statement } from '../../../../core/dialect.ts';
+import { SvcError } from '../../../../core/errors.ts';
+import type { DatabaseObject } from '../../../../core/schema/database-object.ts';
+import { objectKey } from '../../../../core/schema/database-object.ts';
+import type { ReplaceObject } from '../../../../core/schema/operation.ts';
+import { type RawSql, SCHEMA_PLACEHOLDER, sqlStatement } from '../../sql/statement.ts';
+import { quoteIdentifier } from './grammar.ts';
+import { quoteLiteral } from './literal.ts';
+import { doBlock } from './plpgsql-guards.ts';
+import { assertUsable } from './raw.ts';
+import type { PostgresqlStep } from './step.ts';
+import { tokenize } from './tokens.ts';
+
+interface Kind {
+  /** What the text begins with, as words; a word in brackets may be left out. */
+  readonly head: string;
+  /** The object belongs to a table: its name is `table.name`. */
+  readonly ofTable?: true;
+  /** `OR REPLACE` gives it another definition. */
+  readonly replaceable?: true;
+}
+
+const KINDS: Readonly<Record<string, Kind>> = {
+  schema: { head: 'create schema [if not exists]' },
+  extension: { head: 'create extension [if not exists]' },
+  type: { head: 'create type' },
+  domain: { head: 'create domain' },
+  sequence: { head: 'create sequence [if not exists]' },
+  function: { head: 'create [or replace] function', replaceable: true },
+  procedure: { head: 'create [or replace] procedure', replaceable: true },
+  view: { head: 'create [or replace] [recursive] view', replaceable: true },
+  materialized_view: { head: 'create materialized view [if not exists]' },
+  rule: { head: 'create [or replace] rule', ofTable: true, replaceable: true },
+  trigger: { head: 'create [or replace] [constraint] trigger', ofTable: true },
+  row_security: { head: 'alter table [only]' },
+  policy: { head: 'create policy', ofTable: true },
+};
+
+export const objects: ObjectRules<PostgresqlStep> = {
+  kinds: Object.keys(KINDS),
+  beforeTables: new Set(['schema', 'extension', 'type', 'domain', 'sequence', 'function', 'procedure']),
+  inTheWay: new Set(['view', 'materialized_view', 'rule', 'trigger', 'policy']),
+  referredName: ({ kind, name }) =>
+    KINDS[kind]?.ofTable || kind === 'row_security' || kind === 'extension' ? undefined : bareName(name),
+  boundText: ({ kind, definition }) => (isRoutine(kind) ? routineHead(definition) : definition),
+  isReplacedInPlace(before, after) {
+    const { kind } = after;
+    if (isRoutine(kind)) return signature(before.definition) === signature(after.definition);
+    return kind !== 'view' && kind !== 'materialized_view';
+  },
+  compile(operation) {
+    if (operation.type !== 'dropObject') assertCreates(operation, operation.definition);
+    switch (operation.type) {
+      case 'createObject':
+        return [statement(operation.definition, withGrants(operation, operation.definition))];
+      case 'dropObject':
+        return [dropStatement(operation)];
+      case 'replaceObject':
+        return replace(operation);
+    }
+  },
+};
+
+/** The table or view that an object belongs to. */
+export function tableOf({ kind, name }: Pick<DatabaseObject, 'kind' | 'name'>): string | undefined {
+  return KINDS[kind]?.ofTable ? name.slice(0, name.indexOf('.')) : undefined;
+}
+
+/** The name without the arguments that distinguish it from others. */
+const bareName = (name: string): string => /^(.+?)\(.*\)$/s.exec(name)?.[1] ?? name;
+
+function memberName({ kind, name }: Pick<DatabaseObject, 'kind' | 'name'>): string {
+  const table = tableOf({ kind, name });
+  return table === undefined ? bareName(name) : name.slice(table.length + 1);
+}
+
+/** A user's text: its unqualified names are those of the schema of the tables. */
+function statement(text: string, sql = text, destructive = false): Statement<RawSql> {
+  return { text, run: { kind: 'raw', sql, inSchema: true }, transactional: true, destructive };
+}
+
+/** Throws `migration_invalid` if the text does not create the object. */
+function assertCreates(object: Pick<DatabaseObject, 'kind' | 'name'>, definition: string): void {
+  const { kind, name } = object;
+  assertUsable(definition);
+  const tokens = [...tokenize(definition)].filter((token) => token.kind !== 'comment');
+  const words = tokens.map(({ text }) => text);
+  const start = headLength(KINDS[kind]?.head ?? '', words);
+  const example = `${KINDS[kind]?.head.replace(/ \[[^\]]*\]/g, '').toUpperCase()} ${quoteIdentifier(memberName(object))} …`;
+  const invalid = (why: string): SvcError =>
+    new SvcError('migration_invalid', `The definition of "${objectKey(object)}" does not create it.`, {
+      why,
+      next: [`Begin it with: ${example}`],
+    });
+  if (KINDS[kind]?.ofTable && !/^[^.]+\../.test(name)) throw invalid('A file is named <table>.<name>.sql.');
+  if (start === undefined) throw invalid(`It begins with: ${words.slice(0, 4).join(' ')}`);
+  if (words[start + 1] === '.') throw invalid('Its name has a schema. Leave it out: svc adds the one of the tables.');
+  const written = unquoted(words[start] ?? '');
+  if (written !== memberName(object)) throw invalid(`It names "${written}", and its file "${memberName(object)}".`);
+  const table = tableOf(object);
+  if (table === undefined) return;
+  const event = words.indexOf(kind === 'rule' ? 'to' : 'on', start + 1);
+  const on = unquoted(words[event + (words[event + 1] === 'only' ? 2 : 1)] ?? '');
+  if (on !== table)
+    throw invalid(`It is on "${on}", and its file says "${table}": a file is named <table>.<name>.sql.`);
+}
+
+const unquoted = (token: string): string => (token.startsWith('"') ? token.slice(1, -1).replaceAll('""', '"') : token);
+
+/** How many of the words are the beginning; undefined if they are another. */
+function headLength(head: string, words: readonly string[]): number | undefined {
+  let at = 0;
+  for (const [, optional, word = ''] of head.matchAll(/\[([^\]]*)\]|(\w+)/g)) {
+    const expected = (optional ?? word).split(' ');
+    const matches = expected.every((one, index) => words[at + index] === one);
+    if (matches) at += expected.length;
+    else if (optional === undefined) return undefined;
+  }
+  return at;
+}
+
+function dropText({ kind, name }: Pick<DatabaseObject, 'kind' | 'name'>): string {
+  const member = quoteIdentifier(memberName({ kind, name }));
+  const table = tableOf({ kind, name });
+  if (kind === 'row_security')
+    return `ALTER TABLE ${member} DISABLE ROW LEVEL SECURITY;\n\nALTER TABLE ${member} NO FORCE ROW LEVEL SECURITY`;
+  const signature = name.slice(bareName(name).length);
+  const words = kind.replaceAll('_', ' ').toUpperCase();
+  return `DROP ${words} ${member}${signature}${table === undefined ? '' : ` ON ${quoteIdentifier(table)}`}`;
+}
+
+function dropStatement(object: Pick<DatabaseObject, 'kind' | 'name'>): Statement<RawSql> {
+  const text = dropText(object);
+  const kept = hasGrants(object) ? `${keepGrants(object)};\n${text}` : text;
+  // A sequence has a value, which its definition does not.
+  return statement(text, kept, object.kind === 'sequence');
+}
+
+function replace(operation: ReplaceObject): readonly Statement<PostgresqlStep>[] {
+  const { kind, name, definition, was } = operation;
+  assertCreates(operation, was);
+  if (kind === 'type') return replaceType(operation);
+  if (kind === 'domain') return [swapType(operation)];
+  if (kind === 'sequence')
+    return [statement(definition.replace(/^\s*create\s+sequence(\s+if\s+not\s+exists)?/i, 'ALTER SEQUENCE'))];
+  if (kind === 'schema' || kind === 'extension') {
+    throw new SvcError('migration_invalid', `"${objectKey(operation)}" cannot be replaced.`, {
+      why: `PostgreSQL changes ${kind === 'schema' ? 'a schema' : 'an extension'} by statements of its own.`,
+      next: ['Write a raw migration for the change, and restore the file.'],
+    });
+  }
+  const isAnother = isRoutine(kind) && signature(definition) !== signature(was);
+  if (!KINDS[kind]?.replaceable || isAnother) {
+    const text = `${dropText({ kind, name })};\n\n${definition}`;
+    return [statement(text, hasGrants(operation) ? `${keepGrants(operation)};\n${withGrants(operation, text)}` : text)];
+  }
+  const text = orReplace(definition);
+  if (kind === 'view') return [statement(text, replaceView(operation, text))];
+  return [statement(text)];
+}
+
+const isRoutine = (kind: string): boolean => kind === 'function' || kind === 'procedure';
+
+/** A routine without its body, if that is a string, which is only read when it runs. */
+const routineHead = (definition: string): string => definition.replace(/\bas\s*(?:\$|e?')[\s\S]*$/i, '');
+
+const ATTRIBUTES =
+  /^(?:as|language|transform|window|immutable|stable|volatile|leakproof|not|called|strict|security|external|parallel|cost|rows|support|set|begin|return)$/;
+
+/** The arguments and the result of a routine: what OR REPLACE cannot change. */
+function signature(definition: string): string {
+  const words = [...tokenize(definition)].filter(({ kind }) => kind !== 'comment').map(({ text }) => text);
+  let depth = 0;
+  const end = words.findIndex((word) => {
+    depth += word === '(' ? 1 : word === ')' ? -1 : 0;
+    return depth === 0 && ATTRIBUTES.test(word);
+  });
+  return words.slice(words.indexOf('('), end < 0 ? undefined : end).join(' ');
+}
+
+const orReplace = (definition: string): string =>
+  definition.replace(/^((?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)*create\s+)(?:or\s+replace\s+)?/i, '$1OR REPLACE ');
+
+/** Other columns are refused by OR REPLACE: then the view is dropped and created, unless something depends on it. */
+function replaceView(object: ReplaceObject, text: string): string {
+  const view = quoteLiteral(quoteIdentifier(object.name));
+  const recreate = `${keepGrants(object)};\n${dropText(object)};\n${withGrants(object, object.definition)}`;
+  return doBlock(
+    `BEGIN EXECUTE ${quoteLiteral(text)}; EXCEPTION WHEN invalid_table_definition THEN IF EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass(${view})) OR EXISTS (SELECT FROM pg_rewrite WHERE ev_class = to_regclass(${view}) AND rulename <> '_RETURN') THEN RAISE; END IF; EXECUTE ${quoteLiteral(recreate)}; END`,
+  );
+}
+
+const GRANTED: ReadonlySet<string> = new Set(['view', 'materialized_view', 'function', 'procedure']);
+const hasGrants = ({ kind }: Pick<DatabaseObject, 'kind'>): boolean => GRANTED.has(kind);
+
+/** What a drop would lose, for the same object created again in the same transaction. */
+const setting = (object: Pick<DatabaseObject, 'kind' | 'name'>): string =>
+  quoteLiteral(`svc.grants_${Buffer.from(objectKey(object)).toString('hex')}`);
+
+function catalogEntry({ kind, name }: Pick<DatabaseObject, 'kind' | 'name'>) {
+  const quoted = `${quoteIdentifier(bareName(name))}${name.slice(bareName(name).length)}`;
+  return isRoutine(kind)
+    ? {
+        select: `proacl::text AS acl, proowner AS owner FROM pg_proc WHERE oid = ${name.endsWith(')') ? `to_regprocedure(${quoteLiteral(quoted)})` : `to_regproc(${quoteLiteral(quoted)})`}`,
+        grantable: `ROUTINE ${quoted}`,
+        owned: `${kind.toUpperCase()} ${quoted}`,
+      }
+    : {
+        select: `relacl::text AS acl, relowner AS owner FROM pg_class WHERE oid = to_regclass(${quoteLiteral(quoted)})`,
+        grantable: `TABLE ${quoted}`,
+        owned: `${kind.replaceAll('_', ' ').toUpperCase()} ${quoted}`,
+      };
+}
+
+const keepGrants = (object: Pick<DatabaseObject, 'kind' | 'name'>): string =>
+  `SELECT set_config(${setting(object)}, json_build_object('acl', acl, 'owner', owner)::text, true) FROM (SELECT ${catalogEntry(object).select}) kept`;
+
+/** The text, followed by what restores the grants and the owner that the object had before it was dropped. */
+function withGrants(object: Pick<DatabaseObject, 'kind' | 'name'>, text: string): string {
+  if (!hasGrants(object)) return text;
+  const { grantable, owned } = catalogEntry(object);
+  const restore = `DECLARE kept json := NULLIF(current_setting(${setting(object)}, true), '')::json; given record; BEGIN IF kept IS NULL THEN RETURN; END IF; PERFORM set_config(${setting(object)}, '', true); IF kept ->> 'acl' IS NOT NULL THEN EXECUTE ${quoteLiteral(`REVOKE ALL ON ${grantable} FROM PUBLIC`)}; FOR given IN SELECT * FROM aclexplode((kept ->> 'acl')::aclitem[]) LOOP EXECUTE format('GRANT %s ON %s TO %s%s', given.privilege_type, ${quoteLiteral(grantable)}, CASE WHEN given.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(given.grantee)) END, CASE WHEN given.is_grantable AND given.grantee <> 0 THEN ' WITH GRANT OPTION' ELSE '' END); END LOOP; END IF; IF pg_get_userbyid((kept ->> 'owner')::oid) <> current_user THEN EXECUTE format('ALTER %s OWNER TO %I', ${quoteLiteral(owned)}, pg_get_userbyid((kept ->> 'owner')::oid)); END IF; END`;
+  return `${text}\n;${doBlock(restore)}`;
+}
+
+/** The labels of a native enum, each quoted; undefined for another type. */
+function enumLabels(definition: string): readonly string[] | undefined {
+  const tokens = [...tokenize(definition)].filter(({ kind }) => kind !== 'comment');
+  const at = tokens.findIndex(({ text }, index) => text === 'enum' && tokens[index - 1]?.text === 'as');
+  if (at < 0) return undefined;
+  return tokens.slice(at).flatMap(({ kind, text }) => (kind === 'quoted' ? [text] : []));
+}
+
+function replaceType(operation: ReplaceObject): readonly Statement<PostgresqlStep>[] {
+  const [labels, before] = [enumLabels(operation.definition), enumLabels(operation.was)];
+  if (!labels || !before) return [swapType(operation)];
+  const kept = labels.filter((label) => before.includes(label));
+  if (kept.join() !== before.join()) return [swapType(operation)];
+  const added = labels.flatMap((label, index) => (before.includes(label) ? [] : [{ label, index }]));
+  const type = `${SCHEMA_PLACEHOLDER}${quoteIdentifier(operation.name)}`;
+  // A new value cannot be used in the transaction that adds it.
+  return added.map(({ label, index }) =>
+    sqlStatement(
+      `ALTER TYPE ${type} ADD VALUE IF NOT EXISTS ${label}${index > 0 ? ` AFTER ${labels[index - 1]}` : ` BEFORE ${before[0]}`}`,
+      { transactional: false, idempotent: true },
+    ),
+  );
+}
+
+/** Makes a type again under its name and moves every column of it over: a value that it no longer has is refused. */
+function swapType({ kind, name, definition }: ReplaceObject): Statement<RawSql> {
+  const type = quoteIdentifier(name);
+  const former = quoteIdentifier(`${name.slice(0, 50)}__former`);
+  const word = kind.toUpperCase();
+  const move = `DECLARE used record; BEGIN FOR used IN SELECT a.attrelid::regclass AS rel, a.attname AS field, t.typcategory = 'A' AS many, pg_get_expr(d.adbin, d.adrelid) AS value FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid AND c.relkind IN ('r', 'p', 'c') AND NOT c.relispartition JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum WHERE NOT a.attisdropped AND (t.oid = ${quoteLiteral(former)}::regtype OR t.typelem = ${quoteLiteral(former)}::regtype AND t.typcategory = 'A') LOOP IF used.value IS NOT NULL THEN EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', used.rel, used.field); END IF; EXECUTE format('ALTER TABLE %s ALTER COLUMN %I TYPE %s USING %I::text%s::%s', used.rel, used.field, ${quoteLiteral(type)} || CASE WHEN used.many THEN '[]' ELSE '' END, used.field, CASE WHEN used.many THEN '[]' ELSE '' END, ${quoteLiteral(type)} || CASE WHEN used.many THEN '[]' ELSE '' END); IF used.value IS NOT NULL THEN EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', used.rel, used.field, replace(used.value, ${quoteLiteral(former)}::regtype::text, ${quoteLiteral(type)})); END IF; END LOOP; END`;
+  const text = `ALTER ${word} ${type} RENAME TO ${former};\n\n${definition};\n\n-- every column of the type is moved over\n\nDROP ${word} ${former}`;
+  return statement(
+    text,
+    `ALTER ${word} ${type} RENAME TO ${former};\n${definition};\n${doBlock(move)};\nDROP ${word} ${former}`,
+  );
+}

@@ -1,0 +1,356 @@
+import * as assert from 'node:assert/strict';
+import { cpSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { objectKey } from '../core/schema/database-object.ts';
+import { engines, type TestEngine } from './kit/engines.ts';
+import { assertExit, json, LONG, type Project, project } from './kit/project.ts';
+import { test } from './kit/test.ts';
+
+/** Views, functions, triggers and types: a file each, through the command line, on databases with rows. */
+
+const SCHEMA = 'svc/database/schema.json';
+const OBJECTS = 'svc/database/objects/main';
+
+const GROWN = `
+create type mood as enum ('sad', 'ok', 'happy');
+create type price as (amount numeric(12,2), currency text);
+create domain positive as integer check (value > 0);
+comment on domain positive is 'more than nothing';
+create sequence tickets start 1000 increment 5;
+create function slug(t text) returns text language sql immutable as $$ select lower(regexp_replace(t, '[^a-z]+', '-', 'gi')) $$;
+create function touch() returns trigger language plpgsql as $$ begin new.updated_at := now(); return new; end $$;
+comment on function touch() is 'sets updated_at';
+create function twice(a int) returns int language sql as 'select a * 2';
+create function twice(a text) returns text language sql as 'select a || a';
+create procedure nothing() language plpgsql as $$ begin end $$;
+create table users (id int primary key, name text not null default slug('A b'), mood mood not null default 'ok', moods mood[],
+  price price, age positive, ticket int default nextval('tickets'), updated_at timestamptz, check (slug(name) <> ''));
+create index users_slug on users (slug(name));
+create table posts (id int primary key, user_id int references users (id), title text, views int);
+create trigger touch before update of name on users for each row when (old.name <> new.name) execute function touch();
+create constraint trigger late after insert on posts deferrable initially deferred for each row execute function touch();
+alter table posts disable trigger late;
+create view active as select u.id, u.name, u.mood, count(p.id) as posts from users u left join posts p on p.user_id = u.id group by u.id;
+comment on view active is 'who wrote';
+comment on column active.posts is 'how many';
+create view very_active with (security_barrier = true) as select * from active where posts > 10;
+create materialized view totals as select user_id, sum(views) as views from posts group by user_id;
+create unique index totals_user on totals (user_id);
+create trigger instead instead of insert on active for each row execute function touch();
+create rule protect as on delete to posts do instead nothing;
+alter table posts enable row level security;
+alter table posts force row level security;
+create policy own on posts as restrictive for select using (user_id > 0);
+create function author(p posts) returns users language sql stable as $$ select * from users where id = p.user_id $$;
+`;
+
+const ROWS = `
+insert into users (id, name, mood, moods, age) values (1, 'Ann', 'happy', '{sad,ok}', 4), (2, 'Ben', 'sad', null, null);
+insert into posts (id, user_id, views) values (1, 1, 7), (2, 1, 1), (3, 2, 5);
+`;
+
+interface Fixture extends Project {
+  readonly url: string;
+  query(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
+  objects(): Promise<ReadonlyMap<string, string>>;
+  readonly edit: (file: string, change: (text: string) => string) => void;
+}
+
+function on(title: string, body: (fixture: Fixture, engine: TestEngine) => Promise<void>, setup = ''): void {
+  for (const engine of engines) {
+    if (engine.missing !== undefined) {
+      test.skip(`${engine.name}: ${title}`, engine.missing);
+      continue;
+    }
+    test(
+      `${engine.name}: ${title}`,
+      () =>
+        engine.withUrl(async (url, connect) => {
+          // An embedded database has one connection at a time.
+          const connected = async <T>(
+            work: (target: Awaited<ReturnType<typeof connect>>) => Promise<T>,
+          ): Promise<T> => {
+            const target = await connect();
+            try {
+              return await work(target);
+            } finally {
+              await target.connection.close();
+            }
+          };
+          const main = project({ main: url });
+          const fixture: Fixture = {
+            ...main,
+            url,
+            query: (text) => connected(({ connection }) => connection.query(text)),
+            objects: () =>
+              connected(async ({ connection }) => {
+                const objects = (await connection.objects?.()) ?? [];
+                return new Map(objects.map((object) => [objectKey(object), object.definition]));
+              }),
+            edit: (file, change) => main.write(file, change(main.read(file))),
+          };
+          if (setup !== '') await fixture.query(setup);
+          await body(fixture, engine);
+        }),
+      LONG,
+    );
+  }
+}
+
+async function adopted({ svc }: Fixture): Promise<void> {
+  assertExit(await svc('db', 'schema', 'pull'));
+  assertExit(await svc('db', 'migrate', 'baseline'));
+  assert.match(assertExit(await svc('db', 'schema', 'check')).stdout, /^OK/);
+}
+
+const types = (fixture: Project, index = -1): readonly string[] => {
+  const file = fixture.files().at(index);
+  const { up } = JSON.parse(fixture.read(`svc/database/migrations/main/${file}`));
+  return up.map(({ type, kind, name, collection }: Record<string, string>) =>
+    [type, kind === undefined ? (collection ?? name) : `${kind}/${name}`].join(' '),
+  );
+};
+
+on(
+  'a database with objects is pulled, made again from its files, and rolled back to nothing',
+  async (fixture, engine) => {
+    await adopted(fixture);
+    const { warnings, objects } = json(assertExit(await fixture.svc('db', 'schema', 'pull', '--json')));
+    assert.deepEqual(warnings, []);
+    const before = await fixture.objects();
+    assert.deepEqual([...objects].sort(), [...before.keys()].sort());
+    await engine.withUrl(async (url, connect) => {
+      const made = project({ main: url });
+      cpSync(join(fixture.root, 'svc'), join(made.root, 'svc'), { recursive: true });
+      assertExit(await made.svc('db', 'migrate'));
+      assert.match(assertExit(await made.svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
+      assert.match(assertExit(await made.svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
+      const read = async (text?: string) => {
+        const { connection } = await connect();
+        try {
+          if (text !== undefined) await connection.query(text);
+          return new Map(((await connection.objects?.()) ?? []).map((one) => [objectKey(one), one.definition]));
+        } finally {
+          await connection.close();
+        }
+      };
+      assert.deepEqual(await read(ROWS), before);
+      assertExit(await made.svc('db', 'migrate', 'rollback', '--allow-destructive'));
+      assert.deepEqual(await read(), new Map());
+    });
+  },
+  GROWN,
+);
+
+on(
+  'what reads a field is moved aside when its type changes, and keeps its grants, comments and indexes',
+  async (fixture) => {
+    const { svc, edit, query } = fixture;
+    await adopted(fixture);
+    await query('create role svc_reader').catch(() => undefined);
+    await query('grant select on active to svc_reader with grant option; grant select on totals to public');
+    const before = await fixture.objects();
+    const grants = () =>
+      query(
+        "select relname, relacl::text as acl, pg_get_userbyid(relowner) as owner from pg_class where relkind in ('v', 'm') and relacl is not null and relnamespace = current_schema()::regnamespace order by 1",
+      );
+    const granted = await grants();
+    assert.deepEqual(
+      granted.map(({ relname }) => relname),
+      ['active', 'totals'],
+    );
+
+    edit(SCHEMA, (text) => {
+      const [entry] = JSON.parse(text);
+      const { users, posts } = entry.tables;
+      posts.views = { type: 'BigInt' };
+      users.name = { ...users.name, type: 'String', length: 80 };
+      return JSON.stringify([entry]);
+    });
+    edit(`${OBJECTS}/view/active.sql`, (text) => text.replace('u.mood,', "u.mood, 'new' AS added,"));
+    assertExit(await svc('db', 'schema', 'generate'));
+    const planned = types(fixture);
+    const order = (...keys: readonly string[]) => keys.map((key) => planned.indexOf(key));
+    for (const places of [
+      order(
+        'dropObject view/very_active',
+        'dropObject view/active',
+        'modifyField users',
+        'createObject view/active',
+        'createObject view/very_active',
+      ),
+      order(
+        'dropObject trigger/active.instead',
+        'dropObject view/active',
+        'createObject view/active',
+        'createObject trigger/active.instead',
+      ),
+      order('dropObject trigger/users.touch', 'modifyField users', 'createObject trigger/users.touch'),
+      order('dropObject materialized_view/totals', 'modifyField posts', 'createObject materialized_view/totals'),
+    ]) {
+      assert.ok(!places.includes(-1), planned.join('\n'));
+      assert.deepEqual(
+        places,
+        [...places].sort((a, b) => a - b),
+        planned.join('\n'),
+      );
+    }
+    assert.match(
+      assertExit(await svc('db', 'migrate', '--dry-run')).stdout,
+      /DROP MATERIALIZED VIEW "totals"[\s\S]*ALTER TABLE "posts"[\s\S]*CREATE MATERIALIZED VIEW totals/,
+    );
+    assertExit(await svc('db', 'migrate', '--allow-destructive'));
+    assert.match(assertExit(await svc('db', 'schema', 'check')).stdout, /^OK/);
+    assert.deepEqual(await grants(), granted);
+    const [total] = await query('select views::text as views from totals where user_id = 1');
+    assert.equal(total?.views, '8');
+    const after = await fixture.objects();
+    const changed = [...after].filter(([key, text]) => before.get(key) !== text).map(([key]) => key);
+    assert.deepEqual(
+      changed.sort(),
+      ['trigger/users.touch', 'view/active'].filter((key) => changed.includes(key)),
+    );
+    assert.ok(changed.includes('view/active'));
+
+    assertExit(await svc('db', 'migrate', 'rollback', '--allow-destructive'));
+    assert.deepEqual(await fixture.objects(), before);
+    assert.deepEqual(await grants(), granted);
+  },
+  GROWN + ROWS,
+);
+
+on(
+  'a value is added to a native enum where the file has it, and one is removed if no row has it',
+  async (fixture) => {
+    const { svc, edit, query } = fixture;
+    await adopted(fixture);
+    const file = `${OBJECTS}/type/mood.sql`;
+    const labels = async () =>
+      (await query('select unnest(enum_range(null::mood))::text as label')).map(({ label }) => label);
+    const moods = () => query('select id, mood::text as mood, moods::text as moods from users order by id');
+    const rows = await moods();
+    edit(file, (text) => text.replace("'sad',", "'awful',\n  'sad',\n  'so-so',"));
+    assertExit(await svc('db', 'schema', 'generate'));
+    assert.deepEqual(types(fixture), ['replaceObject type/mood']);
+    assertExit(await svc('db', 'migrate'));
+    assert.deepEqual(await labels(), ['awful', 'sad', 'so-so', 'ok', 'happy']);
+    assert.match(assertExit(await svc('db', 'schema', 'check')).stdout, /^OK/);
+
+    await query("update users set mood = 'awful' where id = 2");
+    const held = assertExit(await svc('db', 'migrate', 'rollback'), 1);
+    assert.match(held.stderr, /awful/);
+    assert.match(held.stderr, /None of it took effect/);
+    assert.equal((await labels()).length, 5);
+    await query("update users set mood = 'sad' where id = 2");
+
+    assertExit(await svc('db', 'migrate', 'rollback'));
+    assert.deepEqual(await labels(), ['sad', 'ok', 'happy']);
+    assert.deepEqual(await moods(), rows);
+    assert.match(assertExit(await svc('db', 'schema', 'check')).stdout, /^OK/);
+    const [field] = await query(
+      "select pg_get_expr(adbin, adrelid) as value from pg_attrdef d join pg_attribute a on a.attrelid = adrelid and a.attnum = adnum where adrelid = 'users'::regclass and attname = 'mood'",
+    );
+    assert.equal(field?.value, "'ok'::mood");
+  },
+  `${GROWN.replace(/create view active[^;]*;|comment on (?:view|column) active[^;]*;|create view very_active[^;]*;|create trigger instead[^;]*;/g, '')}${ROWS}`,
+);
+
+on(
+  'a function is replaced in place, or dropped and created if its arguments change',
+  async (fixture) => {
+    const { svc, edit, query, write, root } = fixture;
+    await adopted(fixture);
+    edit(`${OBJECTS}/function/touch.sql`, (text) => text.replace('now()', "'2020-01-01'"));
+    write(
+      `${OBJECTS}/function/added.sql`,
+      "create function added(a int)\nreturns int language sql as 'select a + 1';\n",
+    );
+    assertExit(await svc('db', 'schema', 'generate'));
+    assert.deepEqual(types(fixture), ['createObject function/added', 'replaceObject function/touch']);
+    assertExit(await svc('db', 'migrate'));
+    await query("update users set name = 'Zoe' where id = 1");
+    const [user] = await query('select updated_at::date::text as day from users where id = 1');
+    assert.equal(user?.day, '2020-01-01');
+    // The text of a person differs from the one of the server, and means the same.
+    assert.match(assertExit(await svc('db', 'schema', 'check')).stdout, /^OK/);
+    const pulled = json(assertExit(await svc('db', 'schema', 'pull', '--json')));
+    assert.deepEqual(pulled.migrations, []);
+
+    await query('revoke execute on function added from public');
+    write(
+      `${OBJECTS}/function/added.sql`,
+      "create or replace function added(a int, b int)\nreturns int language sql as 'select a + b';\n",
+    );
+    assertExit(await svc('db', 'schema', 'generate'));
+    assertExit(await svc('db', 'migrate'));
+    const found = await query(
+      "select pg_get_function_identity_arguments(oid) as args, proacl::text as acl from pg_proc where proname = 'added'",
+    );
+    assert.equal(found.length, 1);
+    assert.equal(found[0]?.args, 'a integer, b integer');
+    assert.doesNotMatch(String(found[0]?.acl), /[{,]=X/);
+    assertExit(await svc('db', 'migrate', 'rollback'));
+    assert.equal((await query('select added(1) as two')).at(0)?.two, 2);
+
+    rmSync(join(root, OBJECTS, 'function/added.sql'));
+    assertExit(await svc('db', 'schema', 'generate'));
+    assert.deepEqual(types(fixture), ['dropObject function/added']);
+  },
+  GROWN + ROWS,
+);
+
+on('an object changed by hand is a difference, which pull adopts or which is undone', async (fixture) => {
+  const { svc, query, read, write } = fixture;
+  await query('create table t (id int primary key, a int); create view v as select a from t');
+  await adopted(fixture);
+  await query('create or replace view v as select a, id from t; create view w as select 1 as one');
+  const checked = assertExit(await svc('db', 'schema', 'check'), 5).stdout;
+  assert.match(checked, /view\/v has another definition/);
+  assert.doesNotMatch(checked, /view\/w is not expected/);
+  assert.match(
+    assertExit(await svc('db', 'schema', 'check', '--strict', '--ignore', 'view/w'), 5).stdout,
+    /^DRIFT.*\n {2}view\/v has another definition\n$/,
+  );
+  write(`${OBJECTS}/view/mine.sql`, 'create view mine as select 2 as two');
+  const pulled = json(assertExit(await svc('db', 'schema', 'pull', '--json')));
+  assert.equal(pulled.migrations.length, 1);
+  assert.deepEqual(types(fixture), ['replaceObject view/v', 'createObject view/w']);
+  assert.match(read(`${OBJECTS}/view/v.sql`), /\bid\b/);
+  assertExit(await svc('db', 'migrate', 'baseline'));
+  assertExit(await svc('db', 'schema', 'check', '--strict'));
+  assertExit(await svc('db', 'schema', 'generate'));
+
+  await query('drop view w');
+  assert.match(assertExit(await svc('db', 'schema', 'check'), 5).stdout, /view\/w is missing/);
+  await query('create view w as select 1 as one');
+  assertExit(await svc('db', 'schema', 'check'));
+});
+
+on('a file that does not create its object is refused before anything is written', async (fixture) => {
+  const { svc, write, root, files } = fixture;
+  write(SCHEMA, [{ db: 'main', tables: { t: { id: { type: 'Integer', primaryKey: true } } } }]);
+  const refused = async (file: string, text: string, why: RegExp) => {
+    write(`${OBJECTS}/${file}`, text);
+    const { stderr } = assertExit(await svc('db', 'schema', 'generate'), 2);
+    assert.match(stderr, /schema_invalid/, file);
+    assert.match(stderr, why, file);
+    assert.match(stderr, /Nothing was written/, file);
+    assert.equal(files().length, 0);
+    rmSync(join(root, 'svc/database/objects'), { recursive: true });
+  };
+  await refused('view/v.sql', 'create view w as select 1', /names "w", and its file "v"/);
+  await refused('view/v.sql', 'create view public.v as select 1', /has a schema/);
+  await refused('view/v.sql', 'create table v (id int)', /begins with: create table v/i);
+  await refused('view/v.sql', 'create view v as select 1; commit', /COMMIT/);
+  await refused('view/v.sql', "create view v as select 'a", /unclosed/);
+  await refused('views/v.sql', 'create view v as select 1', /Did you mean "view"/);
+  await refused('trigger/t.sql', 'create trigger t before insert on t execute function f()', /<table>\.<name>\.sql/);
+  await refused('trigger/t.touch.sql', 'create trigger touch before insert on u execute function f()', /is on "u"/);
+  await refused('policy/t.own.sql', '', /begins with/);
+
+  write(`${OBJECTS}/view/v.sql`, '-- who\ncreate view v as select id from missing;\n');
+  assertExit(await svc('db', 'schema', 'generate'));
+  const failed = assertExit(await svc('db', 'migrate'), 2).stderr;
+  assert.match(failed, /missing/);
+  assert.match(failed, /None of it took effect/);
+});
