@@ -43,14 +43,17 @@ export interface Capabilities {
   readonly unsupported: UnsupportedFeatures;
 }
 
+/** What happens to a field or a table that an object reads. A field whose values are copied counts as dropped. */
+export type ChangeOfRead = 'drop' | 'rename' | 'type';
+
 /** Objects beside tables, each defined by a text in the language of the engine: views, functions, triggers. */
 export interface ObjectRules<Step = unknown> {
   /** The kinds, each the name of a folder, in the order in which objects are created where nothing else decides. */
   readonly kinds: readonly string[];
   /** Kinds that tables use, such as types: they are created before tables and dropped after them. */
   readonly beforeTables: ReadonlySet<string>;
-  /** Kinds that prevent a change of the fields that they read: they are dropped before it and created again after it. */
-  readonly inTheWay: ReadonlySet<string>;
+  /** Whether an object of this kind prevents a change of what it reads: it is dropped before it and created after it. */
+  isInTheWay(kind: string, change: ChangeOfRead): boolean;
   /** The name by which the texts of others refer to an object; undefined if none does. */
   referredName(object: DatabaseObject): string | undefined;
   /** The part of the text whose names the engine binds to objects. Those of the rest are only looked up when it runs. */

@@ -2,7 +2,7 @@ import * as assert from 'node:assert/strict';
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { objectKey } from '../core/schema/database-object.ts';
-import { engines, type TestEngine } from './kit/engines.ts';
+import { committingEngines, engines, type TestEngine } from './kit/engines.ts';
 import { assertExit, json, LONG, type Project, project } from './kit/project.ts';
 import { test } from './kit/test.ts';
 
@@ -56,8 +56,10 @@ interface Fixture extends Project {
   readonly edit: (file: string, change: (text: string) => string) => void;
 }
 
-function on(title: string, body: (fixture: Fixture, engine: TestEngine) => Promise<void>, setup = ''): void {
-  for (const engine of engines) {
+type Body = (fixture: Fixture, engine: TestEngine) => Promise<void>;
+
+function on(title: string, body: Body, setup: string | readonly string[] = [], list = engines): void {
+  for (const engine of list) {
     if (engine.missing !== undefined) {
       test.skip(`${engine.name}: ${title}`, engine.missing);
       continue;
@@ -89,7 +91,7 @@ function on(title: string, body: (fixture: Fixture, engine: TestEngine) => Promi
               }),
             edit: (file, change) => main.write(file, change(main.read(file))),
           };
-          if (setup !== '') await fixture.query(setup);
+          for (const text of typeof setup === 'string' ? [setup] : setup) await fixture.query(text);
           await body(fixture, engine);
         }),
       LONG,
@@ -354,3 +356,96 @@ on('a file that does not create its object is refused before anything is written
   assert.match(failed, /missing/);
   assert.match(failed, /None of it took effect/);
 });
+
+const GROWN_MYSQL = [
+  'create table users (id int primary key, name varchar(40), n int)',
+  'create table log (id int auto_increment primary key, text varchar(200))',
+  'create view named as select id, upper(name) as name from users where n > 0 with check option',
+  'create sql security invoker view few as select * from named where id < 10',
+  "create function twice(a int, b varchar(20)) returns varchar(20) deterministic comment 'two' begin declare x int; set x = a * 2; return concat(x, b); end",
+  "create procedure noted(in t text) begin insert into log (text) values (t); insert into log (text) values ('; end'); end",
+  "create trigger audit after update on users for each row begin if new.name <> old.name then call noted(concat(old.name, '->', new.name)); end if; end",
+  'create trigger `Before It` before insert on users for each row set new.n = coalesce(new.n, 1)',
+  "create event nightly on schedule every 1 day starts '2030-01-01 00:00:00' on completion preserve disable do delete from log",
+];
+
+on(
+  'views, routines, triggers and events are pulled, made again, and rolled back to nothing',
+  async (fixture, engine) => {
+    await adopted(fixture);
+    const { warnings, objects } = json(assertExit(await fixture.svc('db', 'schema', 'pull', '--json')));
+    assert.deepEqual(warnings, []);
+    const before = await fixture.objects();
+    assert.deepEqual([...objects].sort(), [...before.keys()].sort());
+    assert.equal(before.size, 7);
+    await engine.withUrl(async (url, connect) => {
+      const made = project({ main: url });
+      cpSync(join(fixture.root, 'svc'), join(made.root, 'svc'), { recursive: true });
+      assertExit(await made.svc('db', 'migrate'));
+      assert.match(assertExit(await made.svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
+      assert.match(assertExit(await made.svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
+      const { connection } = await connect();
+      const read = async () =>
+        new Map(((await connection.objects?.()) ?? []).map((one) => [objectKey(one), one.definition]));
+      assert.deepEqual(await read(), before);
+      await connection.query("insert into users values (1, 'Ann', null)");
+      await connection.query("update users set name = 'Bea'");
+      assert.deepEqual(
+        (await connection.query('select text from log order by id')).map(({ text }) => text),
+        ['Ann->Bea', '; end'],
+      );
+      assert.equal((await connection.query('select name from few')).at(0)?.name, 'BEA');
+      assertExit(await made.svc('db', 'migrate', 'rollback', '--allow-destructive'));
+      assert.deepEqual(await read(), new Map());
+    });
+  },
+  GROWN_MYSQL,
+  committingEngines,
+);
+
+on(
+  'a view and a trigger are moved aside when what they read is renamed or dropped, and replaced as their files are',
+  async (fixture) => {
+    const { svc, edit, query, write } = fixture;
+    await adopted(fixture);
+    await query("insert into users values (1, 'Ann', 5)");
+    edit(SCHEMA, (text) => {
+      const [entry] = JSON.parse(text);
+      const { n, ...users } = entry.tables.users;
+      entry.tables.users = { ...users, amount: { ...n, renamedFrom: 'n' } };
+      return JSON.stringify([entry]);
+    });
+    edit(`${OBJECTS}/view/named.sql`, (text) => text.replace('`users`.`n`', '`users`.`amount`'));
+    edit(`${OBJECTS}/trigger/users.Before It.sql`, (text) =>
+      text.replaceAll('new.n', 'new.amount').replace('(new.n', '(new.amount'),
+    );
+    edit(`${OBJECTS}/function/twice.sql`, (text) => text.replace('a * 2', 'a * 2 + 1'));
+    write(`${OBJECTS}/view/mine.sql`, 'create   view mine as select ID as ID, amount+1 as more from users');
+    assertExit(await svc('db', 'schema', 'generate'));
+    const planned = types(fixture);
+    const places = ['dropObject view/named', 'renameField users', 'createObject view/named'].map((one) =>
+      planned.indexOf(one),
+    );
+    assert.ok(!places.includes(-1), planned.join('\n'));
+    assert.deepEqual(
+      places,
+      [...places].sort((a, b) => a - b),
+    );
+    assert.ok(planned.includes('replaceObject function/twice'), planned.join('\n'));
+    assertExit(await svc('db', 'migrate'));
+    assert.match(assertExit(await svc('db', 'schema', 'check')).stdout, /^OK/);
+    assert.deepEqual(json(assertExit(await svc('db', 'schema', 'pull', '--json'))).migrations, []);
+    await query("insert into users (id, name) values (2, 'Bob')");
+    const mine = await query('select more from mine order by 1');
+    assert.deepEqual(
+      mine.map(({ more }) => Number(more)),
+      [2, 6],
+    );
+    assert.equal((await query("select twice(1, 'x') as v")).at(0)?.v, '3x');
+    assertExit(await svc('db', 'migrate', 'rollback'));
+    assert.match(assertExit(await svc('db', 'schema', 'check')).stdout, /^OK/);
+    assert.equal((await query("select twice(1, 'x') as v")).at(0)?.v, '2x');
+  },
+  GROWN_MYSQL,
+  committingEngines,
+);

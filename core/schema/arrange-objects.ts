@@ -1,4 +1,4 @@
-import type { ObjectRules } from '../dialect.ts';
+import type { ChangeOfRead, ObjectRules } from '../dialect.ts';
 import { type DatabaseObject, type ObjectModel, objectKey } from './database-object.ts';
 import type { MigrationOperation, ModelOperation, ObjectOperation, Operation } from './operation.ts';
 
@@ -128,7 +128,9 @@ function inTheWay(
   const aside = new Map<string, DatabaseObject>();
   const isBlocking = (object: DatabaseObject): boolean => {
     const bound = { ...object, definition: rules.boundText(object) };
-    if (rules.inTheWay.has(object.kind) && changes.some((fields) => reads(references, bound, fields))) return true;
+    const isBlocked = ({ change, ...fields }: ChangedFields) =>
+      rules.isInTheWay(object.kind, change) && reads(references, bound, fields);
+    if (changes.some(isBlocked)) return true;
     const next = after.get(objectKey(object));
     if (next === undefined || next.definition === object.definition || rules.isReplacedInPlace(object, next))
       return false;
@@ -149,6 +151,7 @@ function inTheWay(
 }
 
 interface ChangedFields {
+  readonly change: ChangeOfRead;
   readonly table: string;
   /** Absent: the whole table. */
   readonly field?: string;
@@ -158,22 +161,34 @@ interface ChangedFields {
 function changedFields(operation: Operation): readonly ChangedFields[] {
   switch (operation.type) {
     case 'dropCollection':
-      return [{ table: operation.collection }];
+      return [{ change: 'drop', table: operation.collection }];
+    case 'renameCollection':
+      return [{ change: 'rename', table: operation.collection }];
     case 'dropField':
-      return [{ table: operation.collection, field: operation.field }];
+      return [{ change: 'drop', table: operation.collection, field: operation.field }];
     case 'modifyField': {
       const { type, native, length, precision, scale, items, enumValues } = operation.changes;
       const isTypeChange = [type, native, length, precision, scale, items, enumValues].some((one) => one !== undefined);
-      return isTypeChange ? [{ table: operation.collection, field: operation.field }] : [];
+      return isTypeChange ? [{ change: 'type', table: operation.collection, field: operation.field }] : [];
     }
     case 'renameField':
-      return operation.strategy === 'copy' ? [{ table: operation.collection, field: operation.from }] : [];
+      return [
+        {
+          change: operation.strategy === 'copy' ? 'drop' : 'rename',
+          table: operation.collection,
+          field: operation.from,
+        },
+      ];
     default:
       return [];
   }
 }
 
-function reads(references: References, { definition }: DatabaseObject, { table, field }: ChangedFields): boolean {
+function reads(
+  references: References,
+  { definition }: DatabaseObject,
+  { table, field }: Omit<ChangedFields, 'change'>,
+): boolean {
   if (!references.names(definition, table)) return false;
   return field === undefined || references.names(definition, field) || definition.includes('*');
 }

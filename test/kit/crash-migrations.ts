@@ -43,7 +43,10 @@ export interface CrashPart {
 
 export function crashMigrations(dialect: string): CrashPart {
   return {
-    migrations: [...stepMigrations(dialect), ...(dialect === 'postgresql' ? [] : [everyStatement(dialect), drops])],
+    migrations: [
+      ...stepMigrations(dialect),
+      ...(dialect === 'postgresql' ? [enumValues] : [everyStatement(dialect), drops, ...objects(dialect)]),
+    ],
     effects: EFFECTS,
   };
 }
@@ -57,7 +60,42 @@ export function crashParts(dialect: string): readonly CrashPart[] {
     { migrations: stepMigrations(dialect), effects: EFFECTS },
     { migrations: [everyStatement(dialect)] },
     { migrations: [beforeDrops, drops] },
+    { migrations: [beforeDrops, ...objects(dialect)] },
   ];
+}
+
+const mood = (...labels: readonly string[]) =>
+  `CREATE TYPE mood AS ENUM (${labels.map((one) => `'${one}'`).join(', ')})`;
+
+/** A value is added outside of a transaction, and removed inside one. */
+const enumValues = migration('20260108_000000_moods')
+  .createObject('type', 'mood', mood('a', 'c'))
+  .replaceObject('type', 'mood', mood('a', 'b', 'c', 'd'), { was: mood('a', 'c') })
+  .createCollection('moods', [key, { name: 'mood', type: 'text', native: 'mood' }])
+  .replaceObject('type', 'mood', mood('b', 'c', 'd'), { was: mood('a', 'b', 'c', 'd') })
+  .build();
+
+/** Every kind of object is created, replaced and dropped. The server may have no statement that replaces one. */
+function objects(dialect: string): readonly Migration[] {
+  const definitions = {
+    function: (value: number) => `CREATE FUNCTION made() RETURNS int DETERMINISTIC BEGIN RETURN ${value}; END`,
+    procedure: (value: number) => `CREATE PROCEDURE noted() BEGIN SELECT ${value}; END`,
+    view: (value: number) => `CREATE VIEW named AS SELECT id, ${value} AS value FROM watched`,
+    trigger: (value: number) => `CREATE TRIGGER watch BEFORE INSERT ON watched FOR EACH ROW SET NEW.age = ${value}`,
+    event: (value: number) => `CREATE EVENT nightly ON SCHEDULE EVERY ${value} DAY DISABLE DO DELETE FROM watched`,
+  };
+  const names = { function: 'made', procedure: 'noted', view: 'named', trigger: 'watched.watch', event: 'nightly' };
+  const kinds = Object.keys(definitions) as (keyof typeof definitions)[];
+  const build = migration('20260108_000000_objects').createCollection('watched', [
+    key,
+    { name: 'age', type: 'integer' },
+  ]);
+  for (const kind of kinds) build.createObject(kind, names[kind], definitions[kind](1));
+  for (const kind of kinds) build.replaceObject(kind, names[kind], definitions[kind](2), { was: definitions[kind](1) });
+  const away = migration(`20260109_000000_${dialect}`);
+  // The others stay, so that the crash suite compares their definitions.
+  for (const kind of kinds.slice(2)) away.dropObject(kind, names[kind], { was: definitions[kind](2) });
+  return [build.build(), away.build()];
 }
 
 /** Steps inside and outside of a transaction, in every order. */

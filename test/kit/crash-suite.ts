@@ -2,7 +2,9 @@ import * as assert from 'node:assert/strict';
 import type { Dialect } from '../../core/dialect.ts';
 import { migrate } from '../../core/migration/migrate.ts';
 import { MigrationEngine } from '../../core/migration/migration-engine.ts';
+import { objectDrift } from '../../core/migration/objects.ts';
 import type { Target } from '../../core/migration/target.ts';
+import { isObjectOperation, objectKey, objectModel, objectsAfter } from '../../core/schema/database-object.ts';
 import { mariadbVariant } from '../../plugins/dialects/mariadb/dialect.ts';
 import { createDialect, mysqlVariant } from '../../plugins/dialects/mysql/dialect.ts';
 import { type CrashPart, crashMigrations, crashParts } from './crash-migrations.ts';
@@ -32,6 +34,11 @@ export function crashSuite(engine: TestEngine): void {
 
   const assertComplete = async (target: Target, { migrations, effects }: CrashPart = allMigrations): Promise<void> => {
     await assertFullyMigrated(target, migrations);
+    const operations = migrations.flatMap(({ up }) => up).filter(isObjectOperation);
+    const named = new Set(operations.map(objectKey));
+    const all = objectModel((await target.connection.objects?.()) ?? []);
+    const objects = new Map([...all].filter(([key]) => named.has(key)));
+    assert.deepEqual(await objectDrift(target.connection, objectsAfter(operations), objects), []);
     if (!effects) return;
     const found = await target.connection.query('SELECT what FROM effects ORDER BY what');
     assert.deepEqual(

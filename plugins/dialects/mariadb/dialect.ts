@@ -13,6 +13,7 @@ export const mariadbTraits: Traits = {
   tableCollation: 'utf8mb4_unicode_ci',
   descendingIndexesSince: [10, 8, 0],
   randomBytesSince: [10, 10, 0],
+  replacesRoutines: true,
   dropCheck: 'DROP CONSTRAINT',
   copiesForExpressionDefaults: false,
   hasColumnChecks: true,

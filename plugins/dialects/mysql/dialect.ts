@@ -5,6 +5,7 @@ import { compileSql } from '../sql/compile.ts';
 import { normalizeModel } from './catalog/normalize.ts';
 import { createGrammar } from './compile/grammar.ts';
 import { parseString, unescapeString } from './compile/literal.ts';
+import { objectRules } from './compile/objects.ts';
 import { type MysqlStep, withViolations } from './compile/step.ts';
 import { columnTypes } from './compile/types.ts';
 import { findViolations } from './compile/violations.ts';
@@ -19,6 +20,7 @@ export const mysqlTraits: Traits = {
   title: 'MySQL',
   tableCollation: 'utf8mb4_0900_ai_ci',
   randomBytesSince: [5, 6, 17],
+  replacesRoutines: false,
   dropCheck: 'DROP CHECK',
   renamedConstraintSuffixes: { foreignKey: '_ibfk_', check: '_chk_' },
   copiesForExpressionDefaults: true,
@@ -94,6 +96,7 @@ export function createDialect(variant: Variant): Dialect<MysqlStep> {
       const violations = findViolations(grammar, traits, operation, before);
       return first ? [violations.length > 0 ? withViolations(first, violations) : first, ...rest] : [];
     },
+    objects: objectRules(traits),
     normalize: normalizeModel,
     identify: (url) => identify(url, schemes),
     connect: async (url, options) => connect(variant, url, parseSettings(options, title)),

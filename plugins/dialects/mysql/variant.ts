@@ -31,6 +31,8 @@ export interface Traits {
   /** Older servers accept DESC in an index and ignore it. */
   readonly descendingIndexesSince?: Version;
   readonly randomBytesSince: Version;
+  /** CREATE OR REPLACE exists for routines, triggers and events. */
+  readonly replacesRoutines: boolean;
   readonly dropCheck: 'DROP CHECK' | 'DROP CONSTRAINT';
   /** Adding a column with an expression as its default copies the table. */
   readonly copiesForExpressionDefaults: boolean;

@@ -13,6 +13,8 @@ export interface RawSql {
   readonly sql: string;
   /** Names without a schema are those of the schema of the tables. */
   readonly inSchema?: true;
+  /** The object that it drops, as `kind/name`. */
+  readonly drops?: string;
 }
 
 /** The parts of a text between its schema placeholders. */

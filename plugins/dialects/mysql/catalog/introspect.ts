@@ -283,10 +283,13 @@ export function modelIndex({ name, unique, native, columns }: CatalogIndex): Ind
   };
 }
 
-/** Objects that a model cannot contain: views and triggers. */
+/** What is neither in a model nor an object: sequences and system-versioned tables of MariaDB. */
 export async function readUnsupportedObjects(exec: ExecSql): Promise<UnsupportedObject[]> {
   const rows = await rowsOf(exec, UNSUPPORTED_OBJECTS);
-  const found = rows.map(({ collection, what }) => ({ collection: String(collection), what: String(what) }));
+  const found = rows.map(({ collection, what }) => ({
+    ...(typeof collection === 'string' && { collection }),
+    what: String(what),
+  }));
   if (await canSeeTriggers(exec)) return found;
   return [...found, { what: 'may have triggers, which its user cannot see without the privilege TRIGGER' }];
 }
@@ -314,7 +317,14 @@ const grantPattern = (name: string): RegExp =>
 
 const UNSUPPORTED_OBJECTS = `
 SELECT t.table_name AS collection, CONCAT('is a ', LOWER(t.table_type), ', which svc cannot create') AS what
-FROM information_schema.tables t WHERE t.table_schema = DATABASE() AND t.table_type <> 'BASE TABLE' AND t.table_name NOT LIKE '\\_svc\\_%'
-UNION ALL SELECT g.event_object_table, CONCAT('has the trigger ', g.trigger_name, ', which svc cannot create')
-FROM information_schema.triggers g WHERE g.event_object_schema = DATABASE() AND g.event_object_table NOT LIKE '\\_svc\\_%'
+FROM information_schema.tables t WHERE t.table_schema = DATABASE() AND t.table_type NOT IN ('BASE TABLE', 'VIEW') AND t.table_name NOT LIKE '\\_svc\\_%'
+UNION ALL SELECT NULL, CONCAT('has the ', kind, ' ', name, ', whose text its user may not see') FROM (
+  SELECT 'view' AS kind, table_name AS name FROM information_schema.views WHERE table_schema = DATABASE() AND view_definition = ''
+  UNION ALL SELECT LOWER(routine_type), routine_name FROM information_schema.routines WHERE routine_schema = DATABASE() AND routine_definition IS NULL
+    AND routine_type IN ('FUNCTION', 'PROCEDURE')) hidden
+UNION ALL SELECT NULL, CONCAT('has the ', kind, ' ', name, ', which was made with another sql_mode: ', sql_mode) FROM (
+  SELECT LOWER(routine_type) AS kind, routine_name AS name, sql_mode FROM information_schema.routines WHERE routine_schema = DATABASE()
+  UNION ALL SELECT 'trigger', trigger_name, sql_mode FROM information_schema.triggers WHERE trigger_schema = DATABASE()
+  UNION ALL SELECT 'event', event_name, sql_mode FROM information_schema.events WHERE event_schema = DATABASE()) made
+WHERE sql_mode REGEXP 'ANSI_QUOTES|PIPES_AS_CONCAT|NO_BACKSLASH_ESCAPES|HIGH_NOT_PRECEDENCE|IGNORE_SPACE' OR sql_mode NOT LIKE '%STRICT%'
 ORDER BY collection, what`;

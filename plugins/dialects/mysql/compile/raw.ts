@@ -43,8 +43,8 @@ export function compileRaw({ statement: text, check, transaction }: Raw): Statem
 
 const firstWords = (words: string): string => words.split(' ').slice(0, 2).join(' ').toUpperCase();
 
-/** The first words of each statement, in lower case. */
-function assertUsable(text: string): string[] {
+/** The first words of each statement, in lower case. Throws `migration_invalid` for text that svc cannot run. */
+export function assertUsable(text: string): string[] {
   const parts = splitStatements(text);
   for (const words of parts) {
     const control = AUTOCOMMIT.test(words) ? 'set autocommit' : TRANSACTION_CONTROL.exec(words)?.[0];

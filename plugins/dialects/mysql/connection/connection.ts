@@ -5,6 +5,7 @@ import { recordStore } from '../../sql/record-store.ts';
 import { type ExecSql, type Result, rowsOf } from '../../sql/session.ts';
 import { introspectTables, readUnsupportedObjects } from '../catalog/introspect.ts';
 import { normalizeExpressions, normalizeModel, withoutDefaultCollation } from '../catalog/normalize.ts';
+import { normalizeObjects, readObjects } from '../catalog/objects.ts';
 import { readCatalog } from '../catalog/read-catalog.ts';
 import { withCurrentNames } from '../catalog/renamed-constraints.ts';
 import { createGrammar } from '../compile/grammar.ts';
@@ -83,6 +84,8 @@ export async function connect(variant: Variant, url: string, settings: Settings)
       const { unsupported } = await read();
       return [...unsupported, ...(await withSvcErrors(() => readUnsupportedObjects(session.exec)))];
     },
+    objects: () => withSvcErrors(() => readObjects(session)),
+    normalizeObjects: (objects) => withSvcErrors(() => normalizeObjects(session, objects)),
     normalize: (model) =>
       withSvcErrors(async () =>
         withCurrentNames(

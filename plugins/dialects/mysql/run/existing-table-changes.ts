@@ -8,6 +8,8 @@ export interface ExistingTableChanges {
   /** The statement that drops a table, by the name of the table at the start. */
   readonly dropped: ReadonlyMap<string, number>;
   readonly foreignKeys: readonly AddedForeignKey[];
+  /** As `kind/name`. Core drops what reads a table before it changes that. */
+  readonly droppedObjects: ReadonlySet<string>;
 }
 
 export interface TableChange {
@@ -35,6 +37,7 @@ export interface AddedForeignKey extends ForeignKeyColumns {
 export function existingTableChanges(statements: readonly MysqlStatement[]): ExistingTableChanges {
   const changes = new Map<string, TableChange[]>();
   const dropped = new Map<string, number>();
+  const droppedObjects = new Set<string>();
   const foreignKeys: AddedForeignKey[] = [];
   /** The original name of each table that the run creates, drops or renames, if it existed at the start. */
   const originals = new Map<string, string | undefined>();
@@ -47,6 +50,8 @@ export function existingTableChanges(statements: readonly MysqlStatement[]): Exi
   for (const [index, statement] of statements.entries()) {
     const plan = statement.run;
     if (plan.kind === 'raw') {
+      if (plan.drops !== undefined) droppedObjects.add(plan.drops);
+      if (plan.inSchema) continue;
       hasRaw = true;
       if (MAY_CHANGE_TABLES.test(statement.text)) break;
       continue;
@@ -81,7 +86,7 @@ export function existingTableChanges(statements: readonly MysqlStatement[]): Exi
     changes.set(table, [...(changes.get(table) ?? []), change]);
     changedColumns.set(table, [...(changedColumns.get(table) ?? []), ...columns]);
   }
-  return { changes, dropped, foreignKeys };
+  return { changes, dropped, foreignKeys, droppedObjects };
 }
 
 /** A raw statement that may replace or empty a table. */

@@ -27,7 +27,7 @@ interface Reader {
 /** Dropped and renamed tables and columns that a view or a trigger reads: the server would keep it, unusable. */
 export async function findReaders(
   exec: ExecSql,
-  { changes, dropped }: ExistingTableChanges,
+  { changes, dropped, droppedObjects }: ExistingTableChanges,
 ): Promise<PreflightFailure[]> {
   const removals = [
     ...[...dropped].map(([table, statement]): Removal => ({ statement, table, isRename: false })),
@@ -38,7 +38,7 @@ export async function findReaders(
     ),
   ];
   if (removals.length === 0) return [];
-  const readers = await readReaders(exec);
+  const readers = (await readReaders(exec)).filter(({ kind, name }) => !droppedObjects.has(`${kind}/${name}`));
   return removals.flatMap((removal): PreflightFailure[] => {
     const reader = readers.find((one) => reads(one, removal));
     return reader ? [{ statement: removal.statement, error: unusableError(removal, reader) }] : [];

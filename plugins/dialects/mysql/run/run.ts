@@ -5,7 +5,6 @@ import { endsElapsed, type RecordWrite } from '../../../../core/records.ts';
 import { lockLostError } from '../../shared/errors.ts';
 import { engineFilledValues } from '../../sql/record-values.ts';
 import { type ExecSql, type Result, rowsOf, type Session } from '../../sql/session.ts';
-import { isRaw } from '../../sql/statement.ts';
 import type { MysqlSegment, MysqlStatement, StatementPlan } from '../compile/step.ts';
 import { errorNumber, isTransient, toSvcError } from '../connection/errors.ts';
 import { readBackSql } from '../records/record-writes.ts';
@@ -165,16 +164,21 @@ function retryOf(packet: Packet, failed: MysqlSegment | undefined, at: number, e
   return needsCatalog ? 'deferred' : undefined;
 }
 
+/** A definition of an object is a single statement, whatever is in its body. */
+const isUserText = ({ run }: MysqlStatement): boolean => run.kind === 'raw' && run.inSchema !== true;
+
 const isAlter = ({ run }: MysqlStatement): boolean => run.kind === 'alterTable';
 
 /** A procedure may have committed part of its work before the conflict. Anything else was rolled back. */
 function isRepeatable({ transactional, statements }: MysqlSegment): boolean {
-  return transactional || !statements.some((one) => isRaw(one) && /\b(call|execute)\b/i.test(one.text));
+  return transactional || !statements.some((one) => isUserText(one) && /\b(call|execute)\b/i.test(one.text));
 }
 
 /** Planned statements are atomic; raw ones are, unless they contain several statements or one of these commands. */
 function isAtomic({ statements }: MysqlSegment): boolean {
-  return statements.every((one) => !isRaw(one) || !/;|\b(call|execute|drop|load|rename|replace)\b/i.test(one.text));
+  return statements.every(
+    (one) => !isUserText(one) || !/;|\b(call|execute|drop|load|rename|replace)\b/i.test(one.text),
+  );
 }
 
 function failureOf(failed: MysqlSegment | undefined, at: number, error: unknown): NonNullable<RunOutcome['failure']> {

@@ -1,8 +1,8 @@
 import type { ObjectRules, Statement } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
-import type { DatabaseObject } from '../../../../core/schema/database-object.ts';
-import { objectKey } from '../../../../core/schema/database-object.ts';
+import { type DatabaseObject, objectKey } from '../../../../core/schema/database-object.ts';
 import type { ReplaceObject } from '../../../../core/schema/operation.ts';
+import { assertCreates, type ObjectName, orReplace, tablePart } from '../../sql/objects.ts';
 import { type RawSql, SCHEMA_PLACEHOLDER, sqlStatement } from '../../sql/statement.ts';
 import { quoteIdentifier } from './grammar.ts';
 import { quoteLiteral } from './literal.ts';
@@ -36,10 +36,13 @@ const KINDS: Readonly<Record<string, Kind>> = {
   policy: { head: 'create policy', ofTable: true },
 };
 
+const IN_THE_WAY: ReadonlySet<string> = new Set(['view', 'materialized_view', 'rule', 'trigger', 'policy']);
+
 export const objects: ObjectRules<PostgresqlStep> = {
   kinds: Object.keys(KINDS),
   beforeTables: new Set(['schema', 'extension', 'type', 'domain', 'sequence', 'function', 'procedure']),
-  inTheWay: new Set(['view', 'materialized_view', 'rule', 'trigger', 'policy']),
+  // What is renamed is renamed in them too.
+  isInTheWay: (kind, change) => change !== 'rename' && IN_THE_WAY.has(kind),
   referredName: ({ kind, name }) =>
     KINDS[kind]?.ofTable || kind === 'row_security' || kind === 'extension' ? undefined : bareName(name),
   boundText: ({ kind, definition }) => (isRoutine(kind) ? routineHead(definition) : definition),
@@ -49,7 +52,7 @@ export const objects: ObjectRules<PostgresqlStep> = {
     return kind !== 'view' && kind !== 'materialized_view';
   },
   compile(operation) {
-    if (operation.type !== 'dropObject') assertCreates(operation, operation.definition);
+    if (operation.type !== 'dropObject') assertCreatesObject(operation, operation.definition);
     switch (operation.type) {
       case 'createObject':
         return [statement(operation.definition, withGrants(operation, operation.definition))];
@@ -62,14 +65,14 @@ export const objects: ObjectRules<PostgresqlStep> = {
 };
 
 /** The table or view that an object belongs to. */
-export function tableOf({ kind, name }: Pick<DatabaseObject, 'kind' | 'name'>): string | undefined {
-  return KINDS[kind]?.ofTable ? name.slice(0, name.indexOf('.')) : undefined;
+export function tableOf({ kind, name }: ObjectName): string | undefined {
+  return KINDS[kind]?.ofTable ? tablePart(name) : undefined;
 }
 
 /** The name without the arguments that distinguish it from others. */
 const bareName = (name: string): string => /^(.+?)\(.*\)$/s.exec(name)?.[1] ?? name;
 
-function memberName({ kind, name }: Pick<DatabaseObject, 'kind' | 'name'>): string {
+function memberName({ kind, name }: ObjectName): string {
   const table = tableOf({ kind, name });
   return table === undefined ? bareName(name) : name.slice(table.length + 1);
 }
@@ -79,31 +82,25 @@ function statement(text: string, sql = text, destructive = false): Statement<Raw
   return { text, run: { kind: 'raw', sql, inSchema: true }, transactional: true, destructive };
 }
 
-/** Throws `migration_invalid` if the text does not create the object. */
-function assertCreates(object: Pick<DatabaseObject, 'kind' | 'name'>, definition: string): void {
-  const { kind, name } = object;
+function assertCreatesObject(object: ObjectName, definition: string): void {
   assertUsable(definition);
-  const tokens = [...tokenize(definition)].filter((token) => token.kind !== 'comment');
-  const words = tokens.map(({ text }) => text);
-  const start = headLength(KINDS[kind]?.head ?? '', words);
-  const example = `${KINDS[kind]?.head.replace(/ \[[^\]]*\]/g, '').toUpperCase()} ${quoteIdentifier(memberName(object))} …`;
-  const invalid = (why: string): SvcError =>
-    new SvcError('migration_invalid', `The definition of "${objectKey(object)}" does not create it.`, {
-      why,
-      next: [`Begin it with: ${example}`],
-    });
-  if (KINDS[kind]?.ofTable && !/^[^.]+\../.test(name)) throw invalid('A file is named <table>.<name>.sql.');
-  if (start === undefined) throw invalid(`It begins with: ${words.slice(0, 4).join(' ')}`);
-  if (words[start + 1] === '.') throw invalid('Its name has a schema. Leave it out: svc adds the one of the tables.');
-  const written = unquoted(words[start] ?? '');
-  if (written !== memberName(object)) throw invalid(`It names "${written}", and its file "${memberName(object)}".`);
-  const table = tableOf(object);
-  if (table === undefined) return;
-  const event = words.indexOf(kind === 'rule' ? 'to' : 'on', start + 1);
-  const on = unquoted(words[event + (words[event + 1] === 'only' ? 2 : 1)] ?? '');
-  if (on !== table)
-    throw invalid(`It is on "${on}", and its file says "${table}": a file is named <table>.<name>.sql.`);
+  const { head = '', ofTable } = KINDS[object.kind] ?? {};
+  const words = wordsOf(definition);
+  assertCreates(object, {
+    words,
+    start: headLength(head, words),
+    unquote: unquoted,
+    example: `${head.replace(/ \[[^\]]*\]/g, '').toUpperCase()} ${quoteIdentifier(memberName(object))} …`,
+    expected: {
+      name: memberName(object),
+      ...(ofTable && { table: tablePart(object.name) }),
+      ...(object.kind === 'rule' && { tableWord: 'to' }),
+    },
+  });
 }
+
+const wordsOf = (definition: string): readonly string[] =>
+  [...tokenize(definition)].filter(({ kind }) => kind !== 'comment').map(({ text }) => text);
 
 const unquoted = (token: string): string => (token.startsWith('"') ? token.slice(1, -1).replaceAll('""', '"') : token);
 
@@ -119,7 +116,7 @@ function headLength(head: string, words: readonly string[]): number | undefined 
   return at;
 }
 
-function dropText({ kind, name }: Pick<DatabaseObject, 'kind' | 'name'>): string {
+function dropText({ kind, name }: ObjectName): string {
   const member = quoteIdentifier(memberName({ kind, name }));
   const table = tableOf({ kind, name });
   if (kind === 'row_security')
@@ -129,7 +126,7 @@ function dropText({ kind, name }: Pick<DatabaseObject, 'kind' | 'name'>): string
   return `DROP ${words} ${member}${signature}${table === undefined ? '' : ` ON ${quoteIdentifier(table)}`}`;
 }
 
-function dropStatement(object: Pick<DatabaseObject, 'kind' | 'name'>): Statement<RawSql> {
+function dropStatement(object: ObjectName): Statement<RawSql> {
   const text = dropText(object);
   const kept = hasGrants(object) ? `${keepGrants(object)};\n${text}` : text;
   // A sequence has a value, which its definition does not.
@@ -138,7 +135,7 @@ function dropStatement(object: Pick<DatabaseObject, 'kind' | 'name'>): Statement
 
 function replace(operation: ReplaceObject): readonly Statement<PostgresqlStep>[] {
   const { kind, name, definition, was } = operation;
-  assertCreates(operation, was);
+  assertCreatesObject(operation, was);
   if (kind === 'type') return replaceType(operation);
   if (kind === 'domain') return [swapType(operation)];
   if (kind === 'sequence')
@@ -169,7 +166,7 @@ const ATTRIBUTES =
 
 /** The arguments and the result of a routine: what OR REPLACE cannot change. */
 function signature(definition: string): string {
-  const words = [...tokenize(definition)].filter(({ kind }) => kind !== 'comment').map(({ text }) => text);
+  const words = wordsOf(definition);
   let depth = 0;
   const end = words.findIndex((word) => {
     depth += word === '(' ? 1 : word === ')' ? -1 : 0;
@@ -177,9 +174,6 @@ function signature(definition: string): string {
   });
   return words.slice(words.indexOf('('), end < 0 ? undefined : end).join(' ');
 }
-
-const orReplace = (definition: string): string =>
-  definition.replace(/^((?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)*create\s+)(?:or\s+replace\s+)?/i, '$1OR REPLACE ');
 
 /** Other columns are refused by OR REPLACE: then the view is dropped and created, unless something depends on it. */
 function replaceView(object: ReplaceObject, text: string): string {
@@ -194,10 +188,10 @@ const GRANTED: ReadonlySet<string> = new Set(['view', 'materialized_view', 'func
 const hasGrants = ({ kind }: Pick<DatabaseObject, 'kind'>): boolean => GRANTED.has(kind);
 
 /** What a drop would lose, for the same object created again in the same transaction. */
-const setting = (object: Pick<DatabaseObject, 'kind' | 'name'>): string =>
+const setting = (object: ObjectName): string =>
   quoteLiteral(`svc.grants_${Buffer.from(objectKey(object)).toString('hex')}`);
 
-function catalogEntry({ kind, name }: Pick<DatabaseObject, 'kind' | 'name'>) {
+function catalogEntry({ kind, name }: ObjectName) {
   const quoted = `${quoteIdentifier(bareName(name))}${name.slice(bareName(name).length)}`;
   return isRoutine(kind)
     ? {
@@ -212,11 +206,11 @@ function catalogEntry({ kind, name }: Pick<DatabaseObject, 'kind' | 'name'>) {
       };
 }
 
-const keepGrants = (object: Pick<DatabaseObject, 'kind' | 'name'>): string =>
+const keepGrants = (object: ObjectName): string =>
   `SELECT set_config(${setting(object)}, json_build_object('acl', acl, 'owner', owner)::text, true) FROM (SELECT ${catalogEntry(object).select}) kept`;
 
 /** The text, followed by what restores the grants and the owner that the object had before it was dropped. */
-function withGrants(object: Pick<DatabaseObject, 'kind' | 'name'>, text: string): string {
+function withGrants(object: ObjectName, text: string): string {
   if (!hasGrants(object)) return text;
   const { grantable, owned } = catalogEntry(object);
   const restore = `DECLARE kept json := NULLIF(current_setting(${setting(object)}, true), '')::json; given record; BEGIN IF kept IS NULL THEN RETURN; END IF; PERFORM set_config(${setting(object)}, '', true); IF kept ->> 'acl' IS NOT NULL THEN EXECUTE ${quoteLiteral(`REVOKE ALL ON ${grantable} FROM PUBLIC`)}; FOR given IN SELECT * FROM aclexplode((kept ->> 'acl')::aclitem[]) LOOP EXECUTE format('GRANT %s ON %s TO %s%s', given.privilege_type, ${quoteLiteral(grantable)}, CASE WHEN given.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(given.grantee)) END, CASE WHEN given.is_grantable AND given.grantee <> 0 THEN ' WITH GRANT OPTION' ELSE '' END); END LOOP; END IF; IF pg_get_userbyid((kept ->> 'owner')::oid) <> current_user THEN EXECUTE format('ALTER %s OWNER TO %I', ${quoteLiteral(owned)}, pg_get_userbyid((kept ->> 'owner')::oid)); END IF; END`;

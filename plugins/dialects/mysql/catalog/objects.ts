@@ -1,0 +1,97 @@
+import { type DatabaseObject, objectKey } from '../../../../core/schema/database-object.ts';
+import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
+import { quoteIdentifier } from '../compile/literal.ts';
+import { canonicalWords, DEFINER, withName } from '../compile/objects.ts';
+import { toSvcError } from '../connection/errors.ts';
+
+const OBJECTS = `
+SELECT 'view' AS kind, table_name AS name, '' AS t FROM information_schema.views WHERE table_schema = DATABASE() AND view_definition <> '' AND table_name NOT LIKE '\\_svc\\_%'
+UNION ALL SELECT LOWER(routine_type), routine_name, '' FROM information_schema.routines WHERE routine_schema = DATABASE() AND routine_type IN ('FUNCTION', 'PROCEDURE') AND routine_definition IS NOT NULL AND routine_name NOT LIKE '\\_svc\\_%'
+UNION ALL SELECT 'trigger', trigger_name, event_object_table FROM information_schema.triggers WHERE trigger_schema = DATABASE() AND trigger_name NOT LIKE '\\_svc\\_%'
+UNION ALL SELECT 'event', event_name, '' FROM information_schema.events WHERE event_schema = DATABASE()
+ORDER BY kind, name`;
+
+/** What the user may see, without DEFINER, and without the name of the database, so that they can be created in any. */
+export async function readObjects(session: Session): Promise<DatabaseObject[]> {
+  return session.exclusive(async (exec) => {
+    const objects: DatabaseObject[] = [];
+    const database = await databaseName(exec);
+    for (const { kind, name, t } of await rowsOf(exec, OBJECTS)) {
+      const definition = await readDefinition(exec, String(kind), String(name), database);
+      if (definition === undefined) continue; // dropped since
+      objects.push({ kind: String(kind), name: kind === 'trigger' ? `${t}.${name}` : String(name), definition });
+    }
+    return objects;
+  });
+}
+
+async function databaseName(exec: ExecSql): Promise<string> {
+  const [row] = await rowsOf(exec, 'SELECT DATABASE() AS name');
+  return String(row?.name);
+}
+
+async function readDefinition(
+  exec: ExecSql,
+  kind: string,
+  name: string,
+  database: string,
+): Promise<string | undefined> {
+  const [row] = await rowsOf(exec, `SHOW CREATE ${kind.toUpperCase()} ${quoteIdentifier(name)}`);
+  const text = Object.entries(row ?? {}).find(([column]) => /^(?:Create |SQL Original)/i.test(column))?.[1];
+  if (typeof text !== 'string') return undefined;
+  return (
+    withoutDatabase(text.replace(DEFINER, ''), database)
+      .replace(/^CREATE ALGORITHM=UNDEFINED /i, 'CREATE ')
+      .replace(/^(CREATE (?:ALGORITHM=\w+ )?)SQL SECURITY DEFINER (?=VIEW)/i, '$1')
+      // A server keeps the semicolon after a body of one statement.
+      .replace(/[\s;]+$/, '')
+  );
+}
+
+function withoutDatabase(text: string, database: string): string {
+  const prefix = `${quoteIdentifier(database)}.`;
+  return text.replace(/'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`(?:\.)?/gs, (part) =>
+    part === prefix ? '' : part,
+  );
+}
+
+/**
+ * The objects with the texts of the catalog: a view or a routine is created under another name, read and dropped; of the
+ * others, the server keeps the text as it was written.
+ */
+export async function normalizeObjects(
+  session: Session,
+  objects: readonly DatabaseObject[],
+): Promise<DatabaseObject[]> {
+  const found = new Map((await readObjects(session)).map((object) => [objectKey(object), object]));
+  const normal: DatabaseObject[] = [];
+  for (const object of objects) {
+    const current = found.get(objectKey(object));
+    const isSame = current && canonicalWords(current.definition) === canonicalWords(object.definition);
+    if (isSame) normal.push(current);
+    else normal.push({ ...object, definition: (await probe(session, object)) ?? object.definition });
+  }
+  return normal;
+}
+
+const PROBED: ReadonlySet<string> = new Set(['view', 'function', 'procedure']);
+
+async function probe(session: Session, object: DatabaseObject): Promise<string | undefined> {
+  const { kind, name, definition } = object;
+  if (!PROBED.has(kind)) return undefined;
+  const drop = (probed: string) => `DROP ${kind.toUpperCase()} IF EXISTS ${quoteIdentifier(probed)}`;
+  return session.exclusive(async (exec) => {
+    const [row] = await rowsOf(exec, "SELECT CONCAT('_svc_probe_', CONNECTION_ID()) AS name");
+    const probed = String(row?.name);
+    try {
+      await exec(withName(object, definition, probed));
+      const text = await readDefinition(exec, kind, probed, await databaseName(exec));
+      return text === undefined ? undefined : withName(object, text, name);
+    } catch (error) {
+      if (toSvcError(error) === error) throw error;
+      return undefined;
+    } finally {
+      await exec(drop(probed));
+    }
+  });
+}

@@ -1,0 +1,113 @@
+import type { ObjectRules, Statement } from '../../../../core/dialect.ts';
+
+import type { ObjectOperation } from '../../../../core/schema/operation.ts';
+import { assertCreates, type ObjectName, orReplace, tablePart } from '../../sql/objects.ts';
+import type { RawSql } from '../../sql/statement.ts';
+import type { Traits } from '../variant.ts';
+import { quoteIdentifier, quoteLiteral } from './literal.ts';
+import { assertUsable } from './raw.ts';
+import type { MysqlStep } from './step.ts';
+import { tokenize } from './tokens.ts';
+
+/** The kinds, and where the catalog has them: the view of information_schema, and its columns. */
+const KINDS: Readonly<Record<string, { readonly from: string; readonly schema: string; readonly name: string }>> = {
+  function: { from: "routines WHERE routine_type = 'FUNCTION' AND", schema: 'routine_schema', name: 'routine_name' },
+  procedure: { from: "routines WHERE routine_type = 'PROCEDURE' AND", schema: 'routine_schema', name: 'routine_name' },
+  view: { from: 'views WHERE', schema: 'table_schema', name: 'table_name' },
+  trigger: { from: 'triggers WHERE', schema: 'trigger_schema', name: 'trigger_name' },
+  event: { from: 'events WHERE', schema: 'event_schema', name: 'event_name' },
+};
+
+export const objectRules = (traits: Traits): ObjectRules<MysqlStep> => ({
+  kinds: Object.keys(KINDS),
+  beforeTables: new Set(['function', 'procedure']),
+  // The server would keep it, unusable.
+  isInTheWay: (kind, change) => change !== 'type' && (kind === 'view' || kind === 'trigger'),
+  referredName: ({ kind, name }) => (kind === 'trigger' || kind === 'event' ? undefined : name),
+  // Nothing but a view is bound to what it reads.
+  boundText: ({ kind, definition }) => (kind === 'view' || kind === 'trigger' ? definition : ''),
+  isReplacedInPlace: () => true,
+  compile: (operation) => compileObject(traits, operation),
+});
+
+function compileObject(traits: Traits, operation: ObjectOperation): readonly Statement<MysqlStep>[] {
+  if (operation.type === 'dropObject') return [dropStatement(operation)];
+  const { definition, kind } = operation;
+  assertCreatesObject(operation, definition);
+  if (operation.type === 'createObject') return [statement(definition, { check: existsQuery(operation) })];
+  // One statement where the server has it: in between, rows would be written without a trigger.
+  if (kind === 'view' || traits.replacesRoutines) return [statement(orReplace(definition), { idempotent: true })];
+  return [{ ...dropStatement(operation), idempotent: true }, statement(definition, { check: existsQuery(operation) })];
+}
+
+function statement(text: string, facts: Partial<Pick<Statement, 'check' | 'idempotent'>>): Statement<RawSql> {
+  return { text, run: { kind: 'raw', sql: text, inSchema: true }, transactional: false, destructive: false, ...facts };
+}
+
+function dropStatement(object: ObjectName): Statement<RawSql> {
+  const text = `DROP ${object.kind.toUpperCase()} IF EXISTS ${quoteIdentifier(memberName(object))}`;
+  return {
+    text,
+    run: { kind: 'raw', sql: text, inSchema: true, drops: `${object.kind}/${memberName(object)}` },
+    transactional: false,
+    destructive: false,
+    check: `SELECT 1 FROM DUAL WHERE NOT EXISTS (${existsQuery(object)})`,
+  };
+}
+
+function existsQuery(object: ObjectName): string {
+  const { from = '', schema = '', name = '' } = KINDS[object.kind] ?? {};
+  return `SELECT 1 FROM information_schema.${from} ${schema} = DATABASE() AND CAST(${name} AS BINARY) = CAST(${quoteLiteral(memberName(object))} AS BINARY)`;
+}
+
+const memberName = ({ kind, name }: ObjectName): string =>
+  kind === 'trigger' ? name.slice(tablePart(name).length + 1) : name;
+
+/** Throws `migration_invalid` if the text does not create the object, or is more than one statement. */
+function assertCreatesObject(object: ObjectName, definition: string): void {
+  const statements = assertUsable(definition);
+  const words = wordsOf(definition);
+  const at = words.indexOf(object.kind);
+  const isCreation = statements.length === 1 && words[0] === 'create' && at > 0 && at < MAX_HEAD;
+  const hasCondition = words[at + 1] === 'if';
+  assertCreates(object, {
+    words,
+    start: isCreation ? at + (hasCondition ? 4 : 1) : undefined,
+    unquote: unquoted,
+    example: `CREATE ${object.kind.toUpperCase()} ${quoteIdentifier(memberName(object))} …`,
+    expected: {
+      name: memberName(object).toLowerCase(),
+      ...(object.kind === 'trigger' && { table: tablePart(object.name).toLowerCase() }),
+    },
+  });
+}
+
+/** Words before the name: ALGORITHM, DEFINER and SQL SECURITY. */
+const MAX_HEAD = 16;
+
+const wordsOf = (definition: string): readonly string[] =>
+  [...tokenize(definition)].filter(({ kind }) => kind !== 'comment').map(({ text }) => text);
+
+/** In lower case, as the words of a text are. */
+const unquoted = (word: string): string =>
+  (word.startsWith('`') ? word.slice(1, -1).replaceAll('``', '`') : word).toLowerCase();
+
+/** The words of a text in one spelling: without quotes, DEFINER and the case of the letters outside of literals. */
+export const canonicalWords = (definition: string): string =>
+  wordsOf(definition.replace(DEFINER, ''))
+    .map((word) => (word.startsWith('`') ? unquoted(word) : word))
+    .join(' ');
+
+/** Whoever creates an object is its definer. */
+export const DEFINER =
+  /(?<=^\s*create\b[^(]*?)\bdefiner\s*=\s*(?:`(?:[^`]|``)*`|'[^']*'|\w+)(?:\s*@\s*(?:`(?:[^`]|``)*`|'[^']*'|[\w%.]+))?\s*/i;
+
+/** The object that a text creates, under another name. */
+export function withName(object: ObjectName, definition: string, name: string): string {
+  const { kind } = object;
+  const head = new RegExp(
+    `^(\\s*create\\b.*?\\b${kind}\\s+(?:if\\s+not\\s+exists\\s+)?)(?:\`(?:[^\`]|\`\`)*\`|[\\w$]+)`,
+    'is',
+  );
+  return definition.replace(head, (_, before: string) => before + quoteIdentifier(name));
+}
