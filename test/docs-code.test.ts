@@ -51,6 +51,7 @@ const RUN_BY: Readonly<Record<string, (block: DocsBlock) => boolean>> = {
     (page === 'docs/reference/approvals.md' &&
       (['python', 'go'].includes(language) || annotation === 'receiver.mjs')) ||
     (page === 'docs/how-to/approve-by-webhook.md' && language === 'sh'),
+  'objects.test.ts': ({ page, language }) => page === 'docs/reference/objects.md' && ['sh', 'sql'].includes(language),
   'cli-approvals.test.ts': ({ page, language }) => page === 'docs/reference/approvals.md' && language === 'sh',
 };
 const isRunElsewhere = (block: DocsBlock) => Object.values(RUN_BY).some((runs) => runs(block));

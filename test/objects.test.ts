@@ -2,6 +2,7 @@ import * as assert from 'node:assert/strict';
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { objectKey } from '../core/schema/database-object.ts';
+import { docsBlocks } from './kit/docs-blocks.ts';
 import { committingEngines, engines, type TestEngine } from './kit/engines.ts';
 import { assertExit, json, LONG, type Project, project } from './kit/project.ts';
 import { test } from './kit/test.ts';
@@ -355,6 +356,27 @@ on('a file that does not create its object is refused before anything is written
   const failed = assertExit(await svc('db', 'migrate'), 2).stderr;
   assert.match(failed, /missing/);
   assert.match(failed, /None of it took effect/);
+});
+
+on('the page on objects does what it prints', async (fixture) => {
+  const blocks = docsBlocks().filter(({ page }) => page === 'docs/reference/objects.md');
+  const text = (wanted: string): string => blocks.find(({ language }) => language === wanted)?.text ?? '';
+  const users = { id: { type: 'Integer', primaryKey: true }, name: 'Text', last_seen: 'Timestamp' };
+  fixture.schema({ users });
+  fixture.write(`${OBJECTS}/view/active_users.sql`, text('sql'));
+  const run = async () => {
+    for (const [, args = ''] of text('sh').matchAll(/npx svc (.*)/g)) assertExit(await fixture.svc(...args.split(' ')));
+  };
+  await run();
+  assert.deepEqual([...(await fixture.objects()).keys()], ['view/active_users']);
+  fixture.schema({ users: { ...users, name: { type: 'String', length: 80 } } });
+  await run();
+  assert.deepEqual(types(fixture), [
+    'dropObject view/active_users',
+    'modifyField users',
+    'createObject view/active_users',
+  ]);
+  assertExit(await fixture.svc('db', 'schema', 'check', '--strict'));
 });
 
 const GROWN_MYSQL = [

@@ -1,13 +1,13 @@
 import type { Dialect, Statement } from '../../core/dialect.ts';
 import { describeError, type ErrorCode, isSvcError, SvcError, shellQuote } from '../../core/errors.ts';
 import { requiredCollections } from '../../core/migration/affected-collections.ts';
+import { arrangeObjects } from '../../core/migration/arrange-objects.ts';
 import type { Migration } from '../../core/migration/migration.ts';
 import { compileObject } from '../../core/migration/objects.ts';
 import { type FindRawMention, rawMentions } from '../../core/migration/raw-mentions.ts';
 import { MigrationReplay, replayMigrations } from '../../core/migration/replay.ts';
 import { nameOfTag } from '../../core/migration/tag.ts';
 import { applyInPlace } from '../../core/schema/apply.ts';
-import { arrangeObjects } from '../../core/schema/arrange-objects.ts';
 import { dataDependentRisk, dataLossWarnings } from '../../core/schema/data-risks.ts';
 import {
   invertObjectOperation,

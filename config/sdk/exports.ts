@@ -98,6 +98,7 @@ export type {
   Writable as WritableRecord,
 } from '../../core/records.ts';
 export type { Registry } from '../../core/registry.ts';
+export type { DatabaseObject } from '../../core/schema/database-object.ts';
 export type { FieldValue } from '../../core/schema/dates.ts';
 export type {
   CheckConstraint,
@@ -121,20 +122,25 @@ export type {
   CreateCollection,
   CreateIndex,
   CreateIndexOptions,
+  CreateObject,
   DropCollection,
   DropConstraint,
   DropField,
   DropIndex,
+  DropObject,
   FieldChanges,
   FieldDefinition,
+  MigrationOperation,
   ModelOperation,
   ModifyField,
   NamedFieldDefinition,
+  ObjectOperation,
   Operation,
   OperationType,
   RenameCollection,
   RenameField,
   RenameFieldOptions,
+  ReplaceObject,
 } from '../../core/schema/operation.ts';
 export type {
   CassandraOptions,

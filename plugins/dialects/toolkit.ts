@@ -6,8 +6,10 @@
 export type {
   Assignment,
   BlockingSession,
+  ChangeOfRead,
   Condition,
   LockOptions,
+  ObjectRules,
   PermissionProbe,
   PreflightFailure,
   PreflightReport,

@@ -1,6 +1,6 @@
 import type { ChangeOfRead, ObjectRules } from '../dialect.ts';
-import { type DatabaseObject, type ObjectModel, objectKey } from './database-object.ts';
-import type { MigrationOperation, ModelOperation, ObjectOperation, Operation } from './operation.ts';
+import { type DatabaseObject, type ObjectModel, objectKey } from '../schema/database-object.ts';
+import type { MigrationOperation, ModelOperation, ObjectOperation, Operation } from '../schema/operation.ts';
 
 export interface ObjectChange {
   readonly before: ObjectModel;
