@@ -39,6 +39,8 @@ create materialized view totals as select user_id, sum(views) as views from post
 create unique index totals_user on totals (user_id);
 create trigger instead instead of insert on active for each row execute function touch();
 create rule protect as on delete to posts do instead nothing;
+alter table posts add constraint once exclude using gist (int4range(id, id + 1) with &&) where (id > 1000);
+create statistics posts_views (dependencies) on user_id, views from posts;
 alter table posts enable row level security;
 alter table posts force row level security;
 create policy own on posts as restrictive for select using (user_id > 0);
@@ -350,6 +352,9 @@ on('a file that does not create its object is refused before anything is written
   await refused('trigger/t.sql', 'create trigger t before insert on t execute function f()', /<table>\.<name>\.sql/);
   await refused('trigger/t.touch.sql', 'create trigger touch before insert on u execute function f()', /is on "u"/);
   await refused('policy/t.own.sql', '', /begins with/);
+  await refused('exclusion/t.e.sql', 'alter table u add constraint e exclude (id with =)', /is on "u"/);
+  await refused('exclusion/t.e.sql', 'alter table t add constraint f exclude (id with =)', /names "f"/);
+  await refused('exclusion/t.e.sql', 'alter table t add constraint e unique (id)', /begins with/);
 
   write(`${OBJECTS}/view/v.sql`, '-- who\ncreate view v as select id from missing;\n');
   assertExit(await svc('db', 'schema', 'generate'));

@@ -139,12 +139,12 @@ export function crashSuite(engine: TestEngine): void {
       // Two at a time, like the killed runs.
       let fullRunMs = Math.min(...(await mapConcurrently([1, 2], () => killAfter())).map(({ ranMs }) => ranMs));
       const killedRuns = await mapConcurrently(Array.from({ length: ROUNDS }).keys(), async (round) => {
-        for (let tries = 0; tries < 5; tries++) {
+        for (let tries = 0; tries < 20; tries++) {
           const run = await killAfter(((round + Math.random()) / ROUNDS) * fullRunMs);
           if (run.died) return run;
           fullRunMs = Math.min(fullRunMs, run.ranMs);
         }
-        throw new Error(`five runs ended before they were killed, the last one after ${Math.round(fullRunMs)} ms`);
+        throw new Error(`twenty runs ended before they were killed, the last one after ${Math.round(fullRunMs)} ms`);
       });
       // Nothing of a transaction is visible before its end.
       if (engine.dialect.capabilities.transactionalDdl) return;

@@ -261,8 +261,6 @@ export const POSTGRESQL_SAID: readonly string[] = [
   'comment_constraint',
   'comment_index',
   'compression',
-  'exclude_partial',
-  'exclude_range',
   'inherits',
   'partitioned',
   'partitioned_2020',

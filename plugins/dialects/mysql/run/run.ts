@@ -105,9 +105,10 @@ async function runPacket(
 ): Promise<PacketOutcome> {
   const [first] = segments;
   const statement = first?.statements[0];
-  if (statement && statement.run.kind !== 'raw' && (retry === 'deferred' || isDeferred(context, first))) {
+  const sendAlone = first && statement && aloneIn(context, exec, first, statement, retry, onSent);
+  if (sendAlone) {
     try {
-      await context.runDeferred(exec, statement.run, { allowCopy: statement.allowCopy === true, onSent });
+      await sendAlone();
       return { written: [[]] };
     } catch (error) {
       const retryable = isTransient(error);
@@ -128,6 +129,21 @@ async function runPacket(
       return { written: [], failure: { statement: undefined, error: connectionLostOr(recoveryError, error) } };
     });
   }
+}
+
+/** Sends a statement by itself, if it depends on the catalog, or if the server would keep the text that follows it. */
+function aloneIn(
+  context: RunContext,
+  exec: ExecSql,
+  segment: MysqlSegment,
+  { run, allowCopy }: MysqlStatement,
+  retry: Retry | undefined,
+  onSent: (sql: string) => void,
+): (() => Promise<unknown>) | undefined {
+  // A trigger whose body is one statement includes the semicolon after it.
+  if (run.kind === 'raw') return run.inSchema ? () => exec(run.sql) : undefined;
+  if (retry !== 'deferred' && !isDeferred(context, segment)) return undefined;
+  return () => context.runDeferred(exec, run, { allowCopy: allowCopy === true, onSent });
 }
 
 /** Reads the progress of the packet and ends its transaction. */

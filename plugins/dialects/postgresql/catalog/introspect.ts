@@ -66,7 +66,7 @@ function toCollection(table: CatalogTable, unsupportedObjects: UnsupportedObject
     } else {
       const read = toConstraint(constraint, columns);
       if (read) constraints.set(read.name, read);
-      else leaveOut('constraint', constraint.name, unsupportedReason(constraint));
+      else leaveOut('constraint', constraint.name, 'references another schema');
     }
   }
   const fields = table.columns.map((column): [string, Field] => [
@@ -182,10 +182,6 @@ function sequenceOptions(type: string, { start, increment, min, max, cache, cycl
 
 const isPlainSerial = ({ type, identity, required, sequence }: CatalogColumn): boolean =>
   identity === '' && required && sequence !== null && sequence.type === type && sequenceOptions(type, sequence) === '';
-
-function unsupportedReason({ type }: CatalogConstraint): string {
-  return type === 'f' ? 'references another schema' : 'is an exclusion';
-}
 
 const ACTIONS: Readonly<Record<string, Exclude<ReferentialAction, 'NO ACTION'>>> = {
   r: 'RESTRICT',

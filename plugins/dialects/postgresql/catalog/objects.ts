@@ -151,6 +151,12 @@ UNION ALL SELECT 'rule', c.relname || '.' || w.rulename, rtrim(pg_get_ruledef(w.
   || CASE w.ev_enabled WHEN 'D' THEN ' DISABLE' WHEN 'R' THEN ' ENABLE REPLICA' ELSE ' ENABLE ALWAYS' END || ' RULE ' || quote_ident(w.rulename) END,
   'RULE ' || quote_ident(w.rulename) || ' ON ' || quote_ident(c.relname), obj_description(w.oid, 'pg_rewrite')
 FROM rel c JOIN pg_rewrite w ON w.ev_class = c.oid WHERE w.rulename <> '_RETURN'
+UNION ALL SELECT 'statistics', s.stxname, regexp_replace(pg_get_statisticsobjdef(s.oid), '^(CREATE STATISTICS )(?:pg_temp|' || regexp_replace(quote_ident(ns.nspname), '([^[:alnum:]])', '\\\\\\1', 'g') || ')\\.', '\\1'),
+  'STATISTICS ' || quote_ident(s.stxname), obj_description(s.oid, 'pg_statistic_ext')
+FROM pg_statistic_ext s JOIN ns ON ns.oid = s.stxnamespace JOIN rel c ON c.oid = s.stxrelid
+UNION ALL SELECT 'exclusion', c.relname || '.' || k.conname, 'ALTER TABLE ' || quote_ident(c.relname) || ' ADD CONSTRAINT ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid),
+  'CONSTRAINT ' || quote_ident(k.conname) || ' ON ' || quote_ident(c.relname), obj_description(k.oid, 'pg_constraint')
+FROM rel c JOIN pg_constraint k ON k.conrelid = c.oid WHERE k.contype = 'x'
 UNION ALL SELECT 'policy', c.relname || '.' || p.polname, 'CREATE POLICY ' || quote_ident(p.polname) || ' ON ' || quote_ident(c.relname) || CASE WHEN p.polpermissive THEN '' ELSE ' AS RESTRICTIVE' END
   || CASE p.polcmd WHEN 'r' THEN ' FOR SELECT' WHEN 'a' THEN ' FOR INSERT' WHEN 'w' THEN ' FOR UPDATE' WHEN 'd' THEN ' FOR DELETE' ELSE '' END
   || CASE WHEN p.polroles = '{0}' THEN '' ELSE ' TO ' || (SELECT string_agg(quote_ident(r.rolname), ', ' ORDER BY r.rolname) FROM pg_roles r WHERE r.oid = ANY (p.polroles)) END

@@ -51,7 +51,7 @@ export interface CatalogSequence {
 
 export interface CatalogConstraint {
   readonly name: string;
-  /** `p` primary key, `u` unique, `f` foreign key, `c` check, `x` exclusion. */
+  /** `p` primary key, `u` unique, `f` foreign key, `c` check. */
   readonly type: string;
   readonly columns: readonly number[];
   /** The referenced table and its columns; null for a table of another schema. */
@@ -150,7 +150,7 @@ LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', c.conname, 'type', 
       CASE WHEN to_jsonb(c) ->> 'conenforced' = 'false' THEN 'NOT ENFORCED' WHEN NOT c.convalidated THEN 'NOT VALID' END),
     'expression', CASE WHEN c.contype = 'c' THEN pg_get_expr(c.conbin, c.conrelid) END) ORDER BY c.conname) j
   FROM pg_constraint c LEFT JOIN pg_class f ON f.oid = c.confrelid LEFT JOIN pg_index ki ON c.contype IN ('p', 'u') AND ki.indexrelid = c.conindid
-  LEFT JOIN pg_class kc ON kc.oid = ki.indexrelid WHERE c.conrelid = r.oid AND c.contype NOT IN ('n', 't')) k ON true
+  LEFT JOIN pg_class kc ON kc.oid = ki.indexrelid WHERE c.conrelid = r.oid AND c.contype NOT IN ('n', 't', 'x')) k ON true
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', ic.relname, 'unique', i.indisunique, 'valid', i.indisvalid,
     'unsupported', (SELECT 'uses ' || min(pg_describe_object(e.refclassid, e.refobjid, 0)) FROM pg_depend e WHERE e.classid = 'pg_class'::regclass
       AND e.objid = i.indexrelid AND e.refclassid <> 'pg_class'::regclass AND NOT ${IS_KNOWN}),

@@ -39,14 +39,12 @@ SELECT collection, field, what FROM (
   FROM rel r JOIN pg_description d ON d.classoid IN ('pg_class'::regclass, 'pg_constraint'::regclass)
   LEFT JOIN pg_constraint k ON d.classoid = 'pg_constraint'::regclass AND k.oid = d.objoid AND k.conrelid = r.oid
   LEFT JOIN pg_index i ON d.classoid = 'pg_class'::regclass AND i.indexrelid = d.objoid AND i.indrelid = r.oid LEFT JOIN pg_class c ON c.oid = i.indexrelid
-  WHERE k.oid IS NOT NULL OR c.oid IS NOT NULL
+  WHERE (k.oid IS NOT NULL AND k.contype NOT IN ('x', 't')) OR c.oid IS NOT NULL
   UNION ALL SELECT r.relname, NULL, 'is clustered on the index ' || quote_ident(c.relname) || ', which svc does not set'
   FROM rel r JOIN pg_index i ON i.indrelid = r.oid AND i.indisclustered JOIN pg_class c ON c.oid = i.indexrelid
   UNION ALL SELECT r.relname, NULL, 'has another replica identity than its key, which svc does not set' FROM rel r WHERE r.relreplident <> 'd'
   UNION ALL SELECT r.relname, NULL, 'has the partition ' || i.inhrelid::regclass || ', which svc does not create'
   FROM rel r JOIN pg_inherits i ON i.inhparent = r.oid JOIN pg_class c ON c.oid = i.inhrelid WHERE c.relispartition
-  UNION ALL SELECT r.relname, NULL, 'has the statistics ' || quote_ident(s.stxname) || ', which svc does not create'
-  FROM rel r JOIN pg_statistic_ext s ON s.stxrelid = r.oid
   UNION ALL SELECT r.relname, a.attname, 'has storage settings of its own, which svc does not set'
   FROM rel r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type t ON t.oid = a.atttypid
   WHERE a.attstorage <> t.typstorage OR COALESCE(a.attstattarget, -1) <> -1 OR COALESCE(to_jsonb(a) ->> 'attcompression', '') <> '' OR EXISTS (SELECT 1 FROM unnest(a.attoptions) o WHERE o LIKE 'n_distinct%')

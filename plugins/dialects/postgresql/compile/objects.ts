@@ -2,7 +2,7 @@ import type { ObjectRules, Statement } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { type DatabaseObject, objectKey } from '../../../../core/schema/database-object.ts';
 import type { ReplaceObject } from '../../../../core/schema/operation.ts';
-import { assertCreates, type ObjectName, orReplace, tablePart } from '../../sql/objects.ts';
+import { assertCreates, type Creation, type ObjectName, orReplace, tablePart } from '../../sql/objects.ts';
 import { type RawSql, SCHEMA_PLACEHOLDER, sqlStatement } from '../../sql/statement.ts';
 import { quoteIdentifier } from './grammar.ts';
 import { quoteLiteral } from './literal.ts';
@@ -30,6 +30,8 @@ const KINDS: Readonly<Record<string, Kind>> = {
   procedure: { head: 'create [or replace] procedure', replaceable: true },
   view: { head: 'create [or replace] [recursive] view', replaceable: true },
   materialized_view: { head: 'create materialized view [if not exists]' },
+  statistics: { head: 'create statistics [if not exists]' },
+  exclusion: { head: 'alter table [only]', ofTable: true },
   rule: { head: 'create [or replace] rule', ofTable: true, replaceable: true },
   trigger: { head: 'create [or replace] [constraint] trigger', ofTable: true },
   row_security: { head: 'alter table [only]' },
@@ -84,19 +86,38 @@ function statement(text: string, sql = text, destructive = false): Statement<Raw
 
 function assertCreatesObject(object: ObjectName, definition: string): void {
   assertUsable(definition);
-  const { head = '', ofTable } = KINDS[object.kind] ?? {};
   const words = wordsOf(definition);
-  assertCreates(object, {
+  assertCreates(object, object.kind === 'exclusion' ? exclusionIn(object, words) : creationIn(object, words));
+}
+
+function creationIn(object: ObjectName, words: readonly string[]): Creation {
+  const { head = '', ofTable } = KINDS[object.kind] ?? {};
+  const name = memberName(object);
+  return {
     words,
     start: headLength(head, words),
     unquote: unquoted,
-    example: `${head.replace(/ \[[^\]]*\]/g, '').toUpperCase()} ${quoteIdentifier(memberName(object))} …`,
+    example: `${head.replace(/ \[[^\]]*\]/g, '').toUpperCase()} ${quoteIdentifier(name)} …`,
     expected: {
-      name: memberName(object),
+      name,
       ...(ofTable && { table: tablePart(object.name) }),
       ...(object.kind === 'rule' && { tableWord: 'to' }),
     },
-  });
+  };
+}
+
+/** ALTER TABLE names the table before the constraint. */
+function exclusionIn(object: ObjectName, words: readonly string[]): Creation {
+  const [table, name] = [tablePart(object.name), memberName(object)];
+  const at = words.indexOf('constraint');
+  const altered = words[words[2] === 'only' ? 3 : 2] ?? '';
+  return {
+    words: [words[at + 1] ?? '', 'on', altered],
+    start: words[1] === 'table' && words[at - 1] === 'add' && words[at + 2] === 'exclude' ? 0 : undefined,
+    unquote: unquoted,
+    example: `ALTER TABLE ${quoteIdentifier(table)} ADD CONSTRAINT ${quoteIdentifier(name)} EXCLUDE …`,
+    expected: { name, table },
+  };
 }
 
 const wordsOf = (definition: string): readonly string[] =>
@@ -121,6 +142,7 @@ function dropText({ kind, name }: ObjectName): string {
   const table = tableOf({ kind, name });
   if (kind === 'row_security')
     return `ALTER TABLE ${member} DISABLE ROW LEVEL SECURITY;\n\nALTER TABLE ${member} NO FORCE ROW LEVEL SECURITY`;
+  if (kind === 'exclusion') return `ALTER TABLE ${quoteIdentifier(table ?? '')} DROP CONSTRAINT ${member}`;
   const signature = name.slice(bareName(name).length);
   const words = kind.replaceAll('_', ' ').toUpperCase();
   return `DROP ${words} ${member}${signature}${table === undefined ? '' : ` ON ${quoteIdentifier(table)}`}`;
