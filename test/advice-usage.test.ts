@@ -31,8 +31,8 @@ test('commands of other tools, groups and unknown options lead to a command', as
     [['init', '--dialect', 'mysq'], 'svc init --dialect <…>'],
     [['plugins', 'new'], 'svc plugins new --help'],
     [['plugins', 'new', 'channel', 'x', '--sql'], 'svc plugins new dialect duckdb --sql'],
-    [['plugins', 'new', 'channel', 'Bad_Name'], 'svc plugins new channel pager'],
-    [['plugins', 'new', 'broker', 'nats', '--port', 'x'], 'svc plugins new broker nats --port 4222'],
+    [['plugins', 'new', 'channel', 'Bad_Name'], 'svc plugins new <…> <…>'],
+    [['plugins', 'new', 'broker', 'nats', '--port', 'x'], 'svc plugins new broker <…> --port 4222'],
   ] as const) {
     const advice = advised(await run(...args), text);
     for (const command of commandsOf(advice))

@@ -27,6 +27,9 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     'npx svc db migrate status',
     'npx svc doctor',
   ],
+  'embedded-dialect.test.ts': [
+    'svc db schema pull, then svc db migrate baseline    adopts them; then generate the change again',
+  ],
   'mysql-server.test.ts': [
     'Trust its certificate: NODE_EXTRA_CA_CERTS=<file>',
     'Or encrypt without verification: ?tls=encrypt',

@@ -227,6 +227,25 @@ test('triggers and views are listed', async () => {
   });
 });
 
+test('a table with a field that no migration made is not recreated without it', async () => {
+  for (const [dialect, use] of [
+    [sqlite, withSqlite],
+    [duckdb, connected],
+  ] as const) {
+    await use(async (connection) => {
+      const model = await run(connection, [TEAMS], new Map(), dialect);
+      await connection.query('ALTER TABLE teams ADD COLUMN hack integer');
+      await connection.query("INSERT INTO teams (id, mood, hack) VALUES (1, 'a', 42)");
+      const shorten: Operation = { type: 'modifyField', collection: 'teams', field: 'title', changes: { length: 20 } };
+      await assert.rejects(run(connection, [shorten], model, dialect), /has fields that no migration made: hack/);
+      assert.equal(Number((await connection.query('SELECT hack FROM teams'))[0]?.hack), 42);
+      const adopted = await connection.introspect();
+      await run(connection, [shorten], adopted, dialect);
+      assert.equal(Number((await connection.query('SELECT hack FROM teams'))[0]?.hack), 42);
+    });
+  }
+});
+
 test('triggers and partial indexes are kept when their table is recreated', async () => {
   await withSqlite(async (connection) => {
     const model = await run(connection, [TEAMS], new Map(), sqlite);

@@ -39,12 +39,12 @@ export const decisionQueue = ({ product, env }: { readonly product: string; read
 
 /**
  * Consumes decisions from the broker of `approvals.decisions`. Returns a stop function; undefined without such a broker.
- * Invalid messages go to the dead-letter queue, and `onDeadLetter` receives the code of the error; during a store outage
- * a decision is retried.
+ * Invalid messages go to the dead-letter queue, and `onDeadLetter` receives a sentence with the code of the error; during a
+ * store outage a decision is retried.
  */
 export async function consumeDecisions(
   runtime: Runtime,
-  onDeadLetter: (code: string) => void = () => {},
+  onDeadLetter: (sentence: string) => void = (sentence) => process.emitWarning(sentence, 'SvcWarning'),
 ): Promise<(() => Promise<void>) | undefined> {
   const { decisions } = runtime.config.approvals ?? {};
   if (!decisions) return undefined;
@@ -56,12 +56,14 @@ export async function consumeDecisions(
     });
   }
   const approvals = await openApprovals(runtime);
-  return broker.consume(decisionQueue(runtime), async (body) => {
+  const queue = decisionQueue(runtime);
+  return broker.consume(queue, async (body) => {
     try {
       await applyDecision(approvals, key, body);
     } catch (error) {
       if (isDecisionRefusal(error) || !isRetryable(error)) {
-        onDeadLetter(isSvcError(error) ? error.code : 'bug');
+        const code = isSvcError(error) ? error.code : 'bug';
+        onDeadLetter(`A message in ${queue} was not accepted as a decision (${code}) and becomes a dead letter.`);
         throw error;
       }
       throw new DeliveryFailed('the approval store is not available', { afterMs: RETRY_DELAY_MS });

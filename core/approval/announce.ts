@@ -134,7 +134,9 @@ async function deliver(
         const after = retry
           ? 'No attempt is left before it expires.'
           : 'It is not tried again: the request waits for a decision made otherwise, until it expires.';
-        service.warn(`The channel ${channel} did not deliver ${requestId}: ${auditText(error)} ${after}`);
+        service.warn(
+          `The channel ${channel} did not deliver ${requestId}: ${auditText(error).replace(/\.?$/, '.')} ${after}`,
+        );
         return undefined;
       }
       await pauseFor(next, signal);

@@ -136,8 +136,9 @@ function inTheWay(
       return false;
     return [...remaining.values()].some((other) => references.dependsOn(other, object));
   };
+  const removed = [...before.values()].filter((object) => !after.has(objectKey(object)));
   const isMoved = (object: DatabaseObject): boolean =>
-    [...aside.values()].some((other) => references.dependsOn(object, other));
+    [...aside.values(), ...removed].some((other) => references.dependsOn(object, other));
   for (let found = true; found; ) {
     found = false;
     for (const [key, object] of remaining) {

@@ -154,7 +154,7 @@ async function repeat(url: string, queue: string, round: () => Promise<void>, si
     const lasted = performance.now() - startedAt > MAX_RETRY_MS;
     if (lasted) pause = FIRST_RETRY_MS;
     if (lasted || why !== reported)
-      process.emitWarning(`Cannot consume from the queue ${queue}: ${why}. Retrying.`, 'SvcWarning');
+      process.emitWarning(`Cannot consume from the queue ${queue}: ${why.replace(/\.$/, '')}. Retrying.`, 'SvcWarning');
     reported = why;
     await wait(pause, undefined, { signal }).catch(() => undefined);
   }

@@ -594,6 +594,22 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
     );
 
     on(
+      'it lets the program end once it is closed',
+      () =>
+        withBroker(async ({ createBroker, event, queue, client }) => {
+          const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+          const before = timers();
+          const broker = createBroker();
+          await client.listen(event);
+          await broker.publish(createEvent(event, {}), signal());
+          await broker.consume?.(queue, async () => {});
+          await broker.close();
+          await waitAtMost(() => timers() <= before, 'close() left a timer: the program would not exit', CLOSE_MS);
+        }),
+      { promise: 'close() ends every timer, also that of a consumer: a program ends when nothing else keeps it.' },
+    );
+
+    on(
       'it can be closed although the server does not respond',
       () =>
         withBroker(async ({ broker, createBroker, event, queue, client, proxy }) => {

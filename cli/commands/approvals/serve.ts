@@ -38,9 +38,7 @@ export default class ApprovalsServe extends ApprovalsCommand {
       isReady: () => approvals.list({ limit: 1 }),
     });
     const queue = decisionQueue(runtime);
-    const stopDecisions = await consumeDecisions(runtime, (code) =>
-      this.warn(`A message in ${queue} was not accepted as a decision (${code}) and becomes a dead letter.`),
-    );
+    const stopDecisions = await consumeDecisions(runtime, (sentence) => this.warn(sentence));
     this.note(`Listening on ${server.url}`);
     const { decisions } = runtime.config.approvals ?? {};
     if (decisions) this.note(`Consuming decisions from the queue ${queue} of the broker "${decisions.broker}"`);

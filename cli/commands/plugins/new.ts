@@ -47,7 +47,7 @@ export default class PluginsNew extends SvcCommand {
 
   async run(): Promise<CommandResult> {
     const kind = kindOf(this.kind);
-    const name = nameOf(this.name);
+    const name = nameOf(this.name, kind);
     const folder = packageName(kind, name);
     const root = process.cwd();
     if (existsSync(join(root, folder))) {
@@ -82,7 +82,7 @@ export default class PluginsNew extends SvcCommand {
       case 'channel':
         return { kind };
       case 'broker':
-        return { kind, port: portOf(this.port ?? (await this.#promptPort(name))) };
+        return { kind, port: portOf(this.port ?? (await this.#promptPort(name)), name) };
     }
   }
 
@@ -99,13 +99,13 @@ function misplaced(flag: keyof typeof EXAMPLES, kind: Kind): SvcError {
   });
 }
 
-function portOf(text: string): number {
+function portOf(text: string, broker: string): number {
   const port = Number(text);
   if (/^\d+$/.test(text) && port >= 1 && port <= MAX_PORT) return port;
   throw new SvcError('usage', `${JSON.stringify(text)} is not a port.`, {
     why: `A port is a number from 1 to ${MAX_PORT}.`,
     state: 'Nothing was written.',
-    next: [EXAMPLES['--port']],
+    next: [`svc plugins new broker ${broker} --port 4222`],
   });
 }
 
@@ -120,11 +120,11 @@ function kindOf(text: string): Kind {
   });
 }
 
-function nameOf(text: string): string {
+function nameOf(text: string, kind: Kind): string {
   if (NAME.test(text) && text.length <= MAX_LENGTH) return text;
   throw new SvcError('usage', `${JSON.stringify(text)} is not a valid plugin name.`, {
     why: `A name has at most ${MAX_LENGTH} characters of a-z 0-9 and -, and starts with a letter. The package and its registration use it.`,
     state: 'Nothing was written.',
-    next: ['svc plugins new channel pager'],
+    next: [`svc plugins new ${kind} ${kind === 'dialect' ? 'lmdb' : 'pager'}`],
   });
 }

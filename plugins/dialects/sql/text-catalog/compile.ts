@@ -37,6 +37,8 @@ export interface TextCatalogStep {
   readonly rebuilds: boolean;
   /** The table that is recreated. What svc did not create on it is created again. */
   readonly recreated?: string;
+  /** The fields of that table before the statement. Values of any other would be lost. */
+  readonly knownFields?: readonly string[];
   /** What becomes of the stored definitions, for an engine that rewrites texts. */
   readonly definitions?: readonly DefinitionChange[];
 }
@@ -233,6 +235,7 @@ function rebuild(
     ...(alteredValues.length > 0 && { mustBeEmptyBefore: alteredValues }),
     rebuilds: true,
     recreated: to.name,
+    knownFields: [...from.fields.keys()],
   });
 }
 

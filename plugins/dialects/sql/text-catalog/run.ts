@@ -116,16 +116,32 @@ async function writeRecord(
 }
 
 async function runStep(
-  { syntax, readTexts }: RunContext,
+  { syntax, readTexts, introspect }: RunContext,
   exec: ExecSql,
   script: RunScript,
-  { texts, mustBeEmptyBefore = [], mustBeEmpty, recreated }: TextCatalogStep,
+  { texts, mustBeEmptyBefore = [], mustBeEmpty, recreated, knownFields }: TextCatalogStep,
 ): Promise<void> {
+  if (recreated !== undefined && knownFields)
+    assertNothingLost(await introspect([recreated], exec), recreated, knownFields);
   await assertEmpty(exec, mustBeEmptyBefore);
   const foreign =
     recreated === undefined ? [] : foreignStatements(syntax, (await readTexts(exec)).get(recreated) ?? []);
   for (const text of [...texts, ...foreign]) await script(text);
   await assertEmpty(exec, mustBeEmpty);
+}
+
+/** The new table has the fields of the model only. */
+function assertNothingLost(found: SchemaModel, table: string, known: readonly string[]): void {
+  const unknown = [...(found.get(table)?.fields.keys() ?? [])].filter((name) => !known.includes(name));
+  if (unknown.length === 0) return;
+  throw new SvcError('drift', `The table "${table}" has fields that no migration made: ${unknown.join(', ')}.`, {
+    why: 'The engine can make the change only by recreating the table, which would lose their values.',
+    next: [
+      'svc db schema pull, then svc db migrate baseline    adopts them; then generate the change again',
+      'Or drop them by hand, then run the command again.',
+    ],
+    details: { table, fields: unknown },
+  });
 }
 
 async function assertEmpty(exec: ExecSql, queries: readonly string[]): Promise<void> {

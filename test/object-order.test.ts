@@ -1,0 +1,143 @@
+import * as assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { arrangeObjects } from '../core/migration/arrange-objects.ts';
+import {
+  applyToObjects,
+  type DatabaseObject,
+  invertObjectOperation,
+  isObjectOperation,
+  type ObjectModel,
+  objectKey,
+  objectModel,
+} from '../core/schema/database-object.ts';
+import type { MigrationOperation, ObjectOperation, Operation } from '../core/schema/operation.ts';
+import { objects as rules } from '../plugins/dialects/postgresql/compile/objects.ts';
+import { test } from './kit/test.ts';
+
+/** Whatever changes: the operations lead from the objects before to those after, and back, and nothing is without what it needs. */
+
+const COUNT = 7;
+const name = (index: number): string => `v${index}`;
+
+/** Views that read earlier views or the table `t`, each with one of two texts. */
+const views = fc.array(
+  fc.record({ exists: fc.boolean(), reads: fc.array(fc.nat(COUNT - 1), { maxLength: 3 }), variant: fc.boolean() }),
+  { minLength: COUNT, maxLength: COUNT },
+);
+type Views = typeof views extends fc.Arbitrary<infer T> ? T : never;
+
+function modelOf(list: Views): ObjectModel {
+  const present = new Set(list.flatMap(({ exists }, index) => (exists ? [index] : [])));
+  return objectModel(
+    [...present].map((index): DatabaseObject => {
+      const { reads = [], variant } = list[index] ?? {};
+      const sources = [...new Set(reads)].filter((other) => other < index && present.has(other)).map(name);
+      const columns = variant ? 'id' : 'id, a';
+      return {
+        kind: 'view',
+        name: name(index),
+        definition: `CREATE VIEW ${name(index)} AS SELECT ${columns} FROM ${['t', ...sources].join(', ')}`,
+      };
+    }),
+  );
+}
+
+const readsOf = ({ definition }: DatabaseObject, all: ObjectModel): readonly DatabaseObject[] =>
+  [...all.values()].filter((other) => new RegExp(`\\b${other.name}\\b`).test(definition.replace(/.* FROM /, '')));
+
+/** Applies the operations as the engine would: nothing is created before, or dropped while, another view reads it. */
+function run(operations: readonly MigrationOperation[], from: ObjectModel): Map<string, DatabaseObject> {
+  const present = new Map(from);
+  for (const operation of operations) {
+    if (!isObjectOperation(operation)) {
+      for (const view of present.values()) assert.doesNotMatch(view.definition, /\ba\b.* FROM/, view.name);
+      continue;
+    }
+    const key = objectKey(operation);
+    const known = present.get(key);
+    if (operation.type === 'createObject') assert.equal(known, undefined, key);
+    else assert.equal(known?.definition, operation.was, key);
+    if (operation.type === 'dropObject') {
+      for (const other of present.values()) {
+        const isReader = known !== undefined && other !== known && readsOf(other, new Map([[key, known]])).length > 0;
+        assert.ok(!isReader, `${other.name} reads ${key}, which is dropped`);
+      }
+    }
+    applyToObjects(present, operation);
+    const made = present.get(key);
+    const names = made?.definition.replace(/.* FROM /, '').match(/v\d/g) ?? [];
+    for (const one of names) assert.ok(present.has(`view/${one}`), `${key} reads ${one}, which does not exist`);
+  }
+  return present;
+}
+
+const CHANGE: Operation = { type: 'modifyField', collection: 't', field: 'a', changes: { type: 'bigint' } };
+
+test('objects are dropped and created in an order in which each has what it reads, and the way back too', () => {
+  fc.assert(
+    fc.property(views, views, fc.boolean(), (first, second, changesTable) => {
+      const [before, after] = [modelOf(first), modelOf(second)];
+      const operations = arrangeObjects(rules, changesTable ? [CHANGE] : [], { before, after });
+      assert.deepEqual(run(operations, before), new Map(after));
+      const back = [...operations]
+        .reverse()
+        .map((one): MigrationOperation => (isObjectOperation(one) ? invertObjectOperation(one) : one));
+      assert.deepEqual(run(back, after), new Map(before));
+      const touched = new Set(operations.filter(isObjectOperation).map(objectKey));
+      if (
+        !changesTable &&
+        before.size > 0 &&
+        [...before.keys()].every((key) => after.get(key)?.definition === before.get(key)?.definition)
+      )
+        assert.ok(
+          [...touched].every((key) => !before.has(key)),
+          'what does not change is left alone',
+        );
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test('what tables use comes before them, and what reads them after', () => {
+  const object = (kind: string, called: string, definition: string): DatabaseObject => ({
+    kind,
+    name: called,
+    definition,
+  });
+  const after = objectModel([
+    object('view', 'all_users', 'CREATE VIEW all_users AS SELECT id FROM users'),
+    object('type', 'mood', "CREATE TYPE mood AS ENUM ('a')"),
+    object('function', 'owner', 'CREATE FUNCTION owner(u users) RETURNS int LANGUAGE sql RETURN 1'),
+    object('function', 'made', 'CREATE FUNCTION made() RETURNS mood LANGUAGE sql RETURN NULL'),
+    object('extension', 'citext', 'CREATE EXTENSION citext'),
+  ]);
+  const create: Operation = {
+    type: 'createCollection',
+    name: 'users',
+    fields: [
+      { name: 'id', type: 'integer', primaryKey: true },
+      { name: 'mood', type: 'text', native: 'mood', default: { $expression: 'made()' } },
+    ],
+  };
+  const keys = (list: readonly MigrationOperation[]) =>
+    list.map((one) => (isObjectOperation(one) ? objectKey(one satisfies ObjectOperation) : one.type));
+  const up = arrangeObjects(rules, [create], { before: new Map(), after });
+  assert.deepEqual(keys(up), [
+    'extension/citext',
+    'type/mood',
+    'function/made',
+    'createCollection',
+    'function/owner',
+    'view/all_users',
+  ]);
+  const drop: Operation = { type: 'dropCollection', collection: 'users' };
+  const down = arrangeObjects(rules, [drop], { before: after, after: new Map() });
+  assert.deepEqual(keys(down), [
+    'view/all_users',
+    'function/owner',
+    'dropCollection',
+    'function/made',
+    'type/mood',
+    'extension/citext',
+  ]);
+});
