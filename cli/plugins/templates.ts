@@ -278,6 +278,7 @@ brokerSuite(test, {
   // No error may contain these.
   secrets: ['not-a-secret'],
   openClient,
+  // Of a server that delivers a message again once its lease is over: leaseMs: 500,
   // How long a case waits before it fails, in milliseconds: longer than a lease and than two heartbeats. Once the broker works,
   // remove it: the default is a minute.
   patienceMs: 30_000,

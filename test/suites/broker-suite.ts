@@ -11,6 +11,7 @@ import { expectRejection } from './expect-error.ts';
 import { type GateUnderTest, withGate } from './gate-client.ts';
 import { suite, type TestFunction, type UnderTest, withTimeout } from './suite.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
+import { timersOf } from './timers-of.ts';
 import { waitUntil as waitAtMost } from './wait-until.ts';
 
 /** A broker, and the server that it connects to. */
@@ -597,14 +598,15 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
       'it lets the program end once it is closed',
       () =>
         withBroker(async ({ createBroker, event, queue, client }) => {
-          const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
-          const before = timers();
-          const broker = createBroker();
           await client.listen(event);
-          await broker.publish(createEvent(event, {}), signal());
-          await broker.consume?.(queue, async () => {});
-          await broker.close();
-          await waitAtMost(() => timers() <= before, 'close() left a timer: the program would not exit', CLOSE_MS);
+          const timers = await timersOf(async () => {
+            const broker = createBroker();
+            await broker.publish(createEvent(event, {}), signal());
+            await broker.consume?.(queue, async () => {});
+            await broker.close();
+          });
+          const isFree = () => timers().every((timer) => !timer.hasRef());
+          await waitAtMost(isFree, 'close() left a timer: the program would not exit', CLOSE_MS);
         }),
       { promise: 'close() ends every timer, also that of a consumer: a program ends when nothing else keeps it.' },
     );

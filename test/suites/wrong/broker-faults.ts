@@ -188,6 +188,17 @@ export const BROKER_FAULTS: readonly BrokerFault[] = [
     }),
   },
   {
+    fault: 'keeps a timer after it is closed',
+    detectedBy: 'it lets the program end once it is closed',
+    failure: /close\(\) left a timer/,
+    apply: (broker) => ({
+      async publish(event, signal) {
+        setTimeout(() => {}, 20_000);
+        await broker.publish(event, signal);
+      },
+    }),
+  },
+  {
     fault: 'drops messages that are not JSON',
     detectedBy: BYTES,
     failure: /not every message was delivered/,
