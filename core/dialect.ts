@@ -19,7 +19,7 @@ export interface Dialect<Step = unknown> {
    * engine if their normal forms are equal.
    */
   normalize(model: SchemaModel): SchemaModel;
-  /** What the engine has beside tables. Without it, operations on objects are refused. */
+  /** What the engine has in addition to tables. Without it, operations on objects are refused. */
   readonly objects?: ObjectRules<Step>;
   connect(url: string, options: ConnectOptions): Promise<Connection<Step>>;
   /** Identifies the physical database of a URL, without credentials: equal for two URLs of the same database. */
@@ -46,7 +46,7 @@ export interface Capabilities {
 /** What happens to a field or a table that an object reads. A field whose values are copied counts as dropped. */
 export type ChangeOfRead = 'drop' | 'rename' | 'type';
 
-/** Objects beside tables, each defined by a text in the language of the engine: views, functions, triggers. */
+/** Objects that are not tables, each defined by a text in the language of the engine: views, functions, triggers. */
 export interface ObjectRules<Step = unknown> {
   /** The kinds, each the name of a folder, in the order in which objects are created where nothing else decides. */
   readonly kinds: readonly string[];
@@ -263,7 +263,7 @@ export interface Connection<Step = unknown> {
    * Undefined if it does not exist, or if svc has stored a description of it already.
    */
   introspectAs?(collection: Collection): Promise<Collection | undefined>;
-  /** The objects beside tables, each with a text that creates it. Those of extensions and of svc are left out. */
+  /** The objects that are not tables, each with a text that creates it. Those of extensions and of svc are left out. */
   objects?(): Promise<readonly DatabaseObject[]>;
   /** The objects with their texts as `objects` returns them after they are created; as written, if the server refuses. */
   normalizeObjects?(objects: readonly DatabaseObject[]): Promise<readonly DatabaseObject[]>;

@@ -396,7 +396,10 @@ test('a terminal marks what a model laid out for its width, and the question nam
     deciding.type('n\r');
     assert.equal(await deciding.ended, 3);
   }
-  const showing = terminal(['approvals', 'show', requestId], { cwd: shop.root, cols });
+  const showing = terminal(['approvals', 'show', requestId], { cwd: shop.root, cols, staysOpen: true });
+  await showing.until(/\n {2}\}/);
+  await showing.until(/digest {5}/);
+  showing.type('\r');
   assert.equal(await showing.ended, 0);
   assertMarked(linesOf(showing.shown()));
   assertMarked((await shop.svc('approvals', 'show', requestId)).stdout.split('\n'));

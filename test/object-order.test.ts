@@ -14,7 +14,7 @@ import type { MigrationOperation, ObjectOperation, Operation } from '../core/sch
 import { objects as rules } from '../plugins/dialects/postgresql/compile/objects.ts';
 import { test } from './kit/test.ts';
 
-/** Whatever changes: the operations lead from the objects before to those after, and back, and nothing is without what it needs. */
+/** Whatever changes: the operations lead from the objects before to those after and back, and nothing is without what it needs. */
 
 const COUNT = 7;
 const name = (index: number): string => `v${index}`;
@@ -73,7 +73,7 @@ function run(operations: readonly MigrationOperation[], from: ObjectModel): Map<
 
 const CHANGE: Operation = { type: 'modifyField', collection: 't', field: 'a', changes: { type: 'bigint' } };
 
-test('objects are dropped and created in an order in which each has what it reads, and the way back too', () => {
+test('objects are dropped and created in an order in which each has what it reads, and so are the rollbacks', () => {
   fc.assert(
     fc.property(views, views, fc.boolean(), (first, second, changesTable) => {
       const [before, after] = [modelOf(first), modelOf(second)];

@@ -34,6 +34,7 @@ alter table posts disable trigger late;
 create view active as select u.id, u.name, u.mood, count(p.id) as posts from users u left join posts p on p.user_id = u.id group by u.id;
 comment on view active is 'who wrote';
 comment on column active.posts is 'how many';
+alter view active alter column name set default 'none';
 create view very_active with (security_barrier = true) as select * from active where posts > 10;
 create materialized view totals as select user_id, sum(views) as views from posts group by user_id;
 create unique index totals_user on totals (user_id);
@@ -153,16 +154,18 @@ on(
     const { svc, edit, query } = fixture;
     await adopted(fixture);
     await query('create role svc_reader').catch(() => undefined);
-    await query('grant select on active to svc_reader with grant option; grant select on totals to public');
+    await query(
+      'grant select on active to svc_reader with grant option; grant select on totals to public; grant select (name) on very_active to svc_reader',
+    );
     const before = await fixture.objects();
     const grants = () =>
       query(
-        "select relname, relacl::text as acl, pg_get_userbyid(relowner) as owner from pg_class where relkind in ('v', 'm') and relacl is not null and relnamespace = current_schema()::regnamespace order by 1",
+        "select relname, relacl::text as acl, (select string_agg(attname || attacl::text, ' ') from pg_attribute a where a.attrelid = c.oid) as fields, pg_get_userbyid(relowner) as owner from pg_class c where relkind in ('v', 'm') and relnamespace = current_schema()::regnamespace order by 1",
       );
     const granted = await grants();
     assert.deepEqual(
       granted.map(({ relname }) => relname),
-      ['active', 'totals'],
+      ['active', 'totals', 'very_active'],
     );
 
     edit(SCHEMA, (text) => {
@@ -257,7 +260,7 @@ on(
     );
     assert.equal(field?.value, "'ok'::mood");
   },
-  `${GROWN.replace(/create view active[^;]*;|comment on (?:view|column) active[^;]*;|create view very_active[^;]*;|create trigger instead[^;]*;/g, '')}${ROWS}`,
+  `${GROWN.replace(/create view active[^;]*;|comment on (?:view|column) active[^;]*;|alter view active[^;]*;|create view very_active[^;]*;|create trigger instead[^;]*;/g, '')}${ROWS}`,
 );
 
 on(
@@ -311,6 +314,7 @@ on('an object changed by hand is a difference, which pull adopts or which is und
   await query('create or replace view v as select a, id from t; create view w as select 1 as one');
   const checked = assertExit(await svc('db', 'schema', 'check'), 5).stdout;
   assert.match(checked, /view\/v has another definition/);
+  assert.match((await svc('doctor')).stdout, /the schema differs from the applied migrations in 1 place/);
   assert.doesNotMatch(checked, /view\/w is not expected/);
   assert.match(
     assertExit(await svc('db', 'schema', 'check', '--strict', '--ignore', 'view/w'), 5).stdout,
@@ -355,6 +359,22 @@ on('a file that does not create its object is refused before anything is written
   await refused('exclusion/t.e.sql', 'alter table u add constraint e exclude (id with =)', /is on "u"/);
   await refused('exclusion/t.e.sql', 'alter table t add constraint f exclude (id with =)', /names "f"/);
   await refused('exclusion/t.e.sql', 'alter table t add constraint e unique (id)', /begins with/);
+
+  write('svc/database/objects/mian/view/v.sql', 'create view v as select 1');
+  assert.match(
+    assertExit(await svc('db', 'schema', 'generate'), 2).stderr,
+    /database_unknown[\s\S]*Did you mean "main"/,
+  );
+  rmSync(join(root, 'svc/database/objects'), { recursive: true });
+  await refused('v.sql', 'create view v as select 1', /is not in a folder of its kind/);
+
+  write(`${OBJECTS}/view/v.sql`, 'create view v as select 1 as one; drop table t');
+  const [planned] = json(assertExit(await svc('db', 'schema', 'generate', '--dry-run', '--json'))).migrations;
+  assert.ok(
+    planned.plan.some(({ statements }: { statements: { destructive: boolean }[] }) =>
+      statements.some((one) => one.destructive),
+    ),
+  );
 
   write(`${OBJECTS}/view/v.sql`, '-- who\ncreate view v as select id from missing;\n');
   assertExit(await svc('db', 'schema', 'generate'));

@@ -5,7 +5,7 @@ import { isCurrentVersion } from '../../core/approval/backend.ts';
 import { APPROVALS_VERSION } from '../../core/approval/schema.ts';
 import { type ErrorCode, isSvcError, type SvcError } from '../../core/errors.ts';
 import { drift, withoutUnknownReferences } from '../../core/migration/drift.ts';
-import { historyModel } from '../../core/migration/history.ts';
+import { History, historyModel } from '../../core/migration/history.ts';
 import { HISTORY_VERSION, metaTable } from '../../core/migration/history-table.ts';
 import { type StatusReport, status } from '../../core/migration/status.ts';
 import type { Target } from '../../core/migration/target.ts';
@@ -13,6 +13,7 @@ import { withoutPassword } from '../../core/url.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { asSvcError, loadSdk } from '../base.ts';
 import { plural } from '../output.ts';
+import { compareObjects } from './compare-objects.ts';
 
 export interface Check {
   readonly name: string;
@@ -143,12 +144,16 @@ async function driftCheck(name: string, target: Target): Promise<Check> {
   const { connection, database } = target;
   const expected = await historyModel(target);
   const found = new Map([...(await connection.introspect())].filter(([table]) => expected.has(table)));
-  const { length } = await drift(connection, expected, withoutUnknownReferences(found, expected));
-  if (length === 0) return { name, result: 'ok', message: 'the schema matches the applied migrations' };
+  const tables = await drift(connection, expected, withoutUnknownReferences(found, expected));
+  const completed = await (await History.read(connection)).completedMigrations(connection);
+  const migrations = completed.map(({ migration }) => migration);
+  const objects = await compareObjects(target, migrations, () => false);
+  const places = tables.length + objects.different.length;
+  if (places === 0) return { name, result: 'ok', message: 'the schema matches the applied migrations' };
   return {
     name,
     result: 'warn',
-    message: `the schema differs from the applied migrations in ${plural(length, 'place')}`,
+    message: `the schema differs from the applied migrations in ${plural(places, 'place')}`,
     next: [`svc db schema check --db ${database}`],
   };
 }

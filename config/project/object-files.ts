@@ -8,11 +8,15 @@ import { type DatabaseObject, type ObjectModel, objectKey, objectModel } from '.
 import { type NewFile, replaceFile } from './write-files.ts';
 
 /** The folder of a database's objects, relative to the folder of the configuration. */
-const objectsFolder = (db: string): string => `svc/database/objects/${db}`;
+const objectsFolder = (db: string): string => `${OBJECTS}/${db}`;
+
+const OBJECTS = 'svc/database/objects';
+/** In the name of a folder with copies. */
+const BEFORE = '.before_';
 
 const EXTENSION = '.sql';
 
-export const objectPath = (db: string, { kind, name }: Pick<DatabaseObject, 'kind' | 'name'>): string =>
+const objectPath = (db: string, { kind, name }: Pick<DatabaseObject, 'kind' | 'name'>): string =>
   `${objectsFolder(db)}/${kind}/${fileName(name)}${EXTENSION}`;
 
 /**
@@ -21,6 +25,7 @@ export const objectPath = (db: string, { kind, name }: Pick<DatabaseObject, 'kin
  */
 export function readObjectFiles(root: string, db: string, dialect: Dialect): ObjectModel {
   const folder = objectsFolder(db);
+  assertPlaced(filesIn(join(root, folder)), folder, dialect);
   const objects = foldersIn(join(root, folder)).flatMap((kind) => {
     assertKnownKind(dialect, kind, `${folder}/${kind}`);
     return filesIn(join(root, folder, kind)).map((file) =>
@@ -31,7 +36,7 @@ export function readObjectFiles(root: string, db: string, dialect: Dialect): Obj
 }
 
 function readObject(root: string, file: string, kind: string, dialect: Dialect): DatabaseObject {
-  const name = decodeURIComponent(file.slice(file.lastIndexOf('/') + 1, -EXTENSION.length));
+  const name = nameOfFile(file.slice(file.lastIndexOf('/') + 1, -EXTENSION.length));
   const definition = definitionOf(readFileSync(join(root, file), 'utf8'));
   try {
     compileObject(dialect, { type: 'createObject', kind, name, definition });
@@ -46,6 +51,40 @@ function readObject(root: string, file: string, kind: string, dialect: Dialect):
     });
   }
   return { kind, name, definition };
+}
+
+function nameOfFile(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name; // A percent sign that a person wrote.
+  }
+}
+
+function assertPlaced([file]: readonly string[], folder: string, { objects }: Dialect): void {
+  if (file === undefined) return;
+  throw new SvcError('schema_invalid', `${folder}/${file} is not in a folder of its kind.`, {
+    state: 'Nothing was written.',
+    next: [`Move it to one of ${folder}/<kind>: ${objects?.kinds.join(', ') ?? 'this dialect has none'}.`],
+    where: `${folder}/${file}`,
+  });
+}
+
+/** Throws `database_unknown` for files of objects of a database that is not configured. */
+export function assertObjectFolders(root: string, databases: readonly string[]): void {
+  const unknown = foldersIn(join(root, OBJECTS)).find((db) => !databases.includes(db) && !db.includes(BEFORE));
+  if (unknown === undefined) return;
+  const near = nearest(unknown, databases);
+  throw new SvcError(
+    'database_unknown',
+    `${OBJECTS}/${unknown} has objects of "${unknown}", which is not configured.`,
+    {
+      why: `Configured: ${databases.join(', ') || 'none'}.`,
+      state: 'Nothing was written.',
+      next: [near === undefined ? `Rename the folder to ${databases.join(' or ')}.` : `Did you mean "${near}"?`],
+      where: `${OBJECTS}/${unknown}`,
+    },
+  );
 }
 
 function assertKnownKind(dialect: Dialect, kind: string, where: string): void {
@@ -89,7 +128,7 @@ export function backupObjectFiles(
   return [...files.values()].flatMap((object) => {
     const isKept = [after, recorded].some((model) => model.get(objectKey(object))?.definition === object.definition);
     if (isKept) return [];
-    const file = objectPath(`${db}.before_${stamp}`, object);
+    const file = objectPath(`${db}${BEFORE}${stamp}`, object);
     return [{ file, text: `${object.definition};\n` }];
   });
 }
@@ -115,6 +154,7 @@ function foldersIn(folder: string): readonly string[] {
 }
 
 function filesIn(folder: string): readonly string[] {
+  if (!existsSync(folder)) return [];
   return readdirSync(folder)
     .filter((name) => name.endsWith(EXTENSION) && !name.startsWith('.'))
     .sort();

@@ -1,4 +1,5 @@
 import type { ChangeOfRead, ObjectRules } from '../dialect.ts';
+import { isPlainObject } from '../json.ts';
 import { type DatabaseObject, type ObjectModel, objectKey } from '../schema/database-object.ts';
 import type { MigrationOperation, ModelOperation, ObjectOperation, Operation } from '../schema/operation.ts';
 
@@ -17,12 +18,16 @@ class References {
   }
 
   names(text: string, name: string): boolean {
-    let words = this.#words.get(text);
-    if (!words) {
-      words = new Set(wordsOf(text));
-      this.#words.set(text, words);
-    }
-    return wordsOf(name).every((word) => words.has(word));
+    const words = this.#wordsOf(text);
+    return [...this.#wordsOf(name)].every((word) => words.has(word));
+  }
+
+  #wordsOf(text: string): ReadonlySet<string> {
+    const known = this.#words.get(text);
+    if (known) return known;
+    const words = new Set(text.toLowerCase().match(/[\p{L}\p{N}_$]+/gu) ?? []);
+    this.#words.set(text, words);
+    return words;
   }
 
   refersTo(object: DatabaseObject, other: DatabaseObject): boolean {
@@ -39,20 +44,24 @@ class References {
   inOrder(objects: readonly DatabaseObject[]): DatabaseObject[] {
     const rank = ({ kind }: DatabaseObject): number => this.rules.kinds.indexOf(kind);
     const sorted = [...objects].sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1));
+    const byWord = new Map<string, DatabaseObject[]>();
+    for (const object of sorted) {
+      const [word = ''] = this.#wordsOf(this.rules.referredName(object) ?? '');
+      byWord.set(word, [...(byWord.get(word) ?? []), object]);
+    }
     const ordered = new Set<DatabaseObject>();
     const visited = new Set<DatabaseObject>();
     const visit = (object: DatabaseObject): void => {
       if (visited.has(object)) return;
       visited.add(object);
-      for (const other of sorted) if (this.refersTo(object, other)) visit(other);
+      const named = [...this.#wordsOf(object.definition)].flatMap((word) => byWord.get(word) ?? []);
+      for (const other of named) if (this.refersTo(object, other)) visit(other);
       ordered.add(object);
     };
     for (const object of sorted) visit(object);
     return [...ordered];
   }
 }
-
-const wordsOf = (text: string): readonly string[] => text.toLowerCase().match(/[\p{L}\p{N}_$]+/gu) ?? [];
 
 /**
  * The operations that lead from some objects to others, around operations on tables: what tables use comes before them,
@@ -74,7 +83,7 @@ export function arrangeObjects(
     return known?.definition !== object.definition || aside.has(objectKey(object));
   });
   const touched = new Set(operations.flatMap(tablesOf));
-  const texts = JSON.stringify(operations);
+  const texts = nativeTexts(operations).join(' ');
   const isEarly = (object: DatabaseObject): boolean => {
     if (!rules.beforeTables.has(object.kind)) return false;
     const name = rules.referredName(object);
@@ -111,6 +120,16 @@ export function arrangeObjects(
     ...dropped.filter(isDroppedLast).map(drop),
   ];
 }
+
+/** The texts in the language of the engine that are in operations on tables. */
+function nativeTexts(value: unknown, key = ''): readonly string[] {
+  if (typeof value === 'string') return NATIVE_KEYS.has(key) ? [value] : [];
+  if (Array.isArray(value)) return value.flatMap((item) => nativeTexts(item, key));
+  if (!isPlainObject(value)) return [];
+  return Object.entries(value).flatMap(([name, member]) => nativeTexts(member, name));
+}
+
+const NATIVE_KEYS: ReadonlySet<string> = new Set(['native', 'expression', '$expression', 'statement']);
 
 function drop({ kind, name, definition }: DatabaseObject): ObjectOperation {
   return { type: 'dropObject', kind, name, was: definition };

@@ -8,11 +8,15 @@ import {
   objectModel,
 } from '../schema/database-object.ts';
 import type { ObjectOperation } from '../schema/operation.ts';
+import { wouldDestroyData } from './raw-effect.ts';
 
 /** Throws `not_supported` for a kind that the engine does not have, and `migration_invalid`. */
 export function compileObject<Step>(dialect: Dialect<Step>, operation: ObjectOperation): readonly Statement<Step>[] {
   assertKind(dialect, operation);
-  return dialect.objects?.compile(operation) ?? [];
+  const statements = dialect.objects?.compile(operation) ?? [];
+  // A text may have more statements than the one that creates the object.
+  const destructive = operation.type !== 'dropObject' && wouldDestroyData(operation.definition);
+  return destructive ? statements.map((statement) => ({ ...statement, destructive })) : statements;
 }
 
 export function assertKind({ name, objects }: Dialect, object: Pick<DatabaseObject, 'kind' | 'name'>): void {

@@ -180,7 +180,7 @@ export interface CreateObject {
   readonly name: string;
   readonly definition: string;
 }
-/** Gives an object another definition. `was` is the present one, for the way back. */
+/** Gives an object another definition. `was` is the present one, for the rollback. */
 export interface ReplaceObject {
   readonly type: 'replaceObject';
   readonly kind: string;

@@ -13,7 +13,7 @@ export const tablePart = (name: string): string => name.slice(0, Math.max(0, nam
 export interface Creation {
   /** The words of the text, quoted names in their quotes. */
   readonly words: readonly string[];
-  /** Where its name stands; undefined if the text begins otherwise. */
+  /** Where its name is; undefined if the text begins otherwise. */
   readonly start: number | undefined;
   readonly unquote: (word: string) => string;
   /** What the text should begin with. */

@@ -1,15 +1,13 @@
 import { Command, Option } from 'clipanion';
 import { drift, withoutUnknownReferences, withUnreadObjects } from '../../../../core/migration/drift.ts';
-import type { Migration } from '../../../../core/migration/migration.ts';
-import { objectDrift } from '../../../../core/migration/objects.ts';
 import { historyOrderDifferences, nextStepsToAlign } from '../../../../core/migration/order.ts';
 import { type FindRawMention, rawMentions } from '../../../../core/migration/raw-mentions.ts';
 import { readHistoryState, type StatusEntry } from '../../../../core/migration/status.ts';
 import type { Target } from '../../../../core/migration/target.ts';
-import { nameInTable, objectModel, objectsAfter } from '../../../../core/schema/database-object.ts';
 import type { SchemaModel } from '../../../../core/schema/model.ts';
 import type { CommandResult } from '../../../base.ts';
 import { DatabaseCommand, forEachDatabase } from '../../../db/command.ts';
+import { compareObjects } from '../../../db/compare-objects.ts';
 import { ADOPT, describeUnsupported, driftRemedies } from '../../../db/drift-remedies.ts';
 import { describeProblem, nextActions, statusResult } from '../../../db/status-text.ts';
 
@@ -104,23 +102,6 @@ function headline(
   if (unfinished.length > 0) return unfinished.every(({ state }) => state === 'running') ? 'PENDING' : 'FAILED';
   if (different.length > 0) return 'DRIFT';
   return outOfOrder.length > 0 ? 'ORDER' : 'OK';
-}
-
-/** The differences of the objects beside tables. One that no migration makes counts if `counts` says so. */
-async function compareObjects(
-  { connection, dialect }: Target,
-  completed: readonly Migration[],
-  counts: (key: string) => boolean,
-): Promise<{ readonly different: readonly string[]; readonly unmanaged: readonly string[] }> {
-  const expected = objectsAfter(completed.flatMap(({ up }) => up));
-  const all = objectModel((await connection.objects?.()) ?? []);
-  const findRaw = rawMentions(completed, dialect.name);
-  const unmanaged = [...all].flatMap(([key, object]) =>
-    expected.has(key) || findRaw(nameInTable(object)) !== undefined ? [] : [key],
-  );
-  const compared = new Set([...expected.keys(), ...unmanaged.filter(counts)]);
-  const found = new Map([...all].filter(([key]) => compared.has(key)));
-  return { different: await objectDrift(connection, expected, found), unmanaged };
 }
 
 /** The differences in words, and what to do about them. An object in a form that svc cannot create is not missing. */

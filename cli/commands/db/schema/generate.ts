@@ -1,7 +1,7 @@
 import { Command, Option } from 'clipanion';
 import { changedBeforeCreated, type GeneratedMigration, generate } from '../../../../config/project/generate.ts';
 import { formatMigration } from '../../../../config/project/migration-files.ts';
-import { readObjectFiles } from '../../../../config/project/object-files.ts';
+import { assertObjectFolders, readObjectFiles } from '../../../../config/project/object-files.ts';
 import { readSchemaFile, SCHEMA_FILE, type SchemaEntry } from '../../../../config/project/schema-file.ts';
 import { writeNewFiles } from '../../../../config/project/write-files.ts';
 import { SvcError } from '../../../../core/errors.ts';
@@ -41,6 +41,7 @@ export default class Generate extends DatabaseCommand {
     const { root, databases } = await this.runtime();
     const tags = await this.databaseTags();
     const entries = await readSchemaFile(root, databases);
+    assertObjectFolders(root, databases);
     this.#assertSingleDatabase(tags.filter((tag) => entries.has(tag)));
     const generated: (GeneratedMigration & { readonly database: string })[] = [];
     for (const tag of tags) {

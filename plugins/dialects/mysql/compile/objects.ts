@@ -98,7 +98,7 @@ export const canonicalWords = (definition: string): string =>
     .map((word) => (word.startsWith('`') ? unquoted(word) : word))
     .join(' ');
 
-/** Whoever creates an object is its definer. */
+/** The user that creates an object is its definer. */
 export const DEFINER =
   /(?<=^\s*create\b[^(]*?)\bdefiner\s*=\s*(?:`(?:[^`]|``)*`|'[^']*'|\w+)(?:\s*@\s*(?:`(?:[^`]|``)*`|'[^']*'|[\w%.]+))?\s*/i;
 

@@ -139,6 +139,8 @@ UNION ALL SELECT CASE c.relkind WHEN 'v' THEN 'view' ELSE 'materialized_view' EN
   CASE c.relkind WHEN 'v' THEN 'CREATE VIEW ' ELSE 'CREATE MATERIALIZED VIEW ' END || quote_ident(c.relname) || COALESCE(' WITH (' || array_to_string(c.reloptions, ', ') || ')', '') || E' AS\\n'
   || rtrim(ltrim(pg_get_viewdef(c.oid)), ';') || CASE WHEN c.relkind = 'm' AND NOT c.relispopulated THEN E'\\nWITH NO DATA' ELSE '' END
   || COALESCE((SELECT string_agg(E';\\n\\n' || pg_get_indexdef(i.indexrelid, 0, true), '' ORDER BY x.relname) FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid WHERE i.indrelid = c.oid), '')
+  || COALESCE((SELECT string_agg(E';\\n\\nALTER VIEW ' || quote_ident(c.relname) || ' ALTER COLUMN ' || quote_ident(a.attname) || ' SET DEFAULT ' || pg_get_expr(d.adbin, d.adrelid), '' ORDER BY a.attnum)
+    FROM pg_attrdef d JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum WHERE d.adrelid = c.oid), '')
   || COALESCE((SELECT string_agg(E';\\n\\nCOMMENT ON COLUMN ' || quote_ident(c.relname) || '.' || quote_ident(a.attname) || ' IS ' || quote_literal(d.description), '' ORDER BY a.attnum)
     FROM pg_description d JOIN pg_attribute a ON a.attrelid = d.objoid AND a.attnum = d.objsubid WHERE d.classoid = 'pg_class'::regclass AND d.objoid = c.oid AND d.objsubid > 0), ''),
   CASE c.relkind WHEN 'v' THEN 'VIEW ' ELSE 'MATERIALIZED VIEW ' END || quote_ident(c.relname), obj_description(c.oid, 'pg_class')

@@ -217,25 +217,27 @@ function catalogEntry({ kind, name }: ObjectName) {
   const quoted = `${quoteIdentifier(bareName(name))}${name.slice(bareName(name).length)}`;
   return isRoutine(kind)
     ? {
-        select: `proacl::text AS acl, proowner AS owner FROM pg_proc WHERE oid = ${name.endsWith(')') ? `to_regprocedure(${quoteLiteral(quoted)})` : `to_regproc(${quoteLiteral(quoted)})`}`,
+        select: `proacl::text AS acl, proowner AS owner, NULL::json AS fields FROM pg_proc WHERE oid = ${name.endsWith(')') ? `to_regprocedure(${quoteLiteral(quoted)})` : `to_regproc(${quoteLiteral(quoted)})`}`,
+        quoted,
         grantable: `ROUTINE ${quoted}`,
         owned: `${kind.toUpperCase()} ${quoted}`,
       }
     : {
-        select: `relacl::text AS acl, relowner AS owner FROM pg_class WHERE oid = to_regclass(${quoteLiteral(quoted)})`,
+        select: `relacl::text AS acl, relowner AS owner, (SELECT json_agg(json_build_object('field', attname, 'acl', attacl::text)) FROM pg_attribute WHERE attrelid = c.oid AND attacl IS NOT NULL) AS fields FROM pg_class c WHERE oid = to_regclass(${quoteLiteral(quoted)})`,
+        quoted,
         grantable: `TABLE ${quoted}`,
         owned: `${kind.replaceAll('_', ' ').toUpperCase()} ${quoted}`,
       };
 }
 
 const keepGrants = (object: ObjectName): string =>
-  `SELECT set_config(${setting(object)}, json_build_object('acl', acl, 'owner', owner)::text, true) FROM (SELECT ${catalogEntry(object).select}) kept`;
+  `SELECT set_config(${setting(object)}, json_build_object('acl', acl, 'owner', owner, 'fields', fields)::text, true) FROM (SELECT ${catalogEntry(object).select}) kept`;
 
 /** The text, followed by what restores the grants and the owner that the object had before it was dropped. */
 function withGrants(object: ObjectName, text: string): string {
   if (!hasGrants(object)) return text;
-  const { grantable, owned } = catalogEntry(object);
-  const restore = `DECLARE kept json := NULLIF(current_setting(${setting(object)}, true), '')::json; given record; BEGIN IF kept IS NULL THEN RETURN; END IF; PERFORM set_config(${setting(object)}, '', true); IF kept ->> 'acl' IS NOT NULL THEN EXECUTE ${quoteLiteral(`REVOKE ALL ON ${grantable} FROM PUBLIC`)}; FOR given IN SELECT * FROM aclexplode((kept ->> 'acl')::aclitem[]) LOOP EXECUTE format('GRANT %s ON %s TO %s%s', given.privilege_type, ${quoteLiteral(grantable)}, CASE WHEN given.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(given.grantee)) END, CASE WHEN given.is_grantable AND given.grantee <> 0 THEN ' WITH GRANT OPTION' ELSE '' END); END LOOP; END IF; IF pg_get_userbyid((kept ->> 'owner')::oid) <> current_user THEN EXECUTE format('ALTER %s OWNER TO %I', ${quoteLiteral(owned)}, pg_get_userbyid((kept ->> 'owner')::oid)); END IF; END`;
+  const { grantable, owned, quoted } = catalogEntry(object);
+  const restore = `DECLARE kept json := NULLIF(current_setting(${setting(object)}, true), '')::json; given record; BEGIN IF kept IS NULL THEN RETURN; END IF; PERFORM set_config(${setting(object)}, '', true); IF kept ->> 'acl' IS NOT NULL THEN EXECUTE ${quoteLiteral(`REVOKE ALL ON ${grantable} FROM PUBLIC`)}; FOR given IN SELECT * FROM aclexplode((kept ->> 'acl')::aclitem[]) LOOP EXECUTE format('GRANT %s ON %s TO %s%s', given.privilege_type, ${quoteLiteral(grantable)}, CASE WHEN given.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(given.grantee)) END, CASE WHEN given.is_grantable AND given.grantee <> 0 THEN ' WITH GRANT OPTION' ELSE '' END); END LOOP; END IF; FOR given IN SELECT f ->> 'field' AS field, a.* FROM json_array_elements(CASE json_typeof(kept -> 'fields') WHEN 'array' THEN kept -> 'fields' ELSE '[]' END) f CROSS JOIN LATERAL aclexplode((f ->> 'acl')::aclitem[]) a LOOP IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass(${quoteLiteral(quoted)}) AND attname = given.field) THEN EXECUTE format('GRANT %s (%I) ON %s TO %s%s', given.privilege_type, given.field, ${quoteLiteral(grantable)}, CASE WHEN given.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(given.grantee)) END, CASE WHEN given.is_grantable AND given.grantee <> 0 THEN ' WITH GRANT OPTION' ELSE '' END); END IF; END LOOP; IF pg_get_userbyid((kept ->> 'owner')::oid) <> current_user THEN EXECUTE format('ALTER %s OWNER TO %I', ${quoteLiteral(owned)}, pg_get_userbyid((kept ->> 'owner')::oid)); END IF; END`;
   return `${text}\n;${doBlock(restore)}`;
 }
 

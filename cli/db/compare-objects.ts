@@ -1,0 +1,22 @@
+import type { Migration } from '../../core/migration/migration.ts';
+import { objectDrift } from '../../core/migration/objects.ts';
+import { rawMentions } from '../../core/migration/raw-mentions.ts';
+import type { Target } from '../../core/migration/target.ts';
+import { nameInTable, objectModel, objectsAfter } from '../../core/schema/database-object.ts';
+
+/** The differences of the objects that are not tables. One that no migration makes counts if `counts` says so. */
+export async function compareObjects(
+  { connection, dialect }: Target,
+  completed: readonly Migration[],
+  counts: (key: string) => boolean,
+): Promise<{ readonly different: readonly string[]; readonly unmanaged: readonly string[] }> {
+  const expected = objectsAfter(completed.flatMap(({ up }) => up));
+  const all = objectModel((await connection.objects?.()) ?? []);
+  const findRaw = rawMentions(completed, dialect.name);
+  const unmanaged = [...all].flatMap(([key, object]) =>
+    expected.has(key) || findRaw(nameInTable(object)) !== undefined ? [] : [key],
+  );
+  const compared = new Set([...expected.keys(), ...unmanaged.filter(counts)]);
+  const found = new Map([...all].filter(([key]) => compared.has(key)));
+  return { different: await objectDrift(connection, expected, found), unmanaged };
+}
