@@ -223,6 +223,7 @@ on(
     assertExit(await svc('db', 'migrate', 'rollback', '--allow-destructive'));
     assert.deepEqual(await fixture.objects(), before);
     assert.deepEqual(await grants(), granted);
+    await query('drop owned by svc_reader; drop role svc_reader');
   },
   GROWN + ROWS,
 );
