@@ -1,7 +1,8 @@
 import * as assert from 'node:assert/strict';
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { objectKey } from '../core/schema/database-object.ts';
+import type { Connection } from '../core/dialect.ts';
+import { readObjects } from '../core/migration/objects.ts';
 import { docsBlocks } from './kit/docs-blocks.ts';
 import { committingEngines, engines, type TestEngine } from './kit/engines.ts';
 import { assertExit, json, LONG, type Project, project } from './kit/project.ts';
@@ -54,13 +55,37 @@ insert into posts (id, user_id, views) values (1, 1, 7), (2, 1, 1), (3, 2, 5);
 `;
 
 interface Fixture extends Project {
-  readonly url: string;
   query(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
   objects(): Promise<ReadonlyMap<string, string>>;
   readonly edit: (file: string, change: (text: string) => string) => void;
 }
 
 type Body = (fixture: Fixture, engine: TestEngine) => Promise<void>;
+
+type Connect = Parameters<Parameters<TestEngine['withUrl']>[0]>[1];
+
+function fixtureOf(url: string, connect: Connect): Fixture {
+  // An embedded database has one connection at a time.
+  const connected = async <T>(work: (connection: Connection) => Promise<T>): Promise<T> => {
+    const { connection } = await connect();
+    try {
+      return await work(connection);
+    } finally {
+      await connection.close();
+    }
+  };
+  const main = project({ main: url });
+  return {
+    ...main,
+    query: (text) => connected((connection) => connection.query(text)),
+    objects: () =>
+      connected(
+        async (connection) =>
+          new Map([...(await readObjects(connection))].map(([key, { definition }]) => [key, definition])),
+      ),
+    edit: (file, change) => main.write(file, change(main.read(file))),
+  };
+}
 
 function on(title: string, body: Body, setup: string | readonly string[] = [], list = engines): void {
   for (const engine of list) {
@@ -72,29 +97,7 @@ function on(title: string, body: Body, setup: string | readonly string[] = [], l
       `${engine.name}: ${title}`,
       () =>
         engine.withUrl(async (url, connect) => {
-          // An embedded database has one connection at a time.
-          const connected = async <T>(
-            work: (target: Awaited<ReturnType<typeof connect>>) => Promise<T>,
-          ): Promise<T> => {
-            const target = await connect();
-            try {
-              return await work(target);
-            } finally {
-              await target.connection.close();
-            }
-          };
-          const main = project({ main: url });
-          const fixture: Fixture = {
-            ...main,
-            url,
-            query: (text) => connected(({ connection }) => connection.query(text)),
-            objects: () =>
-              connected(async ({ connection }) => {
-                const objects = (await connection.objects?.()) ?? [];
-                return new Map(objects.map((object) => [objectKey(object), object.definition]));
-              }),
-            edit: (file, change) => main.write(file, change(main.read(file))),
-          };
+          const fixture = fixtureOf(url, connect);
           for (const text of typeof setup === 'string' ? [setup] : setup) await fixture.query(text);
           await body(fixture, engine);
         }),
@@ -103,14 +106,34 @@ function on(title: string, body: Body, setup: string | readonly string[] = [], l
   }
 }
 
+/** Pulls a database, makes it again on an empty one, compares the objects, and rolls it back to nothing. */
+async function makeAgain(fixture: Fixture, engine: TestEngine, use: (made: Fixture) => Promise<void>): Promise<void> {
+  await adopted(fixture);
+  const { warnings, objects } = json(assertExit(await fixture.svc('db', 'schema', 'pull', '--json')));
+  assert.deepEqual(warnings, []);
+  const before = await fixture.objects();
+  assert.deepEqual([...objects].sort(), [...before.keys()].sort());
+  await engine.withUrl(async (url, connect) => {
+    const made = fixtureOf(url, connect);
+    cpSync(join(fixture.root, 'svc'), join(made.root, 'svc'), { recursive: true });
+    assertExit(await made.svc('db', 'migrate'));
+    assert.match(assertExit(await made.svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
+    assert.match(assertExit(await made.svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
+    await use(made);
+    assert.deepEqual(await made.objects(), before);
+    assertExit(await made.svc('db', 'migrate', 'rollback', '--allow-destructive'));
+    assert.deepEqual(await made.objects(), new Map());
+  });
+}
+
 async function adopted({ svc }: Fixture): Promise<void> {
   assertExit(await svc('db', 'schema', 'pull'));
   assertExit(await svc('db', 'migrate', 'baseline'));
   assert.match(assertExit(await svc('db', 'schema', 'check')).stdout, /^OK/);
 }
 
-const types = (fixture: Project, index = -1): readonly string[] => {
-  const file = fixture.files().at(index);
+const types = (fixture: Project): readonly string[] => {
+  const file = fixture.files().at(-1);
   const { up } = JSON.parse(fixture.read(`svc/database/migrations/main/${file}`));
   return up.map(({ type, kind, name, collection }: Record<string, string>) =>
     [type, kind === undefined ? (collection ?? name) : `${kind}/${name}`].join(' '),
@@ -119,32 +142,7 @@ const types = (fixture: Project, index = -1): readonly string[] => {
 
 on(
   'a database with objects is pulled, made again from its files, and rolled back to nothing',
-  async (fixture, engine) => {
-    await adopted(fixture);
-    const { warnings, objects } = json(assertExit(await fixture.svc('db', 'schema', 'pull', '--json')));
-    assert.deepEqual(warnings, []);
-    const before = await fixture.objects();
-    assert.deepEqual([...objects].sort(), [...before.keys()].sort());
-    await engine.withUrl(async (url, connect) => {
-      const made = project({ main: url });
-      cpSync(join(fixture.root, 'svc'), join(made.root, 'svc'), { recursive: true });
-      assertExit(await made.svc('db', 'migrate'));
-      assert.match(assertExit(await made.svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
-      assert.match(assertExit(await made.svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
-      const read = async (text?: string) => {
-        const { connection } = await connect();
-        try {
-          if (text !== undefined) await connection.query(text);
-          return new Map(((await connection.objects?.()) ?? []).map((one) => [objectKey(one), one.definition]));
-        } finally {
-          await connection.close();
-        }
-      };
-      assert.deepEqual(await read(ROWS), before);
-      assertExit(await made.svc('db', 'migrate', 'rollback', '--allow-destructive'));
-      assert.deepEqual(await read(), new Map());
-    });
-  },
+  (fixture, engine) => makeAgain(fixture, engine, async (made) => void (await made.query(ROWS))),
   GROWN,
 );
 
@@ -419,34 +417,17 @@ const GROWN_MYSQL = [
 
 on(
   'views, routines, triggers and events are pulled, made again, and rolled back to nothing',
-  async (fixture, engine) => {
-    await adopted(fixture);
-    const { warnings, objects } = json(assertExit(await fixture.svc('db', 'schema', 'pull', '--json')));
-    assert.deepEqual(warnings, []);
-    const before = await fixture.objects();
-    assert.deepEqual([...objects].sort(), [...before.keys()].sort());
-    assert.equal(before.size, 7);
-    await engine.withUrl(async (url, connect) => {
-      const made = project({ main: url });
-      cpSync(join(fixture.root, 'svc'), join(made.root, 'svc'), { recursive: true });
-      assertExit(await made.svc('db', 'migrate'));
-      assert.match(assertExit(await made.svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
-      assert.match(assertExit(await made.svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
-      const { connection } = await connect();
-      const read = async () =>
-        new Map(((await connection.objects?.()) ?? []).map((one) => [objectKey(one), one.definition]));
-      assert.deepEqual(await read(), before);
-      await connection.query("insert into users values (1, 'Ann', null)");
-      await connection.query("update users set name = 'Bea'");
+  (fixture, engine) =>
+    makeAgain(fixture, engine, async (made) => {
+      assert.equal((await made.objects()).size, 7);
+      await made.query("insert into users values (1, 'Ann', null)");
+      await made.query("update users set name = 'Bea'");
       assert.deepEqual(
-        (await connection.query('select text from log order by id')).map(({ text }) => text),
+        (await made.query('select text from log order by id')).map(({ text }) => text),
         ['Ann->Bea', '; end'],
       );
-      assert.equal((await connection.query('select name from few')).at(0)?.name, 'BEA');
-      assertExit(await made.svc('db', 'migrate', 'rollback', '--allow-destructive'));
-      assert.deepEqual(await read(), new Map());
-    });
-  },
+      assert.equal((await made.query('select name from few')).at(0)?.name, 'BEA');
+    }),
   GROWN_MYSQL,
   committingEngines,
 );

@@ -1,8 +1,8 @@
 import type { Migration } from '../../core/migration/migration.ts';
-import { objectDrift } from '../../core/migration/objects.ts';
+import { objectDrift, readObjects } from '../../core/migration/objects.ts';
 import { rawMentions } from '../../core/migration/raw-mentions.ts';
 import type { Target } from '../../core/migration/target.ts';
-import { nameInTable, objectModel, objectsAfter } from '../../core/schema/database-object.ts';
+import { nameInTable, objectsAfter } from '../../core/schema/database-object.ts';
 
 /** The differences of the objects that are not tables. One that no migration makes counts if `counts` says so. */
 export async function compareObjects(
@@ -11,7 +11,7 @@ export async function compareObjects(
   counts: (key: string) => boolean,
 ): Promise<{ readonly different: readonly string[]; readonly unmanaged: readonly string[] }> {
   const expected = objectsAfter(completed.flatMap(({ up }) => up));
-  const all = objectModel((await connection.objects?.()) ?? []);
+  const all = await readObjects(connection);
   const findRaw = rawMentions(completed, dialect.name);
   const unmanaged = [...all].flatMap(([key, object]) =>
     expected.has(key) || findRaw(nameInTable(object)) !== undefined ? [] : [key],

@@ -75,8 +75,8 @@ export function arrangeObjects(
 ): MigrationOperation[] {
   const { before, after } = change;
   const references = new References(rules);
-  const aside = inTheWay(references, operations, change);
   const removed = [...before.values()].filter((object) => !after.has(objectKey(object)));
+  const aside = inTheWay(references, operations, change, removed);
   const dropped = references.inOrder([...removed, ...aside.values()]).reverse();
   const wanted = [...after.values()].filter((object) => {
     const known = before.get(objectKey(object));
@@ -140,6 +140,7 @@ function inTheWay(
   references: References,
   operations: readonly Operation[],
   { before, after }: ObjectChange,
+  removed: readonly DatabaseObject[],
 ): ReadonlyMap<string, DatabaseObject> {
   const { rules } = references;
   const changes = operations.flatMap(changedFields);
@@ -155,7 +156,6 @@ function inTheWay(
       return false;
     return [...remaining.values()].some((other) => references.dependsOn(other, object));
   };
-  const removed = [...before.values()].filter((object) => !after.has(objectKey(object)));
   const isMoved = (object: DatabaseObject): boolean =>
     [...aside.values(), ...removed].some((other) => references.dependsOn(object, other));
   for (let found = true; found; ) {

@@ -1,7 +1,7 @@
 import { SvcError } from '../errors.ts';
 import { CLOCK, type RecordWrite, recordWrite, type Writable } from '../records.ts';
 import { applyAll } from '../schema/apply.ts';
-import { isObjectOperation, objectKey, objectModel, objectsAfter } from '../schema/database-object.ts';
+import { isObjectOperation, objectKey, objectsAfter } from '../schema/database-object.ts';
 import type { Collection } from '../schema/model.ts';
 import { modelOperations } from '../schema/model-operations.ts';
 import { version } from '../version.ts';
@@ -12,7 +12,7 @@ import type { MigrationRun } from './journal.ts';
 import { assertKnownDialects } from './known-dialects.ts';
 import { type LockSessionOptions, withRecoveredHistory } from './lock-session.ts';
 import { checksum, type Migration } from './migration.ts';
-import { objectDrift } from './objects.ts';
+import { objectDrift, readObjects } from './objects.ts';
 import { upTo } from './plan-up.ts';
 import { assertDefined, assertReconciled, type DefinedMigration, reconcile } from './reconcile.ts';
 import { replayMigrations } from './replay.ts';
@@ -103,8 +103,7 @@ async function objectDifferences(
   const operations = pending.flatMap(({ up }) => up.filter(isObjectOperation));
   if (operations.length === 0) return [];
   const affected = new Set(operations.map(objectKey));
-  const existing = objectModel((await connection.objects?.()) ?? []);
-  const found = new Map([...existing].filter(([key]) => affected.has(key)));
+  const found = new Map([...(await readObjects(connection))].filter(([key]) => affected.has(key)));
   return objectDrift(connection, objectsAfter(operations), found);
 }
 

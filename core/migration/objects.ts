@@ -28,6 +28,10 @@ export function assertKind({ name, objects }: Dialect, object: Pick<DatabaseObje
   });
 }
 
+/** The objects of the catalog; none on an engine without them. */
+export const readObjects = async (connection: Connection): Promise<ObjectModel> =>
+  objectModel((await connection.objects?.()) ?? []);
+
 /** The differences between expected objects and those of the catalog, in words. */
 export async function objectDrift(
   connection: Connection,

@@ -7,6 +7,10 @@ export type ObjectName = Pick<DatabaseObject, 'kind' | 'name'>;
 export const orReplace = (definition: string): string =>
   definition.replace(/^((?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)*create\s+)(?:or\s+replace\s+)?/i, '$1OR REPLACE ');
 
+/** The words of a text without its comments. */
+export const wordsWithoutComments = (tokens: Iterable<{ readonly kind: string; readonly text: string }>): string[] =>
+  [...tokens].filter(({ kind }) => kind !== 'comment').map(({ text }) => text);
+
 /** The table of an object whose name is `table.name`. */
 export const tablePart = (name: string): string => name.slice(0, Math.max(0, name.indexOf('.')));
 

@@ -16,7 +16,7 @@ import type { Connection, Dialect } from '../../../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { drift, withoutUnknownReferences } from '../../../../core/migration/drift.ts';
 import { History } from '../../../../core/migration/history.ts';
-import { withServerTexts } from '../../../../core/migration/objects.ts';
+import { readObjects, withServerTexts } from '../../../../core/migration/objects.ts';
 import {
   type FindRawMention,
   type RawMade,
@@ -25,12 +25,7 @@ import {
 } from '../../../../core/migration/raw-mentions.ts';
 import { assertReconciled, reconcile } from '../../../../core/migration/reconcile.ts';
 import { type StatusEntry, status } from '../../../../core/migration/status.ts';
-import {
-  type DatabaseObject,
-  nameInTable,
-  type ObjectModel,
-  objectModel,
-} from '../../../../core/schema/database-object.ts';
+import { type DatabaseObject, nameInTable, type ObjectModel } from '../../../../core/schema/database-object.ts';
 import type { SchemaModel } from '../../../../core/schema/model.ts';
 import type { CommandResult } from '../../../base.ts';
 import { DatabaseCommand, SINGLE_DATABASE } from '../../../db/command.ts';
@@ -96,7 +91,8 @@ export default class Pull extends DatabaseCommand {
     const omissions = [...warnings, ...unsupported.map(describeUnsupported)];
     for (const line of omissions) this.warn(line);
     if (omissions.length > 0) this.warn(NOT_IN_MIGRATIONS);
-    const { after, rawMadeObjects } = await this.#objects(connection, objectsFromFiles(files), findRaw);
+    const recorded = objectsFromFiles(files);
+    const { after, rawMadeObjects } = await this.#objects(connection, recorded, findRaw);
     const rawWarnings = [...rawMade, ...rawMadeObjects].map(describeRawMade);
     for (const line of rawWarnings) this.warn(line);
     const generated = await generate({
@@ -119,7 +115,7 @@ export default class Pull extends DatabaseCommand {
     const objectFiles = readObjectFiles(root, tag, target.dialect);
     const backups = [
       ...(backup ? [backup] : []),
-      ...backupObjectFiles(tag, stamp, { files: objectFiles, after, recorded: objectsFromFiles(files) }),
+      ...backupObjectFiles(tag, stamp, { files: objectFiles, after, recorded }),
     ];
     writeNewFiles(root, [
       ...generated.map(({ file, migration }) => ({ file, text: formatMigration(root, migration) })),
@@ -160,7 +156,7 @@ export default class Pull extends DatabaseCommand {
     before: ObjectModel,
     findRaw: FindRawMention,
   ): Promise<{ readonly after: ObjectModel; readonly rawMadeObjects: readonly RawMade[] }> {
-    const found = objectModel((await connection.objects?.()) ?? []);
+    const found = await readObjects(connection);
     const normal = await withServerTexts(connection, before, found);
     const after = new Map<string, DatabaseObject>();
     const rawMadeObjects: RawMade[] = [];

@@ -1,7 +1,6 @@
 import type { ObjectRules, Statement } from '../../../../core/dialect.ts';
-
 import type { ObjectOperation } from '../../../../core/schema/operation.ts';
-import { assertCreates, type ObjectName, orReplace, tablePart } from '../../sql/objects.ts';
+import { assertCreates, type ObjectName, orReplace, tablePart, wordsWithoutComments } from '../../sql/objects.ts';
 import type { RawSql } from '../../sql/statement.ts';
 import type { Traits } from '../variant.ts';
 import { quoteIdentifier, quoteLiteral } from './literal.ts';
@@ -24,7 +23,7 @@ export const objectRules = (traits: Traits): ObjectRules<MysqlStep> => ({
   // The server would keep it, unusable.
   isInTheWay: (kind, change) => change !== 'type' && (kind === 'view' || kind === 'trigger'),
   referredName: ({ kind, name }) => (kind === 'trigger' || kind === 'event' ? undefined : name),
-  // Nothing but a view is bound to what it reads.
+  // A routine and an event look up names when they run.
   boundText: ({ kind, definition }) => (kind === 'view' || kind === 'trigger' ? definition : ''),
   isReplacedInPlace: () => true,
   compile: (operation) => compileObject(traits, operation),
@@ -40,19 +39,27 @@ function compileObject(traits: Traits, operation: ObjectOperation): readonly Sta
   return [{ ...dropStatement(operation), idempotent: true }, statement(definition, { check: existsQuery(operation) })];
 }
 
-function statement(text: string, facts: Partial<Pick<Statement, 'check' | 'idempotent'>>): Statement<RawSql> {
-  return { text, run: { kind: 'raw', sql: text, inSchema: true }, transactional: false, destructive: false, ...facts };
+function statement(
+  text: string,
+  facts: Partial<Pick<Statement, 'check' | 'idempotent'>>,
+  more: Pick<RawSql, 'drops'> = {},
+): Statement<RawSql> {
+  return {
+    text,
+    run: { kind: 'raw', sql: text, inSchema: true, ...more },
+    transactional: false,
+    destructive: false,
+    ...facts,
+  };
 }
 
 function dropStatement(object: ObjectName): Statement<RawSql> {
   const text = `DROP ${object.kind.toUpperCase()} IF EXISTS ${quoteIdentifier(memberName(object))}`;
-  return {
+  return statement(
     text,
-    run: { kind: 'raw', sql: text, inSchema: true, drops: `${object.kind}/${memberName(object)}` },
-    transactional: false,
-    destructive: false,
-    check: `SELECT 1 FROM DUAL WHERE NOT EXISTS (${existsQuery(object)})`,
-  };
+    { check: `SELECT 1 FROM DUAL WHERE NOT EXISTS (${existsQuery(object)})` },
+    { drops: `${object.kind}/${memberName(object)}` },
+  );
 }
 
 function existsQuery(object: ObjectName): string {
@@ -85,8 +92,7 @@ function assertCreatesObject(object: ObjectName, definition: string): void {
 /** Words before the name: ALGORITHM, DEFINER and SQL SECURITY. */
 const MAX_HEAD = 16;
 
-const wordsOf = (definition: string): readonly string[] =>
-  [...tokenize(definition)].filter(({ kind }) => kind !== 'comment').map(({ text }) => text);
+const wordsOf = (definition: string): readonly string[] => wordsWithoutComments(tokenize(definition));
 
 /** In lower case, as the words of a text are. */
 const unquoted = (word: string): string =>

@@ -95,6 +95,10 @@ const ofExtension = (catalog: string, oid: string): string =>
 /** Whether svc reads a column with a sequence as an identity. */
 export const IS_IDENTITY = "a.attnotnull AND a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)";
 
+/** SQL for a text of the server without the schema that it writes before the name. */
+const withoutSchema = (text: string, head: string): string =>
+  `regexp_replace(${text}, '^(${head} )(?:pg_temp|' || regexp_replace(quote_ident(ns.nspname), '([^[:alnum:]])', '\\\\\\1', 'g') || ')\\.', '\\1')`;
+
 /** `schema` is an SQL expression. */
 const query = (schema: string): string => `
 WITH ns AS MATERIALIZED (SELECT oid, nspname FROM pg_namespace WHERE nspname = ${schema}),
@@ -128,7 +132,7 @@ WHERE NOT EXISTS (SELECT 1 FROM pg_depend d JOIN pg_attribute a ON a.attrelid = 
     WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass AND (d.deptype = 'i' OR d.deptype = 'a' AND ${IS_IDENTITY}))
 UNION ALL SELECT CASE p.prokind WHEN 'p' THEN 'procedure' ELSE 'function' END, p.proname || CASE WHEN count(*) OVER (PARTITION BY p.proname) > 1
     THEN '(' || oidvectortypes(p.proargtypes) || ')' ELSE '' END,
-  regexp_replace(pg_get_functiondef(p.oid), '^(CREATE OR REPLACE (?:FUNCTION|PROCEDURE) )(?:pg_temp|' || regexp_replace(quote_ident(ns.nspname), '([^[:alnum:]])', '\\\\\\1', 'g') || ')\\.', '\\1'),
+  ${withoutSchema('pg_get_functiondef(p.oid)', 'CREATE OR REPLACE (?:FUNCTION|PROCEDURE)')},
   CASE p.prokind WHEN 'p' THEN 'PROCEDURE ' ELSE 'FUNCTION ' END || quote_ident(p.proname) || '(' || pg_get_function_identity_arguments(p.oid) || ')', obj_description(p.oid, 'pg_proc')
 FROM pg_proc p JOIN ns ON ns.oid = p.pronamespace WHERE p.prokind <> 'a' AND NOT ${ofExtension('pg_proc', 'p.oid')}
   AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'i')
@@ -153,7 +157,7 @@ UNION ALL SELECT 'rule', c.relname || '.' || w.rulename, rtrim(pg_get_ruledef(w.
   || CASE w.ev_enabled WHEN 'D' THEN ' DISABLE' WHEN 'R' THEN ' ENABLE REPLICA' ELSE ' ENABLE ALWAYS' END || ' RULE ' || quote_ident(w.rulename) END,
   'RULE ' || quote_ident(w.rulename) || ' ON ' || quote_ident(c.relname), obj_description(w.oid, 'pg_rewrite')
 FROM rel c JOIN pg_rewrite w ON w.ev_class = c.oid WHERE w.rulename <> '_RETURN'
-UNION ALL SELECT 'statistics', s.stxname, regexp_replace(pg_get_statisticsobjdef(s.oid), '^(CREATE STATISTICS )(?:pg_temp|' || regexp_replace(quote_ident(ns.nspname), '([^[:alnum:]])', '\\\\\\1', 'g') || ')\\.', '\\1'),
+UNION ALL SELECT 'statistics', s.stxname, ${withoutSchema('pg_get_statisticsobjdef(s.oid)', 'CREATE STATISTICS')},
   'STATISTICS ' || quote_ident(s.stxname), obj_description(s.oid, 'pg_statistic_ext')
 FROM pg_statistic_ext s JOIN ns ON ns.oid = s.stxnamespace JOIN rel c ON c.oid = s.stxrelid
 UNION ALL SELECT 'exclusion', c.relname || '.' || k.conname, 'ALTER TABLE ' || quote_ident(c.relname) || ' ADD CONSTRAINT ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid),

@@ -2,7 +2,14 @@ import type { ObjectRules, Statement } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { type DatabaseObject, objectKey } from '../../../../core/schema/database-object.ts';
 import type { ReplaceObject } from '../../../../core/schema/operation.ts';
-import { assertCreates, type Creation, type ObjectName, orReplace, tablePart } from '../../sql/objects.ts';
+import {
+  assertCreates,
+  type Creation,
+  type ObjectName,
+  orReplace,
+  tablePart,
+  wordsWithoutComments,
+} from '../../sql/objects.ts';
 import { type RawSql, SCHEMA_PLACEHOLDER, sqlStatement } from '../../sql/statement.ts';
 import { quoteIdentifier } from './grammar.ts';
 import { quoteLiteral } from './literal.ts';
@@ -120,8 +127,7 @@ function exclusionIn(object: ObjectName, words: readonly string[]): Creation {
   };
 }
 
-const wordsOf = (definition: string): readonly string[] =>
-  [...tokenize(definition)].filter(({ kind }) => kind !== 'comment').map(({ text }) => text);
+const wordsOf = (definition: string): readonly string[] => wordsWithoutComments(tokenize(definition));
 
 const unquoted = (token: string): string => (token.startsWith('"') ? token.slice(1, -1).replaceAll('""', '"') : token);
 
