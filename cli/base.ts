@@ -25,7 +25,8 @@ export interface CommandResult {
 
 const DATABASE_COMMAND =
   /\bsvc db (?:migrate|schema)(?: (?:status|rollback|create|resolve|export|baseline|generate|pull|check))?\b/g;
-const APPROVALS_COMMAND = /\bsvc approvals (?:list|show|approve|reject|prune|secret)\b/g;
+const APPROVALS_COMMAND =
+  /\bsvc (?:approvals (?:list|show|approve|reject|prune|secret)|people token (?:list|revoke))\b/g;
 
 /** The text after a command without arguments: flags, then the end or an explanation. */
 const ONLY_FLAGS = /^(?: --[a-z-]+)*(?= {2,}|$)/;

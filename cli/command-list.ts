@@ -108,6 +108,21 @@ export const table: readonly CommandEntry[] = [
     load: () => import('./commands/approvals/prune.ts'),
   },
   {
+    path: 'people token create',
+    summary: 'Creates a token that proves who decides',
+    load: () => import('./commands/people/token/create.ts'),
+  },
+  {
+    path: 'people token list',
+    summary: 'Lists the tokens of people',
+    load: () => import('./commands/people/token/list.ts'),
+  },
+  {
+    path: 'people token revoke',
+    summary: 'Revokes a token',
+    load: () => import('./commands/people/token/revoke.ts'),
+  },
+  {
     path: 'doctor',
     summary: 'Checks the configuration, drivers and databases',
     load: () => import('./commands/doctor.ts'),

@@ -62,6 +62,8 @@ const statuses: Readonly<Partial<Record<ErrorCode, number>>> = {
   approval_unseen: 2,
   decision_invalid: 2,
   parameters_too_large: 2,
+  token_invalid: 2,
+  token_unknown: 2,
   declined: 3,
   pending: 4,
   migration_edited: 5,

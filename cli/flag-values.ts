@@ -28,12 +28,12 @@ export function parseDate(flag: string, text: string | undefined): Date | undefi
   throw new SvcError('usage', `${flag} must be a date such as 2026-11-20 or 2026-11-20T10:30Z, not "${text}".`);
 }
 
-/** Parses `12h`, `90d` or `4w`; returns milliseconds. Throws `usage`. */
-export function parseAge(flag: string, text: string): number {
+/** Parses `12h`, `90d` or `4w`; returns milliseconds. `unchanged` is the state if it throws `usage`. */
+export function parseAge(flag: string, text: string, unchanged = 'Nothing was removed.'): number {
   const [, count, unit] = /^(\d{1,5})([hdw])$/.exec(text) ?? [];
   const size = unit === undefined ? undefined : UNITS[unit];
   if (count !== undefined && size !== undefined) return Number(count) * size;
   throw new SvcError('usage', `${flag} must be a duration such as 12h, 90d or 4w, not "${text}".`, {
-    state: 'Nothing was removed.',
+    state: unchanged,
   });
 }

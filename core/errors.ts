@@ -99,6 +99,8 @@ export const codes = {
   decision_refused: 'A policy or an authorization check rejected the decision.',
   parameters_too_large: 'The parameters of a tool call are too large for approval.',
   port_unavailable: 'The port is not available.',
+  token_invalid: 'A token that proves who decides is not valid.',
+  token_unknown: 'No token has that id.',
   // agents
   agent_invalid: 'The definition of an agent or tool is not valid.',
   agent_taken: 'An agent with that tag is already defined.',
@@ -294,6 +296,8 @@ export const remedies: Readonly<Record<ErrorCode, string>> = {
   decision_refused: 'The reason names who may decide, or the policy that the changed parameters violate.',
   parameters_too_large: 'Pass a reference instead of the content: the limit is 256 KiB.',
   port_unavailable: 'Choose another port with `--port`.',
+  token_invalid: 'Use a token that `svc people token list` shows as valid, or create one: `svc people token create`.',
+  token_unknown: '`svc people token list` lists the ids.',
   agent_invalid: 'Fix the definition: the message lists every problem with its path.',
   agent_taken: 'Use another tag, or define the agent once.',
   agent_unknown: 'Call `svc.agents.define` first, in the process that resumes the execution.',

@@ -102,6 +102,8 @@ const entry = object(
     rollingBack: yes,
   },
 );
+const principal = open({ id: text, groups: texts, verifiedBy: oneOf('token', 'signal', 'nobody') });
+const personToken: Properties = { tokenId: text, principal: text, groups: texts, createdAt: moment, expiresAt: moment };
 const request = open(
   {
     requestId: text,
@@ -118,6 +120,7 @@ const request = open(
   },
   {
     unattendedSince: moment,
+    deciders: list(principal),
     reviewToken: text,
     deliveries: list(open({ at: moment, channel: text, delivered: flag }, { error: text })),
   },
@@ -220,10 +223,13 @@ const OUTPUTS: Readonly<Record<string, Schema>> = {
   'approvals serve': either(object({ event: { const: 'listening' }, url: text }), result({ event: text, url: text })),
   'approvals export': open(
     { requestId: text, executionId: text, agentTag: text, tool: text, type: text, at: moment },
-    { by: text, from: text, as: text, details: { type: 'object' } },
+    { by: text, from: text, as: text, principal, details: { type: 'object' } },
   ),
   'approvals prune': openResult({ removed: count, executions: count }),
   'approvals secret': result({ url: text, product: text, env: text, secret: text }),
+  'people token create': openResult({ ...personToken, token: text }),
+  'people token list': openResult({ tokens: list(open(personToken, { revokedAt: moment })) }),
+  'people token revoke': openResult({ ...personToken, revokedAt: moment }),
   doctor: result({
     checks: list(open({ name: text, result: oneOf('ok', 'warn', 'fail'), message: text }, { next: texts })),
   }),

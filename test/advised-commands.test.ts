@@ -10,7 +10,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const SOURCES = ['core', 'config', 'cli', 'plugins', 'docs', 'README.md'];
 
 /** A command in a message or on a page, up to the end of its words. */
-const COMMAND = /(?<![\w/@.-])svc ((?:init|link|db|doctor|plugins|approvals)\b[^\n'`"|)]*)/g;
+const COMMAND = /(?<![\w/@.-])svc ((?:init|link|db|doctor|plugins|approvals|people)\b[^\n'`"|)]*)/g;
 /** What follows a command on its line: an explanation, or the next sentence. */
 const END = /\s{2,}|[;,:](?:\s|$)|\.(?:\s|$)|\s(?:then|and|or|for|to|in|writes|finds|reports|only|in a)\s.*$|\s\\$|\s#/;
 

@@ -32,13 +32,18 @@ export async function submitDecision(
   decision: DecisionInput,
 ): Promise<CommandResult> {
   const { approve, reason, modifiedParams, reviewToken } = decision;
+  const { SVC_TOKEN: token } = process.env;
   const result: SignalResult = await approvals
     .signal(
       {
         signal: approve ? 'approve' : 'reject',
         payload: { requestId, ...(reason !== undefined && { reason }), ...(modifiedParams && { modifiedParams }) },
       },
-      { actor: `command line, ${osActor()}`, ...(reviewToken !== undefined && { reviewToken }) },
+      {
+        actor: `command line, ${osActor()}`,
+        ...(token !== undefined && { token }),
+        ...(reviewToken !== undefined && { reviewToken }),
+      },
     )
     .catch((error) => {
       throw isSvcError(error) && error.code === 'approval_unseen'

@@ -32,7 +32,9 @@ export type { Signal, SignalInput, SignalOptions, SignalResult } from '../../cor
 export type { ApprovalPage, ListQuery } from '../../core/approval/list-approvals.ts';
 export type { CallOutcome } from '../../core/approval/outcome.ts';
 export { parseDecision } from '../../core/approval/parse-decision.ts';
+export type { PersonToken } from '../../core/approval/person-tokens.ts';
 export type { DecisionReview, PolicyVerdict, ToolCall, ToolCallReview } from '../../core/approval/policy.ts';
+export type { Principal, SignalPrincipal, Verification } from '../../core/approval/principal.ts';
 export type {
   ApprovalEvent,
   ApprovalRecord,

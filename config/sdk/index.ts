@@ -11,6 +11,7 @@ import type { RuntimeOptions } from '../load/runtime.ts';
 import { Agents } from './agents.ts';
 import { Approvals } from './approvals.ts';
 import { Gate, type GateDefinition } from './gate.ts';
+import { People } from './people.ts';
 import { RuntimeCache } from './runtime-cache.ts';
 
 export * from './exports.ts';
@@ -31,6 +32,8 @@ export class Svc {
   readonly agents: Agents;
   /** @experimental */
   readonly approvals: Approvals;
+  /** @experimental */
+  readonly people: People;
   readonly #runtimes: RuntimeCache;
 
   constructor(options: SvcOptions = {}) {
@@ -39,6 +42,7 @@ export class Svc {
     this.database = new DatabaseService(runtimes);
     this.agents = new Agents(() => runtimes.get());
     this.approvals = new Approvals(() => runtimes.get());
+    this.people = new People(() => runtimes.get());
   }
 
   /** Creates an approval gate for the tools of an agent that another framework runs. @experimental */

@@ -8,6 +8,14 @@ import { effectiveParameters, requestDigest } from './approved-parameters.ts';
 import { PROCESS_NAME } from './call.ts';
 import { problemsText } from './outcome.ts';
 import { DecisionReview, evaluatePolicies } from './policy.ts';
+import {
+  createPrincipal,
+  isVerified,
+  type Principal,
+  principalProblems,
+  type SignalPrincipal,
+  unverifiedPrincipal,
+} from './principal.ts';
 import { hasSensitiveParameters, toApprovalRecord } from './public-view.ts';
 import type { ApprovalStatus } from './request.ts';
 import type { ApprovalRow } from './schema.ts';
@@ -35,8 +43,12 @@ export type SignalInput<Name extends string> = Omit<Signal, 'signal'> & {
 
 /** @experimental */
 export interface SignalOptions {
-  /** Who decides, according to the caller; stored with the decision. */
+  /** Who decides, according to the caller; stored with the decision. Default: the id of the principal. */
   readonly actor?: string | undefined;
+  /** The person who decides, if your program has verified who that is. */
+  readonly principal?: SignalPrincipal | undefined;
+  /** A token of `svc people token create`: its owner decides. Not together with `principal`. Throws `token_invalid`. */
+  readonly token?: string | undefined;
   /** Where the decision comes from, such as an address or a page; stored with it. Default: this process. */
   readonly from?: string | undefined;
   /**
@@ -68,6 +80,7 @@ const REFUSAL_CODES = [
   'approval_stale',
   'approval_parameters_invalid',
   'parameters_too_large',
+  'token_invalid',
 ] as const satisfies readonly ErrorCode[];
 export type DecisionRefusal = (typeof REFUSAL_CODES)[number];
 
@@ -91,12 +104,14 @@ const SIGNAL: Shape = {
   required: ['signal', 'payload'],
 };
 
-const OPTIONS: Shape = { properties: { actor: 'string', from: 'string', reviewToken: 'string' } };
+const OPTIONS: Shape = {
+  properties: { actor: 'string', from: 'string', reviewToken: 'string', principal: 'any', token: 'string' },
+};
 
 /**
  * Decides a request. Repeating the same decision returns the same result. Throws `decision_invalid`,
- * `approval_unknown`, `approval_decided` (with the existing decision), `approval_expired`, `decision_refused`,
- * `approval_unseen`, `approval_parameters_invalid` or `parameters_too_large`; the request is then unchanged. `found` is the
+ * `token_invalid`, `approval_unknown`, `approval_decided` (with the existing decision), `approval_expired`,
+ * `decision_refused`, `approval_unseen`, `approval_parameters_invalid` or `parameters_too_large`; the request is then unchanged. `found` is the
  * row if the caller has read it.
  */
 export async function decide(
@@ -107,6 +122,7 @@ export async function decide(
 ): Promise<SignalResult> {
   const decision = toDecision(signal, options);
   const { requestId, executionId } = decision;
+  const decider = await deciderOf(service, options);
   for (let known = found; ; known = undefined) {
     const row = known ?? (await service.read(requestId));
     if (!row || (executionId !== undefined && row.record.executionId !== executionId)) throw unknownRequest(decision);
@@ -116,7 +132,7 @@ export async function decide(
       await service.expire(row);
       continue;
     }
-    const verdict = await validateDecision(service, record, decision, options);
+    const verdict = await validateDecision(service, record, decision, decider, options);
     const decided = withDecision(record, verdict, await service.clock.now());
     const result = await service.writeDecision(row, decided, 'before the deadline');
     if (result.written) return signalResult(service, result.written.record);
@@ -135,6 +151,10 @@ interface Decision {
 
 function toDecision(signal: Signal, options: SignalOptions): Decision {
   const problems = [...shapeProblems(signal, SIGNAL), ...shapeProblems(options, OPTIONS)];
+  if (problems.length === 0 && options.principal !== undefined) {
+    problems.push(...principalProblems(options.principal));
+    if (options.token !== undefined) problems.push({ path: ['token'], text: 'is not allowed with a principal' });
+  }
   if (problems.length > 0) throw invalidDecision(problems);
   const { executionId, payload } = signal;
   const approved = signal.signal === 'approve';
@@ -155,21 +175,41 @@ function toDecision(signal: Signal, options: SignalOptions): Decision {
   return { requestId: payload.requestId, executionId, approved, reason, modifiedParams };
 }
 
+/** Who decides. */
+interface Decider {
+  readonly by: string;
+  readonly principal: Principal;
+}
+
+/** Throws `token_invalid`: a token that is not valid never counts as none. */
+async function deciderOf(
+  { personTokens }: ApprovalService,
+  { actor, principal, token }: SignalOptions,
+): Promise<Decider> {
+  if (token !== undefined) {
+    const owner = await personTokens.verify(token);
+    return { by: owner.id, principal: owner };
+  }
+  const by = storableText(actor ?? principal?.id ?? 'unknown');
+  return { by, principal: principal === undefined ? unverifiedPrincipal(by) : createPrincipal(principal, 'signal') };
+}
+
 /** The decision to store. Throws if it is rejected. */
 async function validateDecision(
   service: ApprovalService,
   record: ApprovalRow,
   { approved, reason, modifiedParams }: Decision,
-  { actor = 'unknown', from = PROCESS_NAME, reviewToken }: SignalOptions,
+  { by, principal }: Decider,
+  { from = PROCESS_NAME, reviewToken }: SignalOptions,
 ): Promise<DecisionVerdict> {
   const { body } = record;
   if (reviewToken === undefined ? hasSensitiveParameters(body) : !tokensEqual(reviewToken, body.digest)) {
     throw reviewToken === undefined ? unseenParameters() : wrongReviewToken();
   }
-  const by = storableText(actor);
   const verdict: DecisionVerdict = {
     approved,
     by,
+    ...(isVerified(principal) && { principal }),
     from: storableText(from),
     ...(reason !== undefined && { reason: storableText(reason) }),
     ...(modifiedParams !== undefined && (await validateModifiedParams(service, record, modifiedParams))),
@@ -177,7 +217,7 @@ async function validateDecision(
   const { beforeDecision } = service.hooks;
   if (!beforeDecision.isUsed()) return verdict;
   const { modifiedParams: changes } = verdict;
-  const decision = { approved, actor: by, ...(changes && { modifiedParams: changes }) };
+  const decision = { approved, actor: by, principal, ...(changes && { modifiedParams: changes }) };
   const review = new DecisionReview(frozenClone(toApprovalRecord(record)), frozenClone(decision));
   try {
     await beforeDecision.promise(review);

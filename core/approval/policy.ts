@@ -2,6 +2,7 @@ import type { AsyncSeriesHook } from 'tapable';
 import { createHook } from '../hook.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
 import { frozenClone, truncatedText } from '../tool/safe-json.ts';
+import type { Principal } from './principal.ts';
 import type { ApprovalRecord, ApprovalRequest } from './request.ts';
 
 /** @experimental */
@@ -58,7 +59,13 @@ export class ToolCallReview {
 /** Passed to taps on `beforeDecision`, which may reject a decision because of who makes it. @experimental */
 export class DecisionReview {
   readonly request: ApprovalRecord;
-  readonly decision: { readonly approved: boolean; readonly actor: string; readonly modifiedParams?: ToolParameters };
+  readonly decision: {
+    readonly approved: boolean;
+    readonly actor: string;
+    /** Who decides, and how that was verified: by `nobody` if it is only what the caller claims. */
+    readonly principal: Principal;
+    readonly modifiedParams?: ToolParameters;
+  };
   #refusal: string | undefined;
 
   constructor(request: ApprovalRecord, decision: DecisionReview['decision']) {

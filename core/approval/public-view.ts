@@ -40,6 +40,7 @@ export function toApprovalRecord(row: ApprovalRow, reveal = false, unattendedSin
   if (decision) {
     record.decidedAt = decision.at;
     record.decidedBy = decision.by;
+    if (decision.deciders) record.deciders = decision.deciders;
     if (row.status === 'approved') record.validUntil = new Date(validUntil(row)).toISOString();
     if (decision.reason !== undefined) record.decisionReason = decision.reason;
     const { modifiedParams } = decision;

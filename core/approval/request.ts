@@ -1,6 +1,7 @@
 import { v7 } from 'uuid';
 import type { Json } from '../json.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
+import type { Principal } from './principal.ts';
 
 /** A tool call that waits for a decision. @experimental */
 export interface ApprovalRequest {
@@ -37,6 +38,8 @@ export interface ApprovalRecord extends ApprovalRequest {
   readonly groupId?: string;
   readonly decidedAt?: string;
   readonly decidedBy?: string;
+  /** The verified people whose decision it is; absent if nobody was verified. */
+  readonly deciders?: readonly Principal[];
   /** ISO 8601, UTC: if approved and not taken up by then, the call no longer runs. */
   readonly validUntil?: string;
   /**
@@ -89,6 +92,8 @@ export interface ApprovalEvent {
   readonly from?: string;
   /** The cause of a rejection or the status of an outcome. */
   readonly as?: string;
+  /** With a person's decision: who that is and how it was verified; absent if it was not. */
+  readonly principal?: Principal;
 }
 
 /** Ids sort by time and cannot be derived from one another. */

@@ -2,10 +2,11 @@ import type { Json } from '../json.ts';
 import type { RecordDefinition } from '../records.ts';
 import type { ToolIdentity } from '../tool/call-digest.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
+import type { Principal } from './principal.ts';
 import type { ApprovalEvent, ApprovalStatus, Outcome, RejectionCause, ToolRun } from './request.ts';
 
 /** Version of the tables in this file. A store with a higher version belongs to a newer SDK. */
-export const APPROVALS_VERSION = 4;
+export const APPROVALS_VERSION = 5;
 
 /** The number of shards of the index by expiry. */
 export const EXPIRY_SHARDS = 16;
@@ -55,6 +56,8 @@ export interface StoredDecision {
   readonly modifiedParams?: ToolParameters;
   /** Digest of the merged parameters if the decision modified them. */
   readonly digest?: string;
+  /** The verified people whose decision this is; absent if nobody was verified. */
+  readonly deciders?: readonly Principal[];
 }
 
 /** The process that runs the tool. A claim whose `beat` does not change for `leaseMs` of an observer's clock has expired. */
@@ -169,4 +172,29 @@ export const waiters: RecordDefinition<WaiterRow> = {
     at: { type: 'text' },
   },
   indexes: [{ name: 'byState', equals: ['state'], sort: 'seenAt', sharded: true }],
+};
+
+/** The token of a person. A hash of it is stored, never the token. */
+export interface PersonTokenRow {
+  readonly tokenId: string;
+  readonly state: 'active' | 'revoked';
+  /** SHA-256 of the token, base64url. */
+  readonly hash: string;
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+  readonly body: { readonly principal: string; readonly groups: readonly string[]; readonly revokedAt?: string };
+}
+
+export const personTokens: RecordDefinition<PersonTokenRow> = {
+  collection: '_svc_approval_tokens',
+  key: 'tokenId',
+  columns: {
+    tokenId: { type: 'string' },
+    state: { type: 'string' },
+    hash: { type: 'string' },
+    createdAt: { type: 'timestamp' },
+    expiresAt: { type: 'timestamp' },
+    body: { type: 'json' },
+  },
+  indexes: [{ name: 'byState', equals: ['state'], sort: 'tokenId', sharded: true }],
 };

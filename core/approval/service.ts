@@ -8,6 +8,7 @@ import type { Tool } from '../tool/tool.ts';
 import { Admission } from './admission.ts';
 import { ensureTableSet, type StorageBackend, type StoreOwner } from './backend.ts';
 import { notRunOutcome } from './outcome.ts';
+import { PersonTokens } from './person-tokens.ts';
 import type { ApprovalHooks } from './policy.ts';
 import { Presence } from './presence.ts';
 import { toApprovalRecord } from './public-view.ts';
@@ -21,6 +22,7 @@ import {
   type DeliveryRow,
   deliveries,
   EXPIRY_SHARDS,
+  personTokens,
   type ToolRow,
   tools,
   waiters,
@@ -78,6 +80,7 @@ export class ApprovalService {
   readonly clock: StoreClock;
   readonly watcher: RequestWatcher;
   readonly presence: Presence;
+  readonly personTokens: PersonTokens;
   readonly admission = new Admission();
   readonly warn: (message: string) => void;
   readonly log: (line: string) => void;
@@ -102,7 +105,7 @@ export class ApprovalService {
 
   /** Creates missing tables and starts to expire overdue requests. */
   static async open(options: ApprovalServiceOptions): Promise<ApprovalService> {
-    const definitions = [approvals, calls, tools, deliveries, waiters].map((one) =>
+    const definitions = [approvals, calls, tools, deliveries, waiters, personTokens].map((one) =>
       anyDefinition(one as typeof approvals),
     );
     const upgrade = async (from: number) => {
@@ -127,6 +130,7 @@ export class ApprovalService {
     this.#tools = backend.records(tools);
     this.clock = new StoreClock(() => backend.now());
     this.watcher = new RequestWatcher(backend, this.rows);
+    this.personTokens = new PersonTokens(backend.records(personTokens), this.clock);
     this.presence = new Presence(backend, {
       now: () => this.clock.now(),
       isWaiting: () => this.watcher.hasSubscribers,

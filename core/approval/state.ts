@@ -1,5 +1,6 @@
 import type { ToolParameters } from '../tool/parameters.ts';
 import { withoutParameters } from './outcome.ts';
+import type { Principal } from './principal.ts';
 import type { ApprovalEvent, Outcome } from './request.ts';
 import type { ApprovalBody, ApprovalRow, Claim, StoredDecision } from './schema.ts';
 
@@ -14,6 +15,8 @@ import type { ApprovalBody, ApprovalRow, Claim, StoredDecision } from './schema.
 export interface DecisionVerdict {
   readonly approved: boolean;
   readonly by: string;
+  /** Absent if nobody verified who decides. */
+  readonly principal?: Principal;
   readonly from: string;
   readonly reason?: string;
   readonly modifiedParams?: ToolParameters;
@@ -23,7 +26,7 @@ export interface DecisionVerdict {
 
 /** A person decided. `now` may be a second old, so `at` is kept before the deadline that the store checks. */
 export function withDecision(row: ApprovalRow, verdict: DecisionVerdict, now: number): ApprovalRow {
-  const { approved, by, from, reason, modifiedParams, digest } = verdict;
+  const { approved, by, principal, from, reason, modifiedParams, digest } = verdict;
   const at = iso(Math.min(now, row.expiresAt.getTime() - 1));
   const decision: StoredDecision = {
     at,
@@ -32,9 +35,11 @@ export function withDecision(row: ApprovalRow, verdict: DecisionVerdict, now: nu
     ...(reason !== undefined && { reason }),
     ...(modifiedParams !== undefined && { modifiedParams }),
     ...(digest !== undefined && { digest }),
+    ...(principal && { deciders: [principal] }),
   };
   const type = approved ? 'approved' : 'rejected';
-  return next(row, { status: type }, { decision }, { type, at, by, from, ...(!approved && { as: 'human' }) });
+  const event = { type, at, by, from, ...(!approved && { as: 'human' }), ...(principal && { principal }) } as const;
+  return next(row, { status: type }, { decision }, event);
 }
 
 /** When an approved call may no longer be claimed, in milliseconds since 1970 by the store's clock. */

@@ -1,5 +1,6 @@
-import { decide, type Signal, type SignalResult } from '../../../core/approval/decide.ts';
+import { decide, type Signal, type SignalOptions, type SignalResult } from '../../../core/approval/decide.ts';
 import { parseDecision } from '../../../core/approval/parse-decision.ts';
+import { isPersonToken } from '../../../core/approval/person-tokens.ts';
 import { toApprovalRecord, toApprovalRequest } from '../../../core/approval/public-view.ts';
 import { isRequestId } from '../../../core/approval/request.ts';
 import type { ApprovalService, RequestRow } from '../../../core/approval/service.ts';
@@ -100,11 +101,17 @@ async function respond(
   const body = await readBody(request, MAX_BODY_BYTES);
   if (body === 'too large') throw TOO_LARGE;
   if (body === 'too slow') throw TOO_SLOW;
-  if (isForm(request)) return respondToForm(context, row, claims, parseForm(body));
+  if (isForm(request)) return respondToForm(context, row, claims, request, parseForm(body));
   return jsonResponse(
     200,
-    await decide(approvals, signalFor(requestId, jsonDecision(request, body)), { actor: ACTOR }, row),
+    await decide(approvals, signalFor(requestId, jsonDecision(request, body)), deciderOf(request), row),
   );
+}
+
+/** Who decides: the owner of a token in `Authorization: Bearer`. Any other authorization is for what is in front of this server. */
+function deciderOf(request: Request): SignalOptions {
+  const [, token = ''] = /^Bearer +(\S+) *$/i.exec(request.headers.get('authorization') ?? '') ?? [];
+  return { actor: ACTOR, ...(isPersonToken(token) && { token }) };
 }
 
 interface Decision {
@@ -143,6 +150,7 @@ async function respondToForm(
   context: CallbackContext,
   row: RequestRow,
   claims: TokenClaims,
+  request: Request,
   fields: URLSearchParams,
 ): Promise<Response> {
   const { approvals, key } = context;
@@ -172,7 +180,7 @@ async function respondToForm(
     ...(changes && { modifiedParams: parseModifiedParams(changes) }),
   };
   const result: SignalResult = await decide(approvals, signalFor(record.requestId, decision), {
-    actor: ACTOR,
+    ...deciderOf(request),
     reviewToken: record.body.digest,
   });
   return page(200, decidedPage({ ...context, request: toApprovalRequest(record) }, result));

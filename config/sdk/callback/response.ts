@@ -22,6 +22,7 @@ const STATUS: Readonly<Record<DecisionRefusal, number>> = {
   approval_stale: 422,
   approval_parameters_invalid: 422,
   parameters_too_large: 422,
+  token_invalid: 401,
 };
 
 const UNAVAILABLE: HttpError = {

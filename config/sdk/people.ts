@@ -1,0 +1,38 @@
+import type { PersonToken, PersonTokens } from '../../core/approval/person-tokens.ts';
+import type { SignalPrincipal } from '../../core/approval/principal.ts';
+import type { Runtime } from '../load/runtime.ts';
+import { openApprovals } from './approval-runtime.ts';
+
+/** The people who decide: the tokens that prove who they are. @experimental */
+export class People {
+  readonly #runtime: () => Promise<Runtime>;
+
+  constructor(runtime: () => Promise<Runtime>) {
+    this.#runtime = runtime;
+  }
+
+  /**
+   * Creates a token that is valid for `validForMs`. Its text is in this result only: the store has a hash of it. Throws
+   * `value_invalid`.
+   */
+  async createToken(
+    owner: SignalPrincipal,
+    options: { readonly validForMs: number },
+  ): Promise<PersonToken & { readonly token: string }> {
+    return (await this.#tokens()).create(owner, options);
+  }
+
+  /** Yields every token, without its text. */
+  async *tokens(): AsyncGenerator<PersonToken> {
+    yield* (await this.#tokens()).list();
+  }
+
+  /** Revokes a token: from then on it proves nothing. Decisions that were made with it stay. Throws `token_unknown`. */
+  async revokeToken(tokenId: string): Promise<PersonToken> {
+    return (await this.#tokens()).revoke(tokenId);
+  }
+
+  async #tokens(): Promise<PersonTokens> {
+    return (await openApprovals(await this.#runtime())).service.personTokens;
+  }
+}

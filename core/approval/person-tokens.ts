@@ -1,0 +1,178 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import { SvcError } from '../errors.ts';
+import { allRows, type RecordStore } from '../records.ts';
+import { problemText } from '../validate-shape.ts';
+import { createPrincipal, type Principal, principalProblems, type SignalPrincipal } from './principal.ts';
+import type { PersonTokenRow } from './schema.ts';
+import type { StoreClock } from './store-clock.ts';
+import { tokensEqual } from './token.ts';
+
+/*
+ * A token proves who its owner is, to the command line (SVC_TOKEN) and to the callback (Authorization: Bearer):
+ *
+ *   svcp_<id, 12><secret, 43><checksum, 6>    in letters and digits
+ *
+ * The prefix and the checksum let secret scanners find it without false alarms. The store has a hash: 256 random bits need
+ * no salt and no slow function.
+ */
+
+const PREFIX = 'svcp_';
+const ID_LENGTH = 12;
+const SECRET_LENGTH = 43;
+const CHECKSUM_LENGTH = 6;
+const FORMAT = new RegExp(`^${PREFIX}[0-9A-Za-z]{${ID_LENGTH + SECRET_LENGTH + CHECKSUM_LENGTH}}$`);
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+/** Ten years. */
+const MAX_VALID_MS = 315_576_000_000;
+
+/** A token without its secret. @experimental */
+export interface PersonToken {
+  readonly tokenId: string;
+  readonly principal: string;
+  readonly groups: readonly string[];
+  /** ISO 8601, UTC. */
+  readonly createdAt: string;
+  /** ISO 8601, UTC. */
+  readonly expiresAt: string;
+  /** ISO 8601, UTC. */
+  readonly revokedAt?: string;
+}
+
+/** Whether a text claims to be a token, by its prefix: then it must be a valid one. */
+export const isPersonToken = (text: string): boolean => text.startsWith(PREFIX);
+
+/** The tokens of people, in the store of the approvals. */
+export class PersonTokens {
+  readonly #rows: RecordStore<PersonTokenRow>;
+  readonly #clock: StoreClock;
+
+  constructor(rows: RecordStore<PersonTokenRow>, clock: StoreClock) {
+    this.#rows = rows;
+    this.#clock = clock;
+  }
+
+  /** Stores a new token. Its text is returned here and never again. Throws `value_invalid`. */
+  async create(
+    owner: SignalPrincipal,
+    { validForMs }: { readonly validForMs: number },
+  ): Promise<PersonToken & { readonly token: string }> {
+    const problems = principalProblems(owner, []);
+    if (!Number.isInteger(validForMs) || validForMs < 1 || validForMs > MAX_VALID_MS) {
+      problems.push({ path: ['validForMs'], text: `is not a whole number of milliseconds from 1 to ${MAX_VALID_MS}` });
+    }
+    if (problems.length > 0) {
+      throw new SvcError('value_invalid', 'The token cannot be created.', {
+        why: problems.map(problemText).join(' '),
+        state: 'No token was created.',
+      });
+    }
+    const { id: principal, groups } = createPrincipal(owner, 'token');
+    const now = await this.#clock.readNow();
+    for (;;) {
+      const tokenId = randomText(ID_LENGTH);
+      const body = `${PREFIX}${tokenId}${randomText(SECRET_LENGTH)}`;
+      const token = `${body}${checksum(body)}`;
+      const row: PersonTokenRow = {
+        tokenId,
+        state: 'active',
+        hash: hashOf(token),
+        createdAt: new Date(now),
+        expiresAt: new Date(now + validForMs),
+        body: { principal, groups },
+      };
+      if ((await this.#rows.insert(row)) === 'inserted') return { ...toPersonToken(row), token };
+    }
+  }
+
+  /** The owner of a token. Throws `token_invalid`; the message does not contain the token. */
+  async verify(token: string): Promise<Principal> {
+    const row = hasFormat(token) ? (await this.#rows.get(tokenIdOf(token)))?.record : undefined;
+    if (!row || !tokensEqual(row.hash, hashOf(token))) throw invalidToken('It is not a token of this store.');
+    if (row.state === 'revoked')
+      throw invalidToken(`It was revoked${row.body.revokedAt ? ` at ${row.body.revokedAt}` : ''}.`);
+    // The clock of the store, as it is now: a second counts for a token that was to end.
+    if ((await this.#clock.readNow()) >= row.expiresAt.getTime()) {
+      throw invalidToken(`It expired at ${row.expiresAt.toISOString()}.`);
+    }
+    const { principal: id, groups } = row.body;
+    return createPrincipal({ id, groups }, 'token');
+  }
+
+  /** Every token, by its id; those that were revoked or have expired too. */
+  async *list(): AsyncGenerator<PersonToken> {
+    for (const state of ['active', 'revoked'] as const) {
+      for await (const { record } of allRows(this.#rows, 'byState', { equals: { state }, limit: 500 })) {
+        yield toPersonToken(record);
+      }
+    }
+  }
+
+  /** Revokes a token, also one that has expired. Revoking it again changes nothing. Throws `token_unknown`. */
+  async revoke(tokenId: string): Promise<PersonToken> {
+    for (;;) {
+      const found = /^[0-9A-Za-z]+$/.test(tokenId) ? await this.#rows.get(tokenId) : undefined;
+      if (!found) {
+        throw new SvcError('token_unknown', 'No token has this id.', {
+          state: 'Nothing was revoked.',
+          next: ['svc people token list    lists the tokens'],
+        });
+      }
+      const { record, version } = found;
+      if (record.state === 'revoked') return toPersonToken(record);
+      const revokedAt = new Date(await this.#clock.readNow()).toISOString();
+      const revoked: PersonTokenRow = { ...record, state: 'revoked', body: { ...record.body, revokedAt } };
+      if ((await this.#rows.replace(tokenId, version, revoked)) === 'replaced') return toPersonToken(revoked);
+    }
+  }
+}
+
+function toPersonToken({ tokenId, createdAt, expiresAt, body }: PersonTokenRow): PersonToken {
+  const { principal, groups, revokedAt } = body;
+  return {
+    tokenId,
+    principal,
+    groups,
+    createdAt: createdAt.toISOString(),
+    expiresAt: expiresAt.toISOString(),
+    ...(revokedAt !== undefined && { revokedAt }),
+  };
+}
+
+/** Costs no read of the store, so a text that is no token is rejected before one. */
+function hasFormat(token: string): boolean {
+  return FORMAT.test(token) && checksum(token.slice(0, -CHECKSUM_LENGTH)) === token.slice(-CHECKSUM_LENGTH);
+}
+
+const tokenIdOf = (token: string): string => token.slice(PREFIX.length, PREFIX.length + ID_LENGTH);
+
+const hashOf = (token: string): string => createHash('sha256').update(token).digest('base64url');
+
+/** Letters and digits, each of them as likely as any other. */
+function randomText(length: number): string {
+  let text = '';
+  while (text.length < length) {
+    for (const byte of randomBytes(length * 2)) {
+      // 248 is the largest multiple of 62 in a byte.
+      if (byte < 248 && text.length < length) text += DIGITS[byte % DIGITS.length];
+    }
+  }
+  return text;
+}
+
+function checksum(text: string): string {
+  let digits = '';
+  for (let rest = crc32(text); digits.length < CHECKSUM_LENGTH; rest = Math.floor(rest / DIGITS.length)) {
+    digits = `${DIGITS[rest % DIGITS.length]}${digits}`;
+  }
+  return digits;
+}
+
+function invalidToken(why: string): SvcError {
+  return new SvcError('token_invalid', 'The token is not valid.', {
+    why,
+    state: 'Nothing was decided.',
+    next: ['svc people token create <id> --expires 90d    creates one'],
+  });
+}

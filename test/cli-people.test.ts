@@ -1,0 +1,74 @@
+import * as assert from 'node:assert/strict';
+import { svc as svcCommand } from './kit/cli.ts';
+import { freshDatabase, unavailable } from './kit/postgresql.ts';
+import { LONG, type Project, project } from './kit/project.ts';
+import { test as declare } from './kit/test.ts';
+import { CALLBACK_KEY, type GateUnderTest, withGate } from './suites/gate-client.ts';
+
+const missing = await unavailable();
+const STORE = { store: { database: 'main' } };
+
+/** Declares a test with a gate in this process. The command line runs in another process, on the same database. */
+function test(
+  name: string,
+  body: (gate: GateUnderTest, shop: Project) => Promise<void>,
+  more: Readonly<Record<string, unknown>> = {},
+): void {
+  if (missing !== undefined) {
+    declare.skip(name, missing);
+    return;
+  }
+  declare(
+    name,
+    async () => {
+      const { url, drop } = await freshDatabase();
+      try {
+        const approvals = { ...STORE, callbackKey: CALLBACK_KEY, ...more };
+        const shop = project({ main: url }, { approvals });
+        const config = { databases: { main: { dialect: 'postgresql', url } } } as const;
+        await withGate({ config, approvals: { ...STORE, ...more } }, (gate) => body(gate, shop));
+      } finally {
+        await drop();
+      }
+    },
+    LONG,
+  );
+}
+
+test('svc people token: create, decide with SVC_TOKEN, list, revoke', async ({ refund, svc }, shop) => {
+  const args = ['people', 'token', 'create', 'ann@acme.example', '--group', 'finance', '--expires', '90d'];
+  const shown = await shop.svc(...args);
+  assert.equal(shown.status, 0, shown.stderr);
+  const token = shown.stdout.trim();
+  assert.match(token, /^svcp_[0-9A-Za-z]{61}$/);
+  assert.ok(!shown.stderr.includes(token));
+  const { tokenId } = JSON.parse((await shop.svc(...args, '--json')).stdout);
+
+  const one = await refund();
+  const other = await refund();
+  const decide = async (requestId: string, SVC_TOKEN: string) => {
+    const { reviewToken = '' } = await svc.approvals.get(requestId);
+    const decision = ['approvals', 'approve', requestId, '--yes', '--review-token', reviewToken];
+    return svcCommand(decision, { cwd: shop.root, env: { SVC_TOKEN } });
+  };
+  const approved = await decide(one.request.requestId, token);
+  assert.equal(approved.status, 0, approved.stderr);
+  assert.equal((await one.outcome).status, 'completed');
+  const record = await svc.approvals.get(one.request.requestId);
+  assert.equal(record.decidedBy, 'ann@acme.example');
+  assert.deepEqual(record.deciders, [{ id: 'ann@acme.example', groups: ['finance'], verifiedBy: 'token' }]);
+
+  const listed = JSON.parse((await shop.svc('people', 'token', 'list', '--json')).stdout);
+  assert.equal(listed.tokens.length, 2);
+  const first = listed.tokens.find((one: { tokenId: string }) => one.tokenId !== tokenId).tokenId;
+  const revoked = await shop.svc('people', 'token', 'revoke', first);
+  assert.equal(revoked.status, 0, revoked.stderr);
+  assert.match((await shop.svc('people', 'token', 'list')).stdout, new RegExp(`^${first} .* finance  revoked `, 'm'));
+  for (const invalid of [token, '']) {
+    const refused = await decide(other.request.requestId, invalid);
+    assert.equal(refused.status, 2, refused.stdout);
+    assert.match(refused.stderr, /token_invalid/);
+  }
+  assert.equal((await svc.approvals.get(other.request.requestId)).status, 'waiting');
+  assert.equal((await shop.svc(...args.slice(0, -1), 'soon')).status, 2);
+});
